@@ -240,6 +240,8 @@ def parse(command: Command, config: Any, args: list[str], default: Any = None) -
         raise ConfigError(f"{wrong}; see: sparring {command.name} --help")
     import tyro
 
+    from sparring.config.ranges import NUMBERS
+
     markers: tuple[Any, ...] = (tyro.conf.PositionalMetavarFromFieldName,)
     if default is None:
         markers += (tyro.conf.UseAppendAction, tyro.conf.FlagCreatePairsOff)
@@ -248,7 +250,12 @@ def parse(command: Command, config: Any, args: list[str], default: Any = None) -
     try:
         with contextlib.redirect_stderr(shown):
             return tyro.cli(
-                config, args=args, prog=f"sparring {command.name}", config=markers, **over
+                config,
+                args=args,
+                prog=f"sparring {command.name}",
+                config=markers,
+                registry=NUMBERS,
+                **over,
             )
     except SystemExit as stop:
         refused = refusal_behind(stop)
@@ -274,7 +281,7 @@ def one_line(box: str) -> str:
         rows = box.splitlines()[2:]
     text = [row.strip(" ─-") if set(row) <= set(" ─-") else row for row in rows]
     paragraphs = "\n".join(" ".join(row.split()) for row in text).split("\n\n")
-    first = " ".join(paragraphs[0].split()).rstrip(".")
+    first = " ".join(paragraphs[0].split()).rstrip(".").removeprefix("Error parsing ")
     for paragraph in paragraphs[1:]:
         title, _, options = paragraph.partition("\n")
         if title.startswith("Perhaps you meant") and options:

@@ -19,6 +19,8 @@ from typing import Any, Literal
 from sparring.errors import ConfigError
 
 STEPPED = " stepped"
+LARGE = 1e16
+"""From here on a float has no digits behind the point, and nobody writes all those before it."""
 HOW = (
     "write a number, 0:1.0,2e6:0.2 (decisions), 0%:1.0,100%:0.2 (progress) or "
     "0ep:1.0,600ep:0.2 (finished games)"
@@ -210,5 +212,13 @@ def unit_of(place: str) -> By:
 
 
 def shown(number: float) -> str:
-    """A number without a trailing .0; what is read back is the same."""
-    return str(int(number)) if number.is_integer() else repr(number)
+    """A number without a trailing .0, large ones as 1e30; what is read back is the same."""
+    if number.is_integer() and abs(number) < LARGE:
+        return str(int(number))
+    return repr(number).replace("e+", "e")
+
+
+def rounded(number: float) -> str:
+    """A number in a sentence, as people type it: 1e9, 0.0003, 1e-5."""
+    digits, power, exponent = f"{number:g}".partition("e")
+    return f"{digits}e{int(exponent)}" if power else digits

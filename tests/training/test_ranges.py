@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import sparring.config
-from sparring.cli import main
+from sparring.cli import COMMANDS, main, read_options
 from sparring.config import (
     CollectConfig,
     EvaluationConfig,
@@ -101,6 +101,14 @@ def test_python_may_give_plain_values() -> None:
         ("--ppo.max-grad-norm -0.5", "ppo.max_grad_norm -0.5 must be above 0"),
         ("--ppo.lr nan", "ppo.lr: nan"),
         ("--ppo.lr fast", "ppo.lr: 'fast' is no schedule"),
+        ("--ppo.lr 1e30", "ppo.lr 1e30 must be at most 1,000,000,000,000"),
+        ("--ppo.lr 0:1,1e6:1e40", "ppo.lr 0:1,1e6:1e40 must be at most"),
+        ("--minutes 1e30", "minutes 1e30 must be at most"),
+        ("--minutes 5m", "--minutes: '5m' is no number, such as 0.5 or 1e-3"),
+        ("--decisions 1e15", "decisions 1000000000000000 must be at most 1,000,000,000,000"),
+        ("--collect.games 64k", "--collect.games: '64k' is no whole number, such as 1000"),
+        ("--collect.games 1.5", "--collect.games: '1.5' is no whole number"),
+        ("--collect.games 1e999999999", "--collect.games: '1e999999999' is no whole number"),
         ("--collect.steps 0", "collect.steps 0"),
         ("--minutes inf", "minutes inf"),
         ("--seed 12345678901234567890123", "seed 12345678901234567890123 must be"),
@@ -121,6 +129,31 @@ def test_the_command_line_refuses_in_one_line_and_leaves_nothing(
     assert message in line
     assert "Error parsing" not in line
     assert not runs.exists()
+
+
+@pytest.mark.parametrize("word", ["1e3", "1_000", "1000", "1000.0", "10e2"])
+def test_counts_are_read_as_people_write_them(word: str) -> None:
+    (command,) = [one for one in COMMANDS if one.name == "arena"]
+    config = read_options(command, ["--games", word, "--opening-plies", "1e1"])
+    assert (config.games, config.opening_plies) == (1000, 10)
+    (command,) = [one for one in COMMANDS if one.name == "play"]
+    config = read_options(command, ["tic_tac_toe", "--seed", "9007199254740993"])
+    assert config.seed == 9007199254740993, "no digit is lost in a float"
+    assert read_options(command, ["tic_tac_toe", "--seed", "None"]).seed is None
+
+
+def test_a_number_of_another_command_is_refused_in_our_words(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    for words in (["serve", "--port", "80a"], ["arena", "a", "b", "--opening-plies", "80a"]):
+        assert main(words) == 2
+        assert f"{words[-2]}: '80a' is no whole number, such as" in capsys.readouterr().err
+
+
+def test_files_may_write_counts_as_powers_of_ten() -> None:
+    assert CollectConfig(games=1e3).games == 1000  # type: ignore[arg-type]
+    with pytest.raises(ConfigError, match=r"collect.games needs a whole number, not 1.5"):
+        CollectConfig(games=1.5)  # type: ignore[arg-type]
 
 
 def test_the_help_names_ranges(capsys: pytest.CaptureFixture[str]) -> None:

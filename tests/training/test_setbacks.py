@@ -188,6 +188,7 @@ def test_a_second_divergence_ends_the_run_with_what_to_do(
         DivergedError, match=r"sparring train --config .*config\.toml --init .* --ppo\.lr"
     ) as told:
         trained(tmp_path, updates=8, name="bad")
+    assert "with a learning rate of 0.001, and again at a tenth; " in str(told.value), "as set"
     (run,) = tmp_path.iterdir()
     newest = checkpoints.newest_valid(run / "checkpoints")
     assert newest is not None

@@ -12,15 +12,16 @@ from __future__ import annotations
 import math
 import re
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, is_dataclass
+from decimal import Decimal
 from functools import cache
 from numbers import Integral, Real
-from types import UnionType
+from types import NoneType, UnionType
 from typing import Annotated, Any, ClassVar, get_args, get_origin, get_type_hints
 
 import tyro
-from tyro.constructors import PrimitiveConstructorSpec
+from tyro.constructors import ConstructorRegistry, PrimitiveConstructorSpec, PrimitiveTypeInfo
 
 from sparring.config.habits import VALUES
 from sparring.errors import ConfigError, nearest
@@ -112,6 +113,10 @@ MOST = 10**12
 MOST_SEED = 2**63 - 1
 """The largest integer of a TOML file."""
 MOST_THREADS = 1024
+MOST_SHOWN = 60
+"""Letters of a value in a message."""
+LONGEST_POWER = 30
+"""Of ten, in a whole number: beyond all that may be set, and short enough to be shown."""
 
 
 def at_least(least: float, most: float = MOST) -> Any:
@@ -139,29 +144,62 @@ def one_of(*words: str, pattern: str = "", besides: str = "") -> Any:
 
 Seed = Annotated[int, tyro.conf.arg(help_behavior_hint=Range(0, MOST_SEED, endless=True))]
 Threads = Annotated[int, tyro.conf.arg(help_behavior_hint=Range(0, MOST_THREADS))]
-Count = Annotated[
-    int,
-    PrimitiveConstructorSpec(
-        nargs=1,
-        metavar="INT",
-        instance_from_str=lambda words: read_count(words[0]),
-        is_instance=lambda given: isinstance(given, int),
-        str_from_instance=lambda count: [str(count)],
-    ),
-    at_least(0),
-]
-"""A whole number that may be large: 2000000, 2_000_000 or 2e6."""
+Count = Annotated[int, at_least(0)]
+"""A whole number that may be large."""
 
 
 def read_count(text: str) -> int:
-    """Read a whole number as people write large ones."""
+    """Read a whole number as people write large ones: 2000000, 2_000_000 or 2e6."""
     try:
         return int(text)
     except ValueError:
-        count = float(text)
-    if not count.is_integer():
-        raise ValueError(f"{text} is not a whole number")
-    return int(count)
+        pass
+    try:
+        return whole(text)
+    except (ValueError, ArithmeticError):
+        raise ValueError(f"{text!r} is no whole number, such as 1000, 1_000 or 1e3") from None
+
+
+def whole(text: str) -> int:
+    """Read digits with a point or a power of ten; all digits count, as they would not in a float.
+
+    A power that nobody means is refused before it becomes a number of so many digits.
+    """
+    number = Decimal(text)
+    if not number.is_finite() or number.adjusted() > LONGEST_POWER or number != int(number):
+        raise ValueError(text)
+    return int(number)
+
+
+def read_number(text: str) -> float:
+    """Read a number."""
+    try:
+        return float(text)
+    except ValueError:
+        raise ValueError(f"{text!r} is no number, such as 0.5 or 1e-3") from None
+
+
+READERS: dict[Any, Callable[[str], float]] = {int: read_count, float: read_number}
+NUMBERS = ConstructorRegistry()
+"""How the command line reads numbers, in every command."""
+
+
+@NUMBERS.primitive_rule
+def number_rule(about: PrimitiveTypeInfo) -> PrimitiveConstructorSpec[Any] | None:
+    """Read whole numbers and others in our way; a wrong one is said in our words."""
+    kinds = set(get_args(about.type)) or {about.type}
+    none = NoneType in kinds
+    kind = next(iter(kinds - {NoneType}), None)
+    if len(kinds - {NoneType}) > 1 or kind not in READERS:
+        return None
+    reader, known = READERS[kind], {"None": None} if none else {}
+    return PrimitiveConstructorSpec(
+        nargs=1,
+        metavar=f"{'{None}|' if none else ''}{kind.__name__.upper()}",
+        instance_from_str=lambda words: known[words[0]] if words[0] in known else reader(words[0]),
+        is_instance=lambda given: type(given) in (int, kind) or (none and given is None),
+        str_from_instance=lambda number: [str(number)],
+    )
 
 
 def hint(allowed: str, default: str) -> str:
@@ -225,6 +263,7 @@ def read(value: Any, kind: Any, limit: Range | Choice | None, where: str) -> Any
         inner = get_args(kind)[0]
         return tuple(read(one, inner, limit, where) for one in value)
     numbers: Sequence[float] = ()
+    typed = value if isinstance(value, str) else ""
     if kind is Schedule:
         value = Schedule.read(plain(value), where)
         if not (isinstance(limit, Range) and limit.by_games):
@@ -234,13 +273,15 @@ def read(value: Any, kind: Any, limit: Range | Choice | None, where: str) -> Any
         value = plain(value)
         if kind is float and type(value) is int:
             value = as_float(value, where)
+        elif kind is int and type(value) is float and value.is_integer():
+            value = int(value)  # 1e6 in a file
         numbers = (value,)
     if type(value) is not kind:
         raise ConfigError(f"{where} needs {named(kind)}, not {shortened(value)}")
     if isinstance(limit, Choice):
         limit.demand(value, where)
     for number in numbers:
-        demand_number(number, limit, where, value)
+        demand_number(number, limit, where, value, typed)
     return value
 
 
@@ -266,13 +307,14 @@ def is_number(value: Any) -> bool:
     return known and abs(value) <= sys.float_info.max  # whole numbers may be larger
 
 
-def demand_number(number: float, limit: Any, where: str, value: Any) -> None:
-    """Refuse a number that is none, or that is out of range."""
+def demand_number(number: float, limit: Any, where: str, value: Any, typed: str = "") -> None:
+    """Refuse a number that is none, or that is out of range. typed: as somebody wrote the value."""
     if isinstance(number, float) and not math.isfinite(number):
         wanted = f" {limit}" if isinstance(limit, Range) else ""
         raise ConfigError(f"{where} {number} must be a finite number{wanted}")
     if isinstance(limit, Range) and number not in limit:
-        raise ConfigError(f"{where} {shortened(value)} must be {limit.broken_by(number)}")
+        said = typed if 0 < len(typed) <= MOST_SHOWN else shortened(value)
+        raise ConfigError(f"{where} {said} must be {limit.broken_by(number)}")
 
 
 def as_float(value: int, where: str) -> float:
@@ -299,7 +341,8 @@ def named(kind: Any) -> str:
 def shortened(value: Any) -> str:
     """A value as a message shows it."""
     try:
-        text = str(value) if isinstance(value, int | float | Schedule) else repr(value)
+        text = str(value) if isinstance(value, int | Schedule) else repr(value)
+        text = text.replace("e+", "e") if isinstance(value, float) else text
     except ValueError:  # Python writes no integer of more than some thousand digits
         return "so many digits"
-    return text if len(text) <= 60 else f"{text[:57]}..."
+    return text if len(text) <= MOST_SHOWN else f"{text[: MOST_SHOWN - 3]}..."

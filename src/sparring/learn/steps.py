@@ -15,6 +15,7 @@ from torch import Tensor, nn
 from sparring.learn.learner import DivergedError
 from sparring.learn.together import Together
 from sparring.nets.net import Net
+from sparring.schedule import rounded
 
 PLACE = "place"
 """Of every sample: where its "obs" and "mask" lie, if they were left where they were played."""
@@ -173,7 +174,7 @@ def mean_of_all(
 def diverged(loss: float, norm: float, lr: float) -> DivergedError:
     """What is said instead of a step."""
     return DivergedError(
-        f"the loss is {loss} and the gradient norm {norm} with a learning rate of {lr:g}"
+        f"the loss is {loss} and the gradient norm {norm} with a learning rate of {rounded(lr)}"
     )
 
 

@@ -173,8 +173,8 @@ class Session:
             events = {note: {}, **events}
         try:
             return session._train([runs[0]], saved, events)
-        except DivergedError as wrong:
-            raise DivergedError(f"{wrong}; {self._advice(runs[0])}") from None
+        except DivergedError:
+            raise DivergedError(f"{why}, and again at a tenth; {self._advice(runs[0])}") from None
 
     def _train(
         self,

@@ -42,6 +42,7 @@ from sparring.nets.net import Net
 from sparring.nets.policy import BY_VALUE, Policy
 from sparring.pools.lineups import LEARNER, Pots, check_answered
 from sparring.pools.protocol import EXACT
+from sparring.schedule import rounded
 
 
 class Voice:
@@ -364,8 +365,8 @@ class FusedLearner:
             f"{self.games.seeds[member]}) is not finite"
         )
         if self.members == 1:
-            raise DivergedError(f"{why} with a learning rate of {lr:g}")
-        self.diverged[member] = f"{why} with a learning rate of {lr:g}"
+            raise DivergedError(f"{why} with a learning rate of {rounded(lr)}")
+        self.diverged[member] = f"{why} with a learning rate of {rounded(lr)}"
 
     def _report(self, member: int, stats: dict[str, float]) -> Report:
         counts = self.decisions[member], self.samples[member], self.opponent_rows[member]
