@@ -14,5 +14,5 @@ if ! "$PYTHON" -c 'import sys, torch; sys.exit(not torch.cuda.is_available())'; 
   echo "torch sees no GPU here: the GPU tests and benchmarks are skipped" >&2
   exit 0
 fi
-"$PYTHON" -m pytest -q -n "${JOBS:-4}" --dist worksteal --durations 10 tests/core tests/cuda
+"$PYTHON" -m pytest -q -n "${JOBS:-$(nproc)}" --dist worksteal --durations 10 tests/core tests/cuda
 "$PYTHON" benchmarks/gpu.py ${out:+--out "$out"}

@@ -6,6 +6,7 @@ import os
 import re
 import shutil
 import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -13,11 +14,37 @@ import pytest
 
 from sparring import trusted
 
-if "PYTEST_XDIST_WORKER" in os.environ:  # a process per core: torch shall not fill them all again
-    os.environ.setdefault("OMP_NUM_THREADS", "1")
-
 OWN = ("own_*.py", "*_envs.py", "reinforce.py", "rememberer.py")
 """Modules of tests that have environments, networks and learners of somebody's own."""
+
+
+def share_cores() -> None:
+    """Keep test processes that run side by side out of each other's way.
+
+    Each has its share of the cores, two at least, and torch one thread unless a training asks for
+    more. Threads that wait do not spin: on cores that are taken, spinning costs minutes.
+    """
+    os.environ.setdefault("OMP_NUM_THREADS", "1")
+    os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
+    if hasattr(os, "sched_setaffinity"):
+        count = int(os.environ["PYTEST_XDIST_WORKER_COUNT"])
+        number = int(os.environ["PYTEST_XDIST_WORKER"].removeprefix("gw"))
+        cores = sorted(os.sched_getaffinity(0))
+        first, share = number * len(cores) // count, max(2, len(cores) // count)
+        os.sched_setaffinity(0, {cores[(first + i) % len(cores)] for i in range(share)})
+
+
+if "PYTEST_XDIST_WORKER" in os.environ:  # before anything loads torch
+    share_cores()
+
+
+@pytest.fixture(autouse=True)
+def one_thread() -> Iterator[None]:
+    """Leave torch as a test found it: trainings set how many threads it has."""
+    yield
+    torch = sys.modules.get("torch")
+    if torch is not None and "PYTEST_XDIST_WORKER" in os.environ:
+        torch.set_num_threads(1)
 
 
 @pytest.fixture(scope="session", autouse=True)
