@@ -70,7 +70,7 @@ def test_every_command_explains_itself(command: str, capsys: pytest.CaptureFixtu
     assert main([*command.split(), "--help"]) == 0
     shown = capsys.readouterr().out
     assert f"usage: sparring {command}" in shown
-    assert "--json" in shown or command in ("play", "usi")
+    assert "--json" in shown or command in ("play", "usi", "completion")
 
 
 def test_version(capsys: pytest.CaptureFixture[str]) -> None:

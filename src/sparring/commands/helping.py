@@ -54,7 +54,8 @@ def help_text(command: str, config: Any, default: Any = None, *, every: bool = F
     words = [option for option in options if option.positional]
     short = SHORT.get(command, ()) if not every else ()
     usage = " ".join(f"[{w.metavar}]" if has_default(w) else w.metavar for w in words)
-    lines = [f"usage: sparring {command} {usage} [options]".replace("  ", " "), ""]
+    usage = " ".join(filter(None, (command, usage, "[options]" if named else "")))
+    lines = [f"usage: sparring {usage}", ""]
     lines += [*wrapped(inspect.cleandoc(config.__doc__ or "").split("\n\n")[0]), ""]
     lines += rows(words, brief=bool(short))
     if short:
