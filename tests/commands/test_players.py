@@ -132,6 +132,7 @@ def test_two_runs_of_one_name_are_both_named(
 
 def test_a_bot_goes_before_the_beginning_of_a_runs_name(here: Path) -> None:
     make_run(here / "runs" / "captain-2")
+    make_run(here / "runs" / "captain-3")
     assert look_up("captain").games == ("skull_king",)
     make_run(here / "runs" / "captain")
     assert look_up("captain").place == Path("runs/captain")

@@ -18,7 +18,7 @@ from decimal import Decimal
 from functools import cache
 from numbers import Integral, Real
 from types import NoneType, UnionType
-from typing import Annotated, Any, ClassVar, get_args, get_origin, get_type_hints
+from typing import Annotated, Any, ClassVar, Union, get_args, get_origin, get_type_hints
 
 import tyro
 from tyro.constructors import ConstructorRegistry, PrimitiveConstructorSpec, PrimitiveTypeInfo
@@ -187,10 +187,11 @@ NUMBERS = ConstructorRegistry()
 @NUMBERS.primitive_rule
 def number_rule(about: PrimitiveTypeInfo) -> PrimitiveConstructorSpec[Any] | None:
     """Read whole numbers and others in our way; a wrong one is said in our words."""
-    kinds = set(get_args(about.type)) or {about.type}
+    union = get_origin(about.type) in (Union, UnionType)
+    kinds: set[Any] = set(get_args(about.type)) if union else {about.type}
     none = NoneType in kinds
-    kind = next(iter(kinds - {NoneType}), None)
-    if len(kinds - {NoneType}) > 1 or kind not in READERS:
+    kind, *others = (kinds - {NoneType}) or kinds
+    if others or kind not in READERS:
         return None
     reader, known = READERS[kind], {"None": None} if none else {}
     return PrimitiveConstructorSpec(

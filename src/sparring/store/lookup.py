@@ -9,8 +9,8 @@
     PATH                    the folder of a run, of a checkpoint or of a saved policy; a snapshot
     ...@greedy, @sampled    the same policy, always with its most probable action, or drawing
 
-Where the game is known a bot goes before a run of the same name. A run goes before a folder of the
-same name that holds nothing of the kind; ./NAME and bot:NAME say which is meant.
+Where the game is known a bot goes before a run of the same name, elsewhere before the beginning of
+one. A run goes before a folder of its name that is none. ./NAME and bot:NAME say which is meant.
 """
 
 from __future__ import annotations
@@ -70,11 +70,12 @@ def look_up(text: str, rules: Rules | None = None, *, also: Sequence[str] = ()) 
     """
     word, greedy = split_style(text)
     bot, games = bot_called(word, rules)
-    place = None if bot and rules else locate(word)
-    if bot and (place is None or place.name != Path(word).name):  # a name goes before a beginning
+    is_name = not rules and any(map(holds_policy, (Path(word), RUNS / word)))
+    if bot and not is_name:
         if greedy is not None:
             raise ConfigError(f"{text}: a bot plays as it is written; write {word}")
         return Found(word, bot=bot, games=games)
+    place = locate(word)
     if place is None:
         raise unknown(word, rules=rules, also=also)
     return Found(word, greedy, place=place)
