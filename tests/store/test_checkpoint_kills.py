@@ -70,9 +70,9 @@ for line in sys.stdin:
     while True:
         number += 1
         save(saver, number)
-        if number % 3 == 0:
-            save(saver, number)
         print(f"saved {number}\\n", end="", flush=True)
+        if number % 3 == 0:
+            save(saver, number)  # in place of what was announced
         checkpoint.prune(folder, keep=3)
         if call >= 0 and number == 7:
             os._exit(0)
