@@ -10,7 +10,7 @@ import torch
 from sparring.config import CloningConfig, CollectConfig, NetConfig
 from sparring.games.rules import Rules
 from sparring.learn.anchor import ANCHOR, AnchorTerm
-from sparring.learn.cloning import AutogradSteps, Cloning, NativeSteps
+from sparring.learn.cloning import WARM_UP, AutogradSteps, Cloning, NativeSteps, risen
 from sparring.learn.fused.anchor import FusedAnchor
 from sparring.learn.fused.rollout import FusedRollout, legal_of
 from sparring.learn.mirror import Mirroring
@@ -143,3 +143,26 @@ def test_on_a_gpu_the_anchor_says_the_same_of_every_place() -> None:
     anchor = FusedAnchor(term, rollout, bf16=False)
     anchor.fill()
     assert torch.equal(anchor.by_place[ANCHOR][places], rows[ANCHOR])
+
+
+def test_the_first_steps_leave_a_deep_value_head_alive() -> None:
+    """Full steps of noise would silence a good part of it at once, and for good."""
+    rules = Rules("shogi")
+    tasks = tasks_of(read_sources(rules, ["ab2"]), 1, 5)
+    positions = make_decisions(rules, Pay(tuple(rules.weights(None)), 0.99), tasks)
+    torch.manual_seed(0)
+    net = make_net(rules, NetConfig(kind="residual", channels=64, blocks=6))
+    cloning = Cloning(net, positions, CloningConfig(minibatch=8), CollectConfig())
+    for step, (picked, _) in zip(range(4), cloning.minibatches(0), strict=False):
+        cloning.steps.take(picked, None, cloning.rate(step, 0, 0.0))
+    heard = dict[str, torch.Tensor]()
+    net.value_hidden.register_forward_hook(lambda _, seen, out: heard.update(seen=seen[0], out=out))
+    with torch.no_grad():
+        net(torch.from_numpy(positions.obs[::3]))
+    assert min(float((one > 0).any(0).float().mean()) for one in heard.values()) > 0.9
+
+
+def test_the_rate_rises_and_is_all_there_from_half_of_the_way_on() -> None:
+    shares = [risen(step, 0.0) for step in range(WARM_UP)]
+    assert shares == sorted(shares) and shares[0] == 1 / WARM_UP and shares[-1] == 1.0
+    assert (risen(0, 0.25), risen(0, 0.5), risen(3, 1.0)) == (0.5, 1.0, 1.0)

@@ -279,8 +279,8 @@ def by_vector(pool: ForeignPool, players: Sequence[Seated], results: Results, de
                 going[int(row)].note(batch.obs[row], action[row])
                 going[int(row)].length += 1
             batch, step = pool.step(action), step + 1
-            for game, episode in going.items():
-                episode.note(batch.reward[game])
+            for number, episode in going.items():
+                episode.note(batch.reward[number])
             for at, game in enumerate(batch.final_game):
                 if int(game) in going:
                     episode = going.pop(int(game))

@@ -35,6 +35,10 @@ MEASURES = 20
 MOST_MEASURED = 65536
 """Held-out decisions that are looked at on the way; at the end it is all of them."""
 MEASURED_AT_ONCE = 4096
+WARM_UP = 100
+"""Optimiser steps in which the learning rate rises to its own: Adam makes full steps of gradients
+that are noise yet, which add up over hundreds of inputs of one sign until units of a value head
+never answer again."""
 MOVES, VALUES = "clone_policy", "clone_value"
 """What curves call the two losses."""
 
@@ -125,14 +129,14 @@ class Cloning:
         """
         epochs = self.config.epochs
         began, measured_s, measured = time.perf_counter(), 0.0, 0
-        progress, seen, number = 0.0, 0, 0
+        progress, seen, number, steps = 0.0, 0, 0, 0
         losses: list[tuple[float, float]] = []
         with self.forward.best_matmul():
             while progress < 1:
                 for picked, mirrored in self.minibatches(number):
-                    rate = Rate(self.config.lr.at(Moment(seen, progress)), self.config.value_weight)
+                    rate = self.rate(steps, seen, progress)
                     losses.append(self.steps.take(picked, mirrored, rate))
-                    seen += len(picked)
+                    seen, steps = seen + len(picked), steps + 1
                     gone = time.perf_counter() - began - measured_s
                     progress = min(
                         seen / (epochs * len(self.learned)) if epochs else gone / seconds, 1.0
@@ -150,6 +154,11 @@ class Cloning:
                     if last:
                         break
                 number += 1
+
+    def rate(self, steps: int, seen: int, progress: float) -> Rate:
+        """What the next step is made with, after so many steps and positions."""
+        lr = self.config.lr.at(Moment(seen, progress)) * risen(steps, progress)
+        return Rate(lr, self.config.value_weight)
 
     def minibatches(self, epoch: int) -> Iterator[tuple[Places, Tensor | None]]:
         """Shuffle an epoch and cut it; which of its decisions are seen in the mirror."""
@@ -188,6 +197,11 @@ class Cloning:
             left = np.var(paid[known] - np.concatenate(values)[known])
             found["explained_variance"] = 1 - float(left / np.var(paid[known]))
         return found
+
+
+def risen(steps: int, progress: float) -> float:
+    """Share of the learning rate after so many steps; all of it from half of the way on."""
+    return min(1.0, max((steps + 1) / WARM_UP, 2 * progress))
 
 
 class Rows:

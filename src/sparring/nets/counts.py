@@ -129,7 +129,7 @@ def products_of(net: Net) -> tuple[dict[str, int], int] | None:
                 with tracker, counted:
                     said = sum((head.sum() for head in plain(obs).values()), torch.zeros(()))
                 with back:
-                    said.backward()  # type: ignore[no-untyped-call]
+                    said.backward()
         except Exception:  # a module of somebody's own may want other rows than these
             return None
         found.append((counted.found, back.found.total()))
