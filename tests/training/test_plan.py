@@ -199,6 +199,7 @@ def test_a_run_of_before_goes_on(tmp_path: Path) -> None:
     ppo = table["ppo"]
     ppo |= {name: table["collect"][name] for name in COLLECTING}
     table.pop("collect")
+    ppo["compile"] = False  # torch.compile, which is gone
     ppo |= {"lr": 0.002, "lr_end": 0.1, "entropy_end": 1.0, "lambda_": ppo.pop("gae_lambda")}
     for name in ("algo", "algo_set"):
         table.pop(name)
@@ -209,6 +210,8 @@ def test_a_run_of_before_goes_on(tmp_path: Path) -> None:
     assert config.ppo.entropy == Schedule.constant(0.01)
     again = resume(str(agent.run), updates=6, quiet=True)
     assert again.ended == "done"
+    old = {"game": "tic_tac_toe", "collect": {"games": 16, "compile": True}}
+    assert read_config(old, "old").collect.games == 16
 
 
 @pytest.mark.parametrize(

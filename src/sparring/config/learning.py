@@ -35,8 +35,6 @@ class CollectConfig(Checked, section="collect"):
     cpu: Annotated[str, one_of("auto", "bf16", "float32", "torch")] = "auto"
     """On a CPU, how a network is computed. float32: natively. bf16: natively with products in
     bfloat16, on CPUs with AMX. torch: the readable way, slower. auto: the best that there is."""
-    compile: bool = False
-    """On a GPU, compile the network with torch.compile. Pays off in long runs."""
     mirror: bool = False
     """Learn from mirror images too, in games that are the same in a mirror (laser hockey, Shogi,
     tic-tac-toe)."""

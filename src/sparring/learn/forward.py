@@ -1,4 +1,4 @@
-"""How a network is run by learners: where it lives, in which numbers, compiled or not."""
+"""How a network is run by learners: where it lives, and in which numbers."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ import platform
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -25,16 +24,13 @@ from sparring.nets.recurrent import RecurrentNet
 
 
 class Forward:
-    """A network on its device: in bf16, and on a GPU compiled, if the configuration says so."""
+    """A network on its device, in bf16 if the configuration says so."""
 
     def __init__(self, net: Net, device: torch.device, collect: CollectConfig) -> None:
         self.net, self.device = net, device
         on_gpu = device.type == "cuda"
         self.arithmetic = FLOAT32 if on_gpu else resolve_cpu(collect.cpu, net.config.kind)
         self.bf16 = collect.bf16 if on_gpu else self.arithmetic == BF16 and net.convolves
-        self._run: Any = net
-        if collect.compile and on_gpu:
-            self._run = torch.compile(net, dynamic=True)
         self.lean: Callable[[Tensor], list[Heads]] | None = None
         """The same with fewer calls, where nothing is learned from what it says; that is good
         until it is asked again."""
@@ -74,10 +70,10 @@ class Forward:
         on_device = obs.to(self.device, non_blocking=True)
         heads: Heads
         if not self.bf16:  # the context alone would cost a small batch a twentieth of its time
-            heads = self._run(on_device)
+            heads = self.net(on_device)
             return heads
         with torch.autocast(self.device.type, torch.bfloat16):
-            heads = self._run(on_device)
+            heads = self.net(on_device)
         return heads
 
     def memory(self, obs: npt.NDArray[np.uint8], heads: Heads) -> npt.NDArray[np.uint8] | None:

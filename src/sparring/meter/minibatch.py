@@ -47,7 +47,7 @@ def name_of(plan: Plan, net: Net) -> str:
     shape = digest(
         net.describe(),
         (plan.rules.name, plan.rules.obs_bytes, plan.rules.actions, plan.rules.box),
-        (collect.bf16, collect.compile, plan.fused, len(plan.seeds), most_of(plan)),
+        (collect.bf16, plan.fused, len(plan.seeds), most_of(plan)),
     )
     return Place(plan.device, plan.threads).named(
         f"minibatches of {settings.minibatch}, network {shape}, sparring {sparring.__version__}"

@@ -7,7 +7,7 @@ from typing import Any
 
 from sparring.config import PPOConfig
 
-COLLECTING = ("games", "steps", "slots", "bf16", "compile")
+COLLECTING = ("games", "steps", "slots", "bf16")
 MOVED = {
     **{name: f"collect.{name}" for name in COLLECTING},
     "lambda_": "ppo.gae_lambda",
@@ -15,8 +15,10 @@ MOVED = {
     "entropy_end": "part of ppo.entropy, for example 0%:0.01,100%:0.001",
 }
 """What was in `ppo` before."""
-SWITCHES = {"bf16": "--collect.no-bf16", "compile": "--collect.compile"}
+SWITCHES = {"bf16": "--collect.no-bf16"}
 """Those that are switched away from their default."""
+GONE = "compile"
+"""What `collect`, and `ppo` before it, had: torch.compile, which made networks slower."""
 
 
 def moved_to(config: type, key: str) -> str:
@@ -47,6 +49,9 @@ def modernised(table: Mapping[str, Any]) -> dict[str, Any]:
         return new
     if ":" in str(new.get("algo", "")):  # those of PPO stood in the files of all learners
         new.pop("ppo", None)
+    for name in ("collect", "ppo"):
+        if GONE in new.get(name, {}):
+            new[name] = {key: value for key, value in new[name].items() if key != GONE}
     measured = dict(new.get("eval", {}))
     if isinstance(measured.get("target"), float):  # there was one, 0 for none
         measured["target"] = [measured["target"]] if measured["target"] else []
