@@ -108,6 +108,14 @@ def test_runs_are_drawn_the_same_way_every_time() -> None:
     assert next(same) == next(same)
 
 
+def test_shares_stay_between_0_and_1() -> None:
+    assert estimate(interquartile_mean, [0.1, 0.9]).as_share() == Found(0.5, 0.0, 1.0)
+    assert Found(0.7).as_share() == Found(0.7)
+    wide = band([(np.array([0.0, 1.0]), np.array([y, y])) for y in (0.1, 0.9)]).as_share()
+    assert wide.low is not None and wide.high is not None
+    assert (wide.low.min(), wide.high.max()) == (0.0, 1.0)
+
+
 def test_one_run_says_nothing_about_seeds() -> None:
     assert estimate(interquartile_mean, [0.7]) == Found(0.7)
     assert stronger([0.7, 0.8], [0.6]) == Found(1.0)

@@ -42,6 +42,12 @@ class Found:
             return Found(1 - self.value)
         return Found(1 - self.value, 1 - self.high, 1 - self.low)
 
+    def as_share(self) -> Found:
+        """The same of a share: nothing below 0 or above 1."""
+        if self.low is None or self.high is None:
+            return self
+        return Found(self.value, max(self.low, 0.0), min(self.high, 1.0))
+
     def plain(self) -> dict[str, float | None]:
         """As JSON has it."""
         return {"value": self.value, "low": self.low, "high": self.high}
@@ -132,6 +138,12 @@ class Band:
     values: Floats
     low: Floats | None = None
     high: Floats | None = None
+
+    def as_share(self) -> Band:
+        """The same of shares: nothing below 0 or above 1."""
+        if self.low is None or self.high is None:
+            return self
+        return Band(self.x, self.values, np.maximum(self.low, 0.0), np.minimum(self.high, 1.0))
 
 
 def band(

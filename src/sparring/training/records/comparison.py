@@ -108,7 +108,8 @@ class Group:
 
     def over(self, by: By, *, seed: int = 0) -> Band:
         """The strength over the group's runs as a curve with its interval."""
-        return band([entry.strength_by(by) for entry in self.entries], seed=seed)
+        found = band([entry.strength_by(by) for entry in self.entries], seed=seed)
+        return found if self.entries[0].alone else found.as_share()
 
 
 @dataclass(frozen=True)
@@ -137,7 +138,7 @@ class Comparison:
 
     def strength(self, group: Group) -> Found:
         """The interquartile mean over a group's runs."""
-        return estimate(interquartile_mean, self.strengths(group), seed=self.seed)
+        return self._over_runs(self.strengths(group))
 
     def best(self, group: Group) -> Entry:
         """The strongest run of a group."""
@@ -169,8 +170,12 @@ class Comparison:
         curves = [entry.strength_by(by) for entry in group.entries]
         if any(x[0] > place for x, _ in curves):
             return None
-        values = [value_at(*curve, place) for curve in curves]
-        return estimate(interquartile_mean, values, seed=self.seed)
+        return self._over_runs([value_at(*curve, place) for curve in curves])
+
+    def _over_runs(self, strengths: Sequence[float]) -> Found:
+        """The interquartile mean of strengths; win shares stay between 0 and 1."""
+        found = estimate(interquartile_mean, strengths, seed=self.seed)
+        return found if self.rules.seats == 1 else found.as_share()
 
     def score_per_hour(self, group: Group) -> Found | None:
         """The interquartile mean of what the runs gain per hour."""
