@@ -151,9 +151,6 @@ def test_numbers_have_known_answers(model: Path) -> None:
     at = found.strength_at_common(slow, "minutes")
     assert at is not None
     assert at.value == pytest.approx(0.15)
-    rate = found.score_per_hour(fast)
-    assert rate is not None
-    assert rate.value == pytest.approx(10 * (0.6 - 0.1) * 60 / 5)
     band = fast.over("decisions")
     assert (band.x[0], band.x[-1]) == (5000.0, 10_000.0)
     assert band.values[[0, -1]] == pytest.approx([0.1, 0.6])
@@ -169,8 +166,47 @@ def test_what_was_measured_at_the_end_counts_if_all_runs_have_it(tmp_path: Path)
     assert compare(runs).strengths(compare(runs).groups[0]) == [0.3, 0.3]
     write_results(runs[1], careful=0.4, random=0.6, idle=0.0)
     found = compare(runs)
-    assert found.strengths(found.groups[0]) == pytest.approx([0.6, 0.5])
-    assert "measured after training" in notes(found)[0]
+    assert found.strengths(found.groups[0]) == [0.5, 0.4]
+    told = "strength: win share against careful, best checkpoint, measured after training"
+    assert notes(found)[0] == told
+
+
+def test_runs_that_were_measured_at_their_end_alone_are_compared_without_curves(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    runs = [make_run(tmp_path, f"r{n}", {}, seed=n) for n in range(2)]
+    write_results(runs[0], careful=0.5, random=0.7)
+    with pytest.raises(ConfigError, match="r1 has no evaluation yet"):
+        compare(runs)
+    write_results(runs[1], careful=0.4, random=0.9)
+    found = compare(runs)
+    assert found.strengths(found.groups[0]) == [0.5, 0.4]
+    assert found.budgets == ()
+    assert "some runs were measured at their end alone: there are no curves" in notes(found)
+    monkeypatch.chdir(tmp_path)
+    assert main(["compare", "r0", "r1", "--games", "0", "--by", "run"]) == 0
+    shown = capsys.readouterr().out
+    assert "careful (IQM)" in shown
+    assert "score/h" not in shown
+    mixed = make_run(tmp_path, "r2", {10: 0.3}, seed=2)
+    with pytest.raises(ConfigError, match="r0 is measured at its end alone, and not every run is"):
+        compare([*runs, mixed])
+
+
+def test_what_is_gained_per_hour_is_told_of_long_runs_of_other_than_zero_sum_games(
+    tmp_path: Path,
+) -> None:
+    def rate(name: str, game: str, minutes: float, **wins: float) -> float | None:
+        bot = next(iter(wins))
+        each = {5: {bot: 0.1}, 10: {bot: wins[bot]}}
+        run = make_run(tmp_path, name, each, game=game, seconds_per_update=6 * minutes)
+        other = make_run(tmp_path, f"{name}-2", each, game=game, seed=1)
+        found = compare([run, other])
+        return found.groups[0].entries[0].score_per_hour
+
+    assert rate("long", "kuhhandel", 20.0, dealer=0.6) == pytest.approx(10 * 0.5 * 60 / 10)
+    assert rate("short", "kuhhandel", 1.0, dealer=0.6) is None
+    assert rate("zero", "tic_tac_toe", 20.0, careful=0.6) is None
 
 
 def test_only_common_opponents_count(tmp_path: Path) -> None:
@@ -276,4 +312,4 @@ def test_a_game_of_one_seat_is_compared_by_score(tmp_path: Path) -> None:
     ]
     found = compare(runs)
     assert found.strengths(found.groups[0]) == [-50.0, -49.0]
-    assert notes(found)[0] == "strength: score, last evaluation"
+    assert notes(found)[0] == "strength: return, last evaluation"

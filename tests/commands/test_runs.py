@@ -49,10 +49,14 @@ def test_runs_are_listed_newest_first(here: Path, capsys: pytest.CaptureFixture[
     head, *lines, last = capsys.readouterr().out.splitlines()
     wanted = "name game algo state minutes decisions strength parameters size date"
     assert head.split() == wanted.split()
-    assert [line.split()[0] for line in lines] == ["beta", "alpha", "gamma"]
-    assert lines[1].split()[:7] == ["alpha", "tic_tac_toe", "ppo", "done", "10.0", "10", "k"]
-    assert "0.700" in lines[1]
+    assert [line.split()[0] for line in lines[:3]] == ["beta", "alpha", "gamma"]
+    assert lines[1].split()[:7] == ["alpha", "tic_tac_toe", "ppo", "unmeasured", "10.0", "10", "k"]
+    assert "careful 0.700" in lines[1]
     assert "–" in lines[2]
+    assert lines[3:] == [
+        f"{name} is not measured: sparring resume runs/{name}"
+        for name in ("beta", "alpha", "gamma")
+    ]
     assert last.startswith("3 runs in runs, ")
     assert last.endswith("latest: beta")
 
@@ -74,7 +78,10 @@ def test_the_state_says_how_a_run_ended(here: Path, capsys: pytest.CaptureFixtur
     def states() -> dict[str, str]:
         return {run["name"]: run["state"] for run in listed(capsys)}
 
-    assert states() == {"alpha": "done", "beta": "done", "gamma": "done"}
+    # They trained to their end, and were killed before that was measured.
+    assert states() == dict.fromkeys(("alpha", "beta", "gamma"), "unmeasured")
+    write_results(here / "alpha", random=0.5)
+    assert states()["alpha"] == "done"
     write_results(here / "alpha", "SIGTERM", random=0.5)
     write_events(here / "beta", ["best", "diverged"])
     write_events(here / "gamma", ["stopped"])
@@ -87,14 +94,17 @@ def test_the_state_says_how_a_run_ended(here: Path, capsys: pytest.CaptureFixtur
     assert states()["alpha"] == "damaged"
 
 
-def test_strength_is_that_of_the_end_against_the_same_opponents(
+def test_strength_is_the_share_won_against_the_best_bot_whoever_else_was_met(
     here: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    # The bot `idle` was met only at the end, so it says nothing beside other runs.
-    write_results(here / "alpha", careful=0.5, random=0.7, idle=1.0)
-    assert listed(capsys, "alpha")[0]["strength"] == pytest.approx(0.6)
-    write_results(here / "alpha", idle=1.0)
-    assert listed(capsys, "alpha")[0]["strength"] == 1.0
+    alpha, beta = here / "alpha", here / "beta"
+    write_results(alpha, careful=0.5, random=0.7)
+    write_results(beta, careful=0.5)
+    found = {run["name"]: (run["strength"], run["measure"]) for run in listed(capsys)}
+    assert found["alpha"] == found["beta"] == (0.5, "careful")
+    assert found["gamma"] == (None, "captain")
+    write_results(alpha, random=1.0)  # which says nothing about careful; the evaluation does
+    assert listed(capsys, "alpha")[0]["strength"] == 0.7
     curves = dict.fromkeys([f"eval/{status.PREVIOUS_BEST}/win", "eval/random/win"])
     assert overview.opponents_of(curves) == ("random",)  # type: ignore[arg-type]
 
@@ -169,7 +179,7 @@ def test_a_person_is_asked(
         assert main(["runs", "--remove", "latest"]) == 0
     os.close(ours)
     shown = capsys.readouterr().out
-    assert "beta: tic_tac_toe, 20.0 minutes, strength 0.500" in shown
+    assert "beta: tic_tac_toe, 20.0 minutes, careful 0.500" in shown
     assert "[y/N]" in shown
     assert ("nothing was removed" in shown) == left
     assert (here / "beta").exists() == left

@@ -33,7 +33,7 @@ def make_run(
     (run / "events.json").write_text(json.dumps(events))
     (run / "machine.json").write_text(json.dumps({"cpu": "a", "cores": 2}))
     add_points(run, range(1, updates + 1))
-    evaluated = {"eval/random/win": 0.7, "eval/random/score": 0.2, "eval/strength": 0.7}
+    evaluated = {"eval/careful/win": 0.7, "eval/careful/score": 0.2, "eval/strength": 0.8}
     add_all(
         run,
         {

@@ -18,6 +18,7 @@ from urllib.parse import quote
 import pytest
 
 from sparring.cli import main
+from sparring.training.records.overview import STATES
 from web.made_runs import make_run
 from web.poisons import INVENTED, KNOWN, MEANWHILE, NAMES
 
@@ -112,7 +113,7 @@ def check(served: Asked, capsys: pytest.CaptureFixture[str], name: str = "bad") 
     told = served.listed()
     assert whole.items() <= told["fine"].items()
     if name in told:
-        assert told[name]["state"] in ("running", "done", "stopped", "failed", "damaged")
+        assert told[name]["state"] in STATES
         assert (told[name]["state"] == "damaged") <= bool(told[name]["trouble"])
         assert "\n" not in told[name]["trouble"]
     for page in OF_ONE:

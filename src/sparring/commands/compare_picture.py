@@ -9,7 +9,7 @@ from sparring.draw.charts.curves import Chart, Page, Series
 from sparring.draw.charts.estimates import Estimate, Estimates
 from sparring.draw.charts.several import colour_of
 from sparring.league.statistics import Found
-from sparring.training.records.compared import BUDGETS, Match, budget_name, measure_of
+from sparring.training.records.compared import Match, budget_name, measure_of
 from sparring.training.records.comparison import Comparison, Group
 
 MANY_GROUPS = 4
@@ -42,7 +42,7 @@ def make_page(found: Comparison, matches: Sequence[Match]) -> Page:
     """Return curves with bands, and the estimates that the tables have."""
     runs = len(found.entries)
     facts = (measure_of(found), "lines: interquartile mean over runs; bands and bars: 95 %")
-    charts: list[Chart | Estimates] = [curve_chart(found, by) for by in BUDGETS]
+    charts: list[Chart | Estimates] = [curve_chart(found, by) for by in found.budgets]
     charts += estimates(found, matches)
     title = f"{found.rules.name}: {len(found.groups)} groups, {runs} runs"
     return Page(title, facts, tuple(charts), Axis("minutes", 1.0))
@@ -77,7 +77,7 @@ def estimates(found: Comparison, matches: Sequence[Match]) -> list[Estimates]:
     form = form_of(found)
     rows = [estimate_row(found, g, found.strength(g), found.strengths(g)) for g in found.groups]
     charts = [Estimates("Final strength (dots: runs)", tuple(rows), form)]
-    for by in BUDGETS:
+    for by in found.budgets:
         if found.differs(by):
             at = [(g, found.strength_at_common(g, by)) for g in found.groups]
             rows = [estimate_row(found, g, value) for g, value in at if value]

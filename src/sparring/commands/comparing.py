@@ -10,7 +10,7 @@ from sparring.commands.printing import ProgressBar, make_table, print_table, say
 from sparring.errors import SparringError
 from sparring.league.intervals import wilson
 from sparring.league.statistics import Found
-from sparring.training.records.compared import BUDGETS, Match, budget_name
+from sparring.training.records.compared import Match, budget_name
 from sparring.training.records.comparison import Comparison
 
 
@@ -70,16 +70,19 @@ def print_comparison(found: Comparison, matches: Sequence[Match], said: Sequence
 def print_groups(found: Comparison) -> None:
     """Print one line per group."""
     form = form_of(found)
-    late = [by for by in BUDGETS if found.differs(by)]
+    late = [by for by in found.budgets if found.differs(by)]
     at = [f"at {budget_name(found, by)}" for by in late]
-    numbers = ("runs", "strength (IQM)", "95 %", *at, "score/h")
-    least = ("score/h", *at, "settings", "runs")
+    name = f"{found.measure} (IQM)"
+    rates = [found.score_per_hour(group) for group in found.groups]
+    gained = ("score/h",) if any(rates) else ()
+    numbers = ("runs", name, "95 %", *at, *gained)
+    least = (*gained, *at, "settings", "runs")
     table = make_table(("group", "settings", *numbers), numbers=numbers, least=least)
-    for group in found.groups:
+    for group, rate in zip(found.groups, rates, strict=True):
         common = (shown(found.strength_at_common(group, by), form)[0] for by in late)
-        rate = shown(found.score_per_hour(group), "number")[0]
+        last = [shown(rate, "number")[0]] if gained else []
         strength = shown(found.strength(group), form)
-        table.add_row(group.name, group.label, str(len(group.entries)), *strength, *common, rate)
+        table.add_row(group.name, group.label, str(len(group.entries)), *strength, *common, *last)
     print_table(table)
 
 

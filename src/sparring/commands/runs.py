@@ -20,6 +20,7 @@ from sparring.store.lookup import find_run, unknown
 from sparring.training.records.labels import label, write_labels
 from sparring.training.records.overview import (
     STATES,
+    UNMEASURED,
     Overview,
     is_held,
     is_run,
@@ -27,6 +28,7 @@ from sparring.training.records.overview import (
     size_of,
 )
 from sparring.training.records.run import LOCK, Run, finite
+from sparring.training.records.strength import written
 
 Told = dict[str, Any]
 """What `Overview.plain` says about a run."""
@@ -50,7 +52,7 @@ COLUMNS: dict[str, Callable[[Told], str]] = {
     "state": lambda run: run["state"],
     "minutes": lambda run: f"{run['minutes']:.1f}",
     "decisions": lambda run: short_count(run["decisions"]),
-    "strength": lambda run: "–" if run["strength"] is None else f"{run['strength']:.3f}",
+    "strength": lambda run: strength_text(run) or "–",
     "parameters": lambda run: "–" if run["parameters"] is None else short_count(run["parameters"]),
     "size": lambda run: show_size(run["size"]),
     "date": lambda run: f"{datetime.fromisoformat(run['date']):%Y-%m-%d %H:%M}",
@@ -100,6 +102,8 @@ def run(config: RunsConfig) -> int:
     for one in found:
         if one["trouble"]:
             say(f"{printable(one['name'])} is damaged: {one['trouble']}")
+        elif one["state"] == UNMEASURED:
+            say(f"{printable(one['name'])} is not measured: sparring resume {one['run']}")
     total = show_size(sum(one["size"] for one in found))
     of_all = "" if len(found) == len(everything) else f" of {len(everything)}"
     latest = latest_run(root)
@@ -197,6 +201,13 @@ def labeled(word: str, root: Path) -> Path:
     return path
 
 
+def strength_text(run: Told) -> str:
+    """Return how strong a run is, and by what: captain 0.031, or return -14.02; "" if unknown."""
+    if run["strength"] is None:
+        return ""
+    return f"{run['measure']} {written(run['strength'], run['measure'])}"
+
+
 def short_count(count: int) -> str:
     """Return a large number as a person reads it."""
     for size, unit in ((1e9, " G"), (1e6, " M"), (1e3, " k")):
@@ -251,7 +262,7 @@ def confirmed(doomed: Sequence[Overview]) -> bool:
     if not sys.stdin.isatty():
         raise ConfigError("--remove asks before it removes; without a terminal, add --yes")
     for one in map(Overview.plain, doomed):
-        strength = "not measured" if one["strength"] is None else f"strength {one['strength']:.3f}"
+        strength = strength_text(one) or "not measured"
         facts = f"{one['game']}, {one['minutes']:.1f} minutes, {strength}, {show_size(one['size'])}"
         print(printable(f"{one['run']}: {facts}"))
     try:

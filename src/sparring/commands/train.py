@@ -23,6 +23,7 @@ from sparring.league.results import MatchResult
 from sparring.learn.learner import DivergedError
 from sparring.store.folders import shown_path
 from sparring.training.agent import Agent
+from sparring.training.budget import BUDGETS
 from sparring.training.planning.own import rules_of
 from sparring.training.planning.plan import resolve
 from sparring.training.planning.settings import (
@@ -31,9 +32,11 @@ from sparring.training.planning.settings import (
     read_varied,
     value_at,
 )
+from sparring.training.records.ending import done_line, measured_line
 from sparring.training.records.overview import Overview, events_of
 from sparring.training.records.results import UnmeasuredError, measure, rates
 from sparring.training.records.run import Run, check_name
+from sparring.training.records.strength import Strength, best_opponent, strength_in
 from sparring.training.session import INIT
 from sparring.training.train import at_once, resume, train_population, train_with
 
@@ -43,6 +46,8 @@ OK, FAILED = 0, 3
 def run(config: TrainConfig | ResumeConfig) -> int:
     """Train or go on, then measure the strength."""
     if isinstance(config, ResumeConfig):
+        if seen := done_already(config):
+            return told_done(seen, as_json=config.json)
         return report(
             lambda: resume(
                 config.run,
@@ -61,6 +66,32 @@ def run(config: TrainConfig | ResumeConfig) -> int:
     if len(members_of(config)) > 1:
         return report_several(config)
     return report(lambda: train_with(config, quiet=config.json), as_json=config.json)
+
+
+def done_already(config: ResumeConfig) -> Overview | None:
+    """Return a run of which nothing is left to train or to measure; None if something is."""
+    seen = Overview(shown_path(Run.open(config.run).path))
+    more = config.checkpoint >= 0 or any(getattr(config, kind) for kind in BUDGETS)
+    return None if more or seen.state != "done" or not seen.met else seen
+
+
+def told_done(seen: Overview, *, as_json: bool) -> int:
+    """Say that a run is done, how it goes on, and what it was worth when it was measured."""
+    told = done_line(seen)
+    if as_json:
+        kept = ("decisions", "minutes", "checkpoint", "strength", "results", "progress")
+        summary = {key: seen.results.get(key) for key in kept}
+        print_json({"run": str(seen.path), "ended": seen.ended, "told": told, **summary})
+        return OK
+    print(told)
+    if seen.strength:
+        print(f"strength: {strength_words(seen.strength)}")
+    return OK
+
+
+def strength_words(found: Strength) -> str:
+    """Return a strength with its name and interval."""
+    return f"{found.measure} {found.figure}" + (f" ({found.interval})" * bool(found.interval))
 
 
 def report(work: Callable[[], Agent], *, as_json: bool) -> int:
@@ -90,13 +121,17 @@ def report(work: Callable[[], Agent], *, as_json: bool) -> int:
         print(f"measure it with: {measuring(agent)}", file=sys.stderr)
         return wrong.code
     plots = drawn(agent)
+    summaries = {name: found.summary() for name, found in results.items()}
+    strength = strength_in(summaries, best_opponent(agent.policy.rules))
     summary: dict[str, Any] = {
         "run": str(shown_path(agent.run)),
         "ended": agent.ended,
         "seconds": trained_s,
         "decisions": agent.decisions,
         "minutes": agent.minutes,
-        "results": {name: found.summary() for name, found in results.items()},
+        "checkpoint": agent.policy.meta.get("update"),
+        "strength": strength and strength.plain(),
+        "results": summaries,
         "progress": rates(agent),
         **({"not_measured": missing} if missing else {}),
         **of_the_network(agent),
@@ -110,7 +145,11 @@ def report(work: Callable[[], Agent], *, as_json: bool) -> int:
     if agent.ended != "done":
         say(f"ended before its time: {why_early(agent)}")
     if results:
+        update = int(agent.policy.meta.get("update", 0))
+        say(measured_line(Overview(agent.run), update, agent.decisions))
         print_table(results_table(results, score_word(agent.policy.rules)))
+    if strength:
+        print(f"strength: {strength_words(strength)}")
     for line in draw_lines(results) if results else ():
         say(line)
     for name, value in summary["progress"].items():
@@ -273,6 +312,12 @@ def show_several(rules: Rules, rows: Sequence[dict[str, Any]]) -> None:
         strengths = (f"{found[shown]:.3f}" for found in row["results"].values())
         table.add_row(row["run"], row["varied"], *strengths)
     print_table(table)
-    best = max(rows, key=lambda row: strength_of(rules, row["results"]))
+    against = best_opponent(rules)
+
+    def strong(row: dict[str, Any]) -> float:
+        found = strength_in(row["results"], against)
+        return found.value if found else strength_of(rules, row["results"])
+
+    best = max(rows, key=strong)
     print(f"best run: {best['run']}; next: {next_command(rules, best['run'])}")
     print(f"compare them with: sparring compare {' '.join(row['run'] for row in rows)}")

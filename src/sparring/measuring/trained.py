@@ -30,6 +30,7 @@ from sparring.training.records import metrics
 from sparring.training.records.comparison import Entry
 from sparring.training.records.overview import Overview, events_of, is_held
 from sparring.training.records.run import LOCK, finite
+from sparring.training.records.strength import LEAST_MILLIONS, gained_per
 from sparring.training.records.told import flat
 
 STATE = "trained.json"
@@ -176,7 +177,7 @@ def process_of(run: Planned) -> Iterator[tuple[subprocess.Popen[bytes], IO[bytes
 def facts_of(folder: Path) -> dict[str, Any]:
     """Return what the files of a run say that has ended."""
     run = Overview(folder)
-    entry = Entry(run, {}, run.opponents, ALONE in run.opponents)
+    entry = Entry(run, {}, (run.against,), run.against == ALONE)
     curves = metrics.read(folder, "charts/*")
     seconds = float(curves["charts/decisions"][1][-1])
     speed = run.decisions / max(seconds, 1e-9)
@@ -210,19 +211,11 @@ def typical(curves: Mapping[str, metrics.Curve], name: str) -> float:
 def score_per_million(entry: Entry) -> float | None:
     """Score gained between the first evaluation and the last, per million decisions."""
     decisions, score = entry.evaluations("score", "decisions")
-    if len(score) < 2 or decisions[-1] <= decisions[0]:
-        return None
-    return float((score[-1] - score[0]) / (decisions[-1] - decisions[0]) * 1e6)
+    return None if entry.run.zero_sum else gained_per(decisions / 1e6, score, LEAST_MILLIONS)
 
 
 def strength_of(run: Overview) -> dict[str, float | None]:
     """Return the strength after training, and the 95 % interval that its last games give."""
-    table: Mapping[str, Any] = run.results.get("results") or {}
-    met = [table[name] for name in run.opponents if name in table] or list(table.values())
-    names = ("score", "score_low", "score_high") if ALONE in table else ("win", "low", "high")
-    values = [[one.get(name) for name in names] for one in met]
-    if not values or any(value is None for one in values for value in one):
-        return {"strength": run.strength, "strength_low": None, "strength_high": None}
-    middle = sum(one[0] for one in values) / len(values)
-    half = [sum((one[0] - one[at]) ** 2 for one in values) ** 0.5 / len(values) for at in (1, 2)]
-    return {"strength": middle, "strength_low": middle - half[0], "strength_high": middle + half[1]}
+    found = run.strength
+    ends = ("value", "strength"), ("low", "strength_low"), ("high", "strength_high")
+    return {key: getattr(found, end, None) for end, key in ends}

@@ -8,6 +8,8 @@ from pathlib import Path
 
 CONFIG = "config.toml"
 """The file that makes a folder a run."""
+BEST = "best.json"
+"""The file of a run that names its best checkpoint."""
 CHECKPOINTS = "checkpoints"
 MANIFEST = "manifest.json"
 """The file that makes a folder a checkpoint, or a policy of its own."""

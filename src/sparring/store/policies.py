@@ -24,7 +24,7 @@ from sparring.pools.foreign.rules import ForeignRules
 from sparring.store.archive_index import ArchiveIndex, Entry
 from sparring.store.checkpoint import CheckpointError, load, newest_valid, save
 from sparring.store.files import read_regular, temp_name
-from sparring.store.folders import CHECKPOINTS, LEAGUE, MANIFEST
+from sparring.store.folders import BEST, CHECKPOINTS, LEAGUE, MANIFEST
 from sparring.store.lookup import find_policy, source_of
 from sparring.store.manifest import Checkpoint
 from sparring.store.plain import parse_json, table, whole
@@ -32,8 +32,6 @@ from sparring.store.policy_shape import demand_heads, demand_policy, names_code
 from sparring.store.snapshots import read_snapshot
 from sparring.store.tensors import demand_fits, demand_same
 
-BEST = "best.json"
-"""The file of a run that names its best checkpoint."""
 KNOWN = {field.name for field in fields(NetConfig)}
 """Settings of a network."""
 A_BEST = table({"checkpoint": whole()})

@@ -18,6 +18,7 @@ from sparring.pools.foreign.make import Facts
 from sparring.pools.protocol import GamePool
 from sparring.store import checkpoint as checkpoints
 from sparring.store.folders import shown_path
+from sparring.store.policies import load_policy
 from sparring.training.agent import Agent
 from sparring.training.budget import one_budget, only_one
 from sparring.training.callbacks import Callbacks
@@ -37,6 +38,8 @@ from sparring.training.planning.settings import (
     with_preset,
     written,
 )
+from sparring.training.records.ending import amount
+from sparring.training.records.overview import Overview
 from sparring.training.records.run import Run, holding, word_of
 from sparring.training.resuming import demand_resumable
 from sparring.training.session import Session
@@ -240,6 +243,7 @@ def resume(
 ) -> Agent:
     """Go on with a run from one of its checkpoints; budgets are totals over its life.
 
+    One that is done returns its agent at once; it goes on with a larger budget.
     From an older checkpoint a new run begins, in a folder of its own: nothing is lost.
     game: the environment object, or the function without a name, that the run was begun with, once
         more. An environment by its factory's name is made anew without it.
@@ -254,6 +258,8 @@ def resume(
     budget = {"minutes": minutes, "updates": updates, "decisions": decisions, "episodes": episodes}
     callbacks = Callbacks(on_update, on_evaluation, on_episode)
     run = Run.open(path)
+    seen = Overview(run.path)
+    is_done = number < 0 and not only_one(budget) and seen.state == "done"
     with (
         same_folder(),
         run.held(),
@@ -276,6 +282,8 @@ def resume(
             )
         if net is not None:
             net_again(net, config, str(run.path))
+        if is_done:
+            return Agent(load_policy(run.path), run.path, seen.ended or "done")
         config = with_budget(config, saved.meta, budget)
         session = Session.prepare(
             [config],
@@ -337,8 +345,8 @@ def with_budget(config: TrainConfig, meta: dict[str, Any], wanted: dict[str, flo
     gone = used.get(kind, meta.get(kind, 0))
     if wanted[kind] <= gone:
         raise ConfigError(
-            f"{kind} {wanted[kind]:g}: the run has {gone:,.10g} behind it already; budgets are "
-            f"totals, give more than that"
+            f"{kind} {amount(kind, wanted[kind])}: the run has {amount(kind, gone)} behind it "
+            "already; budgets are totals, give more than that"
         )
     changed: TrainConfig = replace(one_budget(config, wanted), **{kind: wanted[kind]})  # type: ignore[arg-type]
     return changed

@@ -20,6 +20,7 @@ from sparring.nets.policy import Policy
 from sparring.store.lookup import locate
 from sparring.training.records.overview import read_json
 from sparring.training.records.run import RESULTS
+from sparring.training.records.strength import best_opponent, strength_in
 from sparring.web.bundle import APP, GAMES, bundle, file_of
 from sparring.web.description import describe_rules
 from sparring.web.modules import module_file
@@ -69,7 +70,7 @@ def describe_agent(policy: Policy, word: str) -> dict[str, Any]:
     meta, header = policy.meta, header_of(policy)
     run, _, checkpoint = str(meta.get("loaded_from", policy.name)).rpartition("/")
     config = meta.get("config") or {}
-    shares = [found["win"] for found in results.values() if "win" in found]
+    strength = strength_in(results, best_opponent(policy.rules))
     return {
         "sparring": sparring.__version__,
         "agent": {
@@ -81,7 +82,8 @@ def describe_agent(policy: Policy, word: str) -> dict[str, Any]:
             "minutes": meta["seconds"] / 60 if "seconds" in meta else None,
             "kind": header["kind"],
             "parameters": header["parameters"],
-            "strength": sum(shares) / len(shares) if shares else None,
+            "strength": strength and strength.value,
+            "measure": strength and strength.measure,
         },
         "strength": [
             {

@@ -10,8 +10,8 @@ from sparring.store.folders import CHECKPOINTS, is_folder
 from sparring.training.records.overview import is_run
 from sparring.web.answers import MissingError, RefusedError, reading
 
-BEST, MANIFEST = "best.json", "manifest.json"
-"""Named here, because the store's own names for them come with torch."""
+MANIFEST = "manifest.json"
+"""Named here, because the store's own name for it comes with torch."""
 NUMBER = re.compile(r"[0-9]{1,12}")
 """What the folder of a checkpoint is called."""
 MOST_SHOWN = 500

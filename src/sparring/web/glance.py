@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 import threading
 import time
-from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -22,13 +21,13 @@ from sparring.training.records import labels, metrics
 from sparring.training.records.overview import (
     CURVES_S,
     DECISIONS,
-    STRENGTH,
     Overview,
     is_held,
     is_run,
 )
 from sparring.training.records.overview import told as told_in_line
 from sparring.training.records.run import EVENTS, LOCK, RESULTS
+from sparring.training.records.strength import measure_name
 from sparring.web.folder import Folder
 
 WATCHED = (CONFIG, metrics.FILE, f"{metrics.FILE}-wal", EVENTS, RESULTS, labels.FILE)
@@ -52,9 +51,9 @@ class Glance(Overview):
 
     def known(self) -> dict[str, Any]:
         """Everything but its size, which takes a walk through the folder, and its place."""
-        at, _, values = self.curves.get(STRENGTH, (np.empty(0), None, np.empty(0)))
-        picked = np.unique(np.linspace(0, len(at) - 1, MOST_EVALUATIONS).astype(int))
-        picked = picked[(picked >= 0) & (picked < len(at))]  # none without evaluations
+        strength, found = self.strength, list(self.evaluated.items())
+        picked = np.unique(np.linspace(0, len(found) - 1, MOST_EVALUATIONS).astype(int))
+        shown = [found[at] for at in picked.tolist() if 0 <= at < len(found)]
         return {
             "name": self.name,
             "game": self.game,
@@ -65,9 +64,12 @@ class Glance(Overview):
             "minutes": self.minutes,
             "updates": self.updates,
             "decisions": self.decisions,
-            "strength": self.strength,
-            **dict(zip(("low", "high"), self.interval, strict=True)),
-            "measure": "score" if ALONE in self.opponents else "win share",
+            "strength": strength and strength.value,
+            "low": strength and strength.low,
+            "high": strength and strength.high,
+            "measure": "score" if self.against == ALONE else "win share",
+            "against": measure_name(self.against),
+            "not_measured": self.not_measured,
             "opponents": list(self.opponents),
             "parity": self.parity,
             "progress": self.progress,
@@ -75,8 +77,8 @@ class Glance(Overview):
             "note": self.labels.note,
             "tags": list(self.labels.tags),
             "evaluations": {
-                "update": [int(x) for x in at[picked]],
-                "strength": [float(y) for y in values[picked]],
+                "update": [at for at, _ in shown],
+                "strength": [one.value for _, one in shown],
             },
         }
 
@@ -85,36 +87,8 @@ class Glance(Overview):
         missing = dict.fromkeys(("low", "high", "parity", "progress"))
         curve: dict[str, Any] = {"opponents": [], "evaluations": {"update": [], "strength": []}}
         shown = {key: value for key, value in super().unknown().items() if key != "run"}
-        return {**shown, "title": "?", "measure": "win share", **missing, **curve}
-
-    @property
-    def interval(self) -> tuple[float | None, float | None]:
-        """The 95 % interval of the strength, where it was measured with one."""
-        table = self.results.get("results") or {}
-        if self.strength is None:
-            return None, None
-        if ALONE in table:
-            low, high = (table[ALONE].get(end) for end in ("score_low", "score_high"))
-            return number(low), number(high)
-        if table:
-            there = set(self.opponents) <= table.keys()
-            met = [table[name] for name in (self.opponents if there else table)]
-        else:
-            met = self.measured_at_best()
-        return of_mean(met)
-
-    def measured_at_best(self) -> list[dict[str, float]]:
-        """What the best evaluation found against every opponent, as results have it."""
-        at, _, values = self.curves[STRENGTH]
-        best = at[int(np.nanargmax(values))]
-        met = []
-        for name in self.opponents:
-            ends = [self.curves.get(f"eval/{name}/{end}") for end in ("win", "low", "high")]
-            found = [curve[2][curve[0] == best] for curve in ends if curve is not None]
-            if len(found) == 3 and all(len(value) for value in found):
-                win, low, high = (float(value[0]) for value in found)
-                met.append({"win": win, "low": low, "high": high})
-        return met
+        told = {"title": "?", "measure": "win share", "against": "", "not_measured": ""}
+        return {**shown, **told, **missing, **curve}
 
     @property
     def progress(self) -> float | None:
@@ -138,28 +112,6 @@ class Glance(Overview):
             seats = read_rules(self.game, latest(self.config.get("set", ()))).seats
             return 1 / seats if seats > 1 else None
         return None
-
-
-def number(value: Any) -> float | None:
-    """Return a number that was read somewhere; None for anything else."""
-    return float(value) if isinstance(value, int | float) and math.isfinite(value) else None
-
-
-def of_mean(met: Sequence[Mapping[str, Any]]) -> tuple[float | None, float | None]:
-    """Return the interval of a mean of shares that were measured apart from one another.
-
-    The distances of the ends then add up in squares.
-    """
-    try:
-        rows = [(float(one["win"]), float(one["low"]), float(one["high"])) for one in met]
-    except (KeyError, TypeError, ValueError):
-        return None, None
-    if not rows:
-        return None, None
-    win, low, high = np.array(rows).T
-    mean = float(win.mean())
-    below, above = (float(np.hypot.reduce(gap)) / len(rows) for gap in (win - low, high - win))
-    return mean - below, mean + above
 
 
 def title_of(game: str) -> str:

@@ -161,8 +161,7 @@ class Agents:
 
 def mark_of(place: Path) -> str:
     """Return what changes when another checkpoint would be loaded."""
-    from sparring.store.folders import CHECKPOINTS, MANIFEST
-    from sparring.store.policies import BEST
+    from sparring.store.folders import BEST, CHECKPOINTS, MANIFEST
 
     if place.is_file():
         files = [place]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import math
 import re
 import threading
 from collections import OrderedDict
@@ -18,11 +19,11 @@ from sparring.factories import is_factory
 from sparring.games.flags import read_rules
 from sparring.games.rules import Rules, game_names
 from sparring.store.files import read_regular
-from sparring.store.folders import is_file, is_folder
+from sparring.store.folders import BEST, is_file, is_folder
 from sparring.store.plain import parse_json
 from sparring.training.records.overview import read_json
 from sparring.web.answers import MissingError, RefusedError, answers, reading
-from sparring.web.folder import BEST, MANIFEST, Folder, numbered, shown
+from sparring.web.folder import MANIFEST, Folder, numbered, shown
 from sparring.web.glance import Glances
 
 MOST_NETWORK = 2**30
@@ -77,12 +78,13 @@ def agents(glances: Glances, folder: Folder, rules: Rules) -> list[dict[str, Any
                 "algo": told["algo"],
                 "strength": told["strength"],
                 "measure": told["measure"],
+                "against": told["against"],
                 "decisions": manifest["meta"].get("decisions"),
                 "checkpoint": manifest["number"],
                 "checkpoints": [number for number, _ in numbered(run)],
             }
         )
-    return sorted(found, key=lambda one: -(one["strength"] or 0.0))
+    return sorted(found, key=lambda one: math.inf if one["strength"] is None else -one["strength"])
 
 
 def played_checkpoint(run: Path) -> dict[str, Any] | None:

@@ -8,10 +8,11 @@ from typing import Any
 
 from sparring.config import TrainConfig
 from sparring.config.help import all_help
+from sparring.store.folders import BEST
 from sparring.training.records.overview import Overview, read_json, size_of
 from sparring.training.records.run import NETWORK, ORIGIN, PHASE, RESULTS, word_of
 from sparring.training.records.told import flat, names_of
-from sparring.web.folder import BEST, MANIFEST, numbered
+from sparring.web.folder import MANIFEST, numbered
 from sparring.web.modules import why_not_played
 
 MACHINE = "machine.json"
@@ -28,7 +29,7 @@ def facts_of(run: Path) -> dict[str, Any]:
     events = seen.events
     return {
         "settings": settings_of(seen.config),
-        "checkpoints": or_empty(checkpoints_of, run, events),
+        "checkpoints": or_empty(checkpoints_of, run, seen),
         "events": events,
         "phases": or_empty(phases_of, seen.config, events),
         "results": read_json(run / RESULTS),
@@ -78,15 +79,10 @@ def plain_fields(config: Any) -> dict[str, Any]:
     return written(config)
 
 
-def checkpoints_of(run: Path, events: list[dict[str, Any]]) -> list[dict[str, Any]]:
+def checkpoints_of(run: Path, seen: Overview) -> list[dict[str, Any]]:
     """Return the checkpoints that are there, the newest first."""
     best = read_json(run / BEST)
     chosen = best.get("checkpoint") if isinstance(best, dict) else None
-    strengths = {
-        event["checkpoint"]: event.get("strength")
-        for event in events
-        if event.get("event") == "best" and isinstance(event.get("checkpoint"), int)
-    }
     found = []
     for number, folder in numbered(run):
         manifest = read_json(folder / MANIFEST)
@@ -99,7 +95,7 @@ def checkpoints_of(run: Path, events: list[dict[str, Any]]) -> list[dict[str, An
                 "update": meta.get("update"),
                 "decisions": meta.get("decisions"),
                 "best": number == chosen,
-                "strength": strengths.get(number),
+                "strength": seen.evaluated[number].value if number in seen.evaluated else None,
                 "size": size_of(folder),
                 "seconds": (folder / MANIFEST).stat().st_mtime,
             }

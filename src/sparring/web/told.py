@@ -12,7 +12,7 @@ from sparring.errors import ConfigError
 from sparring.league.told import described as league_described
 from sparring.league.told import payoff_of
 from sparring.store.standings import standings_of, wanted
-from sparring.training.records.compared import BUDGETS, described, measure_of, notes
+from sparring.training.records.compared import described, measure_of, notes
 from sparring.training.records.comparison import Comparison, Group, compare
 from sparring.web.answers import MissingError, RefusedError
 
@@ -55,7 +55,9 @@ def told_comparison(runs: Sequence[Path], by: str) -> dict[str, Any]:
         "measure": measure_of(found),
         "parity": 1 / found.rules.seats if found.rules.seats > 1 else None,
         "notes": notes(found),
-        "curves": {by: [curve_of(found, group, by) for group in found.groups] for by in BUDGETS},
+        "curves": {
+            by: [curve_of(found, group, by) for group in found.groups] for by in found.budgets
+        },
     }
 
 

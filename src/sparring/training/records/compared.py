@@ -14,7 +14,6 @@ from sparring.league.statistics import ROUGH_BELOW
 from sparring.store.folders import shortened
 from sparring.training.records.comparison import Comparison, Group, differing
 
-BUDGETS: tuple[By, ...] = ("decisions", "minutes")
 FORCED = "set.skip_forced"
 """The flag by which some runs are asked less often than others in the same games."""
 
@@ -45,7 +44,7 @@ def described(found: Comparison, matches: Sequence[Match]) -> dict[str, Any]:
         "by": list(found.by),
         "opponents": list(found.opponents),
         "measured": "after training" if found.measured_at_end else "last evaluation",
-        "common": {by: found.common(by) for by in BUDGETS},
+        "common": {by: found.common(by) for by in found.budgets},
         "groups": [described_group(found, group) for group in found.groups],
         "improvement": [
             {"one": one.name, "two": two.name, **p.plain()} for one, two, p in found.pairs()
@@ -56,7 +55,7 @@ def described(found: Comparison, matches: Sequence[Match]) -> dict[str, Any]:
 
 def described_group(found: Comparison, group: Group) -> dict[str, Any]:
     """Return one group."""
-    at = {by: found.strength_at_common(group, by) for by in BUDGETS}
+    at = {by: found.strength_at_common(group, by) for by in found.budgets}
     rate = found.score_per_hour(group)
     return {
         "group": group.name,
@@ -90,8 +89,9 @@ def measure_of(found: Comparison) -> str:
         "best checkpoint, measured after training" if found.measured_at_end else "last evaluation"
     )
     if found.rules.seats == 1:
-        return f"strength: score, {when}"
-    return f"strength: mean win share against {', '.join(found.opponents)}, {when}"
+        return f"strength: {found.measure}, {when}"
+    mean = "mean win share" if len(found.opponents) > 1 else "win share"
+    return f"strength: {mean} against {found.measure}, {when}"
 
 
 def notes(found: Comparison) -> list[str]:
@@ -128,7 +128,9 @@ def notes(found: Comparison) -> list[str]:
         told.append(f"still going on: {', '.join(going_on)}")
     if len({entry.settings.get(FORCED) for entry in found.entries}) > 1:
         told.append(f"{FORCED}: decisions are those that were asked for; minutes are alike")
-    if found.differs("minutes") or found.differs("decisions"):
+    if not found.budgets:
+        told.append("some runs were measured at their end alone: there are no curves")
+    if any(map(found.differs, found.budgets)):
         told.append(
             "the runs are not equally long: compare them at "
             f"{budget_name(found, 'decisions')} or at {budget_name(found, 'minutes')}, "

@@ -28,10 +28,10 @@ from sparring.league.statistics import (
 from sparring.training.planning.settings import read_config, written
 from sparring.training.records.overview import (
     Overview,
-    final_strength,
     newest_meta,
     own_rules,
 )
+from sparring.training.records.strength import LEAST_HOURS, gained_per, measure_name, strength_in
 from sparring.training.records.told import flat, names_of, shortened, spread, typed
 
 BOOKKEEPING = frozenset(
@@ -41,6 +41,7 @@ BOOKKEEPING = frozenset(
 """Settings that say nothing about how something is learned, or nothing that others do not say."""
 EACH_RUN = "run"
 """The key that makes a group of every run."""
+BUDGETS: tuple[By, ...] = ("decisions", "minutes")
 SAME_LENGTH = 0.05
 """Runs whose lengths differ by no more than this share of them are called equally long."""
 
@@ -70,9 +71,14 @@ class Entry:
     @property
     def final(self) -> float | None:
         """The strength that was measured after training, against the same opponents."""
-        met = self.run.results.get("results") or {}
-        there = self.alone or set(self.opponents) <= set(met)
-        return final_strength(self.run.results, self.opponents) if there else None
+        found = [strength_in(self.run.met, name) for name in self.opponents]
+        values = [one.value for one in found if one is not None]
+        return sum(values) / len(values) if len(values) == len(self.opponents) else None
+
+    @property
+    def has_curve(self) -> bool:
+        """Whether it was evaluated on the way."""
+        return bool(len(self.strength_by("decisions")[0]))
 
     def strength_by(self, by: By) -> tuple[Floats, Floats]:
         """Where the evaluations lie and what they found."""
@@ -82,9 +88,7 @@ class Entry:
     def score_per_hour(self) -> float | None:
         """Score gained between the first evaluation and the last, per hour of training."""
         minutes, score = self.evaluations("score", "minutes")
-        if len(score) < 2 or minutes[-1] <= minutes[0]:
-            return None
-        return float((score[-1] - score[0]) / (minutes[-1] - minutes[0]) * 60)
+        return None if self.run.zero_sum else gained_per(minutes / 60, score, LEAST_HOURS)
 
     def evaluations(self, what: str, by: By) -> tuple[Floats, Floats]:
         """Return the mean over the opponents, where all were met."""
@@ -128,6 +132,16 @@ class Comparison:
     def entries(self) -> list[Entry]:
         """All runs."""
         return [entry for group in self.groups for entry in group.entries]
+
+    @property
+    def measure(self) -> str:
+        """What strength is called here."""
+        return ", ".join(map(measure_name, self.opponents))
+
+    @cached_property
+    def budgets(self) -> tuple[By, ...]:
+        """What curves go by; nothing where a run was measured at its end alone."""
+        return BUDGETS if all(entry.has_curve for entry in self.entries) else ()
 
     def strengths(self, group: Group) -> list[float]:
         """The strength of each run of a group."""
@@ -218,9 +232,13 @@ def read_entries(paths: Sequence[Path]) -> tuple[Rules, list[Entry]]:
         Entry(run, known | asking(run), opponents, rules.seats == 1)
         for run, known in zip(runs, settings, strict=True)
     ]
-    for entry in entries:
-        if not len(entry.strength_by("decisions")[0]):
-            raise ConfigError(f"{entry.run.path} has no evaluation with numbers yet; leave it out")
+    at_end = all(entry.final is not None for entry in entries)
+    for entry in entries if not at_end else ():
+        if not entry.has_curve:
+            word = measure_name(opponents[0])
+            later = f"measured at its end alone, and not every run is ({word})"
+            why = "not measured yet" if entry.final is None else later
+            raise ConfigError(f"{entry.run.path} is {why}; leave it out, or train it for longer")
     return rules, entries
 
 
@@ -291,16 +309,23 @@ def version_of(run: Overview) -> int | None:
 
 
 def common_opponents(runs: Sequence[Overview]) -> tuple[str, ...]:
-    """Return whom all runs were measured against."""
-    for run in runs:
-        if not run.opponents:
+    """Return whom strength is measured against: the game's best bot, if all runs met it.
+
+    Otherwise everybody whom all of them met.
+    """
+    met = [dict.fromkeys((*run.opponents, *run.met)) for run in runs]
+    for run, names in zip(runs, met, strict=True):
+        if not names:
             raise ConfigError(
                 f"{run.path} has no evaluation yet; leave it out, or train it for longer "
                 "(eval.every-s says how often a run is measured)"
             )
-    shared = [name for name in runs[0].opponents if all(name in run.opponents for run in runs)]
+    if all(runs[0].against in names for names in met):
+        return (runs[0].against,)
+    shared = [name for name in met[0] if all(name in names for names in met)]
     if not shared:
-        told = "; ".join(f"{run.name} met {', '.join(run.opponents)}" for run in runs)
+        pairs = zip(runs, met, strict=True)
+        told = "; ".join(f"{run.name} met {', '.join(names)}" for run, names in pairs)
         raise ConfigError(f"no opponent was met by all runs: {told}")
     return tuple(shared)
 

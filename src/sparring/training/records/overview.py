@@ -16,8 +16,11 @@ from typing import Any
 
 import numpy as np
 
-from sparring.errors import ConfigError
+from sparring.errors import ConfigError, SparringError
+from sparring.games.flags import latest, read_rules
+from sparring.games.rules import Rules, game_names
 from sparring.league.results import ALONE
+from sparring.pools.foreign.again import RANDOM
 from sparring.pools.foreign.rules import ForeignRules
 from sparring.store.files import NO_LOCKS, TEMP
 from sparring.store.folders import (
@@ -32,12 +35,21 @@ from sparring.store.texts import read_json as parse_json
 from sparring.store.texts import read_toml
 from sparring.training.records import labels, metrics
 from sparring.training.records.run import EVENTS, LOCK, NETWORK, RESULTS
+from sparring.training.records.strength import (
+    Strength,
+    best_opponent,
+    measure_name,
+    strength_in,
+    strengths_over,
+)
 from sparring.training.status import PREVIOUS_BEST
 
-STATES = ("running", "done", "stopped", "failed", "damaged")
+UNMEASURED = "unmeasured"
+"""The state of a run that trained to its end and was not measured there as it should have been."""
+STATES = ("running", "done", UNMEASURED, "stopped", "failed", "damaged")
 STOPPED, FAILURES = "stopped", ("diverged", "failed")
 """Events, and ways to end, that are not as planned; so are the names of signals."""
-STRENGTH, DECISIONS = "eval/strength", "charts/decisions"
+DECISIONS = "charts/decisions"
 CURVES_S = 2.0
 """Processor time that looking at a run's curves may take; a long run's take a tenth of it."""
 MOST_FILES = 100_000
@@ -133,15 +145,34 @@ class Overview:
             return "running"
         if self.trouble:
             return "damaged"
-        last = (self.events or [{}])[-1]
-        why = last.get("why", "") if last.get("event") == "ended" else ""
-        ended = str(why or self.results.get("ended", ""))
+        last, ended = (self.events or [{}])[-1], self.ended
         if last.get("event") in FAILURES or ended in FAILURES:
             return "failed"
         if ended or last.get("event") == STOPPED:
             ended = ended or STOPPED
-            return "stopped" if ended == STOPPED or ended.startswith("SIG") else "done"
-        return "done" if self.reached_its_end else "stopped"
+            early = ended == STOPPED or ended.startswith("SIG")
+            return "stopped" if early else UNMEASURED if self.not_measured else "done"
+        # It was killed: while it trained, or in the last evaluation, or it is of an old version.
+        if not self.reached_its_end:
+            return "stopped"
+        return "done" if self.results.get("results") and not self.not_measured else UNMEASURED
+
+    @property
+    def ended(self) -> str:
+        """Why it ended, as its last event says or its results; "" if they do not."""
+        last = (self.events or [{}])[-1]
+        why = last.get("why", "") if last.get("event") == "ended" else ""
+        return str(why or self.results.get("ended", ""))
+
+    @property
+    def ended_early(self) -> bool:
+        """Whether it ended because nothing was gained any more."""
+        return self.ended == "early"
+
+    @property
+    def not_measured(self) -> str:
+        """What kept the run from being measured at its end, "" if nothing did."""
+        return str(self.results.get("not_measured") or "")
 
     def planned(self, budget: str) -> float:
         """Return how far the run was to go, 0.0 if it has no such end."""
@@ -190,15 +221,41 @@ class Overview:
         """Whom its strength is measured against."""
         return opponents_of(self.curves)
 
+    @cached_property
+    def against(self) -> str:
+        """Whom the strength of this game is measured against; "" if that cannot be told yet."""
+        if self.game in game_names():
+            with suppress(SparringError):
+                return best_opponent(read_rules(self.game, latest(self.config.get("set", ()))))
+            return ""
+        met = {*self.met, *self.opponents}  # of an environment of somebody's own
+        return ALONE if ALONE in met else RANDOM if met else ""
+
     @property
-    def strength(self) -> float | None:
-        """Its mean win share, or score: as measured at the end, else the best evaluation."""
-        final = final_strength(self.results, self.opponents)
-        if final is not None or STRENGTH not in self.curves:
-            return final
-        values = self.curves[STRENGTH][2]
-        there = values[np.isfinite(values)]
-        return float(there.max()) if len(there) else None
+    def zero_sum(self) -> bool:
+        """Whether what one seat wins the other loses; then scores only say who was met."""
+        return self.game in game_names() and Rules(self.game).zero_sum
+
+    @property
+    def met(self) -> Mapping[str, Any]:
+        """What was measured at its end, by opponent."""
+        found: Mapping[str, Any] = self.results.get("results") or {}
+        return found
+
+    @property
+    def final(self) -> Strength | None:
+        """Its strength as it was measured at the end."""
+        return strength_in(self.met, self.against)
+
+    @cached_property
+    def evaluated(self) -> dict[int, Strength]:
+        """Its strength in evaluations on the way, by update."""
+        return strengths_over(self.curves, self.against)
+
+    @cached_property
+    def strength(self) -> Strength | None:
+        """How strong it is: as measured at the end, else in the newest evaluation."""
+        return self.final or next(reversed(self.evaluated.values()), None)
 
     @cached_property
     def labels(self) -> labels.Labels:
@@ -251,7 +308,8 @@ class Overview:
             "minutes": self.minutes,
             "updates": self.updates,
             "decisions": self.decisions,
-            "strength": self.strength,
+            "strength": self.strength and self.strength.value,
+            "measure": measure_name(self.against),
             "parameters": self.parameters,
             "macs": self.network.get("macs"),
             "size": self.size,
@@ -262,7 +320,7 @@ class Overview:
 
     def unknown(self) -> dict[str, Any]:
         """Return the same of a run that tells nothing."""
-        numbers = {"minutes": 0.0, "updates": 0, "decisions": 0, "strength": None}
+        numbers = {"minutes": 0.0, "updates": 0, "decisions": 0, "strength": None, "measure": ""}
         rest = {"parameters": None, "macs": None, "size": 0, "date": EPOCH}
         named = {"run": str(self.path), "name": self.name, "game": "?", "algo": "?"}
         return {**named, **numbers, **rest, "note": "", "tags": []}
@@ -300,22 +358,6 @@ def is_held(lock: Path) -> bool:
     finally:
         os.close(handle)
     return False
-
-
-def final_strength(results: Mapping[str, Any], opponents: tuple[str, ...]) -> float | None:
-    """Return the strength that results.json tells, against the given opponents or all of them.
-
-    Evaluations on the way may meet fewer opponents than the end does; with the same ones the
-    numbers can be compared.
-    """
-    table: Mapping[str, Any] = results.get("results") or {}
-    try:
-        if ALONE in table:
-            return float(table[ALONE]["score"])
-        met = opponents if opponents and set(opponents) <= table.keys() else tuple(table)
-        return sum(float(table[name]["win"]) for name in met) / len(met) if met else None
-    except (KeyError, TypeError, ValueError):
-        return None
 
 
 def opponents_of(curves: Mapping[str, metrics.Curve]) -> tuple[str, ...]:

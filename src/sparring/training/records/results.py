@@ -24,7 +24,15 @@ from sparring.store.folders import shown_path
 from sparring.training.agent import Agent
 from sparring.training.evaluate import EvalWorker
 from sparring.training.records.metrics import read
+from sparring.training.records.overview import DECISIONS
 from sparring.training.records.run import RESULTS, Run
+from sparring.training.records.strength import (
+    LEAST_HOURS,
+    LEAST_MILLIONS,
+    best_opponent,
+    gained_per,
+    strength_in,
+)
 
 FINAL_SEED = 77_000_000
 """The deals of final measurements; no evaluation beside training has them."""
@@ -54,6 +62,7 @@ def measure(
     against = settings.eval.against or usual_opponents(agent.policy.rules)
     matches: list[tuple[str, ...]] = [(name,) for name in against] or [()]
     results: dict[str, MatchResult] = {}
+    keep(agent, results, why_not="it was interrupted")  # what is true if this process dies here
     rules = agent.policy.rules
     played = beside if isinstance(rules, ForeignRules) and rules.factory else Agent.evaluate
     for number, match in enumerate(matches):
@@ -126,13 +135,16 @@ def keep(agent: Agent, results: dict[str, MatchResult], why_not: str = "") -> No
     why_not: what kept further matches from being played.
     """
     meta = agent.policy.meta
+    summaries = {name: result.summary() for name, result in results.items()}
+    strength = strength_in(summaries, best_opponent(agent.policy.rules))
     found = {
         "policy": agent.policy.name,
         "checkpoint": meta.get("update"),
         "decisions": agent.decisions,
         "minutes": agent.minutes,
         "ended": agent.ended,
-        "results": {name: result.summary() for name, result in results.items()},
+        "strength": strength and strength.plain(),
+        "results": summaries,
         "progress": rates(agent),
         **({"not_measured": why_not} if why_not else {}),
     }
@@ -144,17 +156,19 @@ def keep(agent: Agent, results: dict[str, MatchResult], why_not: str = "") -> No
 
 
 def rates(agent: Agent) -> dict[str, float]:
-    """Score gained per hour and per million decisions, from the first evaluation to the last."""
-    curves: dict[str, Any] = read(agent.run)
-    if "eval/score" not in curves or "charts/decisions" not in curves:
+    """Score gained per hour and per million decisions, from the first evaluation to the last.
+
+    Nothing of a zero-sum game, where scores only say who was met, nor of evaluations that are
+    close to each other.
+    """
+    curves: dict[str, Any] = read(agent.run, "eval/score", DECISIONS)
+    if "eval/score" not in curves or DECISIONS not in curves or agent.policy.rules.zero_sum:
         return {}
     updates, seconds, score = curves["eval/score"]
-    counted, _, decisions = curves["charts/decisions"]
-    made = np.interp(updates[[0, -1]], counted, decisions)
-    if len(updates) < 2 or seconds[-1] <= seconds[0] or made[1] <= made[0]:
-        return {}
-    gained = float(score[-1] - score[0])
-    return {
-        "score gained per hour": gained / (seconds[-1] - seconds[0]) * 3600,
-        "score gained per million decisions": gained / (made[1] - made[0]) * 1e6,
+    counted, _, decisions = curves[DECISIONS]
+    made = np.interp(updates, counted, decisions)
+    found = {
+        "score gained per hour": gained_per(seconds / 3600, score, LEAST_HOURS),
+        "score gained per million decisions": gained_per(made / 1e6, score, LEAST_MILLIONS),
     }
+    return {name: rate for name, rate in found.items() if rate is not None}

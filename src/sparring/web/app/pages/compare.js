@@ -21,14 +21,7 @@ import {
 } from "/app/words.js";
 
 const MOST_CURVES = 12; // runs whose own curves are drawn
-const WANTED = [
-  "eval/strength",
-  "charts/score",
-  "charts/SPS",
-  "charts/length",
-  "losses/",
-  "stats/",
-];
+const WANTED = ["charts/score", "charts/SPS", "charts/length", "losses/", "stats/"];
 const AGAIN_MS = 4000;
 
 export async function comparePage(host, { path: names, query, signal }) {
@@ -112,7 +105,8 @@ class ComparePage {
 
   // What can be said about the groups, and the runs' own curves, which need no agreement.
   async load() {
-    await Promise.all([this.loadGroups(), this.loadCurves()]);
+    await this.loadGroups(); // which say what their runs' strength is
+    await this.loadCurves();
     this.drawOwn();
   }
 
@@ -132,7 +126,7 @@ class ComparePage {
   }
 
   async loadCurves() {
-    const only = new URLSearchParams(WANTED.map((name) => ["only", name]));
+    const only = new URLSearchParams([...WANTED, this.curve()].map((name) => ["only", name]));
     const drawn = this.names.slice(0, MOST_CURVES);
     await Promise.all(
       drawn.map(async (name) => {
@@ -180,7 +174,7 @@ class ComparePage {
     }));
     const guide = found.parity ? { value: found.parity, name: "equal strength" } : null;
     this.put(this.strength, {
-      title: `Strength against ${found.opponents.join(", ")}`,
+      title: found.parity === null ? "Return" : `Won against ${found.opponents.join(", ")}`,
       series: [...groups, ...this.seedLines()],
       wide: true,
       form,
@@ -198,16 +192,22 @@ class ComparePage {
         unnamed: true,
         thin: true,
         colour: this.colourOf(run),
-        read: (by) => this.stores.get(run)?.line("eval/strength", by) ?? { x: [], y: [] },
+        read: (by) => this.stores.get(run)?.line(this.curve(), by) ?? { x: [], y: [] },
       })),
     );
+  }
+
+  // The curve of the runs that their groups' strength is made of.
+  curve() {
+    if (this.found?.opponents.length !== 1) return "eval/strength";
+    return `eval/${this.found.opponents[0]}/${this.found.parity === null ? "score" : "win"}`;
   }
 
   drawOwn() {
     const stores = [...this.stores].filter(([, store]) => store.names.length);
     const names = new Set(stores.flatMap(([, store]) => store.names));
     names.delete("charts/decisions");
-    names.delete("eval/strength");
+    names.delete(this.curve());
     const wanted = [...names].filter((name) => !/\d$/.test(name)).toSorted(byWanted);
     for (const curve of wanted) {
       const series = stores

@@ -226,12 +226,12 @@ class RunPage {
   }
 }
 
-// Whom the strength was measured against: at the end, else in evaluations on the way.
+// What the strength is: the share of wins against the game's best bot, or the return.
 function measuredAgainst({ overview, results }) {
-  if (overview.measure === "score") return "mean score";
-  const met = Object.keys(results?.results ?? {});
-  const common = overview.opponents.every((name) => met.includes(name));
-  const names = met.length && !common ? met : overview.opponents;
-  const told = names.filter((name) => !name.startsWith("past "));
-  return told.length ? `mean win share against ${told.join(", ")}` : "not measured yet";
+  const { against, measure, strength } = overview;
+  if (overview.state === "unmeasured") return `not measured: sparring resume ${overview.name}`;
+  if (strength === null) return against ? `not measured yet (${against})` : "not measured yet";
+  const final = results?.results?.[measure === "score" ? "alone" : against];
+  const when = final ? "after training" : "newest evaluation";
+  return measure === "score" ? `return, ${when}` : `won against ${against}, ${when}`;
 }

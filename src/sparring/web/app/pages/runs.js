@@ -318,9 +318,10 @@ const CELLS = {
     ],
   }),
   strength: (run) => ({
-    told: [run.strength, run.low, run.high],
+    told: [run.strength, run.low, run.high, run.against],
     make: () => [
       el("b", {}, strengthText(run)),
+      run.strength === null ? null : el("span", { class: "soft" }, ` ${run.against}`),
       el("span", { class: "interval" }, intervalText(run)),
     ],
   }),

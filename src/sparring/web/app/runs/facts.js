@@ -245,7 +245,7 @@ function kindOf({ event }) {
 
 function sentence({ event, ...facts }) {
   const known = {
-    best: () => `New best: strength ${shown(facts.strength)}, checkpoint ${facts.checkpoint}`,
+    best: () => `New best: mean ${shown(facts.strength)}, checkpoint ${facts.checkpoint}`,
     planned: () => `The schedules now reckon with ${whole(facts.total_updates)} updates`,
     ended: () => `Ended: ${facts.why}`,
     init: () => `Began with trained weights: ${facts.said}`,

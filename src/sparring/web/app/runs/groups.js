@@ -119,7 +119,7 @@ function strength(maker, fairShare) {
   if (maker.store.has("eval/strength")) {
     const rated = charts[0].series.length > 0;
     const form = rated ? { form: "percent" } : {};
-    charts.push(maker.single("Mean strength", "eval/strength", { ...form, wide: !rated }));
+    charts.push(maker.single("Mean over opponents", "eval/strength", { ...form, wide: !rated }));
   }
   if (maker.store.has("charts/score"))
     charts.push(maker.single("Score while training", "charts/score"));

@@ -18,7 +18,9 @@ const ORDERS = {
 
 // The button that fits a state, or nothing.
 export function orderButton({ name, state }) {
-  const what = { running: "stop", stopped: "resume", failed: "resume" }[state];
+  const what = { running: "stop", stopped: "resume", failed: "resume", unmeasured: "resume" }[
+    state
+  ];
   if (!what) return null;
   const { verb } = ORDERS[what];
   return el("button", { "data-order": what, onclick: () => confirmOrder(name, what) }, verb);
