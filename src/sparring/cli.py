@@ -138,6 +138,10 @@ def similar(wrong: UnicodeError) -> tuple[str, int]:
     return "".join(SIMILAR.get(character, "?") for character in missing), wrong.end
 
 
+UNEVALUATED = {"--dry-run", "--eval.off"}
+"""Words of a training that nothing is evaluated beside."""
+
+
 def dispatch(args: list[str]) -> int:
     """Find the command, read its options and run it."""
     if args[:1] == ["help"]:
@@ -160,7 +164,20 @@ def dispatch(args: list[str]) -> int:
     config = read_options(command, rest)
     opening = importlib.import_module("sparring.commands.opening")
     config = opening.open_command(command.name, config)
-    return int(importlib.import_module(f"sparring.commands.{command.module}").run(config))
+    with loading_early(command, rest):
+        return int(importlib.import_module(f"sparring.commands.{command.module}").run(config))
+
+
+def loading_early(command: Command, args: list[str]) -> contextlib.AbstractContextManager[None]:
+    """Let the process that evaluates a training load while this one does, where there will be one.
+
+    Loading takes both of them seconds; one after the other, the first strength comes late.
+    """
+    if command.module != "train" or UNEVALUATED & set(args):
+        return contextlib.nullcontext()
+    found: contextlib.AbstractContextManager[None]
+    found = importlib.import_module("sparring.training.evaluate").loading_early()
+    return found
 
 
 def overview(commands: Sequence[Command] = COMMANDS) -> str:

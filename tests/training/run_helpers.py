@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import sparring
 from sparring.config import TrainConfig
+from sparring.training import evaluate
+from sparring.training.evaluate import loading_early
 from sparring.training.planning.presets import own_of
 from sparring.training.planning.settings import merged, with_preset
 from sparring.training.train import train_with
@@ -35,6 +39,16 @@ def settings(runs: Path, **changes: Any) -> TrainConfig:
 
 def trained(runs: Path, **changes: Any) -> sparring.Agent:
     return train_with(settings(runs, **changes), quiet=True)
+
+
+@contextmanager
+def evaluator_at_hand() -> Iterator[None]:
+    """Let the next training have somebody who evaluates at once, however busy this machine is."""
+    with loading_early():
+        (worker,) = evaluate._early
+        while worker.loading:
+            worker.poll()
+        yield
 
 
 def events(run: Path) -> list[dict[str, Any]]:

@@ -35,7 +35,7 @@ WORDS = """
     sparring skull king runs run ppo update decisions samples score game length memory cores
     CPU GPU GiB of in an k M s gone left win share equal captain rule hard previous best and more
     where the time goes stepping inference other policy value loss explained variance
-    next evaluation saved ago
+    next evaluation saved ago updates
 """
 PHASES = {"stepping": 0.2, "inference": 0.05, "update": 0.7, "other": 0.05}
 
@@ -303,10 +303,10 @@ def test_a_pipe_gets_lines_and_every_evaluation_once(capsys: pytest.CaptureFixtu
     assert sum("decisions/s" in line for line in lines) == 1
     first, second = (line for line in lines if "evaluated update" in line)
     assert first == (
-        "3:07 evaluated update 100: captain 0.270 (0.25..0.29), rule_hard 0.420 (0.40..0.44), "
-        "previous best 0.200 (0.18..0.22)"
+        "3:07 evaluated update 100 (1,134 updates ago): captain 0.270 (0.25..0.29), "
+        "rule_hard 0.420 (0.40..0.44), previous best 0.200 (0.18..0.22)"
     )
-    assert "evaluated update 200, the best so far: captain" in second
+    assert "evaluated update 200 (1,034 updates ago), the best so far: captain" in second
 
 
 def test_a_reader_who_leaves_does_not_end_the_run(monkeypatch: pytest.MonkeyPatch) -> None:

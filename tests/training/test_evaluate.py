@@ -24,7 +24,8 @@ from sparring.league.arena import evaluate
 from sparring.nets.mlp import Perceptron
 from sparring.nets.policy import Policy
 from sparring.store.policies import load_policy, save_policy
-from sparring.training.evaluate import EvalWorker
+from sparring.training import evaluate as evaluate_module
+from sparring.training.evaluate import EvalWorker, evaluator, loading_early
 
 LIMIT_S = 60.0
 ENDLESS = 20_000_000
@@ -172,11 +173,17 @@ def test_last_words_are_kept(saved: str, monkeypatch: pytest.MonkeyPatch) -> Non
 
 
 @linux
-def test_it_takes_the_lowest_priority_and_no_ctrl_c(saved: str) -> None:
+def test_it_takes_the_lowest_priority_once_nobody_waits_and_no_ctrl_c(saved: str) -> None:
     with EvalWorker() as worker:
-        worker.submit(ask(1, saved, games=ENDLESS))
+        worker.submit(ask(0, saved, urgent=True))
+        assert worker.loading
         pid = worker.pid
         assert pid is not None
+        assert "results" in worker.drain(LIMIT_S)[0]
+        assert not worker.loading
+        assert os.sched_getscheduler(pid) == os.SCHED_OTHER
+        assert os.getpriority(os.PRIO_PROCESS, pid) == os.getpriority(os.PRIO_PROCESS, 0)
+        worker.submit(ask(1, saved, games=ENDLESS))
         assert os.getpgid(pid) == pid
         assert os.getsid(pid) == os.getsid(0)
         until = time.monotonic() + LIMIT_S
@@ -184,6 +191,32 @@ def test_it_takes_the_lowest_priority_and_no_ctrl_c(saved: str) -> None:
             time.sleep(0.01)
         assert os.sched_getscheduler(pid) == os.SCHED_IDLE
         assert os.getpriority(os.PRIO_PROCESS, pid) == 19
+        tasks = [int(task.name) for task in Path(f"/proc/{pid}/task").iterdir()]
+        assert {os.getpriority(os.PRIO_PROCESS, task) for task in tasks} == {19}
+
+
+@linux
+def test_a_worker_that_loads_early_is_the_one_that_a_training_takes() -> None:
+    with loading_early():
+        early = evaluator(1)
+        assert early.pid is not None
+        other = evaluator(1)
+        assert other.pid is None  # the next training starts its own
+    assert early.pid is not None
+    early.close(timeout_s=0.0)
+
+
+@linux
+def test_a_worker_that_loads_early_and_is_not_taken_ends() -> None:
+    with loading_early():
+        pid = evaluate_module._early[0].pid
+        assert pid is not None
+    wait_for_end(pid)
+    with loading_early():
+        pid = evaluate_module._early[0].pid
+        assert pid is not None
+        assert evaluator(2).pid is None  # another number of threads
+        wait_for_end(pid)
 
 
 @linux

@@ -25,6 +25,7 @@ from sparring.training.planning.plan import make_learner, resolve
 from sparring.training.planning.settings import merged, with_preset
 from sparring.training.records.metrics import read
 from sparring.training.train import new_run, resume, train, train_with
+from training.run_helpers import evaluator_at_hand
 
 PROGRAM = Path(sys.executable).parent / "sparring"
 QUICK: dict[str, Any] = {
@@ -278,7 +279,8 @@ def test_parallel_smoke(tmp_path: Path) -> None:
     assert config.eval == EvaluationConfig(
         every_s=0.5, games=64, final_games=64, against=("captain",)
     )
-    agent = train_with(config, quiet=True)
+    with evaluator_at_hand():
+        agent = train_with(config, quiet=True)
     assert agent.ended == "done"
     curves = read(agent.run)
     assert len(curves["eval/captain/win"][0]) >= 2

@@ -85,7 +85,7 @@ def test_a_low_score_may_still_be_the_best_so_far(tmp_path: Path) -> None:
     for number, score in enumerate((-900.0, -950.0, -20.0)):
         member.take_in(number, {"results": {ALONE: {**found, "win": 1.0, "score": score}}})
     assert member.best == {"update": 2, "strength": -20.0}
-    assert "evaluated: alone -20.0" in line(member.status)
+    assert "evaluated update 2: alone -20.0" in line(member.status)
     member.close()
 
 

@@ -27,7 +27,7 @@ from sparring.training.records.overview import Overview, events_of
 from sparring.training.records.run import Run
 from sparring.training.status import Status
 from sparring.training.train import new_run, resume, train, train_with
-from training.run_helpers import TINY, WORDS, events, settings, trained
+from training.run_helpers import TINY, WORDS, evaluator_at_hand, events, settings, trained
 
 
 def same_weights(one: sparring.Agent, two: sparring.Agent) -> bool:
@@ -311,23 +311,37 @@ def test_patience_counts_evaluations_without_a_new_best(tmp_path: Path) -> None:
     member.close()
 
 
-def test_score_per_hour_is_of_evaluations(tmp_path: Path) -> None:
-    member = member_with(tmp_path, games=16)
+def score_curves(tmp_path: Path, game: str, apart_s: float) -> dict[str, list[float]]:
+    """What is written down of a score of -1, 0 and 2 in three evaluations."""
+    config = replace(settings(tmp_path, updates=4, eval={"games": 16}), game=game)
+    member = Member(config, new_run(config), sparring.Rules(game))
+    found = {"win": 0.5, "low": 0.1, "high": 1.0, "parity": 0.5}
     for number, score in ((1, -1.0), (2, 0.0), (3, 2.0)):
-        member.status.update, member.status.seconds = number, 1800.0 * number
+        member.status.update, member.status.seconds = number, apart_s * number
         member.want_evaluation()
-        member.take_in(number, answer(0.5, 0.1, score))
+        results = {name: {**found, "score": score} for name in member.opponents}
+        member.take_in(number, {"results": results})
     member.close()
-    curves = read(member.run.path)
-    assert curves["eval/score"][2].tolist() == [-1.0, 0.0, 2.0]
-    assert curves["eval/score_per_hour"][2].tolist() == [2.0, 3.0]
+    return {name: curve[2].tolist() for name, curve in read(member.run.path).items()}
+
+
+def test_score_per_hour_is_of_evaluations(tmp_path: Path) -> None:
+    curves = score_curves(tmp_path, "kuhhandel", apart_s=1800.0)
+    assert curves["eval/score"] == [-1.0, 0.0, 2.0]
+    assert curves["eval/score_per_hour"] == [2.0, 3.0]
+
+
+def test_minutes_and_zero_sum_games_have_no_score_per_hour(tmp_path: Path) -> None:
+    assert "eval/score_per_hour" not in score_curves(tmp_path, "kuhhandel", apart_s=60.0)
+    assert "eval/score_per_hour" not in score_curves(tmp_path, "tic_tac_toe", apart_s=1800.0)
 
 
 @pytest.mark.slow
 def test_a_short_run_has_a_curve_of_evaluations(tmp_path: Path) -> None:
     plan = {"off": False, "games": 8, "final_games": 8}
     config = replace(settings(tmp_path, eval=plan), minutes=0.1)
-    agent = train_with(config, quiet=True)
+    with evaluator_at_hand():
+        agent = train_with(config, quiet=True)
     assert len(read(agent.run)["eval/strength"][0]) >= 2
 
 

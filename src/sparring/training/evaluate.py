@@ -1,8 +1,9 @@
-"""Evaluation beside training: a process of the lowest priority that plays matches on request.
+"""Evaluation beside training: a process of low priority that plays matches on request.
 
 Requests and answers are JSON objects, one per line, over the process's stdin and stdout.
-Started as `python -m sparring.training.evaluate PARENT NICE IDLE`, it ends when stdin closes or
-when the process PARENT dies.
+Started as `python -m sparring.training.evaluate PARENT NICE IDLE THREADS`, it ends when stdin
+closes or when the process PARENT dies. It loads torch, and plays what is marked as urgent, at the
+priority of its parent: at a low one that takes a minute beside training on every core.
 """
 
 from __future__ import annotations
@@ -19,11 +20,12 @@ import tempfile
 import threading
 import time
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import IO, TYPE_CHECKING, Any
 
+from sparring import trusted
 from sparring.errors import RAISED, SparringError, SparringWarning
 from sparring.processes import answering, end_group, end_with_children, follow_parent, start_python
 
@@ -32,6 +34,8 @@ if TYPE_CHECKING:
 
 Answer = dict[str, Any]
 
+LOADED = "loaded"
+"""What the process says once it can answer."""
 PAIRS = "pairs"
 """Of a match: how often the challenger was ahead of, level with and behind another seat."""
 STDERR_TAIL = 2000
@@ -48,8 +52,9 @@ class EvalWorker:
     """Hands requests to the process and collects its answers, without ever waiting for it.
 
     A request is {"id", "checkpoint", "opponents": [bots or checkpoints], "games", "seed"},
-    "greedy" if actions are to be drawn (false), and for an environment of somebody's own "limit_s"
-    and "paths", where its module may lie. Each gets one answer: {"id", "results": {opponent:
+    "greedy" if actions are to be drawn (false), "urgent" if somebody waits for the answer, and for
+    an environment of somebody's own "limit_s" and "paths", where its module may lie. Each gets one
+    answer: {"id", "results": {opponent:
     MatchResult.summary()}, "seconds"}, or {"id", "error"}. "keep" is a file for all that was found.
     A process that is far beyond the limit is ended: a step that hangs never looks at the clock.
     """
@@ -57,14 +62,16 @@ class EvalWorker:
     def __init__(self, *, nice: int = 19, idle: bool = True, threads: int = 1) -> None:
         """Start nothing yet.
 
-        idle: take only CPU time that nobody wants. Where all cores are busy all the time, that
-            is next to none; with False a nice value of 10 gets about a tenth of one core.
+        nice, idle: the priority from the first request on that is not urgent. idle: take only CPU
+            time that nobody wants. Where all cores are busy all the time, that is next to none;
+            with False a nice value of 10 gets about a tenth of one core.
         threads: for games and networks. More than 1 only where training leaves cores free.
         """
         self._threads = str(threads)
         self._folder = Path.cwd()
         self._priority = (str(nice), str(int(idle)))
         self._process: subprocess.Popen[bytes] | None = None
+        self._loaded = False
         self._stderr: IO[bytes] | None = None
         self._unsent = self._unread = b""
         self._open: list[Any] = []
@@ -73,6 +80,8 @@ class EvalWorker:
         self._playing: tuple[Any, float] | None = None
         """The request that is being played, and since when."""
         self._answers: list[Answer] = []
+        self._trust: Mapping[str, str] = {}
+        """Whose code the process may run."""
 
     def __enter__(self) -> EvalWorker:
         return self
@@ -89,6 +98,11 @@ class EvalWorker:
     def busy(self) -> bool:
         """Whether a request is still without an answer."""
         return bool(self._open)
+
+    @property
+    def loading(self) -> bool:
+        """Whether the process has been started and could not answer yet."""
+        return self._process is not None and not self._loaded
 
     @property
     def pid(self) -> int | None:
@@ -144,11 +158,18 @@ class EvalWorker:
         process.stdout.close()
         self._stderr.close()
 
+    def serves(self, threads: int) -> bool:
+        """Whether a worker that was started early is what would be started now."""
+        same = self._threads == str(threads) and self._folder == Path.cwd()
+        return same and self.pid is not None and self._trust == trusted.variables()
+
     def _start(self) -> None:
         self._unsent = self._unread = b""
+        self._loaded = False
         # A file takes any number of last words; a pipe would block once it is full.
         self._stderr = tempfile.TemporaryFile()  # noqa: SIM115
         words = [str(os.getpid()), *self._priority, self._threads]
+        self._trust = trusted.variables()
         # A new session would keep Ctrl-C away too, but Linux gives each session an equal share of
         # the CPU whatever the priorities within it.
         self._process = start_python(
@@ -181,6 +202,9 @@ class EvalWorker:
         *lines, self._unread = self._unread.split(b"\n")
         for line in lines:
             answer = json.loads(line)
+            if LOADED in answer:
+                self._loaded = True
+                continue
             if "began" in answer:
                 self._playing = answer["began"], time.monotonic()
                 continue
@@ -223,9 +247,39 @@ class EvalWorker:
         )
 
 
+_early: list[EvalWorker] = []
+"""The worker that loads already, until somebody takes it."""
+
+
+def evaluator(threads: int) -> EvalWorker:
+    """Return who evaluates a run beside its training: the one that loads already, if it fits.
+
+    The very lowest priority would starve beside training that uses every core.
+    """
+    while _early:
+        worker = _early.pop()
+        if worker.serves(threads):
+            return worker
+        worker.close(timeout_s=0.0)
+    return EvalWorker(nice=10, idle=False, threads=threads)
+
+
+@contextlib.contextmanager
+def loading_early() -> Iterator[None]:
+    """Let a worker load torch while this process does, for the training that is about to begin."""
+    worker = EvalWorker(nice=10, idle=False)
+    worker.start()
+    _early.append(worker)
+    try:
+        yield
+    finally:
+        if worker in _early:
+            _early.remove(worker)
+            worker.close(timeout_s=0.0)
+
+
 def main(parent: int, nice: int, idle: bool, threads: int) -> None:
     """Answer requests until stdin closes."""
-    step_back(nice, idle)
     follow_parent(parent)
     requests: queue.SimpleQueue[str] = queue.SimpleQueue()
     threading.Thread(target=listen, args=(requests,), daemon=True).start()
@@ -236,10 +290,15 @@ def main(parent: int, nice: int, idle: bool, threads: int) -> None:
     import sparring.league.arena  # noqa: F401  (before somebody waits for an answer)
 
     torch.set_num_threads(threads)
-
+    tell({LOADED: True})
+    in_front = True
     while True:
         line = requests.get()
-        tell({"began": json.loads(line)["id"]})
+        request = json.loads(line)
+        if in_front and not request.get("urgent"):
+            in_front = False
+            step_back(nice, idle)
+        tell({"began": request["id"]})
         tell(answer(line, threads))
 
 
@@ -250,12 +309,15 @@ def most_seconds(request: Mapping[str, Any]) -> float:
 
 
 def step_back(nice: int, idle: bool) -> None:
-    """Leave the CPU to the training; done first, so that loading torch does not disturb it."""
-    os.nice(nice)
-    if idle and hasattr(os, "SCHED_IDLE"):
-        # A sandbox may forbid it; then the nice value has to do.
+    """Leave the CPU to the training, with every thread: on Linux each has a priority of its own."""
+    tasks = Path("/proc/self/task")
+    for task in [int(one.name) for one in tasks.iterdir()] if tasks.is_dir() else [0]:
+        # A thread may end meanwhile, and a sandbox may forbid it: then what is left has to do.
         with contextlib.suppress(OSError):
-            os.sched_setscheduler(0, os.SCHED_IDLE, os.sched_param(0))
+            lower = os.getpriority(os.PRIO_PROCESS, task) + nice
+            os.setpriority(os.PRIO_PROCESS, task, lower)
+            if idle and hasattr(os, "SCHED_IDLE"):
+                os.sched_setscheduler(task, os.SCHED_IDLE, os.sched_param(0))
 
 
 def listen(requests: queue.SimpleQueue[str]) -> None:

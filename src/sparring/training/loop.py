@@ -23,7 +23,7 @@ from sparring.store import checkpoint as checkpoints
 from sparring.training.budget import Every, planned_updates
 from sparring.training.callbacks import Callbacks, Watched
 from sparring.training.courses import adjustable, lead, take_up
-from sparring.training.evaluate import EvalWorker
+from sparring.training.evaluate import EvalWorker, evaluator
 from sparring.training.leagues import leagues_of
 from sparring.training.member import Member
 from sparring.training.own import can_be_measured, name_factory, unmeasured
@@ -33,8 +33,6 @@ from sparring.training.resuming import demand_weights, going_on
 from sparring.training.status import Status
 from sparring.training.stop_rules import MET, is_met, meets
 
-FIRST_EVALUATION_S = 5.0
-"""Seconds after which the first evaluation is asked for at the latest: curves begin early."""
 EVALUATIONS = 8
 """How many evaluations a run by minutes has at least, however short it is."""
 LAST_EVALUATION_S = 120.0
@@ -79,6 +77,7 @@ class Trainer:
         runs: Sequence[Run],
         *,
         spare_threads: int = 1,
+        worker: EvalWorker | None = None,
         resume: checkpoints.Checkpoint | None = None,
         lr_factor: float = 1.0,
         cast: Cast | None = None,
@@ -91,6 +90,7 @@ class Trainer:
         """Prepare the runs of a learner, or one that is resumed.
 
         spare_threads: cores that training leaves to evaluations.
+        worker: plays them, if it has been started already.
         cast: who plays; without it, nobody is in slots.
         courses: the way of every member through its phases; none: nothing changes.
         meter: says how the run stands to what this machine can do.
@@ -100,7 +100,7 @@ class Trainer:
         self.learner, self.config, self.watch = learner, configs[0], watch
         self.callbacks = callbacks or Callbacks()
         own, played_by = learner.rules, tuple(rules) or (learner.rules,) * len(configs)
-        name_factory(own, self.config)
+        self.worker = worker or evaluator_for(own, self.config, spare_threads)
         if not learner.exact:
             text = f"{own.name} cannot be saved: a resumed run keeps its network, not its games"
             if self.config.actors and not self.config.fleet.lockstep:
@@ -141,24 +141,17 @@ class Trainer:
             Watched(member, partial(learner.policy, index))
             for index, member in enumerate(self.members)
         ]
-        # The very lowest priority would starve beside training that uses every core.
-        wanted = can_be_measured(own, self.config) and not self.config.eval.off
-        worker = EvalWorker(nice=10, idle=False, threads=spare_threads)
-        self.worker = worker if wanted else None
         self._turn = 0
         now = time.perf_counter()
         self._saves = Every(
             self.config.checkpoint_every_s, self.config.checkpoint_every_decisions, self.status, now
         )
-        self._evaluations = self._evaluation_clock(now)
-        self._by_clock = not self.config.eval.every_decisions
-
-    def _evaluation_clock(self, now: float) -> Every:
-        """When to evaluate: a short run does so more often, and the first time is soon."""
         wanted, limit_s = self.config.eval, self.status.limit_s
         every_s = min(wanted.every_s, limit_s / EVALUATIONS) if limit_s else wanted.every_s
-        early_s = max(every_s - FIRST_EVALUATION_S, 0.0)
-        return Every(every_s, wanted.every_decisions, self.status, now - early_s)
+        self._evaluations = Every(every_s, wanted.every_decisions, self.status, now)
+        self._by_clock = not wanted.every_decisions
+        self._first_due = self._by_clock
+        """The first evaluation is asked for as soon as somebody can play it."""
 
     @property
     def status(self) -> Status:
@@ -322,10 +315,12 @@ class Trainer:
         evaluation is asked for, which waits for it: so a run repeats on any machine.
         """
         now, status = time.perf_counter(), self.status
-        due = self.worker is not None and self._evaluations.due(status, now)
         if self.worker and self._by_clock:
             self._take_in(self.worker.poll())
+        due = self._evaluation_due(now)
+        at_once = not self._by_clock or (due and self._first_due)
         if due:
+            self._first_due = False
             if not self._by_clock:
                 self._await_answers(stop, math.inf)
             self._want_evaluation()
@@ -333,12 +328,20 @@ class Trainer:
         if due or self._saves.due(status, now):
             self._saves.done(status, now)
             self.save()
-            for _, member in () if self._by_clock else self._active():
-                member.wait_for_save()  # what is asked for must not depend on the disk
-        self._ask_for_evaluation()
-        for member in self.members if self.worker else ():
+            for _, member in self._active() if at_once else ():
+                member.wait_for_save()  # the disk must not decide what is asked for
+        self._ask_for_evaluation(soon=True)
+        for member in self.members if self.worker and not self._first_due else ():
             member.status.next_eval_s = self._evaluations.left_s(now)
             member.status.evaluating = member.playing >= 0
+
+    def _evaluation_due(self, now: float) -> bool:
+        """Whether to evaluate: first when the process has loaded, so that what it plays is new."""
+        if self.worker is None:
+            return False
+        if self._first_due:
+            return not self.worker.loading
+        return self._evaluations.due(self.status, now)
 
     def _await_answers(self, stop: Stop, each_s: float) -> None:
         """Wait until every evaluation that was asked for is played, so long for each at most."""
@@ -357,14 +360,17 @@ class Trainer:
         for _, member in self._active() if self.worker else ():
             member.want_evaluation()
 
-    def _ask_for_evaluation(self) -> None:
-        """Send the next waiting checkpoint to the worker once it is free; members take turns."""
+    def _ask_for_evaluation(self, *, soon: bool = False) -> None:
+        """Send the next waiting checkpoint to the worker once it is free; members take turns.
+
+        soon: while training goes on, when the first answer is wanted soon.
+        """
         if not self.worker or self.worker.busy:
             return
         for step in range(len(self.members)):
             index = (self._turn + step) % len(self.members)
             member = self.members[index]
-            request = member.request()
+            request = member.request(soon=soon)
             if request is not None:
                 self._turn = index + 1
                 self.worker.submit({"id": f"{index}/{member.playing}", **request})
@@ -392,6 +398,14 @@ class Trainer:
             self.worker.close()
         for member in self.members:
             member.close()
+
+
+def evaluator_for(rules: Rules, config: TrainConfig, threads: int) -> EvalWorker | None:
+    """Return who evaluates a run beside its training; None where nobody can, or is to."""
+    name_factory(rules, config)
+    if config.eval.off or not can_be_measured(rules, config):
+        return None
+    return evaluator(threads)
 
 
 _cpu_before = time.process_time()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import warnings
 from collections.abc import Mapping
 from contextlib import suppress
@@ -20,9 +19,10 @@ from sparring.learn.learner import Report, Snapshot
 from sparring.pools.foreign.again import is_own
 from sparring.schedule import Moment
 from sparring.store import checkpoint as checkpoints
-from sparring.store.folders import SNAPSHOT, shown_path
-from sparring.store.policies import BEST, foreign_meta
+from sparring.store.folders import BEST, SNAPSHOT, shown_path
+from sparring.store.policies import foreign_meta
 from sparring.training.budget import BUDGETS, budget_of, set_budget
+from sparring.training.evaluations import curves_of_match, first_look, has_first_look, pace
 from sparring.training.league import League
 from sparring.training.own import TrainingReturn, by_training, own_request, too_few
 from sparring.training.planning.settings import as_plain, written
@@ -30,7 +30,7 @@ from sparring.training.records.episodes import EpisodesTable
 from sparring.training.records.metrics import MetricsWriter
 from sparring.training.records.rescue import save_elsewhere
 from sparring.training.records.run import EVENTS, RESULTS, Run
-from sparring.training.status import PREVIOUS_BEST, Status, in_order, played_of, shown_of
+from sparring.training.status import PREVIOUS_BEST, Status, in_order
 
 
 class Member:
@@ -65,6 +65,8 @@ class Member:
         """Those of them that were asked for before a resume: they are played, whatever comes."""
         self.playing = -1
         """The one of them that is evaluated now."""
+        self.looked = -1
+        """The one of them whose evaluation is small, because somebody waits for the first one."""
         self.evaluated = -1
         """The last one that was."""
         self.earned = TrainingReturn()
@@ -88,6 +90,7 @@ class Member:
         for name in ("update", "seconds", "decisions", "samples"):
             setattr(status, name, meta[name])
         status.episodes, status.wins = meta.get("episodes", 0), meta["wins"]
+        status.evaluated = meta.get("evaluated", -1)
         self.events, self.best = meta["events"], meta["best"]
         self.first, self.dry = meta.get("first", {}), meta.get("dry", 0)
         asked = {int(number): at for number, at in meta.get("waiting", {}).items()}
@@ -132,17 +135,7 @@ class Member:
         status.count(report.decisions, report.samples)
         status.decisions_per_s = (report.decisions - before[0]) / took
         status.samples_per_s = (report.samples - before[1]) / took
-        status.score = stats.get("charts/score", status.score)
-        status.length = stats.get("charts/length", status.length)
-        status.cpu_cores = stats.get("charts/cpu_share", status.cpu_cores)
-        status.gpu_share = stats.get("charts/gpu_busy", status.gpu_share)
-        status.remember("score", stats.get("charts/score", math.nan))
-        status.remember("length", stats.get("charts/length", math.nan))
-        status.losses = {
-            k.removeprefix("losses/"): v for k, v in stats.items() if k[:6] == "losses"
-        }
-        status.learning = shown_of(stats)
-        status.stats = played_of(stats, status.stats)
+        status.take(stats)
         shares = {name: spent / took for name, spent in phases.items()}
         status.phases = in_order(status.phases, shares)
         values = {
@@ -228,6 +221,7 @@ class Member:
             **({"course": self.course.state()} if self.course else {}),
             "waiting": {str(number): at for number, at in self.waiting.items()},
             "wins": dict(status.wins),
+            "evaluated": status.evaluated,
         }
 
     def save(self, snapshot: Snapshot) -> None:
@@ -319,21 +313,23 @@ class Member:
         number = next(iter(self.waiting), -1)
         return number >= 0 and (self.run.checkpoints / f"{number:08d}").exists()
 
-    def request(self) -> dict[str, Any] | None:
-        """The evaluation that is due, once its checkpoint is written."""
+    def request(self, *, soon: bool = False) -> dict[str, Any] | None:
+        """The evaluation that is due, once its checkpoint is written.
+
+        soon: others will follow, so that the first may be small.
+        """
         if not self.has_request:
             return None
         number = next(iter(self.waiting))
         folder = self.run.checkpoints / f"{number:08d}"
         best = int(self.best["update"])
         before = folder.with_name(f"{best:08d}")
-        is_shared = self.rules.seats > 1
-        rivals = [str(before)] if is_shared and best >= 0 else []
+        rivals = [str(before)] if self.rules.seats > 1 and best >= 0 else []
         rivals += self.league.rivals(number) if self.league else []
         self.playing = number
         when = {"update": self.status.update, "decisions": self.status.decisions}
         league = {"league": str(self.league.archive.folder), **when} if self.league else {}
-        return {
+        request = {
             **league,
             "checkpoint": str(folder),
             "opponents": self.opponents,
@@ -342,38 +338,36 @@ class Member:
             "seed": 1_000_000 + number,
             **own_request(self.rules, self.config),
         }
+        first = soon and number not in self.owed and not self.status.wins
+        if first and has_first_look(self.config.eval, self.opponents):
+            self.looked = number
+            return first_look(request, self.rules)
+        return request
 
     def take_in(self, number: int, result: dict[str, Any]) -> dict[str, Any] | None:
         """Learn what an evaluation found: curves, the best checkpoint, early stopping."""
         seconds = self.waiting.pop(number, self.status.seconds)
-        self.playing, self.evaluated = -1, number
+        small, self.looked, self.playing = number == self.looked, -1, -1
+        self.evaluated = self.evaluated if small else number
         self.owed.discard(number)
         if result.get("error"):
             text = f"evaluation of update {number} failed: {result['error']}"
             warnings.warn(SparringWarning(text), stacklevel=2)
             return None
-        values = {}
-        alone = self.rules.seats == 1
-        known = [ALONE] if alone else self.opponents
-        for opponent, found in result["results"].items():
-            name = opponent if opponent in known else PREVIOUS_BEST
-            if self.league and opponent.endswith(SNAPSHOT):
-                name = self.league.take_match(number, self.status.decisions, opponent, found)
-                values[f"eval/{name}/win"] = found["win"]
-                continue
-            self.status.wins[name] = found
-            self.status.remember(f"eval/{name}", found["score" if alone else "win"])
-            for key in ("score",) if alone else ("win", "low", "high", "score"):
-                values[f"eval/{name}/{key}"] = found[key]
-        results = {name: result["results"][name] for name in known}
-        if self.league and not alone:
+        known = [ALONE] if self.rules.seats == 1 else self.opponents
+        results = {name: result["results"][name] for name in known if name in result["results"]}
+        values = self._show(number, result["results"], known)
+        if small:
+            self.metrics.add(number, values, seconds=seconds)
+            return None
+        if self.league and self.rules.seats > 1:
             for name in known:
                 self.league.take_match(number, self.status.decisions, name, results[name])
         strength = strength_of(self.rules, results)
-        self.status.evaluated = number
         values["eval/strength"] = strength
-        values |= self._episodes_played(results)
-        values |= self._pace(results, seconds)
+        if is_own(self.rules):
+            values["eval/games"] = self._count_episodes(results)
+        values |= pace(self.first, results, seconds, self.rules)
         self.metrics.add(number, values, seconds=seconds)
         self._reach_targets(least_share(self.rules, results), seconds)
         self.dry += 1
@@ -386,17 +380,30 @@ class Member:
             self.course.measured(number, results)
         return results
 
-    def _episodes_played(self, results: Mapping[str, Any]) -> dict[str, float]:
-        """How many episodes an environment of somebody's own had time for; said once if too few."""
-        if not is_own(self.rules):
-            return {}
+    def _show(self, number: int, played: Mapping[str, Any], known: list[str]) -> dict[str, float]:
+        """Show what matches found, and return it as curves have it."""
+        values = {}
+        self.status.evaluated, self.status.wins = number, {}
+        for opponent, found in played.items():
+            name = opponent if opponent in known else PREVIOUS_BEST
+            if self.league and opponent.endswith(SNAPSHOT):
+                name = self.league.take_match(number, self.status.decisions, opponent, found)
+                values[f"eval/{name}/win"] = found["win"]
+                continue
+            self.status.wins[name] = found
+            self.status.remember(f"eval/{name}", found["score" if name == ALONE else "win"])
+            values |= curves_of_match(name, found)
+        return values
+
+    def _count_episodes(self, results: Mapping[str, Any]) -> float:
+        """How many episodes there was time for; said once if too few."""
         games = min(found["games"] for found in results.values())
         what = "evaluations have no time for all episodes"
         text = too_few(self.rules, self.config.eval, games)
         if text and not self.noted(what):
             self.note(what, episodes=games)
             warnings.warn(SparringWarning(text), stacklevel=3)
-        return {"eval/games": float(games)}
+        return float(games)
 
     def _tell_best(self, number: int, seconds: float) -> None:
         """Let the league meet the best checkpoint, if that can be read."""
@@ -421,15 +428,6 @@ class Member:
         self.best = {"update": number, "strength": strength}
         self.note("best", checkpoint=number, strength=strength, **how)
         self._name_best()
-
-    def _pace(self, results: Mapping[str, Any], seconds: float) -> dict[str, float]:
-        """The mean score over opponents, and what was gained of it per hour since the first."""
-        score = sum(found["score"] for found in results.values()) / len(results)
-        if not self.first:
-            self.first = {"seconds": seconds, "score": score}
-        hours = (seconds - self.first["seconds"]) / 3600
-        paced = {"eval/score_per_hour": (score - self.first["score"]) / hours} if hours > 0 else {}
-        return {"eval/score": score, **paced}
 
     def _reach_targets(self, least: float, seconds: float) -> None:
         """Note the time of every target that the hardest opponent's lower bound has passed."""

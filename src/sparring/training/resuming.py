@@ -41,6 +41,7 @@ A_RUN = table(
         "total_updates": whole(),
         "episodes": whole(),
         "dry": whole(),
+        "evaluated": whole(-1),
         "opponent_rows": whole(),
         "rollouts": whole(),
         "steps": whole(),

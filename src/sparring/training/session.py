@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -34,7 +34,7 @@ from sparring.training.budget import budget_of
 from sparring.training.callbacks import Callbacks
 from sparring.training.courses import adjustable, with_courses
 from sparring.training.display import Display
-from sparring.training.loop import Trainer
+from sparring.training.loop import Trainer, evaluator_for
 from sparring.training.member import Member
 from sparring.training.metering import meter_for
 from sparring.training.planning.casting import check_leagues, pinned
@@ -215,13 +215,19 @@ class Session:
             resumed=resume is not None,
             quiet=self.quiet,
         )
-        meter = meter_for(self.configs[0], self.plan, self.learner, quiet=self.quiet)
-        with Display(quiet=self.quiet) as display:
+        config, spare = self.configs[0], self.plan.spare_threads
+        with ExitStack() as held:
+            worker = evaluator_for(self.learner.rules, config, spare)
+            if worker:  # it loads for seconds: at the same time as this machine is measured
+                held.enter_context(worker).start()
+            meter = meter_for(config, self.plan, self.learner, quiet=self.quiet)
+            display = held.enter_context(Display(quiet=self.quiet))
             trainer = Trainer(
                 self.learner,
                 self.configs,
                 runs,
-                spare_threads=self.plan.spare_threads,
+                spare_threads=spare,
+                worker=worker,
                 resume=resume,
                 lr_factor=self.lr_factor,
                 cast=self.plan.cast,

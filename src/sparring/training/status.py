@@ -115,6 +115,18 @@ class Status:
     warm_up: tuple[float, float] = (0.0, 0.0)
     """Seconds and progress until something was: at another pace than what follows."""
 
+    def take(self, stats: Mapping[str, float]) -> None:
+        """Take over what an update says about itself."""
+        self.score = stats.get("charts/score", self.score)
+        self.length = stats.get("charts/length", self.length)
+        self.cpu_cores = stats.get("charts/cpu_share", self.cpu_cores)
+        self.gpu_share = stats.get("charts/gpu_busy", self.gpu_share)
+        self.remember("score", stats.get("charts/score", math.nan))
+        self.remember("length", stats.get("charts/length", math.nan))
+        self.losses = {k.removeprefix("losses/"): v for k, v in stats.items() if k[:6] == "losses"}
+        self.learning = shown_of(stats)
+        self.stats = played_of(stats, self.stats)
+
     def remember(self, name: str, value: float) -> None:
         """Go on with a series."""
         if math.isfinite(value):

@@ -129,9 +129,11 @@ def line(status: Status) -> str:
     if not math.isnan(status.score):
         told.append(f"score {status.score:.1f}")
     if status.wins:
-        what = "evaluated" if any(map(is_alone, status.wins.values())) else "win share"
+        alone = any(map(is_alone, status.wins.values()))
+        what = "evaluated" if alone else "win share of"
+        whose = f"{what} {weights(status)}" if status.evaluated >= 0 else what.removesuffix(" of")
         wins = " ".join(f"{name} {shown_strength(one)}" for name, one in status.wins.items())
-        told.append(f"{what}: {wins}")
+        told.append(f"{whose}: {wins}")
     if status.league:
         told.append(status.league)
     return ", ".join([*told, left(status)])
@@ -152,7 +154,14 @@ def evaluation_line(status: Status) -> str:
         for name, one in status.wins.items()
     )
     best = ", the best so far" if status.best == status.evaluated else ""
-    return f"{clock(status.seconds)} evaluated update {status.evaluated}{best}: {found}"
+    return f"{clock(status.seconds)} evaluated {weights(status)}{best}: {found}"
+
+
+def weights(status: Status) -> str:
+    """Which weights the last evaluation measured, and how old they are by now."""
+    ago = status.update - status.evaluated
+    age = f" ({ago:,} update{'s' * (ago > 1)} ago)" if ago > 0 else ""
+    return f"update {status.evaluated:,}{age}"
 
 
 def coming(status: Status) -> str:

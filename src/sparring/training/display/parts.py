@@ -14,7 +14,14 @@ from rich.text import Text
 from sparring.draw.columns import Columns
 from sparring.draw.marks import bar, shortened, sparkline
 from sparring.games.stats import written
-from sparring.training.display.lines import count, interval, is_alone, shown_strength, size
+from sparring.training.display.lines import (
+    count,
+    interval,
+    is_alone,
+    shown_strength,
+    size,
+    weights,
+)
 from sparring.training.status import Status
 
 GAP = 2
@@ -129,7 +136,7 @@ def strengths(status: Status, width: int, most: int, *, narrow: bool = False) ->
 
 def strengths_title(status: Status, alone: bool) -> list[str]:
     """Return what the numbers below are."""
-    when = f" of update {status.evaluated:,}" if status.evaluated >= 0 else ""
+    when = f" of {weights(status)}" if status.evaluated >= 0 else ""
     if alone:
         return [f"score{when}"]
     equal = next(iter(status.wins.values()))["parity"]
