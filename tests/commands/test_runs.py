@@ -84,6 +84,13 @@ def test_the_state_says_how_a_run_ended(here: Path, capsys: pytest.CaptureFixtur
     assert states()["alpha"] == "done"
     write_results(here / "alpha", "SIGTERM", random=0.5)
     write_events(here / "beta", ["best", "diverged"])
+    (here / "gamma" / "results.json").write_text(
+        '{"results": {}, "not_measured": "a step\\nfailed"}'
+    )
+    assert main(["runs", "gamma"]) == 0
+    line = "gamma is not measured: sparring resume runs/gamma (a step failed)"
+    assert line in capsys.readouterr().out.splitlines()
+    (here / "gamma" / "results.json").unlink()
     write_events(here / "gamma", ["stopped"])
     assert states() == {"alpha": "stopped", "beta": "failed", "gamma": "stopped"}
     write_results(here / "gamma", random=0.5)

@@ -103,7 +103,8 @@ def run(config: RunsConfig) -> int:
         if one["trouble"]:
             say(f"{printable(one['name'])} is damaged: {one['trouble']}")
         elif one["state"] == UNMEASURED:
-            say(f"{printable(one['name'])} is not measured: sparring resume {one['run']}")
+            why = f" ({printable(one['not_measured'])})" if one["not_measured"] else ""
+            say(f"{printable(one['name'])} is not measured: sparring resume {one['run']}{why}")
     total = show_size(sum(one["size"] for one in found))
     of_all = "" if len(found) == len(everything) else f" of {len(everything)}"
     latest = latest_run(root)

@@ -53,7 +53,8 @@ class EvaluationConfig(Checked, section="eval"):
     final_games: Annotated[int, at_least(2)] = 8192
     """Games against each opponent after training."""
     against: tuple[str, ...] = ()
-    """Bots to meet, unless the game has one seat. Left out: the two best, at the end all."""
+    """Bots to meet, unless the game has one seat. Left out: the two best, at the end all. A run's
+    strength is the share won against the best one; without that it has none."""
     target: Annotated[tuple[float, ...], between(-1e9, 1e9)] = ()
     """Win shares against the hardest bot, or scores of one seat, whose times are noted: each
     counts as reached when the lower end of the 95 % interval is there."""

@@ -87,7 +87,7 @@ class Glance(Overview):
         missing = dict.fromkeys(("low", "high", "parity", "progress"))
         curve: dict[str, Any] = {"opponents": [], "evaluations": {"update": [], "strength": []}}
         shown = {key: value for key, value in super().unknown().items() if key != "run"}
-        told = {"title": "?", "measure": "win share", "against": "", "not_measured": ""}
+        told = {"title": "?", "measure": "win share", "against": ""}
         return {**shown, **told, **missing, **curve}
 
     @property

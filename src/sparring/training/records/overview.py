@@ -172,7 +172,8 @@ class Overview:
     @property
     def not_measured(self) -> str:
         """What kept the run from being measured at its end, "" if nothing did."""
-        return str(self.results.get("not_measured") or "")
+        why = " ".join(str(self.results.get("not_measured") or "").split())
+        return why if len(why) <= LONGEST_TROUBLE else f"{why[:LONGEST_TROUBLE]}..."
 
     def planned(self, budget: str) -> float:
         """Return how far the run was to go, 0.0 if it has no such end."""
@@ -305,6 +306,7 @@ class Overview:
             "algo": self.algo,
             "state": self.state,
             "trouble": self.trouble,
+            "not_measured": self.not_measured,
             "minutes": self.minutes,
             "updates": self.updates,
             "decisions": self.decisions,
@@ -323,7 +325,8 @@ class Overview:
         numbers = {"minutes": 0.0, "updates": 0, "decisions": 0, "strength": None, "measure": ""}
         rest = {"parameters": None, "macs": None, "size": 0, "date": EPOCH}
         named = {"run": str(self.path), "name": self.name, "game": "?", "algo": "?"}
-        return {**named, **numbers, **rest, "note": "", "tags": []}
+        empty = {"note": "", "tags": [], "not_measured": ""}
+        return {**named, **numbers, **rest, **empty}
 
 
 def overviews(root: Path) -> list[Overview]:
