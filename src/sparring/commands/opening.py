@@ -15,7 +15,7 @@ from sparring.config import ResumeConfig, TrainConfig
 from sparring.config.words import is_option
 from sparring.errors import ConfigError, printable
 from sparring.games.flags import latest, read_rules
-from sparring.games.rules import Rules
+from sparring.games.rules import Rules, game_names
 from sparring.machine import cores, may_have_gpu
 from sparring.pools.foreign.make import facts_of
 from sparring.store.folders import shown_path
@@ -160,7 +160,9 @@ def open_slow(name: str, config: Any) -> None:
         game = "" if name in ("play", "profile") else config.game
         if game and not is_factory(game):
             read_rules(game, ())
-        announce(f"{name} {ids.shown(first_word(config))}", quiet=quiet)
+        word = first_word(config)
+        with_bots = name == "play" and word in game_names()  # the table itself is soon there
+        announce(f"{name} {ids.shown(word)}", quiet=quiet or with_bots)
 
 
 ENVIRONMENTS = {
