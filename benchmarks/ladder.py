@@ -31,12 +31,13 @@ from sparring.errors import ConfigError, SparringError
 from sparring.games import Rules, State, shogi
 from sparring.games.shogi.protocol import game_seed, position_line
 from sparring.league.elo import PRIOR, Rating, Score, groups_of, open_gaps, rate
-from sparring.league.openings import MOST_PLIES, USUAL_PLIES
+from sparring.league.openings import USUAL_PLIES
 from sparring.league.seating import player_called
 from sparring.league.usi.engine import Engine, EngineError
 from sparring.league.usi.match import GO, Opening, random_opening, set_up
 from sparring.machine import machine_facts
 from sparring.nets.policy import Policy
+from sparring.pools.limits import MOST_PLIES
 
 ROOT = Path(__file__).resolve().parents[1]
 RESULTS = ROOT / "benchmarks" / "results"

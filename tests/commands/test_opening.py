@@ -37,7 +37,7 @@ REFUSED = {
     "exploit latest --game skul_king": "did you mean 'skull_king'?",
     "resume nothere": "no run 'nothere'",
     "resume --run nothere": "it has no name: sparring resume RUN",
-    "serve --runs x": "it has no name: sparring serve RUNS",
+    "serve --runs x": "x: no such folder",
     "sweep nothere.toml": "cannot read nothere.toml",
     "bench configs nothere.toml": "cannot read nothere.toml",
 }

@@ -263,5 +263,5 @@ def test_what_is_remembered_is_taken_back_with_the_moves(
 def test_hockey_is_sent_to_the_browser(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["play", "laser_hockey"]) == 2
     (line,) = capsys.readouterr().err.splitlines()
-    assert "play it in a browser: sparring serve" in line
-    assert "sparring render strong --game laser_hockey" in line
+    assert "play it in a browser, under Play: sparring serve --open" in line
+    assert "sparring render laser_hockey:strong" in line

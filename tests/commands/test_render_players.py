@@ -130,7 +130,7 @@ sys.exit("torch" in sys.modules)
 
 def test_who_cannot_play_is_told_to_watch(policy: Path, capfd: pytest.CaptureFixture[str]) -> None:
     assert main(["play", "laser_hockey"]) == 2
-    assert "watch it: sparring render strong --game laser_hockey" in capfd.readouterr().err
+    assert "watch it: sparring render laser_hockey:strong" in capfd.readouterr().err
     assert main(["play", str(policy)]) == 2
     assert f"watch it: sparring render {policy}" in capfd.readouterr().err
 

@@ -87,7 +87,7 @@ def test_a_record_of_another_game_is_refused(kept, tmp_path, capsys):
 
 def test_a_person_keeps_a_game_with_moves_taken_back(tmp_path, capsys, monkeypatch):
     path = tmp_path / "mine.json"
-    monkeypatch.setattr("sys.stdin", io.StringIO("b2\nu\n1\n1\nq\n"))
+    monkeypatch.setattr("sys.stdin", io.StringIO("b2\nu\n1\n2\nq\n"))
     assert main(["play", "tic_tac_toe", "--seed", "3", "--save", str(path)]) == 0
     replay = Replay.read(path)
     assert replay.players == ("person", "careful")

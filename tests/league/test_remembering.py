@@ -210,7 +210,7 @@ def test_a_referee_begins_every_game_with_nothing_remembered() -> None:
             return min(shogi.moves(replay(policy.rules, start, moves)))
 
     policy = remembering(Rules("shogi", {"max_plies": 16}))
-    terms = Terms("first", {}, "", 1.0, 2, "", 2, 0, False)
+    terms = Terms("first", {}, "", 1.0, 1.0, 2, "", 2, 0, False)
     engine: Any = Engine()
     opening = Opening(shogi.START, tuple(OPENING[:2]))
     referee = Referee(policy, engine, policy.rules, terms, skip_forced=False)

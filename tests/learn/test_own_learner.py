@@ -19,6 +19,7 @@ from sparring.training.planning.plan import make_learner, resolve
 from sparring.training.planning.settings import merged, with_preset
 from sparring.training.records.metrics import read
 from sparring.training.train import resume, train
+from training.run_helpers import evaluator_at_hand
 
 ALGO = "learn.reinforce:make"
 QUICK: dict[str, Any] = {
@@ -39,13 +40,14 @@ def test_the_toy_is_a_toy() -> None:
 
 def test_it_learns_is_measured_and_resumes_to_the_bit(tmp_path: Path) -> None:
     watched = {"off": False, "every_s": 0.0, "games": 128, "against": ("random",)}
-    whole = train(
-        "tic_tac_toe",
-        updates=60,
-        quiet=True,
-        runs=str(tmp_path / "a"),
-        **QUICK | {"eval": watched},
-    )
+    with evaluator_at_hand():
+        whole = train(
+            "tic_tac_toe",
+            updates=60,
+            quiet=True,
+            runs=str(tmp_path / "a"),
+            **QUICK | {"eval": watched},
+        )
     curves = read(whole.run)
     assert len(curves["eval/random/win"][2]) > 1
     score = curves["charts/score"][2]

@@ -365,7 +365,7 @@ def test_a_terminal_that_cannot_redraw_gets_lines(monkeypatch: pytest.MonkeyPatc
     shown = on_terminal(monkeypatch, term="dumb")
     assert "\x1b" not in shown
     assert "decisions/s" in shown
-    assert "evaluated update 1990" in shown
+    assert "evaluated update 1,990" in shown
 
 
 INTERRUPTED = """

@@ -82,7 +82,7 @@ def test_many_configurations_start_or_are_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    started, refused = try_cases(range(120), tmp_path, capfd)
+    started, refused = try_cases(range(170), tmp_path, capfd)
     assert started > 20
     assert refused > 20
 

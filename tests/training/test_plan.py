@@ -103,7 +103,7 @@ def test_members_vary_schedules_too() -> None:
             "--ppo.lr-end has moved: it is now part of ppo.lr, for example 0%:1e-3",
         ),
         ("--ppo.lr fast", "'fast' is no schedule"),
-        ("--ppo.lr 0:1e-3,10:-5", "ppo.lr 0:0.001,10:-5.0 must be at least 0"),
+        ("--ppo.lr 0:1e-3,10:-5", "ppo.lr 0:1e-3,10:-5 must be at least 0"),
         ("--ppo.gamma 1.5", "ppo.gamma 1.5 must be from 0 to 1"),
         ("--ppo.minibatch 0", "ppo.minibatch 0 must be at least 1"),
         ("--collect.steps 0", "collect.steps 0 must be at least 1"),

@@ -9,7 +9,7 @@ from typing import Any
 
 from sparring.config.habits import FROM_FRESH, GAME, meant
 from sparring.config.options import Option, number_kind, options_of
-from sparring.config.ranges import named
+from sparring.config.ranges import READERS
 from sparring.config.words import is_option
 
 SURE = 0.75
@@ -75,10 +75,8 @@ def wrong_value(option: Option, name: str, value: str | None) -> str:
         return ""
     for one in value.split(",") if option.several else [value]:
         try:
-            kind(one)
-        except ValueError:
-            whole = one.replace("_", "").replace(".", "", 1).replace("e", "", 1).isdecimal()
-            as_list = ", or several with blanks or commas between" if option.several else ""
-            digits = ", written in digits" if whole and kind is int else ""
-            return f"{name} {one!r} is not {named(kind)}{as_list}{digits}"
+            READERS[kind](one)
+        except ValueError as wrong:
+            as_list = "; several have blanks or commas between" if option.several else ""
+            return f"{name}: {wrong}{as_list}"
     return ""
