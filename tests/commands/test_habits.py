@@ -33,7 +33,10 @@ from sparring.config.options import paths_of
         ("--env-id CartPole-v1", "the game comes first: sparring train NAME"),
         ("--device gpu", "device 'gpu' is unknown; use cpu, cuda or auto; did you mean 'cuda'?"),
         ("--minuts 3", "did you mean --minutes?"),
-        ("--net.hidden 256x", "--net.hidden: '256x' is no whole number, such as 1000, 1_000 or 1e3; several have blanks"),
+        (
+            "--net.hidden 256x",
+            "--net.hidden: '256x' is no whole number, such as 1000, 1_000 or 1e3; several",
+        ),
         ("--collect.games 12x", "--collect.games: '12x' is no whole number"),
         ("--minutes", "--minutes needs a value"),
     ],

@@ -19,6 +19,7 @@ from sparring.games.rules import Rules, game_names
 from sparring.machine import cores, may_have_gpu
 from sparring.pools.foreign.make import facts_of
 from sparring.store.folders import shown_path
+from sparring.store.lookup import bot_called, locate, look_up, split_style, unknown
 from sparring.training.budget import BUDGETS, budget_of, one_budget
 from sparring.training.planning.algorithms import check_actions, demand_of_mode, demand_own, typed
 from sparring.training.planning.role_words import BY_ROLE, demand_heard
@@ -157,9 +158,7 @@ def open_slow(name: str, config: Any) -> None:
             check_file(name, config.file)
         announce(f"{name} {config.file}", quiet=quiet)
     elif name in PLAYER_COMMANDS:
-        game = "" if name in ("play", "profile") else config.game
-        if game and not is_factory(game):
-            read_rules(game, ())
+        check_players(name, config)
         word = first_word(config)
         with_bots = name == "play" and word in game_names()  # the table itself is soon there
         announce(f"{name} {ids.shown(word)}", quiet=quiet or with_bots)
@@ -176,6 +175,19 @@ FILE_COMMANDS = ("sweep", "bench configs")
 """Commands that load torch and whose first word is a file of settings, or a folder."""
 PLAYER_COMMANDS = ("eval", "exploit", "arena", "play", "profile")
 """Commands that load torch and whose first words are players, of the game that --game names."""
+
+
+def check_players(name: str, config: Any) -> None:
+    """Refuse a player that nobody knows."""
+    if name in ("play", "profile"):
+        word, _ = split_style(first_word(config))
+        known = word in game_names() or is_factory(word) or bot_called(word)[0]
+        if not known and locate(word) is None:
+            raise unknown(word, what="game or run")
+        return
+    rules = read_rules(config.game, ()) if config.game and not is_factory(config.game) else None
+    for word in config.players if name == "arena" else [first_word(config)]:
+        look_up(word, rules)
 
 
 def check_file(name: str, file: str) -> None:
