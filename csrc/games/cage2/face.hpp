@@ -273,13 +273,13 @@ inline const char* audit_meander(const Game& game) {
   if (game.exploited & just(kDefender) & ~due(game.last_ip)) return "red is on Defender";
   if (game.known_ip & just(kDefender)) return nullptr;
   if (swept & 1 << kEnterpriseNet) return "a sweep missed Defender";
-  if (swept & 1 << kUserNet && kSubnetHosts[kUserNet] & ~game.known_ip)
+  if (swept & 1 << kUserNet && kSubnetHosts[kUserNet] & ~Hosts{game.known_ip})
     return "a sweep missed a user's host";
   if (game.exploited & ~game.known_host & ~due(game.last_ip))
     return "an exploit of a host that red does not know";
   for (Hosts rest = game.escalated & ~due(game.last_host); rest; rest &= rest - 1) {
     const int host = lowest_bit(rest);
-    if (!(game.subnets >> subnet_of(host) & 1) || revealed_by(host) & ~game.known_ip)
+    if (!(game.subnets >> subnet_of(host) & 1) || revealed_by(host) & ~Hosts{game.known_ip})
       return "an escalation revealed nothing";
   }
   return nullptr;
