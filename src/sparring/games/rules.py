@@ -199,7 +199,14 @@ class Rules:
 
     @property
     def config(self) -> dict[str, Any]:
-        """The complete configuration, as it can be given again."""
+        """The complete configuration, as it can be given again; a copy, which may be changed."""
+        return {
+            name: list(value) if isinstance(value, list) else value
+            for name, value in self._config.items()
+        }
+
+    @cached_property
+    def _config(self) -> dict[str, Any]:
         flags = {name: field.show() for name, field in self.fields.items()}
         return {**flags, "skip_forced": int(self.skip_forced)}
 

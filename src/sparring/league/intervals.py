@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from functools import lru_cache
 from statistics import variance
 from typing import Any
 
@@ -23,6 +24,7 @@ FEW = 6
 GRID = 20_001
 
 
+@lru_cache
 def student_95(degrees: float) -> float:
     """Half the width of a 95 % interval whose spread was estimated with so many degrees of freedom.
 
