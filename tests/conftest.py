@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import re
 import shutil
@@ -36,6 +37,20 @@ def share_cores() -> None:
 
 if "PYTEST_XDIST_WORKER" in os.environ:  # before anything loads torch
     share_cores()
+
+
+gc.disable()  # until all tests are collected: what they are made of stays
+
+
+def pytest_collection_finish() -> None:
+    """Take what was loaded for all tests out of what each collection of garbage looks at."""
+    gc.freeze()
+    gc.enable()
+
+
+def pytest_unconfigure() -> None:
+    """Let the end of the process free everything, as it does without tests."""
+    gc.unfreeze()
 
 
 @pytest.fixture(autouse=True)

@@ -26,7 +26,7 @@ from sparring.games.kuhhandel import (
 )
 
 PASS, MIN_RAISE, SELL, ACCEPT, NUM = 41, 42, 43, 45, 47
-FEW = settings(max_examples=10, deadline=None)
+FEW = settings(max_examples=6, deadline=None)
 
 flags = st.fixed_dictionaries(
     {

@@ -20,7 +20,7 @@ HAS_CSHOGI = importlib.util.find_spec("cshogi") is not None
 HAS_PYTHON_SHOGI = importlib.util.find_spec("shogi") is not None
 needs_cshogi = pytest.mark.skipif(not HAS_CSHOGI, reason="needs cshogi")
 needs_python_shogi = pytest.mark.skipif(not HAS_PYTHON_SHOGI, reason="needs python-shogi")
-QUICK_POSITIONS, SLOW_POSITIONS = 2_000, 200_000
+QUICK_POSITIONS, SLOW_POSITIONS = 1_000, 200_000
 SLOW_TIMEOUT_S = 7200
 
 

@@ -16,7 +16,7 @@ from store.fuzz_checkpoints import ACCEPTED, CLEAN, KINDS, LIMIT_S
 
 FOLDER = Path(__file__).parent
 MANY = 2000
-FEW = 120
+FEW = 80
 
 
 def tried(kinds: Sequence[str], count: int, folder: Path) -> tuple[Counter[str], list[str]]:

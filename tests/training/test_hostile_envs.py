@@ -196,7 +196,9 @@ def test_an_env_that_changes_the_folder_keeps_its_run(
 
 @pytest.mark.usefixtures("folder")
 def test_a_run_of_such_an_env_goes_on_by_its_relative_path() -> None:
-    assert train("make_moving", OFF, updates=1) == 0
+    off = {"eval": {"off": True}, "tensorboard": False}
+    small = {"collect": {"games": 2, "steps": 8}, "net": {"hidden": (8,)}, "threads": 1, **off}
+    sparring.train("hostile_envs:make_moving", name="r", updates=1, quiet=True, **small)
     agent = sparring.resume("runs/r", updates=2, quiet=True)
     assert agent.run == Path.cwd() / "runs/r"
     assert saved(agent.run)[-1] == 2

@@ -72,7 +72,7 @@ def test_a_run_with_a_league_is_resumed_to_the_bit(tmp_path: Path, choose: str) 
     assert hashes[0] == hashes[1]
 
 
-@pytest.mark.parametrize("gigabytes", [4.0, 1e-9])
+@pytest.mark.parametrize("gigabytes", [pytest.param(4.0, marks=pytest.mark.slow), 1e-9])
 def test_an_older_checkpoint_begins_a_run_with_the_league_of_then(
     tmp_path: Path, gigabytes: float
 ) -> None:

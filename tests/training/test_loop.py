@@ -263,7 +263,7 @@ def test_a_busy_start_does_not_shorten_a_run(tmp_path: Path) -> None:
 
 
 def test_minutes_become_a_recorded_number_of_updates(tmp_path: Path) -> None:
-    agent = train("tic_tac_toe", minutes=0.05, runs=str(tmp_path), quiet=True, eval={"off": True})
+    agent = train("tic_tac_toe", minutes=0.02, runs=str(tmp_path), quiet=True, eval={"off": True})
     events = json.loads((agent.run / "events.json").read_text())
     plans = [e for e in events if e["event"] == "planned"]
     assert [e["update"] for e in plans] == sorted({e["update"] for e in plans})
@@ -273,11 +273,11 @@ def test_minutes_become_a_recorded_number_of_updates(tmp_path: Path) -> None:
 
 
 def test_parallel_smoke(tmp_path: Path) -> None:
-    """Two threads, evaluation beside training, 100 updates; nothing is left behind."""
-    plan = {"off": False, "every_s": 0.5, "games": 64, "against": ("captain",), "final_games": 64}
-    config = settings(tmp_path, updates=100, threads=2, eval=plan)
+    """Two threads, evaluation beside training, 40 updates; nothing is left behind."""
+    plan = {"off": False, "every_s": 0.1, "games": 64, "against": ("captain",), "final_games": 64}
+    config = settings(tmp_path, updates=40, threads=2, eval=plan)
     assert config.eval == EvaluationConfig(
-        every_s=0.5, games=64, final_games=64, against=("captain",)
+        every_s=0.1, games=64, final_games=64, against=("captain",)
     )
     with evaluator_at_hand():
         agent = train_with(config, quiet=True)
@@ -285,7 +285,7 @@ def test_parallel_smoke(tmp_path: Path) -> None:
     curves = read(agent.run)
     assert len(curves["eval/captain/win"][0]) >= 2
     assert len(curves["eval/previous best/win"][0]) >= 1
-    assert curves["losses/policy_loss"][0].tolist() == list(range(1, 101))
+    assert curves["losses/policy_loss"][0].tolist() == list(range(1, 41))
     children = Path(f"/proc/{os.getpid()}/task/{os.getpid()}/children")
     if children.exists():
         names = [Path(f"/proc/{c}/cmdline").read_text() for c in children.read_text().split()]

@@ -28,7 +28,8 @@ SMALL: dict[str, Any] = {
 }
 
 
-@pytest.mark.parametrize("algo", ["dqn", pytest.param("sac", marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("algo", RUNS)
 def test_a_killed_run_goes_on_with_what_it_remembered(tmp_path: Path, algo: str) -> None:
     game, more = RUNS[algo]
     base = merged(with_preset(game, algo=algo), {"runs": str(tmp_path / "whole"), "algo": algo}, "")

@@ -87,10 +87,20 @@ def test_nearly_the_best_of_a_grid_is_found_in_a_third_of_its_time(
     assert statistics.median(shares) >= 0.95, shares
 
 
-@pytest.mark.parametrize(("noise", "most"), [(0.0, 100), (0.03, 98), (0.06, 94)])
-def test_of_a_hundred_hills_drawn_by_lot_most_are_climbed(noise: float, most: int) -> None:
+@pytest.mark.parametrize(
+    ("noise", "hills", "most"),
+    [
+        (0.0, 20, 20),
+        (0.06, 50, 47),
+        *(
+            pytest.param(noise, 100, most, marks=pytest.mark.slow)
+            for noise, most in ((0.0, 100), (0.03, 98), (0.06, 94))
+        ),
+    ],
+)
+def test_of_hills_drawn_by_lot_most_are_climbed(noise: float, hills: int, most: int) -> None:
     climbed = 0
-    for seed in range(100):
+    for seed in range(hills):
         lot = random.Random(seed)
         top = 2 ** lot.uniform(6, 9), 2 ** lot.uniform(8, 12), lot.choice((1, 2))
         surface = hill(*top, together=lot.uniform(0.0, 0.04))

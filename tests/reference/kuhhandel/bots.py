@@ -199,15 +199,19 @@ def judge_trade(game: Kuhhandel, action: int) -> tuple[int, Fraction, bool]:
     return priority, value, completes
 
 
-def share(rng: Rng) -> Fraction:
-    """Uniform in 0..1."""
-    return Fraction(rng.u32() >> 8, 1 << 24)
+UNIT = 1 << 24
+
+
+def share(rng: Rng) -> int:
+    """Uniform in 0..1, in units of 2^-24."""
+    return rng.u32() >> 8
 
 
 def draw_bid(game: Kuhhandel, budget: Fraction, rng: Rng) -> int | None:
     """A bid that can be paid exactly; None to pass."""
-    factor = (9 + 2 * share(rng)) / 10
-    cap, lowest = math.floor(budget * factor / 10), game.now.high // 10 + 1  # in tens
+    factor = 9 * UNIT + 2 * share(rng)  # / 10 units; whole numbers, since fractions are slow
+    cap = budget.numerator * factor // (100 * UNIT * budget.denominator)  # in tens, as is the next
+    lowest = game.now.high // 10 + 1
     if cap < lowest:
         return None
     target = 10 * (lowest + rng.below(cap - lowest + 1))
@@ -250,8 +254,8 @@ def dealer_payment(game: Kuhhandel) -> int:
 
 
 def draw_pile(hand: Sequence[int], budget: Fraction, rng: Rng) -> list[int]:
-    factor = (1 + share(rng)) / 2
-    pile = largest_pile(hand, math.floor(budget * factor))
+    factor = UNIT + share(rng)  # / 2 units
+    pile = largest_pile(hand, budget.numerator * factor // (2 * UNIT * budget.denominator))
     if total(pile) == 0:
         pile[min(d for d in range(6) if hand[d])] = 1
     return pile
@@ -261,8 +265,9 @@ def dealer_pile(game: Kuhhandel, rng: Rng) -> int:
     deal, at = game.deal, game.pile.denomination
     other = deal.target if game.seat == deal.challenger else deal.challenger
     value = stake_value(game, game.seat, other, deal.animal, deal.stake)
+    budget = trade_fraction(game) * value
     for _ in range(TRIES):
-        pile = draw_pile(game.money[game.seat], trade_fraction(game) * value, rng)
+        pile = draw_pile(game.money[game.seat], budget, rng)
         if pile[at + 1 :] == game.pile.selected[at + 1 :]:
             return FIRST_NUMBER + pile[at]
     return game.legal()[0]

@@ -7,6 +7,7 @@ centre of the rink is at (5, 4). Vectors are arrays of two numbers.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -40,8 +41,13 @@ def norm(a: Vector) -> np.float32:
     return F(np.sqrt(dot(a, a)))
 
 
+@lru_cache(64)
+def direction(angle: np.float32) -> tuple[np.float32, np.float32]:
+    return F(np.cos(angle)), F(np.sin(angle))
+
+
 def rotate(angle: np.float32, a: Vector) -> Vector:
-    c, s = F(np.cos(angle)), F(np.sin(angle))
+    c, s = direction(angle)
     return np.array([c * a[0] - s * a[1], s * a[0] + c * a[1]], F)
 
 
@@ -107,7 +113,8 @@ class Body:
     def corners(self) -> list[Vector]:
         if self.shape is None:
             return [self.centre]
-        return [self.world(corner) for corner in self.shape.corners]
+        origin = self.origin
+        return [rotate(self.angle, corner) + origin for corner in self.shape.corners]
 
 
 def weight_of(shape: Polygon, density: float) -> tuple[float, float, Vector]:
