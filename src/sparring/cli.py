@@ -224,7 +224,7 @@ def explain(command: Command, args: list[str]) -> str:
     default = None
     if command.name == "train":
         opening = importlib.import_module("sparring.commands.opening")
-        default = opening.shown_training(words, partial(parse, command, config))
+        default = opening.shown_training(words)
     text = help_text(command.name, config, default, every=HELP_ALL in args)
     return f"{text}\n{TRUST_HELP}"
 
@@ -250,14 +250,13 @@ def read_options(command: Command, args: list[str]) -> Any:
 
 def parse(command: Command, config: Any, args: list[str], default: Any = None) -> Any:
     """Read the options of a command over a configuration, if it does not start from the usual."""
-    from sparring.config.mistakes import unfit_value, unknown_option
-    from sparring.training.planning.moved import moved_option
-
-    if wrong := moved_option(args) or unknown_option(args, config, command.name):
-        raise ConfigError(f"{wrong}; see: sparring {command.name} --help")
     import tyro
 
+    from sparring.commands.opening import demand_options
+    from sparring.config.mistakes import unfit_value
     from sparring.config.ranges import NUMBERS
+
+    demand_options(command.name, config, args)
 
     markers: tuple[Any, ...] = (tyro.conf.PositionalMetavarFromFieldName,)
     if default is None:

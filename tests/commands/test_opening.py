@@ -5,12 +5,16 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from sparring.cli import find, parse, words_of
 from sparring.commands import opening
+from sparring.commands.opening import read_typed
 from sparring.config import TrainConfig
+from sparring.training.budget import BUDGETS
 
 ASKED = """
 import contextlib, io, json, sys
@@ -102,3 +106,27 @@ sys.exit(main(sys.argv[1:]))
 def test_the_line_has_the_budget_and_the_place(changes: dict[str, object], line: str) -> None:
     settings = {"game": "tic_tac_toe", "threads": 2, **changes}
     assert line in opening.training_line(TrainConfig(**settings))  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "skull_king",
+        "--minutes 0.5 tic_tac_toe",
+        "tic_tac_toe --updates=1_000 --algo dqn --dqn.mode rollouts",
+        "--set num_players=3 rounds=2 skull_king --net.hidden 64,32 --decisions 1e6",
+        "--opponents self=1 captain=1 --league generations skull_king --eval.off",
+        "--hierarchy.on skull_king --algo sac --algo ppo",
+        "--curriculum c.toml --config my.toml --ppo.lr 1e-4 --episodes 7",
+    ],
+)
+def test_what_chooses_presets_is_read_as_the_parser_reads_it(line: str) -> None:
+    command = find(["train"])[0]
+    config, words = words_of(command, line.split())
+    slow = parse(command, config, words, replace(TrainConfig(), game="", algo=""))
+    fast = read_typed(words)
+    for name in ("game", "config", "algo", "curriculum", *BUDGETS):
+        assert getattr(fast, name) == getattr(slow, name), name
+    assert fast.league.preset == slow.league.preset
+    assert fast.dqn.mode == slow.dqn.mode
+    assert fast.hierarchy.on == slow.hierarchy.on

@@ -12,7 +12,9 @@ from typing import Any
 
 from sparring import ids
 from sparring.config import ResumeConfig, TrainConfig
-from sparring.config.words import is_option
+from sparring.config.mistakes import unknown_option
+from sparring.config.ranges import READERS
+from sparring.config.words import is_option, values_of
 from sparring.errors import ConfigError, printable
 from sparring.games.flags import latest, read_rules
 from sparring.games.rules import Rules, game_names
@@ -22,6 +24,7 @@ from sparring.store.folders import shown_path
 from sparring.store.lookup import bot_called, locate, look_up, split_style, unknown
 from sparring.training.budget import BUDGETS, budget_of, one_budget
 from sparring.training.planning.algorithms import check_actions, demand_of_mode, demand_own, typed
+from sparring.training.planning.moved import moved_option
 from sparring.training.planning.role_words import BY_ROLE, demand_heard
 from sparring.training.planning.settings import members_of, read_toml, with_preset
 from sparring.training.records.run import Run, check_name, word_of
@@ -39,7 +42,7 @@ def read_training(words: list[str], parse: Parse) -> TrainConfig:
     """
     if words and not is_option(words[0]):  # nearly always the game, known before all else is read
         check_game(ids.canonical(words[0]))
-    asked = read_typed(words, parse)
+    asked = read_typed(words)
     if asked.game:
         check_game(asked.game)
     base = defaults(words, asked)
@@ -57,16 +60,46 @@ def read_training(words: list[str], parse: Parse) -> TrainConfig:
     return replace(parse(words, defaults(words, asked, gpu=True)), game=config.game)
 
 
-def read_typed(words: list[str], parse: Parse) -> TrainConfig:
-    """Return what the command line says itself; an id of a library is thereby named."""
-    asked = parse(words, replace(TrainConfig(), game="", algo=""))
-    return replace(asked, game=ids.named(asked.game))
+def read_typed(words: list[str]) -> TrainConfig:
+    """Return what the command line says of those settings by which presets are chosen.
+
+    An id of a library is thereby named. Numbers that are none stay out: the parser complains.
+    """
+    demand_options("train", TrainConfig, words)
+    given = values_of(words, TrainConfig)
+    plain = TrainConfig()
+    budget = {kind: given[kind] for kind in BUDGETS if kind in given}
+    return replace(
+        plain,
+        game=ids.named(given.get("game", "")),
+        config=given.get("config", plain.config),
+        algo=given.get("algo", ""),
+        curriculum=given.get("curriculum", plain.curriculum),
+        league=replace(plain.league, preset=given.get("league.preset", plain.league.preset)),
+        dqn=replace(plain.dqn, mode=given.get("dqn.mode", plain.dqn.mode)),
+        hierarchy=replace(plain.hierarchy, on=given.get("hierarchy.on") == "True"),
+        **{kind: number for kind, text in budget.items() if (number := amount_of(kind, text))},
+    )
 
 
-def shown_training(words: list[str], parse: Parse) -> TrainConfig:
+def amount_of(budget: str, text: str) -> Any:
+    """Return how much of a budget is typed, 0 if it is no number."""
+    try:
+        return READERS[type(getattr(TrainConfig(), budget))](text)
+    except ValueError:
+        return 0
+
+
+def demand_options(command: str, config: Any, words: list[str]) -> None:
+    """Refuse an option that a command does not have, with the one that may be meant."""
+    if wrong := moved_option(words) or unknown_option(words, config, command):
+        raise ConfigError(f"{wrong}; see: sparring {command} --help")
+
+
+def shown_training(words: list[str]) -> TrainConfig:
     """Return the settings that help shows: as far as the words say something."""
     try:
-        asked = read_typed(words, parse)
+        asked = read_typed(words)
     except ConfigError:
         asked = replace(TrainConfig(), game="", algo="")
     return defaults(words, asked)

@@ -39,6 +39,32 @@ def one_per_value(args: list[str], config: Any) -> list[str]:
     return [word for part in (*parts, *last) for word in part]
 
 
+def values_of(words: list[str], config: Any) -> dict[str, str]:
+    """Return what is typed for every setting that takes one value, by its path: ppo.lr.
+
+    Nothing is checked; what no option takes is the game. A switch is "True" or "False".
+    """
+    options = {flag: option for option in options_of(config) for flag in option.flags}
+    found: dict[str, str] = {}
+    rest = list(words)
+    while rest:
+        word = rest.pop(0)
+        name, equals, value = word.partition("=")
+        option = options.get(name.replace("_", "-"))
+        if option is None:
+            if not is_option(word):
+                found.setdefault("game", word)
+        elif option.kind is bool:
+            found[option.path] = value or str(name.endswith(option.name))
+        elif equals:
+            found[option.path] = value
+        elif option.several:
+            take_values(rest, pairs=option.appended or option.counts)
+        elif rest and not is_option(rest[0]):
+            found[option.path] = rest.pop(0)
+    return found
+
+
 def take_values(rest: list[str], *, pairs: bool) -> list[str]:
     """Take the values of an option away from the words behind it.
 
