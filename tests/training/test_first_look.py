@@ -89,9 +89,7 @@ def test_the_age_of_what_was_measured_goes_on_after_a_resume(tmp_path: Path) -> 
     member.close()
 
 
-@pytest.mark.parametrize(
-    "words", ["train --eval.off", "train x --dry-run", "games"]
-)
+@pytest.mark.parametrize("words", ["train --eval.off", "train x --dry-run", "games"])
 def test_nobody_loads_early_who_has_nothing_to_evaluate(words: str) -> None:
     command, rest = find(words.split())
     with loading_early(command, rest):

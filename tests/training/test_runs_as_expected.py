@@ -103,6 +103,7 @@ def test_evaluations_by_decisions_repeat_exactly_after_a_resume(tmp_path: Path) 
     np.testing.assert_array_equal(strength[2], read(again.run)["eval/strength"][2])
 
 
+@pytest.mark.slow
 def test_no_evaluation_by_decisions_is_left_out_on_a_slow_disk(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -141,7 +141,13 @@ def test_a_poisoned_run_takes_nothing_from_the_others(
     check(served, capsys)
 
 
-@pytest.mark.parametrize("poison", MEANWHILE)
+SLOW = {"curves that somebody keeps": [pytest.mark.slow]}
+"""Every page waits two seconds for these; test_metrics looks at the limit itself."""
+
+
+@pytest.mark.parametrize(
+    "poison", [pytest.param(one, marks=SLOW.get(one, [])) for one in MEANWHILE]
+)
 def test_nor_does_one_that_changes_meanwhile(
     poison: str, served: Asked, bad: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
