@@ -105,7 +105,7 @@ def test_a_run_that_is_held_is_not_touched_by_a_resume(tmp_path: Path) -> None:
     agent = trained(tmp_path, updates=4)
     before = (agent.run / "config.toml").read_bytes()
     held = sparring.training.records.run.Run.open(agent.run).held()
-    with held, pytest.raises(sparring.SparringError, match="trained by another process"):
+    with held, pytest.raises(sparring.SparringError, match="or measured by another process"):
         resume(str(agent.run), updates=999, quiet=True)
     assert (agent.run / "config.toml").read_bytes() == before
 

@@ -166,7 +166,7 @@ def test_a_run_is_trained_by_one_process_at_a_time(tmp_path: Path) -> None:
     run = make(tmp_path)
     with (
         run.held(),
-        pytest.raises(SparringError, match="being trained by another process"),
+        pytest.raises(SparringError, match="being trained or measured by another process"),
         Run.open(run.path).held(),
     ):
         pass

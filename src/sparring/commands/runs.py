@@ -254,7 +254,9 @@ def meant(word: str, root: Path) -> Path:
     if inner is not None:
         raise ConfigError(f"{path} holds another run, {inner.parent.name}; it is left as it is")
     if is_held(path / LOCK):
-        raise ConfigError(f"{path} is being trained; stop it first, or wait for its end")
+        raise ConfigError(
+            f"{path} is being trained or measured; stop it first, or wait for its end"
+        )
     return path
 
 

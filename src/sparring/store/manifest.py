@@ -17,7 +17,7 @@ from torch import Tensor
 
 from sparring.config.ranges import shortened
 from sparring.store.faults import CheckpointError
-from sparring.store.files import read_regular, sync_folder, write_file
+from sparring.store.files import read_regular, sync_folder, write_atomic, write_file
 from sparring.store.folders import CHECKPOINTS, MANIFEST
 from sparring.store.plain import anything, listed, named, parse_json, table, whole, word
 from sparring.store.tensors import unpack_tensors
@@ -144,9 +144,20 @@ def write_into(
         **({"segments": segments} if segments else {}),
         "meta": checkpoint.meta,
     }
-    manifest["sha256"] = digest(manifest)
-    write_file(folder / MANIFEST, json.dumps(manifest, indent=1).encode())
+    write_file(folder / MANIFEST, sealed(manifest))
     sync_folder(folder)
+
+
+def amend(path: Path, changes: Mapping[str, Any]) -> None:
+    """Replace some of what a checkpoint says in its meta; readers see the old one or the new."""
+    manifest = read_manifest(path)
+    meta = {**manifest["meta"], **json.loads(json.dumps(changes))}
+    write_atomic(path / MANIFEST, sealed({**manifest, "meta": meta}))
+
+
+def sealed(manifest: Mapping[str, Any]) -> bytes:
+    """Return a manifest as it is written, with its own hash."""
+    return json.dumps({**manifest, "sha256": digest(manifest)}, indent=1).encode()
 
 
 def digest(manifest: Mapping[str, Any]) -> str:

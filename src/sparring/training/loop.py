@@ -192,7 +192,7 @@ class Trainer:
         why = self._early()  # a run that ended so is only measured again
         if not why and not self._finished():
             for member in self.members:
-                member.forget_results()
+                member.run.forget_results()
         while not why and not self._finished():
             self._one_update(started, before)
             self._plan()
@@ -380,6 +380,8 @@ class Trainer:
         """Wait for the evaluation of the last checkpoints, so that the best ones are known."""
         if self.worker:
             self._await_answers(stop, LAST_EVALUATION_S if self._by_clock else math.inf)
+            for _, member in self._active():
+                member.amend_last()
 
     def _take_in(self, results: list[dict[str, Any]]) -> None:
         for result in results:

@@ -28,8 +28,9 @@ from sparring.training.own import TrainingReturn, by_training, own_request, too_
 from sparring.training.planning.settings import as_plain, written
 from sparring.training.records.episodes import EpisodesTable
 from sparring.training.records.metrics import MetricsWriter
-from sparring.training.records.rescue import save_elsewhere
-from sparring.training.records.run import EVENTS, RESULTS, Run
+from sparring.training.records.rescue import save_elsewhere, where_it_lies
+from sparring.training.records.run import EVENTS, Run
+from sparring.training.resuming import better_on_disk
 from sparring.training.status import PREVIOUS_BEST, Status, in_order
 
 
@@ -90,7 +91,7 @@ class Member:
         for name in ("update", "seconds", "decisions", "samples"):
             setattr(status, name, meta[name])
         status.episodes, status.wins = meta.get("episodes", 0), meta["wins"]
-        status.evaluated = meta.get("evaluated", -1)
+        status.evaluated = self.evaluated = meta.get("evaluated", -1)
         self.events, self.best = meta["events"], meta["best"]
         self.first, self.dry = meta.get("first", {}), meta.get("dry", 0)
         asked = {int(number): at for number, at in meta.get("waiting", {}).items()}
@@ -99,23 +100,24 @@ class Member:
         self.owed = set(self.waiting)
         checkpoints.set_aside(self.run.checkpoints, after=resume.number)
         checkpoints.tidy_segments(self.run.checkpoints)  # those of a save that was killed
-        status.best = int(self.best["update"])
-        self.metrics.truncate_after(resume.number)
-        if self.episodes_csv:
-            self.episodes_csv.truncate_after(resume.number)
+        best = status.best = int(self.best["update"])
+        self.forget_after(resume.number)
         kind, amount = budget_of(self.config)
         if any(getattr(self.config, key) != meta["config"].get(key, 0) for key in BUDGETS):
             self.note("budget", **{kind: amount}, seconds=status.seconds)
             self.dry = 0  # who asks for more has patience again
         elif kind == "minutes":
             status.total_updates = meta["total_updates"]
-        best = int(self.best["update"])
         named = self.run.checkpoints / f"{best:08d}"
         if best >= 0 and not checkpoints.is_whole(named, segments=False):
             self.best, status.best = {"update": -1, "strength": -1.0}, -1
             self.note("best lost: its checkpoint is damaged or gone", checkpoint=best)
         self.write_json(EVENTS, self.events)
-        self._name_best()
+        if found := better_on_disk(self.run.path, self.best, until=resume.number):
+            self._take_best(*found)
+            self._tell_best(found[0], self.waiting.get(found[0], status.seconds))
+        else:
+            self._name_best()
 
     def record(
         self,
@@ -159,16 +161,11 @@ class Member:
         if self.episodes_csv and report.episodes is not None:
             self.episodes_csv.add(update, report.episodes)
 
-    def forget_results(self) -> None:
-        """Remove what was measured at an end that is none any more."""
-        with suppress(OSError):
-            (self.run.path / RESULTS).unlink(missing_ok=True)
-
-    def forget_all(self) -> None:
-        """Begin the curves and tables once more."""
-        self.metrics.truncate_after(-1)
+    def forget_after(self, update: int) -> None:
+        """Forget what curves and tables say of later updates; of -1, all of it."""
+        self.metrics.truncate_after(update)
         if self.episodes_csv:
-            self.episodes_csv.truncate_after(-1)
+            self.episodes_csv.truncate_after(update)
 
     def note(self, what: str, **facts: Any) -> None:
         """Record something that came from beside, with the update at which it took effect."""
@@ -212,17 +209,29 @@ class Member:
             "seconds": status.seconds,
             "episodes": status.episodes,
             "total_updates": status.total_updates,
+            "lr_factor": self.lr_factor,
+            **self._found(),
+        }
+
+    def _found(self) -> dict[str, Any]:
+        """What evaluations change of it."""
+        return {
             "events": list(self.events),
             "best": dict(self.best),
             "first": dict(self.first),
             "dry": self.dry,
-            "lr_factor": self.lr_factor,
             **({"league": self.league.state()} if self.league else {}),
             **({"course": self.course.state()} if self.course else {}),
             "waiting": {str(number): at for number, at in self.waiting.items()},
-            "wins": dict(status.wins),
-            "evaluated": status.evaluated,
+            "wins": dict(self.status.wins),
+            "evaluated": self.status.evaluated,
         }
+
+    def amend_last(self) -> None:
+        """Have the last checkpoint say what evaluations found after it was saved."""
+        if self.saver.saved == self.status.update:
+            with suppress(checkpoints.CheckpointError, OSError):  # a resume asks them again
+                checkpoints.amend(self.run.checkpoints / f"{self.saver.saved:08d}", self._found())
 
     def save(self, snapshot: Snapshot) -> None:
         """Hand a checkpoint to the background writer; a full disk does not stop training."""
@@ -257,13 +266,8 @@ class Member:
                 return
         self.unsaved = True
         self.elsewhere = save_elsewhere(self.run.name, snapshot, self.meta(snapshot))
-        text = f"{wrong}; no other place took it either: it is lost when this program ends"
-        if self.elsewhere:
-            text = (
-                f"{wrong}; it lies in {self.elsewhere} instead: once there is space, move it to "
-                f"{self.run.checkpoints} to go on from it"
-            )
-        warnings.warn(SparringWarning(text), stacklevel=2)
+        text = where_it_lies(self.elsewhere, self.run.checkpoints)
+        warnings.warn(SparringWarning(f"{wrong}; {text}"), stacklevel=2)
 
     def _submit(self, snapshot: Snapshot) -> None:
         self.saver.submit(
@@ -324,7 +328,7 @@ class Member:
         folder = self.run.checkpoints / f"{number:08d}"
         best = int(self.best["update"])
         before = folder.with_name(f"{best:08d}")
-        rivals = [str(before)] if self.rules.seats > 1 and best >= 0 else []
+        rivals = [str(before)] if self.rules.seats > 1 and best not in (-1, number) else []
         rivals += self.league.rivals(number) if self.league else []
         self.playing = number
         when = {"update": self.status.update, "decisions": self.status.decisions}
@@ -370,12 +374,10 @@ class Member:
         values |= pace(self.first, results, seconds, self.rules)
         self.metrics.add(number, values, seconds=seconds)
         self._reach_targets(least_share(self.rules, results), seconds)
-        self.dry += 1
         if self.best["update"] < 0 or strength > self.best["strength"]:
-            self.dry = 0
             self._take_best(number, strength)
-            if self.league:
-                self._tell_best(number, seconds)
+            self._tell_best(number, seconds)
+        self.dry = 0 if number == self.best["update"] else self.dry + 1
         if self.course:
             self.course.measured(number, results)
         return results
@@ -407,11 +409,11 @@ class Member:
 
     def _tell_best(self, number: int, seconds: float) -> None:
         """Let the league meet the best checkpoint, if that can be read."""
-        assert self.league
         with suppress(checkpoints.CheckpointError):
-            saved = checkpoints.load(self.run.checkpoints / f"{number:08d}", segments=False)
-            when = {"update": number, "decisions": int(saved.meta["decisions"])}
-            self.league.new_best(saved.tensors["net"], **when, seconds=seconds)
+            if self.league:
+                saved = checkpoints.load(self.run.checkpoints / f"{number:08d}", segments=False)
+                when = {"update": number, "decisions": int(saved.meta["decisions"])}
+                self.league.new_best(saved.tensors["net"], **when, seconds=seconds)
 
     def _judge_training(self) -> None:
         """Find the best checkpoint by what training games paid, where nothing else measures it."""

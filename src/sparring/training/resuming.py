@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import math
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
 from sparring.errors import SparringError
 from sparring.learn.learner import Learner
 from sparring.nets.net import Net
-from sparring.store.checkpoint import Checkpoint, CheckpointError
+from sparring.store.checkpoint import Checkpoint, CheckpointError, is_whole
+from sparring.store.folders import BEST, CHECKPOINTS
 from sparring.store.manifest import advice
 from sparring.store.plain import (
     anything,
@@ -25,6 +27,7 @@ from sparring.store.plain import (
 )
 from sparring.store.policy_shape import FOREIGN, demand_foreign
 from sparring.store.tensors import demand_same
+from sparring.training.records.overview import read_json
 
 A_RUN = table(
     {
@@ -77,6 +80,23 @@ def demand_weights(learner: Learner, saved: Checkpoint) -> None:
     net = learner.policy().net
     if isinstance(net, Net):
         demand_same(net.state_dict(), saved.tensors["net"])
+
+
+def better_on_disk(run: Path, best: Mapping[str, float], *, until: int) -> tuple[int, float] | None:
+    """Return number and strength of a best checkpoint that was found after the last save.
+
+    best: what the checkpoint knows that the run goes on from. until: the number of that one.
+    """
+    found = read_json(run / BEST)
+    named = found if isinstance(found, dict) else {}
+    number, strength = named.get("checkpoint"), named.get("strength")
+    if type(number) is not int or type(strength) is not float or not math.isfinite(strength):
+        return None
+    better = best["update"] < 0 or strength > best["strength"]
+    folder = run / CHECKPOINTS / f"{number:08d}"
+    if better and 0 <= number <= until and is_whole(folder, segments=False):
+        return number, strength
+    return None
 
 
 @contextmanager

@@ -239,7 +239,7 @@ class Session:
             )
             self._tell_network(trainer.members)
             if LOWERED in events and resume is None:
-                trainer.members[0].forget_all()
+                trainer.members[0].forget_after(-1)
             for member, kept in self.kept.items() if resume is None else ():
                 trainer.members[member].note(INIT, **kept.record())
                 trainer.members[member].status.told += (f"{INIT}: {kept.line()}",)

@@ -31,3 +31,12 @@ def save_elsewhere(run: str, snapshot: Snapshot, meta: Mapping[str, Any]) -> Pat
             if place:
                 shutil.rmtree(place, ignore_errors=True)
     return None
+
+
+def where_it_lies(elsewhere: Path | None, home: Path) -> str:
+    """Say where a checkpoint is that its run's own disk did not take."""
+    if elsewhere is None:
+        return "no other place took it either: it is lost when this program ends"
+    return (
+        f"it lies in {elsewhere} instead: once there is space, move it to {home} to go on from it"
+    )

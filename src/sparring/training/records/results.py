@@ -6,7 +6,7 @@ import math
 import sys
 import tempfile
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -56,13 +56,28 @@ def measure(
 ) -> dict[str, MatchResult]:
     """Play the final games, one match after the other, and keep what they say in the run.
 
+    Nobody else trains, measures or removes it meanwhile.
     What keeps them from being played is kept too, and raised as `UnmeasuredError`.
     told: called with the name of every opponent before its match.
     """
     against = settings.eval.against or usual_opponents(agent.policy.rules)
     matches: list[tuple[str, ...]] = [(name,) for name in against] or [()]
     results: dict[str, MatchResult] = {}
-    keep(agent, results, why_not="it was interrupted")  # what is true if this process dies here
+    with Run.open(agent.run).held():
+        keep(agent, results, why_not="it was interrupted")  # what is true if this process dies here
+        play(agent, settings, matches, results, told)
+        keep(agent, results)
+    return results
+
+
+def play(
+    agent: Agent,
+    settings: TrainConfig,
+    matches: Sequence[tuple[str, ...]],
+    results: dict[str, MatchResult],
+    told: Callable[[str], None] | None,
+) -> None:
+    """Play matches and add what they say to `results`."""
     rules = agent.policy.rules
     played = beside if isinstance(rules, ForeignRules) and rules.factory else Agent.evaluate
     for number, match in enumerate(matches):
@@ -81,8 +96,6 @@ def measure(
             keep(agent, results, why_not=str(wrong))
             where = shown_path(agent.run)
             raise UnmeasuredError(f"{where} was not measured: {wrong}", results) from wrong
-    keep(agent, results)
-    return results
 
 
 def measure_here(agent: Agent, settings: TrainConfig, pool: ForeignPool) -> None:

@@ -32,7 +32,7 @@ from sparring.training.records import metrics
 LETTERS = "abcdefghjkmnpqrstuvwxyz23456789"
 """Without those that look alike."""
 LOCK = ".lock"
-"""Held by the process that trains the run; it says which one that is, and where."""
+"""Held by the process that trains or measures the run; it says which one that is, and where."""
 LOOKED_AT_S = 0.2
 """How long to wait for the lock: who only asks whether it is held has it for a moment."""
 EVENTS = "events.json"
@@ -180,9 +180,14 @@ class Run:
         write_atomic(path, (json.dumps(finite(obj), indent=2, allow_nan=False) + "\n").encode())
         return path
 
+    def forget_results(self) -> None:
+        """Remove what was measured at an end that is none any more."""
+        with suppress(OSError):
+            (self.path / RESULTS).unlink(missing_ok=True)
+
     @contextmanager
     def held(self) -> Iterator[None]:
-        """Keep other processes from training the same run at the same time.
+        """Keep other processes from training or measuring the same run at the same time.
 
         What would have this one write elsewhere is refused.
         """
@@ -200,7 +205,8 @@ class Run:
                 yield
         except BlockingIOError:
             raise SparringError(
-                f"{self.path} is being trained by another process; wait for it or stop it"
+                f"{self.path} is being trained or measured by another process; wait for it or "
+                "stop it"
             ) from None
 
 
