@@ -21,12 +21,12 @@ from sparring.curriculum.standing import Standing
 from sparring.draw.marks import InAscii
 from sparring.meter.advice import Advice
 from sparring.meter.share import Reached
-from sparring.training.display import Display, draw, line
+from sparring.training.display import Display, draw, line, live
 from sparring.training.display.lines import clock, count, size
-from sparring.training.display.live import moved_on
+from sparring.training.display.live import LivePanel, moved_on
 from sparring.training.display.parts import Machine, short_names
 from sparring.training.member import Status, in_order
-from sparring.training.status import shown_of
+from sparring.training.status import WAITING, shown_of
 from sparring.training.trail import LIMIT, Trail
 
 WIDTHS = (40, 60, 80, 100, 120, 200)
@@ -430,3 +430,44 @@ def test_the_time_left_is_not_that_of_a_warm_up() -> None:
     by_clock.total_updates = 6000  # planned by the pace of the warm-up
     by_clock.update, by_clock.seconds = 20, 12.0
     assert line(by_clock).endswith("0:48 left")
+    by_clock.total_updates = 22  # what learns is slower: the minutes stay the same
+    assert line(by_clock).endswith("0:48 left")
+    assert any(" 20%   0:12 gone, 0:48 left" in one for one in drawn(by_clock, width=80))
+
+
+@pytest.mark.parametrize("width", WIDTHS)
+def test_the_clock_stands_while_the_last_evaluation_is_awaited(width: int) -> None:
+    status = example(update=2000, evaluating=True, after=WAITING)
+    assert moved_on(status, 20.0).seconds == status.seconds
+    lines = drawn(status, width=width)
+    assert max(map(len, lines)) <= width
+    text = " ".join(" ".join(lines).split())
+    assert "3:07 gone, waiting for the last evaluation" in text
+    assert "100%" in text
+    assert " left" not in text
+    assert "under way" not in text
+
+
+def test_the_panel_hears_at_once_that_training_is_over() -> None:
+    panel = LivePanel(Console(file=io.StringIO()))
+    status = example()
+    panel.look([status])
+    status.after = WAITING  # a moment later
+    panel.look([status])
+    assert panel.seen[0].after == WAITING
+
+
+def test_a_pipe_hears_once_that_the_last_evaluation_is_awaited(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(live, "LINE_EVERY_S", 0.0)
+    with Display() as show:
+        show(example())
+        for evaluated in (1900, 1950, 2000):
+            show(example(update=2000, evaluated=evaluated, after=WAITING))
+    lines = capsys.readouterr().err.splitlines()
+    assert [one.rpartition(", ")[2] for one in lines if "decisions/s" in one] == [
+        "1:56 left",
+        "waiting for the last evaluation",
+    ]
+    assert sum(" evaluated update " in one for one in lines) == 4

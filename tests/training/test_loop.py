@@ -20,10 +20,12 @@ import sparring
 from sparring.cli import main
 from sparring.config import EvaluationConfig, TrainConfig
 from sparring.store import checkpoint as checkpoints
+from sparring.training.budget import planned_updates
 from sparring.training.loop import Trainer
 from sparring.training.planning.plan import make_learner, resolve
 from sparring.training.planning.settings import merged, with_preset
 from sparring.training.records.metrics import read
+from sparring.training.status import Status
 from sparring.training.train import new_run, resume, train, train_with
 from training.run_helpers import evaluator_at_hand
 
@@ -262,6 +264,43 @@ def test_a_busy_start_does_not_shorten_a_run(tmp_path: Path) -> None:
     assert 0.9 * 600 < status.seconds < 1.05 * 600
 
 
+def played_out(limit_s: float, *paces: tuple[int, float, bool]) -> tuple[Status, list[int]]:
+    """Let updates pass until the minutes end the run: so many, of so many seconds, that learn.
+
+    Returns how it ended, and the numbers of updates that were planned.
+    """
+    status = Status("tic_tac_toe", Path("runs/a"), limit_s=limit_s)
+    events: list[dict[str, Any]] = []
+    for count, took, learns in paces:
+        for _ in range(count):
+            status.update += 1
+            status.seconds += took
+            status.count(100 * status.update, status.samples + 100 * learns)
+            if total := planned_updates(status, events):
+                status.total_updates = total
+                now = {"update": status.update, "seconds": status.seconds}
+                events.append({"event": "planned", "total_updates": total, **now})
+            if status.progress >= 1:
+                return status, [event["total_updates"] for event in events]
+    raise AssertionError(f"{status.seconds} s of {limit_s} s, and it goes on")
+
+
+def test_minutes_end_a_run_after_the_update_that_passes_them() -> None:
+    assert played_out(6.0, (9, 13.0, True))[0].update == 1
+    assert played_out(6.0, (9, 4.0, True))[0].update == 2
+    late, plans = played_out(100.0, (850, 0.1, True), (99, 6.0, True))  # after the last correction
+    assert late.seconds == pytest.approx(103.0)
+    assert plans[-1] == late.update == late.total_updates
+
+
+def test_minutes_are_not_planned_by_the_pace_of_a_warm_up() -> None:
+    """Updates that only fill a replay are many times as fast as those that learn."""
+    status, plans = played_out(36.0, (10, 0.3, False), (99, 2.0, True))
+    assert 0.9 * 36 < status.seconds <= 38
+    assert all(abs(total - status.update) <= 1 for total in plans)
+    assert played_out(2.0, (99, 0.3, False))[0].seconds == pytest.approx(2.1)
+
+
 def test_minutes_become_a_recorded_number_of_updates(tmp_path: Path) -> None:
     agent = train("tic_tac_toe", minutes=0.02, runs=str(tmp_path), quiet=True, eval={"off": True})
     events = json.loads((agent.run / "events.json").read_text())
@@ -272,7 +311,7 @@ def test_minutes_become_a_recorded_number_of_updates(tmp_path: Path) -> None:
     assert int(newest.name) == plans[-1]["total_updates"]
 
 
-def test_parallel_smoke(tmp_path: Path) -> None:
+def test_parallel_smoke(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Two threads, evaluation beside training, 40 updates; nothing is left behind."""
     plan = {"off": False, "every_s": 0.1, "games": 64, "against": ("captain",), "final_games": 64}
     config = settings(tmp_path, updates=40, threads=2, eval=plan)
@@ -280,8 +319,9 @@ def test_parallel_smoke(tmp_path: Path) -> None:
         every_s=0.1, games=64, final_games=64, against=("captain",)
     )
     with evaluator_at_hand():
-        agent = train_with(config, quiet=True)
+        agent = train_with(config)
     assert agent.ended == "done"
+    assert capsys.readouterr().err.count("waiting for the last evaluation\n") == 1
     curves = read(agent.run)
     assert len(curves["eval/captain/win"][0]) >= 2
     assert len(curves["eval/previous best/win"][0]) >= 1

@@ -67,8 +67,7 @@ def run(config: ArenaConfig) -> int:
     with ProgressBar(f"playing {rules.name}", total) as steps:
 
         def tell(played: int, doing: str) -> None:
-            steps.done = played
-            steps.next(doing)
+            steps.reach(played, doing)
 
         with somewhere(config, rules, settings) as elsewhere:
             found = play_round_robin(

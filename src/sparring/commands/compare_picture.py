@@ -77,11 +77,10 @@ def estimates(found: Comparison, matches: Sequence[Match]) -> list[Estimates]:
     form = form_of(found)
     rows = [estimate_row(found, g, found.strength(g), found.strengths(g)) for g in found.groups]
     charts = [Estimates("Final strength (dots: runs)", tuple(rows), form)]
-    for by in found.budgets:
-        if found.differs(by):
-            at = [(g, found.strength_at_common(g, by)) for g in found.groups]
-            rows = [estimate_row(found, g, value) for g, value in at if value]
-            charts.append(Estimates(f"Strength at {budget_name(found, by)}", tuple(rows), form))
+    for by in found.uneven:
+        at = [(g, found.strength_at_common(g, by)) for g in found.groups]
+        rows = [estimate_row(found, g, value) for g, value in at if value]
+        charts.append(Estimates(f"Strength at {budget_name(found, by)}", tuple(rows), form))
     rows = [
         Estimate(f"{one.name} over {two.name}", index(found, one), p.value, p.low, p.high)
         for one, two, p in pairs_shown(found)

@@ -70,8 +70,7 @@ def print_comparison(found: Comparison, matches: Sequence[Match], said: Sequence
 def print_groups(found: Comparison) -> None:
     """Print one line per group."""
     form = form_of(found)
-    late = [by for by in found.budgets if found.differs(by)]
-    at = [f"at {budget_name(found, by)}" for by in late]
+    at = [f"at {budget_name(found, by)}" for by in found.uneven]
     name = f"{found.measure} (IQM)"
     rates = [found.score_per_hour(group) for group in found.groups]
     gained = ("score/h",) if any(rates) else ()
@@ -79,7 +78,7 @@ def print_groups(found: Comparison) -> None:
     least = (*gained, *at, "settings", "runs")
     table = make_table(("group", "settings", *numbers), numbers=numbers, least=least)
     for group, rate in zip(found.groups, rates, strict=True):
-        common = (shown(found.strength_at_common(group, by), form)[0] for by in late)
+        common = (shown(found.strength_at_common(group, by), form)[0] for by in found.uneven)
         last = [shown(rate, "number")[0]] if gained else []
         strength = shown(found.strength(group), form)
         table.add_row(group.name, group.label, str(len(group.entries)), *strength, *common, *last)

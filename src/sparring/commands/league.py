@@ -83,8 +83,7 @@ def play(
         for at, (one, two) in enumerate(meetings):
 
             def tell(played: int, before: int = at * each, met: str = f"{one} - {two}") -> None:
-                steps.done = before + played
-                steps.next(met)
+                steps.reach(before + played, met)
 
             tell(0)
             share, games, deals = share_of_wins(

@@ -158,10 +158,14 @@ class ProgressBar:
             self.bar.stop()
 
     def next(self, doing: str) -> None:
-        """Say what is being done now; the step before it is finished."""
+        """Say which step comes now; they count from 1."""
+        self.reach(self.done + 1, doing)
+
+    def reach(self, done: int, doing: str) -> None:
+        """Say how much is done, and what comes now."""
+        self.done = done
         if self.bar:
             self.bar.update(self.task, completed=self.done, description=f"{self.title}: {doing}")
         elif time.monotonic() - self.told > LINE_EVERY_S:
             self.told = time.monotonic()
             print(f"{self.title}: {doing} ({self.done}/{self.total})", file=sys.stderr, flush=True)
-        self.done += 1

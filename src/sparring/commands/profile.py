@@ -57,8 +57,7 @@ def look(target: Target, config: ProfileConfig, steps: ProgressBar) -> Seen:
     wish = Wish(config.seconds, rate, native, pausing=ours or native, updates=config.updates)
 
     def tell(doing: str) -> None:
-        steps.done = STAGES.index(doing.partition(":")[0])
-        steps.next(doing)
+        steps.reach(STAGES.index(doing.partition(":")[0]) + 1, doing)
 
     if target.run is None:
         return look_at_own(target.config, wish, tell)

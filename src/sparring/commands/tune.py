@@ -108,8 +108,7 @@ def trained(config: TuneConfig, space: Space) -> tuple[Found, int]:
     with ProgressBar(f"tune {config.game}", round(clock.seconds)) as bar:
 
         def watch(doing: str) -> None:
-            bar.done = min(round(clock.gone), bar.total)
-            bar.next(f"training {doing}")
+            bar.reach(min(round(clock.gone), bar.total), f"training {doing}")
 
         train = Trainer(space, QUARTER * clock.seconds)
         halving = Halving(space, train, clock, target=config.target, tell=watch)
@@ -168,8 +167,7 @@ def searched(config: TuneConfig, space: Space) -> tuple[Outcome, Interrupted | N
     with Gauge() as gauge, ProgressBar(title, round(clock.seconds)) as bar:
 
         def watch(step: Step) -> None:
-            bar.done = min(round(step.gone_s), bar.total)
-            bar.next(f"{step.standing}; trying {step.doing}")
+            bar.reach(min(round(step.gone_s), bar.total), f"{step.standing}; trying {step.doing}")
 
         search = Search(gauge, space, clock, room=room_for(space), watch=watch)
         try:

@@ -194,14 +194,14 @@ def sample_once(
     with Spy(pid, wish.limit_s, wish.rate, native=wish.native, pausing=wish.pausing) as spy:
         spy.wait_begun()
         began = time.monotonic()
-        made = enough(progress, wish.updates)
         watch(
             progress,
             wish.limit_s,
             say,
             check,
             doing="sampling",
-            over=lambda: spy.ended or made(),
+            updates=wish.updates,
+            over=lambda: spy.ended,
         )
         ended = time.monotonic()
         family |= processes_of(pid)
@@ -217,20 +217,14 @@ def watch_plain(
     family = training_only(processes_of(pid))
     began, before = time.monotonic(), usage(family)
     seconds = min(max(wish.limit_s / 4, LEAST_S), MOST_S)
-    over = enough(progress, max(wish.updates // 4, LEAST_UPDATES) if wish.updates else 0)
-    watch(progress, seconds, say, check, doing="watching", over=over)
+    updates = max(wish.updates // 4, LEAST_UPDATES) if wish.updates else 0
+    watch(progress, seconds, say, check, doing="watching", updates=updates)
     return _Plain(began, time.monotonic(), (before, usage(family)))
 
 
 def training_only(family: dict[int, str]) -> list[int]:
     """Leave out the process that evaluates beside training."""
     return [pid for pid, does in family.items() if does != EVALUATION]
-
-
-def enough(progress: Progress, updates: int) -> Callable[[], bool]:
-    """Return whether so many updates have ended from now on; never for 0."""
-    first = progress.look()
-    return lambda: bool(updates) and progress.look() - first >= updates
 
 
 def watch(
@@ -240,13 +234,19 @@ def watch(
     check: Callable[[], None],
     *,
     doing: str,
+    updates: int = 0,
     over: Callable[[], bool] = lambda: False,
 ) -> None:
-    """Let time pass, and look how it goes on."""
-    until = time.monotonic() + seconds
+    """Let time pass, or so many updates, and look how it goes on."""
+    first, until = progress.look(), time.monotonic() + seconds
     while (left := until - time.monotonic()) > 0 and not over():
         check()
-        say(f"{doing}: update {progress.look()}, {left:.0f} s left")
+        update = progress.look()
+        missing = first + updates - update
+        if updates and missing <= 0:
+            return
+        to_go = f"{missing} update{'s' * (missing > 1)}" if updates else f"{left:.0f} s"
+        say(f"{doing}: update {update}, {to_go} left")
         time.sleep(min(POLL_S, left))
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 from sparring.config import TrainConfig
 from sparring.errors import ConfigError
@@ -21,6 +21,14 @@ PLAN_MARGIN = 0.97
 """Share of the remaining time that is planned; the rest covers slower updates later on."""
 
 
+class WarmUp(NamedTuple):
+    """How far a run was when it began to learn: at another pace than what follows."""
+
+    seconds: float = 0.0
+    update: int = 0
+    progress: float = 0.0
+
+
 class Counts(Protocol):
     """How far a run is, and how far it may go; 0 where nothing is said."""
 
@@ -32,6 +40,7 @@ class Counts(Protocol):
     limit_s: float
     total_decisions: int
     total_episodes: int
+    warm_up: WarmUp
 
 
 def only_one(given: Mapping[str, float]) -> str:
@@ -77,11 +86,14 @@ def progress_of(counts: Counts) -> float:
 def planned_updates(counts: Counts, events: Sequence[Mapping[str, Any]]) -> int:
     """Turn the minutes into a number of updates, by the pace since the last such plan.
 
-    Returns the number, 0 if no plan is due. events: what happened so far, earlier plans among it;
-    a budget that was changed on the way is planned anew from there.
+    Returns the number, 0 if no plan is due. Once the minutes are over, it is that of the updates
+    so far. events: what happened so far, earlier plans among it; a budget that was changed on the
+    way is planned anew from there.
     """
-    if not counts.limit_s:
+    if not counts.limit_s or counts.update == counts.total_updates:
         return 0
+    if counts.seconds >= counts.limit_s:
+        return counts.update
     start: Mapping[str, Any] = {"seconds": 0.0, "update": 0}
     plans: list[Mapping[str, Any]] = []
     for event in events:
@@ -97,9 +109,10 @@ def planned_updates(counts: Counts, events: Sequence[Mapping[str, Any]]) -> int:
     else:
         due = gone >= min(PLAN_AFTER_S, whole / 8)
     last = plans[-1] if plans and "seconds" in plans[-1] else start
-    if not due or counts.update == last["update"]:
+    since = max(WarmUp(last["seconds"], last["update"]), counts.warm_up)
+    if not due or counts.update == since.update:
         return 0
-    pace = (counts.seconds - last["seconds"]) / (counts.update - last["update"])
+    pace = (counts.seconds - since.seconds) / (counts.update - since.update)
     left = (counts.limit_s - counts.seconds) * PLAN_MARGIN
     return counts.update + max(int(left / pace), 1)
 

@@ -30,7 +30,7 @@ from sparring.training.own import can_be_measured, name_factory, unmeasured
 from sparring.training.planning.own_nets import only_here
 from sparring.training.records.run import Run
 from sparring.training.resuming import demand_weights, going_on
-from sparring.training.status import Status
+from sparring.training.status import DONE, STOPPED, WAITING, Status
 from sparring.training.stop_rules import MET, is_met, meets
 
 EVALUATIONS = 8
@@ -165,11 +165,13 @@ class Trainer:
                 if self.worker:
                     self.worker.start()
                 why = self._learn(stop)
+                self._show_over(STOPPED if stop.asked else WAITING if self.worker else DONE)
                 if not stop.asked:
                     self._want_evaluation()
                 self._save_last()
                 if not stop.asked:
                     self._judge_last(stop)
+                self._show_over(STOPPED if stop.asked else DONE)
                 why = stop.asked or why
                 for _, member in self._active():
                     member.note("ended", why=why, seconds=self.status.seconds)
@@ -199,6 +201,13 @@ class Trainer:
             self._measure(stop)
             why = stop.asked or self._early()
         return why or "done"
+
+    def _show_over(self, after: str) -> None:
+        """Show that training is over, and what is left; a wait is told at once."""
+        for member in self.members:
+            member.status.after = after
+            if self.watch and after == WAITING:
+                self.watch(member.status)
 
     def _finished(self) -> bool:
         """Whether every member has used up its budget."""

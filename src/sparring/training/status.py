@@ -10,13 +10,15 @@ from pathlib import Path
 from sparring.curriculum.standing import Standing
 from sparring.games.stats import PREFIX
 from sparring.meter.share import Reached
-from sparring.training.budget import progress_of
+from sparring.training.budget import WarmUp, progress_of
 from sparring.training.trail import Trail
 
 PREVIOUS_BEST = "previous best"
 """What curves and tables call the best checkpoint before this one."""
 REST = "other"
 """The phase that is all time outside the others."""
+WAITING, DONE, STOPPED = "waiting for the last evaluation", "done", "stopped"
+"""What is shown instead of the time left once training is over."""
 
 
 LEARNING = (
@@ -112,8 +114,10 @@ class Status:
     """What else there is to say."""
     learns: bool = False
     """Whether anything was learned from yet: a replay is filled first."""
-    warm_up: tuple[float, float] = (0.0, 0.0)
-    """Seconds and progress until something was: at another pace than what follows."""
+    warm_up: WarmUp = field(default_factory=WarmUp)
+    """How far it was until then."""
+    after: str = ""
+    """What is left once training is over; its clock stands then."""
 
     def take(self, stats: Mapping[str, float]) -> None:
         """Take over what an update says about itself."""
@@ -137,12 +141,19 @@ class Status:
         self.learns = self.learns or samples > self.samples
         self.decisions, self.samples = decisions, samples
         if not self.learns:
-            self.warm_up = self.seconds, self.progress
+            self.warm_up = WarmUp(self.seconds, self.update, self.progress)
 
     @property
     def progress(self) -> float:
         """From 0 to 1."""
         return progress_of(self)
+
+    @property
+    def shown_progress(self) -> float:
+        """The same by the clock where minutes are the budget: their plan changes on the way."""
+        if self.limit_s and self.progress < 1:
+            return min(self.seconds / self.limit_s, 1.0)
+        return self.progress
 
 
 def in_order(before: dict[str, float], now: dict[str, float]) -> dict[str, float]:

@@ -55,8 +55,7 @@ def run(config: EvalConfig) -> int:
     with ProgressBar(f"playing {rules.name}", total) as steps:
 
         def tell(played: int) -> None:
-            steps.done = played
-            steps.next("games")
+            steps.reach(played, "games")
 
         results = evaluate(
             challenger,

@@ -31,8 +31,7 @@ def run(config: EvalConfig, challenger: Player, rules: Rules) -> int:
     with ProgressBar(f"playing {rules.name}", terms.games) as steps:
 
         def tell(played: int) -> None:
-            steps.done = played
-            steps.next("games")
+            steps.reach(played, "games")
 
         match = play_match(challenger, rules, terms, tell)
     results = {match.engine: match.result}

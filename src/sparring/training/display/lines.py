@@ -38,17 +38,17 @@ def size(memory: float) -> str:
 
 
 def left(status: Status) -> str:
-    """How long it will still take, by the pace since something is learned."""
+    """How long it will still take: of the minutes, or by the pace since something is learned."""
+    if status.after:
+        return status.after
     if status.limit_s:
-        clocked = status.limit_s - status.seconds
-        paced = status.seconds / (status.progress or 1.0) * (1 - status.progress)
-        return f"{clock(min(paced, clocked) if status.progress else clocked)} left"
-    seconds, progress = status.warm_up
-    if progress and not status.learns:
+        return f"{clock(status.limit_s - status.seconds)} left"
+    warm_up = status.warm_up
+    if warm_up.progress and not status.learns:
         return "warming up"
-    if status.progress <= progress:
+    if status.progress <= warm_up.progress:
         return "? left"
-    pace = (status.seconds - seconds) / (status.progress - progress)
+    pace = (status.seconds - warm_up.seconds) / (status.progress - warm_up.progress)
     return f"{clock(pace * (1 - status.progress))} left"
 
 
@@ -166,6 +166,8 @@ def weights(status: Status) -> str:
 
 def coming(status: Status) -> str:
     """When the next evaluation comes."""
+    if status.after:
+        return ""
     if status.evaluating:
         return "an evaluation is under way"
     return f"next evaluation in {clock(status.next_eval_s)}" if status.next_eval_s >= 0 else ""

@@ -47,6 +47,8 @@ class Display:
         self.phases: dict[Path, int] = {}
         """By run, the phase that was."""
         self.last_line = 0.0
+        self.after = ""
+        """What the last line said to be left once training is over."""
         if not quiet and self.console.is_terminal and not self.console.is_dumb_terminal:
             self.panel = LivePanel(self.console)
 
@@ -99,9 +101,11 @@ class Display:
             self.phases[status.run] = standing.phase
             whose = f"{status.run.name}: " if many else ""
             print(whose + phase_line(status, standing), file=sys.stderr, flush=True)
-        first = next(iter(self.statuses))
-        if status.run == first and time.monotonic() - self.last_line >= LINE_EVERY_S:
-            self.last_line = time.monotonic()
+        due = time.monotonic() - self.last_line >= LINE_EVERY_S
+        if status.after:  # nothing moves any more: once is enough
+            due = status.after != self.after
+        if status.run == next(iter(self.statuses)) and due:
+            self.last_line, self.after = time.monotonic(), status.after
             print(line(status), file=sys.stderr, flush=True)
 
 
@@ -128,7 +132,8 @@ class LivePanel:
         self.live.start()
 
     def look(self, statuses: list[Status], *, now: bool = False) -> None:
-        """Copy what there is to draw, if some time has passed."""
+        """Copy what there is to draw, if some time has passed or training is over."""
+        now = now or any(status.after for status in statuses)
         if not now and time.monotonic() - self.at < LOOK_EVERY_S:
             return
         self.machine = Machine(cores(), memory_used(), gpu_memory())
@@ -154,9 +159,9 @@ class LivePanel:
 
 
 def moved_on(status: Status, seconds: float) -> Status:
-    """Return a status as it is a little later."""
+    """Return a status as it is a little later; once training is over, its clock stands."""
     later = copy.copy(status)
-    later.seconds += seconds
+    later.seconds += 0.0 if status.after else seconds
     if status.next_eval_s >= 0:
         later.next_eval_s = max(status.next_eval_s - seconds, 0.0)
     return later

@@ -60,8 +60,9 @@ def flow(phrases: Iterable[str], width: int, *, style: str = "") -> Text:
 
 def progress_bar(status: Status, width: int) -> Text:
     """Return a bar and the share of the way."""
-    share = f" {status.progress:4.0%}"
-    return Text.assemble(bar(status.progress, width - len(share), style="cyan"), share)
+    gone = status.shown_progress
+    share = f" {gone:4.0%}"
+    return Text.assemble(bar(gone, width - len(share), style="cyan"), share)
 
 
 def number(value: float) -> str:

@@ -130,7 +130,7 @@ def notes(found: Comparison) -> list[str]:
         told.append(f"{FORCED}: decisions are those that were asked for; minutes are alike")
     if not found.budgets:
         told.append("some runs were measured at their end alone: there are no curves")
-    if any(map(found.differs, found.budgets)):
+    if found.uneven:
         told.append(
             "the runs are not equally long: compare them at "
             f"{budget_name(found, 'decisions')} or at {budget_name(found, 'minutes')}, "

@@ -143,6 +143,16 @@ class Comparison:
         """What curves go by; nothing where a run was measured at its end alone."""
         return BUDGETS if all(entry.has_curve for entry in self.entries) else ()
 
+    @cached_property
+    def uneven(self) -> tuple[By, ...]:
+        """Budgets of which some runs have more than others.
+
+        Runs of equally many decisions are equally long: their minutes are those of the machine.
+        """
+        if not self.budgets or not self.differs("decisions"):
+            return ()
+        return tuple(filter(self.differs, self.budgets))
+
     def strengths(self, group: Group) -> list[float]:
         """The strength of each run of a group."""
         finals = [entry.final for entry in group.entries]
