@@ -235,7 +235,7 @@ def test_several_runs_share_a_picture(
     assert {COLOURS[0][1:], COLOURS[1][1:]} <= seen
     page = several / "plot.html"
     Page(page)
-    one, two = series_of(page, "Strength: mean win share in evaluations")
+    one, two = series_of(page, "Mean over opponents")
     assert (one["name"], two["name"]) == ("one", "two")
     assert (one["x"], one["y"]) == ([2000, 8000], [0.25, 0.5])
     assert (two["x"], two["y"]) == ([4000], [0.75])

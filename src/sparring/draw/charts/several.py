@@ -61,7 +61,7 @@ def strength_chart(
     """The mean win share over the opponents; the score where there are none."""
     form: Form = "percent" if shared else "number"
     return Chart(
-        "Strength: mean win share in evaluations" if shared else "Strength: score in evaluations",
+        "Mean over opponents" if shared else "Strength: score in evaluations",
         lines_of(runs, STRENGTH),
         form,
         wide=True,
