@@ -14,8 +14,9 @@ import pytest
 
 from sparring.cli import main
 from sparring.commands.new_game import find_checkout, write_game
-from sparring.commands.new_game.naming import listed_games
 from sparring.errors import ConfigError
+from sparring.games import sources
+from sparring.games.sources import listed_games
 
 ROOT = Path(__file__).parents[2]
 CONTRACT = """
@@ -119,6 +120,8 @@ def test_what_is_written_is_formatted(name: str, checkout: Path) -> None:
         ("memcpy", "means something else"),
         ("field", "means something else"),
         ("std", "means something else"),
+        *((word, f"try {word}_game") for word in ("i32", "u8", "f32")),  # types of the core
+        *((word, f"try {word}_game") for word in ("random", "self", "past", "best", "person")),
     ],
 )
 def test_a_name_that_is_no_good_is_refused_in_a_line(
@@ -129,6 +132,23 @@ def test_a_name_that_is_no_good_is_refused_in_a_line(
     (line,) = capsys.readouterr().err.splitlines()
     assert told in line
     assert files_of(checkout) == before
+
+
+@pytest.mark.parametrize("command", ["check nim", "train nim --dry-run", "play nim"])
+def test_a_game_that_is_not_built_yet_says_how_to_build_it(
+    command: str,
+    checkout: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.setattr(sources, "CHECKOUT", checkout)
+    monkeypatch.chdir(checkout)
+    write_game(checkout, "nim")
+    assert main(command.split()) == 2
+    assert "'nim' is written but not built: make install\n" in capsys.readouterr().err
+    monkeypatch.chdir(checkout.parent)
+    assert main(["check", "nim"]) == 2
+    assert f"not built: cd {checkout} && make install\n" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("there", sorted(WRITTEN))

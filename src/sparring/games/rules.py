@@ -17,6 +17,7 @@ from sparring.games.given import of_kind, one_of, shown
 from sparring.games.lookup import game_module
 from sparring.games.mirror import Mirror
 from sparring.games.narrowing import narrow
+from sparring.games.sources import not_built
 from sparring.games.stats import Stat
 
 UNIVERSAL_FLAGS = {"skip_forced": "play on when only one action is legal"}
@@ -138,6 +139,8 @@ class Rules:
     def __init__(self, name: str, config: Mapping[str, Any] | None = None) -> None:
         of_kind("game", name, str, "name of a game")
         if name not in _native.game_names():
+            if why := not_built(name):
+                raise ConfigError(why)
             hint = nearest(name, game_names())
             if ":" in name or name.endswith(".py") or has_file(name):
                 hint = "; an environment of your own is module:factory, or file.py:factory"

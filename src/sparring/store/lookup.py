@@ -22,6 +22,7 @@ from pathlib import Path
 
 from sparring.errors import ConfigError, nearest
 from sparring.games.rules import BOT_PREFIX, Rules, game_names
+from sparring.games.sources import not_built
 from sparring.pools.foreign.again import RANDOM
 from sparring.store.archive_index import ArchiveIndex
 from sparring.store.folders import (
@@ -230,6 +231,8 @@ def unknown(
     within = path.parent if len(path.parts) > 1 else root
     runs = [run.name for run in reversed(sorted_runs(within))]
     told = f"no {what} {word!r}{f' for {rules.name}' if rules else ''}"
+    if what.startswith("game") and word not in game_names() and (why := not_built(word)):
+        return ConfigError(why)
     if word in game_names():
         told = f"{word} is a game; name a {what}"
         if what == "player":

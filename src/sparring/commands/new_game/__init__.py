@@ -5,10 +5,11 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from sparring.commands.new_game.naming import check_name, listed_games, with_game
+from sparring.commands.new_game.naming import check_name, with_game
 from sparring.commands.printing import print_json, say
 from sparring.config import NewGameConfig
 from sparring.errors import ConfigError
+from sparring.games.sources import CHECKOUT, LIST, listed_games
 from sparring.store.files import write_atomic, write_file
 
 TEMPLATE = Path(__file__).with_name("template")
@@ -20,7 +21,6 @@ PLACES = {
     "test.py": "tests/games/test_my_game.py",
 }
 """Where a file of the template goes in a checkout."""
-LIST = "CMakeLists.txt"
 
 
 def run(config: NewGameConfig) -> int:
@@ -44,7 +44,7 @@ def run(config: NewGameConfig) -> int:
 
 def find_checkout(into: str = "") -> Path:
     """Return the checkout that is meant: the one that is named, or that sparring runs from."""
-    root = Path(into).resolve() if into else Path(__file__).resolve().parents[4]
+    root = Path(into).resolve() if into else CHECKOUT
     needed = (LIST, *(str(Path(place).parents[-2]) for place in PLACES.values()))
     if all((root / name).exists() for name in needed) and listed_games(root / LIST) is not None:
         return root

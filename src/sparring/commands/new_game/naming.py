@@ -1,4 +1,4 @@
-"""Names of games: what one may be called, and the list that knows them all."""
+"""Names of games: what one may be called, and its place in the list of all."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from pathlib import Path
 
 from sparring.errors import ConfigError
 from sparring.games.rules import TEST_GAMES
+from sparring.games.sources import GAMES, LIST, listed_games
 
 LONGEST = 40
 NAME = re.compile(r"[a-z][a-z0-9]*(_[a-z0-9]+)*")
-GAMES = re.compile(r"^set\(SPARRING_GAMES\n(?P<names>(?: +\w+\n)*)\)$", re.MULTILINE)
-LATEST = "latest"
-"""The newest run, for all commands."""
+PLAYERS = frozenset(("best", "bot", "latest", "past", "person", "random", "self"))
+"""What commands and settings call players and runs."""
 KEYWORDS = frozenset(
     re.findall(
         r"\w+",
@@ -37,9 +37,9 @@ def check_name(root: Path, name: str) -> None:
         )
     if name in KEYWORDS or keyword.iskeyword(name):
         raise ConfigError(f"{name!r} is a word of C++ or Python; try {name}_game")
-    if name in (listed_games(root / "CMakeLists.txt") or ()) or name in TEST_GAMES:
+    if name in (listed_games(root / LIST) or ()) or name in TEST_GAMES:
         raise ConfigError(f"there is a game called {name!r} already; choose another name")
-    if name == LATEST or is_ours(root, name):
+    if name in PLAYERS or is_ours(root, name):
         raise ConfigError(f"{name!r} means something else in sparring; try {name}_game")
 
 
@@ -48,17 +48,8 @@ def is_ours(root: Path, name: str) -> bool:
     games = root / "src" / "sparring" / "games"
     if (games / f"{name}.py").exists():
         return True
-    called = re.compile(rf"\b{name}\s*(\(|<|::)")
+    called = re.compile(rf"\b{name}\s*(\(|<|::)|\busing {name}\b")
     return any(called.search(file.read_text()) for file in (root / "csrc/core").glob("*.hpp"))
-
-
-def listed_games(file: Path) -> list[str] | None:
-    """Return the games that a CMakeLists.txt lists; None if it has no such list."""
-    try:
-        found = GAMES.search(file.read_text())
-    except (OSError, UnicodeDecodeError):
-        return None
-    return found["names"].split() if found else None
 
 
 def with_game(text: str, name: str) -> str:
