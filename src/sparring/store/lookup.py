@@ -166,9 +166,14 @@ def checkpoint_of(run: Path, number: int) -> Path:
     numbered = run / CHECKPOINTS / f"{number:08d}"
     if is_folder(numbered):
         return numbered
-    there = sorted(int(one.name) for one in numbered.parent.glob("[0-9]*") if one.name.isdecimal())
-    listed = shortened([str(one) for one in reversed(there)]) or "none"
-    raise ConfigError(f"{run} has no checkpoint {number}; there are: {listed}")
+    raise ConfigError(f"{run} has no checkpoint {number}; there are: {checkpoints_of(run)}")
+
+
+def checkpoints_of(run: Path) -> str:
+    """List the checkpoints of a run by their numbers, the newest first."""
+    folders = (run / CHECKPOINTS).glob("[0-9]*")
+    there = sorted(int(folder.name) for folder in folders if folder.name.isdecimal())
+    return shortened([str(number) for number in reversed(there)]) or "none"
 
 
 def run_called(name: str, within: Path) -> Path | None:
@@ -228,6 +233,8 @@ def unknown(
     if at and what == "player" and (bot_called(name, rules)[0] or locate(name)):
         return ConfigError(f"{word}: @{style} is unknown{nearest(style, STYLES)}")
     path = Path(word)
+    if wrong := unknown_part(word, root):
+        return wrong
     within = path.parent if len(path.parts) > 1 else root
     runs = [run.name for run in reversed(sorted_runs(within))]
     told = f"no {what} {word!r}{f' for {rules.name}' if rules else ''}"
@@ -257,6 +264,18 @@ def unknown(
     elif bots:
         there += "; the bots of a game: sparring games GAME"
     return ConfigError(f"{told}; {there}")
+
+
+def unknown_part(word: str, root: Path) -> ConfigError | None:
+    """Say which checkpoints a run has whose part nobody knows: NAME/best, NAME/last.ckpt."""
+    named, _, part = word.rpartition("/")
+    run = locate(named, root) if named and part else None
+    if run is None or not is_folder(run / CHECKPOINTS):
+        return None
+    return ConfigError(
+        f"{run} has no checkpoint {part!r}; there are: {checkpoints_of(run)}; "
+        f"{named} alone means its best one"
+    )
 
 
 def bots_of(rules: Rules | None) -> dict[str, str]:
