@@ -5,6 +5,9 @@ from __future__ import annotations
 import difflib
 from collections.abc import Iterable
 
+LIKE, ALIKE = 0.6, 0.7
+"""How similar a word is to what may be meant: where they begin alike, as tpi and tpe do, and where
+they do not, as a2c and sac."""
 LONGEST = 600
 """Characters of an error's text: whatever a file has in it, the error about it fits a terminal."""
 
@@ -65,7 +68,16 @@ def printable(text: str) -> str:
 def nearest(word: str, choices: Iterable[str]) -> str:
     """Return "; did you mean X?" for the closest choice, or the list of all of them."""
     known = list(choices)
-    close = difflib.get_close_matches(word, known, n=1)
-    if close:
-        return f"; did you mean {close[0]!r}?"
+    if close := closest(word, known):
+        return f"; did you mean {close!r}?"
     return f"; there are: {', '.join(known)}" if known else "; there are none"
+
+
+def closest(word: str, choices: Iterable[str], like: float = LIKE) -> str:
+    """Return the choice that is most like a word, in capitals or not, "" if none is like it."""
+    word, lowered = word.lower(), {choice.lower(): choice for choice in choices}
+    for close in difflib.get_close_matches(word, lowered, 3, like):
+        ratio = difflib.SequenceMatcher(None, word, close).ratio()
+        if ratio >= ALIKE or word[:1] == close[:1]:
+            return lowered[close]
+    return ""

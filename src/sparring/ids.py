@@ -10,7 +10,6 @@ processes as any other: gymnasium:CartPole-v1, pettingzoo.classic.connect_four_v
 
 from __future__ import annotations
 
-import difflib
 import importlib
 import re
 from collections.abc import Callable, Sequence
@@ -19,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from sparring import trusted
-from sparring.errors import ConfigError, nearest
+from sparring.errors import ConfigError, closest, nearest
 
 GYMNASIUM = "gymnasium:"
 """In front of an id."""
@@ -85,8 +84,8 @@ def why_no_module(module: str) -> str:
         return f"no package called {package!r} is installed{extra}"
     around = trusted.sources_of(parent)
     there = [file.stem for file in around[-1].parent.glob("*.py")] if around else []
-    close = difflib.get_close_matches(name, sorted(there), n=1)
-    hint = f"; did you mean {parent}.{close[0]}?" if close else ""
+    close = closest(name, sorted(there))
+    hint = f"; did you mean {parent}.{close}?" if close else ""
     return f"{parent if around else package} has no module of that name{hint}"
 
 
@@ -137,5 +136,5 @@ def like(word: str) -> str:
     if not trusted.sources_of("gymnasium") or not word.replace("-", "").isalnum():
         return ""
     registry = importlib.import_module("gymnasium").registry
-    versions = [one for one in registry if one.rpartition("-v")[0] == word]
+    versions = [one for one in registry if one.rpartition("-v")[0].lower() == word.lower()]
     return f"; Gymnasium has {versions[-1]}" if versions else ""

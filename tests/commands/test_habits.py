@@ -37,6 +37,9 @@ from sparring.config.options import paths_of
             "--net.hidden 256x",
             "--net.hidden: '256x' is no whole number, such as 1000, 1_000 or 1e3; several",
         ),
+        ("--net.hidden 64,abc", "--net.hidden: 'abc' is no whole number, such as"),
+        ("--algo PPO", "use a module:factory, ppo, dqn or sac; did you mean 'ppo'?"),
+        ("--algo a2c", "algo 'a2c' is unknown; use a module:factory, ppo, dqn or sac\n"),
         ("--collect.games 12x", "--collect.games: '12x' is no whole number"),
         ("--minutes", "--minutes needs a value"),
     ],
@@ -45,8 +48,9 @@ def test_a_word_of_others_is_answered_with_ours(
     words: str, hint: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main(["train", "tic_tac_toe", *words.split()]) == 2
-    (line,) = capsys.readouterr().err.splitlines()
-    assert hint in line
+    told = capsys.readouterr().err
+    assert hint in told
+    assert told.count("\n") == 1
 
 
 def test_other_commands_are_asked_for_options_that_they_have(

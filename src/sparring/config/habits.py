@@ -5,8 +5,9 @@ Those of Stable-Baselines3 and its zoo, CleanRL, PufferLib and RLlib.
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Collection
+
+from sparring.errors import closest
 
 OF_ALGORITHM = "ALGO"
 """Stands for the table of the algorithm that learns: ALGO.lr is ppo.lr, dqn.lr or sac.lr."""
@@ -102,8 +103,7 @@ def like(name: str, known: Collection[str], algo: str = FROM_FRESH, *, python: b
         return "; the game comes first: train('skull_king', ...)" if python else FIRST
     if setting not in known:
         inner = [one for one in known if one.rpartition(".")[2] == name]
-        close = difflib.get_close_matches(name, known, n=1)
-        setting = next(iter((*inner, *close)), "")
+        setting = inner[0] if inner else closest(name, known)
     if not setting:
         return "; `sparring train --help-all` lists them"
     section, dot, key = setting.partition(".")

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterator, Sequence
-from itertools import zip_longest
+from itertools import chain, takewhile
 from typing import Any
 
 from sparring.config.habits import FROM_FRESH, GAME, meant
 from sparring.config.options import Option, number_kind, options_of
 from sparring.config.ranges import READERS
 from sparring.config.words import is_option
+from sparring.errors import closest
 
 SURE = 0.75
 """How alike a mistyped option and the one that is meant are."""
@@ -20,7 +20,9 @@ def unknown_option(args: Sequence[str], config: Any, command: str) -> str:
     """Say which option does not exist and what may be meant, "" if all exist."""
     options = by_flag(config)
     first = [option for option in options_of(config) if option.positional]
-    algo = next((value for name, value in pairs(args) if name == "--algo"), "") or FROM_FRESH
+    algo = next(
+        (values[0] for name, values in pairs(args) if name == "--algo" and values), FROM_FRESH
+    )
     for name, _ in pairs(args):
         if name.removeprefix("--") in {option.name for option in first}:
             words = " ".join(option.metavar for option in first)
@@ -33,7 +35,7 @@ def unknown_option(args: Sequence[str], config: Any, command: str) -> str:
 def unfit_value(args: Sequence[str], config: Any) -> str:
     """Say which option has no value, or one that is no number, "" if none is found."""
     options = by_flag(config)
-    wrong = (wrong_value(options[name], name, value) for name, value in pairs(args))
+    wrong = (wrong_value(options[name], name, values) for name, values in pairs(args))
     return next(filter(None, wrong), "")
 
 
@@ -42,13 +44,13 @@ def by_flag(config: Any) -> dict[str, Option]:
     return {flag: option for option in options_of(config) for flag in option.flags}
 
 
-def pairs(args: Sequence[str]) -> Iterator[tuple[str, str | None]]:
-    """Return every option with the word behind it, None where there is none."""
-    for word, after in zip_longest(args, args[1:]):
+def pairs(args: Sequence[str]) -> Iterator[tuple[str, list[str]]]:
+    """Return every option with the words behind it, up to the next one."""
+    for at, word in enumerate(args):
         if is_option(word) and word.startswith("--"):
             name, equals, value = word.partition("=")
-            behind = None if after is None or is_option(after) else after
-            yield name.replace("_", "-"), value if equals else behind
+            behind = takewhile(lambda after: not is_option(after), args[at + 1 :])
+            yield name.replace("_", "-"), [value] if equals else list(behind)
 
 
 def meant_option(name: str, options: dict[str, Option], algo: str, command: str) -> str:
@@ -60,20 +62,20 @@ def meant_option(name: str, options: dict[str, Option], algo: str, command: str)
     flag = paths.get(setting) or paths.get(setting.rpartition(".")[2])
     if not flag:  # by letters, of the whole name or of its last part
         ends = {flag.rpartition(".")[2].removeprefix("--"): flag for flag in options}
-        (flag,) = difflib.get_close_matches(name, options, 1, SURE) or [""]
-        (end,) = difflib.get_close_matches(name.removeprefix("--"), ends, 1, SURE) or [""]
-        flag = flag or ends.get(end, "")
+        end = closest(name.removeprefix("--"), ends, SURE)
+        flag = closest(name, options, SURE) or ends.get(end, "")
     return f"; did you mean {flag}?" if flag else ""
 
 
-def wrong_value(option: Option, name: str, value: str | None) -> str:
+def wrong_value(option: Option, name: str, values: Sequence[str]) -> str:
     """Say what is wrong with the value of an option that takes a number, "" if nothing is."""
     kind = number_kind(option.kind)
-    if value is None and option.kind is not bool and not option.several:
+    if not values and option.kind is not bool and not option.several:
         return f"{name} needs a value, {option.metavar}"
-    if kind is None or value is None:
+    if kind is None:
         return ""
-    for one in value.split(",") if option.several else [value]:
+    own = values if option.several and not option.appended else values[:1]
+    for one in chain.from_iterable(v.split(",") for v in own) if option.several else own:
         try:
             READERS[kind](one)
         except ValueError as wrong:

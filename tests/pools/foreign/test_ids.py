@@ -68,6 +68,7 @@ def test_names_become_factories_without_an_import(word: str, factory: str, packa
     [
         ("CartPol-v1", "is no id of Gymnasium; did you mean 'CartPole-v1'?"),
         ("CartPole", "Gymnasium has CartPole-v1"),
+        ("cartpole", "Gymnasium has CartPole-v1"),
         ("connect_four_v3", "PettingZoo has pettingzoo.classic.connect_four_v3"),
         ("ALE/Pong-v5", "no package has registered ALE/"),
         ("pettingzoo.classic.connect_for_v3", "did you mean pettingzoo.classic.connect_four_v3?"),
