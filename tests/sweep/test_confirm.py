@@ -62,7 +62,7 @@ def test_the_best_and_the_preset_are_trained_with_the_same_fresh_seeds(tmp_path:
     found = confirm(read_sweep(str(path)), folder, again, other)
     assert len(again.batches) == 6
     assert not found.is_better
-    assert found.verdict.startswith("the best setting is no better than the preset")
+    assert found.verdict.startswith("the best setting is not shown to be better than the preset")
     assert found.verdict.endswith("keep the preset")
 
 

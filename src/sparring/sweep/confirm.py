@@ -80,7 +80,7 @@ class Confirmed:
         seeds = f"over {len(self.best)} fresh seeds"
         if self.is_better:
             return f"the best setting is better than the preset by {shown} {seeds}"
-        how = "worse" if by.high < 0 else "no better"
+        how = "worse" if by.high < 0 else "not shown to be better"
         return f"the best setting is {how} than the preset: {shown} {seeds}; {KEEP}"
 
 
