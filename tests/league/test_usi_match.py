@@ -126,6 +126,15 @@ def test_an_engine_goes_on_after_a_fault(capsys: pytest.CaptureFixture[str]) -> 
     assert found["results"]["fake"]["ends"] == {"ply limit": 1, "illegal move": 1}
 
 
+@pytest.mark.parametrize("engine", ["", " "])
+def test_an_engine_that_an_empty_variable_names_is_refused(
+    engine: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Otherwise another match is played and reported than the one that was asked for."""
+    told = refusal(capsys, "random", "--engine", engine, "--games", "2")
+    assert "--engine is empty; give a command such as" in told
+
+
 def test_an_engine_that_always_fails_stops_the_match(capsys: pytest.CaptureFixture[str]) -> None:
     wrong = refusal(capsys, "random", "--engine", f"{FAKE} crash", "--games", "8", code=3)
     assert "stopped after 3 games of 8: the engine failed in 3 games running" in wrong

@@ -176,7 +176,7 @@ class EvalConfig(Checked):
     an engine, or as many as the protocol says."""
     protocol: str = ""
     """A published way to measure: cage2, the nine settings of its challenge."""
-    engine: str = ""
+    engine: str | None = None
     """A USI engine to play Shogi against, as a command line: "fairy-stockfish"."""
     engine_limit: str = "movetime=100"
     """What the engine may use for a move: movetime or byoyomi in milliseconds, nodes, depth."""

@@ -34,15 +34,15 @@ def run(config: EvalConfig) -> int:
     """Play the matches and print what they say."""
     check_numbers(config)
     games_kept = kept_games(config.save_games, config.save_most)
-    if games_kept and (config.protocol or config.engine):
+    if games_kept and (config.protocol or config.engine is not None):
         raise ConfigError("--save-games keeps games between bots and agents; leave it out here")
     threads = check_threads(config.threads or os.cpu_count() or 1)
     torch.set_num_threads(threads)
-    game = config.game or config.protocol or (usi.GAME if config.engine else "")
+    game = config.game or config.protocol or (usi.GAME if config.engine is not None else "")
     (challenger,), rules = who_plays([config.challenger], game, config.set, threads)
     if config.protocol:
         return int(printer_of(config.protocol).run(config, challenger, rules, threads))
-    if config.engine:
+    if config.engine is not None:
         return usi_match.run(config, challenger, rules)
     if config.opening_plies is not None:
         check_plies(rules, config.opening_plies, "--opening-plies ")

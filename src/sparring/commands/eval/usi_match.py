@@ -73,7 +73,7 @@ def check_options(config: EvalConfig) -> None:
     """Refuse what does not go together, before anything is loaded."""
     if config.opening_plies is not None and not 0 <= config.opening_plies <= MOST_PLIES:
         raise ConfigError(f"--opening-plies {config.opening_plies} is outside 0..{MOST_PLIES}")
-    if not config.engine:
+    if config.engine is None:
         usual = EvalConfig(config.challenger)
         names = ("engine_limit", "engine_option", "engine_timeout_s", "openings")
         given = [name for name in names if getattr(config, name) != getattr(usual, name)]
@@ -130,7 +130,7 @@ def read_options(pairs: Sequence[str]) -> dict[str, str]:
 def terms_of(config: EvalConfig) -> Terms:
     """Return what the options say about the match."""
     return Terms(
-        engine=config.engine,
+        engine=config.engine or "",
         options=read_options(config.engine_option),
         go=read_limit(config),
         timeout_s=config.engine_timeout_s,
