@@ -22,6 +22,7 @@ from sparring.nets.make import make_net
 from sparring.nets.policy import Policy
 from sparring.pools.foreign.make import make_pool
 from sparring.pools.foreign.rules import ForeignRules
+from sparring.proof.contract import check_env
 
 
 class Lift(gymnasium.Env[Any, Any]):
@@ -54,6 +55,18 @@ class Atari(Lift):
 
 class Wrong(Lift):
     action_names = ("down", "up")
+
+
+class ByNumber(Lift):
+    action_names = {3: "up", 1: "down", 2: "wait"}  # noqa: RUF012  (as people write it)
+
+
+class ByName(Lift):
+    action_names = {"up": 3, "down": 1, "wait": 2}  # noqa: RUF012
+
+
+class Gap(Lift):
+    action_names = {1: "down", 3: "up"}  # noqa: RUF012
 
 
 class Two(gymnasium.ActionWrapper[Any, Any, Any]):
@@ -101,6 +114,19 @@ def test_names_that_are_not_one_for_each_action_are_refused() -> None:
     with pytest.raises(ConfigError, match=r"Wrong: action_names has 2 names.*there are 3 actions"):
         rules_of(Wrong())
     assert names(rules_of(Two(Atari()))) == ["0", "1"], "a wrapper's actions have other meanings"
+
+
+def test_a_dict_is_read_by_the_actions_in_it() -> None:
+    assert names(rules_of(ByNumber())) == ["down", "wait", "up"]
+    assert names(rules_of(ByName())) == ["down", "wait", "up"]
+    with pytest.raises(ConfigError, match=r"Gap: action_names has 2 names.*there are 3 actions"):
+        rules_of(Gap())
+
+
+def test_check_says_what_to_do_about_too_few_names() -> None:
+    finding = check_env(Wrong, games=2, seconds=1.0).findings[0]
+    assert (finding.name, finding.advice) == ("spaces", "give one name per action")
+    assert "action_names has 2 names" in finding.detail
 
 
 def test_a_person_types_names_or_numbers(

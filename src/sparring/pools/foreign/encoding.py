@@ -6,6 +6,7 @@ import sys
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
+from numbers import Integral
 from typing import Any
 
 import numpy as np
@@ -174,7 +175,7 @@ def encoding_of(observations: Any, actions: Any, where: str, env: Any = None) ->
         return Encoding(observations, numbers, 0, 0, masked, layout, bounds)
     choices = choices_of(actions, where) if several else None
     count, first = (choices.actions, 0) if choices else (int(actions.n), int(actions.start))
-    names = action_names_of(env, count, where, choices)
+    names = action_names_of(env, range(first, first + count), where, choices)
     read = Encoding(observations, numbers, count, first, masked, layout, action_names=names)
     return replace(read, choices=choices)
 
@@ -184,7 +185,13 @@ def names_of(env: Any) -> tuple[str, ...]:
     return tuple(map(str, said_by(env, "feature_names") or ()))
 
 
-def action_names_of(env: Any, count: int, where: str, choices: Choices | None) -> tuple[str, ...]:
+class ActionNamesError(ConfigError):
+    """Names of actions that are not one for each."""
+
+
+def action_names_of(
+    env: Any, actions: range, where: str, choices: Choices | None
+) -> tuple[str, ...]:
     """What an env calls its actions, by one of `NAMES_OF_ACTIONS`: a list, or what returns one.
 
     Where several choices are made at once, it may name those of all parts, one behind the other.
@@ -196,20 +203,31 @@ def action_names_of(env: Any, count: int, where: str, choices: Choices | None) -
         if said is None:
             continue
         if isinstance(said, str) or not isinstance(said, Iterable):
-            raise ConfigError(f"{where}: {name} is {type(said).__name__}; give a list of names")
-        names = tuple(" ".join(str(one).split()) for one in said)
+            raise ActionNamesError(
+                f"{where}: {name} is {type(said).__name__}; give a list of names"
+            )
+        ordered = by_action(said, actions) if isinstance(said, Mapping) else said
+        names = tuple(" ".join(str(one).split()) for one in ordered)
         if not names:
             continue
         if choices and len(names) == sum(choices.counts):
             names = choices.names(names)
-        if (len(names), len(set(names))) == (count, count):
+        if len(names) == len(set(names)) == len(actions):
             return names
         if name == NAMES_OF_ACTIONS[0]:
-            raise ConfigError(
+            raise ActionNamesError(
                 f"{where}: {name} has {len(names)} names, {len(set(names))} of them different; "
-                f"there are {count} actions, each needs one"
+                f"there are {len(actions)} actions, each needs one"
             )
     return ()
+
+
+def by_action(said: Mapping[Any, Any], actions: range) -> list[Any]:
+    """The names in a dict in the order of their actions: {0: "roll"}, or {"roll": 0}."""
+    if all(isinstance(key, str) for key in said):
+        said = {action: name for name, action in said.items() if isinstance(action, Integral)}
+    first, count = actions.start, max(len(actions), len(said))
+    return [said[action] for action in range(first, first + count) if action in said]
 
 
 def said_by(env: Any, name: str) -> Any:

@@ -16,7 +16,7 @@ import numpy as np
 from sparring import trusted
 from sparring.errors import ConfigError
 from sparring.factories import load_factory, name_of_factory
-from sparring.pools.foreign.encoding import encoding_of
+from sparring.pools.foreign.encoding import ActionNamesError, encoding_of
 from sparring.pools.foreign.make import made
 from sparring.pools.foreign.seats import read_agents
 from sparring.proof.contract import again, ends
@@ -237,7 +237,11 @@ def look_at_spaces(driver: Driver, ledger: Ledger) -> None:
             read_agents(driver.env)
         else:
             who = driver.everyone()[0]
-            encoding_of(driver.observation_space(who), driver.action_space(who), driver.kind)
+            observed, done = driver.observation_space(who), driver.action_space(who)
+            encoding_of(observed, done, driver.kind, driver.env)
+    except ActionNamesError as refused:
+        ledger.wrong("spaces", str(refused), "give one name per action")
+        return
     except ConfigError as refused:
         ledger.wrong("spaces", str(refused), "change the space, or wrap the env")
         return
