@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -80,8 +81,10 @@ def test_actions_for_games_that_are_gone_are_dropped() -> None:
 def test_it_gives_up_in_the_end() -> None:
     with WorkerPool(TROUBLE, GAMES, workers=1, most_restarts=1) as pool:
         pool.reset()
-        with pytest.warns(SparringWarning, match="lost its way"):
+        with pytest.warns(SparringWarning) as told:
             pool.step(quiet(RAISE))
+        (line,) = str(told[0].message).splitlines()
+        assert re.search(r"ValueError: the simulator lost its way \(faulty_envs.py:\d+\)", line)
         with pytest.raises(SparringError, match=r"failed 2 times, more than env.most_restarts 1"):
             pool.step(quiet(RAISE))
         assert gone(pool.pids)

@@ -204,7 +204,7 @@ class Crew:
                 what = "a step or reset" if worker.up else "making its environments"
                 setting = "env.step_limit_s" if worker.up else "env.start_limit_s"
                 last = f"{what} took longer than {setting} {limit:g}"
-                worker.said = {"raised": last, "last": last, "refused": True}
+                worker.said = {"raised": last, "refused": True}
                 troubled.add(worker.index)
 
     # Beginnings and ends of workers
@@ -269,13 +269,11 @@ class Crew:
             raise self._failed_start(worker)
         self.restarts += 1
         if often := self._too_often(worker):
-            text, how = worker.farewell(), worker.how()
+            text = worker.farewell()
             self.end()
             if not self.limits.restarts:
-                raise EnvError(f"game {self.job['word']!r} failed: {how}")
-            if how not in self._shown:
-                warnings.warn(SparringWarning(text), stacklevel=2)
-            raise EnvError(f"workers of {self.job['word']} failed {often}: {how}")
+                raise EnvError(f"game {self.job['word']!r} failed: {text}")
+            raise EnvError(f"workers of {self.job['word']} failed {often}: {text}")
         worker.life += 1
         for part in worker.parts:
             part.lost = part.lost or part.running
@@ -308,7 +306,7 @@ class Crew:
     def _failed_start(self, worker: Worker) -> Exception:
         """What to say when environments cannot even be made."""
         refused = bool(worker.said and worker.said["refused"])
-        said = worker.how() if worker.said else worker.farewell()
+        said = worker.farewell()
         text = said if refused else f"game {self.job['word']!r} cannot be made: {said}"
         vector = worker.said and worker.said.get("vector")
         return VectorError(text) if vector else ConfigError(text)
@@ -320,8 +318,8 @@ class Crew:
         self._shown.add(how)
         warnings.warn(
             SparringWarning(
-                f"{text}\nworker {worker.index} of {self.job['word']} failed and starts again, "
-                f"its games too; its open decisions are dropped ({how})"
+                f"worker {worker.index} of {self.job['word']} failed and starts again, its games "
+                f"too; its open decisions are dropped ({text})"
             ),
             stacklevel=2,
         )

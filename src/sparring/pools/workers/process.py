@@ -8,7 +8,6 @@ import os
 import socket
 import sys
 import time
-import traceback
 from collections.abc import Callable
 from typing import Any
 
@@ -106,11 +105,10 @@ def make(job: dict[str, Any]) -> TablesPool:
 
 
 def last_words(wrong: BaseException) -> dict[str, Any]:
-    """What is told of a fault: everything, and its last line."""
-    text = "".join(traceback.format_exception(wrong))
-    last = str(wrong) if isinstance(wrong, SparringError) else in_a_line(wrong)
-    told = {"raised": text, "last": last, "refused": isinstance(wrong, ConfigError)}
-    return {**told, "vector": isinstance(wrong, VectorError)}
+    """What is told of a fault: the last line of it, and where in somebody's code it was."""
+    told = str(wrong) if isinstance(wrong, SparringError) else in_a_line(wrong)
+    refused, vector = (isinstance(wrong, kind) for kind in (ConfigError, VectorError))
+    return {"raised": told, "refused": refused, "vector": vector}
 
 
 def work(lines: Lines, go: int, done: int) -> None:

@@ -45,7 +45,7 @@ class Worker:
         self.ended = 0
         """Episodes that it had ended when it was last lost."""
         self.said: dict[str, Any] | None = None
-        """Its traceback."""
+        """What it raised, in a line."""
         self.tail = b""
         self.rest = b""
         """Of its standard error: a line that has not ended yet."""
@@ -167,16 +167,14 @@ class Worker:
         return self.said is None and self.process.returncode == -signal.SIGKILL
 
     def farewell(self) -> str:
-        """Its last words, or how it ended."""
-        if self.said:
-            return str(self.said["raised"]).strip()
-        told = self.tail.decode(errors="replace").strip()
-        return f"{told}\n{self.how()}" if told else self.how()
+        """How it ended, with the last line that it wrote where it raised nothing."""
+        lines = self.tail.decode(errors="replace").strip().splitlines()
+        return f"{self.how()}; it last said: {lines[-1]}" if lines and not self.said else self.how()
 
     def how(self) -> str:
         """How the process ended, in a line."""
         if self.said:
-            return str(self.said["last"]).splitlines()[0]
+            return str(self.said["raised"]).splitlines()[0]
         status = self.process.returncode
         if status is not None and status < 0:
             with contextlib.suppress(ValueError):
