@@ -2,15 +2,26 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import pytest
 
 import sparring
+from sparring.commands.train import why_early
 from sparring.config import EvaluationConfig, TrainConfig
 from sparring.errors import ConfigError
-from sparring.games.rules import Rules
-from sparring.training.stop_rules import MET, check_stop, is_met, meets
+from sparring.games.rules import Rules, game_names
+from sparring.training.records.overview import events_of
+from sparring.training.stop_rules import (
+    MET,
+    check_stop,
+    is_met,
+    meets,
+    read_stop_rules,
+    shares_of,
+    what_met,
+)
 
 ORDERED = Rules("cage2", {"orders": "DRAWN"})
 
@@ -64,12 +75,38 @@ def test_it_has_to_hold_against_every_opponent() -> None:
         ("order_kept=..", "'..' is no range"),
         ("order_kept=2..1", "'2..1' is no range"),
         ("order_kept=nan", "'nan' is no range"),
+        ("order_kept=1.3", "order_kept=1.3: it is a share, from 0 to 1; 90 % is 0.9"),
+        ("order_kept=..-0.1", "it is a share, from 0 to 1"),
+        ("order_kept=95", "it is a share, from 0 to 1"),
     ],
 )
 def test_what_nothing_could_meet_is_refused(word: str, told: str) -> None:
     with pytest.raises(ConfigError, match=told) as refused:
         check_stop(TrainConfig(eval=EvaluationConfig(stop=(word,))), ORDERED)
     assert "\n" not in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("game", "word"), [("skull_king", "bid_kept_late=80"), ("skull_king", "win=60")]
+)
+def test_shares_of_other_games_are_known_too(game: str, word: str) -> None:
+    with pytest.raises(ConfigError, match="it is a share"):
+        read_stop_rules([word], Rules(game))
+
+
+def test_every_share_is_a_statistic() -> None:
+    for name in game_names():
+        rules = ORDERED if name == "cage2" else Rules(name)
+        assert set(shares_of(name)) <= {stat.name for stat in rules.stats}
+
+
+def test_what_met_a_rule_is_told_with_its_value() -> None:
+    results = {"alone": found(order_kept=0.534, hosts_lost=2.5), "other": found(order_kept=0.6)}
+    assert what_met(["order_kept=0.3"], ORDERED, results) == ["order_kept 0.534 >= 0.3"]
+    assert what_met(["score=-5..0"], ORDERED, results) == [
+        "score -4 (lower end of 95 %) >= -5",
+        "score -2 (upper end of 95 %) <= 0",
+    ]
 
 
 def test_it_needs_orders_and_evaluations() -> None:
@@ -101,5 +138,7 @@ def test_a_run_of_cage2_ends_by_its_orders_and_keeps_them_as_a_curve(tmp_path: A
     assert agent.ended == "reached"
     curve = metrics.read(agent.run, "stats/order_kept")["stats/order_kept"]
     assert len(curve[0]) > 2
-    assert MET in (agent.run / "events.json").read_text()
+    *_, met = [one for one in events_of(agent.run) if one["event"] == MET]
+    assert re.fullmatch(r"order_kept \S+ >= 0.01", met["found"][0])
+    assert why_early(agent) == f"an evaluation found what eval.stop asks for: {met['found'][0]}"
     assert sparring.resume(str(agent.run), quiet=True).ended == "reached"

@@ -38,6 +38,7 @@ from sparring.training.records.results import UnmeasuredError, measure, rates
 from sparring.training.records.run import Run, check_name
 from sparring.training.records.strength import Strength, best_opponent, strength_in
 from sparring.training.session import INIT
+from sparring.training.stop_rules import MET
 from sparring.training.train import at_once, resume, train_population, train_with
 
 OK, FAILED = 0, 3
@@ -171,9 +172,11 @@ def of_the_network(agent: Agent) -> dict[str, Any]:
 
 def why_early(agent: Agent) -> str:
     """Say why a run ended before its budget did."""
+    met = [event.get("found", ()) for event in events_of(agent.run) if event.get("event") == MET]
+    values = f": {', '.join(met[-1])}" if met and met[-1] else ""
     told = {
         "early": "as many evaluations without a new best as eval.patience says",
-        "reached": "an evaluation found what eval.stop asks for",
+        "reached": f"an evaluation found what eval.stop asks for{values}",
     }
     return told.get(agent.ended, "a callback asked for it")
 

@@ -31,7 +31,7 @@ from sparring.training.planning.own_nets import only_here
 from sparring.training.records.run import Run
 from sparring.training.resuming import demand_weights, going_on
 from sparring.training.status import DONE, STOPPED, WAITING, Status
-from sparring.training.stop_rules import MET, is_met, meets
+from sparring.training.stop_rules import MET, is_met, meets, what_met
 
 EVALUATIONS = 8
 """How many evaluations a run by minutes has at least, however short it is."""
@@ -397,8 +397,10 @@ class Trainer:
             index, number = map(int, result["id"].split("/"))
             member = self.members[index]
             found = member.take_in(number, result)
-            if found and meets(member.config.eval.stop, member.rules, found):
-                member.note(MET, rules=list(member.config.eval.stop), checkpoint=number)
+            stop = member.config.eval.stop
+            if found and meets(stop, member.rules, found):
+                values = what_met(stop, member.rules, found)
+                member.note(MET, rules=list(stop), checkpoint=number, found=values)
             if found and self.callbacks.on_evaluation:
                 self._call(self.callbacks.on_evaluation, self.watched[index], found)
             if self.watch:

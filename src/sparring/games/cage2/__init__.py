@@ -12,6 +12,8 @@ from sparring.errors import ConfigError, nearest
 from sparring.games.rules import Rules
 from sparring.games.state import State
 
+SHARES = ("order_kept",)
+"""Statistics that are shares, from 0 to 1."""
 HOSTS = (
     *("Defender", "Enterprise0", "Enterprise1", "Enterprise2"),
     *("Op_Host0", "Op_Host1", "Op_Host2", "Op_Server0"),

@@ -11,6 +11,8 @@ import numpy as np
 from sparring.errors import ConfigError, nearest
 from sparring.games.state import State, new_state
 
+SHARES = ("auctions_won", "bluffs", "bluff_bids", "trades_won")
+"""Statistics that are shares, from 0 to 1."""
 KINDS = ("rooster", "goose", "cat", "dog", "sheep", "goat", "donkey", "pig", "cow", "horse")
 VALUES = (10, 40, 90, 160, 250, 350, 500, 650, 800, 1000)
 """Of the whole quartet."""

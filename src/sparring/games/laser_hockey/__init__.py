@@ -12,6 +12,8 @@ import numpy.typing as npt
 from sparring.errors import ConfigError, nearest
 from sparring.games.state import State, new_state
 
+SHARES = ("keep_time",)
+"""Statistics that are shares, from 0 to 1."""
 MODES = ("NORMAL", "TRAIN_SHOOTING", "TRAIN_DEFENSE")
 ACTION_NAMES = ("forward", "left", "torque", "shoot")
 """What the four numbers of an action push, in the player's own frame; "left" is positive y."""

@@ -1,5 +1,5 @@
 """Laser hockey with discrete actions: shown as the game with continuous ones is."""
 
-from sparring.games.laser_hockey import text_view
+from sparring.games.laser_hockey import SHARES, text_view
 
-__all__ = ["text_view"]
+__all__ = ["SHARES", "text_view"]

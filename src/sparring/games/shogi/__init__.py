@@ -10,6 +10,8 @@ from sparring import _native
 from sparring.errors import ConfigError, IllegalActionError, nearest
 from sparring.games.state import State, new_state
 
+SHARES = ("captures", "drops", "promotions", "checks")
+"""Statistics that are shares, from 0 to 1."""
 START = "lnsgkgsnl/1r5b1/ppppppppp/9/9/9/PPPPPPPPP/1B5R1/LNSGKGSNL b - 1"
 DECLARATIONS = ("OFF", "POINTS27", "POINTS24")
 CLAIMS = (None, "win", "draw")

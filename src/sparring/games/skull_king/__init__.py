@@ -10,6 +10,8 @@ from sparring.errors import ConfigError, nearest
 from sparring.games.rules import Rules
 from sparring.games.state import State, new_state
 
+SHARES = ("bid_kept", "bid_kept_early", "bid_kept_mid", "bid_kept_late")
+"""Statistics that are shares, from 0 to 1."""
 CARDS = 74
 TIGRESS = 71
 TIGRESS_AS_PIRATE, TIGRESS_AS_ESCAPE = TIGRESS + 1, CARDS + 1
