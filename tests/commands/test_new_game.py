@@ -183,16 +183,19 @@ def test_without_sources_it_says_where_they_are_needed(
     assert find_checkout() == ROOT
 
 
-def test_an_installed_copy_says_to_clone(tmp_path: Path) -> None:
-    site = tmp_path / "lib" / "python3" / "site-packages" / "sparring" / "commands" / "new_game"
-    shutil.copytree(ROOT / "src/sparring/commands/new_game", site)
-    spec = importlib.util.spec_from_file_location("installed", site / "__init__.py")
+def test_an_installed_copy_says_to_clone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    site = tmp_path / "lib" / "python3" / "site-packages" / "sparring" / "games"
+    site.mkdir(parents=True)
+    copy = shutil.copy(ROOT / "src/sparring/games/sources.py", site)
+    spec = importlib.util.spec_from_file_location("installed", copy)
     assert spec
     assert spec.loader
     installed = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(installed)
+    monkeypatch.setattr(sources, "CHECKOUT", installed.CHECKOUT)
     with pytest.raises(ConfigError, match=r"without its sources.* clone the repository"):
-        installed.find_checkout()
+        find_checkout()
+    assert not sources.not_built("shogi")
 
 
 @pytest.mark.slow

@@ -9,7 +9,8 @@ from sparring.commands.new_game.naming import check_name, with_game
 from sparring.commands.printing import print_json, say
 from sparring.config import NewGameConfig
 from sparring.errors import ConfigError
-from sparring.games.sources import CHECKOUT, LIST, listed_games
+from sparring.games import sources
+from sparring.games.sources import LIST, listed_games
 from sparring.store.files import write_atomic, write_file
 
 TEMPLATE = Path(__file__).with_name("template")
@@ -44,7 +45,7 @@ def run(config: NewGameConfig) -> int:
 
 def find_checkout(into: str = "") -> Path:
     """Return the checkout that is meant: the one that is named, or that sparring runs from."""
-    root = Path(into).resolve() if into else CHECKOUT
+    root = Path(into).resolve() if into else sources.CHECKOUT
     needed = (LIST, *(str(Path(place).parents[-2]) for place in PLACES.values()))
     if all((root / name).exists() for name in needed) and listed_games(root / LIST) is not None:
         return root
