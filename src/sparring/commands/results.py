@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 
 from rich.table import Table
@@ -60,7 +61,7 @@ def scores_table(results: Mapping[str, MatchResult], word: str = "score") -> Tab
         low, high = result.first.score_interval
         # A return may be of any size, and the interval tells which digits mean something.
         digits = 2 if word == "score" or not high - low < 0.2 else 4
-        interval = f"{low:.{digits}f} .. {high:.{digits}f}"
+        interval = "?" if math.isnan(low) else f"{low:.{digits}f} .. {high:.{digits}f}"
         score, length = f"{result.first.score:.{digits}f}", f"{result.length:.0f}"
         table.add_row(name, f"{result.games:,}", score, interval, length)
     return table
