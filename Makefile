@@ -68,9 +68,10 @@ format: install  ## Format everything, write the stub anew
 	$(BIN)/clang-format -i $(filter %.hpp %.cuh %.cpp,$(SOURCES))
 	$(BIN)/python -m nanobind.stubgen -q -m sparring._native -o src/sparring/_native.pyi
 
+# Ninja finds make's jobs in MAKEFLAGS, cannot use them, and gives up.
 native-test: install  ## The native core without Python
 	$(NATIVE_CMAKE) -B build/native > /dev/null
-	$(BIN)/cmake --build build/native -- -v > build/native/log || (cat build/native/log; exit 1)
+	MAKEFLAGS= $(BIN)/cmake --build build/native -- -v > build/native/log || (cat build/native/log; exit 1)
 	$(BIN)/ctest --test-dir build/native --output-on-failure -Q -j $(JOBS)
 
 sanitize: install  ## The native tests under ASan + UBSan and under TSan
