@@ -278,7 +278,7 @@ FAULTS = {
     "measure_leaving": r"SystemExit: 3 \(hostile_envs.py:\d+\)$",
     "measure_failing": r"ValueError: the simulator lost its way \(hostile_envs.py:\d+\)$",
     "measure_vanishing": "ended with exit code 5$",
-    "measure_crashing": "killed by SIGSEGV$",
+    "measure_crashing": r"killed by SIGSEGV \(hostile_envs.py:\d+\)$",
     "measure_sleeping": r"a step or reset took longer than env.step_limit_s 0.5$",
     "measure_holding": r"a step or reset took longer than env.step_limit_s 0.5$",
 }

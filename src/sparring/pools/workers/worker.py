@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 import signal
 import socket
 import subprocess
@@ -19,6 +20,9 @@ from sparring.processes import end_group, start_python
 MODULE = "sparring.pools.workers.process"
 TAIL = 4000
 """Bytes kept of what a worker has written to its standard error."""
+CRASHED = "Fatal Python error"
+FRAME = re.compile(r'^  File "(.*)", line (\d+) in ', re.MULTILINE)
+"""What Python writes when a process crashes: the innermost call comes first."""
 PAGE_MIB = os.sysconf("SC_PAGE_SIZE") / 2**20
 
 
@@ -167,9 +171,15 @@ class Worker:
         return self.said is None and self.process.returncode == -signal.SIGKILL
 
     def farewell(self) -> str:
-        """How it ended, with the last line that it wrote where it raised nothing."""
-        lines = self.tail.decode(errors="replace").strip().splitlines()
-        return f"{self.how()}; it last said: {lines[-1]}" if lines and not self.said else self.how()
+        """How it ended; if nothing was raised, with the place of its crash or its last line."""
+        text = self.tail.decode(errors="replace").strip()
+        if self.said or not text:
+            return self.how()
+        _, crashed, frames = text.rpartition(CRASHED)
+        if not crashed:
+            return f"{self.how()}; it last said: {text.splitlines()[-1]}"
+        place = FRAME.search(frames)
+        return f"{self.how()} ({Path(place[1]).name}:{place[2]})" if place else self.how()
 
     def how(self) -> str:
         """How the process ended, in a line."""
