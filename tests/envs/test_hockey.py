@@ -158,6 +158,7 @@ def test_a_seed_fixes_the_episodes_that_follow() -> None:
 def test_modes() -> None:
     env = h_env.HockeyEnv(mode="TRAIN_DEFENSE")
     assert env.max_timesteps == 80
+    env.reset(seed=1)  # one shot in a hundred bounces off the player at once
     env.step(NOTHING)
     assert env.obs_agent_two()[14] > 20  # the puck flies towards the left goal
     env.reset(mode=h_env.Mode.NORMAL)
