@@ -14,16 +14,15 @@ import sparring
 from reference.philox import Philox
 from sparring import Lineup, Pool, Rules
 from sparring.cli import main
-from sparring.config import CollectConfig, NetConfig, PPOConfig, TrainConfig
+from sparring.config import CollectConfig, NetConfig, PPOConfig
 from sparring.errors import ConfigError
-from sparring.learn.mirror import STREAM, Mirroring, coins, demand_mirror
+from sparring.learn.mirror import STREAM, Mirroring, coins
 from sparring.learn.ppo import PPO, Knobs, ppo_loss
 from sparring.learn.replay import Samples
 from sparring.learn.steps import Minibatch
 from sparring.learn.together import ALONE
 from sparring.pools.foreign.base import ForeignRules
 from sparring.schedule import Moment, Schedule
-from sparring.training.planning.plan import resolve
 
 ZERO = Schedule.constant(0.0)
 COLLECT = CollectConfig(games=8, steps=16, mirror=True)
@@ -201,7 +200,8 @@ def test_games_without_an_image_are_refused_in_one_line(
     assert main(given) == 2
     told = capsys.readouterr().err.strip()
     assert len(told.splitlines()) == 1
-    assert "collect.mirror: skull_king declares no mirror image; leave it out" in told
+    assert "collect.mirror needs a game that declares a mirror image, and skull_king is" in told
+    assert "leave collect.mirror out" in told
     assert "laser_hockey, laser_hockey_discrete, shogi, tic_tac_toe" in told
     assert not list(tmp_path.iterdir())
 
@@ -210,18 +210,11 @@ def test_environments_of_others_are_refused(tmp_path: Path) -> None:
     gymnasium = pytest.importorskip("gymnasium")
     env = gymnasium.make_vec("CartPole-v1", num_envs=2, vectorization_mode="sync")
     runs = str(tmp_path / "runs")
-    with pytest.raises(ConfigError, match=r"collect\.mirror: CartPole-v1 declares no mirror image"):
+    with pytest.raises(ConfigError, match=r"mirror image, and CartPole-v1 is none"):
         sparring.train(env, updates=1, quiet=True, runs=runs, collect={"mirror": True})
     assert not list(tmp_path.iterdir())
     called_like_ours = ForeignRules("shogi", seats=1, rows=1, actions=2, numbers=3)
     assert called_like_ours.mirror is None
-
-
-def test_ppo_has_none_as_graphs_on_a_gpu() -> None:
-    config = TrainConfig(game="tic_tac_toe", device="cpu", collect=COLLECT)
-    plan = resolve([config])
-    with pytest.raises(ConfigError, match=r"mirror: PPO has none on the GPU; .*--device cpu"):
-        demand_mirror(replace(plan, fused=True))
 
 
 def test_memory_has_no_image() -> None:

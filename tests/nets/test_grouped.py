@@ -9,10 +9,10 @@ import pytest
 import torch
 
 import sparring
+from sparring.capabilities.ways import why_not
 from sparring.config import NetConfig
 from sparring.errors import ConfigError
 from sparring.nets.grouped import GroupedNet
-from sparring.nets.grouped_flat import make_grouped, unsupported, why_captured
 from sparring.nets.make import make_net
 from sparring.nets.net import Net, head_width
 
@@ -160,18 +160,16 @@ def test_making_room_draws_no_random_numbers() -> None:
 @pytest.mark.parametrize(
     ("config", "memory", "why"),
     [
-        (NetConfig(hidden=(64, 32), norm=True), 0, r"layer norm \(net\.norm\) has no kernels"),
-        (NetConfig(hidden=(64, 30)), 0, r"multiples of 8, not \(64, 30\)"),
-        (NetConfig(kind="residual", channels=12), 0, "multiples of 8, not 12"),
-        (NetConfig(kind="residual", channels=16), 16, "memory"),
+        (NetConfig(hidden=(64, 32), norm=True), 0, r"net\.norm True has no grouped kernels"),
+        (NetConfig(hidden=(64, 30)), 0, r"net\.hidden 64 30 \(no multiples of 8\) has no grouped"),
+        (NetConfig(kind="residual", channels=12), 0, r"net\.channels 12 \(no multiple of 8\)"),
+        (NetConfig(kind="residual", channels=16), 16, "a board with memory has no grouped kernels"),
     ],
 )
 def test_networks_without_grouped_passes_are_named(
     config: NetConfig, memory: int, why: str
 ) -> None:
-    assert re.search(why, why_captured(config, memory))
-    assert not unsupported(config, memory)
-    assert not why_captured(NetConfig(hidden=(64, 32), activation="silu"), 16)
-    rules, normalised = sparring.Rules("tic_tac_toe"), NetConfig(normalise=True)
-    with pytest.raises(ConfigError, match=r"net\.normalise"):
-        make_grouped(rules, normalised, 1, 2, bf16=False, device=torch.device("cuda"))
+    assert re.search(why, why_not("grouped", config, memory=memory))
+    assert not why_not("captured", config, memory=memory)
+    assert not why_not("grouped", NetConfig(hidden=(64, 32), activation="silu"), memory=16)
+    assert "net.normalise True has no graphs" in why_not("captured", NetConfig(normalise=True))

@@ -9,7 +9,6 @@ import torch
 import sparring
 from sparring.config import NetConfig
 from sparring.errors import ConfigError
-from sparring.nets import fused_mlp
 from sparring.nets.make import make_net
 
 CONFIG = NetConfig(hidden=(24, 16, 12), norm=True)
@@ -63,7 +62,7 @@ def test_a_net_without_it_has_no_such_weights() -> None:
 
 
 def test_passes_that_do_not_know_it_say_so() -> None:
-    assert "net.norm" in fused_mlp.unsupported(CONFIG)
+    assert why_not("kernels", CONFIG) == "net.norm True has no kernels"
     rules = sparring.Rules("shogi")
-    with pytest.raises(ConfigError, match="only an mlp has layer norm"):
+    with pytest.raises(ConfigError, match="net.norm True needs a network with layer norm, and net.kind residual is none"):
         make_net(rules, NetConfig(kind="residual", channels=8, blocks=1, norm=True))

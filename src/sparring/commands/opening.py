@@ -23,7 +23,8 @@ from sparring.pools.foreign.make import facts_of
 from sparring.store.folders import shown_path
 from sparring.store.lookup import bot_called, locate, look_up, split_style, unknown
 from sparring.training.budget import BUDGETS, budget_of, one_budget
-from sparring.training.planning.algorithms import check_actions, demand_of_mode, demand_own, typed
+from sparring.training.planning.algorithms import demand_of_mode, demand_own, typed
+from sparring.training.planning.asked import combination
 from sparring.training.planning.moved import moved_option
 from sparring.training.planning.role_words import BY_ROLE, demand_heard
 from sparring.training.planning.settings import members_of, read_toml, with_preset
@@ -132,7 +133,8 @@ def check_training(config: TrainConfig) -> None:
     """Refuse names that do not exist or that no run can have, and an algorithm that fits not."""
     own = is_factory(config.game)
     rules = facts_of(config.game).rules if own else read_rules(config.game, latest(config.set))
-    check_actions(rules, config.algo)
+    if refused := combination(rules, config, {}).refusal():
+        raise ConfigError(refused)
     for member in members_of(config):
         check_name(Path(member.runs), member.name)
 

@@ -70,6 +70,11 @@ class NetConfig(Checked, section="net"):
     segment: Annotated[int, between(1, 1024)] = 16
     """Of memory gru: decisions in a row through which a gradient goes back."""
 
+    @property
+    def recurrent(self) -> bool:
+        """Whether it writes a state, which is learned through decisions in a row."""
+        return self.memory == "gru"
+
     def __post_init__(self) -> None:
         """Refuse a network without layers, or with too many of them."""
         super().__post_init__()

@@ -15,7 +15,6 @@ from sparring.learn.learner import Learner
 from sparring.learn.plan import CPU, Plan
 from sparring.learn.ppo import PPO
 from sparring.learn.pqn import PQN
-from sparring.learn.q_learning import demand_discrete
 from sparring.learn.room import remembers
 from sparring.learn.sac import SAC
 
@@ -54,7 +53,6 @@ def make_hierarchy(plan: Plan) -> Learner:
 
 def make_dqn(plan: Plan) -> Learner:
     """DQN: from what is remembered, or from fresh rollouts alone (PQN)."""
-    demand_discrete(plan.rules)
     config, net = plan.settings[0], plan.net
     if config.mode == "rollouts":
         return PQN(plan.host_pool(), plan.collect, config, net, **hosted(plan))

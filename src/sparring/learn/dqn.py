@@ -23,7 +23,6 @@ from sparring.learn.normalising import share_normaliser
 from sparring.learn.off_policy import Losses, OffPolicy
 from sparring.learn.q_learning import (
     Learned,
-    demand_discrete,
     dqn_gradient,
     spread_epsilon,
     td_target,
@@ -66,7 +65,7 @@ class DQN(OffPolicy):
         **options: Any,
     ) -> None:
         """Take over a pool. options: those of `OffPolicy`."""
-        demand_discrete(pool.rules)
+        assert not pool.rules.box
         super().__init__(
             pool, collect, replay, net, gamma_into=config.gamma_into, threads=threads, **options
         )

@@ -39,7 +39,7 @@ def pass_bytes(rules: Rules, net: NetConfig, *, bf16: bool, learn: bool) -> int:
 
 def inside_of(rules: Rules, net: NetConfig, *, learn: bool) -> int:
     """Numbers of a row inside a network."""
-    if net.kind == "mlp" and net.memory != "gru":
+    if net.kind == "mlp" and not net.recurrent:
         towers = sum(net.hidden) * (1 if net.shared else 2)
         return (towers + sum(net.policy_hidden + net.value_hidden)) * (2 if learn else 1)
     if net.kind != "residual":
@@ -99,7 +99,7 @@ def minibatch_bytes(plan: Plan) -> int:
 
 def minibatch_rows(plan: Plan, net: NetConfig, samples: int) -> int:
     """Rows of a minibatch of so many samples: in segments there is room for nobody's besides."""
-    if net.memory != "gru":
+    if not net.recurrent:
         return samples
     from sparring.learn.fused.sequences import Cut
 

@@ -16,7 +16,7 @@ from sparring.config import CollectConfig
 from sparring.errors import SparringWarning
 from sparring.nets.arithmetic import BF16, FLOAT32, TORCH, resolve_cpu
 from sparring.nets.native_net import NativeNet
-from sparring.nets.native_passes import why_not_net
+from sparring.nets.native_passes import why_no_passes
 from sparring.nets.net import Heads, Net
 from sparring.nets.own import OwnNet
 from sparring.nets.recognised import differs, some_rows
@@ -43,7 +43,7 @@ class Forward:
         """Say what keeps the network from being computed natively, "" if nothing does."""
         if self.device.type == "cpu" and self.arithmetic == TORCH:
             return "collect.cpu is torch"
-        return self._unlike or why_not_net(self.net, self.device)
+        return self._unlike or why_no_passes(self.net, self.device)
 
     def go_native(self, threads: int) -> NativeNet | None:
         """Compute natively from now on if that can be; the network must not be moved any more."""

@@ -35,23 +35,6 @@ from sparring.pools.lineups import Pots
 from sparring.pools.protocol import GamePool
 
 
-def demand_recurrent(learner: str, *, by_role: bool) -> None:
-    """Refuse a network with a state where it cannot be learned.
-
-    learner: that learns from single decisions, "" if it does from decisions in a row.
-    """
-    if learner:
-        raise ConfigError(
-            f"net.memory gru: {learner} learns from single decisions, a state from several in a "
-            "row; set net.memory to stack, or use ppo"
-        )
-    if by_role:
-        raise ConfigError(
-            "net.memory gru: roles that are paid differently have decisions of their own to link, "
-            "a state goes through all of a seat; set net.memory to stack, or pay all roles alike"
-        )
-
-
 class HostedLearner(ABC):
     """Owns the network that plays and the collector that plays the pool with it."""
 
@@ -136,7 +119,7 @@ class HostedLearner(ABC):
         """Of the loss, beside the algorithm's own."""
 
     def _demand_memory(self, *, by_role: bool) -> None:
-        """Refuse a pool without room for what the network remembers, and states nobody learns."""
+        """Refuse a pool without room for what the network remembers."""
         net, pool = self.net, self.pool
         if net.inputs.memory != pool.memory_bytes:
             raise ConfigError(
@@ -144,8 +127,7 @@ class HostedLearner(ABC):
                 f"{net.config.memory} needs {net.inputs.memory}; make it with "
                 f"memory={net.inputs.memory}"
             )
-        if net.config.memory == "gru":
-            demand_recurrent(type(self).__name__ if not self.recurrent else "", by_role=by_role)
+        assert not net.config.recurrent or (self.recurrent and not by_role)
 
     @abstractmethod
     def make_actor(self) -> Actor:

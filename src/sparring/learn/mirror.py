@@ -23,15 +23,12 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from sparring.config import PPOConfig
 from sparring.errors import ConfigError
-from sparring.games.lookup import game_module
 from sparring.games.mirror import Mirror
-from sparring.games.rules import Rules, game_names
+from sparring.games.rules import Rules
 
 if TYPE_CHECKING:
     from sparring.config import CollectConfig
-    from sparring.learn.plan import Plan
     from sparring.learn.replay import Samples
     from sparring.pools.protocol import GamePool
 
@@ -61,7 +58,8 @@ class Mirroring:
         """What a learner needs, None if it is not asked for."""
         if not collect.mirror:
             return None
-        mirror = demand_symmetry(pool.rules)
+        mirror = pool.rules.mirror
+        assert mirror is not None, "the plan refuses games without one"
         if pool.memory_bytes:
             raise ConfigError(
                 "collect.mirror: nobody knows the mirror image of memory, and the pool has "
@@ -163,24 +161,3 @@ def philox(block: int, episode: int, seed: int) -> tuple[int, int, int, int]:
         c0, c1, c2, c3 = p1 >> 32 ^ c1 ^ k0, p1 & low, p0 >> 32 ^ c3 ^ k1, p0 & low
         k0, k1 = (k0 + 0x9E3779B9) & low, (k1 + 0xBB67AE85) & low
     return c0, c1, c2, c3
-
-
-def demand_symmetry(rules: Rules) -> Mirror:
-    """Return the mirror image that a game declares; refuse one that has none."""
-    if rules.mirror is not None:
-        return rules.mirror
-    known = [name for name in game_names() if game_module(name, "symmetry")]
-    flags = " with these flags" if rules.name in known else ""
-    raise ConfigError(
-        f"collect.mirror: {rules.name} declares no mirror image{flags}; leave it out "
-        f"(games that do: {', '.join(known)})"
-    )
-
-
-def demand_mirror(plan: Plan) -> None:
-    """Refuse mirror images where there are none, before anything is made."""
-    if not plan.collect.mirror:
-        return
-    demand_symmetry(plan.rules)
-    if plan.fused and isinstance(plan.settings[0], PPOConfig):
-        raise ConfigError("collect.mirror: PPO has none on the GPU; leave it out, or --device cpu")

@@ -280,7 +280,7 @@ class PPO(OnPolicy[Knobs]):
         samples = self.collector.link(knobs.gamma, self.config.gamma_into, demand=False)
         if not self.together.any(len(samples) > 0):
             raise ConfigError("the rollout completed no decision; raise collect.steps")
-        if self.net.config.memory == "gru":
+        if self.net.config.recurrent:
             transitions, seat = self.collector.transitions, self.collector.rollout.seat
             length = self.net.config.segment
             samples, self._sequence = in_sequence(transitions, seat, samples, length)

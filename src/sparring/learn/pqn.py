@@ -20,7 +20,7 @@ from sparring.learn.collect import Actor, Answer, Draws
 from sparring.learn.forward import Forward
 from sparring.learn.knobs import AtMoment
 from sparring.learn.on_policy import Arrays, OnPolicy
-from sparring.learn.q_learning import demand_discrete, dqn_loss, q_values, spread_epsilon
+from sparring.learn.q_learning import dqn_loss, q_values, spread_epsilon
 from sparring.nets.distribution import Sampler
 from sparring.nets.net import POLICY, VALUE, Heads
 from sparring.nets.policy import DUELING
@@ -90,7 +90,7 @@ class PQN(OnPolicy[Knobs]):
         **options: Any,
     ) -> None:
         """Take over a pool. options: those of `OnPolicy`."""
-        demand_discrete(pool.rules)
+        assert not pool.rules.box
         self.config = config
         super().__init__(pool, collect, config, net, **options)
 

@@ -15,19 +15,6 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from sparring.errors import ConfigError
-from sparring.games.rules import Rules
-
-
-def demand_discrete(rules: Rules) -> None:
-    """Refuse a game whose actions have no numbers."""
-    if rules.box:
-        hint = ", or play laser_hockey_discrete" if rules.name == "laser_hockey" else ""
-        raise ConfigError(
-            f"algo dqn values discrete actions, and {rules.name} has continuous ones; "
-            f"use --algo sac{hint}"
-        )
-
 
 def legal_mean(head: Tensor, mask: Tensor) -> Tensor:
     """The mean over the legal actions of each row, 0 where there is none."""

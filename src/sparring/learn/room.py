@@ -148,7 +148,7 @@ def learning_bytes(plan: Plan) -> int:
     networks = max(len(plan.roles), 1)
     place = networks * LIST_BYTES + PASSING_BYTES
     listed = place * places_per_game(rules, collect.steps, chains_of(plan))
-    if plan.net.memory == "gru":
+    if plan.net.recurrent:
         listed += SEGMENT_BYTES * rules.seats * (collect.steps + 1)
     if not plan.hindsight.sees:
         return listed

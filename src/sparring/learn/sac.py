@@ -17,8 +17,7 @@ from torch import Tensor
 
 from sparring import _native
 from sparring.config import CollectConfig, NetConfig, ReplayConfig, SACConfig
-from sparring.errors import ConfigError, StateError
-from sparring.games.rules import Rules
+from sparring.errors import StateError
 from sparring.learn.native_sac import NativeSteps
 from sparring.learn.off_policy import Losses, OffPolicy
 from sparring.learn.replay import Samples
@@ -157,7 +156,7 @@ class SAC(OffPolicy):
         **options: Any,
     ) -> None:
         """Take over a pool. options: those of `OffPolicy`."""
-        check_actor(pool.rules, net)
+        assert not pool.rules.box or (net.squash and net.spread == "predicted")
         super().__init__(pool, collect, replay, net, gamma_into=config.gamma_into, **options)
         self.config = config
         self.critics = Critics(
@@ -385,21 +384,6 @@ class Temperature(torch.nn.Module):
 def copied(module: torch.nn.Module) -> dict[str, Tensor]:
     """All tensors of a module by name, on the CPU."""
     return {name: value.detach().cpu().clone() for name, value in module.state_dict().items()}
-
-
-def check_actor(rules: Rules, net: NetConfig) -> None:
-    """Refuse networks whose actions SAC cannot learn."""
-    if not rules.box:
-        return
-    if not net.squash:
-        raise ConfigError(
-            "net.squash is off; SAC draws continuous actions through tanh: set net.squash"
-        )
-    if net.spread != "predicted":
-        raise ConfigError(
-            f"net.spread is {net.spread!r}; SAC learns how certain to be in every situation: "
-            "set net.spread to 'predicted'"
-        )
 
 
 def mixed(seed: int, step: int) -> int:

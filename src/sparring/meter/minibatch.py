@@ -60,7 +60,7 @@ def can_be_tried(plan: Plan, algo: str) -> bool:
     Not where decisions in a row are learned from, where more is asked than policy and value, or
     where somebody's own code would be run once more.
     """
-    plain = plan.net.memory != "gru" and not plan.heads.asked and not is_factory(plan.net.kind)
+    plain = not plan.net.recurrent and not plan.heads.asked and not is_factory(plan.net.kind)
     return algo == "ppo" and not plan.roles and plain
 
 

@@ -66,7 +66,7 @@ class CapturedPass(Pass):
         self.learn = learn
         self.obs = self.make(net.inputs.row_bytes, torch.uint8)
         self.places = torch.zeros(net.members * rows, dtype=torch.int32, device=net.device)
-        if net.config.memory == "gru":
+        if net.config.recurrent:
             self.memory = self.make(net.inputs.memory // 4, torch.float32)
         self._traced: list[Traced] = []
         """What the backward pass needs, by member."""

@@ -8,16 +8,21 @@ from typing import Any
 
 import torch
 
+from sparring.capabilities.ways import why_not
 from sparring.config import NetConfig
-from sparring.errors import ConfigError, SparringWarning
+from sparring.errors import SparringWarning
 from sparring.factories import is_factory
 from sparring.games.rules import Rules
-from sparring.nets import fused_mlp, fused_residual
 from sparring.nets.captured import CapturedNet, why_eager
 from sparring.nets.flat import FlatNet
+from sparring.nets.fused_mlp import FusedPerceptron
 from sparring.nets.fused_own import OwnPerceptron
+from sparring.nets.fused_residual import FusedResidual
 from sparring.nets.make import make_net
 from sparring.nets.recognised import perceptron_config
+
+BY_KERNELS: Mapping[str, type[FlatNet]] = {"mlp": FusedPerceptron, "residual": FusedResidual}
+"""Networks whose passes are kernels."""
 
 
 def make_flat(
@@ -34,22 +39,13 @@ def make_flat(
 
     heads: those of a network of which more is asked than policy and value.
     """
-    if config.normalise:
-        raise ConfigError(
-            "net.normalise True: graphs on a GPU do not keep what was seen; leave it out, or play "
-            "on the CPU with --device cpu"
-        )
+    assert not (why := why_not("captured", config, memory=memory)), why
     room: dict[str, Any] = {"bf16": bf16, "device": device, "memory": memory}
     if is_factory(config.kind):
         return make_own(rules, config, members, heads=heads, **room)
-    if heads is not None:
+    if why_not("kernels", config, heads=" ".join(heads or ()), memory=memory):
         return CapturedNet(rules, config, members, heads=heads, **room)
-    kind: type[FlatNet] = CapturedNet
-    if config.kind == "mlp" and not fused_mlp.unsupported(config):
-        kind = fused_mlp.FusedPerceptron
-    if config.kind == "residual" and not fused_residual.unsupported(config, memory):
-        kind = fused_residual.FusedResidual
-    return kind(rules, config, members, **room)
+    return BY_KERNELS[config.kind](rules, config, members, **room)
 
 
 def make_own(
@@ -66,7 +62,7 @@ def make_own(
     with torch.random.fork_rng(devices=[]):  # fresh weights are drawn, and not used
         net = make_net(rules, config, heads=heads, memory=memory)
     ours = perceptron_config(net, config) if heads is None else None
-    if isinstance(ours, NetConfig) and not fused_mlp.unsupported(ours):
+    if isinstance(ours, NetConfig) and not why_not("kernels", ours):
         made = OwnPerceptron(net, ours, members, bf16=bf16, device=device)
         if not (why := made.differs()):
             return made

@@ -14,8 +14,8 @@ from itertools import accumulate, pairwise
 import torch
 from torch import Tensor
 
+from sparring.capabilities.ways import why_not
 from sparring.config import NetConfig
-from sparring.errors import ConfigError
 from sparring.games.rules import Rules
 from sparring.nets.flat import VALUE_WIDTH, WidenedNet, WidenedPass
 from sparring.nets.mlp import head_mask
@@ -83,8 +83,7 @@ class FusedPerceptron(WidenedNet):
         device: torch.device,
         memory: int = 0,
     ) -> None:
-        if wrong := unsupported(config):
-            raise ConfigError(wrong)
+        assert not (why := why_not("kernels", config)), why
         super().__init__(rules, config, members, bf16=bf16, device=device, memory=memory)
         self.kind = KINDS[config.activation]
         self.towers = 1 if config.shared else 2
@@ -298,22 +297,3 @@ class FusedPerceptron(WidenedNet):
                 first_column=self._bias_column[f"{name}.bias"],
             ),
         )
-
-
-def unsupported(config: NetConfig) -> str:
-    """Say what keeps a network from these passes, "" if nothing does."""
-    reasons = {
-        "a state that the network writes (net.memory gru) has no kernels": config.memory == "gru",
-        "layer norm (net.norm) has no kernels": config.norm,
-        "normalised observations (net.normalise) have no kernels": config.normalise,
-        f"activation {config.activation!r} has no kernels; {' and '.join(KINDS)} have": (
-            config.activation not in KINDS
-        ),
-        "layers of policy or value alone (net.policy_hidden) have no kernels": bool(
-            config.policy_hidden or config.value_hidden
-        ),
-        f"tensor cores take hidden widths in multiples of 8, not {config.hidden}": any(
-            width % 8 for width in config.hidden
-        ),
-    }
-    return next((why for why, holds in reasons.items() if holds), "")

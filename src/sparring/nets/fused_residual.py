@@ -14,8 +14,8 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from sparring.capabilities.ways import why_not
 from sparring.config import NetConfig
-from sparring.errors import ConfigError
 from sparring.games.rules import Rules
 from sparring.nets.flat import WidenedNet, WidenedPass, rounded_up
 from sparring.nets.residual import ResidualNet, layout_of
@@ -109,8 +109,7 @@ class FusedResidual(WidenedNet):
         device: torch.device,
         memory: int = 0,
     ) -> None:
-        if wrong := unsupported(config, memory):
-            raise ConfigError(wrong)
+        assert not (why := why_not("kernels", config, memory=memory)), why
         super().__init__(rules, config, members, bf16=bf16, device=device)
         self.layout = layout_of(rules)
         self.planes = rounded_up(self.layout.planes, 16)
@@ -325,12 +324,3 @@ def through_relu(grad: Tensor, out: Tensor) -> Tensor:
 def summed(grad: Tensor) -> Tensor:
     """Sum over rows, in float32."""
     return grad.sum(0, dtype=torch.float32)
-
-
-def unsupported(config: NetConfig, memory: int = 0) -> str:
-    """Say what keeps a network from these passes, "" if nothing does."""
-    if config.channels % 8:
-        return f"tensor cores take channels in multiples of 8, not {config.channels}"
-    if memory:
-        return "boards with memory behind them have no passes of their own"
-    return ""

@@ -185,7 +185,7 @@ class CapturedGroups(GroupedPass):
         self.memory: Tensor | None = None
         """What networks with a memory write, in sorted order; None: nothing."""
         self._memory: Tensor | None = None
-        if net.config.memory == "gru":
+        if net.config.recurrent:
             self._memory = torch.zeros(rows + 1, net.inputs.memory // 4, device=net.device)
             self.memory = self._memory[:rows]
         self._obs: Tensor | None = None

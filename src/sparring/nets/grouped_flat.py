@@ -13,13 +13,13 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from sparring.capabilities.ways import why_not
 from sparring.config import NetConfig
-from sparring.errors import ConfigError
 from sparring.factories import is_factory
 from sparring.games.rules import Rules
 from sparring.nets.grouped_boards import GroupedResidual
 from sparring.nets.grouped_captured import GroupedCaptured
-from sparring.nets.grouped_pass import KINDS, GroupedFlat, GroupedPass
+from sparring.nets.grouped_pass import GroupedFlat, GroupedPass
 from sparring.nets.make import make_net
 from sparring.nets.mlp import head_mask
 from sparring.nets.recognised import Layers, as_perceptron, perceptron_config, recognise
@@ -38,56 +38,20 @@ def make_grouped(
     device: torch.device,
     memory: int = 0,
 ) -> GroupedFlat:
-    """Return room for the frozen networks of all members; refuses what `unsupported` names."""
-    if wrong := unsupported(config, memory):
-        raise ConfigError(wrong)
+    """Return room for the frozen networks of all members."""
+    assert not (why := why_not("captured", config, memory=memory)), why
     if is_factory(config.kind):
         with torch.random.fork_rng(devices=[]):  # fresh weights are drawn, and not used
             ours = perceptron_config(make_net(rules, config, memory=memory), config)
-        if isinstance(ours, NetConfig) and not unsupported_layers(ours):
+        if isinstance(ours, NetConfig) and not why_not("grouped", ours):
             return GroupedOwn(
                 rules, config, members, slots, bf16=bf16, device=device, memory=memory, ours=ours
             )
-    kind: type[GroupedFlat] = GroupedCaptured
-    if not why_captured(config, memory):
-        kind = GroupedResidual if config.kind == "residual" else GroupedPerceptron
-    return kind(rules, config, members, slots, bf16=bf16, device=device, memory=memory)
-
-
-def unsupported(config: NetConfig, memory: int = 0) -> str:
-    """Say what keeps networks from being answered together on a GPU, "" if nothing does."""
-    if config.normalise:
-        return "normalised observations (net.normalise) have no grouped passes"
-    return ""
-
-
-def why_captured(config: NetConfig, memory: int = 0) -> str:
-    """Say what keeps networks from the passes of their kind, "" if nothing does.
-
-    Others are run as they are, many at once: `nets.grouped_captured`.
-    """
-    if config.memory == "gru":
-        return "a state that the network writes (net.memory gru) has no grouped passes"
-    if config.kind == "mlp":
-        return unsupported_layers(config)
-    if config.kind != "residual":
-        return f"networks of kind {config.kind!r} have no grouped passes"
-    if config.channels % 8:
-        return f"grouped products take channels in multiples of 8, not {config.channels}"
-    return "boards with memory behind them have no grouped passes" if memory else ""
-
-
-def unsupported_layers(config: NetConfig) -> str:
-    """Say the same of perceptrons."""
-    if config.norm:
-        return "layer norm (net.norm) has no kernels"
-    if config.activation not in KINDS:
-        return f"activation {config.activation!r} has no kernels"
-    if config.policy_hidden:
-        return "layers of the policy alone (net.policy_hidden) have no kernels"
-    if any(width % 8 for width in config.hidden):
-        return f"grouped products take hidden widths in multiples of 8, not {config.hidden}"
-    return ""
+    room: dict[str, Any] = {"bf16": bf16, "device": device, "memory": memory}
+    if why_not("grouped", config, memory=memory):
+        return GroupedCaptured(rules, config, members, slots, **room)
+    by_kernels = GroupedResidual if config.kind == "residual" else GroupedPerceptron
+    return by_kernels(rules, config, members, slots, **room)
 
 
 class GroupedPerceptron(GroupedFlat):

@@ -18,7 +18,7 @@ def memory_of(rules: Rules, net: NetConfig) -> int:
     if not net.memory:
         return 0
     stacked = (net.frames - 1) * len(rules.features)
-    numbers = net.memory_width if net.memory == "gru" else stacked
+    numbers = net.memory_width if net.recurrent else stacked
     return -(-4 * numbers // MEMORY_STEP) * MEMORY_STEP
 
 

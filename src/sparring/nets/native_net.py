@@ -21,7 +21,7 @@ class NativeNet:
     """Owns where the weights lie, and the passes. The network must not be moved any more."""
 
     def __init__(self, net: Net, *, threads: int, arithmetic: str) -> None:
-        """Take over a network that `native_passes.why_not` says nothing about."""
+        """Take over a network that `native_passes.why_no_passes` says nothing about."""
         self.net, self.packed, self.threads = net, Packed(net), threads
         self._passes = NativePasses(self.packed, threads=threads, bf16=arithmetic == BF16)
         self.work = _native.Updating(threads)

@@ -13,6 +13,7 @@ import torch
 from torch import Tensor, nn
 
 from sparring import _native
+from sparring.capabilities.ways import why_not
 from sparring.nets.grouped import NATIVE_ACTIVATIONS
 from sparring.nets.mlp import Perceptron
 from sparring.nets.net import POLICY, VALUE, Heads, Net
@@ -32,7 +33,7 @@ class NativePasses:
     """Those of a perceptron, as `nets.packed.Passes`."""
 
     def __init__(self, packed: Packed, *, threads: int, bf16: bool = False) -> None:
-        """Take over a network for which `why_not` has nothing to say.
+        """Take over a network for which `why_no_passes` has nothing to say.
 
         bf16: products in bfloat16, on a CPU with AMX.
         """
@@ -106,26 +107,15 @@ class NativePasses:
         self.learn(torch.cat([policy_grad, value_grad.unsqueeze(-1)], dim=-1))
 
 
-def why_not(packed: Packed) -> str:
+def why_no_passes(net: nn.Module, device: torch.device) -> str:
     """Say what keeps a network from being passed natively, "" if nothing does."""
-    return why_not_net(packed.net, packed.weight.device)
-
-
-def why_not_net(net: nn.Module, device: torch.device) -> str:
-    """The same, of a network that is not packed yet."""
     if device.type != "cpu":
         return "native passes are for CPUs"
     if isinstance(net, OwnNet):
         layers = recognise(net)
         return layers if isinstance(layers, str) else ""
-    if not isinstance(net, Perceptron):
-        return "only perceptrons have native passes"
-    without = {
-        "layer norm (net.norm)": net.config.norm,
-        "normalised observations (net.normalise)": net.config.normalise,
-        "layers of policy or value alone (net.policy_hidden)": net.own_layers,
-    }
-    return next((f"{what} has no native passes" for what, there in without.items() if there), "")
+    assert isinstance(net, Net)
+    return why_not("native", net.config)
 
 
 def towers_of(packed: Packed, net: Perceptron) -> list[Tower]:

@@ -42,7 +42,6 @@ class OwnNet(Net):
         memory: int = 0,
     ) -> None:
         super().__init__(rules, config, heads=heads, memory=memory)
-        demand_settings(config)
         self.what = f"net.kind {config.kind}"
         given = describe_inputs(self.inputs, self.heads, head_width(rules))
         self.module = make_module(config, given)
@@ -198,21 +197,6 @@ def make_module(config: NetConfig, given: Any) -> nn.Module:
     if not isinstance(made, nn.Module):
         raise ConfigError(f"{what} makes {a_kind(made)}; it has to make a torch.nn.Module")
     return made.train()
-
-
-def demand_settings(config: NetConfig) -> None:
-    """Refuse settings of our own networks that a module would not hear of."""
-    for name in ("norm", "normalise"):
-        if getattr(config, name):
-            raise ConfigError(
-                f"net.{name} True: only an mlp has it, and {config.kind} is a network of your own; "
-                "do it inside the module"
-            )
-    if config.memory == "gru":
-        raise ConfigError(
-            f"net.memory gru: {config.kind} is a network of your own, whose state nobody would "
-            "train; set net.memory to stack, or net.kind to mlp"
-        )
 
 
 def a_kind(thing: Any) -> str:

@@ -63,23 +63,13 @@ def places_of(config: TrainConfig) -> list[Place]:
 
 
 def demand_fleet(config: TrainConfig, plan: Plan) -> None:
-    """Refuse what actors cannot do."""
+    """Refuse numbers of actors that do not fit."""
     actors, games, fleet = config.actors, config.collect.games, config.fleet
     if not actors:
         raise ConfigError(
             f"cluster {config.cluster}: one run alone has no use for it; add --actors or "
             "--replicas, or train several with --seeds or --vary"
         )
-    others = {
-        f"algo {config.algo}": config.algo != "ppo" and "learns from actors' rollouts: ppo alone",
-        "hierarchy.on": bool(plan.roles) and "has a learner of its own, without actors",
-        "hindsight.on": plan.hindsight.sees and "needs the games where the learner is",
-        f"population of {len(plan.seeds)}": len(plan.seeds) > 1 and "is trained on one GPU",
-        "pool cuda": config.pool == "cuda" and "has no actors: its games are where the network is",
-    }
-    for name, why in others.items():
-        if why:
-            raise ConfigError(f"actors {actors}: {name} {why}; leave one of the two out")
     demand_equal_shares(config, "actors", actors)
     vector = facts_of(config.game).games if by_factory(config) else 0
     if vector not in (0, games // actors):

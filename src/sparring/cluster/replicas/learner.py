@@ -111,21 +111,8 @@ def start_others(
 
 
 def demand_replicas(config: TrainConfig, plan: Plan) -> None:
-    """Refuse what learners cannot share."""
+    """Refuse numbers of learners that do not fit."""
     size = config.replicas
-    others = {
-        f"algo {config.algo}": config.algo != "ppo" and "learns alone: replicas are for ppo",
-        f"actors {config.actors}": config.actors > 0 and "play for one learner",
-        "hierarchy.on": bool(plan.roles) and "has a learner of its own, without replicas",
-        "hindsight.on": plan.hindsight.sees and "learns alone",
-        "net.normalise": config.net.normalise and "would differ from one learner to the next",
-        f"population of {len(plan.seeds)}": len(plan.seeds) > 1 and "is trained on one GPU",
-        "device cuda": plan.fused and "learns in graphs of one GPU; use --device cpu",
-        "an environment of your own": plan.foreign is not None and "is stepped by one learner",
-    }
-    for name, why in others.items():
-        if why:
-            raise ConfigError(f"replicas {size}: {name} {why}; leave one of the two out")
     if config.cluster not in ("", "local") and not config.fleet.trusted:
         raise ConfigError(
             f"replicas {size}: on other machines their sums travel by torch.distributed, which "

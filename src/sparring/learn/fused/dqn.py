@@ -16,7 +16,7 @@ from sparring.learn.fused.games import Games
 from sparring.learn.fused.off_policy import FusedOffPolicy
 from sparring.learn.learner import Snapshot
 from sparring.learn.on_policy import optimiser_state
-from sparring.learn.q_learning import demand_discrete, dqn_loss, spread_epsilon, td_target
+from sparring.learn.q_learning import dqn_loss, spread_epsilon, td_target
 from sparring.nets.flat_kinds import make_flat
 from sparring.nets.policy import DUELING
 from sparring.schedule import Moment
@@ -38,7 +38,7 @@ class FusedDQN(FusedOffPolicy):
         **options: Any,
     ) -> None:
         """Take over games whose seeds are those of the members. options: see `FusedOffPolicy`."""
-        demand_discrete(games.rules)
+        assert not games.rules.box
         demand_shared("dqn", configs)
         super().__init__(games, collect, configs, replay, net, by_value=True, **options)
         self.config = configs[0]

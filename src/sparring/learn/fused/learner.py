@@ -29,7 +29,6 @@ from sparring.learn.fused.kernels import PPO_SOURCE, blocks_of, heads_view, lear
 from sparring.learn.fused.opponents import FrozenOpponents
 from sparring.learn.fused.rollout import FusedRollout
 from sparring.learn.head_terms import kept_for
-from sparring.learn.hosted import demand_recurrent
 from sparring.learn.learner import DivergedError, Report, Snapshot
 from sparring.learn.opponents import check_slot
 from sparring.learn.timing import Timing
@@ -113,8 +112,7 @@ class FusedLearner:
                 f"the pool has {games.pool.memory_bytes} bytes of memory per seat and net.memory "
                 f"{net.memory} needs {memory_of(games.rules, net)}; make it with as many"
             )
-        if net.memory == "gru":
-            demand_recurrent("" if self.recurrent else type(self).__name__, by_role=by_role)
+        assert not net.recurrent or (self.recurrent and not by_role)
         check_answered(self.pool.policies, range(slots + 1))
         self.heads = heads
         self.net = self._make_flat(net, bf16=collect.bf16)

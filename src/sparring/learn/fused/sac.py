@@ -19,7 +19,6 @@ from sparring.learn.learner import Report, Snapshot
 from sparring.learn.on_policy import optimiser_state
 from sparring.learn.sac import (
     actor_loss,
-    check_actor,
     chosen,
     critic_loss,
     critic_target,
@@ -64,7 +63,7 @@ class FusedSAC(FusedOffPolicy):
         **options: Any,
     ) -> None:
         """Take over games whose seeds are those of the members. options: see `FusedOffPolicy`."""
-        check_actor(games.rules, net)
+        assert not games.rules.box or (net.squash and net.spread == "predicted")
         demand_shared("sac", configs)
         super().__init__(games, collect, configs, replay, net, by_value=False, **options)
         self.config = configs[0]

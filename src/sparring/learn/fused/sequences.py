@@ -133,7 +133,7 @@ class Sequences:
         minibatches: int,
     ) -> None:
         """Make room. minibatches: at most, all segments fit into so many."""
-        assert rollout.chains == 1 and isinstance(net, CapturedNet), "demand_recurrent refuses"
+        assert rollout.chains == 1 and isinstance(net, CapturedNet), "the plan refuses"
         self.rollout, self.cut = rollout, Cut.of(rollout, net.config.segment)
         members, length, most = rollout.members, self.cut.length, self.cut.most
         self.room = self.cut.room(minibatches)
@@ -186,6 +186,6 @@ def sequences_for(
     kernels: Module, net: FlatNet, rollout: FusedRollout, minibatches: int
 ) -> Sequences | None:
     """Return room for what a network learns from in a row, None if it writes no memory."""
-    if net.config.memory != "gru":
+    if not net.config.recurrent:
         return None
     return Sequences(kernels, net, rollout, minibatches=minibatches)

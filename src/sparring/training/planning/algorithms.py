@@ -8,7 +8,6 @@ from typing import Any
 
 from sparring.config import DQNConfig, TrainConfig
 from sparring.errors import ConfigError
-from sparring.games.rules import Rules, game_names
 
 SECTIONS: dict[str, tuple[str, ...]] = {
     "ppo": ("ppo",),
@@ -19,8 +18,6 @@ SECTIONS: dict[str, tuple[str, ...]] = {
 OF_ALGORITHMS = tuple(dict.fromkeys(name for names in SECTIONS.values() for name in names))
 REMEMBERS = frozenset({"dqn", "sac"})
 """Those that learn from replay."""
-DISCRETE = frozenset({"dqn"})
-"""Those that know discrete actions alone."""
 BY_VALUE = frozenset({"dqn"})
 """Those whose networks hold values of actions: frozen ones take the best."""
 ROLLOUTS = "rollouts"
@@ -109,15 +106,3 @@ def typed(words: Sequence[str], sections: Sequence[str] = OF_ALGORITHMS) -> list
     return [
         f"{section}.{key.removeprefix('no_')}" for section, _, key in parts if section in sections
     ]
-
-
-def check_actions(rules: Rules, algo: str) -> None:
-    """Refuse an algorithm that does not know the actions of a game."""
-    if algo not in DISCRETE or not rules.box:
-        return
-    twin = f"{rules.name}_discrete"
-    other = f", or {twin}" if twin in game_names() else ""
-    raise ConfigError(
-        f"algo {algo} is for discrete actions, and those of {rules.name} are continuous; "
-        f"use --algo sac{other}"
-    )

@@ -24,8 +24,7 @@ from sparring.machine import UNNOTICED, free_memory, show_size
 from sparring.nets.inputs import Inputs
 from sparring.nets.memory import memory_of
 from sparring.targets import check_folder
-from sparring.training.planning.algorithms import ROLLOUTS, check_actions, demand_own_settings
-from sparring.training.planning.heads import check_asked
+from sparring.training.planning.algorithms import ROLLOUTS, demand_own_settings
 from sparring.training.planning.networks import check_networks
 from sparring.training.planning.own_nets import check_own_nets, own_weights
 from sparring.training.planning.roles import role_nets
@@ -44,10 +43,8 @@ OFFLINE = ("offline", "disabled", "dryrun")
 def check_demands(rules: Rules, config: TrainConfig) -> None:
     """Refuse a run that could not be made or would fail at its first update."""
     demand_own_settings(config)
-    check_actions(rules, config.algo)
     check_roles(rules, config)
     check_networks(rules, config)
-    check_asked(rules, config)
     if config.collect.slots > config.collect.games:
         raise ConfigError(
             f"collect.slots {config.collect.slots} must be at most collect.games, which is "
@@ -132,7 +129,7 @@ def weights_of(rules: Rules, net: NetConfig) -> int:
     if net.kind == "attention":
         return 4 * net.token_width * numbers + 8 * net.token_width**2 * (net.token_layers + 1)
     actions = max(rules.actions, 2 * rules.box)
-    if net.memory == "gru":
+    if net.recurrent:
         numbers, width = len(rules.features), net.memory_width
         cell = 3 * width * (net.hidden[-1] + width) + width * (actions + 1)
         return cell + sum(a * b for a, b in pairwise((numbers, *net.hidden)))

@@ -1,31 +1,20 @@
-"""Whether decisions can be seen in hindsight: asked before a run begins."""
+"""Whether records of a game tell what hindsight has to know: asked before a run begins."""
 
 from __future__ import annotations
 
 from sparring.config import TrainConfig
 from sparring.curriculum.curriculum import Curriculum
-from sparring.errors import ConfigError
 from sparring.games.goals import demand_goals, demand_told
 from sparring.games.rules import Rules
-from sparring.training.planning.algorithms import ROLLOUTS
+from sparring.training.planning.algorithms import REMEMBERS
 
 
-def check_hindsight(rules: Rules, config: TrainConfig, curriculum: Curriculum) -> None:
-    """Refuse hindsight where there are no goals, or where nobody would learn from it."""
+def check_goals(rules: Rules, config: TrainConfig, curriculum: Curriculum) -> None:
+    """Refuse hindsight where flags leave out what a record would have to tell."""
     if not config.hindsight.on:
         return
-    if config.algo == "sac":
-        raise ConfigError(
-            "hindsight.on: goals are set by discrete actions, and algo sac learns from continuous "
-            "ones alone; use --algo ppo or dqn, or leave it out"
-        )
-    if config.algo == "dqn" and config.dqn.mode == ROLLOUTS:
-        raise ConfigError(
-            "hindsight.on: dqn.mode rollouts remembers nothing that could be seen once more; use "
-            "dqn.mode replay or --algo ppo, or leave it out"
-        )
     demand_goals(rules)
-    if config.algo == "dqn":
+    if config.algo in REMEMBERS:
         demand_told(rules, paid_parts(rules, curriculum))
 
 

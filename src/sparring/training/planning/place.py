@@ -4,20 +4,24 @@ from __future__ import annotations
 
 import re
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import torch
 
+from sparring.capabilities.refusals import Asked, lacking
+from sparring.capabilities.table import ABILITIES, PLACE, PLACES
+from sparring.capabilities.ways import first_way, missing
 from sparring.config import TrainConfig
 from sparring.errors import ConfigError, SparringWarning
-from sparring.learn.algos import LEARNERS
-from sparring.learn.cast import Cast
 from sparring.learn.plan import CPU
-from sparring.nets.grouped_flat import unsupported as no_grouped_pass
-from sparring.training.planning.algorithms import REMEMBERS, ROLLOUTS
 
 GPU = "cuda"
+GRAPHS, BESIDE, APART = "graphs", "graphs beside", "apart"
+"""Places of the table on a GPU."""
+STEPWISE = "step by step"
+OF_OPPONENTS = frozenset({"players apart", "past roles"})
+"""What opponents need of a place. They may play apart even where a pool on the GPU is asked for."""
 
 
 @dataclass(frozen=True)
@@ -29,35 +33,63 @@ class Place:
     games_on: str
     fused: bool
     """Rollout and update are graphs on the GPU."""
+    because: str = ""
+    """Why they are not, where the network is there."""
 
 
-def choose_place(configs: Sequence[TrainConfig], box: int, cast: Cast, *, own: bool) -> Place:
-    """Decide where the network and the games of a run or a population are.
-
-    box: numbers of an action. own: the games are an environment of somebody's own.
-    """
-    config, several = configs[0], len(configs) > 1
+def choose_place(config: TrainConfig, asked: Iterable[Asked]) -> Place:
+    """Decide where the network and the games of a run or a population are."""
     device = choose_device(config.device)
-    games_on = choose_pool(config.pool, device)
-    stepwise = own or config.algo not in LEARNERS or played_elsewhere(config)
-    if stepwise:
-        games_on = CPU
-    fused = not stepwise and device != CPU
-    hindrance = why_not_fused(config, box, games_on) if fused else ""
-    if hindrance:
-        if games_on != CPU and (config.pool == "cuda" or several):
-            raise ConfigError(hindrance)
-        games_on, fused = play_apart(hindrance)
-    if several:
-        demand_one_gpu(config, "a foreign environment" if own else games_on)
-    apart = why_apart(cast, config) if fused else ""
-    if apart:
-        if several:
-            raise ConfigError(
-                f"opponents cannot be answered on the GPU, where a population is trained: {apart}"
-            )
-        games_on, fused = play_apart(apart)
-    return Place(device, games_on, fused)
+    games_on, asked = choose_pool(config.pool, device), list(asked)
+    if device == CPU:
+        names: tuple[str, ...] = (CPU,)
+    else:
+        names = (GRAPHS if games_on != CPU else BESIDE, APART)
+    without = why_no_kernels() if device != CPU else ""
+    way = first_way(PLACE, {name: PLACES[name] for name in names[bool(without) :]}, asked)
+    if way is None:
+        raise ConfigError(without or why_nowhere(names, asked))
+    slower = (without,) if without else way.because
+    if way.choice == APART and not inherent(asked):
+        if config.pool == "cuda" and not only_opponents(asked):
+            raise ConfigError(f"pool cuda: {'; '.join(slower)}; leave it out")
+        warn_apart(slower)
+    games_on = CPU if way.choice == APART else games_on
+    return Place(device, games_on, way.choice in (GRAPHS, BESIDE), "; ".join(slower))
+
+
+def why_nowhere(names: Sequence[str], asked: Sequence[Asked]) -> str:
+    """Say what no place has that may be taken."""
+    for one in asked:
+        for ability in one.feature.needs.get(PLACE, ()):
+            if all(ability not in PLACES[name].offers for name in names):
+                needed = ABILITIES[PLACE][ability]
+                return lacking(one, needed, f"this run's place ({PLACES[names[0]].shown})", "")
+    lacks = {name: missing(PLACES[name], PLACE, asked) for name in names}
+    said = (f"{', '.join(typed)} with {PLACES[name].shown}" for name, typed in lacks.items())
+    return f"there is no place for this run: not {'; not '.join(said)}; leave one of them out"
+
+
+def only_opponents(asked: Iterable[Asked]) -> bool:
+    """Whether nothing but opponents keeps a run from its place."""
+    needed = {one for ask in asked for one in ask.feature.needs.get(PLACE, ())}
+    return not needed - PLACES[GRAPHS].offers - OF_OPPONENTS
+
+
+def inherent(asked: Iterable[Asked]) -> bool:
+    """Whether games are stepped on the CPU by their nature, so that nothing is slower for it."""
+    return any(STEPWISE in one.feature.needs.get(PLACE, ()) for one in asked)
+
+
+def why_no_kernels() -> str:
+    """Say what keeps this machine from graphs on its GPU, "" if nothing does."""
+    from sparring import kernels
+
+    try:
+        kernels.version()
+    except ConfigError as missing_here:
+        return str(missing_here)
+    return ""
 
 
 def played_elsewhere(config: TrainConfig) -> bool:
@@ -65,54 +97,10 @@ def played_elsewhere(config: TrainConfig) -> bool:
     return bool(config.actors or config.cluster)
 
 
-def play_apart(why: str) -> tuple[str, bool]:
-    """Have the games on the CPU, where one call per policy can be made; say that it is slower."""
-    text = f"slower than it could be, with games on the CPU: {why}"
+def warn_apart(why: Sequence[str]) -> None:
+    """Say that games are on the CPU, where every policy is called by itself: that is slower."""
+    text = f"slower than it could be, with games on the CPU: {'; '.join(why)}"
     warnings.warn(SparringWarning(text), stacklevel=4)
-    return CPU, False
-
-
-def why_apart(cast: Cast, config: TrainConfig) -> str:
-    """Say what keeps opponents from being answered inside the rollout's graph, "" if nothing."""
-    if cast.actors:
-        return f"{', '.join(cast.others)} has another network than the learner, or none"
-    if config.hierarchy.on and cast.slots:
-        return "past selves with a network for every role are answered step by step"
-    return no_grouped_pass(config.net) if cast.slots else ""
-
-
-def demand_one_gpu(config: TrainConfig, where: str) -> None:
-    """Refuse a population whose games are not with its networks. where: they are."""
-    if config.algo not in LEARNERS:
-        raise ConfigError(f"algo {config.algo!r} trains one run at a time, no population")
-    if not where.startswith(GPU):
-        raise ConfigError(
-            f"a population is trained on one GPU, games included; here the games are on {where}: "
-            "use seeds for runs one after the other"
-        )
-
-
-def why_not_fused(config: TrainConfig, box: int, games_on: str) -> str:
-    """Say what keeps rollout and update from being graphs on the GPU, "" if nothing does."""
-    by_rollouts = config.algo == "dqn" and config.dqn.mode == ROLLOUTS
-    if by_rollouts or config.net.normalise:
-        what = "dqn.mode rollouts" if by_rollouts else "net.normalise"
-        return f"{what} plays and learns step by step"
-    if config.algo in REMEMBERS and (games_on == CPU or config.hindsight.sees):
-        why = "is seen in hindsight" if config.hindsight.sees else "lies with the games"
-        return f"what is remembered {why}, and is learned from step by step there"
-    if games_on == CPU and config.hindsight.sees:
-        return "games that are seen in hindsight go with the network, not on the CPU"
-    from sparring import kernels
-
-    try:
-        kernels.version()
-    except ConfigError as missing:
-        return str(missing)
-    if games_on == CPU and (box or config.hierarchy.on):
-        which = "with continuous actions" if box else "with a network for every role"
-        return f"games {which} go with the network, not on the CPU"
-    return ""
 
 
 def choose_device(name: str) -> str:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from importlib import import_module
 from typing import Any
 
 import torch
 
+from sparring.capabilities.refusals import Asked
 from sparring.config import CollectConfig, TrainConfig
 from sparring.curriculum.curriculum import BEGINNING, Curriculum
 from sparring.errors import ConfigError
@@ -18,8 +19,7 @@ from sparring.games.rules import Rules
 from sparring.games.seeds import checked_seed
 from sparring.learn.algos import LEARNERS, factory_of
 from sparring.learn.learner import Learner
-from sparring.learn.mirror import demand_mirror
-from sparring.learn.plan import CPU, Plan
+from sparring.learn.plan import CPU, Plan, pays_apart
 from sparring.learn.room import demand_room
 from sparring.machine import MOST_THREADS, check_threads
 from sparring.nets.arithmetic import resolve_cpu
@@ -27,23 +27,22 @@ from sparring.pools.foreign.base import ForeignPool
 from sparring.pools.protocol import GamePool
 from sparring.pools.starts import read_starts
 from sparring.training.planning.algorithms import SECTIONS
+from sparring.training.planning.asked import combination
 from sparring.training.planning.casting import cast_of
 from sparring.training.planning.curricula import check_own, curriculum_of, read_phases
 from sparring.training.planning.demands import check_demands, check_targets, within_memory
-from sparring.training.planning.hindsight import check_hindsight
+from sparring.training.planning.hindsight import check_goals
 from sparring.training.planning.members import (
     demand_alike,
     demand_same_chains,
     own_terms,
     rules_of_members,
 )
-from sparring.training.planning.memory import check_memory, demand_one_chain
 from sparring.training.planning.own import by_factory, one_game, own_pool, rules_of
 from sparring.training.planning.own_nets import computed_as, require_code
 from sparring.training.planning.place import Place, choose_place, played_elsewhere
 from sparring.training.planning.roles import read_roles, turns_of
 from sparring.training.planning.settings import check_against
-from sparring.training.planning.teaching import check_teaching
 from sparring.training.stop_rules import check_stop
 
 UNFIT = {
@@ -82,14 +81,27 @@ def resolve(
     curriculum = curricula[0]
     if not config.hierarchy.on:  # whose roles have decisions of their own in any case
         demand_same_chains([paid_by(one) for one in curricula])
-    place = choose_place(configs, rules.box, cast, own=own)
-    for member, theirs, course in zip(configs, played_by, curricula, strict=True):
-        check_demands(theirs, member)
-        check_memory(theirs, member)
-        check_hindsight(theirs, member, course)
-        check_teaching(theirs, member)
-    starts = read_starts(rules, config.starts)
     roles = read_roles(rules, configs)
+    nets = {one.role: one.net for one in roles} or {"": config.net}
+    asked: Mapping[str, Asked] = {}
+    for member, theirs, course in zip(configs, played_by, curricula, strict=True):
+        paid = pays_apart(**paid_by(course))
+        run = combination(
+            theirs,
+            member,
+            nets,
+            apart=cast.others,
+            slots=cast.slots,
+            members=len(configs),
+            paid_by_role=paid,
+        )
+        if refused := run.refusal():
+            raise ConfigError(refused)
+        asked = {**run.asked, **asked}
+        check_demands(theirs, member)
+        check_goals(theirs, member, course)
+    place = choose_place(config, asked.values())
+    starts = read_starts(rules, config.starts)
     threads = check_threads(config.threads or min(os.cpu_count() or 1, MOST_THREADS))
     seeds = tuple(checked_seed(member.seed) for member in configs)
     games = None
@@ -120,8 +132,6 @@ def resolve(
         turns=turns_of(config.hierarchy),
         first=own_terms(played_by, curricula),
     )
-    demand_mirror(plan)
-    demand_one_chain(plan)
     demand_room(plan)
     return plan
 

@@ -18,7 +18,7 @@ from sparring.games.seeds import mixed_seed
 from sparring.learn.anchor import AnchorTerm
 from sparring.learn.cloning import Cloning, Standing
 from sparring.learn.learner import Learner
-from sparring.learn.mirror import Mirroring, demand_symmetry
+from sparring.learn.mirror import Mirroring
 from sparring.learn.plan import Plan
 from sparring.learn.ppo import Knobs
 from sparring.learn.taught import Decisions
@@ -98,7 +98,8 @@ def mirroring_of(plan: Plan, device: str) -> Mirroring | None:
     """The game's mirror image, where the run learns from it."""
     if not plan.collect.mirror:
         return None
-    return Mirroring(plan.rules, demand_symmetry(plan.rules), device)
+    assert plan.rules.mirror is not None
+    return Mirroring(plan.rules, plan.rules.mirror, device)
 
 
 def fresh_net(plan: Plan, learner: Learner) -> Net:

@@ -1,0 +1,265 @@
+"""What combines with what, as data.
+
+A run has a learner, a network, a game, a place and passes. Each choice of these *offers* abilities.
+Everything that somebody can ask for is a feature, which *needs* abilities and *forbids* other
+features. Refusals (`refusals.py`), the way that a run takes (`ways.py`) and the page
+docs/what-combines.md are computed from this file; nothing else decides what combines.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Final
+
+LEARNER: Final = "learner"
+NETWORK: Final = "network"
+GAME: Final = "game"
+PLACE: Final = "place"
+PASSES: Final = "passes"
+
+
+@dataclass(frozen=True)
+class Ability:
+    """What a feature may need."""
+
+    what: str
+    """Behind "needs", in a refusal."""
+    add: str = ""
+    """What to type to have it, where that is not another choice."""
+
+
+@dataclass(frozen=True)
+class Choice:
+    """A learner, a network, a place or a kind of passes."""
+
+    shown: str
+    """As a refusal or an announcement names it."""
+    offers: frozenset[str]
+    typed: str = ""
+    """What to type to choose it."""
+
+
+@dataclass(frozen=True)
+class Feature:
+    """What somebody can ask for."""
+
+    needs: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    """Abilities by whom they are asked of."""
+    forbids: Mapping[str, str] = field(default_factory=dict)
+    """Other features, and why they do not combine with it."""
+
+
+ABILITIES: Mapping[str, Mapping[str, Ability]] = {
+    LEARNER: {
+        "discrete": Ability("a learner of discrete actions"),
+        "continuous": Ability("a learner of continuous actions"),
+        "roles": Ability("a learner with a network for every role"),
+        "terms": Ability("a learner whose loss takes further terms"),
+        "records": Ability("a learner that clones records"),
+        "memory": Ability("a learner whose networks may remember"),
+        "sequences": Ability("a learner of decisions in a row"),
+        "hindsight": Ability("a learner that sees decisions once more, in hindsight"),
+        "mirror": Ability("a learner that sees decisions in the mirror"),
+        "rollouts": Ability("a learner of rollouts that other processes play"),
+        "gradients": Ability("a learner that sums its gradients with those of others"),
+        "population": Ability("a learner of several runs at once"),
+    },
+    NETWORK: {
+        "arguments": Ability("a network of your own", "set --net.kind module:Class"),
+        "tokens": Ability("a network over tokens", "add --net.kind attention"),
+        "layers": Ability("an mlp with shared layers", "set --net.kind mlp and --net.shared"),
+        "norm": Ability("a network with layer norm", "set --net.kind mlp"),
+        "normalise": Ability("a network that normalises", "set --net.kind mlp"),
+        "inputs": Ability("a network that leaves blocks out", "set --net.kind mlp"),
+        "memory": Ability("a network with memory", "set --net.kind mlp"),
+        "state": Ability("a memory that the network writes", "add --net.memory gru"),
+        "frames": Ability("a memory of observations", "add --net.memory stack"),
+        "hidden": Ability("a network with a head for what is hidden", "set --net.kind mlp"),
+        "squash": Ability("actions that pass through tanh", "set --net.squash"),
+        "predicted spread": Ability(
+            "a spread that is predicted from each situation", "set --net.spread predicted"
+        ),
+    },
+    GAME: {
+        "discrete": Ability("a game with discrete actions"),
+        "roles": Ability("a game with several roles"),
+        "goals": Ability("a game with goals"),
+        "mirror": Ability("a game that declares a mirror image"),
+        "hidden": Ability("a game that says what its seats do not see"),
+        "opponents": Ability("a game with more than one seat"),
+        "repeats": Ability("a game of sparring's, which can be played again"),
+    },
+    PLACE: {
+        "population": Ability(
+            "games and networks on one GPU", "use --seeds for runs one after the other"
+        ),
+        "replicas": Ability("games and networks on CPUs", "use --device cpu"),
+    },
+}
+"""What abilities are, in words that a refusal can use."""
+
+EVERY_LEARNER = frozenset({"discrete", "continuous", "memory", "mirror"})
+LEARNERS: Mapping[str, Choice] = {
+    "ppo": Choice(
+        "algo ppo",
+        EVERY_LEARNER
+        | {"terms", "records", "sequences", "hindsight", "rollouts", "gradients", "population"},
+        "--algo ppo",
+    ),
+    "ppo by role": Choice(
+        "hierarchy.on",
+        frozenset({"discrete", "continuous", "roles", "hindsight", "population"}),
+    ),
+    "dqn": Choice(
+        "algo dqn",
+        frozenset({"discrete", "memory", "mirror", "hindsight", "population"}),
+        "--algo dqn",
+    ),
+    "pqn": Choice(
+        "dqn.mode rollouts",
+        frozenset({"discrete", "memory", "mirror", "population"}),
+        "--algo dqn --dqn.mode rollouts",
+    ),
+    "sac": Choice("algo sac", EVERY_LEARNER | {"population"}, "--algo sac"),
+    "own": Choice("a learner of your own", EVERY_LEARNER | {"sequences", "hindsight"}),
+}
+NETWORKS: Mapping[str, Choice] = {
+    "mlp": Choice(
+        "net.kind mlp", frozenset({"layers", "norm", "normalise", "inputs", "memory", "hidden"})
+    ),
+    "residual": Choice("net.kind residual", frozenset()),
+    "attention": Choice("net.kind attention", frozenset({"tokens", "hidden"})),
+    "own": Choice("a network of your own", frozenset({"arguments", "hidden", "inputs"})),
+}
+"""By net.kind. `layers`: where net.shared is on. State and frames come with net.memory, squash and
+spread with the settings of that name."""
+
+HOST = frozenset(
+    {"statistics", "rollouts of values", "replay", "replay in hindsight", "hindsight", "box"}
+    | {"roles", "past roles", "players apart", "step by step", "win bonus", "mirrored rollouts"}
+)
+PLACES: Mapping[str, Choice] = {
+    "cpu": Choice("games and network on the CPU", HOST | {"replicas"}),
+    "graphs": Choice(
+        "graphs on the GPU",
+        frozenset({"population", "replay", "hindsight", "box", "roles"}),
+    ),
+    "graphs beside": Choice("graphs on the GPU, games on the CPU", frozenset()),
+    "apart": Choice("games on the CPU, network on the GPU", HOST),
+}
+"""Where games and network are, in the order in which they are tried: the first that offers all
+that is needed is taken."""
+
+EVERY_NETWORK = frozenset(
+    {"perceptron", "convolutions", "attention", "module", "state", "norm", "heads", "activation"}
+    | {"policy layers", "value layers", "widths", "board memory"}
+)
+PASSES_OF: Mapping[str, Choice] = {
+    "native": Choice("native passes", frozenset({"perceptron", "heads", "activation", "widths"})),
+    "torch": Choice("torch", EVERY_NETWORK | {"statistics", "rollouts of values", "critic norm"}),
+    "kernels": Choice("kernels", frozenset({"perceptron", "convolutions"})),
+    "grouped": Choice(
+        "grouped kernels", frozenset({"perceptron", "convolutions", "activation", "value layers"})
+    ),
+    "captured": Choice("graphs", EVERY_NETWORK | {"critic norm"}),
+}
+"""What computes networks and their gradients: natively on a CPU, by torch, by kernels on a GPU (of
+the learner, and of many frozen opponents at once), or by torch inside a graph there."""
+
+ALONE = "one process learns from records"
+FEATURES: Mapping[str, Feature] = {
+    # Of the game.
+    "discrete actions": Feature({LEARNER: ("discrete",)}),
+    "continuous actions": Feature({LEARNER: ("continuous",), PLACE: ("box",)}),
+    # Of the learner.
+    "rollouts of values": Feature(
+        {PLACE: ("rollouts of values",), PASSES: ("rollouts of values",)}
+    ),
+    "replay": Feature({PLACE: ("replay",)}),
+    "win bonus": Feature({PLACE: ("win bonus",)}),
+    "hierarchy": Feature({LEARNER: ("roles",), GAME: ("roles",), PLACE: ("roles",)}),
+    "hindsight": Feature({LEARNER: ("hindsight",), GAME: ("goals",)}),
+    "seen in hindsight": Feature({PLACE: ("hindsight",)}),
+    "replay in hindsight": Feature({PLACE: ("replay in hindsight",)}),
+    "squashed actions": Feature({NETWORK: ("squash", "predicted spread")}),
+    "mirror": Feature({LEARNER: ("mirror",), GAME: ("mirror",)}),
+    "mirrored rollouts": Feature({PLACE: ("mirrored rollouts",)}),
+    "heads": Feature({LEARNER: ("terms",), PASSES: ("heads",)}),
+    "wdl head": Feature({GAME: ("opponents",)}),
+    "hidden head": Feature({GAME: ("hidden",), NETWORK: ("hidden",)}),
+    "teach": Feature(
+        {LEARNER: ("records",), GAME: ("repeats", "discrete")},
+        {
+            "memory": "a record is learned decision by decision",
+            **dict.fromkeys(("actors", "replicas", "cluster"), ALONE),
+        },
+    ),
+    # Of the network.
+    "memory": Feature(
+        {LEARNER: ("memory",), NETWORK: ("memory",)},
+        {
+            "mirror": "a memory has no mirror image",
+            "hindsight": "a memory holds what was seen under another goal",
+        },
+    ),
+    "state": Feature(
+        {LEARNER: ("sequences",)},
+        {
+            "rewards by role": "a state goes through all decisions of a seat, and roles that are "
+            "paid differently link their own (net.memory stack has none)"
+        },
+    ),
+    # Of the place.
+    "population": Feature(
+        {LEARNER: ("population",), PLACE: ("population",)},
+    ),
+    "actors": Feature(
+        {LEARNER: ("rollouts",), PLACE: ("step by step",)},
+        {
+            "seen in hindsight": "goals are seen where the games are",
+            "population": "a population is trained on one GPU",
+            "cuda pool": "actors play on CPUs",
+        },
+    ),
+    "replicas": Feature(
+        {LEARNER: ("gradients",), GAME: ("repeats",), PLACE: ("replicas",)},
+        {
+            "actors": "actors play for one learner",
+            "seen in hindsight": "what is seen in hindsight stays with its learner",
+            "normalise": "statistics would differ from one learner to the next",
+            "population": "a population is trained on one GPU",
+        },
+    ),
+    "cluster": Feature({PLACE: ("step by step",)}),
+    "own environment": Feature(
+        {PLACE: ("step by step",)}, {"population": "its games are stepped where it was made"}
+    ),
+    "own learner": Feature({PLACE: ("step by step",)}),
+    "cuda pool": Feature(),
+    "rewards by role": Feature(),
+    # Of the opponents.
+    "players apart": Feature({PLACE: ("players apart",)}),
+    "past selves by role": Feature({PLACE: ("past roles",)}),
+}
+"""What can be asked for, besides settings of networks (`NET_SETTINGS`)."""
+
+TOKENS = Feature({NETWORK: ("tokens",)})
+STATE = Feature({NETWORK: ("state",)})
+NET_SETTINGS: Mapping[str, Feature] = {
+    "set": Feature({NETWORK: ("arguments",)}),
+    **dict.fromkeys(("token_width", "token_layers", "token_heads"), TOKENS),
+    "policy_hidden": Feature({NETWORK: ("layers",), PASSES: ("policy layers",)}),
+    "value_hidden": Feature({NETWORK: ("layers",), PASSES: ("value layers",)}),
+    **dict.fromkeys(("memory_width", "segment"), STATE),
+    "frames": Feature({NETWORK: ("frames",)}),
+    "norm": Feature({NETWORK: ("norm",), PASSES: ("norm",)}),
+    "normalise": Feature(
+        {NETWORK: ("normalise",), PASSES: ("statistics",), PLACE: ("statistics",)}
+    ),
+    "inputs": Feature({NETWORK: ("inputs",)}),
+}
+"""Settings of `net` that not every network has a use for."""
+UNHEARD = ("set", "token_width", "token_layers", "token_heads", "memory_width", "segment", "frames")
+"""Those that do no harm where a preset says them: whoever chooses another kind of network has not
+asked for what suits the usual one."""

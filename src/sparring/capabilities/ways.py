@@ -1,0 +1,90 @@
+"""The way that a run takes: where its games are, and what computes its networks.
+
+Choices of the table are tried in order, the fastest first. What keeps a run from an earlier one is
+told beside the choice, so that it can be announced.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from sparring.capabilities.refusals import Asked, net_settings
+from sparring.capabilities.table import NET_SETTINGS, PASSES, PASSES_OF, Choice, Feature
+from sparring.config import NetConfig
+from sparring.factories import is_factory
+
+MULTIPLE = 8
+"""Tensor cores take widths in multiples of it."""
+ACTIVATIONS = ("relu", "tanh")
+"""Those that kernels of a learner know."""
+KINDS = {"mlp": "perceptron", "residual": "convolutions", "attention": "attention"}
+"""What networks ask of what computes them, by net.kind."""
+
+
+@dataclass(frozen=True)
+class Way:
+    """A choice, and what keeps those before it from being taken."""
+
+    choice: str
+    because: tuple[str, ...] = ()
+
+
+def missing(choice: Choice, part: str, asked: Iterable[Asked]) -> list[str]:
+    """What was asked for that a choice does not offer, as it was typed."""
+    lacks = (
+        one.typed
+        for one in asked
+        if any(ability not in choice.offers for ability in one.feature.needs.get(part, ()))
+    )
+    return list(dict.fromkeys(lacks))
+
+
+def first_way(part: str, choices: Mapping[str, Choice], asked: Iterable[Asked]) -> Way | None:
+    """Return the first choice that offers all that is asked for, None if there is none."""
+    asked, because = list(asked), list[str]()
+    for name, choice in choices.items():
+        lacks = missing(choice, part, asked)
+        if not lacks:
+            return Way(name, tuple(because))
+        because += [f"{typed} has no {choice.shown}" for typed in lacks]
+    return None
+
+
+def why_not(
+    passes: str, net: NetConfig, *, heads: str = "", memory: int = 0, perceptron: bool = False
+) -> str:
+    """Say what keeps a network from passes of the table, "" if nothing does; see `network_asks`."""
+    asked = network_asks(net, heads=heads, memory=memory, perceptron=perceptron)
+    lacks = missing(PASSES_OF[passes], PASSES, asked)
+    return f"{lacks[0]} has no {PASSES_OF[passes].shown}" if lacks else ""
+
+
+def network_asks(
+    net: NetConfig, *, heads: str = "", memory: int = 0, perceptron: bool = False
+) -> list[Asked]:
+    """What a network asks of what computes it.
+
+    heads: what it is asked besides policy and value, as it is typed. memory: bytes behind the
+    observation. perceptron: it is somebody's own, and known to be one.
+    """
+    settings = net_settings(net)
+    asked = [one for name, one in settings if PASSES in NET_SETTINGS.get(name, Feature()).needs]
+    found = {
+        "heads": heads,
+        "state": "net.memory gru" * (net.recurrent),
+        KINDS.get(net.kind, "module"): f"net.kind {net.kind}",
+    }
+    if is_factory(net.kind) and perceptron:
+        found["perceptron"] = found.pop("module")
+    if net.kind == "mlp":
+        found["activation"] = f"activation {net.activation}" * (net.activation not in ACTIVATIONS)
+        odd = any(width % MULTIPLE for width in net.hidden)
+        widths = " ".join(map(str, net.hidden))
+        found["widths"] = f"net.hidden {widths} (no multiples of {MULTIPLE})" * odd
+    if net.kind == "residual":
+        odd = net.channels % MULTIPLE > 0
+        found["widths"] = f"net.channels {net.channels} (no multiple of {MULTIPLE})" * odd
+        found["board memory"] = "a board with memory" * bool(memory)
+    found = {ability: typed for ability, typed in found.items() if typed}
+    return [*asked, *(Asked(Feature({PASSES: (one,)}), typed) for one, typed in found.items())]

@@ -1,0 +1,188 @@
+"""What a configuration asks for, as the table of capabilities knows it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import fields
+from typing import Any
+
+from sparring.capabilities.refusals import (
+    Asked,
+    Combination,
+    learner_of,
+    net_settings,
+    shown,
+)
+from sparring.capabilities.table import FEATURES, UNHEARD
+from sparring.config import HeadsConfig, NetConfig, TrainConfig
+from sparring.factories import is_factory
+from sparring.games.hidden import hidden_of
+from sparring.games.rules import Rules, game_names
+from sparring.pools.foreign.again import is_own
+from sparring.training.planning.algorithms import REMEMBERS, ROLLOUTS
+from sparring.training.planning.presets import presets_of
+
+
+def combination(
+    rules: Rules,
+    config: TrainConfig,
+    nets: Mapping[str, NetConfig],
+    *,
+    apart: Sequence[str] = (),
+    slots: int = 0,
+    members: int = 1,
+    paid_by_role: bool = False,
+) -> Combination:
+    """Return everything that a run asks for together.
+
+    nets: by role; one called "" where it is for all. apart: opponents with another network than the
+    learner, or none. slots: for past selves. members: of a population. paid_by_role: roles are paid
+    differently at some time.
+    """
+    asked = dict(of_learner(rules, config))
+    asked |= of_networks(config, nets)
+    asked |= of_place(rules, config, members)
+    if apart:
+        typed = f"{', '.join(apart)} (another network than the learner's)"
+        asked["players apart"] = ask("players apart", typed)
+    if slots and config.hierarchy.on:
+        asked["past selves by role"] = ask("past selves by role", "past selves with hierarchy.on")
+    if paid_by_role:
+        asked["rewards by role"] = ask("rewards by role", "rewards that differ by role")
+    return Combination(
+        learner=learner_key(config),
+        networks=nets,
+        game=rules.name,
+        game_offers=game_offers(rules),
+        asked=asked,
+        games=games_offering,
+    )
+
+
+def learner_key(config: TrainConfig) -> str:
+    """The learner of a run, as the table calls it."""
+    rollouts = config.dqn.mode == ROLLOUTS
+    return learner_of(config.algo, rollouts=rollouts, by_role=config.hierarchy.on)
+
+
+def game_offers(rules: Rules) -> frozenset[str]:
+    """What a game offers under its flags."""
+    found = {
+        "discrete": not rules.box,
+        "roles": len(rules.roles) > 1,
+        "goals": getattr(getattr(rules, "native", None), "has_goals", False),
+        "mirror": rules.mirror is not None,
+        "hidden": not is_own(rules) and hidden_of(rules) is not None,
+        "opponents": rules.seats > 1,
+        "repeats": not is_own(rules),
+    }
+    return frozenset(name for name, there in found.items() if there)
+
+
+def games_offering(ability: str) -> Sequence[str]:
+    """The games of sparring that offer an ability as they come."""
+    return [name for name in game_names() if ability in game_offers(Rules(name))]
+
+
+def ask(feature: str, typed: str, instead: str | None = None) -> Asked:
+    """Somebody asks for a feature of the table."""
+    return Asked(FEATURES[feature], typed, instead=instead)
+
+
+def of_learner(rules: Rules, config: TrainConfig) -> Iterator[tuple[str, Asked]]:
+    """What the game and settings of learning ask for."""
+    algo, learner = config.algo, learner_key(config)
+    actions = "continuous actions" if rules.box else "discrete actions"
+    twin = f"{rules.name}_discrete"
+    yield actions, ask(actions, rules.name, f"play {twin}" if twin in game_names() else "")
+    if algo in REMEMBERS and learner != "pqn":
+        yield "replay", ask("replay", f"algo {algo}")
+    if learner == "pqn":
+        yield "rollouts of values", ask("rollouts of values", f"dqn.mode {ROLLOUTS}")
+    if algo == "sac" and rules.box:
+        yield "squashed actions", ask("squashed actions", "algo sac", "")
+    if learner == "dqn" and any(config.dqn.win_bonus.values):
+        yield "win bonus", ask("win bonus", f"dqn.win_bonus {config.dqn.win_bonus}")
+    if config.hierarchy.on:
+        yield "hierarchy", ask("hierarchy", "hierarchy.on")
+    if config.hindsight.on:
+        yield "hindsight", ask("hindsight", "hindsight.on")
+    if config.hindsight.sees:
+        yield "seen in hindsight", ask("seen in hindsight", "hindsight.on")
+        if algo in REMEMBERS:
+            yield "replay in hindsight", ask("replay in hindsight", "hindsight.on of a replay")
+    if config.collect.mirror:
+        yield "mirror", ask("mirror", "collect.mirror")
+        if algo == "ppo":
+            yield "mirrored rollouts", ask("mirrored rollouts", "collect.mirror of ppo")
+    yield from of_heads(config.heads)
+    if config.teach:
+        yield "teach", ask("teach", f"teach {shown(tuple(config.teach))}")
+
+
+def of_heads(heads: HeadsConfig) -> Iterator[tuple[str, Asked]]:
+    """What heads beside policy and value ask for."""
+    name = changed(heads, HeadsConfig())
+    if name:
+        yield "heads", ask("heads", f"heads.{name} {shown(getattr(heads, name))}")
+    if any(heads.wdl.values):
+        yield "wdl head", ask("wdl head", f"heads.wdl {heads.wdl}")
+    if any(heads.hidden.values):
+        yield "hidden head", ask("hidden head", f"heads.hidden {heads.hidden}")
+
+
+def of_networks(config: TrainConfig, nets: Mapping[str, NetConfig]) -> dict[str, Asked]:
+    """What settings of networks ask for; those that a preset says ask for nothing elsewhere."""
+    found: dict[str, Asked] = {}
+    for role, net in nets.items():
+        preset = list(said_by_presets(config, "net", role))
+        for name, one in net_settings(net, role):
+            if name in UNHEARD and any(same(getattr(net, name), table, name) for table in preset):
+                continue
+            found[f"{role}.{name}" if role else name] = one
+        if net.recurrent:
+            found[f"{role}.state" if role else "state"] = ask("state", "net.memory gru")
+    return found
+
+
+def of_place(rules: Rules, config: TrainConfig, members: int) -> Iterator[tuple[str, Asked]]:
+    """What processes, devices and somebody's own code ask for."""
+    if members > 1:
+        yield "population", ask("population", f"a population of {members}", "")
+    if config.actors:
+        yield "actors", ask("actors", f"actors {config.actors}")
+    if config.replicas > 1:
+        yield "replicas", ask("replicas", f"replicas {config.replicas}")
+    if config.cluster:
+        yield "cluster", ask("cluster", f"cluster {config.cluster}")
+    if config.pool == "cuda":
+        yield "cuda pool", ask("cuda pool", "pool cuda")
+    if is_own(rules):
+        yield "own environment", ask("own environment", rules.name)
+    if is_factory(config.algo):
+        yield "own learner", ask("own learner", f"algo {config.algo}")
+
+
+def said_by_presets(
+    config: TrainConfig, section: str, role: str = ""
+) -> Iterator[Mapping[str, Any]]:
+    """What presets of the game say about a section, or about that of a role."""
+    if is_factory(config.game) or config.game not in game_names():
+        return
+    for gpu in (False, True):
+        asked: dict[str, Any] = {"gpu": gpu, "hierarchy": config.hierarchy.on}
+        for _, table in presets_of(config.game, config.algo, config.dqn.mode, **asked):
+            yield table.get(section, {})
+            yield table.get("roles", {}).get(role, {}).get(section, {})
+
+
+def same(given: Any, table: Mapping[str, Any], name: str) -> bool:
+    """Whether a table says the same of a setting."""
+    told = table.get(name)
+    return name in table and (tuple(told) if isinstance(told, list) else told) == given
+
+
+def changed(section: Any, usual: Any) -> str:
+    """The first setting that is not as usual, "" if there is none."""
+    names = (field.name for field in fields(section))
+    return next((name for name in names if getattr(section, name) != getattr(usual, name)), "")
