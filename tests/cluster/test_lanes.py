@@ -378,8 +378,8 @@ def test_games_that_take_too_long_are_left_out_and_told_of_once() -> None:
     [
         ({"actors": 3}, "collect.games 8 cannot be shared out equally; nearest: 6"),
         ({"actors": 16}, "collect.games 8 cannot be shared out equally; nearest: 16"),
-        ({"actors": 2, "algo": "dqn"}, "algo dqn learns"),
-        ({"actors": 2, "hierarchy": {"on": True}, "game": "skull_king"}, "hierarchy.on"),
+        ({"actors": 2, "algo": "dqn"}, "actors 2 needs .*, and algo dqn is none; use --algo ppo"),
+        ({"actors": 2, "hierarchy": {"on": True}, "game": "skull_king"}, "leave hierarchy.on out"),
         ({"actors": 2, "hindsight": {"on": True}, "game": "skull_king"}, "hindsight.on"),
         ({"actors": 2, "fleet": {"batch": 3}}, "fleet.batch 3 must be at most actors"),
     ],

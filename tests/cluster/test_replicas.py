@@ -50,11 +50,14 @@ def config_of(**changes: Any) -> TrainConfig:
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"algo": "dqn"}, "replicas 2: algo dqn learns alone: replicas are for ppo"),
+        ({"algo": "dqn"}, "replicas 2 needs .*, and algo dqn is none; use --algo ppo"),
         ({"cluster": "10.0.0.1:6379"}, "listens without a token.*--fleet.trusted"),
-        ({"actors": 2}, "replicas 2: actors 2 play for one learner"),
+        ({"actors": 2}, "replicas 2 and actors 2 do not combine: actors play for one learner"),
         ({"replicas": 3}, "replicas 3: collect.games 8 cannot be shared out equally; nearest: 6"),
-        ({"net": {"hidden": [16], "normalise": True}}, "replicas 2: net.normalise would differ"),
+        (
+            {"net": {"hidden": [16], "normalise": True}},
+            "net.normalise True do not combine",
+        ),
         ({"replicas": 0}, "replicas"),
     ],
 )
@@ -71,7 +74,10 @@ def test_what_learners_cannot_share_is_refused(
 
 def test_a_hierarchy_has_no_replicas(tmp_path: Path) -> None:
     usual = {k: v for k, v in SMALL.items() if k not in ("net", "ppo")}
-    with pytest.raises(ConfigError, match=r"replicas 2: hierarchy\.on has a learner of its own"):
+    with pytest.raises(
+        ConfigError,
+        match=r"replicas 2 needs .*; leave hierarchy\.on out",
+    ):
         sparring.train(
             "skull_king", **{**usual, "replicas": 2, "hierarchy": True}, runs=str(tmp_path)
         )

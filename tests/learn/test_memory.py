@@ -191,23 +191,25 @@ def test_what_does_not_know_memory_is_refused_in_a_line() -> None:
     bare = Pool("signal", 4, config=TWO)
     with pytest.raises(ConfigError, match=r"has 0 bytes of memory per seat .* memory=32"):
         PPO(bare, COLLECT, SETTINGS, GRU)
-    rules = bare.rules
-    pool = Pool(rules, 4, memory=memory_of(rules, GRU))
-    with pytest.raises(ConfigError, match="DQN learns from single decisions"):
-        DQN(pool, COLLECT, DQNConfig(), ReplayConfig(), GRU)
 
 
 @pytest.mark.parametrize(
     ("words", "says"),
     [
-        ({"algo": "dqn"}, "dqn learns from single decisions|learn with ppo alone"),
-        ({"collect": CollectConfig(mirror=True)}, "nobody knows the mirror image"),
-        ({"net": replace(GRU, kind="residual")}, "only an mlp has memory"),
+        ({"algo": "dqn"}, "net.memory gru needs a learner of decisions in a row, and algo dqn"),
+        ({"collect": CollectConfig(mirror=True)}, "needs a game that declares a mirror image"),
+        (
+            {"net": replace(GRU, kind="residual")},
+            "net.kind residual is none",
+        ),
         (
             {"rewards": ("manager.rank=1", "worker.score_delta=1")},
             "roles that are paid differently",
         ),
-        ({"hierarchy": HierarchyConfig(on=True)}, "a network for every role has no memory"),
+        (
+            {"hierarchy": HierarchyConfig(on=True)},
+            "and hierarchy.on is none",
+        ),
         ({"hindsight": HindsightConfig(on=True)}, "seen under another goal"),
     ],
 )

@@ -305,10 +305,14 @@ def test_other_heads_are_asked_of_the_table() -> None:
         ("tic_tac_toe", {}, "tic_tac_toe names none: use --net.kind mlp"),
         ("laser_hockey", {}, "laser_hockey names none"),
         ("skull_king", {"token_heads": 3}, "token_heads 3 does not divide .* 64; nearest: 2"),
-        ("skull_king", {"memory": "gru"}, "net.memory gru: only an mlp"),
-        ("skull_king", {"memory": "stack"}, "net.memory stack: only an mlp"),
-        ("skull_king", {"normalise": True}, "only an mlp normalises"),
-        ("skull_king", {"inputs": ("hand",)}, "net.inputs hand: .* leave net.inputs out"),
+        (
+            "skull_king",
+            {"memory": "gru"},
+            "net.memory gru needs .* net.kind attention is",
+        ),
+        ("skull_king", {"memory": "stack"}, "net.memory stack needs a network with memory"),
+        ("skull_king", {"normalise": True}, "net.normalise True needs .* --net.no-normalise"),
+        ("skull_king", {"inputs": ("hand",)}, "net.inputs hand needs .* leave net.inputs out"),
     ],
 )
 def test_what_cannot_be_is_refused(name: str, settings: dict[str, Any], says: str) -> None:
@@ -353,7 +357,7 @@ def test_blocks_and_columns_are_found_by_name() -> None:
 
 def test_a_browser_does_not_run_it() -> None:
     rules = Rules("skull_king")
-    with pytest.raises(ConfigError, match=r"net[.]kind attention; a browser runs"):
+    with pytest.raises(ConfigError, match=r"net[.]kind attention has no passes in a browser"):
         pack_network(Policy(rules, make(rules)))
 
 

@@ -163,7 +163,11 @@ def test_making_room_draws_no_random_numbers() -> None:
         (NetConfig(hidden=(64, 32), norm=True), 0, r"net\.norm True has no grouped kernels"),
         (NetConfig(hidden=(64, 30)), 0, r"net\.hidden 64 30 \(no multiples of 8\) has no grouped"),
         (NetConfig(kind="residual", channels=12), 0, r"net\.channels 12 \(no multiple of 8\)"),
-        (NetConfig(kind="residual", channels=16), 16, "a board with memory has no grouped kernels"),
+        (
+            NetConfig(kind="residual", channels=16),
+            16,
+            "a board with memory behind it has no grouped",
+        ),
     ],
 )
 def test_networks_without_grouped_passes_are_named(

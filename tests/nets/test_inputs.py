@@ -83,7 +83,7 @@ def test_blocks_that_do_not_exist_are_refused_unless_they_may_be_missing() -> No
     staged = rules.changed({"phase_embed": 1})
     assert [b.name for b in Inputs(rules, seen=("stage?", "hand")).blocks] == ["hand"]
     assert [b.name for b in Inputs(staged, seen=("stage?", "hand")).blocks] == ["hand", "stage"]
-    with pytest.raises(sparring.ConfigError, match=r"net\.inputs .* only an mlp leaves blocks out"):
+    with pytest.raises(sparring.ConfigError, match=r"net\.inputs own needs .* leaves blocks out"):
         make_net(sparring.Rules("tic_tac_toe"), NetConfig(kind="residual", inputs=("own",)))
 
 

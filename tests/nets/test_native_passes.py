@@ -8,7 +8,7 @@ import torch
 from sparring import Pool, Rules
 from sparring.config import NetConfig
 from sparring.nets.make import make_net
-from sparring.nets.native_passes import NativePasses, why_not
+from sparring.nets.native_passes import NativePasses, why_no_passes
 from sparring.nets.net import POLICY, VALUE
 from sparring.nets.packed import Packed
 
@@ -98,5 +98,6 @@ def test_adding_adds() -> None:
 
 
 def test_what_cannot_be_passed_is_named() -> None:
-    assert "net.norm" in why_not(Packed(make_net(Rules("tic_tac_toe"), NetConfig(norm=True))))
-    assert not why_not(Packed(make_net(Rules("tic_tac_toe"), NetConfig())))
+    cpu = torch.device("cpu")
+    assert "net.norm" in why_no_passes(make_net(Rules("tic_tac_toe"), NetConfig(norm=True)), cpu)
+    assert not why_no_passes(make_net(Rules("tic_tac_toe"), NetConfig()), cpu)

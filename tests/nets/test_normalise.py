@@ -10,6 +10,7 @@ import pytest
 import torch
 
 import sparring
+from sparring.capabilities.ways import why_not
 from sparring.config import CollectConfig, DQNConfig, NetConfig, PPOConfig, ReplayConfig, SACConfig
 from sparring.errors import ConfigError
 from sparring.learn.dqn import DQN
@@ -17,7 +18,6 @@ from sparring.learn.off_policy import OffPolicy
 from sparring.learn.ppo import PPO
 from sparring.learn.pqn import PQN
 from sparring.learn.sac import SAC
-from sparring.nets.flat_kinds import make_flat
 from sparring.nets.grouped import GroupedNet
 from sparring.nets.make import make_net
 from sparring.nets.normaliser import CLIP, Normaliser
@@ -181,10 +181,8 @@ def test_saved_policies_and_slots_answer_alike(tmp_path: Path) -> None:
 
 
 def test_what_cannot_do_it_says_so() -> None:
-    with pytest.raises(ConfigError, match="only an mlp normalises"):
+    with pytest.raises(ConfigError, match=r"net\.normalise True needs a network that normalizes"):
         make_net(sparring.Rules("shogi"), NetConfig(kind="residual", normalise=True))
-    device = torch.device("cpu")
-    with pytest.raises(ConfigError, match=r"net\.normalise True: graphs on a GPU"):
-        make_flat(sparring.Rules("leduc_poker"), NET, 1, bf16=False, device=device)
+    assert why_not("captured", NET) == "net.normalise True has no graphs"
     names = make_net(sparring.Rules("leduc_poker"), NetConfig()).state_dict()
     assert not [name for name in names if "normaliser" in name]

@@ -218,9 +218,9 @@ def test_what_is_normalised_is_remembered_normalised(game: str) -> None:
 @pytest.mark.parametrize(
     ("changes", "says"),
     [
-        ({"kind": "residual"}, "only an mlp has memory"),
-        ({"shared": False}, "one trunk for policy and value; set net.shared"),
-        ({"policy_hidden": (8,)}, "leave net.policy_hidden and net.value_hidden out"),
+        ({"kind": "residual"}, "needs a network with memory, and net.kind residual is none"),
+        ({"shared": False}, "needs one trunk for policy and value, .* set --net.shared"),
+        ({"policy_hidden": (8,)}, "net.memory gru and net.policy_hidden 8 do not combine"),
     ],
 )
 def test_what_has_no_state_says_so(changes: dict[str, object], says: str) -> None:
@@ -232,5 +232,5 @@ def test_rows_of_another_size_and_networks_by_role_are_refused() -> None:
     with pytest.raises(ConfigError, match="make the pool with memory=32"):
         make_net(Rules("signal"), GRU, memory=64)
     roles = {"bidder": GRU, "player": GRU}
-    with pytest.raises(ConfigError, match="networks by role have no memory"):
+    with pytest.raises(ConfigError, match=r"memory gru needs .* and hierarchy\.on is none"):
         make_net(Rules("skull_king"), GRU, roles=roles)

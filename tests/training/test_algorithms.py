@@ -159,8 +159,8 @@ def test_continuous_actions_are_not_for_dqn(
     runs = tmp_path / "runs"
     assert main(f"train laser_hockey --algo dqn --runs {runs}".split()) == 2
     error = capsys.readouterr().err
-    assert "algo dqn is for discrete actions, and those of laser_hockey are continuous" in error
-    assert "use --algo sac, or laser_hockey_discrete" in error
+    assert "laser_hockey needs a learner of continuous actions, and algo dqn is none" in error
+    assert "use --algo sac, or play laser_hockey_discrete" in error
     assert not runs.exists()
 
 

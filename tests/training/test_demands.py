@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import re
 import sys
 from pathlib import Path
 from typing import Any
@@ -17,6 +18,7 @@ from sparring.games.lookup import game_module
 from sparring.games.rules import Rules
 from sparring.nets.make import make_net
 from sparring.training.planning import networks
+from sparring.training.planning.asked import combination
 from sparring.training.planning.demands import check_targets
 from sparring.training.planning.networks import check_networks
 from sparring.training.planning.plan import resolve
@@ -129,15 +131,15 @@ def test_settings_of_processes_that_are_not_there_are_refused(
 @pytest.mark.parametrize(
     ("given", "said"),
     [
-        ({"net": {"token_width": 32}}, "net.token_width 32: .*add --net.kind attention"),
-        ({"net": {"set": ("width=3",)}}, "net.set width=3: .*--net.kind module:Class"),
-        ({"net": {"frames": 3}}, "net.frames 3: .*add --net.memory stack"),
-        ({"net": {"segment": 4}}, "net.segment 4: .*add --net.memory gru"),
-        ({"net": {"shared": False, "policy_hidden": (8, 4)}}, "policy_hidden 8 4: .*--net.shared"),
-        ({"net": {"kind": "residual", "value_hidden": (8,)}}, "value_hidden 8: .*--net.kind mlp"),
+        ({"net": {"token_width": 32}}, "net.token_width 32 needs .*add --net.kind attention"),
+        ({"net": {"set": ("width=3",)}}, "net.set width=3 needs .*--net.kind module:Class"),
+        ({"net": {"frames": 3}}, "net.frames 3 needs .*add --net.memory stack"),
+        ({"net": {"segment": 4}}, "net.segment 4 needs .*add --net.memory gru"),
+        ({"net": {"shared": False, "policy_hidden": (8, 4)}}, "hidden 8 4 needs .*--net.shared"),
+        ({"net": {"kind": "residual", "value_hidden": (8,)}}, "hidden 8 needs .*--net.kind mlp"),
         ({"heads": {"blend": 0.5}}, "heads.blend 0.5: .*give its weight with --heads.wdl"),
-        ({"algo": "dqn", "heads": {"wdl": 1}}, "heads.wdl 1: .*the algorithm is dqn"),
-        ({"algo": "my:make", "heads": {"score": 1}}, "heads.score 1: .*algorithm is my:make"),
+        ({"algo": "dqn", "heads": {"wdl": 1}}, "heads.wdl 1 needs .*, and algo dqn is none"),
+        ({"algo": "my:make", "heads": {"score": 1}}, "heads.score 1 needs .* learner of your own"),
         ({"cloning": {"epochs": 2}}, "cloning.epochs 2: .*add --teach"),
         ({"teach_minutes": 2}, "teach_minutes 2: .*add --teach"),
     ],
@@ -147,18 +149,25 @@ def test_settings_of_networks_that_nothing_would_come_of_are_refused(
 ) -> None:
     config = merged(TrainConfig(game="tic_tac_toe"), given, "train")
     with pytest.raises(ConfigError, match=said):
-        check_networks(Rules("tic_tac_toe"), config)
+        check(Rules("tic_tac_toe"), config)
+
+
+def check(rules: Rules, config: TrainConfig) -> None:
+    nets = role_nets(rules, config) or {"": config.net}
+    if refused := combination(rules, config, nets).refusal():
+        raise ConfigError(refused)
+    check_networks(rules, config)
 
 
 def test_roles_are_asked_for_such_settings_too() -> None:
     words = ("worker.net.token_layers=3",)
     given: dict[str, Any] = {"hierarchy": {"on": True}, "roles": words}
     config = merged(TrainConfig(game="skull_king"), given, "train")
-    with pytest.raises(ConfigError, match=r"roles worker\.net\.token_layers 3: "):
-        check_networks(Rules("skull_king"), config)
+    with pytest.raises(ConfigError, match=r"roles worker\.net\.token_layers 3 needs"):
+        check(Rules("skull_king"), config)
     given = {"hierarchy": {"on": True}, "heads": {"hidden": 1}}
-    with pytest.raises(ConfigError, match=r"heads\.hidden 1: a network per role"):
-        check_networks(Rules("skull_king"), merged(TrainConfig(game="skull_king"), given, "train"))
+    with pytest.raises(ConfigError, match=r"heads\.hidden 1 needs .* leave hierarchy\.on out"):
+        check(Rules("skull_king"), merged(TrainConfig(game="skull_king"), given, "train"))
 
 
 def test_advice_for_a_network_by_role_can_be_followed() -> None:
@@ -169,21 +178,21 @@ def test_advice_for_a_network_by_role_can_be_followed() -> None:
 
     def nets(*more: str) -> dict[str, Any]:
         told = merged(TrainConfig(game="skull_king"), {**wanted, "roles": words + more}, "train")
-        check_networks(rules, told)
+        check(rules, told)
         return role_nets(rules, told)
 
-    with pytest.raises(
-        ConfigError, match=r"roles manager\.net\.inputs hand .* only an mlp"
-    ) as wrong:
-        make_net(rules, NetConfig(), roles=nets())
-    for advice in str(wrong.value).rpartition("; add --roles ")[2].split(" or --roles "):
+    def advice_of(wrong: pytest.ExceptionInfo[ConfigError]) -> list[str]:
+        return re.findall(r"--roles (\S+?)(?:,|$)", str(wrong.value))
+
+    with pytest.raises(ConfigError, match=r"roles manager\.net\.inputs hand .* needs") as wrong:
+        nets()
+    assert len(advice_of(wrong)) == 2
+    for advice in advice_of(wrong):
         assert make_net(rules, NetConfig(), roles=nets(advice)), advice
     wanted["net"] = {"token_width": 32}
-    with pytest.raises(
-        ConfigError, match=r"token_width 32: .* is mlp; add --roles (.*), or"
-    ) as wrong:
+    with pytest.raises(ConfigError, match=r"token_width 32 needs .* net\.kind mlp is") as wrong:
         nets("worker.net.kind=attention")
-    assert "--roles ROLE.net.token_width=32" in str(wrong.value)
+    assert advice_of(wrong) == ["manager.net.kind=attention", "manager.net.token_width=64"]
     wanted["net"] = {}
     nets("worker.net.kind=attention", "worker.net.token_width=32")
 
@@ -206,10 +215,10 @@ def test_presets_may_say_what_suits_another_kind_of_network(
     rules, preset = Rules("skull_king"), game_module("skull_king", "preset")
     config = merged(TrainConfig(game="skull_king"), {"net": {"token_width": 32}}, "train")
     with pytest.raises(ConfigError, match="token_width"):
-        check_networks(rules, config)
+        check(rules, config)
     suits = {"net": {"kind": "attention", "token_width": 32}}
     monkeypatch.setattr(preset, "PRESET", suits)
-    check_networks(rules, config)
+    check(rules, config)
 
 
 def test_more_frames_than_rows_have_room_for_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:

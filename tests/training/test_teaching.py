@@ -209,9 +209,17 @@ def test_a_resumed_run_has_its_anchor_again(taught: Path) -> None:
 @pytest.mark.parametrize(
     ("game", "settings", "said"),
     [
-        ("laser_hockey", {"teach": ("strong",)}, "continuous actions"),
+        (
+            "laser_hockey",
+            {"teach": ("strong",)},
+            "discrete actions, and laser_hockey is none",
+        ),
         ("tic_tac_toe", {"teach": ("careful",), "algo": "dqn"}, "ppo"),
-        ("skull_king", {"teach": ("captain",), "hierarchy": {"on": True}}, "leave --hierarchy.on"),
+        (
+            "skull_king",
+            {"teach": ("captain",), "hierarchy": {"on": True}},
+            "leave hierarchy.on out",
+        ),
         ("tic_tac_toe", {"teach": ("carefree",)}, "neither a bot"),
     ],
 )

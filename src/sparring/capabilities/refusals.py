@@ -17,12 +17,14 @@ from sparring.capabilities.table import (
     NETWORKS,
     UNHEARD,
     Ability,
-    Choice,
     Feature,
 )
 from sparring.config import NetConfig
 from sparring.errors import ConfigError
 from sparring.factories import is_factory
+
+HIERARCHY = "hierarchy.on"
+"""The feature that makes another learner of PPO."""
 
 
 @dataclass(frozen=True)
@@ -42,8 +44,7 @@ class Asked:
         """What to do without it."""
         if self.instead is not None:
             return self.instead
-        words = self.typed.split(" ")
-        return f"leave {' '.join(words[:2]) if self.role else words[0]} out"
+        return f"leave {self.typed.partition(' ')[0]} out"
 
 
 @dataclass(frozen=True)
@@ -63,47 +64,59 @@ class Combination:
 
     def refusal(self) -> str:
         """Say what does not combine, "" if everything does."""
-        return next(self._refusals(), "")
+        for one, part, ability in self._lacks():
+            return self._lacking(one, part, ability)
+        for one, other, why in self._clashes():
+            return f"{one.typed} and {other.typed} do not combine: {why}; leave one of them out"
+        return ""
 
-    def _refusals(self) -> Iterator[str]:
-        """Yield what is lacking, then what does not combine."""
+    def _combines(self) -> bool:
+        return not any(True for _ in self._lacks()) and not any(True for _ in self._clashes())
+
+    def _lacks(self) -> Iterator[tuple[Asked, str, str]]:
+        """Yield who needs what of whom in vain."""
         for one in self.asked.values():
             for part in (LEARNER, GAME, NETWORK):
                 for ability in one.feature.needs.get(part, ()):
-                    if said := self._lacking(one, part, ability):
-                        yield said
+                    if not self._offered(one, part, ability):
+                        yield one, part, ability
+
+    def _clashes(self) -> Iterator[tuple[Asked, Asked, str]]:
+        """Yield what forbids what, and why."""
         for one in self.asked.values():
             for other, why in one.feature.forbids.items():
                 if other in self.asked:
-                    typed = self.asked[other].typed
-                    yield f"{one.typed} and {typed} do not combine: {why}; leave one of them out"
+                    yield one, self.asked[other], why
+
+    def _offered(self, one: Asked, part: str, ability: str) -> bool:
+        if part == LEARNER:
+            return ability in LEARNERS[self.learner].offers
+        if part == GAME:
+            return ability in self.game_offers
+        return all(ability in offered_by(net) for net in self._nets(one))
+
+    def _nets(self, one: Asked) -> list[NetConfig]:
+        """The networks that something is asked of."""
+        return [self.networks[one.role]] if one.role else list(self.networks.values())
 
     def _lacking(self, one: Asked, part: str, ability: str) -> str:
         known = ABILITIES[part][ability]
         if part == LEARNER:
-            holder = LEARNERS[self.learner]
-            if ability in holder.offers:
-                return ""
-            return lacking(one, known, holder.shown, either(self._learners(one, holder)))
+            return lacking(one, known, LEARNERS[self.learner].shown, either(self._instead()))
         if part == GAME:
-            if ability in self.game_offers:
-                return ""
             others = ", ".join(self.games(ability))
             return lacking(one, known, self.game, f"play one of {others}" if others else "")
-        return next(filter(None, (self._unfit(one, role, ability) for role in self.networks)), "")
+        unfit = next(net for net in self._nets(one) if ability not in offered_by(net))
+        return lacking_network(one, ability, unfit)
 
-    def _unfit(self, one: Asked, role: str, ability: str) -> str:
-        if ability in offered_by(self.networks[role]):
-            return ""
-        return lacking_network(one, ability, self.networks[role])
-
-    def _learners(self, one: Asked, holder: Choice) -> Iterator[str]:
+    def _instead(self) -> Iterator[str]:
         """Yield what would work instead of the learner."""
+        asked = {name: one for name, one in self.asked.items() if name != HIERARCHY}
+        if HIERARCHY in self.asked and replace(self, learner="ppo", asked=asked)._combines():
+            yield f"leave {HIERARCHY} out"
         for name, choice in LEARNERS.items():
-            if choice.typed and not replace(self, learner=name).refusal():
-                yield f"leave {holder.shown} out" if not holder.typed else f"use {choice.typed}"
-                if not holder.typed:
-                    return
+            if choice.typed and replace(self, learner=name)._combines():
+                yield f"use {choice.typed}"
 
 
 def lacking(one: Asked, ability: Ability, holder: str, way: str) -> str:
@@ -122,10 +135,14 @@ def lacking_network(one: Asked, ability: str, net: NetConfig) -> str:
 
 
 def shown_network(net: NetConfig, ability: str) -> str:
-    """A network as a refusal names it: by what it lacks the ability for."""
+    """A network as a refusal names it: by the setting that decides about the ability."""
     if ability in ("state", "frames"):
         return f"net.memory {net.memory}" if net.memory else "net.memory, which is off,"
-    if ability == "layers" and net.kind == "mlp":
+    if ability == "predicted spread":
+        return f"net.spread {net.spread}"
+    if ability == "squash":
+        return "net.squash, which is off,"
+    if ability == "trunk" or (ability == "layers" and net.kind == "mlp"):
         return "net.shared, which is off,"
     return f"net.kind {net.kind}"
 
@@ -159,8 +176,7 @@ def kind_of(net: NetConfig) -> str:
 def offered_by(net: NetConfig) -> frozenset[str]:
     """What a network offers with its settings."""
     offers = set(NETWORKS[kind_of(net)].offers)
-    if not net.shared:
-        offers.discard("layers")
+    offers = offers | {"trunk"} if net.shared else offers - {"layers"}
     offers |= {"gru": {"state"}, "stack": {"frames"}}.get(net.memory, set())
     offers |= {"squash"} if net.squash else set()
     return frozenset(offers | {f"{net.spread} spread"})
@@ -170,31 +186,33 @@ def net_settings(net: NetConfig, role: str = "") -> Iterator[tuple[str, Asked]]:
     """Yield the settings of a network that not every network has a use for, if they are given."""
     usual = NetConfig()
     where = f"roles {role}.net" if role else "net"
-    for name, feature in NET_SETTINGS.items():
+    for setting, feature in NET_SETTINGS.items():
+        name = setting.removeprefix("net.")
         given = getattr(net, name)
         if given != getattr(usual, name):
-            off = off_switch(name, role) if given is True else None
-            yield name, Asked(feature, f"{where}.{name} {shown(given)}", role, off)
-    if net.memory:
-        yield "memory", Asked(FEATURES["memory"], f"{where}.memory {net.memory}", role)
+            off = unset(name, getattr(usual, name), role)
+            yield setting, Asked(feature, f"{where}.{name} {shown(given)}", role, off)
+    off = unset("memory", usual.memory, role)
+    for name in ("net.memory", "net.memory gru") if net.memory else ():
+        if name == "net.memory" or net.recurrent:
+            yield name, Asked(FEATURES[name], f"{where}.memory {net.memory}", role, off)
 
 
-def off_switch(name: str, role: str) -> str:
-    """How to switch a setting of networks off, which a preset may have switched on."""
-    return f"add --roles {role}.net.{name}=false" if role else f"add --net.no-{name}"
+def unset(name: str, usual: object, role: str) -> str | None:
+    """How to do without a setting of networks that a preset may give; None: leave it out."""
+    if role:
+        value = str(usual).lower() if isinstance(usual, bool) else shown(usual)
+        return f"add --roles {role}.net.{name}={value}"
+    return f"add --net.no-{name}" if usual is False else None
 
 
 def demand_network(net: NetConfig, role: str = "") -> None:
     """Refuse a network that would have to do what its kind cannot. role: it is one of several."""
-    for name, one in net_settings(net, role):
-        if name in UNHEARD and name != "set":
-            continue
-        for ability in one.feature.needs.get(NETWORK, ()):
-            if ability not in offered_by(net):
-                raise ConfigError(lacking_network(one, ability, net))
-        if role and name == "memory":
-            by_role = LEARNERS["ppo by role"].shown
-            raise ConfigError(lacking(one, ABILITIES[LEARNER]["memory"], by_role, ""))
+    harmless = (name for name in UNHEARD if name != "net.set")
+    asked = {name: one for name, one in net_settings(net, role) if name not in harmless}
+    learner = "ppo by role" if role else "ppo"  # which can do whatever some learner can
+    if refused := Combination(learner, {role: net}, "", frozenset(), asked).refusal():
+        raise ConfigError(refused)
 
 
 def shown(value: object) -> str:

@@ -70,12 +70,13 @@ ABILITIES: Mapping[str, Mapping[str, Ability]] = {
         "tokens": Ability("a network over tokens", "add --net.kind attention"),
         "layers": Ability("an mlp with shared layers", "set --net.kind mlp and --net.shared"),
         "norm": Ability("a network with layer norm", "set --net.kind mlp"),
-        "normalise": Ability("a network that normalises", "set --net.kind mlp"),
+        "normalise": Ability("a network that normalizes", "set --net.kind mlp"),
         "inputs": Ability("a network that leaves blocks out", "set --net.kind mlp"),
         "memory": Ability("a network with memory", "set --net.kind mlp"),
         "state": Ability("a memory that the network writes", "add --net.memory gru"),
         "frames": Ability("a memory of observations", "add --net.memory stack"),
         "hidden": Ability("a network with a head for what is hidden", "set --net.kind mlp"),
+        "trunk": Ability("one trunk for policy and value", "set --net.shared"),
         "squash": Ability("actions that pass through tanh", "set --net.squash"),
         "predicted spread": Ability(
             "a spread that is predicted from each situation", "set --net.spread predicted"
@@ -136,14 +137,17 @@ NETWORKS: Mapping[str, Choice] = {
 spread with the settings of that name."""
 
 HOST = frozenset(
-    {"statistics", "rollouts of values", "replay", "replay in hindsight", "hindsight", "box"}
-    | {"roles", "past roles", "players apart", "step by step", "win bonus", "mirrored rollouts"}
+    {"continuous actions", "dqn.mode rollouts", "hindsight", "host rollouts", "mirrored rollouts"}
+    | {"networks by role", "normalized observations", "opponents with other networks"}
+    | {"past selves by role", "replay", "replay in hindsight", "win bonus"}
 )
+"""What games on the CPU leave possible. `host rollouts`: those of environments and learners of
+somebody's own, and those that other processes play."""
 PLACES: Mapping[str, Choice] = {
     "cpu": Choice("games and network on the CPU", HOST | {"replicas"}),
     "graphs": Choice(
         "graphs on the GPU",
-        frozenset({"population", "replay", "hindsight", "box", "roles"}),
+        frozenset({"population", "replay", "hindsight", "continuous actions", "networks by role"}),
     ),
     "graphs beside": Choice("graphs on the GPU, games on the CPU", frozenset()),
     "apart": Choice("games on the CPU, network on the GPU", HOST),
@@ -152,62 +156,73 @@ PLACES: Mapping[str, Choice] = {
 that is needed is taken."""
 
 EVERY_NETWORK = frozenset(
-    {"perceptron", "convolutions", "attention", "module", "state", "norm", "heads", "activation"}
-    | {"policy layers", "value layers", "widths", "board memory"}
+    {"attention", "board memory", "convolutions", "critic norm", "heads", "layer norm", "memory"}
+    | {"odd widths", "other modules", "perceptron", "policy layers", "recurrent states", "silu"}
+    | {"value layers"}
 )
 PASSES_OF: Mapping[str, Choice] = {
-    "native": Choice("native passes", frozenset({"perceptron", "heads", "activation", "widths"})),
-    "torch": Choice("torch", EVERY_NETWORK | {"statistics", "rollouts of values", "critic norm"}),
-    "kernels": Choice("kernels", frozenset({"perceptron", "convolutions"})),
-    "grouped": Choice(
-        "grouped kernels", frozenset({"perceptron", "convolutions", "activation", "value layers"})
+    "native": Choice(
+        "native passes", frozenset({"perceptron", "heads", "silu", "odd widths", "memory"})
     ),
-    "captured": Choice("graphs", EVERY_NETWORK | {"critic norm"}),
+    "torch": Choice("torch", EVERY_NETWORK | {"normalized observations", "dqn.mode rollouts"}),
+    "kernels": Choice("kernels", frozenset({"perceptron", "convolutions", "memory"})),
+    "grouped": Choice(
+        "grouped kernels",
+        frozenset({"perceptron", "convolutions", "silu", "value layers", "memory"}),
+    ),
+    "captured": Choice("graphs", EVERY_NETWORK),
+    "browser": Choice(
+        "passes in a browser",
+        frozenset({"perceptron", "convolutions", "heads", "silu", "odd widths", "layer norm"})
+        | {"normalized observations"},
+    ),
 }
 """What computes networks and their gradients: natively on a CPU, by torch, by kernels on a GPU (of
-the learner, and of many frozen opponents at once), or by torch inside a graph there."""
+the learner, and of many frozen opponents at once), by torch inside a graph there, or in a page."""
 
 ALONE = "one process learns from records"
 FEATURES: Mapping[str, Feature] = {
     # Of the game.
     "discrete actions": Feature({LEARNER: ("discrete",)}),
-    "continuous actions": Feature({LEARNER: ("continuous",), PLACE: ("box",)}),
+    "continuous actions": Feature({LEARNER: ("continuous",), PLACE: ("continuous actions",)}),
     # Of the learner.
-    "rollouts of values": Feature(
-        {PLACE: ("rollouts of values",), PASSES: ("rollouts of values",)}
-    ),
+    "dqn.mode rollouts": Feature({PLACE: ("dqn.mode rollouts",), PASSES: ("dqn.mode rollouts",)}),
     "replay": Feature({PLACE: ("replay",)}),
     "win bonus": Feature({PLACE: ("win bonus",)}),
-    "hierarchy": Feature({LEARNER: ("roles",), GAME: ("roles",), PLACE: ("roles",)}),
-    "hindsight": Feature({LEARNER: ("hindsight",), GAME: ("goals",)}),
+    "hierarchy.on": Feature({LEARNER: ("roles",), GAME: ("roles",), PLACE: ("networks by role",)}),
+    "hindsight.on": Feature({LEARNER: ("hindsight",), GAME: ("goals",)}),
     "seen in hindsight": Feature({PLACE: ("hindsight",)}),
     "replay in hindsight": Feature({PLACE: ("replay in hindsight",)}),
     "squashed actions": Feature({NETWORK: ("squash", "predicted spread")}),
-    "mirror": Feature({LEARNER: ("mirror",), GAME: ("mirror",)}),
+    "collect.mirror": Feature({LEARNER: ("mirror",), GAME: ("mirror",)}),
     "mirrored rollouts": Feature({PLACE: ("mirrored rollouts",)}),
+    "sac.critic_norm": Feature({PASSES: ("critic norm",)}),
     "heads": Feature({LEARNER: ("terms",), PASSES: ("heads",)}),
-    "wdl head": Feature({GAME: ("opponents",)}),
-    "hidden head": Feature({GAME: ("hidden",), NETWORK: ("hidden",)}),
+    "heads.wdl": Feature({GAME: ("opponents",)}),
+    "heads.hidden": Feature({GAME: ("hidden",), NETWORK: ("hidden",)}),
     "teach": Feature(
         {LEARNER: ("records",), GAME: ("repeats", "discrete")},
         {
-            "memory": "a record is learned decision by decision",
+            "net.memory": "a record is learned decision by decision",
             **dict.fromkeys(("actors", "replicas", "cluster"), ALONE),
         },
     ),
     # Of the network.
-    "memory": Feature(
-        {LEARNER: ("memory",), NETWORK: ("memory",)},
+    "net.memory": Feature(
+        {LEARNER: ("memory",), NETWORK: ("memory",), PASSES: ("memory",)},
         {
-            "mirror": "a memory has no mirror image",
-            "hindsight": "a memory holds what was seen under another goal",
+            "collect.mirror": "a memory has no mirror image",
+            "hindsight.on": "a memory holds what was seen under another goal",
         },
     ),
-    "state": Feature(
-        {LEARNER: ("sequences",)},
+    "net.memory gru": Feature(
+        {LEARNER: ("sequences",), NETWORK: ("trunk",), PASSES: ("recurrent states",)},
         {
+            **dict.fromkeys(
+                ("net.policy_hidden", "net.value_hidden"), "heads stand right behind the state"
+            ),
             "rewards by role": "a state goes through all decisions of a seat, and roles that are "
-            "paid differently link their own (net.memory stack has none)"
+            "paid differently link their own (net.memory stack has none)",
         },
     ),
     # Of the place.
@@ -215,11 +230,11 @@ FEATURES: Mapping[str, Feature] = {
         {LEARNER: ("population",), PLACE: ("population",)},
     ),
     "actors": Feature(
-        {LEARNER: ("rollouts",), PLACE: ("step by step",)},
+        {LEARNER: ("rollouts",), PLACE: ("host rollouts",)},
         {
             "seen in hindsight": "goals are seen where the games are",
             "population": "a population is trained on one GPU",
-            "cuda pool": "actors play on CPUs",
+            "pool cuda": "actors play on CPUs",
         },
     ),
     "replicas": Feature(
@@ -227,39 +242,46 @@ FEATURES: Mapping[str, Feature] = {
         {
             "actors": "actors play for one learner",
             "seen in hindsight": "what is seen in hindsight stays with its learner",
-            "normalise": "statistics would differ from one learner to the next",
+            "net.normalise": "statistics would differ from one learner to the next",
             "population": "a population is trained on one GPU",
         },
     ),
-    "cluster": Feature({PLACE: ("step by step",)}),
+    "cluster": Feature({PLACE: ("host rollouts",)}),
     "own environment": Feature(
-        {PLACE: ("step by step",)}, {"population": "its games are stepped where it was made"}
+        {PLACE: ("host rollouts",)}, {"population": "its games are stepped where it was made"}
     ),
-    "own learner": Feature({PLACE: ("step by step",)}),
-    "cuda pool": Feature(),
+    "own learner": Feature({PLACE: ("host rollouts",)}),
+    "pool cuda": Feature(),
     "rewards by role": Feature(),
     # Of the opponents.
-    "players apart": Feature({PLACE: ("players apart",)}),
-    "past selves by role": Feature({PLACE: ("past roles",)}),
+    "players apart": Feature({PLACE: ("opponents with other networks",)}),
+    "past selves by role": Feature({PLACE: ("past selves by role",)}),
 }
 """What can be asked for, besides settings of networks (`NET_SETTINGS`)."""
 
 TOKENS = Feature({NETWORK: ("tokens",)})
 STATE = Feature({NETWORK: ("state",)})
 NET_SETTINGS: Mapping[str, Feature] = {
-    "set": Feature({NETWORK: ("arguments",)}),
-    **dict.fromkeys(("token_width", "token_layers", "token_heads"), TOKENS),
-    "policy_hidden": Feature({NETWORK: ("layers",), PASSES: ("policy layers",)}),
-    "value_hidden": Feature({NETWORK: ("layers",), PASSES: ("value layers",)}),
-    **dict.fromkeys(("memory_width", "segment"), STATE),
-    "frames": Feature({NETWORK: ("frames",)}),
-    "norm": Feature({NETWORK: ("norm",), PASSES: ("norm",)}),
-    "normalise": Feature(
-        {NETWORK: ("normalise",), PASSES: ("statistics",), PLACE: ("statistics",)}
+    "net.set": Feature({NETWORK: ("arguments",)}),
+    **dict.fromkeys(("net.token_width", "net.token_layers", "net.token_heads"), TOKENS),
+    "net.policy_hidden": Feature({NETWORK: ("layers",), PASSES: ("policy layers",)}),
+    "net.value_hidden": Feature({NETWORK: ("layers",), PASSES: ("value layers",)}),
+    **dict.fromkeys(("net.memory_width", "net.segment"), STATE),
+    "net.frames": Feature({NETWORK: ("frames",)}),
+    "net.norm": Feature({NETWORK: ("norm",), PASSES: ("layer norm",)}),
+    "net.normalise": Feature(
+        {
+            NETWORK: ("normalise",),
+            PASSES: ("normalized observations",),
+            PLACE: ("normalized observations",),
+        }
     ),
-    "inputs": Feature({NETWORK: ("inputs",)}),
+    "net.inputs": Feature({NETWORK: ("inputs",)}),
 }
 """Settings of `net` that not every network has a use for."""
-UNHEARD = ("set", "token_width", "token_layers", "token_heads", "memory_width", "segment", "frames")
+UNHEARD = (
+    *("net.set", "net.token_width", "net.token_layers", "net.token_heads", "net.memory_width"),
+    *("net.segment", "net.frames"),
+)
 """Those that do no harm where a preset says them: whoever chooses another kind of network has not
 asked for what suits the usual one."""

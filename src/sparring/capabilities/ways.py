@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from sparring.capabilities.refusals import Asked, net_settings
-from sparring.capabilities.table import NET_SETTINGS, PASSES, PASSES_OF, Choice, Feature
+from sparring.capabilities.table import FEATURES, PASSES, PASSES_OF, Choice, Feature
 from sparring.config import NetConfig
 from sparring.factories import is_factory
 
@@ -60,6 +60,12 @@ def why_not(
     return f"{lacks[0]} has no {PASSES_OF[passes].shown}" if lacks else ""
 
 
+def why_no(passes: str, feature: str) -> str:
+    """Say that passes do not know a feature that was asked for, "" if they do."""
+    lacks = missing(PASSES_OF[passes], PASSES, [Asked(FEATURES[feature], feature)])
+    return f"{feature} has no {PASSES_OF[passes].shown}" if lacks else ""
+
+
 def network_asks(
     net: NetConfig, *, heads: str = "", memory: int = 0, perceptron: bool = False
 ) -> list[Asked]:
@@ -68,23 +74,21 @@ def network_asks(
     heads: what it is asked besides policy and value, as it is typed. memory: bytes behind the
     observation. perceptron: it is somebody's own, and known to be one.
     """
-    settings = net_settings(net)
-    asked = [one for name, one in settings if PASSES in NET_SETTINGS.get(name, Feature()).needs]
+    asked = [one for _, one in net_settings(net) if PASSES in one.feature.needs]
     found = {
         "heads": heads,
-        "state": "net.memory gru" * (net.recurrent),
-        KINDS.get(net.kind, "module"): f"net.kind {net.kind}",
+        KINDS.get(net.kind, "other modules"): f"net.kind {net.kind}",
     }
     if is_factory(net.kind) and perceptron:
-        found["perceptron"] = found.pop("module")
+        found["perceptron"] = found.pop("other modules")
     if net.kind == "mlp":
-        found["activation"] = f"activation {net.activation}" * (net.activation not in ACTIVATIONS)
+        found["silu"] = f"activation {net.activation}" * (net.activation not in ACTIVATIONS)
         odd = any(width % MULTIPLE for width in net.hidden)
         widths = " ".join(map(str, net.hidden))
-        found["widths"] = f"net.hidden {widths} (no multiples of {MULTIPLE})" * odd
+        found["odd widths"] = f"net.hidden {widths} (no multiples of {MULTIPLE})" * odd
     if net.kind == "residual":
         odd = net.channels % MULTIPLE > 0
-        found["widths"] = f"net.channels {net.channels} (no multiple of {MULTIPLE})" * odd
-        found["board memory"] = "a board with memory" * bool(memory)
+        found["odd widths"] = f"net.channels {net.channels} (no multiple of {MULTIPLE})" * odd
+        found["board memory"] = "a board with memory behind it" * bool(memory)
     found = {ability: typed for ability, typed in found.items() if typed}
     return [*asked, *(Asked(Feature({PASSES: (one,)}), typed) for one, typed in found.items())]

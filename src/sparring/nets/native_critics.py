@@ -14,6 +14,7 @@ import torch
 from torch import Tensor
 
 from sparring import _native
+from sparring.capabilities.ways import why_no
 from sparring.games.rules import runs_of
 from sparring.nets.critics import CRITICS, Critics
 from sparring.nets.grouped import NATIVE_ACTIVATIONS
@@ -130,11 +131,8 @@ def why_not_critics(critics: Critics) -> str:
     """Say what keeps critics from being passed natively, "" if nothing does."""
     if critics.flat.device.type != "cpu":
         return "native passes are for CPUs"
-    if critics.members > 1:
-        return "members of a population have no native passes"
-    if critics.norm:
-        return "layer norm (sac.critic_norm) has no native passes"
-    return ""
+    assert critics.members == 1, "a population is trained on a GPU"
+    return why_no("native", "sac.critic_norm") if critics.norm else ""
 
 
 def towers_of(critics: Critics) -> list[Tower]:

@@ -10,7 +10,6 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from sparring.config import NetConfig
-from sparring.errors import ConfigError
 from sparring.games.rules import Rules
 from sparring.nets.distribution import FIRST_LOG_SPREAD
 from sparring.nets.first_layer import FirstLayer, Tanh
@@ -42,13 +41,7 @@ class RecurrentNet(Net):
         threads: int = 1,
     ) -> None:
         super().__init__(rules, config, heads=heads, memory=memory)
-        if not config.shared:
-            raise ConfigError("net.memory gru has one trunk for policy and value; set net.shared")
-        if config.policy_hidden or config.value_hidden:
-            raise ConfigError(
-                "net.memory gru has its heads right behind the state; leave net.policy_hidden and "
-                "net.value_hidden out"
-            )
+        assert config.shared and not (config.policy_hidden or config.value_hidden)
         shown = Inputs(rules, 0, config.inputs)
         self.first = FirstLayer(
             shown,

@@ -17,13 +17,13 @@ import numpy.typing as npt
 import torch
 from torch import Tensor, nn
 
+from sparring.capabilities.ways import why_not
 from sparring.errors import ConfigError
 from sparring.games.flags import changed_flags
 from sparring.nets.convolution import taps_first
 from sparring.nets.hierarchy import HierarchyNet
 from sparring.nets.mlp import Perceptron
 from sparring.nets.net import POLICY, VALUE, Net
-from sparring.nets.own import OwnNet
 from sparring.nets.policy import DUELING, VALUES, Policy
 from sparring.nets.residual import CHANNEL_STEP, ResidualNet
 from sparring.pools.foreign.rules import ForeignRules
@@ -90,34 +90,18 @@ def value_unit(net: Net) -> float:
 
 def pack_one(packer: Packer, policy: Policy, net: Net) -> None:
     """Pack one network with its kind in front."""
-    if net.inputs.memory:
+    if why := why_not("browser", net.config, memory=net.inputs.memory):
         raise ConfigError(
-            f"{policy.name} has {net.inputs.memory} bytes of memory behind its observation; a "
-            "browser runs networks without memory (`sparring export --onnx` carries it)"
+            f"{policy.name} stays outside of a browser: {why}; play it with `sparring play`, or "
+            "carry it elsewhere with `sparring export --onnx`"
         )
-    if type(net) is Perceptron and net.own_layers:
-        raise ConfigError(
-            f"{policy.name} has layers for policy or value alone (net.policy_hidden); a browser "
-            "runs perceptrons without them"
-        )
-    if type(net) is Perceptron:
+    if isinstance(net, Perceptron):
         packer.whole(0)
         pack_perceptron(packer, net)
-    elif type(net) is ResidualNet:
+    else:
+        assert isinstance(net, ResidualNet)
         packer.whole(1)
         pack_residual(packer, net)
-    else:
-        raise ConfigError(
-            f"{policy.name} is {named(net)}; a browser runs sparring's: net.kind mlp or residual"
-        )
-
-
-def named(net: Net) -> str:
-    """Say what a network is that a browser does not run."""
-    if net.config.kind == "attention":
-        return "a network with net.kind attention"
-    own = net.config.kind if isinstance(net, OwnNet) else f"a {type(net).__name__}"
-    return f"{own}, a network of your own"
 
 
 def pack_perceptron(packer: Packer, net: Perceptron) -> None:

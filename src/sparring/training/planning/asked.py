@@ -98,21 +98,21 @@ def of_learner(rules: Rules, config: TrainConfig) -> Iterator[tuple[str, Asked]]
     if algo in REMEMBERS and learner != "pqn":
         yield "replay", ask("replay", f"algo {algo}")
     if learner == "pqn":
-        yield "rollouts of values", ask("rollouts of values", f"dqn.mode {ROLLOUTS}")
+        yield "dqn.mode rollouts", ask("dqn.mode rollouts", f"dqn.mode {ROLLOUTS}")
     if algo == "sac" and rules.box:
         yield "squashed actions", ask("squashed actions", "algo sac", "")
     if learner == "dqn" and any(config.dqn.win_bonus.values):
         yield "win bonus", ask("win bonus", f"dqn.win_bonus {config.dqn.win_bonus}")
     if config.hierarchy.on:
-        yield "hierarchy", ask("hierarchy", "hierarchy.on")
+        yield "hierarchy.on", ask("hierarchy.on", "hierarchy.on")
     if config.hindsight.on:
-        yield "hindsight", ask("hindsight", "hindsight.on")
+        yield "hindsight.on", ask("hindsight.on", "hindsight.on")
     if config.hindsight.sees:
         yield "seen in hindsight", ask("seen in hindsight", "hindsight.on")
         if algo in REMEMBERS:
             yield "replay in hindsight", ask("replay in hindsight", "hindsight.on of a replay")
     if config.collect.mirror:
-        yield "mirror", ask("mirror", "collect.mirror")
+        yield "collect.mirror", ask("collect.mirror", "collect.mirror")
         if algo == "ppo":
             yield "mirrored rollouts", ask("mirrored rollouts", "collect.mirror of ppo")
     yield from of_heads(config.heads)
@@ -126,9 +126,9 @@ def of_heads(heads: HeadsConfig) -> Iterator[tuple[str, Asked]]:
     if name:
         yield "heads", ask("heads", f"heads.{name} {shown(getattr(heads, name))}")
     if any(heads.wdl.values):
-        yield "wdl head", ask("wdl head", f"heads.wdl {heads.wdl}")
+        yield "heads.wdl", ask("heads.wdl", f"heads.wdl {heads.wdl}")
     if any(heads.hidden.values):
-        yield "hidden head", ask("hidden head", f"heads.hidden {heads.hidden}")
+        yield "heads.hidden", ask("heads.hidden", f"heads.hidden {heads.hidden}")
 
 
 def of_networks(config: TrainConfig, nets: Mapping[str, NetConfig]) -> dict[str, Asked]:
@@ -137,11 +137,9 @@ def of_networks(config: TrainConfig, nets: Mapping[str, NetConfig]) -> dict[str,
     for role, net in nets.items():
         preset = list(said_by_presets(config, "net", role))
         for name, one in net_settings(net, role):
-            if name in UNHEARD and any(same(getattr(net, name), table, name) for table in preset):
+            if name in UNHEARD and any(same(net, table, name) for table in preset):
                 continue
             found[f"{role}.{name}" if role else name] = one
-        if net.recurrent:
-            found[f"{role}.state" if role else "state"] = ask("state", "net.memory gru")
     return found
 
 
@@ -156,7 +154,7 @@ def of_place(rules: Rules, config: TrainConfig, members: int) -> Iterator[tuple[
     if config.cluster:
         yield "cluster", ask("cluster", f"cluster {config.cluster}")
     if config.pool == "cuda":
-        yield "cuda pool", ask("cuda pool", "pool cuda")
+        yield "pool cuda", ask("pool cuda", "pool cuda")
     if is_own(rules):
         yield "own environment", ask("own environment", rules.name)
     if is_factory(config.algo):
@@ -176,10 +174,11 @@ def said_by_presets(
             yield table.get("roles", {}).get(role, {}).get(section, {})
 
 
-def same(given: Any, table: Mapping[str, Any], name: str) -> bool:
-    """Whether a table says the same of a setting."""
+def same(net: NetConfig, table: Mapping[str, Any], setting: str) -> bool:
+    """Whether a table of `net` says the same of a setting, such as net.frames."""
+    name = setting.removeprefix("net.")
     told = table.get(name)
-    return name in table and (tuple(told) if isinstance(told, list) else told) == given
+    return name in table and (tuple(told) if isinstance(told, list) else told) == getattr(net, name)
 
 
 def changed(section: Any, usual: Any) -> str:

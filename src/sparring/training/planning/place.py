@@ -19,8 +19,8 @@ from sparring.learn.plan import CPU
 GPU = "cuda"
 GRAPHS, BESIDE, APART = "graphs", "graphs beside", "apart"
 """Places of the table on a GPU."""
-STEPWISE = "step by step"
-OF_OPPONENTS = frozenset({"players apart", "past roles"})
+STEPWISE = "host rollouts"
+OF_OPPONENTS = frozenset({"opponents with other networks", "past selves by role"})
 """What opponents need of a place. They may play apart even where a pool on the GPU is asked for."""
 
 

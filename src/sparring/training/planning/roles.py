@@ -61,8 +61,8 @@ def turns_of(config: HierarchyConfig) -> Turns:
 
 
 def check_hierarchy(rules: Rules, config: TrainConfig) -> None:
-    """Refuse a hierarchy where there can be none, and settings of one where there is none."""
-    hierarchy, roles = config.hierarchy, ", ".join(rules.roles)
+    """Refuse settings of a hierarchy where there is none, and roles that there are not."""
+    hierarchy = config.hierarchy
     if not hierarchy.on:
         usual = HierarchyConfig()
         what = f"roles {config.roles[0]}" if config.roles else ""
@@ -70,15 +70,6 @@ def check_hierarchy(rules: Rules, config: TrainConfig) -> None:
         if what:
             raise ConfigError(f"{what}: of a network per role; add --hierarchy.on or leave it out")
         return
-    if config.algo != ALGO:
-        raise ConfigError(
-            f"hierarchy.on: {ALGO} alone knows networks by role; the algorithm is {config.algo}"
-        )
-    if len(rules.roles) == 1:
-        raise ConfigError(
-            f"hierarchy.on: {rules.name} has one role, {roles}; a hierarchy is for games with "
-            "several, such as skull_king"
-        )
     words = ("together", "alternately", *rules.roles)
     if hierarchy.learn not in words:
         hint = nearest(hierarchy.learn, words)

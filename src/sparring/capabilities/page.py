@@ -1,0 +1,131 @@
+"""Writes docs/what-combines.md from the table: `python -m sparring.capabilities.page`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+from sparring.capabilities.table import (
+    ABILITIES,
+    FEATURES,
+    GAME,
+    LEARNER,
+    LEARNERS,
+    NET_SETTINGS,
+    NETWORK,
+    NETWORKS,
+    PASSES,
+    PASSES_OF,
+    PLACE,
+    PLACES,
+    Choice,
+    Feature,
+)
+
+HEAD = """# What combines
+
+This page is written from `sparring/capabilities/table.py`, which also decides what is refused and
+which way a run takes. `sparring train ... --dry-run` says both for a command before it runs.
+
+Learners, networks, games, places and passes *offer* abilities. Whatever is asked for *needs* some
+of them. A run that lacks one is refused with a line that says what was asked for, what is missing,
+and what would work; a run that could be faster says which way it takes, and because of what.
+"""
+YES, NO = "yes", "-"
+
+
+def page(games: Mapping[str, Sequence[str]]) -> str:
+    """Return the page. games: names by ability."""
+    return "\n".join([HEAD, *learners(), *networks(), *of_games(games), *ways(), *pairs()])
+
+
+def features() -> dict[str, Feature]:
+    """Everything that can be asked for, settings of networks as they are typed."""
+    return {**FEATURES, **NET_SETTINGS}
+
+
+def learners() -> Iterator[str]:
+    """What learners offer."""
+    yield "## Learners\n"
+    yield from offers(LEARNER, LEARNERS, [choice.shown for choice in LEARNERS.values()])
+
+
+def networks() -> Iterator[str]:
+    """What networks offer."""
+    yield "\n## Networks\n"
+    yield from offers(NETWORK, NETWORKS, [choice.shown for choice in NETWORKS.values()])
+    yield "\nWhat is missing here comes with a setting:\n"
+    for name, ability in ABILITIES[NETWORK].items():
+        if all(name not in choice.offers for choice in NETWORKS.values()):
+            yield f"- {ability.what}: {ability.add} ({asked_by(NETWORK, name)})"
+
+
+def offers(part: str, choices: Mapping[str, Choice], names: Sequence[str]) -> Iterator[str]:
+    """A table of abilities by choice, with what asks for them."""
+    yield from header(["asked for", "needs", *names])
+    for name, ability in ABILITIES[part].items():
+        there = [YES if name in choice.offers else NO for choice in choices.values()]
+        asking = asked_by(part, name)
+        if asking and YES in there:
+            yield row([asking, ability.what, *there])
+
+
+def of_games(games: Mapping[str, Sequence[str]]) -> Iterator[str]:
+    """What games offer."""
+    yield "\n## Games\n"
+    yield from header(["asked for", "needs", "games"])
+    for name, ability in ABILITIES[GAME].items():
+        yield row([asked_by(GAME, name), ability.what, ", ".join(games[name])])
+
+
+def ways() -> Iterator[str]:
+    """Places and passes, in the order in which they are tried."""
+    yield "\n## Places\n"
+    yield "The first that offers all that is needed is taken.\n"
+    yield from lacks(PLACE, PLACES)
+    yield "\n## Passes\n"
+    yield "What computes networks and their gradients.\n"
+    yield from lacks(PASSES, PASSES_OF)
+
+
+def lacks(part: str, choices: Mapping[str, Choice]) -> Iterator[str]:
+    """A table of what choices do not have."""
+    needed = {one for feature in features().values() for one in feature.needs.get(part, ())}
+    needed |= {one for choice in choices.values() for one in choice.offers}
+    yield from header([part, "has none of"])
+    for choice in choices.values():
+        missing = ", ".join(sorted(needed - choice.offers))
+        yield row([choice.shown, missing or "nothing is missing"])
+
+
+def pairs() -> Iterator[str]:
+    """What does not combine, and why."""
+    yield "\n## Pairs that do not combine\n"
+    yield from header(["", "with", "because"])
+    for name, feature in FEATURES.items():
+        for other, why in feature.forbids.items():
+            yield row([name, other, why])
+    yield ""
+
+
+def asked_by(part: str, ability: str) -> str:
+    """The features that need an ability."""
+    needing = features().items()
+    return ", ".join(name for name, one in needing if ability in one.needs.get(part, ()))
+
+
+def header(names: Iterable[str]) -> Iterator[str]:
+    """The first two lines of a table."""
+    names = list(names)
+    yield row(names)
+    yield row(["---"] * len(names))
+
+
+def row(cells: Iterable[str]) -> str:
+    """A line of a table."""
+    return f"| {' | '.join(cells)} |"
+
+
+if __name__ == "__main__":
+    from sparring.training.planning.asked import games_offering
+
+    print(page({name: games_offering(name) for name in ABILITIES[GAME]}), end="")
