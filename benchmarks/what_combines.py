@@ -1,0 +1,158 @@
+"""Writes what combines: every cell of learner x place x network x feature, planned and updated.
+
+    python benchmarks/what_combines.py tests/combinations/today_cpu.txt --jobs 2
+    python benchmarks/what_combines.py today_cuda.txt --device cuda --jobs 14 --minutes 4
+
+Cells that planning accepts make two updates each. On a GPU, where each costs seconds, these are
+the cells without a feature and those of a perceptron; the others are planned alone.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import re
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from combinations.cells import Cell
+    from combinations.trying import Outcome
+
+ROOT = Path(__file__).resolve().parents[1]
+TESTS = ROOT / "tests"
+OWN = ("own_nets.py", "own_envs.py", "learn/reinforce.py")
+"""Modules with networks, environments and learners of somebody's own."""
+MARK = "cell\t"
+"""Before what a part says about a cell."""
+
+
+def begin() -> None:
+    """Find the code of the tests, and name what may run of it."""
+    sys.path.insert(0, str(TESTS))
+    from sparring import trusted
+
+    for own in OWN:
+        module = ".".join(Path(own).with_suffix("").parts)
+        for name in re.findall(r"^(?:class |def )(\w+)", (TESTS / own).read_text(), re.MULTILINE):
+            trusted.name(f"{module}:{name}")
+
+
+def cells_of(device: str) -> list[Cell]:
+    """All cells of a device."""
+    from combinations.cells import pairs, singles
+
+    return [*singles(device), *pairs(device)]
+
+
+def numbers_of(cells: Sequence[Cell], part: int, jobs: int) -> list[int]:
+    """The cells of a part, without a feature first, then with one, then with two.
+
+    Those of a game and a network stay together: what is compiled for them serves all.
+    """
+    kinds: dict[tuple[str, str], int] = {}
+    mine = []
+    for number, cell in enumerate(cells):
+        kind = cell.learner.name, cell.network.name
+        if kinds.setdefault(kind, len(kinds)) % jobs == part:
+            mine.append(number)
+    return sorted(mine, key=lambda number: len(cells[number].features))
+
+
+def is_updated(cell: Cell) -> bool:
+    """Whether a cell makes updates."""
+    if cell.place.device == "cpu" or not cell.features:
+        return True
+    return cell.network.name == "mlp" and len(cell.features) == 1
+
+
+def say(device: str, part: int, jobs: int, after: int, until: float) -> None:
+    """Try the cells of a part behind one of them, and say what comes of each.
+
+    until: the time after which nothing is updated any more.
+    """
+    from combinations.trying import RUNS, UNTRIED, planned, tried
+
+    cells = cells_of(device)
+    numbers = numbers_of(cells, part, jobs)
+    for number in numbers[numbers.index(after) + 1 if after >= 0 else 0 :]:
+        cell = cells[number]
+        updates = is_updated(cell) and time.time() < until
+        outcome = tried(cell) if updates else planned(cell)
+        state = UNTRIED if outcome.state == RUNS and not updates else outcome.state
+        print(f"{MARK}{number}\t{state}\t{outcome.line}", flush=True)
+
+
+def heard(given: argparse.Namespace, until: float, part: int) -> Iterator[tuple[int, Outcome]]:
+    """What comes of the cells of a part; a cell that ends its process is broken, and others go on.
+
+    until: as above.
+    """
+    from combinations.trying import BROKEN, Outcome
+
+    numbers, last = numbers_of(cells_of(given.device), part, given.jobs), -1
+    while numbers and last != numbers[-1]:
+        words = ["--device", given.device, "--jobs", str(given.jobs), "--part", str(part)]
+        command = [sys.executable, __file__, str(given.out), *words]
+        command += ["--after", str(last), "--until", str(until)]
+        environment = {**os.environ, "OMP_NUM_THREADS": "1"}
+        with subprocess.Popen(
+            command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, env=environment
+        ) as process:
+            assert process.stdout is not None
+            for line in process.stdout:
+                if line.startswith(MARK):
+                    number, state, text = line.rstrip("\n").removeprefix(MARK).split("\t", 2)
+                    last = int(number)
+                    yield last, Outcome(state, text)
+        if last != numbers[-1]:
+            last = numbers[numbers.index(last) + 1 if last >= 0 else 0]
+            yield last, Outcome(BROKEN, f"the process ended with {process.returncode}")
+
+
+def main() -> None:
+    """Write the record."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("out", type=Path)
+    parser.add_argument("--device", choices=["cpu", "cuda"], default="cpu")
+    parser.add_argument("--jobs", type=int, default=1, help="processes")
+    parser.add_argument("--minutes", type=float, default=600.0, help="for updates")
+    for name, kind in (("--part", int), ("--after", int), ("--until", float)):
+        parser.add_argument(name, type=kind, help=argparse.SUPPRESS)
+    given = parser.parse_args()
+    begin()
+    if given.part is not None:
+        say(given.device, given.part, given.jobs, given.after, given.until)
+        return
+    from combinations.record import Record
+
+    git = ["git", "-C", str(ROOT), "rev-parse", "--short=8", "HEAD"]
+    commit = subprocess.run(git, capture_output=True, text=True, check=False).stdout.strip()
+    record = Record(f"at commit {commit or '?'} on {given.device}", given.device)
+    cells, until = cells_of(given.device), time.time() + 60 * given.minutes
+    with ThreadPoolExecutor(given.jobs) as threads:
+        ask = partial(hear_all, given, until)
+        for found in threads.map(ask, range(given.jobs)):
+            record.cells |= {cells[number].key: outcome for number, outcome in found}
+    record.write(given.out)
+    print(", ".join(f"{count} {state}" for state, count in sorted(record.counts().items())))
+
+
+def hear_all(given: argparse.Namespace, until: float, part: int) -> list[tuple[int, Outcome]]:
+    """What comes of all cells of a part; says how far it is."""
+    found = []
+    for found_now in heard(given, until, part):
+        found.append(found_now)
+        if len(found) % 250 == 0:
+            print(f"part {part}: {len(found)}", file=sys.stderr, flush=True)
+    return found
+
+
+if __name__ == "__main__":
+    main()
