@@ -28,10 +28,11 @@ SIGNS = {RUNS: ".", UNTRIED: ",", ABSENT: "-", SLOWER: "s", REFUSED: "r", LATE: 
 STATES = {sign: state for state, sign in SIGNS.items()}
 SAID = "said"
 HEAD = """\
-# What combines: all learners x places x networks x features, and pairs of features.
-# benchmarks/what_combines.py writes it. Of a cell: . runs; , is accepted, no update was made; s runs
-# slower, and says so; r refused; l refused only when the learner is made; b breaks; - does not arise.
-# The number is that of what is said, see [said]. A pair is as its two features are, each for itself, unless [pairs] names it.
+# What combines: all learners x places x networks x features, and pairs of features, as written by
+# benchmarks/what_combines.py. Of a cell: . runs; , is accepted, and no update was made; s runs
+# slower, and says so; r refused; l refused only when the learner is made; b breaks; - does not
+# arise. The number is that of what is said, see [said]. A pair is as its two features are, each for
+# itself, unless [pairs] names it.
 """
 
 
@@ -87,11 +88,17 @@ class Record:
         lines += ["", "[pairs]"]
         for cell in pairs(self.device):
             found = self.cells.get(cell.key)
-            if found and cell.game and found.state != self.follows(cell).state:
+            if found and cell.game and not same_kind(found, self.follows(cell)):
                 lines.append(" | ".join([*cell.key, code(found)]))
         lines += ["", f"[{SAID}]"]
         lines += [f"{number} {line}" for line, number in said.items()]
         file.write_text("\n".join(lines) + "\n")
+
+
+def same_kind(one: Outcome, other: Outcome) -> bool:
+    """Whether two outcomes are the same, whether or not updates were made."""
+    alike = {UNTRIED: RUNS}
+    return alike.get(one.state, one.state) == alike.get(other.state, other.state)
 
 
 def read(file: Path) -> Record:
