@@ -240,3 +240,15 @@ def pairs(device: str) -> Iterator[Cell]:
         if row.network.name in PAIRED_WITH and row.place.name not in LIKE_ANOTHER:
             for two in combinations(FEATURES, 2):
                 yield Cell(row.learner, row.place, row.network, two)
+
+
+def settings_words(cell: Cell) -> set[str]:
+    """The settings that a cell asks for, as messages name them."""
+    words = set()
+    for choice in (cell.learner, cell.place, cell.network, *cell.features):
+        for key, value in choice.settings.items():
+            named = [f"{key}.{inner}" for inner in value] if isinstance(value, Mapping) else [key]
+            words.update(named)
+    aliases = {"given": "opponents", "win bonus": "win_bonus"}
+    words = {aliases.get(word, word) for word in words}
+    return words | ({"your own environment", OWN_GAME} if cell.place.own else set())

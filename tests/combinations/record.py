@@ -6,14 +6,13 @@ Of pairs of features it names those alone that are not what the two features say
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from combinations.cells import ALONE, FEATURES, Cell, pairs, rows, singles
 from combinations.trying import (
     ABSENT,
-    ACCEPTED,
     BROKEN,
     LATE,
     REFUSED,
@@ -127,12 +126,3 @@ def read(file: Path) -> Record:
 def decoded(sign: str, said: Mapping[str, str]) -> Outcome:
     """A state and what is said about it."""
     return Outcome(STATES[sign[0]], said.get(sign[1:], ""))
-
-
-def lost(before: Record, now: Iterable[tuple[Cell, Outcome]]) -> list[str]:
-    """The cells that ran before and do not any more."""
-    return [
-        f"{cell}: {outcome.line}"
-        for cell, outcome in now
-        if before.of(cell).state in ACCEPTED and outcome.state not in ACCEPTED
-    ]
