@@ -61,14 +61,14 @@ GAMES = (
         "stairs",
         needing("roles", "goals"),
         "reached",
-        by_role=("planner.flights=1", "climber.step=1", "reached=1"),
+        by_role=("planner.step=0.5", "climber.step=1"),
     ),
     Game(
         "duel",
         needing("seats", "roles", "box"),
         "win",
         {"set": ("limit=5",)},
-        by_role=("even.win=1", "odd.guess=1"),
+        by_role=("even.guess=0.5", "odd.guess=1"),
     ),
     Game(
         "laser_hockey_discrete",
@@ -89,7 +89,7 @@ GAMES = (
         needing("seats", "roles", "told", "goals", "hidden", "things", "live", "starts"),
         "score_delta",
         {"set": ("num_players=3", "rounds=1,2")},
-        by_role=("manager.score_delta=1", "worker.win=1"),
+        by_role=("manager.rank=1", "worker.win=1"),
         vary="set.start_round=1,2",
         starts=("rounds:2=1",),
     ),
@@ -215,7 +215,9 @@ class Cell:
         needs = self.learner.needs.union(
             self.network.needs, *(feature.needs for feature in self.features)
         )
-        return next((game for game in GAMES if needs <= game.offers), None)
+        unasked = frozenset({"box"}) - needs
+        fit = (game for game in GAMES if needs <= game.offers and not unasked & game.offers)
+        return next(fit, None)
 
 
 def rows(device: str) -> Iterator[Cell]:

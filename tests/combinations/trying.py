@@ -31,6 +31,7 @@ from sparring.nets.policy import Policy
 from sparring.schedule import Moment
 from sparring.training.courses import adjustable, with_courses
 from sparring.training.leagues import league_learner
+from sparring.training.planning.casting import told
 from sparring.training.planning.own import rules_of
 from sparring.training.planning.plan import make_learner, resolve
 from sparring.training.planning.settings import members_of, merged, written
@@ -112,16 +113,19 @@ class Asked:
     opponents: Sequence[Any] = ()
 
     @classmethod
-    def of(cls, cell: Cell, game: Game, **changes: Any) -> Asked:
+    def of(cls, cell: Cell, game: Game) -> Asked:
         """Read the settings of a cell."""
         settings = settings_of(cell, game)
         given = settings.pop("given", ())
         tiny: TrainConfig = merged(TrainConfig(), TINY, "a cell")
-        config: TrainConfig = merged(tiny, {**settings, **changes}, "a cell")
-        players = [player_of(one, rules_of(config)) for one in given]
-        words = config.opponents if given else ()
+        config: TrainConfig = merged(tiny, settings, "a cell")
+        players: tuple[Any, ...] = ()
+        if given:
+            objects = (player_of(one, rules_of(config)) for one in given)
+            players = (*config.opponents, *objects)
+            config = replace(config, opponents=told(players))
         several = config.population > 1 or config.vary
-        return cls(members_of(config) if several else [config], (*words, *players))
+        return cls(members_of(config) if several else [config], players)
 
     @property
     def config(self) -> TrainConfig:
