@@ -149,7 +149,7 @@ def test_a_cpu_without_amx_refuses_bf16_in_one_line(monkeypatch: pytest.MonkeyPa
 @with_amx
 def test_with_amx_a_perceptron_is_in_bf16_unless_it_is_told_otherwise() -> None:
     assert resolve_cpu(AUTO) == BF16
-    assert resolve_cpu(AUTO, "residual") == FLOAT32
+    assert resolve_cpu(AUTO, perceptron=False) == FLOAT32
     assert resolve_cpu(FLOAT32) == FLOAT32
 
 

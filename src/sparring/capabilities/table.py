@@ -88,6 +88,8 @@ ABILITIES: Mapping[str, Mapping[str, Ability]] = {
         "goals": Ability("a game with goals"),
         "mirror": Ability("a game that declares a mirror image"),
         "hidden": Ability("a game that says what its seats do not see"),
+        "board": Ability("a game with a board"),
+        "things": Ability("a game that names its things (docs/attention.md)"),
         "opponents": Ability("a game with more than one seat"),
         "repeats": Ability("a game of sparring's, which can be played again"),
     },
@@ -208,6 +210,8 @@ FEATURES: Mapping[str, Feature] = {
         },
     ),
     # Of the network.
+    "net.kind residual": Feature({GAME: ("board",)}),
+    "net.kind attention": Feature({GAME: ("things",)}),
     "net.memory": Feature(
         {LEARNER: ("memory",), NETWORK: ("memory",), PASSES: ("memory",)},
         {

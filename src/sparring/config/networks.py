@@ -71,6 +71,11 @@ class NetConfig(Checked, section="net"):
     """Of memory gru: decisions in a row through which a gradient goes back."""
 
     @property
+    def perceptron(self) -> bool:
+        """Whether it is layers over all features, with a state or without."""
+        return self.kind == "mlp"
+
+    @property
     def recurrent(self) -> bool:
         """Whether it writes a state, which is learned through decisions in a row."""
         return self.memory == "gru"

@@ -29,7 +29,9 @@ class Forward:
     def __init__(self, net: Net, device: torch.device, collect: CollectConfig) -> None:
         self.net, self.device = net, device
         on_gpu = device.type == "cuda"
-        self.arithmetic = FLOAT32 if on_gpu else resolve_cpu(collect.cpu, net.config.kind)
+        self.arithmetic = (
+            FLOAT32 if on_gpu else resolve_cpu(collect.cpu, perceptron=net.config.perceptron)
+        )
         self.bf16 = collect.bf16 if on_gpu else self.arithmetic == BF16 and net.convolves
         self.lean: Callable[[Tensor], list[Heads]] | None = None
         """The same with fewer calls, where nothing is learned from what it says; that is good

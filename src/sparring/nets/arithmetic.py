@@ -15,13 +15,13 @@ KERNELS = "SPARRING_KERNELS"
 """The environment variable that names the kernels of native code, for tests."""
 
 
-def resolve_cpu(wanted: str, kind: str = "mlp") -> str:
+def resolve_cpu(wanted: str, *, perceptron: bool = True) -> str:
     """Return what `collect.cpu` means on this machine; refuse what it has not.
 
-    kind: of the network, as net.kind.
+    perceptron: the network is one, see `BEST_WITH_AMX`.
     """
     if wanted == AUTO:
-        return BEST_WITH_AMX if kind == "mlp" and _native.has_amx() else FLOAT32
+        return BEST_WITH_AMX if perceptron and _native.has_amx() else FLOAT32
     if wanted == BF16 and not _native.has_amx():
         named = os.environ.get(KERNELS, "")
         why = f"{KERNELS}={named} leaves it out" if named else "this one has none"

@@ -41,7 +41,7 @@ from sparring.training.planning.casting import check_leagues, pinned
 from sparring.training.planning.curricula import lasting_phases, with_phases
 from sparring.training.planning.demands import demand_processes, within_memory
 from sparring.training.planning.own import rules_of
-from sparring.training.planning.own_nets import computed_as, lasting_net
+from sparring.training.planning.own_nets import is_perceptron, lasting_net
 from sparring.training.planning.place import choose_device
 from sparring.training.planning.plan import make_learner, resolve
 from sparring.training.planning.role_words import changed
@@ -344,7 +344,9 @@ def lasting(
     rules = rules_of(config, pool)
     collect = config.collect
     if choose_device(config.device) == CPU:
-        collect = replace(collect, cpu=resolve_cpu(collect.cpu, computed_as(rules, config.net)))
+        collect = replace(
+            collect, cpu=resolve_cpu(collect.cpu, perceptron=is_perceptron(rules, config.net))
+        )
     return replace(
         config,
         collect=collect,

@@ -17,6 +17,7 @@ from sparring.capabilities.table import FEATURES, UNHEARD
 from sparring.config import HeadsConfig, NetConfig, TrainConfig
 from sparring.factories import is_factory
 from sparring.games.hidden import hidden_of
+from sparring.games.lookup import game_module
 from sparring.games.rules import Rules, game_names
 from sparring.pools.foreign.again import is_own
 from sparring.training.planning.algorithms import REMEMBERS, ROLLOUTS
@@ -73,6 +74,10 @@ def game_offers(rules: Rules) -> frozenset[str]:
         "goals": getattr(getattr(rules, "native", None), "has_goals", False),
         "mirror": rules.mirror is not None,
         "hidden": not is_own(rules) and hidden_of(rules) is not None,
+        "board": len(rules.board) == 2,
+        "things": not is_own(rules)
+        and game_module(rules.name, "things") is not None
+        and not rules.box,
         "opponents": rules.seats > 1,
         "repeats": not is_own(rules),
     }
@@ -140,6 +145,9 @@ def of_networks(config: TrainConfig, nets: Mapping[str, NetConfig]) -> dict[str,
             if name in UNHEARD and any(same(net, table, name) for table in preset):
                 continue
             found[f"{role}.{name}" if role else name] = one
+        if (kind := f"net.kind {net.kind}") in FEATURES:
+            typed = f"roles {role}.{kind}" if role else kind
+            found[f"{role}.{kind}" if role else kind] = ask(kind, typed, "use --net.kind mlp")
     return found
 
 

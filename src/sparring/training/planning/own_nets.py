@@ -85,11 +85,11 @@ def check_own_nets(rules: Rules, config: TrainConfig) -> None:
         made_own(rules, net, asked_heads(rules, config.heads))
 
 
-def computed_as(rules: Rules, net: NetConfig) -> str:
-    """Return net.kind as arithmetic knows it: a perceptron is an mlp, whoever wrote it."""
-    if not is_factory(net.kind) or not isinstance(recognise(made_own(rules, net)), Layers):
-        return net.kind
-    return "mlp"
+def is_perceptron(rules: Rules, net: NetConfig) -> bool:
+    """Whether a network is computed as a perceptron, whoever wrote it."""
+    if is_factory(net.kind):
+        return isinstance(recognise(made_own(rules, net)), Layers)
+    return net.perceptron
 
 
 def made_own(rules: Rules, net: NetConfig, heads: Mapping[str, int] | None = None) -> Net:

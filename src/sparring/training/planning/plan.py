@@ -39,7 +39,7 @@ from sparring.training.planning.members import (
     rules_of_members,
 )
 from sparring.training.planning.own import by_factory, one_game, own_pool, rules_of
-from sparring.training.planning.own_nets import computed_as, require_code
+from sparring.training.planning.own_nets import is_perceptron, require_code
 from sparring.training.planning.place import Place, choose_place, played_elsewhere
 from sparring.training.planning.roles import read_roles, turns_of
 from sparring.training.planning.settings import check_against
@@ -140,8 +140,8 @@ def computed(rules: Rules, config: TrainConfig, place: Place) -> CollectConfig:
     """How games are played and networks computed; on a CPU as this machine can."""
     if place.device != CPU:
         return config.collect
-    kind = computed_as(rules, config.net)
-    return replace(config.collect, cpu=resolve_cpu(config.collect.cpu, kind))
+    perceptron = is_perceptron(rules, config.net)
+    return replace(config.collect, cpu=resolve_cpu(config.collect.cpu, perceptron=perceptron))
 
 
 def paid_by(curriculum: Curriculum) -> dict[str, Any]:
