@@ -211,3 +211,13 @@ class Judging(Plain):
         x = self.trunk(x)
         others = {name: layer(x) for name, layer in self.others.items()}
         return {"policy": self.policy(x), "value": self.value(x), **others}
+
+
+class Lying(Plain):
+    """A perceptron for whoever traces it, and something else for rows of numbers."""
+
+    def forward(self, x: Any) -> tuple[Tensor, Tensor]:
+        """Policy and value."""
+        said = self.trunk(x)
+        policy, value = self.policy(said), self.value(said)
+        return policy if isinstance(x, torch.fx.Proxy) else policy + 3.0, value

@@ -55,7 +55,7 @@ def test_what_would_be_kept_of_a_policy_for_fewer_players_is_told_before(
     shown = capsys.readouterr().out
     assert f"init: {told['init']['said']}" in shown
     assert "in part: 425 of 531 rows, 8 of 16 columns" in shown
-    assert f"network: mlp, {told['network']['parameters']:,} parameters, " in shown
+    assert f"\n{told['path']}; {told['network']['parameters']:,} parameters, " in shown
     assert not (tmp_path / "runs").exists()
 
 

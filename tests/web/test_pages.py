@@ -25,6 +25,16 @@ def test_layers_of_a_network_are_cells_of_a_table():
     assert cells == [["first", "FirstLayer", "19 × 64", "1,280", "1,216"]]
 
 
+def test_a_run_says_how_its_network_is_computed_if_it_knows():
+    line = "ppo, perceptron 19-64-64-10, native float32"
+    told = [{"path": line}, {"path": 7}, {"parameters": 3}, [], None]
+    shown = run_modules(
+        'import { pathText } from "/app/runs/facts.js";\n'
+        f"answer({json.dumps(told)}.map((network) => pathText({{ network }})));\n"
+    )
+    assert shown == [line, "", "", "", ""]
+
+
 def test_children_in_lists_of_lists_are_elements_and_no_text():
     shown = run_modules(
         'import { el, replace } from "/app/dom.js";\n'

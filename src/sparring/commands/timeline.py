@@ -45,6 +45,7 @@ def show_timeline(config: TrainConfig) -> int:
                 "phases": [entry.summary() for entry in entries],
                 "checks": checks,
                 **({"teach": taught} if taught else {}),
+                **session.announced.plain(),
                 **({"network": network.plain()} if network else {}),
                 **({"init": kept.plain()} if kept else {}),
                 **({"memory": room_line(session.plan)} if session.plan.fused else {}),
@@ -54,7 +55,8 @@ def show_timeline(config: TrainConfig) -> int:
     if kept:
         print_kept(kept)
     if network:
-        print_network(first.net.kind, network)
+        print_network(network)
+    say(session.announced.line + (f"; {network.line()}" if network else ""))
     print_phases(entries)
     for check in checks:
         say(check)
@@ -66,15 +68,14 @@ def show_timeline(config: TrainConfig) -> int:
     return 0
 
 
-def print_network(kind: str, network: Counts) -> None:
-    """The layers of a network, and how large it is."""
+def print_network(network: Counts) -> None:
+    """The layers of a network."""
     heads = ("layer", "kind", "shape", "parameters", "MACs")
     table = make_table(heads, numbers=heads[3:])
     for layer in network.layers:
         shape = " x ".join(map(str, layer.shape))
         table.add_row(layer.name, layer.kind, shape, f"{layer.parameters:,}", f"{layer.macs:,}")
     print_table(table)
-    say(f"network: {kind}, {network.line()}")
 
 
 def print_kept(kept: Transfer) -> None:

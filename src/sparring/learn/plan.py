@@ -11,6 +11,7 @@ from sparring.config import CollectConfig, HeadsConfig, HindsightConfig, NetConf
 from sparring.games.rules import Rules
 from sparring.learn.adjust import Terms
 from sparring.learn.cast import Cast
+from sparring.learn.path import ComputePath
 from sparring.nets.memory import memory_of
 from sparring.pools.native import Pool
 from sparring.pools.protocol import GamePool
@@ -95,6 +96,8 @@ class Plan:
     hindsight: HindsightConfig = field(default_factory=HindsightConfig)
     heads: HeadsConfig = field(default_factory=HeadsConfig)
     """What the network is asked besides policy and value."""
+    paths: tuple[ComputePath, ...] = ()
+    """How the network is computed, or that of every role; none of a learner of your own."""
 
     @property
     def memory(self) -> int:

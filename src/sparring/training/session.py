@@ -18,6 +18,7 @@ from sparring.games.starts import lasting as lasting_start
 from sparring.kernels import compiling
 from sparring.learn.algos import LEARNERS
 from sparring.learn.learner import DivergedError, Learner, closing_learner
+from sparring.learn.path import Announced
 from sparring.learn.plan import CPU, Plan
 from sparring.nets.arithmetic import resolve_cpu
 from sparring.nets.counts import Counts, count
@@ -42,6 +43,7 @@ from sparring.training.planning.curricula import lasting_phases, with_phases
 from sparring.training.planning.demands import demand_processes, within_memory
 from sparring.training.planning.own import rules_of
 from sparring.training.planning.own_nets import is_perceptron, lasting_net
+from sparring.training.planning.paths import paths_taken
 from sparring.training.planning.place import choose_device
 from sparring.training.planning.plan import make_learner, resolve
 from sparring.training.planning.role_words import changed
@@ -135,6 +137,11 @@ class Session:
             check_leagues(session.plan.cast, [config.league for config in configs])
             session.start_from_init()
         return session, configs
+
+    @property
+    def announced(self) -> Announced:
+        """The path that the networks are computed on."""
+        return Announced(self.configs[0].algo, paths_taken(self.plan, self.learner))
 
     def start_from_init(self) -> None:
         """Give fresh learners the weights that they are to begin with."""
@@ -250,12 +257,12 @@ class Session:
             return trainer, trainer.train()
 
     def _tell_network(self, members: Sequence[Member]) -> None:
-        """Say how large the network is, and keep it with the runs."""
-        network = counted(self.learner)
-        for member in members if network else ():
-            assert network
-            member.write_json(NETWORK, network.plain())
-            member.status.told = (f"network: {self.configs[0].net.kind}, {network.line()}",)
+        """Say how large the network is and on which path it is computed; keep it with the runs."""
+        network, path = counted(self.learner), self.announced
+        for member in members:
+            if network:
+                member.write_json(NETWORK, {**network.plain(), **path.plain()})
+            member.status.told = (f"{path.line}; {network.line()}" if network else path.line,)
 
     def _calmer(
         self, run: Run, why: str, resume: checkpoints.Checkpoint | None

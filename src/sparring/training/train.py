@@ -206,7 +206,8 @@ def train_all(members: Sequence[TrainConfig], *, made_by: str = "", **options: A
     with same_folder():
         session, configs = Session.begin(members, **options)
         with nothing_left_in(root) as runs:
-            runs += [new_run(member, root, made_by) for member in configs]
+            told = session.announced.line
+            runs += [new_run(member, root, made_by, told) for member in configs]
             with holding(runs):
                 return session.finish(runs)
 
@@ -216,11 +217,14 @@ def at_once(config: TrainConfig) -> bool:
     return config.population > 1 or uses_gpu(config.device)
 
 
-def new_run(config: TrainConfig, root: Path | None = None, made_by: str = "") -> Run:
+def new_run(
+    config: TrainConfig, root: Path | None = None, made_by: str = "", told: str = ""
+) -> Run:
     """Make the folder of a run. root: where all runs lie, if not where its settings say."""
     words = (word_of(config.game) or "env", word_of(config.algo))
     where = root or Path(config.runs)
-    return Run.create(where, *words, written(config), name=config.name, made_by=made_by)
+    own = written(config)
+    return Run.create(where, *words, own, name=config.name, made_by=made_by, told=told)
 
 
 def resume(
@@ -295,9 +299,11 @@ def resume(
         )
         if saved.number == int(newest.name):
             if written(config) != run.config:
-                run.configure(written(config))
+                run.configure(written(config), session.announced.line)
             return go_on(session, run, saved, clear_replay=clear_replay)
-        new = run.branch(saved.number, written(config), best=int(saved.meta["best"]["update"]))
+        best = int(saved.meta["best"]["update"])
+        line = session.announced.line
+        new = run.branch(saved.number, written(config), best=best, told=line)
     if not quiet:
         text = f"{run.name} has newer checkpoints and stays as it is; going on in "
         print(f"{text}{shown_path(new.path)}", file=sys.stderr)

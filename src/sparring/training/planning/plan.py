@@ -40,6 +40,7 @@ from sparring.training.planning.members import (
 )
 from sparring.training.planning.own import by_factory, one_game, own_pool, rules_of
 from sparring.training.planning.own_nets import is_perceptron, require_code
+from sparring.training.planning.paths import paths_of
 from sparring.training.planning.place import Place, choose_place, played_elsewhere
 from sparring.training.planning.roles import read_roles, turns_of
 from sparring.training.planning.settings import check_against
@@ -133,7 +134,7 @@ def resolve(
         first=own_terms(played_by, curricula),
     )
     demand_room(plan)
-    return plan
+    return replace(plan, paths=paths_of(config.algo, plan, place.because))
 
 
 def computed(rules: Rules, config: TrainConfig, place: Place) -> CollectConfig:

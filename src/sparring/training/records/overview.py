@@ -278,6 +278,12 @@ class Overview:
         found = self.network.get("parameters")
         return found if isinstance(found, int) else None
 
+    @property
+    def path_taken(self) -> str:
+        """How its network is computed, in a line; "" of a run that does not say."""
+        found = self.network.get("path")
+        return found if isinstance(found, str) else ""
+
     @cached_property
     def size(self) -> int:
         """Bytes on the disk."""
@@ -314,6 +320,7 @@ class Overview:
             "measure": measure_name(self.against),
             "parameters": self.parameters,
             "macs": self.network.get("macs"),
+            "path": self.path_taken,
             "size": self.size,
             "date": self.date.isoformat(timespec="seconds"),
             "note": self.labels.note,
@@ -323,7 +330,7 @@ class Overview:
     def unknown(self) -> dict[str, Any]:
         """Return the same of a run that tells nothing."""
         numbers = {"minutes": 0.0, "updates": 0, "decisions": 0, "strength": None, "measure": ""}
-        rest = {"parameters": None, "macs": None, "size": 0, "date": EPOCH}
+        rest = {"parameters": None, "macs": None, "path": "", "size": 0, "date": EPOCH}
         named = {"run": str(self.path), "name": self.name, "game": "?", "algo": "?"}
         empty = {"note": "", "tags": [], "not_measured": ""}
         return {**named, **numbers, **rest, **empty}

@@ -42,14 +42,14 @@ PHASE = "phase"
 RESULTS = "results.json"
 """What the agent was worth in the end: every opponent, with intervals, parity and seats."""
 NETWORK = "network.json"
-"""How large its network is: layers, parameters, multiply-accumulates of a decision."""
+"""How large its network is: layers, parameters, multiply-accumulates; how it is computed."""
 ORIGIN = "origin.json"
 """Where a run begins that is not from scratch."""
 OTHERS = ("wandb",)
 """Folders of a run that other programs write, with links to their own logs."""
 MOST_CONFIG = 4 * 2**20
 """Bytes of the largest file of settings that is read."""
-HEADER = "# Every setting. With a budget in updates, decisions or episodes the run repeats.\n\n"
+HEADER = "# Every setting. With a budget in updates, decisions or episodes the run repeats.\n"
 
 
 class Run:
@@ -81,18 +81,20 @@ class Run:
         *,
         name: str = "",
         made_by: str = "",
+        told: str = "",
         fill: Callable[[Path], None] | None = None,
     ) -> Run:
         """Make `root/<game>-<algo>-<date>-<time>-<4 chars>/`, or `root/name`, with its settings.
 
         made_by: the command that makes it for itself; such a run is never `latest`.
+        told: how it is computed, for the head of its settings.
         fill: puts into the folder what else belongs there. Whatever fails leaves nothing behind.
         """
         for word in (game, algo):
             if not re.fullmatch(r"\w+", word):
                 raise ConfigError(f"{word!r} cannot be part of a folder's name; use letters and _")
         check_name(root, name)
-        text = to_toml(config)
+        text = to_toml(config, told)
         path: Path | None = None
         try:
             root.mkdir(parents=True, exist_ok=True)
@@ -117,13 +119,15 @@ class Run:
             ) from wrong
         return run
 
-    def configure(self, config: Mapping[str, Any]) -> None:
+    def configure(self, config: Mapping[str, Any], told: str = "") -> None:
         """Replace the settings; the file is the old one or the new one at any moment."""
-        text = to_toml(config)
+        text = to_toml(config, told)
         write_atomic(self.path / CONFIG, text.encode())
         self.config = tomllib.loads(text)
 
-    def branch(self, number: int, config: Mapping[str, Any], *, best: int = -1) -> Run:
+    def branch(
+        self, number: int, config: Mapping[str, Any], *, best: int = -1, told: str = ""
+    ) -> Run:
         """Begin a new run at one of this run's checkpoints; this one stays as it is.
 
         best: the best checkpoint up to there, which comes along.
@@ -150,7 +154,8 @@ class Run:
         root, name = self.path.parent, f"{self.name}-at-{number}"
         tries = itertools.chain([name], (f"{name}-{again}" for again in itertools.count(2)))
         name = next(one for one in tries if not (root / one).exists())
-        return Run.create(root, *words, {**config, "name": name}, name=name, fill=fill)
+        own = {**config, "name": name}
+        return Run.create(root, *words, own, name=name, told=told, fill=fill)
 
     @classmethod
     def open(cls, path: str | Path, *, root: Path = RUNS) -> Run:
@@ -253,11 +258,15 @@ def holding(runs: Sequence[Run]) -> Iterator[None]:
         yield
 
 
-def to_toml(config: Mapping[str, Any]) -> str:
-    """Return a configuration as TOML; what is read back is equal to what was given."""
+def to_toml(config: Mapping[str, Any], told: str = "") -> str:
+    """Return a configuration as TOML; what is read back is equal to what was given.
+
+    told: a line for its head, which is a comment there.
+    """
     plain = {key: plain_value(value, str(key)) for key, value in config.items()}
     try:
-        text = HEADER + tomlkit.dumps(plain)
+        head = f"# {told}\n" if told else ""
+        text = f"{HEADER}{head}\n{tomlkit.dumps(plain)}"
         same = tomllib.loads(text) == plain
     except (TOMLKitError, tomllib.TOMLDecodeError, TypeError) as wrong:
         raise ConfigError(f"the configuration cannot be written as TOML: {wrong}") from wrong

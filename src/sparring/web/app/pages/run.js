@@ -8,6 +8,7 @@ import {
   checkpointsTab,
   eventsTab,
   machineTab,
+  pathText,
   playLink,
   resultsTab,
   settingsTab,
@@ -55,6 +56,7 @@ class RunPage {
     this.about = el("span", { class: "soft" });
     this.tools = el("div", { class: "tools" });
     this.labels = el("div", { class: "labels" });
+    this.path = el("p", { class: "soft path", hidden: true });
     this.obstacle = el("p", { class: "soft obstacle", hidden: true });
     this.headline = el("section", { class: "headline", "aria-label": "Headline" }, skeleton(2));
     this.tabs = new Tabs(this.panels(), tab, (chosen) => {
@@ -70,7 +72,7 @@ class RunPage {
         el("h1", {}, el("a", { class: "crumb", href: "#/runs" }, "Runs / "), name),
         [this.badge, this.about, this.sign.element, this.tools],
       ),
-      [this.obstacle, this.labels, this.headline, this.tabs.element],
+      [this.path, this.obstacle, this.labels, this.headline, this.tabs.element],
     );
   }
 
@@ -127,6 +129,8 @@ class RunPage {
     this.takeOverview(overview);
     if (told === this.told) return;
     this.told = told;
+    this.path.textContent = pathText(facts);
+    this.path.hidden = !this.path.textContent;
     // What somebody is typing into is not taken away.
     const typing =
       this.tabs.panel.contains(document.activeElement) && this.tabs.chosen === "settings";

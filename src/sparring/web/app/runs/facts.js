@@ -288,6 +288,11 @@ export function machineTab({ machine, network, profile, overview, origin }) {
   );
 }
 
+// How the network is computed, in a line; "" of a run that does not say.
+export function pathText({ network }) {
+  return typeof network?.path === "string" ? network.path : "";
+}
+
 // How large the network is, layer by layer.
 function networkSheet({ parameters, macs, layers }) {
   const products = isNumber(macs) ? `${whole(macs)} multiply-accumulates` : "unknown work";

@@ -1,0 +1,205 @@
+"""Which path every network of a run is computed on, and what keeps it from a faster one."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from sparring.capabilities.ways import why_no, why_not
+from sparring.config import HeadsConfig, NetConfig
+from sparring.factories import is_factory
+from sparring.learn.algos import LEARNERS
+from sparring.learn.path import ComputePath
+from sparring.learn.plan import CPU, Plan
+from sparring.nets.arithmetic import AUTO, BF16, FLOAT32, TORCH, resolve_cpu
+from sparring.nets.captured import CapturedNet
+from sparring.nets.heads import asked_heads, heads_of
+from sparring.nets.inputs import Inputs
+from sparring.nets.net import HIDDEN, SCORE, WDL
+from sparring.nets.recognised import perceptron_config, recognise
+from sparring.training.planning.algorithms import ROLLOUTS
+from sparring.training.planning.own_nets import made_own
+
+NATIVE, KERNELS, CAPTURED, BY_TORCH = "native", "kernels", "captured graph", "torch"
+BY_TORCH_SPEED = 0.56
+"""PPO's perceptron by torch on a CPU, of native float32 (docs/networks.md)."""
+CAPTURED_SPEED = {"mlp": 0.36, "residual": 0.66}
+"""PPO's network in a captured graph on an H200, of kernels (docs/networks.md, docs/gpu.md)."""
+CAPTURED_MEMBERS, CAPTURED_MEMBERS_SPEED = 4, 0.23
+"""The same of so many perceptrons side by side (docs/gpu.md)."""
+
+
+def paths_of(algo: str, plan: Plan, because: str) -> tuple[ComputePath, ...]:
+    """Return the path of the network, or of every role's; none of a learner of somebody's own.
+
+    because: why a network on a GPU is not part of graphs there.
+    """
+    if algo not in LEARNERS:
+        return ()
+    nets = plan.role_nets or {"": plan.net}
+    found = [replace(path_of(algo, plan, net, because), role=role) for role, net in nets.items()]
+    return as_played(found)
+
+
+def path_of(algo: str, plan: Plan, net: NetConfig, because: str) -> ComputePath:
+    """Return the path of one network."""
+    network, bf16 = shape_of(plan, net), plan.collect.bf16
+    if plan.fused:
+        return fused_path(algo, plan, net, network)
+    if plan.device != CPU:
+        name = f"{BY_TORCH} {BF16 if bf16 else FLOAT32}, step by step"
+        return ComputePath(network, name, because)
+    return host_path(algo, plan, net, network)
+
+
+# On a CPU
+
+
+def host_path(algo: str, plan: Plan, net: NetConfig, network: str) -> ComputePath:
+    """Return the path of a network on a CPU."""
+    arithmetic = plan.collect.cpu
+    if why := why_torch(algo, plan, net):
+        rounded = arithmetic == BF16 and convolves(plan, net)
+        name = f"{BY_TORCH} {BF16 if rounded else FLOAT32}"
+        usual = resolve_cpu(AUTO) if arithmetic == TORCH else arithmetic
+        plain = net.perceptron and not net.recurrent and usual == FLOAT32
+        return ComputePath(network, name, why, BY_TORCH_SPEED if plain and algo == "ppo" else None)
+    name = f"{NATIVE} {arithmetic}"
+    if algo == "sac" and plan.settings[0].critic_norm:
+        why = why_no("native", "sac.critic_norm")
+        return ComputePath(network, f"{name}, critics by torch", why)
+    if algo == "sac" and not plan.rules.box:
+        return ComputePath(network, f"{name}, losses by torch")
+    return ComputePath(network, name)
+
+
+def why_torch(algo: str, plan: Plan, net: NetConfig) -> str:
+    """Say what keeps a network from being computed natively, "" if nothing does."""
+    if plan.collect.cpu == TORCH:
+        return "collect.cpu is torch"
+    if algo == "dqn" and plan.settings[0].mode == ROLLOUTS:
+        return why_no("native", "dqn.mode rollouts")
+    if not is_factory(net.kind):
+        return why_not("native", net)
+    return unlike(recognise(made_own(plan.rules, net, asked_heads(plan.rules, plan.heads))))
+
+
+def convolves(plan: Plan, net: NetConfig) -> bool:
+    """Whether most of a network's work is torch's convolutions."""
+    return net.kind == "residual" or (is_factory(net.kind) and made_own(plan.rules, net).convolves)
+
+
+def as_played(paths: Sequence[ComputePath]) -> tuple[ComputePath, ...]:
+    """Say of roles that learn natively that torch plays them, if it does with any other."""
+    native = [path.name.startswith(NATIVE) for path in paths]
+    if all(native) or not any(native):
+        return tuple(paths)
+    why = "another role's network has no native passes"
+    return tuple(
+        replace(path, name=f"{path.name}, played by {BY_TORCH}", because=why) if learns else path
+        for path, learns in zip(paths, native, strict=True)
+    )
+
+
+# On a GPU
+
+
+def fused_path(algo: str, plan: Plan, net: NetConfig, network: str) -> ComputePath:
+    """Return the path of a network within graphs of a GPU."""
+    why = why_captured(plan, net)
+    name = f"{CAPTURED if why else KERNELS} {BF16 if plan.collect.bf16 else FLOAT32}"
+    if algo == "sac":
+        name = f"{name}, critics by captured graph"
+    if plan.games_on == CPU:
+        name, why = f"{name}, games on the CPU", why or "pool is cpu"
+    return ComputePath(network, name, why, captured_speed(algo, plan, net) if why else None)
+
+
+def why_captured(plan: Plan, net: NetConfig) -> str:
+    """Say what keeps a network from kernels of its own, "" if nothing does."""
+    if plan.heads.asked or not is_factory(net.kind):
+        return why_not("kernels", net, heads=shown_heads(plan.heads), memory=plan.memory)
+    ours = perceptron_config(made_own(plan.rules, net), net)
+    return why_not("kernels", ours) if isinstance(ours, NetConfig) else unlike(ours)
+
+
+def shown_heads(heads: HeadsConfig) -> str:
+    """Name the heads that are asked for."""
+    asked = [f"heads.{name}" for name in (WDL, SCORE, HIDDEN) if any(getattr(heads, name).values)]
+    return " and ".join(asked)
+
+
+def captured_speed(algo: str, plan: Plan, net: NetConfig) -> float | None:
+    """What a captured graph is of kernels, where that was measured."""
+    members = len(plan.seeds)
+    if algo != "ppo" or net.recurrent or plan.games_on == CPU:
+        return None
+    if members == 1:
+        return CAPTURED_SPEED.get(net.kind)
+    many = net.kind == "mlp" and members >= CAPTURED_MEMBERS
+    return CAPTURED_MEMBERS_SPEED if many else None
+
+
+# Networks
+
+
+def shape_of(plan: Plan, net: NetConfig) -> str:
+    """Return what a network is; of a perceptron with all widths, from numbers to heads."""
+    if is_factory(net.kind):
+        module, _, name = net.kind.rpartition(":")
+        return f"{Path(module).name}:{name}"
+    if net.kind == "residual":
+        return f"residual net of {several(net.blocks, 'block')} with {net.channels} channels"
+    if net.kind == "attention":
+        return f"attention net of {several(net.token_layers, 'layer')} with width {net.token_width}"
+    state = net.recurrent
+    inputs = Inputs(plan.rules, 0 if state else plan.memory, net.inputs)
+    numbers = len(inputs.features if inputs.seen is None else inputs.seen)
+    cell = (net.memory_width,) if state else ()
+    widths = numbers, *net.hidden, *cell, sum(heads_of(plan.rules, plan.heads).values())
+    return f"{'recurrent ' * state}perceptron {'-'.join(map(str, widths))}"
+
+
+def several(count: int, what: str) -> str:
+    """Count things."""
+    return f"{count} {what}{'s' * (count != 1)}"
+
+
+def unlike(found: Any) -> str:
+    """Say why a module of somebody's own is no perceptron, "" if it is one."""
+    if not isinstance(found, str):
+        return ""
+    return f"it is no plain perceptron ({found.partition(' is run by torch: ')[2] or found})"
+
+
+def paths_taken(plan: Plan, learner: Any) -> tuple[ComputePath, ...]:
+    """Return the paths as they are once the learner is made.
+
+    They are those of the plan, but for modules of somebody's own: what passes of ours say is held
+    against the module itself, and a graph is tried with it.
+    """
+    nets = plan.role_nets or {"": plan.net}
+    found = [
+        path_taken(path, learner) if is_factory(nets[path.role].kind) else path
+        for path in plan.paths
+    ]
+    return as_played(found) if found != list(plan.paths) else plan.paths
+
+
+def path_taken(path: ComputePath, learner: Any) -> ComputePath:
+    """Return the path that a learner has taken with a module of somebody's own."""
+    part = learner.parts[path.role] if path.role else learner
+    if forward := getattr(part, "forward", None):
+        if not path.name.startswith(NATIVE) or forward.native is not None:
+            return path
+        return replace(path, name=f"{BY_TORCH} {FLOAT32}", because=forward.why_torch())
+    flat = learner.net.roles[path.role] if path.role else learner.net
+    if flat.eager:
+        name = f"{BY_TORCH}, launched step by step"
+        return replace(path, name=name, because=f"no graph can hold it ({flat.eager})", speed=None)
+    if path.name.startswith(KERNELS) and isinstance(flat, CapturedNet):
+        name = path.name.replace(KERNELS, CAPTURED)
+        return replace(path, name=name, because="kernels do not say what it says itself")
+    return path
