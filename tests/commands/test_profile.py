@@ -47,8 +47,10 @@ def test_all_files_are_there_and_agree(profiled: Path) -> None:
     assert sum(plain["phases"].values()) == pytest.approx(1, abs=0.02)
     assert plain["config"]["ppo"]["minibatch"] == 64
     assert not plain["attached"]
+    assert plain["path"].startswith("ppo, perceptron 19-")
     top = plain["functions"]["own"][0]
     report = (profiled / "report.md").read_text()
+    assert f"\n{plain['path']}\n" in report
     assert f"`{top['name'][:60]}" in report
     assert report.index(plain["verdicts"][0]["text"]) < report.index("## Where the time goes")
     frames = plain["stacks"]["frames"]
@@ -189,6 +191,7 @@ def test_a_run_that_goes_on_is_looked_at_and_goes_on(
         assert code == 0
         plain = json.loads(Path("seen/profile.json").read_text())
         assert plain["attached"]
+        assert plain["path"].startswith("ppo, perceptron 19-8-10, native ")
         assert plain["processes"][str(run.pid)] == "training"
         assert "evaluation" in plain["processes"].values()
         assert plain["decisions_per_s"] > 0

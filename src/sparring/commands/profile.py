@@ -83,6 +83,8 @@ def show(profile: Profile, files: Sequence[Path]) -> None:
         if verdict.do:
             say(f"  do: {verdict.do}")
     print()
+    if profile.evidence.path:
+        say(profile.evidence.path)
     say(f"{pace_line(profile.evidence)} {looked_line(profile.seen)}")
     print()
     for name, share in by_size(profile.evidence.phases):

@@ -102,6 +102,8 @@ class Evidence:
     """Shares of the GPU's time by kind of kernel, and "idle"; empty without one."""
     kernels: tuple[Kernel, ...] = ()
     """What a GPU was busy with, the longest first; empty where nobody could look."""
+    path: str = ""
+    """How its networks are computed, in a line."""
     attached: bool = False
     """It was somebody's run that was going on, not one of ours."""
     blind: tuple[str, ...] = ()

@@ -19,6 +19,7 @@ from sparring.profiling.speedscope import NO_SYMBOL, read_stacks
 from sparring.profiling.spy import CannotLookError, NoNativeError, Spy, split
 from sparring.training.planning.place import uses_gpu
 from sparring.training.planning.settings import members_of
+from sparring.training.records.overview import Overview
 
 POLL_S = 0.2
 WARM_S = 3.0
@@ -119,6 +120,7 @@ def look_at_own(config: TrainConfig, wish: Wish, say: Say) -> Seen:
         say("reading: curves")
         paces = paces_of(progress, plain, sampled, training.check)
         evidence = gathered(members_of(config)[0], paces, plain, sampled, blind)
+        evidence = replace(evidence, path=Overview(training.folder).path_taken)
     if gpu is not None:
         evidence = replace(evidence, gpu=gpu.shares, kernels=gpu.kernels)
     return Seen(evidence, cost_of(*paces), wish.rate, sampled.native, paces[1].updates)
@@ -148,8 +150,8 @@ def look_at_run(folder: Path, config: TrainConfig, pid: int, wish: Wish, say: Sa
     evidence = gathered(config, paces, plain, sampled, blind)
     if busy is not None:
         evidence = replace(evidence, gpu={"at work": busy, IDLE: max(1 - busy, 0.0)})
-    attached, cost = replace(evidence, attached=True), cost_of(*paces)
-    return Seen(attached, cost, wish.rate, sampled.native, paces[1].updates)
+    evidence = replace(evidence, attached=True, path=Overview(folder).path_taken)
+    return Seen(evidence, cost_of(*paces), wish.rate, sampled.native, paces[1].updates)
 
 
 def sample_own(training: OwnTraining, progress: Progress, wish: Wish, say: Say) -> _Sampled:

@@ -53,6 +53,7 @@ def plain(profile: Profile) -> dict[str, Any]:
         "format": FORMAT,
         "target": profile.target,
         "attached": evidence.attached,
+        "path": evidence.path,
         "verdicts": [asdict(verdict) for verdict in profile.verdicts],
         "phases": dict(evidence.phases),
         "decisions_per_s": evidence.decisions_per_s,
@@ -113,6 +114,7 @@ def markdown(profile: Profile) -> str:
         f"# Profile of {profile.target}",
         "\n".join(f"- {verdict_line(verdict)}" for verdict in profile.verdicts),
         "## Where the time goes",
+        *filter(None, [evidence.path]),
         f"{pace_line(evidence)} {looked_line(profile.seen)}",
         table(("phase", "share"), [(n, f"{s:.1%}") for n, s in by_size(evidence.phases)]),
     ]
