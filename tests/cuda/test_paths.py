@@ -38,7 +38,7 @@ def test_modules_that_need_more_than_kernels_or_a_graph_are_announced_as_what_th
     with pytest.warns(SparringWarning, match="Choosing does not fit into a CUDA graph"):
         choosing = prepared(**GPU, collect=GAMES, net={"kind": "own_nets:Choosing"})
     (path,) = choosing.announced.paths
-    assert path.name == "torch, launched step by step"
+    assert path.name == "torch bf16, launched step by step"
     assert "own_nets" in path.because
     with pytest.warns(SparringWarning, match="Lying is run by torch"):
         lying = prepared(**GPU, collect=GAMES, net={"kind": "own_nets:Lying"})

@@ -113,6 +113,10 @@ CELLS: dict[str, tuple[dict[str, Any], str]] = {
         f"role's network has no native passes; worker: perceptron 531-256-256-87, {TORCH} because "
         f"layer norm (net.norm) has no native passes{HALF}",
     ),
+    "a role of your own": (
+        {**SKULL_KING, "hierarchy": {"on": True}, "roles": ("worker.net.kind=own_nets:Plain",)},
+        f"ppo, manager: perceptron 159-128-128-87, worker: own_nets:Plain, {NATIVE}",
+    ),
 }
 """Settings, and the line that announces them."""
 
@@ -135,8 +139,8 @@ def test_what_is_announced_is_what_the_learner_does(cell: str) -> None:
     changes, line = CELLS[cell]
     session = prepared(**changes)
     found = session.announced
-    if _native.has_amx() and cell == "by torch":  # the other way is bf16, without a figure
-        line = line.removesuffix(HALF)
+    if _native.has_amx() and cell == "by torch":  # the other way is bf16
+        line = line.replace("half", "a quarter")
     assert found.line == line
     for path in found.paths:
         assert path.name == computed_by(session.learner, path.role)

@@ -23,8 +23,8 @@ from sparring.training.planning.algorithms import ROLLOUTS
 from sparring.training.planning.own_nets import made_own
 
 NATIVE, KERNELS, CAPTURED, BY_TORCH = "native", "kernels", "captured graph", "torch"
-BY_TORCH_SPEED = 0.56
-"""PPO's perceptron by torch on a CPU, of native float32 (docs/networks.md)."""
+BY_TORCH_SPEED = {FLOAT32: 0.56, BF16: 0.25}
+"""PPO's perceptron by torch on a CPU, of native passes (docs/networks.md, docs/cpu.md)."""
 CAPTURED_SPEED = {"mlp": 0.36, "residual": 0.66}
 """PPO's network in a captured graph on an H200, of kernels (docs/networks.md, docs/gpu.md)."""
 CAPTURED_MEMBERS, CAPTURED_MEMBERS_SPEED = 4, 0.23
@@ -63,9 +63,7 @@ def host_path(algo: str, plan: Plan, net: NetConfig, network: str) -> ComputePat
     if why := why_torch(algo, plan, net):
         rounded = arithmetic == BF16 and convolves(plan, net)
         name = f"{BY_TORCH} {BF16 if rounded else FLOAT32}"
-        usual = resolve_cpu(AUTO) if arithmetic == TORCH else arithmetic
-        plain = net.perceptron and not net.recurrent and usual == FLOAT32
-        return ComputePath(network, name, why, BY_TORCH_SPEED if plain and algo == "ppo" else None)
+        return ComputePath(network, name, why, torch_speed(algo, net, arithmetic))
     name = f"{NATIVE} {arithmetic}"
     if algo == "sac" and plan.settings[0].critic_norm:
         why = why_no("native", "sac.critic_norm")
@@ -73,6 +71,13 @@ def host_path(algo: str, plan: Plan, net: NetConfig, network: str) -> ComputePat
     if algo == "sac" and not plan.rules.box:
         return ComputePath(network, f"{name}, losses by torch")
     return ComputePath(network, name)
+
+
+def torch_speed(algo: str, net: NetConfig, arithmetic: str) -> float | None:
+    """What torch is of native passes, where that was measured."""
+    if algo != "ppo" or net.kind != "mlp" or net.memory == "gru":
+        return None
+    return BY_TORCH_SPEED[resolve_cpu(AUTO) if arithmetic == TORCH else arithmetic]
 
 
 def why_torch(algo: str, plan: Plan, net: NetConfig) -> str:
@@ -93,13 +98,14 @@ def convolves(plan: Plan, net: NetConfig) -> bool:
 
 def as_played(paths: Sequence[ComputePath]) -> tuple[ComputePath, ...]:
     """Say of roles that learn natively that torch plays them, if it does with any other."""
-    native = [path.name.startswith(NATIVE) for path in paths]
-    if all(native) or not any(native):
+    if not any(path.name.startswith(BY_TORCH) for path in paths):
         return tuple(paths)
     why = "another role's network has no native passes"
     return tuple(
-        replace(path, name=f"{path.name}, played by {BY_TORCH}", because=why) if learns else path
-        for path, learns in zip(paths, native, strict=True)
+        replace(path, name=f"{path.name}, played by {BY_TORCH}", because=why)
+        if path.name.startswith(NATIVE) and not path.because
+        else path
+        for path in paths
     )
 
 
@@ -180,25 +186,23 @@ def paths_taken(plan: Plan, learner: Any) -> tuple[ComputePath, ...]:
     They are those of the plan, but for modules of somebody's own: what passes of ours say is held
     against the module itself, and a graph is tried with it.
     """
-    nets = plan.role_nets or {"": plan.net}
-    found = [
-        path_taken(path, learner) if is_factory(nets[path.role].kind) else path
-        for path in plan.paths
-    ]
-    return as_played(found) if found != list(plan.paths) else plan.paths
+    nets = plan.role_nets.values() or [plan.net]
+    if not any(is_factory(net.kind) for net in nets):
+        return plan.paths
+    return as_played([path_taken(path, learner) for path in plan.paths])
 
 
 def path_taken(path: ComputePath, learner: Any) -> ComputePath:
-    """Return the path that a learner has taken with a module of somebody's own."""
+    """Return the path that a learner has taken, with a module of somebody's own among others."""
     part = learner.parts[path.role] if path.role else learner
     if forward := getattr(part, "forward", None):
         if not path.name.startswith(NATIVE) or forward.native is not None:
             return path
         return replace(path, name=f"{BY_TORCH} {FLOAT32}", because=forward.why_torch())
+    if eager := learner.net.eager:
+        name = f"{path.name.replace(CAPTURED, BY_TORCH)}, launched step by step"
+        return replace(path, name=name, because=f"no graph can hold it ({eager})", speed=None)
     flat = learner.net.roles[path.role] if path.role else learner.net
-    if flat.eager:
-        name = f"{BY_TORCH}, launched step by step"
-        return replace(path, name=name, because=f"no graph can hold it ({flat.eager})", speed=None)
     if path.name.startswith(KERNELS) and isinstance(flat, CapturedNet):
         name = path.name.replace(KERNELS, CAPTURED)
         return replace(path, name=name, because="kernels do not say what it says itself")
