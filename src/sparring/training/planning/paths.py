@@ -75,7 +75,7 @@ def host_path(algo: str, plan: Plan, net: NetConfig, network: str) -> ComputePat
 
 def torch_speed(algo: str, net: NetConfig, arithmetic: str) -> float | None:
     """What torch is of native passes, where that was measured."""
-    if algo != "ppo" or net.kind != "mlp" or net.memory == "gru":
+    if algo != "ppo" or not net.perceptron or net.recurrent:
         return None
     return BY_TORCH_SPEED[resolve_cpu(AUTO) if arithmetic == TORCH else arithmetic]
 
