@@ -38,9 +38,9 @@ def test_the_image_of_the_image_is_the_original(game: str, config: dict[str, Any
     rules = Rules(game, config)
     mirror, rng = mirror_of(rules), np.random.default_rng(1)
     rows = rng.integers(0, 256, (50, rules.obs_bytes)).astype(np.uint8)
-    image = mirror.rows(rules, rows)
+    image = mirror.rows(rules.features, rows)
     assert (image != rows).any()
-    np.testing.assert_array_equal(mirror.rows(rules, image), rows)
+    np.testing.assert_array_equal(mirror.rows(rules.features, image), rows)
     if rules.box:
         action = rng.normal(size=(50, rules.box)).astype(np.float32)
     else:
@@ -71,8 +71,9 @@ def test_a_declaration_that_cannot_be_one_is_refused(
     change: dict[str, Any], complaint: str
 ) -> None:
     rules = Rules("tic_tac_toe")
+    changed = replace(mirror_of(rules), **change)
     with pytest.raises(ConfigError, match=rf"symmetry of tic_tac_toe: .*{complaint}.*; mend its"):
-        replace(mirror_of(rules), **change).check(rules)
+        changed.check(rules.name, rules.features, actions=rules.actions, box=rules.box)
 
 
 @dataclass
@@ -95,7 +96,7 @@ class Pairs:
     def demand_images(self) -> None:
         """All of them, for every seat, to the bit."""
         mirror, (rows, images) = mirror_of(self.rules), map(np.stack, self.rows)
-        np.testing.assert_array_equal(mirror.rows(self.rules, rows), images)
+        np.testing.assert_array_equal(mirror.rows(self.rules.features, rows), images)
         legal, allowed = map(np.stack, self.masks)
         np.testing.assert_array_equal(mirror.masks(legal), allowed)
 
@@ -255,5 +256,7 @@ def largest_gap(one: State, other: State) -> float:
         return np.inf
     seen = np.stack([one.observe_bytes(seat) for seat in (0, 1)])
     again = np.stack([other.observe_bytes(seat) for seat in (0, 1)])
-    gap = np.abs(rules.widen(mirror_of(rules).rows(rules, seen)) - rules.widen(again)).max()
+    gap = np.abs(
+        rules.widen(mirror_of(rules).rows(rules.features, seen)) - rules.widen(again)
+    ).max()
     return float(max(gap, np.abs(one.rewards - other.rewards).max()))

@@ -66,7 +66,7 @@ def test_the_coin_decides_who_is_mirrored(game: str, config: dict[str, Any]) -> 
     mirrored = Mirroring(rules, mirror).apply(given, coin)
 
     def rows(obs: Any) -> Any:
-        return mirror.rows(rules, obs)
+        return mirror.rows(rules.features, obs)
 
     images = {"obs": rows, "next_obs": rows, "action": mirror.play}
     images |= {"mask": mirror.masks, "next_mask": mirror.masks}
@@ -120,7 +120,7 @@ def test_ppo_steps_on_images_with_their_own_old_numbers(game: str, cpu: str) -> 
     rules = ours.rules
     assert rules.mirror
     by_hand = dict(data)
-    by_hand["obs"] = torch.from_numpy(rules.mirror.rows(rules, data["obs"].numpy()))
+    by_hand["obs"] = torch.from_numpy(rules.mirror.rows(rules.features, data["obs"].numpy()))
     by_hand["mask"] = torch.from_numpy(rules.mirror.masks(data["mask"].numpy()))
     by_hand["action"] = torch.from_numpy(rules.mirror.play(data["action"].numpy()))
     data["mirrored"] = torch.ones(len(data["obs"]), dtype=torch.bool)

@@ -10,15 +10,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from sparring.errors import ConfigError
-
-if TYPE_CHECKING:
-    from sparring.games.rules import Feature, Rules
+from sparring.games.features import Feature
 
 SIGN_BIT = 0x80
 """Of the last byte of a float32."""
@@ -37,23 +35,23 @@ class Mirror:
     action_signs: tuple[int, ...] = ()
     """Of continuous actions: 1 or -1 for every number."""
 
-    def check(self, rules: Rules) -> Mirror:
+    def check(self, game: str, features: Sequence[Feature], *, actions: int, box: int) -> Mirror:
         """Refuse a declaration that cannot be one of this game; return it otherwise."""
-        wrong = self._wrong(rules)
+        wrong = self._wrong(features, box or actions, box)
         if wrong:
-            raise ConfigError(f"symmetry of {rules.name}: {wrong}; mend its symmetry.py")
+            raise ConfigError(f"symmetry of {game}: {wrong}; mend its symmetry.py")
         return self
 
-    def _wrong(self, rules: Rules) -> str:
-        count, actions = len(rules.features), rules.box or rules.actions
+    def _wrong(self, features: Sequence[Feature], actions: int, box: int) -> str:
+        count = len(features)
         if (len(self.features), len(self.signs)) != (count, count):
             return f"features and signs need one entry for each of {count} features"
-        if len(self.actions) != actions or len(self.action_signs) != rules.box:
-            return f"actions need {actions} entries, action_signs {rules.box}"
+        if len(self.actions) != actions or len(self.action_signs) != box:
+            return f"actions need {actions} entries, action_signs {box}"
         if not (undone(self.features, self.signs) and undone(self.actions, self.action_signs)):
             return "the image of the image is not the original"
-        for feature, place, sign in zip(rules.features, self.features, self.signs, strict=True):
-            other = rules.features[place]
+        for feature, place, sign in zip(features, self.features, self.signs, strict=True):
+            other = features[place]
             if (feature.dtype, feature.divisor) != (other.dtype, other.divisor):
                 return f"{feature.name} and {other.name} have different types or divisors"
             if sign < 0 and feature.dtype != "float32":
@@ -74,9 +72,11 @@ class Mirror:
                 flipped[feature.offset + size - 1] = SIGN_BIT
         return source, flipped
 
-    def rows(self, rules: Rules, obs: npt.NDArray[np.uint8]) -> npt.NDArray[np.uint8]:
+    def rows(
+        self, features: Sequence[Feature], obs: npt.NDArray[np.uint8]
+    ) -> npt.NDArray[np.uint8]:
         """The images of observation bytes [..., obs_bytes]."""
-        source, flipped = self.bytes_of(rules.features, rules.obs_bytes)
+        source, flipped = self.bytes_of(features, obs.shape[-1])
         return obs[..., source] ^ flipped
 
     def masks(self, mask: npt.NDArray[np.uint8]) -> npt.NDArray[np.uint8]:

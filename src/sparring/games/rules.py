@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -13,6 +13,7 @@ import numpy.typing as npt
 
 from sparring import _native
 from sparring.errors import ConfigError, nearest
+from sparring.games.features import Block, Feature, Run, runs_of
 from sparring.games.given import of_kind, one_of, shown
 from sparring.games.lookup import game_module
 from sparring.games.mirror import Mirror
@@ -80,31 +81,6 @@ class Field:
         if self.dtype != "float32" and value != int(value):
             raise ConfigError(f"{self.name}={given} must be a whole number")
         return value
-
-
-@dataclass(frozen=True)
-class Feature:
-    """One number of an observation: where its bytes lie and what divides them."""
-
-    name: str
-    dtype: str
-    offset: int
-    divisor: float
-
-    @property
-    def bytes(self) -> range:
-        """Where it lies in a row."""
-        return range(self.offset, self.offset + np.dtype(self.dtype).itemsize)
-
-
-@dataclass(frozen=True)
-class Block:
-    """A named part of the observation: features first..first + rows * columns - 1."""
-
-    name: str
-    first: int
-    rows: int
-    columns: tuple[str, ...]
 
 
 class Bots(tuple[str, ...]):
@@ -289,7 +265,9 @@ class Rules:
         """The game's mirror image, if its folder has one and no flag breaks it."""
         module = game_module(self.name, "symmetry")
         declared: Mirror | None = module.mirror(self) if module else None
-        return declared.check(self) if declared else None
+        if declared is None:
+            return None
+        return declared.check(self.name, self.features, actions=self.actions, box=self.box)
 
     def widen(self, obs: npt.NDArray[np.uint8]) -> npt.NDArray[np.float32]:
         """Turn observation bytes [..., obs_bytes] into numbers [..., len(features)]."""
@@ -303,7 +281,8 @@ class Rules:
         given, count = np.asarray(numbers), len(self.features)
         if given.shape[-1:] != (count,):
             raise ConfigError(f"observations have shape {given.shape}, need (..., {count})")
-        return narrow(self, given.reshape(-1, count)).reshape(*given.shape[:-1], self.obs_bytes)
+        rows = narrow(self.features, self.obs_bytes, given.reshape(-1, count))
+        return rows.reshape(*given.shape[:-1], self.obs_bytes)
 
     def env_actions(self, action: npt.ArrayLike) -> npt.NDArray[Any]:
         """Turn a policy's actions into those that an environment of the game takes: the same."""
@@ -314,8 +293,8 @@ class Rules:
         return np.asarray(given)
 
     @cached_property
-    def runs(self) -> list[tuple[int, int, int, int, float]]:
-        """Neighbouring features of one kind: first feature, count, byte offset, type, divisor."""
+    def runs(self) -> list[Run]:
+        """The features as the native core reads them."""
         return runs_of(self.features)
 
     def weights(self, rewards: Rewards | None) -> list[float]:
@@ -347,29 +326,6 @@ class Rules:
         """Return the bot that a user means by NAME or bot:NAME, None if there is none."""
         name = text.removeprefix(BOT_PREFIX) if isinstance(text, str) else None
         return name if name in self.bots else None
-
-
-def runs_of(
-    features: Sequence[Feature], seen: Container[int] | None = None
-) -> list[tuple[int, int, int, int, float]]:
-    """Put neighbouring features of one kind together, as the native core takes them.
-
-    seen: numbers of the features that are read; left out, all of them.
-    """
-    codes = {"uint8": 0, "int8": 1, "int16": 3, "float32": 7}
-    runs: list[tuple[int, int, int, int, float]] = []
-    for i, f in enumerate(features):
-        if seen is not None and i not in seen:
-            continue
-        code, size = codes[f.dtype], np.dtype(f.dtype).itemsize
-        if runs:
-            first, count, offset, last, divisor = runs[-1]
-            behind = first + count, last, divisor, offset + count * size
-            if behind == (i, code, f.divisor, f.offset):
-                runs[-1] = (first, count + 1, offset, last, divisor)
-                continue
-        runs.append((i, 1, f.offset, code, f.divisor))
-    return runs
 
 
 def configured(game: str | Rules, config: Mapping[str, Any] | None) -> Rules:

@@ -12,8 +12,9 @@ from dataclasses import dataclass
 from itertools import chain
 
 from sparring.errors import ConfigError, nearest
+from sparring.games.features import Block
 from sparring.games.lookup import game_module
-from sparring.games.rules import Block, Rules
+from sparring.games.rules import Rules
 
 Places = tuple[tuple[int | None, ...], ...]
 """For every item the numbers of features, as many for each; None reads as 0."""

@@ -11,7 +11,8 @@ import torch
 from torch import Tensor
 
 from sparring.errors import ConfigError, nearest
-from sparring.games.rules import Block, Feature, Rules, runs_of
+from sparring.games.features import Block, Feature, runs_of
+from sparring.games.rules import Rules
 
 MEMORY_STEP = 16
 """Memory comes in so many bytes, so that rows stay aligned."""

@@ -249,7 +249,7 @@ def narrowed(rules: Rules, given: Any) -> Bytes:
     for feature, number in zip(features, given, strict=True):
         if not is_number(number):
             raise ConfigError(f"numbers: {feature.name} is no number")
-    (row,) = narrow(rules, np.array([given], np.float64))
+    (row,) = narrow(features, rules.obs_bytes, np.array([given], np.float64))
     return np.asarray(row)
 
 

@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from sparring.errors import ConfigError, SparringError
-from sparring.games.rules import Block, Feature
+from sparring.games.features import Block, Feature
 
 ROW_ALIGNMENT = 16
 """Observation rows take a multiple of this many bytes, like those of native games."""

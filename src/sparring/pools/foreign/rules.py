@@ -11,7 +11,8 @@ import numpy as np
 import numpy.typing as npt
 
 from sparring.errors import ConfigError
-from sparring.games.rules import Block, Bots, Feature, Field, Rewards, Rules
+from sparring.games.features import Block, Feature
+from sparring.games.rules import Bots, Field, Rewards, Rules
 from sparring.games.stats import Stat
 from sparring.pools.foreign.bounds import Bounds, read_bounds
 from sparring.pools.foreign.choices import Choices, read_choices
