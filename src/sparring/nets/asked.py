@@ -1,70 +1,24 @@
-"""What programs ask a policy: positions, rows of bytes, and observations as environments give them.
+"""What programs ask a policy: observations as environments give them, in any form.
 
 A pool's rows go to `Policy.act` as they are. What comes from elsewhere becomes such rows here.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from sparring.errors import ConfigError
 from sparring.games.rules import Rules
-from sparring.games.state import State
-
-if TYPE_CHECKING:
-    from sparring.nets.policy import Policy
+from sparring.nets.policy import Policy
 
 Bytes = npt.NDArray[np.uint8]
 
 MASK = "action_mask"
 """The key of a dictionary observation that holds the legal actions."""
-
-
-def is_position(given: Any) -> bool:
-    """Whether this is a position of a game, or a list of them."""
-    listed = isinstance(given, list | tuple) and len(given) > 0
-    return isinstance(given[0] if listed else given, State)
-
-
-def act_in(policy: Policy, given: State | Sequence[State], **how: Any) -> Any:
-    """Return what `State.apply` takes in a position, or an array of that for several.
-
-    All positions share a forward pass. how: see `Policy.act`.
-    """
-    states = [given] if isinstance(given, State) else list(given)
-    asked, obs, mask = [], [], []
-    for number, state in enumerate(states):
-        demand_decision(policy, state, number if len(states) > 1 else None)
-        for row in range(policy.rules.rows):
-            if state.native.seat(row) >= 0:
-                seen, legal = state.decision(row)
-                asked.append((number, row))
-                obs.append(seen)
-                mask.append(legal)
-    answers = policy.act(np.concatenate(obs), np.concatenate(mask), **how)
-    actions = np.zeros((len(states), policy.rules.rows, *answers.shape[1:]), answers.dtype)
-    for (number, row), answer in zip(asked, answers, strict=True):
-        actions[number, row] = answer
-    if policy.rules.rows == 1:
-        actions = actions[:, 0]
-    if not isinstance(given, State):
-        return actions
-    return int(actions[0]) if actions.ndim == 1 else actions[0]
-
-
-def demand_decision(policy: Policy, state: Any, number: int | None) -> None:
-    """Refuse a position that is none, of another game, over, or not all that a policy knows."""
-    which = "the state" if number is None else f"state {number}"
-    if not isinstance(state, State):
-        raise ConfigError(f"{which} is {type(state).__name__}; give states alone, or rows alone")
-    policy.check_fits(state.rules)
-    policy.demand_no_memory()
-    if state.over:
-        raise ConfigError(f"{which}: the game of {state.rules.name} is over, nobody is to act")
 
 
 def rows_of(rules: Rules, given: Any, row_bytes: int) -> tuple[Bytes, bool]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -14,7 +14,6 @@ from torch import Tensor
 from sparring.errors import ConfigError, SparringError
 from sparring.games.rules import Rules
 from sparring.games.state import State
-from sparring.nets import asked
 from sparring.nets.distribution import Sampler, masked_log_probs, mean_and_spread, played
 from sparring.nets.net import POLICY, VALUE, Heads, Net
 
@@ -119,10 +118,10 @@ class Policy:
         """
         how: dict[str, Any] = {"greedy": greedy or deterministic, "seed": seed, "rollout": rollout}
         how |= {"step": step, "rows": rows}
-        if not isinstance(obs, np.ndarray) and asked.is_position(obs):
+        if not isinstance(obs, np.ndarray) and is_position(obs):
             if mask is not None:
                 raise ConfigError("mask: a state knows its legal actions; leave the mask out")
-            return asked.act_in(self, obs, **how)
+            return act_in(self, obs, **how)
         return self.decide(obs, mask, **how)[0]
 
     act_batch = act
@@ -315,6 +314,49 @@ class Policy:
                 "choose one; leave rows out in which nobody is to act"
             )
         return np.ascontiguousarray(mask)
+
+
+def is_position(given: Any) -> bool:
+    """Whether this is a position of a game, or a list of them."""
+    listed = isinstance(given, list | tuple) and len(given) > 0
+    return isinstance(given[0] if listed else given, State)
+
+
+def act_in(policy: Policy, given: State | Sequence[State], **how: Any) -> Any:
+    """Return what `State.apply` takes in a position, or an array of that for several.
+
+    All positions share a forward pass. how: see `Policy.act`.
+    """
+    states = [given] if isinstance(given, State) else list(given)
+    asked, obs, mask = [], [], []
+    for number, state in enumerate(states):
+        demand_decision(policy, state, number if len(states) > 1 else None)
+        for row in range(policy.rules.rows):
+            if state.native.seat(row) >= 0:
+                seen, legal = state.decision(row)
+                asked.append((number, row))
+                obs.append(seen)
+                mask.append(legal)
+    answers = policy.act(np.concatenate(obs), np.concatenate(mask), **how)
+    actions = np.zeros((len(states), policy.rules.rows, *answers.shape[1:]), answers.dtype)
+    for (number, row), answer in zip(asked, answers, strict=True):
+        actions[number, row] = answer
+    if policy.rules.rows == 1:
+        actions = actions[:, 0]
+    if not isinstance(given, State):
+        return actions
+    return int(actions[0]) if actions.ndim == 1 else actions[0]
+
+
+def demand_decision(policy: Policy, state: Any, number: int | None) -> None:
+    """Refuse a position that is none, of another game, over, or not all that a policy knows."""
+    which = "the state" if number is None else f"state {number}"
+    if not isinstance(state, State):
+        raise ConfigError(f"{which} is {type(state).__name__}; give states alone, or rows alone")
+    policy.check_fits(state.rules)
+    policy.demand_no_memory()
+    if state.over:
+        raise ConfigError(f"{which}: the game of {state.rules.name} is over, nobody is to act")
 
 
 def best_value(net: Net, heads: Heads, mask: Tensor, *, dueling: bool) -> Tensor:

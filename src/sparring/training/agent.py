@@ -12,8 +12,8 @@ import numpy as np
 import numpy.typing as npt
 
 from sparring.league.arena import evaluate, usual_games, usual_opponents
-from sparring.nets.asked import is_position, masks_of, predict, rows_of
-from sparring.nets.policy import Policy
+from sparring.nets.asked import masks_of, predict, rows_of
+from sparring.nets.policy import Policy, is_position
 from sparring.store.files import read_regular
 from sparring.store.plain import anything, named, parse_json, table
 from sparring.store.policies import save_policy
