@@ -8,13 +8,14 @@ from typing import Any
 
 from sparring.errors import ConfigError
 from sparring.games.rules import Rules
-from sparring.league.deals import Plan, Progress, play_deals
+from sparring.league.deals import Progress, play_deals
 from sparring.league.keeping import Keeping
 from sparring.league.openings import check_plies, usual_plies
 from sparring.league.own import OWN_GAMES, Terms, play_own
 from sparring.league.players import AnyPlayer, HasPolicy, Seated, name_of, random_player
 from sparring.league.results import ALONE, MatchResult, PlayerResult, summarise
 from sparring.league.seating import sit
+from sparring.league.tables import Plan
 from sparring.pools.foreign.again import RANDOM, is_own
 from sparring.pools.foreign.base import ForeignPool
 from sparring.pools.lineups import PlayerId

@@ -11,9 +11,10 @@ import numpy as np
 from sparring.games.cage2 import UNITS, true_states
 from sparring.games.rules import Rules
 from sparring.league.arena import number_players, play_match
-from sparring.league.deals import Tables, choose
+from sparring.league.deals import choose
 from sparring.league.intervals import student_95
 from sparring.league.players import Player
+from sparring.league.tables import Tables
 from sparring.nets.remembering import most_memory
 from sparring.pools.lineups import Lineup
 from sparring.pools.native import Pool

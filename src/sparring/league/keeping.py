@@ -13,7 +13,7 @@ from collections import deque
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -23,11 +23,9 @@ from sparring.games.recorded import Replay
 from sparring.games.replay import same
 from sparring.games.rules import Rules
 from sparring.games.state import State
+from sparring.league.tables import Plan, Score, Tables
 from sparring.pools.lineups import player_name
 from sparring.pools.native import Pool
-
-if TYPE_CHECKING:
-    from sparring.league.deals import Plan, Score, Tables
 
 
 @dataclass
