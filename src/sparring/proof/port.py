@@ -17,7 +17,8 @@ from sparring.games.rules import Rules
 from sparring.games.state import State, new_state
 from sparring.pools.foreign.make import made
 from sparring.proof.conformance import random_action
-from sparring.proof.contract.drivers import EnvRaisedError, driver_of
+from sparring.proof.contract.drivers import EnvRaisedError
+from sparring.proof.contract.kinds import driver_of
 from sparring.proof.contract.playing import Clock, seed_globals
 from sparring.proof.port_env import EnvSide
 

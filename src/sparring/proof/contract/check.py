@@ -20,8 +20,9 @@ from sparring.pools.foreign.encoding import ActionNamesError, encoding_of
 from sparring.pools.foreign.make import made
 from sparring.pools.foreign.seats import read_agents
 from sparring.proof.contract import again, ends
-from sparring.proof.contract.drivers import Driver, EnvRaisedError, driver_of
+from sparring.proof.contract.drivers import Driver, EnvRaisedError
 from sparring.proof.contract.findings import EnvReport, Ledger
+from sparring.proof.contract.kinds import driver_of
 from sparring.proof.contract.playing import Clock, Script, StuckError, play, seed_globals
 from sparring.proof.contract.tables import TableDriver
 from sparring.proof.contract.watching import Watch

@@ -14,7 +14,8 @@ from typing import Any, BinaryIO
 from sparring.factories import load_factory
 from sparring.pools.foreign.make import made
 from sparring.processes import end_group, follow_parent, start_python
-from sparring.proof.contract.drivers import EnvRaisedError, driver_of
+from sparring.proof.contract.drivers import EnvRaisedError
+from sparring.proof.contract.kinds import driver_of
 from sparring.proof.contract.playing import Facts, play
 from sparring.proof.contract.values import Fact
 
