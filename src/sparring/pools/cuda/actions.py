@@ -1,29 +1,26 @@
-"""Actions on their way to games on a GPU, why a game did not take one, and the games at home."""
+"""Actions on their way to games on a GPU, why a game did not take one, and games looked at."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterable
+from typing import Any
 
 import torch
 from torch import Tensor
 
 from sparring.errors import ConfigError, IllegalActionError, SparringError
-from sparring.games.rules import describe_refusal
+from sparring.games.rules import Rules, describe_refusal
+from sparring.pools.cuda.batch import CudaBatch
 from sparring.pools.native import Pool
-
-if TYPE_CHECKING:
-    from sparring.pools.cuda.pool import CudaPool
 
 GIVEN_UP = 255
 """In `frozen`: a table that asked no policy for so long that it never will; csrc/cuda/pool.cuh."""
 
 
-def as_given(pool: CudaPool, action: Any) -> Tensor:
+def as_given(action: Any, rows: int, box: int, device: torch.device) -> Tensor:
     """Return actions as the kernels take them."""
-    rows, box = pool.num_games * pool.rules.rows, pool.rules.box
     wanted = (rows, box) if box else (rows,)
-    given = torch.as_tensor(action, device=pool.device)
+    given = torch.as_tensor(action, device=device)
     if tuple(given.shape) != wanted:
         raise IllegalActionError(f"actions have shape {tuple(given.shape)}, need {wanted}")
     if box:
@@ -35,33 +32,39 @@ def as_given(pool: CudaPool, action: Any) -> Tensor:
     return given.contiguous()
 
 
-def why_frozen(pool: CudaPool, game: int) -> SparringError:
-    """Say why a game stands still."""
-    rules, number, code = pool.rules, pool.first_game + game % pool.each, int(pool.frozen[game])
+def why_frozen(
+    rules: Rules, where: tuple[int, int], code: int, batch: CudaBatch, refused: Tensor
+) -> SparringError:
+    """Say why a game stands still.
+
+    where: its number and its first row. code: what `frozen` says. refused: actions by row.
+    """
+    number, first = where
     if code == GIVEN_UP:
         return ConfigError(
             f"{rules.name} game {number}: no policy is asked any more; change the line-up or the "
             "flags so that somebody has a choice, and reset"
         )
-    batch, row = pool.batch(), game * rules.rows + code - 1
-    action, legal = pool.refused[row].cpu(), batch.legal[row].cpu().numpy()
+    row = first + code - 1
+    action, legal = refused[row].cpu(), batch.legal[row].cpu().numpy()
     options = [a for a in range(rules.actions) if int(legal[a // 64]) >> (a % 64) & 1]
-    where = (number, row, int(batch.seat[row]))
+    asked = (number, row, int(batch.seat[row]))
     if rules.box:
         component = int(torch.isfinite(action).logical_not().nonzero()[0])
-        refused: tuple[Any, ...] = (*where, -1, component, float(action[component]), [])
+        wrong: tuple[Any, ...] = (*asked, -1, component, float(action[component]), [])
     else:
-        refused = (*where, int(action), -1, 0.0, options)
+        wrong = (*asked, int(action), -1, 0.0, options)
     return IllegalActionError(
-        f"{describe_refusal(rules, refused)}; the game stands still since then, load an earlier "
+        f"{describe_refusal(rules, wrong)}; the game stands still since then, load an earlier "
         "state or reset"
     )
 
 
-def copies(pool: CudaPool) -> Iterator[Pool]:
-    """The games of every seed as pools on the CPU, where they can be looked at."""
-    for member in range(len(pool.seeds)):
-        rules, memory = pool.rules_of(member), pool.memory_bytes
-        copied = Pool(rules, pool.each, threads=1, first_game=pool.first_game, memory=memory)
-        copied.load_state(pool.state(member))
-        yield copied
+def audit_copies(states: Iterable[tuple[Rules, bytes]], games: int, **options: Any) -> str:
+    """Return what is wrong with saved games, looked at as pools on the CPU; "" if nothing."""
+    for rules, state in states:
+        copied = Pool(rules, games, threads=1, **options)
+        copied.load_state(state)
+        if wrong := copied.audit():
+            return wrong
+    return ""

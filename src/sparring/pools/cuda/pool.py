@@ -18,7 +18,7 @@ from sparring.games.seeds import seed_bits
 from sparring.kernels import build
 from sparring.kernels.views import View
 from sparring.machine import demand_memory
-from sparring.pools.cuda.actions import as_given, copies, why_frozen
+from sparring.pools.cuda.actions import as_given, audit_copies, why_frozen
 from sparring.pools.cuda.batch import CudaBatch
 from sparring.pools.cuda.counts import CountsOnDevice
 from sparring.pools.cuda.memory import room_for
@@ -250,7 +250,7 @@ class CudaPool(CountsOnDevice):
 
     def step(self, action: Any) -> CudaBatch:
         """Answer all rows at once. Nothing waits for the device."""
-        given = as_given(self, action)
+        given = as_given(action, self.num_games * self.rules.rows, self.rules.box, self.device)
         if not self._started:
             raise IllegalActionError("no game has started; call reset() first")
         answers = self._answers(self._batch.legal, given)
@@ -314,9 +314,10 @@ class CudaPool(CountsOnDevice):
         member: look at the games of one seed alone.
         """
         games = slice(0, self.num_games) if member is None else self._games_of(member)
-        frozen = self.frozen[games].nonzero()
-        if len(frozen):
-            raise why_frozen(self, games.start + int(frozen[0]))
+        if len(frozen := self.frozen[games].nonzero()):
+            game = games.start + int(frozen[0])
+            where = self.first_game + game % self.each, game * self.rules.rows
+            raise why_frozen(self.rules, where, int(self.frozen[game]), self._batch, self.refused)
 
     def rules_of(self, member: int) -> Rules:
         """The game as those of one seed begin it."""
@@ -430,7 +431,8 @@ class CudaPool(CountsOnDevice):
 
     def audit(self) -> str:
         """Return what is wrong with any of the games, "" if nothing."""
-        return next(filter(None, (pool.audit() for pool in copies(self))), "")
+        states = ((self.rules_of(member), self.state(member)) for member in range(len(self.seeds)))
+        return audit_copies(states, self.each, first_game=self.first_game, memory=self.memory_bytes)
 
     def _games_of(self, member: int) -> slice:
         return slice(member * self.each, (member + 1) * self.each)
