@@ -10,8 +10,9 @@ from learn.fused_helpers import PPO_
 from sparring.config import NetConfig
 from sparring.learn.fused.hierarchy import FusedHierarchy
 from sparring.learn.fused.rollout import mask_of
+from sparring.learn.knobs import Knobs
 from sparring.learn.plan import RolePlan
-from sparring.learn.ppo import Knobs, ppo_loss
+from sparring.learn.ppo import ppo_loss
 from sparring.nets.hierarchy import HierarchyNet
 from sparring.nets.net import Net
 from sparring.pools import Lineup

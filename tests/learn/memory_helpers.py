@@ -10,7 +10,8 @@ from torch import nn
 
 from sparring import Lineup, Pool, Rules
 from sparring.config import CollectConfig, NetConfig, PPOConfig
-from sparring.learn.ppo import PPO, Knobs
+from sparring.learn.knobs import Knobs
+from sparring.learn.ppo import PPO
 from sparring.nets.memory import memory_of
 from sparring.schedule import Moment, Schedule
 

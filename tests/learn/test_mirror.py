@@ -16,8 +16,9 @@ from sparring import Lineup, Pool, Rules
 from sparring.cli import main
 from sparring.config import CollectConfig, NetConfig, PPOConfig
 from sparring.errors import ConfigError
+from sparring.learn.knobs import Knobs
 from sparring.learn.mirror import STREAM, Mirroring, coins
-from sparring.learn.ppo import PPO, Knobs, ppo_loss
+from sparring.learn.ppo import PPO, ppo_loss
 from sparring.learn.replay import Samples
 from sparring.learn.steps import Minibatch
 from sparring.learn.together import ALONE

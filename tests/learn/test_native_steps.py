@@ -16,9 +16,10 @@ import sparring
 from sparring import Lineup, Pool, _native
 from sparring.config import CollectConfig, NetConfig, PPOConfig
 from sparring.learn.hindsight import Examples
+from sparring.learn.knobs import Knobs
 from sparring.learn.learner import DivergedError
 from sparring.learn.native_steps import NativeSteps
-from sparring.learn.ppo import LOGGED, PPO, Knobs, ppo_loss
+from sparring.learn.ppo import LOGGED, PPO, ppo_loss
 from sparring.learn.steps import Minibatch, TorchSteps
 from sparring.learn.together import ALONE
 from sparring.nets.distribution import Sampler

@@ -14,8 +14,9 @@ from sparring import Lineup, Pool
 from sparring.config import CollectConfig, NetConfig, PPOConfig
 from sparring.learn.collect import Sampling
 from sparring.learn.forward import Forward
+from sparring.learn.knobs import Knobs
 from sparring.learn.learner import DivergedError
-from sparring.learn.ppo import PPO, Knobs, ppo_loss
+from sparring.learn.ppo import PPO, ppo_loss
 from sparring.schedule import Moment, Schedule
 
 COLLECT = CollectConfig(games=16, steps=24)

@@ -20,10 +20,11 @@ from sparring.learn.adjust import Terms
 from sparring.learn.collect import Actor, Sampling
 from sparring.learn.descent import mean_losses, shuffling
 from sparring.learn.forward import Forward
+from sparring.learn.knobs import Knobs
 from sparring.learn.learner import Snapshot
 from sparring.learn.on_policy import OPTIMISER, Arrays, FromRollouts
 from sparring.learn.plan import RolePlan, Turns
-from sparring.learn.ppo import Knobs, PolicyDescent, has_unit, value_cuts
+from sparring.learn.ppo import PolicyDescent, has_unit, value_cuts
 from sparring.nets.hierarchy import HierarchyNet
 from sparring.nets.native_net import NativeRoles
 from sparring.pools.protocol import GamePool

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -18,15 +18,13 @@ import torch
 from torch import Tensor
 
 from sparring.learn.hindsight import SEEN
+from sparring.learn.knobs import Knobs
 from sparring.learn.steps import PLACE, Loss, Minibatch, Picked, Shown, diverged, mean_of_all
 from sparring.learn.terms import Term, gradients, weighing
 from sparring.learn.together import Together
 from sparring.nets.native_net import NativeNet
 from sparring.nets.net import POLICY, VALUE
 from sparring.nets.packed import PackedAdam
-
-if TYPE_CHECKING:
-    from sparring.learn.ppo import Knobs
 
 Floats = npt.NDArray[np.float32]
 

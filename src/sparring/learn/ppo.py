@@ -19,7 +19,7 @@ from sparring.learn.forward import Forward
 from sparring.learn.head_terms import settle_heads
 from sparring.learn.hindsight import SEEN, example_loss
 from sparring.learn.hosted import HostedLearner
-from sparring.learn.knobs import AtMoment
+from sparring.learn.knobs import Knobs
 from sparring.learn.learner import Snapshot
 from sparring.learn.native_steps import NativeSteps
 from sparring.learn.on_policy import Arrays, OnPolicy
@@ -34,24 +34,6 @@ from sparring.schedule import Moment
 
 EPS = 1e-5
 """Adam's."""
-
-
-@dataclass(frozen=True)
-class Knobs(AtMoment):
-    """The numbers of `PPOConfig` that a schedule may change, as they are in one update.
-
-    In the order of `Knobs` in csrc/cuda.
-    """
-
-    lr: float
-    entropy: float
-    clip: float
-    value_clip: float
-    value_weight: float
-    max_grad_norm: float
-    target_kl: float
-    gamma: float
-    gae_lambda: float
 
 
 @dataclass(frozen=True)

@@ -17,9 +17,10 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
+from sparring.learn.knobs import Knobs
 from sparring.learn.learner import Snapshot
 from sparring.learn.on_policy import Arrays
-from sparring.learn.ppo import PPO, Knobs
+from sparring.learn.ppo import PPO
 from sparring.learn.transitions import NOT_A_SAMPLE, TO_NEXT, TRUNCATED, Transitions
 from sparring.nets.distribution import evaluate_actions
 from sparring.pools.lineups import LEARNER

@@ -14,9 +14,10 @@ import sparring
 from sparring.errors import SparringError
 from sparring.factories import is_factory
 from sparring.learn.forward import Forward
+from sparring.learn.knobs import Knobs
 from sparring.learn.learner import Learner, Measured
 from sparring.learn.plan import Plan
-from sparring.learn.ppo import Knobs, PolicyDescent
+from sparring.learn.ppo import PolicyDescent
 from sparring.learn.steps import Minibatch
 from sparring.learn.together import ALONE
 from sparring.meter.advice import Pace

@@ -15,7 +15,6 @@ from torch import Tensor
 
 from sparring import _native
 from sparring.capabilities.ways import why_no
-from sparring.games.rules import runs_of
 from sparring.games.features import runs_of
 from sparring.nets.critics import CRITICS, Critics
 from sparring.nets.grouped import NATIVE_ACTIVATIONS

@@ -26,10 +26,10 @@ from sparring.learn.fused.minibatches import check_configs
 from sparring.learn.fused.on_policy import FusedOnPolicy, learned_of
 from sparring.learn.fused.update import Update
 from sparring.learn.hierarchy import discounts_of
+from sparring.learn.knobs import Knobs
 from sparring.learn.learner import Snapshot
 from sparring.learn.on_policy import OPTIMISER, optimiser_state
 from sparring.learn.plan import RolePlan, Turns
-from sparring.learn.ppo import Knobs
 from sparring.nets.flat_hierarchy import FlatHierarchy
 from sparring.nets.hierarchy import RoleTeller
 from sparring.nets.make import make_net

@@ -26,7 +26,7 @@ from sparring.learn.fused.minibatches import put_back, room_of
 from sparring.learn.fused.rollout import FusedRollout
 from sparring.learn.fused.sequences import sequences_for
 from sparring.learn.fused.terms import FusedTerm, FusedTerms
-from sparring.learn.ppo import Knobs
+from sparring.learn.knobs import Knobs
 from sparring.learn.units import MOST_UNITS, UNIT_MEMORY
 from sparring.nets.flat import FlatNet, Pass
 from sparring.schedule import Moment

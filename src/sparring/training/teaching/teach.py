@@ -17,10 +17,10 @@ from sparring.games.rules import Rules
 from sparring.games.seeds import mixed_seed
 from sparring.learn.anchor import AnchorTerm
 from sparring.learn.cloning import Cloning, Standing
+from sparring.learn.knobs import Knobs
 from sparring.learn.learner import Learner
 from sparring.learn.mirror import Mirroring
 from sparring.learn.plan import Plan
-from sparring.learn.ppo import Knobs
 from sparring.learn.taught import Decisions
 from sparring.nets.make import make_net
 from sparring.nets.net import Net
