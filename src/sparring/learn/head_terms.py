@@ -7,7 +7,7 @@ targets come from differs (`learn.outcomes`, `learn.fused.outcomes`).
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -18,18 +18,27 @@ from torch.nn import functional
 from sparring.config import HeadsConfig
 from sparring.games.hidden import Hidden, StateField, field_of
 from sparring.games.rules import Rules
+from sparring.learn.collect import Collector
+from sparring.learn.forward import Forward
 from sparring.learn.outcomes import WIDTH, Outcomes, outcomes_of
 from sparring.learn.terms import Arrays, Term
 from sparring.learn.units import UNIT_MEMORY, next_unit
 from sparring.nets.heads import RESULTS, asked_heads, demand_hidden
-from sparring.nets.net import HIDDEN, SCORE, WDL, Heads
+from sparring.nets.net import HIDDEN, SCORE, WDL, Heads, Net
 from sparring.schedule import Moment, Schedule
-
-if TYPE_CHECKING:
-    from sparring.learn.hosted import HostedLearner
 
 SEAT = "hidden_seat"
 """What a minibatch calls the seat that does not see what is hidden."""
+
+
+class Played(Protocol):
+    """What terms look at: a learner that has played a rollout step by step."""
+
+    rules: Rules
+    net: Net
+    forward: Forward
+    collector: Collector
+    updates: int
 
 
 class HeadTerm:
@@ -137,7 +146,7 @@ class Seen:
         self._update = -1
         self._found: Outcomes
 
-    def of(self, learner: HostedLearner) -> Outcomes:
+    def of(self, learner: Played) -> Outcomes:
         """That of the learner's rollout."""
         if learner.updates != self._update:
             self._update = learner.updates
@@ -203,7 +212,7 @@ def settle_heads(
             return
 
 
-def saying(learner: HostedLearner) -> Any:
+def saying(learner: Played) -> Any:
     """What the learner's network says of rows, as `learn.outcomes` asks for it."""
 
     @torch.no_grad()
@@ -219,7 +228,7 @@ def saying(learner: HostedLearner) -> Any:
     return say
 
 
-def seats_of(learner: HostedLearner, places: npt.NDArray[Any]) -> npt.NDArray[np.int8]:
+def seats_of(learner: Played, places: npt.NDArray[Any]) -> npt.NDArray[np.int8]:
     """Who decided at places of a rollout."""
     rollout, seats = learner.collector.rollout, learner.rules.seats
     carried, chains = learner.collector.transitions.carried, learner.collector.transitions.chains
