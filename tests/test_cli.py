@@ -11,7 +11,8 @@ from pathlib import Path
 import pytest
 
 import sparring
-from sparring.cli import COMMANDS, main
+from sparring.cli import main
+from sparring.commands.table import COMMANDS
 
 PROGRAM = Path(sys.executable).with_name("sparring")
 

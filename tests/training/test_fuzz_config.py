@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 import torch
 
-from sparring.cli import COMMANDS, main, read_options
+from sparring.cli import main, read_options
+from sparring.commands.table import COMMANDS
 from sparring.errors import ConfigError, SparringError
 from sparring.training.planning.settings import members_of, merged, with_preset
 from sparring.training.session import Session

@@ -10,7 +10,8 @@ import numpy as np
 import pytest
 
 import sparring.config
-from sparring.cli import COMMANDS, main, read_options
+from sparring.cli import main, read_options
+from sparring.commands.table import COMMANDS
 from sparring.config import (
     CollectConfig,
     EvaluationConfig,

@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 
 import sparring
-from sparring.cli import COMMANDS, main, read_options
+from sparring.cli import main, read_options
+from sparring.commands.table import COMMANDS
 from sparring.config import BenchTrainConfig, TrainConfig
 from sparring.config.words import one_per_value
 from sparring.training.planning.settings import with_preset

@@ -5,10 +5,11 @@ The script holds every word itself, and looks runs up by their folders: no Tab s
 
 from __future__ import annotations
 
-import importlib
 import shlex
 from collections.abc import Iterator
 
+from sparring import config as configs
+from sparring.commands.table import COMMANDS
 from sparring.config import CompletionConfig
 from sparring.config.options import Option, options_of
 from sparring.games.rules import game_names
@@ -29,9 +30,7 @@ def run(config: CompletionConfig) -> int:
 
 def commands() -> Iterator[tuple[str, list[Option]]]:
     """Return every command with its options."""
-    cli = importlib.import_module("sparring.cli")  # which knows the commands, and loads this one
-    configs = importlib.import_module("sparring.config")
-    for command in cli.COMMANDS:
+    for command in COMMANDS:
         yield command.name, options_of(getattr(configs, command.config))
 
 
