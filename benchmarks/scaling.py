@@ -27,7 +27,8 @@ from typing import Any
 import numpy as np
 
 from sparring.cluster.actors.body import Body
-from sparring.cluster.actors.learner import FleetPPO, make_learner, places_of
+from sparring.cluster.actors.learner import FleetPPO, places_of
+from sparring.cluster.fleet import make_learner
 from sparring.cluster.messages import Message
 from sparring.cluster.ray.host import FEW, as_array, trimmed
 from sparring.config import TrainConfig

@@ -3,6 +3,8 @@
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from sparring import learners
+
 if TYPE_CHECKING:
     from sparring import errors as errors
     from sparring import games as games
@@ -56,6 +58,9 @@ __all__ = [
     "resume",
     "train",
 ]
+
+learners.register("ppo@actors", "sparring.cluster.fleet:make_learner")
+learners.register("ppo@replicas", "sparring.cluster.replicated:make_learner")
 
 _HOMES = {
     "sparring.errors": ("ConfigError", "IllegalActionError", "SparringError", "StateError"),

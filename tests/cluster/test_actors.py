@@ -22,9 +22,10 @@ from cluster.crews import TINY, alone, children, settings, shared_memory
 from pools.workers.helpers import alive, gone
 from sparring.cluster.actors.crew import Parcel
 from sparring.cluster.actors.hand import Hand
-from sparring.cluster.actors.learner import FleetPPO, make_crew
+from sparring.cluster.actors.learner import FleetPPO
 from sparring.cluster.actors.packing import counts_of
 from sparring.cluster.actors.processes import ProcessCrew
+from sparring.cluster.fleet import make_crew
 from sparring.config import TrainConfig
 from sparring.errors import SparringError, SparringWarning
 from sparring.learn.learner import LostError
@@ -209,7 +210,7 @@ def make_fleet_of(theirs: TrainConfig, mine: TrainConfig, plan: Any) -> FleetPPO
 SCRIPT = """
 import sys
 from cluster.crews import settings
-from sparring.cluster.actors.learner import make_learner
+from sparring.cluster.fleet import make_learner
 from sparring.training.planning.plan import resolve
 config = settings(actors=2)
 learner = make_learner(config, resolve([config]))

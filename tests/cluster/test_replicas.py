@@ -14,7 +14,8 @@ import pytest
 import torch
 
 import sparring
-from sparring.cluster.replicas.learner import ReplicatedPPO, make_learner
+from sparring.cluster.replicas.learner import ReplicatedPPO
+from sparring.cluster.replicated import make_learner
 from sparring.config import CollectConfig, EvaluationConfig, NetConfig, PPOConfig, TrainConfig
 from sparring.errors import ConfigError
 from sparring.learn.adjust import Terms

@@ -13,7 +13,6 @@ from sparring.cluster.actors.body import Place
 from sparring.cluster.actors.collector import FleetCollector
 from sparring.cluster.actors.crew import Crew
 from sparring.cluster.actors.pool import FleetPool
-from sparring.cluster.actors.processes import ProcessCrew
 from sparring.cluster.actors.weights import FlatWeights
 from sparring.cluster.shares import demand_equal_shares
 from sparring.config import CollectConfig, FleetConfig, TrainConfig
@@ -26,34 +25,8 @@ from sparring.learn.plan import Plan
 from sparring.learn.room import chains_of, rollout_bytes
 from sparring.learn.vtrace import LaggedPPO
 from sparring.machine import demand_memory
-from sparring.nets.heads import asked_heads
-from sparring.nets.make import make_net
 from sparring.pools.foreign.make import facts_of
 from sparring.training.planning.own import by_factory
-from sparring.training.planning.settings import written
-
-
-def make_learner(config: TrainConfig, plan: Plan) -> FleetPPO:
-    """Return the learner of a run with actors."""
-    demand_fleet(config, plan)
-    crew = make_crew(config, plan)
-    try:
-        return FleetPPO(crew, config.fleet, plan)
-    except BaseException:
-        crew.close()
-        raise
-
-
-def make_crew(config: TrainConfig, plan: Plan) -> Crew:
-    """Start the actors of a run: processes of this machine, or anywhere in a cluster."""
-    if config.cluster:
-        from sparring.cluster.ray.crew import ray_crew
-
-        return ray_crew(config.cluster, written(config), places_of(config), config.fleet)
-    heads = asked_heads(plan.rules, plan.heads)
-    net = make_net(plan.rules, plan.net, heads=heads, memory=plan.memory)
-    places = places_of(config)
-    return ProcessCrew(written(config), places, config.fleet, FlatWeights(net).size)
 
 
 def places_of(config: TrainConfig) -> list[Place]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from importlib import import_module
 from typing import Any
 
 import torch
@@ -21,6 +20,7 @@ from sparring.learn.algos import LEARNERS, factory_of
 from sparring.learn.learner import Learner
 from sparring.learn.plan import CPU, Plan, pays_apart
 from sparring.learn.room import demand_room
+from sparring.learners import factory_at
 from sparring.machine import MOST_THREADS, check_threads
 from sparring.nets.arithmetic import resolve_cpu
 from sparring.pools.foreign.base import ForeignPool
@@ -182,22 +182,15 @@ def demand_games(
         check_own(games, curriculum, named=by_factory(config))
 
 
-FLEET = "sparring.cluster.actors.learner"
-"""Makes a learner whose games are played by other processes. By name: it is loaded only when it is
-asked for, and stands above, as an actor plans its part of a run like any other."""
-REPLICATED = "sparring.cluster.replicas.learner"
-"""Makes a learner that shares its work with others."""
-
-
 def make_learner(config: TrainConfig, plan: Plan) -> Learner:
     """Return the learner of a plan."""
     torch.set_num_threads(plan.threads)
     with within_memory(config, plan):
         if config.replicas > 1:
-            first: Learner = import_module(REPLICATED).make_learner(config, plan)
+            first: Learner = factory_at(config.algo, "replicas")(config, plan)
             return first
         if played_elsewhere(config):
-            learner: Learner = import_module(FLEET).make_learner(config, plan)
+            learner: Learner = factory_at(config.algo, "actors")(config, plan)
             return learner
         return factory_of(config.algo)(plan)
 

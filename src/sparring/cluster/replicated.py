@@ -1,0 +1,59 @@
+"""A learner with those that learn as one with it: processes of this machine, or of a cluster."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Sequence
+from functools import partial
+
+from sparring.cluster.replicas.joined import LOOPBACK
+from sparring.cluster.replicas.learner import Other, ReplicatedPPO, demand_replicas
+from sparring.cluster.replicas.process import ReplicaProcess
+from sparring.cluster.replicas.replica import Share
+from sparring.config import TrainConfig
+from sparring.learn.plan import Plan
+from sparring.training.planning.settings import written
+
+
+def make_learner(config: TrainConfig, plan: Plan) -> ReplicatedPPO:
+    """Return the learner of a run with replicas."""
+    demand_replicas(config, plan)
+    size = config.replicas
+    games, threads = config.collect.games // size, max(plan.threads // size, 1)
+    shares = [Share(rank, size, games, threads) for rank in range(size)]
+    with contextlib.ExitStack() as started:
+        host, others = start_others(config, shares[1:], started)
+        limit_s = config.fleet.limit_s
+        learner = ReplicatedPPO(others, shares[0], plan, host=host, limit_s=limit_s)
+        learner.ending = started.pop_all()
+    return learner
+
+
+def start_others(
+    config: TrainConfig, shares: Sequence[Share], started: contextlib.ExitStack
+) -> tuple[str, list[Other]]:
+    """Start the other learners; return the address at which they find the first, and them.
+
+    started: is told how they end.
+    """
+    settings, limit_s = written(config), config.fleet.limit_s
+    make: Callable[[Share], Other]
+    if not config.cluster:
+        host = LOOPBACK
+        make = partial(ReplicaProcess, settings, limit_s=limit_s)
+    else:
+        from sparring.cluster.ray.replicas import RayReplica
+        from sparring.cluster.ray.session import LOCAL, connect
+
+        threads = sum(share.threads for share in shares)
+        cluster = connect(config.cluster, cpus=threads)
+        started.callback(cluster.close)
+        cluster.demand_cpus(threads, f"replicas {config.replicas}: all but the first")
+        here = str(cluster.ray.util.get_node_ip_address())
+        host = LOOPBACK if config.cluster == LOCAL else here
+        make = partial(RayReplica, cluster, settings, limit_s=limit_s)
+    others: list[Other] = []
+    for share in shares:
+        others.append(make(share))
+        started.callback(others[-1].end)
+    return host, others
