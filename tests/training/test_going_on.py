@@ -16,8 +16,8 @@ from sparring.training.loop import Stop, Trainer
 from sparring.training.member import Member
 from sparring.training.planning.plan import make_learner, resolve
 from sparring.training.records.overview import Overview
-from sparring.training.records.results import measure
 from sparring.training.records.run import Run
+from sparring.training.results import measure
 from sparring.training.train import new_run, resume, train_with
 from training.run_helpers import events, settings
 

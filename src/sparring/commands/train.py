@@ -34,9 +34,9 @@ from sparring.training.planning.settings import (
 )
 from sparring.training.records.ending import done_line, measured_line
 from sparring.training.records.overview import Overview, events_of
-from sparring.training.records.results import UnmeasuredError, measure, rates
 from sparring.training.records.run import Run, check_name
 from sparring.training.records.strength import Strength, best_opponent, strength_in
+from sparring.training.results import UnmeasuredError, measure, rates
 from sparring.training.session import INIT
 from sparring.training.stop_rules import MET
 from sparring.training.train import at_once, resume, train_population, train_with

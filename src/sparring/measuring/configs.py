@@ -11,6 +11,7 @@ from typing import Any
 from sparring import trusted
 from sparring.config import TrainConfig
 from sparring.config.ranges import is_number
+from sparring.config.tables import joined
 from sparring.errors import ConfigError
 from sparring.store.folders import LATEST
 from sparring.training.budget import COUNTED, budget_of
@@ -18,7 +19,6 @@ from sparring.training.planning.algorithms import OF_ALGORITHMS, mode_of, sectio
 from sparring.training.planning.demands import demand_processes
 from sparring.training.planning.plan import resolve
 from sparring.training.planning.settings import read_toml, said_by
-from sparring.training.records.told import joined
 from sparring.training.train import complete, demand_given
 
 NAMES = r"[A-Za-z0-9_][\w.+-]{0,59}"

@@ -23,8 +23,8 @@ from sparring.processes import answering, follow_parent
 from sparring.training.agent import Agent
 from sparring.training.callbacks import Callbacks, Watched
 from sparring.training.planning.settings import read_config
-from sparring.training.records.results import measure
 from sparring.training.records.run import Run, finite
+from sparring.training.results import measure
 from sparring.training.train import resume, train_with
 
 TELL_EVERY_S = 1.0

@@ -17,6 +17,7 @@ from typing import IO, Any
 
 import numpy as np
 
+from sparring.config.tables import flat
 from sparring.errors import ConfigError, SparringError
 from sparring.league.results import ALONE
 from sparring.machine import cores
@@ -31,7 +32,6 @@ from sparring.training.records.comparison import Entry
 from sparring.training.records.overview import Overview, events_of, is_held
 from sparring.training.records.run import LOCK, finite
 from sparring.training.records.strength import LEAST_MILLIONS, gained_per
-from sparring.training.records.told import flat
 
 STATE = "trained.json"
 PATIENCE_S = 60.0

@@ -22,9 +22,8 @@ from sparring.sweep.trials import DONE, FAILED, PRUNED
 from sparring.sweep.value import measured_against, value_of
 from sparring.training.agent import Agent
 from sparring.training.callbacks import Callbacks, Watched
-from sparring.training.planning.demands import nothing_left_in
-from sparring.training.records.results import measure
-from sparring.training.records.run import holding
+from sparring.training.records.run import holding, nothing_left_in
+from sparring.training.results import measure
 from sparring.training.session import LOWERED, Session
 from sparring.training.train import new_run
 

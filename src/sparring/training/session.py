@@ -47,8 +47,8 @@ from sparring.training.planning.paths import paths_taken
 from sparring.training.planning.place import choose_device
 from sparring.training.planning.plan import make_learner, resolve
 from sparring.training.planning.role_words import changed
-from sparring.training.records.results import measure_here
 from sparring.training.records.run import NETWORK, Run, check_name
+from sparring.training.results import measure_here
 from sparring.training.starting import found_init, start_from
 from sparring.training.teaching.sources import lasting as lasting_source
 from sparring.training.teaching.sources import read_sources

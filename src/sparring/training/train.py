@@ -24,7 +24,6 @@ from sparring.training.budget import one_budget, only_one
 from sparring.training.callbacks import Callbacks
 from sparring.training.planning.algorithms import demand_of_mode, demand_own, mode_of, named
 from sparring.training.planning.casting import told
-from sparring.training.planning.demands import nothing_left_in
 from sparring.training.planning.own import facts_of_given, given_pool, is_maker, pool_again
 from sparring.training.planning.own_nets import name_net, net_again
 from sparring.training.planning.place import uses_gpu
@@ -40,7 +39,7 @@ from sparring.training.planning.settings import (
 )
 from sparring.training.records.ending import amount
 from sparring.training.records.overview import Overview
-from sparring.training.records.run import Run, holding, word_of
+from sparring.training.records.run import Run, holding, nothing_left_in, word_of
 from sparring.training.resuming import demand_resumable
 from sparring.training.session import Session
 from sparring.training.several import Agents, demand_one_kind, train_several

@@ -12,13 +12,13 @@ import tomlkit
 
 from sparring import trusted
 from sparring.config import TrainConfig
+from sparring.config.tables import joined
 from sparring.errors import ConfigError
 from sparring.factories import is_factory
 from sparring.store.files import write_atomic
 from sparring.targets import check_file
 from sparring.training.planning.settings import OF_A_RUN, as_plain, read_file
 from sparring.training.records.run import word_of
-from sparring.training.records.told import joined
 from sparring.tuning.knobs import Point
 
 MARK = "# Written by sparring tune"

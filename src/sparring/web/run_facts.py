@@ -8,10 +8,11 @@ from typing import Any
 
 from sparring.config import TrainConfig
 from sparring.config.help import all_help
+from sparring.config.tables import flat
 from sparring.store.folders import BEST
 from sparring.training.records.overview import Overview, read_json, size_of
 from sparring.training.records.run import NETWORK, ORIGIN, PHASE, RESULTS, word_of
-from sparring.training.records.told import flat, names_of
+from sparring.training.records.told import names_of
 from sparring.web.folder import MANIFEST, numbered
 from sparring.web.modules import why_not_played
 

@@ -29,7 +29,7 @@ from sparring.league.sprt import Sprt, Verdict
 from sparring.nets.policy import Policy
 from sparring.store.policies import load_policy, save_policy
 from sparring.training.planning.settings import read_config
-from sparring.training.records.results import measure
+from sparring.training.results import measure
 from sparring.training.train import train_with
 
 Bytes = npt.NDArray[np.uint8]

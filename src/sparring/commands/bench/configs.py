@@ -16,6 +16,7 @@ from sparring.commands.curves import files_in, write_page
 from sparring.commands.printing import ProgressBar, print_json, print_table, say
 from sparring.commands.stopping import Interrupted, interruptible
 from sparring.config import BenchConfigsConfig
+from sparring.config.tables import flat
 from sparring.errors import ConfigError
 from sparring.games.rules import UNIVERSAL_FLAGS
 from sparring.measuring.configs import Named, Planned, cost, read_named
@@ -27,7 +28,6 @@ from sparring.training.planning.settings import written
 from sparring.training.records.compared import described, notes
 from sparring.training.records.comparison import BOOKKEEPING, compare_named
 from sparring.training.records.run import word_of
-from sparring.training.records.told import flat
 
 FAILED = 3
 RECORD = "bench.json"

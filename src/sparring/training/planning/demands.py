@@ -5,9 +5,8 @@ from __future__ import annotations
 import importlib.util
 import netrc
 import os
-import shutil
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import fields, replace
 from itertools import pairwise
 from pathlib import Path
@@ -28,7 +27,6 @@ from sparring.training.planning.algorithms import ROLLOUTS, demand_own_settings
 from sparring.training.planning.networks import check_networks
 from sparring.training.planning.own_nets import check_own_nets, own_weights
 from sparring.training.planning.roles import role_nets
-from sparring.training.records.run import Run
 
 COPIES = 5
 """Of a network while it learns: weights, gradients, two moments, and what is saved."""
@@ -182,27 +180,6 @@ def has_login() -> bool:
         if any(host == "api.wandb.ai" or entry[0] == "user" for host, entry in hosts.items()):
             return True
     return False
-
-
-@contextmanager
-def nothing_left_in(folder: str | Path) -> Iterator[list[Run]]:
-    """Take away new runs whose settings turn out not to work at the first update.
-
-    The runs are put into the list that this gives.
-    """
-    runs: list[Run] = []
-    root = Path(folder).absolute()
-    was_there = root.exists()
-    try:
-        yield runs
-    except ConfigError:
-        for run in runs:
-            if not any(run.checkpoints.iterdir()):
-                shutil.rmtree(run.path)
-        if not was_there:
-            with suppress(OSError):  # another run is in it by now
-                root.rmdir()
-        raise
 
 
 @contextmanager

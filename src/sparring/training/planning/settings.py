@@ -15,6 +15,7 @@ from sparring.config import TrainConfig
 from sparring.config.habits import FROM_FRESH, like, meant
 from sparring.config.options import paths_of
 from sparring.config.ranges import Checked
+from sparring.config.tables import flat
 from sparring.curriculum.files import as_json, read_curriculum
 from sparring.errors import ConfigError, nearest
 from sparring.games.flags import listed, read_pair
@@ -37,7 +38,6 @@ from sparring.training.planning.algorithms import (
 from sparring.training.planning.moved import modernised, moved_to
 from sparring.training.planning.presets import LEAGUES, presets_of
 from sparring.training.planning.role_words import joined
-from sparring.training.records.told import flat
 
 OF_A_RUN = ("name", "init", "config", "json", "dry_run")
 """What the file of a run says about that run alone."""

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from sparring.config.tables import flat
 from sparring.draw.charts.axes import By, Curve, Floats, placed
 from sparring.errors import ConfigError, nearest
 from sparring.factories import is_factory
@@ -32,7 +33,7 @@ from sparring.training.records.overview import (
     own_rules,
 )
 from sparring.training.records.strength import LEAST_HOURS, gained_per, measure_name, strength_in
-from sparring.training.records.told import flat, names_of, shortened, spread, typed
+from sparring.training.records.told import names_of, shortened, spread, typed
 
 BOOKKEEPING = frozenset(
     {"seed", "seeds", "name", "runs", "json", "tensorboard", "wandb", "csv", "keep", "config"}

@@ -308,3 +308,24 @@ def learning_facts() -> dict[str, Any]:
         "cuda": torch.version.cuda,
         "gpus": [torch.cuda.get_device_name(index) for index in seen],
     }
+
+
+@contextmanager
+def nothing_left_in(folder: str | Path) -> Iterator[list[Run]]:
+    """Take away new runs whose settings turn out not to work at the first update.
+
+    The runs are put into the list that this gives.
+    """
+    runs: list[Run] = []
+    root = Path(folder).absolute()
+    was_there = root.exists()
+    try:
+        yield runs
+    except ConfigError:
+        for run in runs:
+            if not any(run.checkpoints.iterdir()):
+                shutil.rmtree(run.path)
+        if not was_there:
+            with suppress(OSError):  # another run is in it by now
+                root.rmdir()
+        raise

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from itertools import takewhile
 from typing import Any
 
+from sparring.config.tables import flat
 from sparring.games.flags import read_pair
 from sparring.training.planning.role_words import as_text
 
@@ -13,31 +14,6 @@ LONGEST = 60
 """Characters of a value; longer ones are shortened."""
 AS_THE_RUN = "as the run"
 """What a phase has for a key that it does not name."""
-
-
-def flat(table: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
-    """Return nested settings by dotted names."""
-    found: dict[str, Any] = {}
-    for key, value in table.items():
-        if isinstance(value, Mapping):
-            found |= flat(value, f"{prefix}{key}.")
-        else:
-            found[f"{prefix}{key}"] = value
-    return found
-
-
-def joined(common: Mapping[str, Any], own: Mapping[str, Any]) -> dict[str, Any]:
-    """Put tables of settings over those that are common; flags of the game add up."""
-    both = dict(common)
-    for key, value in own.items():
-        before = both.get(key)
-        if isinstance(before, Mapping) and isinstance(value, Mapping):
-            both[key] = joined(before, value)
-        elif key == "set" and isinstance(before, list) and isinstance(value, list):
-            both[key] = [*before, *value]
-        else:
-            both[key] = value
-    return both
 
 
 def spread(runs: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
