@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING
 from sparring.errors import ConfigError
 from sparring.games.flags import as_typed, changed_flags, read_pair, read_rules
 from sparring.games.rules import Rules
+from sparring.league.players import Player
 from sparring.league.seating import player_called as called
 from sparring.pools.foreign.again import is_own
 from sparring.store.lookup import common_game, look_up, split_style
 
 if TYPE_CHECKING:
-    from sparring.league.players import Player
     from sparring.nets.policy import Policy
 
 

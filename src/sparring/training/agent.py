@@ -6,12 +6,13 @@ import math
 from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from sparring.league.arena import evaluate, usual_games, usual_opponents
+from sparring.league.results import MatchResult
 from sparring.nets.asked import masks_of, predict, rows_of
 from sparring.nets.policy import Policy, is_position
 from sparring.store.files import read_regular
@@ -19,9 +20,6 @@ from sparring.store.plain import anything, named, parse_json, table
 from sparring.store.policies import save_policy
 from sparring.training.records.last import last_evaluation
 from sparring.training.records.run import RESULTS
-
-if TYPE_CHECKING:
-    from sparring.league.results import MatchResult
 
 A_MEASUREMENT = table({"results": named(named(anything))})
 
