@@ -10,6 +10,7 @@ import pytest
 
 import sparring
 from sparring import Rules
+from sparring.capabilities.games import games_offering
 from sparring.capabilities.page import page
 from sparring.capabilities.refusals import Asked, Combination
 from sparring.capabilities.table import (
@@ -27,7 +28,7 @@ from sparring.capabilities.table import (
     PLACES,
 )
 from sparring.config import HierarchyConfig, HindsightConfig, NetConfig, TrainConfig
-from sparring.training.planning.asked import combination, games_offering
+from sparring.training.planning.asked import combination
 
 ROOT = Path(sparring.__file__).parent
 CHOICES = {LEARNER: LEARNERS, NETWORK: NETWORKS, PLACE: PLACES, PASSES: PASSES_OF}

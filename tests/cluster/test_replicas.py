@@ -57,7 +57,7 @@ def config_of(**changes: Any) -> TrainConfig:
         ({"replicas": 3}, "replicas 3: collect.games 8 cannot be shared out equally; nearest: 6"),
         (
             {"net": {"hidden": [16], "normalise": True}},
-            "net.normalise True do not combine",
+            "net.normalise do not combine",
         ),
         ({"replicas": 0}, "replicas"),
     ],

@@ -311,7 +311,7 @@ def test_other_heads_are_asked_of_the_table() -> None:
             "net.memory gru needs .* net.kind attention is",
         ),
         ("skull_king", {"memory": "stack"}, "net.memory stack needs a network with memory"),
-        ("skull_king", {"normalise": True}, "net.normalise True needs .* --net.no-normalise"),
+        ("skull_king", {"normalise": True}, "net.normalise needs .* --net.no-normalise"),
         ("skull_king", {"inputs": ("hand",)}, "net.inputs hand needs .* leave net.inputs out"),
     ],
 )

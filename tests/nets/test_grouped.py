@@ -160,7 +160,7 @@ def test_making_room_draws_no_random_numbers() -> None:
 @pytest.mark.parametrize(
     ("config", "memory", "why"),
     [
-        (NetConfig(hidden=(64, 32), norm=True), 0, r"net\.norm True has no grouped kernels"),
+        (NetConfig(hidden=(64, 32), norm=True), 0, r"net\.norm has no grouped kernels"),
         (NetConfig(hidden=(64, 30)), 0, r"net\.hidden 64 30 \(no multiples of 8\) has no grouped"),
         (NetConfig(kind="residual", channels=12), 0, r"net\.channels 12 \(no multiple of 8\)"),
         (
@@ -176,4 +176,4 @@ def test_networks_without_grouped_passes_are_named(
     assert re.search(why, why_not("grouped", config, memory=memory))
     assert not why_not("captured", config, memory=memory)
     assert not why_not("grouped", NetConfig(hidden=(64, 32), activation="silu"), memory=16)
-    assert "net.normalise True has no graphs" in why_not("captured", NetConfig(normalise=True))
+    assert "net.normalise has no graphs" in why_not("captured", NetConfig(normalise=True))

@@ -181,8 +181,8 @@ def test_saved_policies_and_slots_answer_alike(tmp_path: Path) -> None:
 
 
 def test_what_cannot_do_it_says_so() -> None:
-    with pytest.raises(ConfigError, match=r"net\.normalise True needs a network that normalizes"):
+    with pytest.raises(ConfigError, match=r"net\.normalise needs a network that normalizes"):
         make_net(sparring.Rules("shogi"), NetConfig(kind="residual", normalise=True))
-    assert why_not("captured", NET) == "net.normalise True has no graphs"
+    assert why_not("captured", NET) == "net.normalise has no graphs"
     names = make_net(sparring.Rules("leduc_poker"), NetConfig()).state_dict()
     assert not [name for name in names if "normaliser" in name]

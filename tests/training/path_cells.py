@@ -34,28 +34,27 @@ FLAT: dict[str, tuple[dict[str, Any], str]] = {
     ),
     "norm": (
         {"net": {"norm": True}},
-        f"{CAPTURED} because layer norm (net.norm) has no kernels{THIRD}",
+        f"{CAPTURED} because net.norm has no kernels{THIRD}",
     ),
     "silu": (
         {"net": {"activation": "silu"}},
-        f"{CAPTURED} because activation 'silu' has no kernels; relu and tanh have{THIRD}",
+        f"{CAPTURED} because net.activation silu has no kernels{THIRD}",
     ),
     "odd width": (
         {"net": {"hidden": (12,)}},
-        f"{CAPTURED} because tensor cores take hidden widths in multiples of 8, not (12,){THIRD}",
+        f"{CAPTURED} because net.hidden 12 (no multiples of 8) has no kernels{THIRD}",
     ),
     "own layers": (
         {"net": {"value_hidden": (8,)}},
-        f"{CAPTURED} because layers of policy or value alone (net.policy_hidden) have no kernels"
-        f"{THIRD}",
+        f"{CAPTURED} because net.value_hidden 8 has no kernels{THIRD}",
     ),
     "gru": (
         {"net": {"memory": "gru"}},
-        f"{CAPTURED} because a state that the network writes (net.memory gru) has no kernels",
+        f"{CAPTURED} because net.memory gru has no kernels",
     ),
     "odd channels": (
         {"net": {"kind": "residual", "channels": 12, "blocks": 1}},
-        f"{CAPTURED} because tensor cores take channels in multiples of 8, not 12: about two "
+        f"{CAPTURED} because net.channels 12 (no multiple of 8) has no kernels: about two "
         "thirds of the speed",
     ),
     "attention": (

@@ -34,23 +34,21 @@ CELLS: dict[str, tuple[dict[str, Any], str]] = {
     ),
     "gru": (
         {"net": {"memory": "gru", "memory_width": 12}},
-        f"ppo, recurrent perceptron 19-64-64-12-10, {TORCH} because a state that the network "
-        "writes (net.memory gru) has no native passes",
+        f"ppo, recurrent perceptron 19-64-64-12-10, {TORCH} because net.memory gru has no "
+        "native passes",
     ),
     "norm": (
         {"net": {"norm": True}},
-        f"ppo, perceptron 19-64-64-10, {TORCH} because layer norm (net.norm) has no native passes"
-        f"{HALF}",
+        f"ppo, perceptron 19-64-64-10, {TORCH} because net.norm has no native passes{HALF}",
     ),
     "normalise": (
         {"net": {"normalise": True}},
-        f"ppo, perceptron 19-64-64-10, {TORCH} because normalised observations (net.normalise) "
-        f"have no native passes{HALF}",
+        f"ppo, perceptron 19-64-64-10, {TORCH} because net.normalise has no native passes{HALF}",
     ),
     "own layers": (
         {"net": {"policy_hidden": (8,)}},
-        f"ppo, perceptron 19-64-64-10, {TORCH} because layers of policy or value alone "
-        f"(net.policy_hidden) have no native passes{HALF}",
+        f"ppo, perceptron 19-64-64-10, {TORCH} because net.policy_hidden 8 has no native "
+        f"passes{HALF}",
     ),
     "residual": (
         {"net": {"kind": "residual", "channels": 8, "blocks": 1}},
@@ -87,7 +85,7 @@ CELLS: dict[str, tuple[dict[str, Any], str]] = {
     "dqn": ({"algo": "dqn"}, f"dqn, perceptron 19-64-64-10, {NATIVE}"),
     "dqn, norm": (
         {"algo": "dqn", "net": {"norm": True}},
-        f"dqn, perceptron 19-64-64-10, {TORCH} because layer norm (net.norm) has no native passes",
+        f"dqn, perceptron 19-64-64-10, {TORCH} because net.norm has no native passes",
     ),
     "pqn": (
         {"algo": "dqn", "dqn": {"mode": "rollouts"}, "net": {"norm": False}},
@@ -96,8 +94,8 @@ CELLS: dict[str, tuple[dict[str, Any], str]] = {
     "sac": (HOCKEY, f"sac, perceptron 18-256-256-9, {NATIVE}"),
     "sac, critics": (
         {**HOCKEY, "sac": {"critic_norm": True}},
-        f"sac, perceptron 18-256-256-9, {NATIVE}, critics by torch because layer norm "
-        "(sac.critic_norm) has no native passes",
+        f"sac, perceptron 18-256-256-9, {NATIVE}, critics by torch because "
+        "sac.critic_norm has no native passes",
     ),
     "sac, discrete": (
         {"algo": "sac"},
@@ -111,7 +109,7 @@ CELLS: dict[str, tuple[dict[str, Any], str]] = {
         {**SKULL_KING, "hierarchy": {"on": True}, "roles": ("worker.net.norm=true",)},
         f"ppo, manager: perceptron 159-128-128-87, {NATIVE}, played by torch because another "
         f"role's network has no native passes; worker: perceptron 531-256-256-87, {TORCH} because "
-        f"layer norm (net.norm) has no native passes{HALF}",
+        f"net.norm has no native passes{HALF}",
     ),
     "a role of your own": (
         {**SKULL_KING, "hierarchy": {"on": True}, "roles": ("worker.net.kind=own_nets:Plain",)},
@@ -189,9 +187,7 @@ def test_populations_and_games_elsewhere_have_figures_of_their_own() -> None:
 
 # Wherever people look
 
-SLOWER = (
-    f"ppo, perceptron 19-16-10, {TORCH} because layer norm (net.norm) has no native passes{HALF}"
-)
+SLOWER = f"ppo, perceptron 19-16-10, {TORCH} because net.norm has no native passes{HALF}"
 NORM = {"net": {"hidden": (16,), "norm": True}, "collect": {"cpu": "float32"}, "device": "cpu"}
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
+from sparring.capabilities.games import games_offering
 from sparring.capabilities.table import (
     ABILITIES,
     FEATURES,
@@ -126,6 +127,4 @@ def row(cells: Iterable[str]) -> str:
 
 
 if __name__ == "__main__":
-    from sparring.training.planning.asked import games_offering
-
     print(page({name: games_offering(name) for name in ABILITIES[GAME]}), end="")

@@ -191,7 +191,8 @@ def net_settings(net: NetConfig, role: str = "") -> Iterator[tuple[str, Asked]]:
         given = getattr(net, name)
         if given != getattr(usual, name):
             off = unset(name, getattr(usual, name), role)
-            yield setting, Asked(feature, f"{where}.{name} {shown(given)}", role, off)
+            value = "" if given is True else f" {shown(given)}"
+            yield setting, Asked(feature, f"{where}.{name}{value}", role, off)
     off = unset("memory", usual.memory, role)
     for name in ("net.memory", "net.memory gru") if net.memory else ():
         if name == "net.memory" or net.recurrent:

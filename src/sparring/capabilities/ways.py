@@ -6,7 +6,7 @@ told beside the choice, so that it can be announced.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from sparring.capabilities.refusals import Asked, net_settings
@@ -47,42 +47,52 @@ def first_way(part: str, choices: Mapping[str, Choice], asked: Iterable[Asked]) 
         lacks = missing(choice, part, asked)
         if not lacks:
             return Way(name, tuple(because))
-        because += [f"{typed} has no {choice.shown}" for typed in lacks]
+        because.append(has_no(lacks, choice))
     return None
 
 
 def why_not(
-    passes: str, net: NetConfig, *, heads: str = "", memory: int = 0, perceptron: bool = False
+    passes: str,
+    net: NetConfig,
+    *,
+    heads: Sequence[str] = (),
+    memory: int = 0,
+    perceptron: bool = False,
 ) -> str:
     """Say what keeps a network from passes of the table, "" if nothing does; see `network_asks`."""
     asked = network_asks(net, heads=heads, memory=memory, perceptron=perceptron)
     lacks = missing(PASSES_OF[passes], PASSES, asked)
-    return f"{lacks[0]} has no {PASSES_OF[passes].shown}" if lacks else ""
+    return has_no(lacks, PASSES_OF[passes]) if lacks else ""
+
+
+def has_no(lacks: Sequence[str], choice: Choice) -> str:
+    """Say what a choice does not do: heads.wdl and net.norm have no kernels."""
+    return f"{' and '.join(lacks)} {'has' if len(lacks) == 1 else 'have'} no {choice.shown}"
 
 
 def why_no(passes: str, feature: str) -> str:
     """Say that passes do not know a feature that was asked for, "" if they do."""
     lacks = missing(PASSES_OF[passes], PASSES, [Asked(FEATURES[feature], feature)])
-    return f"{feature} has no {PASSES_OF[passes].shown}" if lacks else ""
+    return has_no(lacks, PASSES_OF[passes]) if lacks else ""
 
 
 def network_asks(
-    net: NetConfig, *, heads: str = "", memory: int = 0, perceptron: bool = False
+    net: NetConfig, *, heads: Sequence[str] = (), memory: int = 0, perceptron: bool = False
 ) -> list[Asked]:
     """What a network asks of what computes it.
 
     heads: what it is asked besides policy and value, as it is typed. memory: bytes behind the
     observation. perceptron: it is somebody's own, and known to be one.
     """
-    asked = [one for _, one in net_settings(net) if PASSES in one.feature.needs]
+    asked = [Asked(FEATURES["heads"], head) for head in heads]
+    asked += [one for _, one in net_settings(net) if PASSES in one.feature.needs]
     found = {
-        "heads": heads,
         KINDS.get(net.kind, "other modules"): f"net.kind {net.kind}",
     }
     if is_factory(net.kind) and perceptron:
         found["perceptron"] = found.pop("other modules")
     if net.kind == "mlp":
-        found["silu"] = f"activation {net.activation}" * (net.activation not in ACTIVATIONS)
+        found["silu"] = f"net.activation {net.activation}" * (net.activation not in ACTIVATIONS)
         odd = any(width % MULTIPLE for width in net.hidden)
         widths = " ".join(map(str, net.hidden))
         found["odd widths"] = f"net.hidden {widths} (no multiples of {MULTIPLE})" * odd

@@ -43,7 +43,7 @@ def make_flat(
     room: dict[str, Any] = {"bf16": bf16, "device": device, "memory": memory}
     if is_factory(config.kind):
         return make_own(rules, config, members, heads=heads, **room)
-    if why_not("kernels", config, heads=" ".join(heads or ()), memory=memory):
+    if why_not("kernels", config, heads=tuple(heads or ()), memory=memory):
         return CapturedNet(rules, config, members, heads=heads, **room)
     return BY_KERNELS[config.kind](rules, config, members, **room)
 

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import fields
 from typing import Any
 
+from sparring.capabilities.games import game_offers, games_offering
 from sparring.capabilities.refusals import (
     Asked,
     Combination,
@@ -16,8 +17,6 @@ from sparring.capabilities.refusals import (
 from sparring.capabilities.table import FEATURES, UNHEARD
 from sparring.config import HeadsConfig, NetConfig, TrainConfig
 from sparring.factories import is_factory
-from sparring.games.hidden import hidden_of
-from sparring.games.lookup import game_module
 from sparring.games.rules import Rules, game_names
 from sparring.pools.foreign.again import is_own
 from sparring.training.planning.algorithms import REMEMBERS, ROLLOUTS
@@ -64,29 +63,6 @@ def learner_key(config: TrainConfig) -> str:
     """The learner of a run, as the table calls it."""
     rollouts = config.dqn.mode == ROLLOUTS
     return learner_of(config.algo, rollouts=rollouts, by_role=config.hierarchy.on)
-
-
-def game_offers(rules: Rules) -> frozenset[str]:
-    """What a game offers under its flags."""
-    found = {
-        "discrete": not rules.box,
-        "roles": len(rules.roles) > 1,
-        "goals": getattr(getattr(rules, "native", None), "has_goals", False),
-        "mirror": rules.mirror is not None,
-        "hidden": not is_own(rules) and hidden_of(rules) is not None,
-        "board": len(rules.board) == 2,
-        "things": not is_own(rules)
-        and game_module(rules.name, "things") is not None
-        and not rules.box,
-        "opponents": rules.seats > 1,
-        "repeats": not is_own(rules),
-    }
-    return frozenset(name for name, there in found.items() if there)
-
-
-def games_offering(ability: str) -> Sequence[str]:
-    """The games of sparring that offer an ability as they come."""
-    return [name for name in game_names() if ability in game_offers(Rules(name))]
 
 
 def ask(feature: str, typed: str, instead: str | None = None) -> Asked:

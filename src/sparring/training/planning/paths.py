@@ -84,7 +84,7 @@ def why_torch(algo: str, plan: Plan, net: NetConfig) -> str:
     """Say what keeps a network from being computed natively, "" if nothing does."""
     if plan.collect.cpu == TORCH:
         return "collect.cpu is torch"
-    if algo == "dqn" and plan.settings[0].mode == ROLLOUTS:
+    if getattr(plan.settings[0], "mode", "") == ROLLOUTS:
         return why_no("native", "dqn.mode rollouts")
     if not is_factory(net.kind):
         return why_not("native", net)
@@ -131,10 +131,9 @@ def why_captured(plan: Plan, net: NetConfig) -> str:
     return why_not("kernels", ours) if isinstance(ours, NetConfig) else unlike(ours)
 
 
-def shown_heads(heads: HeadsConfig) -> str:
+def shown_heads(heads: HeadsConfig) -> list[str]:
     """Name the heads that are asked for."""
-    asked = [f"heads.{name}" for name in (WDL, SCORE, HIDDEN) if any(getattr(heads, name).values)]
-    return " and ".join(asked)
+    return [f"heads.{name}" for name in (WDL, SCORE, HIDDEN) if any(getattr(heads, name).values)]
 
 
 def captured_speed(algo: str, plan: Plan, net: NetConfig) -> float | None:
