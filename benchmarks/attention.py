@@ -28,12 +28,12 @@ from choices import Choice, Noting, compared, train_all
 from sides.words import read_side
 from sparring import Rules
 from sparring.config import NetConfig, TrainConfig
+from sparring.config.tables import joined
 from sparring.errors import SparringError
 from sparring.machine import machine_facts, warn_if_busy
 from sparring.measuring.configs import Planned, complete_one
 from sparring.nets.flat_kinds import make_flat
 from sparring.pools import Pool
-from sparring.training.records.told import joined
 
 SETTINGS = Path(__file__).resolve().parent / "settings" / "attention"
 PERCEPTRON, ATTENTION = "perceptron", "attention"

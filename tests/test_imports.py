@@ -22,8 +22,10 @@ PACKAGE = "sparring"
 NAMED = re.compile(rf"{PACKAGE}(\.\w+)+")
 START = f"{PACKAGE}.__main__"
 """What `python -m sparring` runs."""
-ASKED_OF_ROOT = {f"{PACKAGE}._native", f"{PACKAGE}.__version__"}
-"""What the root has besides modules, for everybody."""
+ASKED_OF_ROOT = {
+    f"{PACKAGE}.{name}" for name in ("_native", "__file__", "__version__", "PLACED_LEARNERS")
+}
+"""What the root has for everybody, besides modules."""
 
 NAMED_ABOVE = {
     ("meter", "training"): "processes of a run are told apart by the module that they run",
@@ -40,7 +42,12 @@ def module_of(file: Path) -> str:
     return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
 
 
-FILES = {module_of(file): file for file in sorted((SOURCE / PACKAGE).rglob("*.py"))}
+FILES = {
+    module_of(file): file
+    for file in sorted((SOURCE / PACKAGE).rglob("*.py"))
+    if "template" not in file.parts
+}
+"""All but those that `sparring new-game` copies: they are its user's."""
 
 
 @dataclass
@@ -52,7 +59,7 @@ class Seen:
     names: set[str] = field(default_factory=set)
     """Those that its strings name: "a.b", "a.b:c", or f"a.b.{c}"."""
     asked: set[str] = field(default_factory=set)
-    """What it imports from the root that is no module."""
+    """What it takes from the root that is no module."""
 
     @classmethod
     def of(cls, text: str) -> Seen:
@@ -66,6 +73,9 @@ class Seen:
                 seen.imports |= {name if name in FILES else node.module for name in full}
                 if node.module == PACKAGE:
                     seen.asked |= full - {*FILES}
+            elif isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name):
+                if node.value.id == PACKAGE:
+                    seen.asked |= {f"{PACKAGE}.{node.attr}"} - {*FILES}
             elif isinstance(node, ast.Constant) and isinstance(node.value, str):
                 home = node.value.partition(":")[0].removesuffix(".")
                 if NAMED.fullmatch(home) and home in FILES:

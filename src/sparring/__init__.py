@@ -3,8 +3,6 @@
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from sparring import learners
-
 if TYPE_CHECKING:
     from sparring import errors as errors
     from sparring import games as games
@@ -59,8 +57,12 @@ __all__ = [
     "train",
 ]
 
-learners.register("ppo@actors", "sparring.cluster.fleet:make_learner")
-learners.register("ppo@replicas", "sparring.cluster.replicated:make_learner")
+PLACED_LEARNERS = {
+    "ppo@actors": "sparring.cluster.fleet:make_learner",
+    "ppo@replicas": "sparring.cluster.replicated:make_learner",
+}
+"""Learners that several processes make up, by algorithm and place. They lie above planning, as each
+of these processes plans its own part of a run; `learn.algos.factory_at` loads one by its name."""
 
 _HOMES = {
     "sparring.errors": ("ConfigError", "IllegalActionError", "SparringError", "StateError"),

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 import torch
 
+from sparring import PLACED_LEARNERS
 from sparring.errors import ConfigError, nearest
 from sparring.factories import is_factory, load_factory
 from sparring.learn.dqn import DQN
@@ -134,3 +136,20 @@ def factory_of(algo: str) -> Factory:
             f"algo {algo!r} is neither module:factory nor known{nearest(algo, LEARNERS)}"
         )
     return load_factory(algo, "algo")
+
+
+def factory_at(algo: str, place: str) -> Callable[..., Learner]:
+    """Return what makes a learner that lies in several processes, from a configuration and a plan.
+
+    place: who the others are, actors or replicas.
+    """
+    home = PLACED_LEARNERS.get(f"{algo}@{place}")
+    if home is None:
+        pairs = (name.split("@") for name in PLACED_LEARNERS)
+        known = " or ".join(known for known, there in pairs if there == place)
+        raise ConfigError(
+            f"algo {algo} has no learner with {place}; use {known}, or leave {place} out"
+        )
+    module, _, function = home.partition(":")
+    factory: Callable[..., Learner] = getattr(import_module(module), function)
+    return factory

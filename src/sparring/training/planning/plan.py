@@ -16,11 +16,10 @@ from sparring.errors import ConfigError
 from sparring.games.flags import read_pair
 from sparring.games.rules import Rules
 from sparring.games.seeds import checked_seed
-from sparring.learn.algos import LEARNERS, factory_of
+from sparring.learn.algos import LEARNERS, factory_at, factory_of
 from sparring.learn.learner import Learner
 from sparring.learn.plan import CPU, Plan, pays_apart
 from sparring.learn.room import demand_room
-from sparring.learners import factory_at
 from sparring.machine import MOST_THREADS, check_threads
 from sparring.nets.arithmetic import resolve_cpu
 from sparring.pools.foreign.base import ForeignPool
