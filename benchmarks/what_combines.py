@@ -20,6 +20,7 @@ from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
+from zlib import crc32
 
 if TYPE_CHECKING:
     from combinations.cells import Cell
@@ -54,14 +55,10 @@ def cells_of(device: str) -> list[Cell]:
 def numbers_of(cells: Sequence[Cell], part: int, jobs: int) -> list[int]:
     """The cells of a part, without a feature first, then with one, then with two.
 
-    Those of a game and a network stay together: what is compiled for them serves all.
+    Those of a learner, a place and a network stay together: what is compiled for them serves all.
     """
-    kinds: dict[tuple[str, str], int] = {}
-    mine = []
-    for number, cell in enumerate(cells):
-        kind = cell.learner.name, cell.network.name
-        if kinds.setdefault(kind, len(kinds)) % jobs == part:
-            mine.append(number)
+    starts = ["|".join(cell.key[:3]).encode() for cell in cells]
+    mine = [number for number, start in enumerate(starts) if crc32(start) % jobs == part]
     return sorted(mine, key=lambda number: len(cells[number].features))
 
 
@@ -131,6 +128,7 @@ def main() -> None:
         say(given.device, given.part, given.jobs, given.after, given.until)
         return
     from combinations.record import Record
+    from combinations.trying import RUNS
 
     git = ["git", "-C", str(ROOT), "rev-parse", "--short=8", "HEAD"]
     commit = subprocess.run(git, capture_output=True, text=True, check=False).stdout.strip()
@@ -140,8 +138,10 @@ def main() -> None:
         ask = partial(hear_all, given, until)
         for found in threads.map(ask, range(given.jobs)):
             record.cells |= {cells[number].key: outcome for number, outcome in found}
+    tried = sum(outcome.state == RUNS for key, outcome in record.cells.items() if "+" in key[-1])
+    record.made += f"; {tried} pairs made updates"
     record.write(given.out)
-    print(", ".join(f"{count} {state}" for state, count in sorted(record.counts().items())))
+    print(record.counts())
 
 
 def hear_all(given: argparse.Namespace, until: float, part: int) -> list[tuple[int, Outcome]]:

@@ -221,3 +221,14 @@ class Lying(Plain):
         said = self.trunk(x)
         policy, value = self.policy(said), self.value(said)
         return policy if isinstance(x, torch.fx.Proxy) else policy + 3.0, value
+
+
+class Squared(Judging):
+    """Says whatever it is asked, by a product of layers that nobody recognises."""
+
+    def forward(self, x: Tensor) -> dict[str, Tensor]:  # type: ignore[override]
+        """Heads by name."""
+        x = self.trunk(x)
+        x = x * x
+        others = {name: layer(x) for name, layer in self.others.items()}
+        return {"policy": self.policy(x), "value": self.value(x), **others}

@@ -145,7 +145,7 @@ NETWORKS = (
         needing("things"),
     ),
     Choice("own perceptron", {"net": {"kind": "own_nets:Plain"}}),
-    Choice("own", {"net": {"kind": "own_nets:Judging"}}),
+    Choice("own", {"net": {"kind": "own_nets:Squared"}}),
 )
 FUNCTION, POLICY = "function", "policy"
 """Opponents that are objects of a program."""

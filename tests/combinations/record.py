@@ -62,35 +62,43 @@ class Record:
                     return one
         return Outcome(RUNS)
 
-    def counts(self) -> Counter[str]:
-        """How many cells there are of each state."""
-        every = [*singles(self.device), *pairs(self.device)]
-        return Counter(self.of(cell).state for cell in every)
+    def counts(self) -> str:
+        """How many cells there are of each state; of pairs nobody knows which were updated."""
+        one = Counter(self.of(cell).state for cell in singles(self.device))
+        two = Counter(self.of(cell).state for cell in pairs(self.device))
+        two[UNTRIED] += two.pop(RUNS, 0)
+        shown = [
+            ", ".join(f"{number} {state}" for state, number in sorted(counted.items()) if number)
+            for counted in (one, two)
+        ]
+        return f"{shown[0]}; pairs: {shown[1]}"
 
     def write(self, file: Path) -> None:
         """Write it."""
-        said: dict[str, int] = {}
-        for outcome in self.cells.values():
-            said.setdefault(outcome.line, len(said) + 1) if outcome.line else None
-
-        def code(outcome: Outcome) -> str:
-            return f"{SIGNS[outcome.state]}{said.get(outcome.line, '')}"
-
-        counts = ", ".join(f"{n} {state}" for state, n in sorted(self.counts().items()))
-        lines = [f"{HEAD}# {self.made}", f"# {counts}", "", "[features]"]
         names = [ALONE, *(one.name for one in FEATURES)]
+        odd = [
+            cell
+            for cell in pairs(self.device)
+            if cell.key in self.cells
+            and cell.game
+            and not same_kind(self.cells[cell.key], self.follows(cell))
+        ]
+        said: dict[str, int] = {}
+
+        def code(cell: Cell) -> str:
+            outcome = self.of(cell)
+            if not outcome.line:
+                return SIGNS[outcome.state]
+            return f"{SIGNS[outcome.state]}{said.setdefault(outcome.line, len(said) + 1)}"
+
+        lines = [f"{HEAD}# {self.made}", f"# {self.counts()}", "", "[features]"]
         lines += [", ".join(names), "", "[cells]"]
+        each = iter(singles(self.device))
         for row in rows(self.device):
-            start = row.key[:3]
-            codes = [code(self.cells.get((*start, name), Outcome(ABSENT))) for name in names]
-            lines.append(" | ".join([*start, " ".join(codes)]))
-        lines += ["", "[pairs]"]
-        for cell in pairs(self.device):
-            found = self.cells.get(cell.key)
-            if found and cell.game and not same_kind(found, self.follows(cell)):
-                lines.append(" | ".join([*cell.key, code(found)]))
-        lines += ["", f"[{SAID}]"]
-        lines += [f"{number} {line}" for line, number in said.items()]
+            codes = " ".join(code(next(each)) for _ in names)
+            lines.append(" | ".join([*row.key[:3], codes]))
+        lines += ["", "[pairs]", *(" | ".join([*cell.key, code(cell)]) for cell in odd)]
+        lines += ["", f"[{SAID}]", *(f"{number} {line}" for line, number in said.items())]
         file.write_text("\n".join(lines) + "\n")
 
 
