@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import signal
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +15,7 @@ import torch
 
 import sparring
 from sparring.cluster.replicas.learner import ReplicatedPPO
+from sparring.cluster.replicas.replica import Replica, Share
 from sparring.cluster.replicated import make_learner
 from sparring.config import CollectConfig, EvaluationConfig, NetConfig, PPOConfig, TrainConfig
 from sparring.errors import ConfigError
@@ -22,6 +23,7 @@ from sparring.learn.adjust import Terms
 from sparring.learn.learner import LostError, Report
 from sparring.pools.lineups import Lineup
 from sparring.training.planning.plan import resolve
+from sparring.training.planning.settings import written
 
 SMALL: dict[str, Any] = {
     "updates": 4,
@@ -155,6 +157,15 @@ def check_death(learner: ReplicatedPPO) -> None:
     assert left.meta["update"] == updates
     assert not left.blobs
     assert np.isfinite(left.meta["decisions"])
+
+
+def test_a_lower_rate_is_lower_for_every_replica() -> None:
+    config = config_of()
+    share = asdict(Share(rank=1, size=2, games=4, threads=1, lr_factor=0.1))
+    alone = replace(config, replicas=1)
+    (wanted,) = resolve([alone], lr_factor=0.1).settings
+    assert wanted.lr == config.ppo.lr.scaled(0.1)
+    assert Replica(written(config), share).learner.config == wanted
 
 
 @pytest.mark.slow

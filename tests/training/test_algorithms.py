@@ -15,6 +15,7 @@ from sparring.config import DQNConfig, PPOConfig, ReplayConfig, SACConfig, Train
 from sparring.games.rules import Rules, game_names
 from sparring.training.planning.algorithms import SECTIONS, demand_own_settings
 from sparring.training.planning.demands import check_demands, learned_numbers, weights_of
+from sparring.training.planning.plan import resolve
 from sparring.training.planning.settings import (
     demand_same,
     members_of,
@@ -23,7 +24,6 @@ from sparring.training.planning.settings import (
     with_preset,
     written,
 )
-from sparring.training.session import with_factor
 
 USUAL: dict[str, Any] = {
     "ppo": PPOConfig(),
@@ -208,8 +208,7 @@ def test_runs_of_before_go_on() -> None:
 
 
 def test_a_divergence_lowers_every_rate_of_the_algorithm() -> None:
-    sac = with_factor(with_preset("tic_tac_toe", algo="sac"), 0.1).sac
+    (sac,) = resolve([with_preset("tic_tac_toe", algo="sac")], lr_factor=0.1).settings
     assert [str(rate) for rate in (sac.lr, sac.critic_lr, sac.temperature_lr)] == ["0.0001"] * 3
-    dqn = with_factor(with_preset("tic_tac_toe", algo="dqn"), 0.1)
-    assert str(dqn.dqn.lr) == "0%:0.0001,100%:1e-05"
-    assert dqn.ppo == PPOConfig()
+    (dqn,) = resolve([with_preset("tic_tac_toe", algo="dqn")], lr_factor=0.1).settings
+    assert str(dqn.lr) == "0%:0.0001,100%:1e-05"

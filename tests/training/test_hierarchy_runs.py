@@ -22,7 +22,6 @@ from sparring.store.policies import load_policy
 from sparring.training.planning.plan import make_learner, resolve
 from sparring.training.planning.roles import read_roles
 from sparring.training.planning.settings import merged, read_config, with_preset, written
-from sparring.training.session import with_factor
 from sparring.training.train import resume, train_with
 
 TINY: dict[str, Any] = {
@@ -158,7 +157,7 @@ def test_batches_of_roles_are_large_on_a_gpu(game: str) -> None:
 
 def test_a_lower_rate_is_lower_for_every_role() -> None:
     config = settings(roles=("manager.ppo.lr=0%:2e-3,100%:1e-3",), ppo={"lr": 1e-3})
-    calm = resolve([with_factor(config, 0.1)])
+    calm = resolve([config], lr_factor=0.1)
     rates = [plan.settings[0].lr.at(Moment(0, 0.0)) for plan in calm.roles]
     assert rates == pytest.approx([2e-4, 1e-4])
 

@@ -20,7 +20,7 @@ def make_learner(config: TrainConfig, plan: Plan) -> ReplicatedPPO:
     demand_replicas(config, plan)
     size = config.replicas
     games, threads = config.collect.games // size, max(plan.threads // size, 1)
-    shares = [Share(rank, size, games, threads) for rank in range(size)]
+    shares = [Share(rank, size, games, threads, plan.lr_factor) for rank in range(size)]
     with contextlib.ExitStack() as started:
         host, others = start_others(config, shares[1:], started)
         limit_s = config.fleet.limit_s

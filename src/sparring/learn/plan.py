@@ -98,6 +98,9 @@ class Plan:
     """What the network is asked besides policy and value."""
     paths: tuple[ComputePath, ...] = ()
     """How the network is computed, or that of every role; none of a learner of your own."""
+    lr_factor: float = 1.0
+    """What learning rates were multiplied with, in `settings` and `roles` already; it stands in
+    checkpoints of a run that has diverged, not in its settings."""
 
     @property
     def memory(self) -> int:

@@ -31,9 +31,7 @@ def adjustable(learner: Learner) -> Adjustable:
     )
 
 
-def with_courses(
-    configs: Sequence[TrainConfig], plan: Plan, *, lr_factor: float = 1.0
-) -> tuple[list[Course], Plan]:
+def with_courses(configs: Sequence[TrainConfig], plan: Plan) -> tuple[list[Course], Plan]:
     """The ways of all members through their curricula, and how their first games begin."""
     curricula = [
         curriculum_of(config, plan.rules_of(member), plan.cast)
@@ -48,7 +46,7 @@ def with_courses(
             settings=plan.settings[member],
             starts=curriculum.starts,
             role_settings={role.role: role.settings[member] for role in plan.roles},
-            lr_factor=lr_factor,
+            lr_factor=plan.lr_factor,
         )
         for member, curriculum in enumerate(curricula)
     ]

@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any
 
 from sparring.config import TrainConfig
-from sparring.config.algorithms import RATES
 from sparring.curriculum.course import Course
 from sparring.errors import ConfigError, EnvError, SparringWarning
 from sparring.factories import lasting_name
@@ -26,7 +25,6 @@ from sparring.nets.net import Net
 from sparring.nets.transfer import Transfer
 from sparring.pools.foreign.base import ForeignPool
 from sparring.pools.protocol import GamePool
-from sparring.schedule import Schedule
 from sparring.store import checkpoint as checkpoints
 from sparring.store.folders import CONFIG
 from sparring.store.policies import load_policy
@@ -46,7 +44,6 @@ from sparring.training.planning.own_nets import is_perceptron, lasting_net
 from sparring.training.planning.paths import paths_taken
 from sparring.training.planning.place import choose_device
 from sparring.training.planning.plan import make_learner, resolve
-from sparring.training.planning.role_words import changed
 from sparring.training.records.run import NETWORK, Run, check_name
 from sparring.training.results import measure_here
 from sparring.training.starting import found_init, start_from
@@ -69,8 +66,6 @@ class Session:
     configs: Sequence[TrainConfig]
     plan: Plan
     learner: Learner
-    lr_factor: float
-    """1, or CALMER in a run that has diverged; it stands in checkpoints, not in the settings."""
     callbacks: Callbacks
     quiet: bool
     opponents: Sequence[Any] = ()
@@ -98,8 +93,7 @@ class Session:
             budget_of(config)
             demand_processes(config)
         compiling.PROGRESS.quiet = quiet
-        learned = [with_factor(config, lr_factor) for config in configs]
-        plan = resolve(learned, pool=pool, opponents=opponents)
+        plan = resolve(configs, pool=pool, opponents=opponents, lr_factor=lr_factor)
         called = callbacks or Callbacks()
         if plan.fused and (called.on_episode or any(c.episodes_csv for c in configs)):
             raise ConfigError(
@@ -107,15 +101,14 @@ class Session:
                 "use --device cpu, or leave them out"
             )
         with closing_games(plan, brought=pool is not None):
-            courses, plan = with_courses(learned, plan, lr_factor=lr_factor)
-            learner = make_learner(learned[0], plan)
+            courses, plan = with_courses(configs, plan)
+            learner = make_learner(configs[0], plan)
             if courses:
                 adjustable(learner)
         return cls(
             configs=configs,
             plan=plan,
             learner=learner,
-            lr_factor=lr_factor,
             callbacks=called,
             quiet=quiet,
             opponents=opponents,
@@ -236,7 +229,7 @@ class Session:
                 spare_threads=spare,
                 worker=worker,
                 resume=resume,
-                lr_factor=self.lr_factor,
+                lr_factor=self.plan.lr_factor,
                 cast=self.plan.cast,
                 courses=self.courses,
                 rules=self.plan.own_rules,
@@ -269,7 +262,7 @@ class Session:
     ) -> tuple[Session, checkpoints.Checkpoint | None, dict[str, Any]]:
         """Prepare to go on from the last checkpoint at a lower rate, once in a run's life."""
         config = self.configs[0]
-        if len(self.configs) > 1 or config.algo not in LEARNERS or self.lr_factor != 1:
+        if len(self.configs) > 1 or config.algo not in LEARNERS or self.plan.lr_factor != 1:
             raise DivergedError(f"{why}; {self._advice(run)}")
         newest = checkpoints.newest_valid(run.checkpoints)
         saved = checkpoints.load(newest) if newest else None
@@ -286,7 +279,7 @@ class Session:
         )
         if saved is None:
             session.start_from_init()
-        lr = getattr(with_factor(config, CALMER), config.algo).lr
+        lr = session.plan.settings[0].lr
         return session, saved, {"why": why, "lr": str(lr), "from": saved.number if saved else 0}
 
     def _advice(self, run: Run) -> str:
@@ -323,22 +316,6 @@ def closing_games(plan: Plan, *, brought: bool) -> Iterator[None]:
     except BaseException:
         close_games(plan, brought=brought)
         raise
-
-
-def with_factor(config: TrainConfig, factor: float) -> TrainConfig:
-    """Return the settings with other learning rates, where what learns is ours."""
-    settings = getattr(config, config.algo, None)
-    if factor == 1 or settings is None:
-        return config
-    rates = {name: getattr(settings, name) for name in RATES if hasattr(settings, name)}
-    lower = replace(settings, **{name: rate.scaled(factor) for name, rate in rates.items()})
-    names = [f"{config.algo}.{name}" for name in RATES]
-
-    def scaled(rate: str) -> str:
-        return str(Schedule.read(rate, "roles").scaled(factor))
-
-    own: dict[str, Any] = {config.algo: lower, "roles": changed(config.roles, names, scaled)}
-    return replace(config, **own)
 
 
 def lasting(

@@ -44,6 +44,8 @@ class Share:
     size: int
     games: int
     threads: int
+    lr_factor: float = 1.0
+    """What learning rates are multiplied with, in a run that has diverged."""
 
     @property
     def first_game(self) -> int:
@@ -54,7 +56,7 @@ class Share:
 class Replica:
     """Plays and learns its share."""
 
-    def __init__(self, settings: Mapping[str, Any], share: Mapping[str, int]) -> None:
+    def __init__(self, settings: Mapping[str, Any], share: Mapping[str, Any]) -> None:
         """Make games and network. settings: of the run, as its file has them."""
         import torch
 
@@ -69,7 +71,9 @@ class Replica:
         config = part_of(read_config(settings, "the run's settings"), self.share)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", SparringWarning)  # the first has said it already
-            plan = resolve([config], first_game=self.share.first_game)
+            plan = resolve(
+                [config], first_game=self.share.first_game, lr_factor=self.share.lr_factor
+            )
             _, plan = with_courses([config], plan)
         self.learner: PPO = PPO(
             plan.host_pool(), plan.collect, plan.settings[0], plan.net, **hosted(plan)

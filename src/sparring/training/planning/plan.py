@@ -11,6 +11,7 @@ import torch
 
 from sparring.capabilities.refusals import Asked
 from sparring.config import CollectConfig, TrainConfig
+from sparring.config.algorithms import RATES
 from sparring.curriculum.curriculum import BEGINNING, Curriculum
 from sparring.errors import ConfigError
 from sparring.games.flags import read_pair
@@ -18,7 +19,7 @@ from sparring.games.rules import Rules
 from sparring.games.seeds import checked_seed
 from sparring.learn.algos import LEARNERS, factory_at, factory_of
 from sparring.learn.learner import Learner
-from sparring.learn.plan import CPU, Plan, pays_apart
+from sparring.learn.plan import CPU, Plan, RolePlan, pays_apart
 from sparring.learn.room import demand_room
 from sparring.machine import MOST_THREADS, check_threads
 from sparring.nets.arithmetic import resolve_cpu
@@ -60,6 +61,7 @@ def resolve(
     opponents: Sequence[Any] = (),
     first_game: int = 0,
     played: bool = True,
+    lr_factor: float = 1.0,
 ) -> Plan:
     """Decide everything about a run or a population.
 
@@ -67,6 +69,7 @@ def resolve(
     be refused. opponents: instead of the words of the configuration, with policies and functions
     among them. first_game: how many games of the same run are played by others before these.
     played: False where only what is refused is asked for; then no workers are measured or started.
+    lr_factor: what learning rates are multiplied with, in a run that has diverged.
     """
     config, own = configs[0], pool is not None or by_factory(configs[0])
     elsewhere = played_elsewhere(config) or not played
@@ -81,7 +84,7 @@ def resolve(
     curriculum = curricula[0]
     if not config.hierarchy.on:  # whose roles have decisions of their own in any case
         demand_same_chains([paid_by(one) for one in curricula])
-    roles = read_roles(rules, configs)
+    roles = [calmer_role(role, lr_factor) for role in read_roles(rules, configs)]
     nets = {one.role: one.net for one in roles} or {"": config.net}
     asked: Mapping[str, Asked] = {}
     for member, theirs, course in zip(configs, played_by, curricula, strict=True):
@@ -121,19 +124,33 @@ def resolve(
         fused=place.fused,
         collect=computed(rules, config, place),
         net=config.net,
-        settings=tuple(getattr(member, config.algo, None) for member in configs),
+        settings=tuple(calmer(getattr(one, config.algo, None), lr_factor) for one in configs),
         replay=config.replay,
         options=read_options(config.algo_set),
         foreign=games,
         first_game=first_game,
         hindsight=config.hindsight,
         heads=config.heads,
-        roles=roles,
+        roles=tuple(roles),
         turns=turns_of(config.hierarchy),
         first=own_terms(played_by, curricula),
+        lr_factor=lr_factor,
     )
     demand_room(plan)
     return replace(plan, paths=paths_of(config.algo, plan, place.because))
+
+
+def calmer(settings: Any, factor: float) -> Any:
+    """Settings of an algorithm with other learning rates; a learner of one's own has none."""
+    if factor == 1 or settings is None:
+        return settings
+    rates = {name: getattr(settings, name) for name in RATES if hasattr(settings, name)}
+    return replace(settings, **{name: rate.scaled(factor) for name, rate in rates.items()})
+
+
+def calmer_role(role: RolePlan, factor: float) -> RolePlan:
+    """A role with other learning rates."""
+    return replace(role, settings=tuple(calmer(one, factor) for one in role.settings))
 
 
 def computed(rules: Rules, config: TrainConfig, place: Place) -> CollectConfig:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any
 
 from sparring.errors import ConfigError
@@ -59,13 +59,3 @@ def demand_heard(words: Sequence[str], names: Collection[str]) -> None:
             raise ConfigError(
                 f"{name}: with hierarchy.on every role has its own; use --roles {example}"
             )
-
-
-def changed(
-    words: Sequence[str], names: Sequence[str], change: Callable[[str], str]
-) -> tuple[str, ...]:
-    """Change the values of settings by what stands behind the role, such as ppo.lr."""
-    pairs = [read_pair(word, "roles") for word in words]
-    return tuple(
-        f"{key}={change(text) if key.partition('.')[2] in names else text}" for key, text in pairs
-    )
