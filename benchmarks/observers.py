@@ -26,6 +26,7 @@ from sparring.meter.kept import CACHE
 from sparring.meter.meter import Meter, meter_of
 from sparring.training.metering import subject_of
 from sparring.training.planning.plan import make_learner, resolve
+from sparring.training.planning.runs import run_plan
 from sparring.training.planning.settings import members_of
 from sparring.training.train import complete
 
@@ -98,7 +99,7 @@ def measure(game: str, seconds: float, hidden: int) -> dict[str, Any]:
     config = complete(game, "", {**asked, "collect": {"games": 32, "steps": 32}})
     plan = resolve(members_of(config))
     learner: Any = make_learner(config, plan)
-    meter = meter_of(subject_of(config, plan, learner), measure=True)
+    meter = meter_of(subject_of(run_plan(config), plan, learner), measure=True)
     timings = {"bare": NoTiming(), "timers": Timing(), "meter": Timing()}
     counting = CountingTiming()
     set_timing(learner, counting)

@@ -17,7 +17,6 @@ from sparring.cluster.messages import Message
 from sparring.config import TrainConfig
 from sparring.learn.learner import Learner
 from sparring.processes import SharedArrays
-from sparring.training.courses import with_courses
 from sparring.training.planning.plan import make_learner, resolve
 from sparring.training.planning.settings import merged, with_preset, written
 
@@ -42,14 +41,12 @@ def alone(config: TrainConfig) -> Learner:
     """The same run in one process, with a slot for every actor."""
     slots = replace(config.collect, slots=config.actors)
     one = replace(config, actors=0, collect=slots)
-    _, plan = with_courses([one], resolve([one]))
-    return make_learner(one, plan)
+    return make_learner(one, resolve([one]))
 
 
 def together(config: TrainConfig, **options: Any) -> FleetPPO:
     """A run whose actors are bodies in this process."""
-    _, plan = with_courses([config], resolve([config]))
-    return FleetPPO(LocalCrew(config, **options), config.fleet, plan)
+    return FleetPPO(LocalCrew(config, **options), config.fleet, resolve([config]))
 
 
 class LocalCrew:

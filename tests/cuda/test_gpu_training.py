@@ -19,8 +19,7 @@ from sparring.learn.room import rooms_of
 from sparring.store import checkpoint as checkpoints
 from sparring.store.policies import load_policy
 from sparring.training.records.metrics import read
-from sparring.training.session import Session
-from sparring.training.train import resume, train_population, train_with
+from sparring.training.train import prepare_new, resume, train_population, train_with
 
 
 def config(tmp_path: Path, **changes: Any) -> TrainConfig:
@@ -59,7 +58,7 @@ def test_the_room_of_a_run_is_what_it_takes(tmp_path: Path, hidden: tuple[int, .
     )
     before = torch.cuda.memory_allocated()
     torch.cuda.reset_peak_memory_stats()
-    session, _ = Session.begin([wanted], quiet=True)
+    session, _ = prepare_new([wanted], quiet=True)
     for _ in range(2):
         session.learner.iterate(0.0)
     taken = torch.cuda.max_memory_allocated() - before

@@ -15,6 +15,7 @@ from sparring.meter.meter import meter_of
 from sparring.meter.minibatch import sizes_of
 from sparring.training.metering import subject_of
 from sparring.training.planning.plan import make_learner, resolve
+from sparring.training.planning.runs import run_plan
 from sparring.training.planning.settings import members_of
 from sparring.training.train import complete
 
@@ -52,7 +53,7 @@ def test_a_fused_run_has_a_share(changes: dict[str, Any]) -> None:
     if plan.cast.slots:
         fill_slots(learner, plan)
     told: list[str] = []
-    meter = meter_of(subject_of(config, plan, learner), measure=True, say=told.append)
+    meter = meter_of(subject_of(run_plan(config), plan, learner), measure=True, say=told.append)
     assert told
     assert meter.ceilings is not None
     if config.algo == "ppo" and not plan.roles:

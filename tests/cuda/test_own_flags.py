@@ -20,8 +20,7 @@ from sparring.store.policies import load_policy
 from sparring.training.planning.plan import make_learner, resolve
 from sparring.training.planning.settings import members_of
 from sparring.training.records.metrics import read
-from sparring.training.session import Session
-from sparring.training.train import resume, train_population
+from sparring.training.train import prepare_new, resume, train_population
 
 ORDERS = ([0, 1, 2, 3, 4], [4, 3, 2, 1, 0], [2, 0, 1, 4, 3])
 
@@ -143,7 +142,7 @@ def test_weights_to_begin_with_may_differ(tmp_path: Path) -> None:
     plain = config(tmp_path, vary=(), updates=1, eval=EvaluationConfig(off=True))
     begun = train_population(replace(plain, population=2), quiet=True)
     told = [replace(plain, seed=7, init=str(agent.run), vary=()) for agent in begun]
-    session, _ = Session.begin(told, quiet=True)
+    session, _ = prepare_new(told, quiet=True)
     for member, agent in enumerate(begun):
         mine, theirs = session.learner.snapshot(member).tensors["net"], last(agent.run).tensors
         for name, tensor in theirs["net"].items():

@@ -19,6 +19,7 @@ from sparring.meter.kept import Kept
 from sparring.training.callbacks import Callbacks
 from sparring.training.metering import meter_for
 from sparring.training.planning.plan import make_learner, resolve
+from sparring.training.planning.runs import run_plan
 from sparring.training.planning.settings import members_of
 from sparring.training.records import metrics
 from sparring.training.train import complete, train_with
@@ -170,7 +171,9 @@ def test_the_first_run_that_is_watched_measures_and_learns_as_if_it_had_not(
     later, _ = trained("later", quiet=True)
     assert "charts/machine_share" in metrics.read(later)  # from what is kept
     plan = resolve(members_of(config))
-    assert meter_for(config, plan, make_learner(config, plan), quiet=False).pace is not None
+    assert (
+        meter_for(run_plan(config), plan, make_learner(config, plan), quiet=False).pace is not None
+    )
     assert "measuring" not in capsys.readouterr().err
     sizes = [name for name in Kept().entries if name.startswith("minibatches of 64,")]
     assert {one[0] for one in Kept().entries[sizes[0]]["ratios"]} == {16, 64, 256}
@@ -186,7 +189,7 @@ def test_nothing_is_measured_for_nobody_or_for_a_moment(
     config = complete("tic_tac_toe", "", {**SMALL, **budget})
     plan = resolve(members_of(config))
     learner = make_learner(config, plan)
-    meter = meter_for(config, plan, learner, quiet=quiet)
+    meter = meter_for(run_plan(config), plan, learner, quiet=quiet)
     assert meter.look(learner.iterate(0.0), 1.0, {}) is None
     assert meter.look(learner.iterate(0.0), 1.0, {}) is None
     assert not folder.exists()

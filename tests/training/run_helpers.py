@@ -12,8 +12,11 @@ import sparring
 from sparring.config import TrainConfig
 from sparring.training import evaluate
 from sparring.training.evaluate import loading_early
+from sparring.training.loop import Trainer
 from sparring.training.planning.presets import own_of
 from sparring.training.planning.settings import merged, with_preset
+from sparring.training.planning.training import plan_training
+from sparring.training.records.run import Run
 from sparring.training.train import train_with
 
 TINY: dict[str, Any] = {
@@ -39,6 +42,12 @@ def settings(runs: Path, **changes: Any) -> TrainConfig:
 
 def trained(runs: Path, **changes: Any) -> sparring.Agent:
     return train_with(settings(runs, **changes), quiet=True)
+
+
+def trainer_for(config: TrainConfig, run: Run, **options: Any) -> Trainer:
+    """The loop of a run, before its first update."""
+    plan = plan_training([config])
+    return Trainer(plan.make_learner(), plan, [run], **options)
 
 
 @contextmanager

@@ -17,9 +17,9 @@ from sparring.games.state import new_state
 from sparring.store import checkpoint as checkpoints
 from sparring.training.courses import adjustable, lead
 from sparring.training.member import Member
+from sparring.training.planning.runs import run_plan
 from sparring.training.records.metrics import read
-from sparring.training.session import Session
-from sparring.training.train import new_run, resume
+from sparring.training.train import new_run, prepare, resume
 from training.run_helpers import events, settings, trained
 
 PHASES = [
@@ -166,9 +166,9 @@ def test_a_learner_that_cannot_be_adjusted_is_refused_before_anything_is_written
 
 def test_a_new_phase_has_patience_again(tmp_path: Path) -> None:
     config = settings(tmp_path, phases=words([{"decisions": 100}, {"name": "on"}]), updates=1)
-    session = Session.prepare([config])
+    session = prepare([config])
     learner, (course,) = adjustable(session.learner), session.courses
-    member = Member(config, new_run(config), session.plan.rules, course=course)
+    member = Member(run_plan(config), new_run(config), session.plan.rules, course=course)
     member.dry = 4
     for made, patience in ((0, 4), (99, 4), (100, 0)):
         member.status.decisions = made

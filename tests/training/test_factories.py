@@ -257,8 +257,8 @@ def test_what_is_refused_late_leaves_no_environment_open(
         raise ConfigError("no such network")
 
     monkeypatch.setattr(own_envs.Walk, "__init__", made)
-    for place in ("make_learner", "check_leagues"):
+    for place in ("planning.training.make_learner", "session.check_leagues"):
         with monkeypatch.context() as changed, pytest.raises(ConfigError, match="no such network"):
-            changed.setattr(f"sparring.training.session.{place}", refuse)
+            changed.setattr(f"sparring.training.{place}", refuse)
             trained("own_envs:make_walk", tmp_path)
         assert not opened

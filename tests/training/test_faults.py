@@ -25,10 +25,11 @@ from sparring.store import checkpoint as checkpoints
 from sparring.store.policies import load_policy
 from sparring.training.evaluate import EvalWorker
 from sparring.training.loop import Trainer
-from sparring.training.planning.plan import make_learner, resolve
+from sparring.training.member import Member
+from sparring.training.planning.runs import run_plan
 from sparring.training.records.metrics import read
 from sparring.training.train import new_run, resume
-from training.run_helpers import WORDS, events, settings, trained
+from training.run_helpers import WORDS, events, settings, trained, trainer_for
 
 PROGRAM = Path(sys.executable).parent / "sparring"
 
@@ -232,7 +233,7 @@ def test_no_evaluation_that_is_owed_gives_way_to_a_newer_one(tmp_path: Path) -> 
     config = settings(tmp_path, updates=4, eval={"off": False, "games": 16})
     run = sparring.training.records.run.Run.open(agent.run)
     owing = replace(saved, meta=meta)
-    trainer = Trainer(make_learner(config, resolve([config])), [config], [run], resume=owing)
+    trainer = trainer_for(config, run, resume=owing)
     trainer._want_evaluation()
     trainer._close()
     assert list(trainer.members[0].waiting) == [1, 2, 3, 4]
@@ -241,7 +242,7 @@ def test_no_evaluation_that_is_owed_gives_way_to_a_newer_one(tmp_path: Path) -> 
 def test_an_evaluation_that_a_crash_swallowed_is_asked_for_again(tmp_path: Path) -> None:
     wanted = {"off": False, "every_s": 1e9, "games": 16, "final_games": 16}
     config = settings(tmp_path, updates=4, eval=wanted)
-    trainer = Trainer(make_learner(config, resolve([config])), [config], [new_run(config)])
+    trainer = trainer_for(config, new_run(config))
     (member,) = trainer.members
     trainer.status.update = 0
     trainer._want_evaluation()
@@ -301,7 +302,7 @@ def test_patience_goes_on_counting_after_a_resume(tmp_path: Path) -> None:
     config = settings(tmp_path, updates=3, eval={"off": True, "patience": 4})
     run = sparring.training.records.run.Run.open(agent.run)
     again = checkpoints.load(agent.run / "checkpoints" / "00000003")
-    trainer = Trainer(make_learner(config, resolve([config])), [config], [run], resume=again)
+    trainer = trainer_for(config, run, resume=again)
     assert trainer.members[0].dry == 3
     assert trainer._early() == ""
     trainer.members[0].dry += 1
@@ -375,15 +376,13 @@ def test_members_of_a_population_are_evaluated_in_turn(
 ) -> None:
     wanted = {"off": False, "games": 16}
     config = settings(tmp_path, updates=4, eval=wanted)
-    trainer = Trainer(make_learner(config, resolve([config])), [config], [new_run(config)])
+    trainer = trainer_for(config, new_run(config))
     asked: list[str] = []
     monkeypatch.setattr(EvalWorker, "busy", False)
     monkeypatch.setattr(EvalWorker, "submit", lambda _self, request: asked.append(request["id"]))
     for number in (1, 2):
         other = settings(tmp_path, updates=4, seed=number, eval=wanted)
-        trainer.members.append(
-            type(trainer.members[0])(other, new_run(other), trainer.learner.rules)
-        )
+        trainer.members.append(Member(run_plan(other), new_run(other), trainer.learner.rules))
     for member in trainer.members:
         member.save(trainer.learner.snapshot())
         member.saver.wait()

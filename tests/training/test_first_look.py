@@ -13,6 +13,7 @@ from sparring.games.rules import Rules
 from sparring.learn.learner import Snapshot
 from sparring.training import evaluate
 from sparring.training.member import Member
+from sparring.training.planning.runs import run_plan
 from sparring.training.planning.settings import merged, with_preset
 from sparring.training.records.metrics import read
 from sparring.training.train import new_run
@@ -24,7 +25,7 @@ def member_of(tmp_path: Path, **wanted: Any) -> Member:
     """A run of Skull King with one checkpoint, whose evaluation is wanted."""
     changes = {"runs": str(tmp_path), "tensorboard": False, "eval": {"patience": 1, **wanted}}
     config = merged(with_preset("skull_king"), changes, "test")
-    member = Member(config, new_run(config), Rules("skull_king"))
+    member = Member(run_plan(config), new_run(config), Rules("skull_king"))
     want(member, 1)
     return member
 

@@ -13,8 +13,7 @@ from sparring.cli import main, read_options
 from sparring.commands.table import COMMANDS
 from sparring.errors import ConfigError, SparringError
 from sparring.training.planning.settings import members_of, merged, with_preset
-from sparring.training.session import Session
-from sparring.training.train import at_once
+from sparring.training.train import at_once, prepare_new
 from training.fuzz_helpers import as_toml, as_words, drawn, spoiled
 
 GAME = "tic_tac_toe"
@@ -44,7 +43,7 @@ def start(number: int, form: str, folder: Path) -> None:
         config = merged(with_preset(GAME, file), changes, "train")
     groups = [members_of(config)] if at_once(config) else [[one] for one in members_of(config)]
     for members in groups:
-        session, _ = Session.begin(members)
+        session, _ = prepare_new(members)
         session.learner.iterate(0.0)
 
 

@@ -14,12 +14,11 @@ from sparring.cli import main
 from sparring.store import checkpoint as checkpoints
 from sparring.training.loop import Stop, Trainer
 from sparring.training.member import Member
-from sparring.training.planning.plan import make_learner, resolve
 from sparring.training.records.overview import Overview
 from sparring.training.records.run import Run
 from sparring.training.results import measure
 from sparring.training.train import new_run, resume, train_with
-from training.run_helpers import events, settings
+from training.run_helpers import events, settings, trainer_for
 
 EVAL = {"off": False, "every_s": 1e9, "games": 16, "patience": 9}
 
@@ -32,12 +31,11 @@ def answer(member: Member, win: float) -> dict[str, Any]:
 def trainer_of(tmp_path: Path, number: int = -1) -> Trainer:
     """A loop that begins, or goes on from a checkpoint of the run in this folder."""
     config = settings(tmp_path, updates=9, keep=9, eval=EVAL)
-    learner = make_learner(config, resolve([config]))
     if number < 0:
-        return Trainer(learner, [config], [new_run(config)])
+        return trainer_for(config, new_run(config))
     (run,) = map(Run.open, tmp_path.iterdir())
     saved = checkpoints.load(run.checkpoints / f"{number:08d}")
-    return Trainer(learner, [config], [run], resume=saved)
+    return trainer_for(config, run, resume=saved)
 
 
 def train_three(tmp_path: Path, *, killed: bool) -> Path:
@@ -115,6 +113,6 @@ def test_a_run_that_is_measured_is_running_for_everybody_else(
         assert main(["runs", "--remove", str(agent.run), "--yes"]) == 2
         assert "is being trained or measured; stop it first" in capsys.readouterr().err
 
-    measure(agent, config, look)
+    measure(agent, config.eval, look)
     assert met
     assert Overview(agent.run).state == "done"

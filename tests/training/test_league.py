@@ -33,7 +33,7 @@ def league_in(
     assert isinstance(learner, TakesOpponents)
     folder.mkdir(exist_ok=True)
     kept = archive or Archive(folder, most_bytes=10**9)
-    league = League(config, plan.cast, learner, kept, name=name)
+    league = League(config.league, plan, learner, kept, name=name)
     league.begin()
     return league
 

@@ -21,6 +21,7 @@ from sparring.store import checkpoint as checkpoints
 from sparring.store.archive import Archive
 from sparring.store.archive_index import ArchiveIndex
 from sparring.training.member import Member
+from sparring.training.planning.runs import run_plan
 from sparring.training.records.run import Run
 from sparring.training.train import resume, train_with
 from training.run_helpers import settings, trained
@@ -283,6 +284,7 @@ def test_a_branch_does_not_wait_for_a_checkpoint_that_it_does_not_have(tmp_path:
     saved = newest(agent.run)
     asked = {"1": 0.5, str(saved.number): 1.0}
     owing = replace(saved, meta={**saved.meta, "waiting": asked})
-    member = Member(settings(tmp_path), Run.open(str(agent.run)), agent.policy.rules, resume=owing)
+    plan, run = run_plan(settings(tmp_path)), Run.open(str(agent.run))
+    member = Member(plan, run, agent.policy.rules, resume=owing)
     assert member.waiting == {saved.number: 1.0}
     member.close()

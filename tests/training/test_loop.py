@@ -21,13 +21,11 @@ from sparring.cli import main
 from sparring.config import EvaluationConfig, TrainConfig
 from sparring.store import checkpoint as checkpoints
 from sparring.training.budget import planned_updates
-from sparring.training.loop import Trainer
-from sparring.training.planning.plan import make_learner, resolve
 from sparring.training.planning.settings import merged, with_preset
 from sparring.training.records.metrics import read
 from sparring.training.status import Status
 from sparring.training.train import new_run, resume, train, train_with
-from training.run_helpers import evaluator_at_hand
+from training.run_helpers import evaluator_at_hand, trainer_for
 
 PROGRAM = Path(sys.executable).parent / "sparring"
 QUICK: dict[str, Any] = {
@@ -253,7 +251,7 @@ def test_a_file_goes_before_the_preset_and_the_command_line_before_both(tmp_path
 
 def test_a_busy_start_does_not_shorten_a_run(tmp_path: Path) -> None:
     config = settings(tmp_path, updates=0, minutes=10.0)
-    trainer = Trainer(make_learner(config, resolve([config])), [config], [new_run(config)])
+    trainer = trainer_for(config, new_run(config))
     status, learner = trainer.status, trainer.learner
     while not trainer._finished():  # ten times slower for the first twenty seconds
         learner.updates += 1

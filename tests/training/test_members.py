@@ -13,10 +13,9 @@ from sparring.errors import ConfigError
 from sparring.learn.adjust import Terms, adjust_games
 from sparring.learn.plan import Plan
 from sparring.pools import Pool
-from sparring.training.courses import with_courses
 from sparring.training.planning.casting import cast_of
 from sparring.training.planning.curricula import curriculum_of
-from sparring.training.planning.members import own_terms, rules_of_members
+from sparring.training.planning.members import first_terms, rules_of_members
 from sparring.training.planning.own import rules_of
 from sparring.training.planning.plan import resolve
 from sparring.training.planning.settings import members_of
@@ -60,7 +59,7 @@ def planned(config: TrainConfig) -> tuple[list[TrainConfig], Plan]:
         settings=tuple(getattr(member, config.algo) for member in members),
         rewards=curricula[0].rewards_at(0, BEGINNING, BEGINNING),
         own_rules=own,
-        first=own_terms(own, curricula),
+        first=first_terms(own, curricula),
     )
     return members, plan
 
@@ -102,10 +101,9 @@ def test_a_first_phase_goes_before_flags_of_its_own() -> None:
     phases = ('{"name": "one", "decisions": 9, "set": {"start_round": 2}}', '{"name": "rest"}')
     config = replace(ROUNDS, vary=("set.start_round=1,3", "set.episode=ROUND,GAME"), phases=phases)
     members, plan = planned(config)
-    courses, plan = with_courses(members, plan)
     begun = [terms.flags for terms in plan.first]
     assert begun == [{"start_round": 2}, {"start_round": 2, "episode": "GAME"}]
-    usual = [course.curriculum.rules.config["start_round"] for course in courses]
+    usual = [plan.rules_of(member).config["start_round"] for member in range(len(members))]
     assert usual == [1, 3], "what holds after the phase is the member's own"
 
 

@@ -13,6 +13,7 @@ from sparring.games.rules import Rules
 from sparring.league.arena import ALONE, least_share, strength_of, usual_opponents
 from sparring.training.display import line, shown_strength
 from sparring.training.member import Member
+from sparring.training.planning.runs import run_plan
 from sparring.training.planning.settings import merged, with_preset
 from sparring.training.records.metrics import read
 from sparring.training.train import train
@@ -80,7 +81,7 @@ def test_a_low_score_may_still_be_the_best_so_far(tmp_path: Path) -> None:
 
     config = merged(with_preset("cage2"), {**QUICK, "runs": str(tmp_path)}, "test")
     rules = Rules("cage2")
-    member = Member(config, new_run(config), rules)
+    member = Member(run_plan(config), new_run(config), rules)
     found = {"score": -900.0, "score_low": -910.0, "score_high": -890.0, "parity": 1.0}
     for number, score in enumerate((-900.0, -950.0, -20.0)):
         member.take_in(number, {"results": {ALONE: {**found, "win": 1.0, "score": score}}})

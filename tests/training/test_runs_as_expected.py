@@ -22,6 +22,7 @@ from sparring.training.budget import Every
 from sparring.training.callbacks import Callbacks, Watched
 from sparring.training.member import Member
 from sparring.training.planning.plan import make_learner, resolve
+from sparring.training.planning.runs import run_plan
 from sparring.training.records.metrics import read
 from sparring.training.records.overview import Overview, events_of
 from sparring.training.records.run import Run
@@ -283,7 +284,7 @@ def test_every_finished_game_is_a_line(tmp_path: Path) -> None:
 
 def member_with(tmp_path: Path, **wanted: Any) -> Member:
     config = settings(tmp_path, updates=4, eval=wanted)
-    return Member(config, new_run(config), make_learner(config, resolve([config])).rules)
+    return Member(run_plan(config), new_run(config), make_learner(config, resolve([config])).rules)
 
 
 def answer(win: float, low: float, score: float = 0.0) -> dict[str, Any]:
@@ -315,7 +316,7 @@ def test_patience_counts_evaluations_without_a_new_best(tmp_path: Path) -> None:
 def score_curves(tmp_path: Path, game: str, apart_s: float) -> dict[str, list[float]]:
     """What is written down of a score of -1, 0 and 2 in three evaluations."""
     config = replace(settings(tmp_path, updates=4, eval={"games": 16}), game=game)
-    member = Member(config, new_run(config), sparring.Rules(game))
+    member = Member(run_plan(config), new_run(config), sparring.Rules(game))
     found = {"win": 0.5, "low": 0.1, "high": 1.0, "parity": 0.5}
     for number, score in ((1, -1.0), (2, 0.0), (3, 2.0)):
         member.status.update, member.status.seconds = number, apart_s * number

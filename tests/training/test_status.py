@@ -10,6 +10,7 @@ import torch
 from sparring.games.rules import Rules
 from sparring.learn.learner import Report, Snapshot
 from sparring.training.member import Member
+from sparring.training.planning.runs import run_plan
 from sparring.training.planning.settings import merged, with_preset
 from sparring.training.train import new_run
 
@@ -17,7 +18,7 @@ from sparring.training.train import new_run
 def make_member(tmp_path: Path) -> Member:
     changes: dict[str, Any] = {"runs": str(tmp_path), "tensorboard": False}
     config = merged(with_preset("tic_tac_toe"), changes, "test")
-    return Member(config, new_run(config), Rules("tic_tac_toe"))
+    return Member(run_plan(config), new_run(config), Rules("tic_tac_toe"))
 
 
 def test_updates_evaluations_and_saves_can_be_seen(tmp_path: Path) -> None:

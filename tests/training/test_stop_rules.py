@@ -9,7 +9,7 @@ import pytest
 
 import sparring
 from sparring.commands.train import why_early
-from sparring.config import EvaluationConfig, TrainConfig
+from sparring.config import EvaluationConfig
 from sparring.errors import ConfigError
 from sparring.games.rules import Rules, game_names
 from sparring.training.records.overview import events_of
@@ -82,7 +82,7 @@ def test_it_has_to_hold_against_every_opponent() -> None:
 )
 def test_what_nothing_could_meet_is_refused(word: str, told: str) -> None:
     with pytest.raises(ConfigError, match=told) as refused:
-        check_stop(TrainConfig(eval=EvaluationConfig(stop=(word,))), ORDERED)
+        check_stop(EvaluationConfig(stop=(word,)), ORDERED)
     assert "\n" not in str(refused.value)
 
 
@@ -112,10 +112,10 @@ def test_what_met_a_rule_is_told_with_its_value() -> None:
 def test_it_needs_orders_and_evaluations() -> None:
     kept = EvaluationConfig(stop=("order_kept=0.9",))
     with pytest.raises(ConfigError, match="measures no 'order_kept'; there are: score, hosts_lost"):
-        check_stop(TrainConfig(eval=kept), Rules("cage2"))
+        check_stop(kept, Rules("cage2"))
     off = EvaluationConfig(stop=("order_kept=0.9",), off=True)
     with pytest.raises(ConfigError, match=r"eval\.stop needs evaluations, and eval\.off"):
-        check_stop(TrainConfig(eval=off), ORDERED)
+        check_stop(off, ORDERED)
 
 
 def test_a_new_budget_goes_beyond_it() -> None:

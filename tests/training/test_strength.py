@@ -129,7 +129,7 @@ def test_a_run_killed_while_it_is_measured_is_measured_by_resume_and_then_done(
         raise KeyboardInterrupt(opponent)
 
     with pytest.raises(KeyboardInterrupt):
-        measure(agent, config, die)
+        measure(agent, config.eval, die)
     assert Overview(agent.run).state == "unmeasured"
     assert agent.results == {}
     assert main(["resume", str(agent.run)]) == 0

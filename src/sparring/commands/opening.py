@@ -22,12 +22,18 @@ from sparring.machine import cores, may_have_gpu
 from sparring.pools.foreign.make import facts_of
 from sparring.store.folders import shown_path
 from sparring.store.lookup import bot_called, locate, look_up, split_style, unknown
-from sparring.training.budget import BUDGETS, budget_of, one_budget
+from sparring.training.budget import BUDGETS
 from sparring.training.planning.algorithms import demand_of_mode, demand_own, typed
 from sparring.training.planning.asked import combination
 from sparring.training.planning.moved import moved_option
 from sparring.training.planning.role_words import BY_ROLE, demand_heard
-from sparring.training.planning.settings import members_of, read_toml, with_preset
+from sparring.training.planning.settings import (
+    budget_of,
+    members_of,
+    one_budget,
+    read_toml,
+    with_preset,
+)
 from sparring.training.records.run import Run, check_name, word_of
 from sparring.trusted import is_factory, is_path
 

@@ -17,24 +17,21 @@ from sparring.curriculum.timeline import (
 from sparring.learn.room import room_line
 from sparring.nets.counts import Counts
 from sparring.nets.transfer import Transfer
-from sparring.training.budget import budget_of
-from sparring.training.planning.curricula import curriculum_of
 from sparring.training.planning.settings import members_of
-from sparring.training.session import Session, counted
+from sparring.training.session import counted
 from sparring.training.teaching.teach import check_records
-from sparring.training.train import at_once
+from sparring.training.train import at_once, prepare_new
 
 
 def show_timeline(config: TrainConfig) -> int:
     """Prepare a run as if it began, show what would come, and leave nothing behind."""
     members = members_of(config)
     for configs in [members] if at_once(config) else [[member] for member in members]:
-        session, begun = Session.begin(configs, quiet=True)
+        session, begun = prepare_new(configs, quiet=True)
     first = begun[0]
-    taught = check_records(session.plan, first) if first.teach else ""
-    curriculum = curriculum_of(first, session.plan.rules, session.plan.cast)
-    entries = timeline_of(curriculum, first.opponents)
-    budget, amount = budget_of(first)
+    taught = check_records(session.plan, session.training.first.teaching) if first.teach else ""
+    entries = timeline_of(session.training.curricula[0], first.opponents)
+    budget, amount = session.training.first.budget
     checks = checks_of(entries, budget, amount)
     network, kept = counted(session.learner), session.kept.get(0)
     if config.json:

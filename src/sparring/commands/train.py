@@ -190,7 +190,7 @@ def measured(agent: Agent, settings: TrainConfig) -> dict[str, MatchResult]:
     """Play the final games with a bar that tells whom against."""
     matches = len(settings.eval.against or usual_opponents(agent.policy.rules)) or 1
     with ProgressBar(f"measuring {agent.policy.rules.name}", matches) as steps:
-        return measure(agent, settings, steps.next)
+        return measure(agent, settings.eval, steps.next, threads=settings.threads or 1)
 
 
 def drawn(agent: Agent) -> list[Path]:

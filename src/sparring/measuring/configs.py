@@ -14,11 +14,11 @@ from sparring.config.ranges import is_number
 from sparring.config.tables import joined
 from sparring.errors import ConfigError
 from sparring.store.folders import LATEST
-from sparring.training.budget import COUNTED, budget_of
+from sparring.training.budget import COUNTED
 from sparring.training.planning.algorithms import OF_ALGORITHMS, mode_of, sections_of
 from sparring.training.planning.demands import demand_processes
 from sparring.training.planning.plan import resolve
-from sparring.training.planning.settings import read_toml, said_by
+from sparring.training.planning.settings import budget_of, read_toml, said_by
 from sparring.training.train import complete, demand_given
 
 NAMES = r"[A-Za-z0-9_][\w.+-]{0,59}"

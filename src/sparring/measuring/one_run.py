@@ -48,7 +48,8 @@ def train_one(config: TrainConfig, tell: Callable[..., None]) -> dict[str, Any]:
     if agent.ended.startswith("SIG"):
         return {"stopped": agent.ended}
     tell(progress=1.0, decisions_per_s=0.0)
-    measure(agent, read_config(Run.open(agent.run).config, str(agent.run)))
+    settings = read_config(Run.open(agent.run).config, str(agent.run))
+    measure(agent, settings.eval, threads=settings.threads or 1)
     return ended(agent)
 
 

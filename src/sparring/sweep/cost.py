@@ -9,7 +9,7 @@ from typing import Any
 from sparring.config import TrainConfig
 from sparring.sweep.file import SweepFile
 from sparring.sweep.search import START_S
-from sparring.training.budget import budget_of
+from sparring.training.planning.settings import budget_of
 
 EVALUATION_S = 3.0
 """Seconds for the evaluation at the end of a trial."""

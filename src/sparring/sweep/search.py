@@ -17,8 +17,8 @@ from sparring.sweep.pruning import why_pruned
 from sparring.sweep.record import Folder, Records
 from sparring.sweep.sampling import propose
 from sparring.sweep.trials import DONE, RUNNING, Trial
-from sparring.training.budget import budget_of
 from sparring.training.planning.own import rules_of
+from sparring.training.planning.settings import budget_of
 
 START_S = 8.0
 """Seconds in which a process begins: libraries, games, graphs."""

@@ -24,8 +24,8 @@ from sparring.training.agent import Agent
 from sparring.training.callbacks import Callbacks, Watched
 from sparring.training.records.run import holding, nothing_left_in
 from sparring.training.results import measure
-from sparring.training.session import LOWERED, Session
-from sparring.training.train import new_run
+from sparring.training.session import LOWERED
+from sparring.training.train import new_run, prepare_new
 
 DIVERGED = "diverged"
 DIVERGED_WORDS = "diverged: a loss was not finite"
@@ -59,7 +59,7 @@ class Watch:
 
     def update(self, run: Watched) -> None:
         """Note how far a run is; end it, or the whole population, once all are hopeless."""
-        number = self.jobs[run.member.config.name].number
+        number = self.jobs[run.member.plan.name].number
         status = run.status
         self.points[number][status.update] = status.seconds, status.decisions
         if len(self.jobs) == 1 and run.member.noted(LOWERED):
@@ -74,7 +74,7 @@ class Watch:
 
     def evaluation(self, run: Watched, results: dict[str, Any]) -> None:
         """Take in what an evaluation found."""
-        number, status = self.jobs[run.member.config.name].number, run.status
+        number, status = self.jobs[run.member.plan.name].number, run.status
         seconds, decisions = self.points[number].get(
             status.evaluated, (status.seconds, status.decisions)
         )
@@ -146,7 +146,7 @@ def reason(wrong: Exception) -> str:
 
 def train_together(configs: Sequence[TrainConfig], callbacks: Callbacks) -> list[Agent]:
     """Train runs under complete configurations, several as a population."""
-    session, configs = Session.begin(configs, callbacks=callbacks, quiet=True)
+    session, configs = prepare_new(configs, callbacks=callbacks, quiet=True)
     with nothing_left_in(configs[0].runs) as runs:
         runs += [new_run(config) for config in configs]
         with holding(runs):
@@ -159,8 +159,8 @@ def measured(job: Job, agent: Agent, threads: int) -> dict[str, Any]:
         return {}
     config, met = job.config, measured_against(job.config, agent.policy.rules)
     against = () if met == (ALONE,) else met
-    config = replace(config, threads=threads, eval=replace(config.eval, against=against))
-    return {name: found.summary() for name, found in measure(agent, config).items()}
+    results = measure(agent, replace(config.eval, against=against), threads=threads or 1)
+    return {name: found.summary() for name, found in results.items()}
 
 
 class Direct:

@@ -6,32 +6,31 @@ from dataclasses import replace
 
 import torch
 
-from sparring.config import TrainConfig
 from sparring.learn.learner import Learner
+from sparring.learn.plan import Plan
 from sparring.nets.heads import asked_heads, blend_in
 from sparring.nets.make import make_net
-from sparring.training.planning.roles import role_nets
 
 KEPT = ("carried", "replay")
 """What goes on: open decisions, and what is remembered."""
 
 
-def start_anew(learner: Learner, config: TrainConfig, number: int, member: int) -> None:
+def start_anew(learner: Learner, plan: Plan, number: int, member: int) -> None:
     """Give a learner fresh weights and a fresh optimiser; its games go on.
 
     What is remembered in a replay stays: it says what games are like, not how to play them.
     """
     now = learner.snapshot(member)
     with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(config.seed + 1_000_003 * number)
+        torch.manual_seed(plan.seeds[member] + 1_000_003 * number)
         net = make_net(
             learner.rules,
-            config.net,
-            heads=asked_heads(learner.rules, config.heads),
+            plan.net,
+            heads=asked_heads(learner.rules, plan.heads),
             memory=now.meta.get("memory", 0),
-            roles=role_nets(learner.rules, config),
+            roles=plan.role_nets,
         )
-    blend_in(net, config.heads)
+    blend_in(net, plan.heads)
     kept = {name: now.tensors[name] for name in KEPT if name in now.tensors}
     tensors = {**kept, "net": dict(net.state_dict()), "optimiser": {}}
     learner.restore(replace(now, tensors=tensors, meta={**now.meta, "has_unit": False}), member)

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from typing import Any, NamedTuple, Protocol
 
-from sparring.config import TrainConfig
 from sparring.errors import ConfigError
 
 COUNTED = ("updates", "decisions", "episodes")
@@ -50,17 +48,6 @@ def only_one(given: Mapping[str, float]) -> str:
         shown = " and ".join(f"{kind} {given[kind]:.10g}" for kind in named)
         raise ConfigError(f"{shown}: a run has one budget; give one of them")
     return named[0] if named else ""
-
-
-def budget_of(config: TrainConfig) -> tuple[str, float]:
-    """Return what ends a run: minutes, updates, decisions or episodes, and how many in all."""
-    kind = only_one({kind: getattr(config, kind) for kind in COUNTED}) or "minutes"
-    return kind, getattr(config, kind)
-
-
-def one_budget(config: TrainConfig, given: Mapping[str, float]) -> TrainConfig:
-    """Let a budget that somebody gives go before that of a preset, a file or an earlier time."""
-    return replace(config, updates=0, decisions=0, episodes=0) if only_one(given) else config
 
 
 def set_budget(counts: Counts, kind: str, amount: float) -> None:

@@ -3,20 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Any
 
-from sparring.config import TrainConfig
 from sparring.curriculum.course import Change, Course
 from sparring.errors import ConfigError, StateError
-from sparring.learn.adjust import Adjustable, Terms
+from sparring.learn.adjust import Adjustable
 from sparring.learn.learner import Learner
-from sparring.learn.plan import Plan
 from sparring.schedule import Moment
 from sparring.store.checkpoint import Checkpoint
 from sparring.training.member import Member
-from sparring.training.planning.curricula import curriculum_of
-from sparring.training.planning.members import under_phase
 from sparring.training.records.run import PHASE
 
 
@@ -29,30 +24,6 @@ def adjustable(learner: Learner) -> Adjustable:
         "adjusted while it learns; give it a method adjust(terms, member), see "
         "sparring.learn.adjust, or leave them out"
     )
-
-
-def with_courses(configs: Sequence[TrainConfig], plan: Plan) -> tuple[list[Course], Plan]:
-    """The ways of all members through their curricula, and how their first games begin."""
-    curricula = [
-        curriculum_of(config, plan.rules_of(member), plan.cast)
-        for member, config in enumerate(configs)
-    ]
-    if all(curriculum.is_plain for curriculum in curricula):
-        return [], plan
-    courses = [
-        Course(
-            curriculum,
-            algo=configs[member].algo,
-            settings=plan.settings[member],
-            starts=curriculum.starts,
-            role_settings={role.role: role.settings[member] for role in plan.roles},
-            lr_factor=plan.lr_factor,
-        )
-        for member, curriculum in enumerate(curricula)
-    ]
-    own = plan.first or (Terms(),) * len(courses)
-    first = [under_phase(mine, one.begin()) for mine, one in zip(own, courses, strict=True)]
-    return courses, replace(plan, first=tuple(first))
 
 
 def take_up(learner: Learner, courses: Sequence[Course], resume: Checkpoint) -> None:

@@ -12,14 +12,14 @@ import numpy as np
 import numpy.typing as npt
 from torch import Tensor
 
-from sparring.config import TrainConfig
+from sparring.config import LeagueConfig
 from sparring.errors import SparringWarning
 from sparring.league import roles
 from sparring.league.matchmaking import Known, Results, decayed, passed, rating_of, weights
 from sparring.league.slots import Slots, generator, pots
-from sparring.learn.cast import Cast
 from sparring.learn.learner import Report
 from sparring.learn.opponents import TakesOpponents
+from sparring.learn.plan import Plan
 from sparring.store.archive import MATCH, TRAINING, Archive, ArchiveError, Entry
 from sparring.store.folders import SNAPSHOT
 from sparring.store.manifest import numbers
@@ -39,8 +39,8 @@ class League:
 
     def __init__(
         self,
-        config: TrainConfig,
-        cast: Cast,
+        settings: LeagueConfig,
+        plan: Plan,
         learner: TakesOpponents,
         archive: Archive,
         *,
@@ -51,9 +51,9 @@ class League:
 
         name: the run's. member: which of a population's.
         """
-        self.config, self.cast, self.learner, self.archive = config, cast, learner, archive
-        self.settings, self.name, self.member = config.league, name, member
-        self.slots = Slots(cast.slots)
+        self.settings, self.plan, self.learner, self.archive = settings, plan, learner, archive
+        self.name, self.member, self.seed = name, member, plan.seeds[member]
+        self.cast, self.slots = plan.cast, Slots(plan.cast.slots)
         self.results: dict[str, Results] = {}
         """Of the learner against everybody in the archive, old ones decayed."""
         self.best_shares: dict[str, float] = {}
@@ -172,7 +172,7 @@ class League:
             self._keep(self._weights(), roles.EXPLOITER, **dict(when))
         self.attempt = self.attempt.anew(when["decisions"])
         self.results, self.best_shares, self.since_last = {}, {}, Results()
-        start_anew(self.learner, self.config, self.attempt.number, self.member)
+        start_anew(self.learner, self.plan, self.attempt.number, self.member)
 
     def _against_newest(self) -> Results:
         known = self._known()
@@ -226,7 +226,7 @@ class League:
             known,
             wanted,
             self.learner.seated(self.member),
-            seed=self.config.seed,
+            seed=self.seed,
             update=update,
             always=[self.best] if self.best else [],
             **({} if exchange else {"exchanged": 0.0}),
@@ -265,7 +265,7 @@ class League:
         entries.sort(key=lambda entry: entry.update)
         if not entries or not self.cast.past_slots:
             return []
-        lots = generator(self.config.seed, number)
+        lots = generator(self.seed, number)
         picked = lots.permutation(len(entries) - 1)[: MATCHES - 1]
         chosen = [entries[-1], *(entries[at] for at in picked)]
         return [str(self.archive.file(entry.hash)) for entry in chosen]

@@ -5,11 +5,12 @@ from __future__ import annotations
 import warnings
 from collections.abc import Sequence
 
-from sparring.config import TrainConfig
+from sparring.config import LeagueConfig
 from sparring.errors import ConfigError, SparringWarning
 from sparring.learn.cast import Cast
 from sparring.learn.learner import Learner
 from sparring.learn.opponents import TakesOpponents
+from sparring.learn.plan import Plan
 from sparring.store.archive import Archive, copy_archive, needed_by
 from sparring.store.archive_index import FILE
 from sparring.store.checkpoint import Checkpoint
@@ -24,31 +25,30 @@ NONE_YET = -1
 
 def leagues_of(
     learner: Learner,
-    cast: Cast | None,
-    configs: Sequence[TrainConfig],
+    plan: Plan,
+    settings: Sequence[LeagueConfig],
     runs: Sequence[Run],
     *,
     resume: Checkpoint | None = None,
 ) -> list[League | None]:
     """One league per member, None where nobody is in slots."""
-    taking = league_learner(learner, cast) if cast else None
-    if taking is None or cast is None:
+    taking = league_learner(learner, plan.cast)
+    if taking is None:
         return [None] * len(runs)
     leagues: list[League] = []
     common: list[League] = []
-    for member, (config, run) in enumerate(zip(configs, runs, strict=True)):
-        shared = config.league.shared
-        if shared and common:
+    for member, (asked, run) in enumerate(zip(settings, runs, strict=True)):
+        if asked.shared and common:
             archive = common[0].archive
         else:
             policy = learner.policy(member)
             meta = policy_meta(policy.rules, policy.net, policy.meta)
-            most = int(config.league.gigabytes * GIGABYTE)
+            most = int(asked.gigabytes * GIGABYTE)
             archive = Archive(run.path, most_bytes=most, policy=meta)
             if resume is None:  # a run that diverged before its first checkpoint starts once more
                 archive.forget_after(-1)
-        league = League(config, cast, taking, archive, name=run.name, member=member)
-        if shared:
+        league = League(asked, plan, taking, archive, name=run.name, member=member)
+        if asked.shared:
             common.append(league)
             league.sharing = common
         saved = resume.meta.get("league") if resume else None

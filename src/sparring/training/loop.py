@@ -12,11 +12,9 @@ from functools import partial
 from types import FrameType
 from typing import Any
 
-from sparring.config import TrainConfig
 from sparring.curriculum.course import Course
 from sparring.errors import EnvError, SparringWarning
 from sparring.games.rules import Rules
-from sparring.learn.cast import Cast
 from sparring.learn.learner import DivergedError, Learner, LostError, Report, Snapshot
 from sparring.meter.meter import Meter
 from sparring.store import checkpoint as checkpoints
@@ -27,7 +25,8 @@ from sparring.training.evaluate import EvalWorker, evaluator
 from sparring.training.leagues import leagues_of
 from sparring.training.member import Member
 from sparring.training.own import can_be_measured, name_factory, unmeasured
-from sparring.training.planning.own_nets import only_here
+from sparring.training.planning.runs import RunPlan
+from sparring.training.planning.training import TrainingPlan
 from sparring.training.records.run import Run
 from sparring.training.resuming import demand_weights, going_on
 from sparring.training.status import DONE, STOPPED, WAITING, Status
@@ -73,42 +72,36 @@ class Trainer:
     def __init__(
         self,
         learner: Learner,
-        configs: Sequence[TrainConfig],
+        plan: TrainingPlan,
         runs: Sequence[Run],
         *,
-        spare_threads: int = 1,
         worker: EvalWorker | None = None,
         resume: checkpoints.Checkpoint | None = None,
-        lr_factor: float = 1.0,
-        cast: Cast | None = None,
         courses: Sequence[Course] = (),
-        rules: Sequence[Rules] = (),
         watch: Callable[[Status], None] | None = None,
         callbacks: Callbacks | None = None,
         meter: Meter | None = None,
     ) -> None:
         """Prepare the runs of a learner, or one that is resumed.
 
-        spare_threads: cores that training leaves to evaluations.
-        worker: plays them, if it has been started already.
-        cast: who plays; without it, nobody is in slots.
+        worker: plays evaluations, if it has been started already.
         courses: the way of every member through its phases; none: nothing changes.
         meter: says how the run stands to what this machine can do.
-        rules: what every member plays by; none: the learner's.
         """
         self.meter = meter
-        self.learner, self.config, self.watch = learner, configs[0], watch
+        self.learner, self.watch = learner, watch
         self.callbacks = callbacks or Callbacks()
-        own, played_by = learner.rules, tuple(rules) or (learner.rules,) * len(configs)
-        self.worker = worker or evaluator_for(own, self.config, spare_threads)
+        own, learning, first = learner.rules, plan.learning, plan.first
+        played_by = learning.own_rules or (own,) * len(runs)
+        self.worker = worker or evaluator_for(own, first, learning.spare_threads)
         if not learner.exact:
             text = f"{own.name} cannot be saved: a resumed run keeps its network, not its games"
-            if self.config.actors and not self.config.fleet.lockstep:
+            if first.plays_on:
                 text = "a resumed run keeps its network, not the games that actors are playing"
             warnings.warn(SparringWarning(text + unmeasured(own)), stacklevel=3)
-        if only_here(self.config) and not self.config.eval.off:
+        if first.only_here and not first.evaluation.off:
             text = (
-                f"net.kind {self.config.net.kind} is an object of this program, so that it is not "
+                f"net.kind {learning.net.kind} is an object of this program, so that it is not "
                 "measured beside training: give a class of a module, such as my_module:MyNet"
             )
             warnings.warn(SparringWarning(text), stacklevel=3)
@@ -116,7 +109,8 @@ class Trainer:
         with going_on(resume, runs[0].path):
             if resume is not None:
                 demand_weights(learner, resume)
-            leagues = leagues_of(learner, cast, configs, runs, resume=resume)
+            asked = [one.league for one in plan.runs]
+            leagues = leagues_of(learner, learning, asked, runs, resume=resume)
             if resume is not None:  # everybody is in their slots before the games are there
                 if courses:
                     take_up(learner, courses, resume)
@@ -125,16 +119,16 @@ class Trainer:
                 )
             self.members = [
                 Member(
-                    config,
+                    one,
                     run,
                     played_by[index],
                     resume=resume,
-                    lr_factor=lr_factor,
+                    lr_factor=learning.lr_factor,
                     league=league,
                     course=courses[index] if courses else None,
                 )
-                for index, (config, run, league) in enumerate(
-                    zip(configs, runs, leagues, strict=True)
+                for index, (one, run, league) in enumerate(
+                    zip(plan.runs, runs, leagues, strict=True)
                 )
             ]
         self.watched = [
@@ -143,10 +137,9 @@ class Trainer:
         ]
         self._turn = 0
         now = time.perf_counter()
-        self._saves = Every(
-            self.config.checkpoint_every_s, self.config.checkpoint_every_decisions, self.status, now
-        )
-        wanted, limit_s = self.config.eval, self.status.limit_s
+        saving, limit_s = first.saving, self.status.limit_s
+        self._saves = Every(saving.every_s, saving.every_decisions, self.status, now)
+        self.wanted = wanted = first.evaluation
         every_s = min(wanted.every_s, limit_s / EVALUATIONS) if limit_s else wanted.every_s
         self._evaluations = Every(every_s, wanted.every_decisions, self.status, now)
         self._by_clock = not wanted.every_decisions
@@ -288,12 +281,12 @@ class Trainer:
 
     def _early(self) -> str:
         """Why the run ends before its budget does, "" if it goes on."""
-        patience = self.config.eval.patience
+        patience = self.wanted.patience
         if patience and all(member.dry >= patience for _, member in self._active()):
             for _, member in self._active():
                 member.note("stopped early: no progress", evaluations=member.dry)
             return "early"
-        goal = self.config.eval.stop
+        goal = self.wanted.stop
         if goal and all(is_met(goal, member.events) for _, member in self._active()):
             return "reached"
         asked = [watched.asked for watched in self.watched if watched.asked]
@@ -397,7 +390,7 @@ class Trainer:
             index, number = map(int, result["id"].split("/"))
             member = self.members[index]
             found = member.take_in(number, result)
-            stop = member.config.eval.stop
+            stop = member.plan.evaluation.stop
             if found and meets(stop, member.rules, found):
                 values = what_met(stop, member.rules, found)
                 member.note(MET, rules=list(stop), checkpoint=number, found=values)
@@ -413,10 +406,10 @@ class Trainer:
             member.close()
 
 
-def evaluator_for(rules: Rules, config: TrainConfig, threads: int) -> EvalWorker | None:
+def evaluator_for(rules: Rules, run: RunPlan, threads: int) -> EvalWorker | None:
     """Return who evaluates a run beside its training; None where nobody can, or is to."""
-    name_factory(rules, config)
-    if config.eval.off or not can_be_measured(rules, config):
+    name_factory(rules, run)
+    if run.evaluation.off or not can_be_measured(rules, run):
         return None
     return evaluator(threads)
 

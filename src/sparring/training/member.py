@@ -5,11 +5,9 @@ from __future__ import annotations
 import warnings
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from sparring.config import TrainConfig
 from sparring.curriculum.course import Course
 from sparring.curriculum.curves import curves_of
 from sparring.errors import SparringWarning
@@ -21,11 +19,11 @@ from sparring.schedule import Moment
 from sparring.store import checkpoint as checkpoints
 from sparring.store.folders import BEST, SNAPSHOT, shown_path
 from sparring.store.policies import foreign_meta
-from sparring.training.budget import BUDGETS, budget_of, set_budget
+from sparring.training.budget import BUDGETS, set_budget
 from sparring.training.evaluations import curves_of_match, first_look, has_first_look, pace
 from sparring.training.league import League
 from sparring.training.own import TrainingReturn, by_training, own_request, too_few
-from sparring.training.planning.settings import as_plain, written
+from sparring.training.planning.runs import RunPlan
 from sparring.training.records.episodes import EpisodesTable
 from sparring.training.records.metrics import MetricsWriter
 from sparring.training.records.rescue import save_elsewhere, where_it_lies
@@ -39,7 +37,7 @@ class Member:
 
     def __init__(
         self,
-        config: TrainConfig,
+        plan: RunPlan,
         run: Run,
         rules: Rules,
         *,
@@ -49,9 +47,9 @@ class Member:
         course: Course | None = None,
     ) -> None:
         self.league, self.course = league, course
-        self.config, self.run, self.rules, self.lr_factor = config, run, rules, lr_factor
+        self.plan, self.run, self.rules, self.lr_factor = plan, run, rules, lr_factor
         self.status = Status(rules.name, shown_path(run.path))
-        set_budget(self.status, *budget_of(config))
+        set_budget(self.status, *plan.budget)
         self.active = True
         """False for a member of a population that has diverged."""
         self.events: list[dict[str, Any]] = []
@@ -76,14 +74,15 @@ class Member:
         """Whether the run's own disk did not take the last checkpoint."""
         self.elsewhere: Path | None = None
         """Where that lies then, None if no other disk took it either."""
+        kept = plan.records
         self.metrics = MetricsWriter(
-            run.path, tensorboard=config.tensorboard, wandb=config.wandb, csv=config.csv
+            run.path, tensorboard=kept.tensorboard, wandb=kept.wandb, csv=kept.csv
         )
-        self.episodes_csv = EpisodesTable(run.path, rules) if config.episodes_csv else None
+        self.episodes_csv = EpisodesTable(run.path, rules) if kept.episodes_csv else None
         self.saver = checkpoints.BackgroundSaver(run.checkpoints, resume.segments if resume else {})
         if resume is not None:
             self._go_on(resume)
-        self.opponents = list(config.eval.against or usual_opponents(rules, 2))
+        self.opponents = list(plan.evaluation.against or usual_opponents(rules, 2))
 
     def _go_on(self, resume: checkpoints.Checkpoint) -> None:
         """Take over what a checkpoint says, and forget what came after it."""
@@ -102,8 +101,8 @@ class Member:
         checkpoints.tidy_segments(self.run.checkpoints)  # those of a save that was killed
         best = status.best = int(self.best["update"])
         self.forget_after(resume.number)
-        kind, amount = budget_of(self.config)
-        if any(getattr(self.config, key) != meta["config"].get(key, 0) for key in BUDGETS):
+        kind, amount = self.plan.budget
+        if any(self.plan.file[key] != meta["config"].get(key, 0) for key in BUDGETS):
             self.note("budget", **{kind: amount}, seconds=status.seconds)
             self.dry = 0  # who asks for more has patience again
         elif kind == "minutes":
@@ -199,13 +198,13 @@ class Member:
         """What a checkpoint says besides tensors and games."""
         rules, status = self.rules, self.status
         return {
-            "net": as_plain(asdict(self.config.net)),
+            "net": self.plan.file["net"],
             **snapshot.meta,
             "game": rules.name,
             "rules_version": rules.rules_version,
             "game_config": rules.config,
             **foreign_meta(rules),
-            "config": written(self.config),
+            "config": self.plan.file,
             "seconds": status.seconds,
             "episodes": status.episodes,
             "total_updates": status.total_updates,
@@ -242,7 +241,7 @@ class Member:
         except checkpoints.CheckpointError as wrong:
             warnings.warn(SparringWarning(f"not saved, training goes on: {wrong}"), stacklevel=2)
             return
-        self._prune(self.config.keep)
+        self._prune(self.plan.saving.keep)
 
     def save_last(self, snapshot: Snapshot) -> None:
         """Save what training ends with: here, with fewer old checkpoints, or on another disk."""
@@ -250,10 +249,10 @@ class Member:
         self._judge_training()
         self.wait_for_save()
         if self.saver.saved == snapshot.meta["update"]:
-            self._prune(self.config.keep)
+            self._prune(self.plan.saving.keep)
             return  # it was saved a moment ago, and is perhaps being evaluated
         wrong: Exception | None = None
-        for keep in (self.config.keep, 1):
+        for keep in (self.plan.saving.keep, 1):
             try:
                 self._submit(snapshot)
                 self.saver.wait()
@@ -338,12 +337,12 @@ class Member:
             "checkpoint": str(folder),
             "opponents": self.opponents,
             "rivals": rivals,
-            "games": self.config.eval.games,
+            "games": self.plan.evaluation.games,
             "seed": 1_000_000 + number,
-            **own_request(self.rules, self.config),
+            **own_request(self.rules, self.plan),
         }
         first = soon and number not in self.owed and not self.status.wins
-        if first and has_first_look(self.config.eval, self.opponents):
+        if first and has_first_look(self.plan.evaluation, self.opponents):
             self.looked = number
             return first_look(request, self.rules)
         return request
@@ -401,7 +400,7 @@ class Member:
         """How many episodes there was time for; said once if too few."""
         games = min(found["games"] for found in results.values())
         what = "evaluations have no time for all episodes"
-        text = too_few(self.rules, self.config.eval, games)
+        text = too_few(self.rules, self.plan.evaluation, games)
         if text and not self.noted(what):
             self.note(what, episodes=games)
             warnings.warn(SparringWarning(text), stacklevel=3)
@@ -433,7 +432,7 @@ class Member:
 
     def _reach_targets(self, least: float, seconds: float) -> None:
         """Note the time of every target that the hardest opponent's lower bound has passed."""
-        for target in self.config.eval.target:
+        for target in self.plan.evaluation.target:
             if least >= target and not self.noted("target reached", target=target):
                 self.note("target reached", target=target, low=least, seconds=seconds)
 

@@ -4,27 +4,25 @@ from __future__ import annotations
 
 import sys
 
-from sparring.config import TrainConfig
 from sparring.learn.learner import Learner
 from sparring.learn.plan import Plan
 from sparring.meter.meter import Meter, Subject, meter_of
-from sparring.training.budget import budget_of
+from sparring.training.planning.runs import RunPlan
 
 LEAST_MINUTES = 1.0
 """Runs of less are over before two seconds of measuring have paid."""
 
 
-def meter_for(config: TrainConfig, plan: Plan, learner: Learner, *, quiet: bool) -> Meter:
+def meter_for(run: RunPlan, plan: Plan, learner: Learner, *, quiet: bool) -> Meter:
     """Return the meter of a run. What is not kept is measured only where somebody watches."""
-    kind, amount = budget_of(config)
+    kind, amount = run.budget
     watched = not quiet and kind == "minutes" and amount >= LEAST_MINUTES
-    return meter_of(subject_of(config, plan, learner), measure=watched, say=say)
+    return meter_of(subject_of(run, plan, learner), measure=watched, say=say)
 
 
-def subject_of(config: TrainConfig, plan: Plan, learner: Learner) -> Subject:
+def subject_of(run: RunPlan, plan: Plan, learner: Learner) -> Subject:
     """What is metered of a run."""
-    processes = bool(config.actors or config.cluster) or config.replicas > 1
-    return Subject(plan, config.algo, learner, processes=processes)
+    return Subject(plan, run.algo, learner, processes=run.processes)
 
 
 def say(text: str) -> None:

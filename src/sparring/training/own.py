@@ -7,26 +7,25 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from sparring.config import EvaluationConfig, TrainConfig
-from sparring.factories import is_factory
+from sparring.config import EvaluationConfig
 from sparring.games.rules import Rules
 from sparring.pools.foreign.rules import ForeignRules
-from sparring.training.planning.own_nets import is_own_net, only_here
+from sparring.training.planning.runs import RunPlan
 
 SEED = 500_000_000
 """The episodes of all evaluations beside training are the same, so that checkpoints are compared
 by the same luck; those at the end and of `sparring eval` are others."""
 
 
-def name_factory(rules: Rules, config: TrainConfig) -> None:
+def name_factory(rules: Rules, run: RunPlan) -> None:
     """Have the rules say what makes their environment, so that whoever loads them can."""
-    if isinstance(rules, ForeignRules) and is_factory(config.game):
-        rules.factory = config.game
+    if isinstance(rules, ForeignRules) and run.factory:
+        rules.factory = run.factory
 
 
-def can_be_measured(rules: Rules, config: TrainConfig) -> bool:
+def can_be_measured(rules: Rules, run: RunPlan) -> bool:
     """Whether somebody beside training can play the game, with the network."""
-    if only_here(config):
+    if run.only_here:
         return False
     return bool(rules.factory) if isinstance(rules, ForeignRules) else bool(rules.bots)
 
@@ -50,12 +49,12 @@ def unmeasured(rules: Rules) -> str:
     )
 
 
-def own_request(rules: Rules, config: TrainConfig) -> dict[str, Any]:
+def own_request(rules: Rules, run: RunPlan) -> dict[str, Any]:
     """What an evaluation is told besides: which episodes, how long, where the module may lie."""
     paths = {"paths": [place for place in sys.path if place]}
     if not isinstance(rules, ForeignRules):
-        return paths if is_own_net(config) else {}
-    return {"seed": SEED, "limit_s": config.eval.limit_s, **paths}
+        return paths if run.own_net else {}
+    return {"seed": SEED, "limit_s": run.evaluation.limit_s, **paths}
 
 
 def too_few(rules: Rules, wanted: EvaluationConfig, games: int) -> str:

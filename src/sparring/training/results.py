@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from sparring.config import TrainConfig
+from sparring.config import EvaluationConfig
 from sparring.errors import SparringError, SparringWarning
 from sparring.league.arena import ALONE, play_own_match, usual_opponents
 from sparring.league.own import Terms
@@ -52,7 +52,11 @@ class UnmeasuredError(SparringError):
 
 
 def measure(
-    agent: Agent, settings: TrainConfig, told: Callable[[str], None] | None = None
+    agent: Agent,
+    wanted: EvaluationConfig,
+    told: Callable[[str], None] | None = None,
+    *,
+    threads: int = 1,
 ) -> dict[str, MatchResult]:
     """Play the final games, one match after the other, and keep what they say in the run.
 
@@ -60,22 +64,24 @@ def measure(
     What keeps them from being played is kept too, and raised as `UnmeasuredError`.
     told: called with the name of every opponent before its match.
     """
-    against = settings.eval.against or usual_opponents(agent.policy.rules)
+    against = wanted.against or usual_opponents(agent.policy.rules)
     matches: list[tuple[str, ...]] = [(name,) for name in against] or [()]
     results: dict[str, MatchResult] = {}
     with Run.open(agent.run).held():
         keep(agent, results, why_not="it was interrupted")  # what is true if this process dies here
-        play(agent, settings, matches, results, told)
+        play(agent, wanted, matches, results, told, threads=threads)
         keep(agent, results)
     return results
 
 
 def play(
     agent: Agent,
-    settings: TrainConfig,
+    wanted: EvaluationConfig,
     matches: Sequence[tuple[str, ...]],
     results: dict[str, MatchResult],
     told: Callable[[str], None] | None,
+    *,
+    threads: int,
 ) -> None:
     """Play matches and add what they say to `results`."""
     rules = agent.policy.rules
@@ -87,10 +93,10 @@ def play(
             results |= played(
                 agent,
                 *match,
-                games=settings.eval.final_games,
+                games=wanted.final_games,
                 seed=FINAL_SEED + number,
-                threads=settings.threads or 1,
-                limit_s=FINAL_LIMIT * settings.eval.limit_s,
+                threads=threads,
+                limit_s=FINAL_LIMIT * wanted.limit_s,
             )
         except SparringError as wrong:
             keep(agent, results, why_not=str(wrong))
@@ -98,7 +104,7 @@ def play(
             raise UnmeasuredError(f"{where} was not measured: {wrong}", results) from wrong
 
 
-def measure_here(agent: Agent, settings: TrainConfig, pool: ForeignPool) -> None:
+def measure_here(agent: Agent, wanted: EvaluationConfig, pool: ForeignPool) -> None:
     """Measure an agent in environments that a program brought along, which nobody else can make.
 
     They are played in this process, one episode after the other. What keeps them from it is warned
@@ -106,7 +112,7 @@ def measure_here(agent: Agent, settings: TrainConfig, pool: ForeignPool) -> None
     """
     rules = agent.policy.rules
     others = [RANDOM] * (rules.seats - 1)
-    terms = Terms(settings.eval.games, FINAL_SEED, limit_s=settings.eval.limit_s)
+    terms = Terms(wanted.games, FINAL_SEED, limit_s=wanted.limit_s)
     try:
         found = play_own_match(rules, [agent.policy, *others], terms, given=pool)
     except SparringError as wrong:

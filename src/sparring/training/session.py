@@ -5,49 +5,36 @@ from __future__ import annotations
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, field, replace
-from pathlib import Path
+from dataclasses import dataclass, field
 from typing import Any
 
-from sparring.config import TrainConfig
 from sparring.curriculum.course import Course
 from sparring.errors import ConfigError, EnvError, SparringWarning
-from sparring.factories import lasting_name
-from sparring.games.starts import lasting as lasting_start
-from sparring.kernels import compiling
 from sparring.learn.algos import LEARNERS
 from sparring.learn.learner import DivergedError, Learner, closing_learner
 from sparring.learn.path import Announced
-from sparring.learn.plan import CPU, Plan
-from sparring.nets.arithmetic import resolve_cpu
+from sparring.learn.plan import Plan
 from sparring.nets.counts import Counts, count
 from sparring.nets.net import Net
 from sparring.nets.transfer import Transfer
 from sparring.pools.foreign.base import ForeignPool
-from sparring.pools.protocol import GamePool
 from sparring.store import checkpoint as checkpoints
 from sparring.store.folders import CONFIG
 from sparring.store.policies import load_policy
 from sparring.training.agent import Agent
-from sparring.training.budget import budget_of
 from sparring.training.callbacks import Callbacks
-from sparring.training.courses import adjustable, with_courses
+from sparring.training.courses import adjustable
 from sparring.training.display import Display
 from sparring.training.loop import Trainer, evaluator_for
 from sparring.training.member import Member
 from sparring.training.metering import meter_for
-from sparring.training.planning.casting import check_leagues, pinned
-from sparring.training.planning.curricula import lasting_phases, with_phases
-from sparring.training.planning.demands import demand_processes, within_memory
-from sparring.training.planning.own import rules_of
-from sparring.training.planning.own_nets import is_perceptron, lasting_net
+from sparring.training.planning.casting import check_leagues
+from sparring.training.planning.demands import within_memory
 from sparring.training.planning.paths import paths_taken
-from sparring.training.planning.place import choose_device
-from sparring.training.planning.plan import make_learner, resolve
-from sparring.training.records.run import NETWORK, Run, check_name
+from sparring.training.planning.training import TrainingPlan
+from sparring.training.records.run import NETWORK, Run
 from sparring.training.results import measure_here
-from sparring.training.starting import found_init, start_from
-from sparring.training.teaching.sources import lasting as lasting_source
+from sparring.training.starting import start_from
 from sparring.training.teaching.sources import read_sources
 from sparring.training.teaching.teach import begin_taught, tell_members
 
@@ -63,15 +50,10 @@ INIT = "init"
 class Session:
     """A plan and its learner, about to train one run or a population."""
 
-    configs: Sequence[TrainConfig]
-    plan: Plan
+    training: TrainingPlan
     learner: Learner
     callbacks: Callbacks
     quiet: bool
-    opponents: Sequence[Any] = ()
-    """Instead of those of the settings, where a program has given objects."""
-    brought: bool = False
-    """The games are an object of the program, which closes it itself."""
     courses: Sequence[Course] = ()
     """The way of every member through its phases; none where nothing ever changes."""
     kept: dict[int, Transfer] = field(default_factory=dict)
@@ -79,68 +61,46 @@ class Session:
 
     @classmethod
     def prepare(
-        cls,
-        configs: Sequence[TrainConfig],
-        *,
-        pool: GamePool | None = None,
-        opponents: Sequence[Any] = (),
-        lr_factor: float = 1.0,
-        callbacks: Callbacks | None = None,
-        quiet: bool = False,
+        cls, training: TrainingPlan, *, callbacks: Callbacks | None = None, quiet: bool = False
     ) -> Session:
-        """Decide and build everything; nothing is written yet."""
-        for config in configs:
-            budget_of(config)
-            demand_processes(config)
-        compiling.PROGRESS.quiet = quiet
-        plan = resolve(configs, pool=pool, opponents=opponents, lr_factor=lr_factor)
+        """Build everything; nothing is written yet."""
         called = callbacks or Callbacks()
-        if plan.fused and (called.on_episode or any(c.episodes_csv for c in configs)):
+        asked = called.on_episode or any(run.records.episodes_csv for run in training.runs)
+        if training.learning.fused and asked:
             raise ConfigError(
                 "episodes_csv and on_episode: games on a GPU are not told one by one; "
                 "use --device cpu, or leave them out"
             )
-        with closing_games(plan, brought=pool is not None):
-            courses, plan = with_courses(configs, plan)
-            learner = make_learner(configs[0], plan)
+        with closing_games(training.learning, brought=training.brought):
+            courses = training.courses()
+            learner = training.make_learner()
             if courses:
                 adjustable(learner)
-        return cls(
-            configs=configs,
-            plan=plan,
-            learner=learner,
-            callbacks=called,
-            quiet=quiet,
-            opponents=opponents,
-            brought=pool is not None,
-            courses=courses,
-        )
+        return cls(training, learner, called, quiet, courses)
 
-    @classmethod
-    def begin(
-        cls, configs: Sequence[TrainConfig], **options: Any
-    ) -> tuple[Session, Sequence[TrainConfig]]:
-        """Prepare runs that are new: their names are free, their weights those of `init`."""
-        for config in configs:
-            check_name(Path(config.runs), config.name)
-        configs = [lasting(config, **options) for config in map(with_phases, configs)]
-        session = cls.prepare(configs, **options)
-        with closing_games(session.plan, brought=session.brought):
-            read_sources(session.plan.rules, configs[0].teach)  # what is not there is refused now
-            check_leagues(session.plan.cast, [config.league for config in configs])
-            session.start_from_init()
-        return session, configs
+    @property
+    def plan(self) -> Plan:
+        """What learns."""
+        return self.training.learning
+
+    def begin(self) -> None:
+        """Refuse what new runs cannot begin with; give learners the weights of `init`."""
+        training, plan = self.training, self.plan
+        with closing_games(plan, brought=training.brought):
+            read_sources(plan.rules, training.first.teaching.sources)
+            check_leagues(plan.cast, [run.league for run in training.runs])
+            self.start_from_init()
 
     @property
     def announced(self) -> Announced:
         """The path that the networks are computed on."""
-        return Announced(self.configs[0].algo, paths_taken(self.plan, self.learner))
+        return Announced(self.training.first.algo, paths_taken(self.plan, self.learner))
 
     def start_from_init(self) -> None:
         """Give fresh learners the weights that they are to begin with."""
-        for member, config in enumerate(self.configs):
-            if config.init:
-                self.kept[member] = start_from(self.learner, config.init, member)
+        for member, run in enumerate(self.training.runs):
+            if run.init:
+                self.kept[member] = start_from(self.learner, run.init, member)
 
     def finish(
         self,
@@ -155,10 +115,10 @@ class Session:
         note: an event of the resume.
         """
         try:
-            with within_memory(self.configs[0], self.plan):
+            with within_memory(self.plan):
                 return self._finish(runs, resume, note)
         finally:
-            close_games(self.plan, brought=self.brought)
+            close_games(self.plan, brought=self.training.brought)
 
     def _finish(
         self, runs: Sequence[Run], resume: checkpoints.Checkpoint | None, note: str
@@ -194,10 +154,10 @@ class Session:
                 )
                 for index, member in enumerate(trainer.members)
             ]
-        pool, config = self.plan.foreign, self.configs[0]
-        if self.brought and isinstance(pool, ForeignPool) and not config.eval.off:
+        pool, wanted = self.plan.foreign, self.training.first.evaluation
+        if self.training.brought and isinstance(pool, ForeignPool) and not wanted.off:
             for agent in agents if not ended.startswith("SIG") else ():
-                measure_here(agent, config, pool)
+                measure_here(agent, wanted, pool)
         return agents
 
     def _loop(
@@ -207,32 +167,28 @@ class Session:
         events: Mapping[str, Mapping[str, Any]],
     ) -> tuple[Trainer, str]:
         """Run the loop to its end and say why it ended."""
+        first = self.training.first
         taught = begin_taught(
             self.plan,
-            self.configs,
+            first.teaching,
             self.learner,
             runs,
             resumed=resume is not None,
             quiet=self.quiet,
         )
-        config, spare = self.configs[0], self.plan.spare_threads
         with ExitStack() as held:
-            worker = evaluator_for(self.learner.rules, config, spare)
+            worker = evaluator_for(self.learner.rules, first, self.plan.spare_threads)
             if worker:  # it loads for seconds: at the same time as this machine is measured
                 held.enter_context(worker).start()
-            meter = meter_for(config, self.plan, self.learner, quiet=self.quiet)
+            meter = meter_for(first, self.plan, self.learner, quiet=self.quiet)
             display = held.enter_context(Display(quiet=self.quiet))
             trainer = Trainer(
                 self.learner,
-                self.configs,
+                self.training,
                 runs,
-                spare_threads=spare,
                 worker=worker,
                 resume=resume,
-                lr_factor=self.plan.lr_factor,
-                cast=self.plan.cast,
                 courses=self.courses,
-                rules=self.plan.own_rules,
                 watch=display,
                 callbacks=self.callbacks,
                 meter=meter,
@@ -261,22 +217,16 @@ class Session:
         self, run: Run, why: str, resume: checkpoints.Checkpoint | None
     ) -> tuple[Session, checkpoints.Checkpoint | None, dict[str, Any]]:
         """Prepare to go on from the last checkpoint at a lower rate, once in a run's life."""
-        config = self.configs[0]
-        if len(self.configs) > 1 or config.algo not in LEARNERS or self.plan.lr_factor != 1:
+        known = self.training.first.algo in LEARNERS
+        if len(self.training.runs) > 1 or not known or self.plan.lr_factor != 1:
             raise DivergedError(f"{why}; {self._advice(run)}")
         newest = checkpoints.newest_valid(run.checkpoints)
         saved = checkpoints.load(newest) if newest else None
         if saved and resume and saved.number == resume.number:
             saved = resume  # perhaps without its replay, as was asked for
         del self.learner  # there may be no room for two
-        session = Session.prepare(
-            self.configs,
-            pool=self.plan.foreign,
-            opponents=self.opponents,
-            lr_factor=CALMER,
-            callbacks=self.callbacks,
-            quiet=self.quiet,
-        )
+        training = self.training.at_rate(CALMER)
+        session = Session.prepare(training, callbacks=self.callbacks, quiet=self.quiet)
         if saved is None:
             session.start_from_init()
         lr = session.plan.settings[0].lr
@@ -284,12 +234,11 @@ class Session:
 
     def _advice(self, run: Run) -> str:
         """Say how to use what was learned before a divergence."""
-        config = self.configs[0]
         if not checkpoints.numbers(run.checkpoints):
             return "nothing was saved before that; start again with a lower learning rate"
         return (
             "start again from what it has learned with a lower learning rate: sparring train "
-            f"--config {run.path / CONFIG} --init {run.path} --{config.algo}.lr 1e-4"
+            f"--config {run.path / CONFIG} --init {run.path} --{self.training.first.algo}.lr 1e-4"
         )
 
 
@@ -316,29 +265,3 @@ def closing_games(plan: Plan, *, brought: bool) -> Iterator[None]:
     except BaseException:
         close_games(plan, brought=brought)
         raise
-
-
-def lasting(
-    config: TrainConfig, *, pool: GamePool | None = None, opponents: Sequence[Any] = (), **_: Any
-) -> TrainConfig:
-    """The settings of a new run as its file is to have them: what they name stays what it is.
-
-    pool, opponents: what the program that begins the run brings along.
-    """
-    rules = rules_of(config, pool)
-    collect = config.collect
-    if choose_device(config.device) == CPU:
-        collect = replace(
-            collect, cpu=resolve_cpu(collect.cpu, perceptron=is_perceptron(rules, config.net))
-        )
-    return replace(
-        config,
-        collect=collect,
-        game=lasting_name(config.game),
-        net=lasting_net(config.net),
-        init=found_init(config.init),
-        opponents=config.opponents if opponents else pinned(rules, config.opponents),
-        starts=tuple(map(lasting_start, config.starts)),
-        teach=tuple(lasting_source(rules, word) for word in config.teach),
-        phases=lasting_phases(config, rules),
-    )

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from sparring.config import TrainConfig
+from sparring.config import EvaluationConfig
 from sparring.errors import ConfigError, nearest
 from sparring.games.flags import read_pair
 from sparring.games.lookup import game_module
@@ -73,10 +73,10 @@ def shares_of(game: str) -> tuple[str, ...]:
     return shares
 
 
-def check_stop(config: TrainConfig, rules: Rules) -> None:
+def check_stop(wanted: EvaluationConfig, rules: Rules) -> None:
     """Refuse rules that no evaluation could fulfill."""
-    read_stop_rules(config.eval.stop, rules)
-    if config.eval.stop and config.eval.off:
+    read_stop_rules(wanted.stop, rules)
+    if wanted.stop and wanted.off:
         raise ConfigError(f"{KEY} needs evaluations, and eval.off leaves them out; leave out one")
 
 

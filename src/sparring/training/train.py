@@ -13,6 +13,7 @@ from sparring import ids, trusted
 from sparring.config import TrainConfig
 from sparring.errors import ConfigError, SparringError
 from sparring.factories import demand_loaded, keep_factory
+from sparring.kernels import compiling
 from sparring.pools.foreign.faults import same_folder
 from sparring.pools.foreign.make import Facts
 from sparring.pools.protocol import GamePool
@@ -20,8 +21,9 @@ from sparring.store import checkpoint as checkpoints
 from sparring.store.folders import shown_path
 from sparring.store.policies import load_policy
 from sparring.training.agent import Agent
-from sparring.training.budget import one_budget, only_one
+from sparring.training.budget import only_one
 from sparring.training.callbacks import Callbacks
+from sparring.training.lasting import lasting
 from sparring.training.planning.algorithms import demand_of_mode, demand_own, mode_of, named
 from sparring.training.planning.casting import told
 from sparring.training.planning.own import facts_of_given, given_pool, is_maker, pool_again
@@ -32,14 +34,16 @@ from sparring.training.planning.settings import (
     demand_same,
     members_of,
     merged,
+    one_budget,
     read_config,
     said_by,
     with_preset,
     written,
 )
+from sparring.training.planning.training import plan_training
 from sparring.training.records.ending import amount
 from sparring.training.records.overview import Overview
-from sparring.training.records.run import Run, holding, nothing_left_in, word_of
+from sparring.training.records.run import Run, check_name, holding, nothing_left_in, word_of
 from sparring.training.resuming import demand_resumable
 from sparring.training.session import Session
 from sparring.training.several import Agents, demand_one_kind, train_several
@@ -203,12 +207,43 @@ def train_all(members: Sequence[TrainConfig], *, made_by: str = "", **options: A
     """Train new runs together. Environments may go where they like meanwhile, their folders not."""
     root = Path(members[0].runs).absolute()
     with same_folder():
-        session, configs = Session.begin(members, **options)
+        session, configs = prepare_new(members, **options)
         with nothing_left_in(root) as runs:
             told = session.announced.line
             runs += [new_run(member, root, made_by, told) for member in configs]
             with holding(runs):
                 return session.finish(runs)
+
+
+def prepare(
+    configs: Sequence[TrainConfig],
+    *,
+    callbacks: Callbacks | None = None,
+    quiet: bool = False,
+    **given: Any,
+) -> Session:
+    """Plan training, and build what trains; nothing is written yet.
+
+    given: what `plan_training` takes besides settings.
+    """
+    compiling.PROGRESS.quiet = quiet
+    return Session.prepare(plan_training(configs, **given), callbacks=callbacks, quiet=quiet)
+
+
+def prepare_new(
+    members: Sequence[TrainConfig],
+    *,
+    pool: GamePool | None = None,
+    opponents: Sequence[Any] = (),
+    **options: Any,
+) -> tuple[Session, list[TrainConfig]]:
+    """Prepare runs that are new; return their settings as their files are to have them, too."""
+    for member in members:
+        check_name(Path(member.runs), member.name)
+    configs = [lasting(member, pool, opponents) for member in members]
+    session = prepare(configs, pool=pool, opponents=opponents, **options)
+    session.begin()
+    return session, configs
 
 
 def at_once(config: TrainConfig) -> bool:
@@ -288,7 +323,7 @@ def resume(
         if is_done:
             return Agent(load_policy(run.path), run.path, seen.ended or "done")
         config = with_budget(config, saved.meta, budget)
-        session = Session.prepare(
+        session = prepare(
             [config],
             pool=pool_again(game, config, saved.meta, str(run.path)),
             lr_factor=saved.meta.get("lr_factor", 1.0),
@@ -316,7 +351,7 @@ def begin_again(run: Run, number: int, **options: Any) -> Agent:
     config = read_config(run.config, f"{run.path}/config.toml")
     if not config.teach or number >= 0:
         raise SparringError(f"{run.path} has no checkpoint yet; start again: sparring train")
-    session = Session.prepare([config], **options)
+    session = prepare([config], **options)
     session.start_from_init()
     return session.finish([run])[0]
 

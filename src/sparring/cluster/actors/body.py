@@ -26,7 +26,6 @@ from sparring.learn.ppo import PPO
 from sparring.learn.rollout import groups_of
 from sparring.nets.arithmetic import as_can_be
 from sparring.processes import Shapes
-from sparring.training.courses import with_courses
 from sparring.training.planning.plan import resolve
 from sparring.training.planning.settings import read_config
 
@@ -69,7 +68,6 @@ class Body:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", SparringWarning)  # the learner has said it already
             plan = resolve([config], first_game=place.first_game)
-            _, plan = with_courses([config], plan)
         # A whole learner: who plays, with which opponents, is then decided in one place. It never
         # learns; its optimiser has no memory until it does.
         kind = WholePlayer if config.fleet.whole_episodes else PPO

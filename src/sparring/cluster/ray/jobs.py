@@ -66,7 +66,8 @@ def train_one(job: Message, _: Sequence[Bytes]) -> Message:
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always", SparringWarning)
             agent = train_with(member, quiet=True)
-            results = {} if agent.ended.startswith("SIG") else measure(agent, member)
+            threads, stopped = member.threads or 1, agent.ended.startswith("SIG")
+            results = {} if stopped else measure(agent, member.eval, threads=threads)
             told = [str(one.message) for one in caught if one.category is SparringWarning]
         done = {
             "run": agent.run.name,

@@ -62,7 +62,6 @@ class Replica:
 
         from sparring.learn.algos import hosted
         from sparring.learn.ppo import PPO
-        from sparring.training.courses import with_courses
         from sparring.training.planning.plan import resolve
         from sparring.training.planning.settings import read_config
 
@@ -74,7 +73,6 @@ class Replica:
             plan = resolve(
                 [config], first_game=self.share.first_game, lr_factor=self.share.lr_factor
             )
-            _, plan = with_courses([config], plan)
         self.learner: PPO = PPO(
             plan.host_pool(), plan.collect, plan.settings[0], plan.net, **hosted(plan)
         )

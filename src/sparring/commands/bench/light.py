@@ -11,6 +11,7 @@ from sparring.learn.learner import Measured
 from sparring.learn.plan import Plan
 from sparring.meter.meter import meter_of
 from sparring.training.metering import subject_of
+from sparring.training.planning.runs import run_plan
 
 ROUNDS = 4
 """That are looked at, the first of which only warms up."""
@@ -19,7 +20,7 @@ LEARNS_OTHERWISE = "another minibatch changes what is learned, not only the spee
 
 def machine_share(settings: TrainConfig, plan: Plan, learner: Measured) -> dict[str, Any]:
     """Play and learn a few rounds more; return the share that they reach, and the line."""
-    meter = meter_of(subject_of(settings, plan, learner), measure=True)
+    meter = meter_of(subject_of(run_plan(settings), plan, learner), measure=True)
     reached = None
     for _ in range(ROUNDS):
         learner.phases.take()

@@ -89,9 +89,10 @@ def check_network(rules: Rules, config: TrainConfig) -> None:
         return
     free = free_memory()
     if needed > free:
+        told = described(config.net, config.sac.critic_hidden)
         raise ConfigError(
-            f"the network ({described(config)}) needs {show_size(needed)} to learn, and "
-            f"{show_size(free)} of memory are free; make it smaller"
+            f"the network ({told}) needs {show_size(needed)} to learn, and {show_size(free)} of "
+            "memory are free; make it smaller"
         )
 
 
@@ -137,9 +138,8 @@ def weights_of(rules: Rules, net: NetConfig) -> int:
     return behind + trunk * (1 if net.shared else 2)
 
 
-def described(config: TrainConfig) -> str:
-    """The settings that make a network large."""
-    net, critic = config.net, config.sac.critic_hidden
+def described(net: NetConfig, critic: Sequence[int] = ()) -> str:
+    """The settings that make a network large. critic: layers of SAC's critics."""
     if is_factory(net.kind):
         return f"net.kind {' '.join((net.kind, *net.set))}"
     own = f"net.hidden {' '.join(map(str, net.hidden))}"
@@ -183,8 +183,9 @@ def has_login() -> bool:
 
 
 @contextmanager
-def within_memory(config: TrainConfig, plan: Plan) -> Iterator[None]:
+def within_memory(plan: Plan) -> Iterator[None]:
     """Turn running out of memory into advice."""
+    collect, critic = plan.collect, getattr(plan.settings[0], "critic_hidden", ())
     try:
         yield
     except (MemoryError, RuntimeError) as wrong:
@@ -192,7 +193,7 @@ def within_memory(config: TrainConfig, plan: Plan) -> Iterator[None]:
         if not out and "allocate memory" not in str(wrong):
             raise
         raise ConfigError(
-            f"out of memory with collect.games {config.collect.games}, collect.steps "
-            f"{config.collect.steps} and {described(config)}; make them smaller"
+            f"out of memory with collect.games {collect.games}, collect.steps {collect.steps} and "
+            f"{described(plan.net, critic)}; make them smaller"
             + (f": {room_line(plan)}" if plan.fused else "")
         ) from None

@@ -7,6 +7,7 @@ from dataclasses import asdict, replace
 from typing import Any
 
 from sparring.config import TrainConfig
+from sparring.curriculum.course import Course
 from sparring.curriculum.curriculum import BEGINNING, Curriculum
 from sparring.curriculum.rewards import weights_of
 from sparring.errors import ConfigError
@@ -60,6 +61,16 @@ def differing(rules: Rules, theirs: Rules) -> dict[str, Any]:
     """The flags that are otherwise, as the others have them."""
     mine, other = rules.config, theirs.config
     return {name: value for name, value in other.items() if mine.get(name) != value}
+
+
+def first_terms(own: Sequence[Rules], curricula: Sequence[Curriculum]) -> tuple[Terms, ...]:
+    """What the first games of every member begin under: what is its own, and its first phase."""
+    terms = own_terms(own, curricula)
+    if all(curriculum.is_plain for curriculum in curricula):
+        return terms
+    begun = [Course(curriculum, starts=curriculum.starts).begin() for curriculum in curricula]
+    mine = terms or (Terms(),) * len(begun)
+    return tuple(under_phase(*one) for one in zip(mine, begun, strict=True))
 
 
 def own_terms(own: Sequence[Rules], curricula: Sequence[Curriculum]) -> tuple[Terms, ...]:

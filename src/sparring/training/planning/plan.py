@@ -35,7 +35,7 @@ from sparring.training.planning.hindsight import check_goals
 from sparring.training.planning.members import (
     demand_alike,
     demand_same_chains,
-    own_terms,
+    first_terms,
     rules_of_members,
 )
 from sparring.training.planning.own import by_factory, one_game, own_pool, rules_of
@@ -54,7 +54,12 @@ UNFIT = {
 """Settings that mean nothing to an environment of somebody's own, and why."""
 
 
-def resolve(
+def resolve(configs: Sequence[TrainConfig], **options: Any) -> Plan:
+    """Decide what learns in a run or a population; see `decide`."""
+    return decide(configs, **options)[0]
+
+
+def decide(
     configs: Sequence[TrainConfig],
     *,
     pool: GamePool | None = None,
@@ -62,8 +67,8 @@ def resolve(
     first_game: int = 0,
     played: bool = True,
     lr_factor: float = 1.0,
-) -> Plan:
-    """Decide everything about a run or a population.
+) -> tuple[Plan, tuple[Curriculum, ...]]:
+    """Decide what learns in a run or a population, and read the phases of every member.
 
     pool: brings a foreign environment; one that is named is made here, when nothing else is left to
     be refused. opponents: instead of the words of the configuration, with policies and functions
@@ -80,7 +85,7 @@ def resolve(
     demand_meant(configs, rules, pool)
     cast = cast_of(rules, config, opponents, read_phases(rules, config))
     played_by = rules_of_members(configs, rules)
-    curricula = [curriculum_of(*one, cast) for one in zip(configs, played_by, strict=True)]
+    curricula = tuple(curriculum_of(*one, cast) for one in zip(configs, played_by, strict=True))
     curriculum = curricula[0]
     if not config.hierarchy.on:  # whose roles have decisions of their own in any case
         demand_same_chains([paid_by(one) for one in curricula])
@@ -107,6 +112,7 @@ def resolve(
     starts = read_starts(rules, config.starts)
     threads = check_threads(config.threads or min(os.cpu_count() or 1, MOST_THREADS))
     seeds = tuple(checked_seed(member.seed) for member in configs)
+    first = first_terms(played_by, curricula)
     games = None
     if own:
         games = pool or (one_game(config) if elsewhere else own_pool(config, first_game))
@@ -133,11 +139,12 @@ def resolve(
         heads=config.heads,
         roles=tuple(roles),
         turns=turns_of(config.hierarchy),
-        first=own_terms(played_by, curricula),
+        first=first,
         lr_factor=lr_factor,
     )
     demand_room(plan)
-    return replace(plan, paths=paths_of(config.algo, plan, place.because))
+    paths = paths_of(config.algo, plan, place.because)
+    return replace(plan, paths=paths), curricula
 
 
 def calmer(settings: Any, factor: float) -> Any:
@@ -178,7 +185,7 @@ def demand_meant(configs: Sequence[TrainConfig], rules: Rules, pool: GamePool | 
     for member in configs:
         check_against(rules, member.eval.against)
         check_targets(rules, member.eval.target)
-        check_stop(member, rules)
+        check_stop(member.eval, rules)
     if config.algo_set and config.algo in LEARNERS:
         raise ConfigError(
             f"algo_set is for a learner of your own; {config.algo} has the settings "
@@ -201,7 +208,7 @@ def demand_games(
 def make_learner(config: TrainConfig, plan: Plan) -> Learner:
     """Return the learner of a plan."""
     torch.set_num_threads(plan.threads)
-    with within_memory(config, plan):
+    with within_memory(plan):
         if config.replicas > 1:
             first: Learner = factory_at(config.algo, "replicas")(config, plan)
             return first

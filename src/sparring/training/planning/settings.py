@@ -26,7 +26,7 @@ from sparring.pools.foreign.again import is_own
 from sparring.pools.foreign.make import Facts
 from sparring.schedule import Schedule
 from sparring.store.folders import CHECKPOINTS
-from sparring.training.budget import one_budget
+from sparring.training.budget import COUNTED, only_one
 from sparring.training.planning.algorithms import (
     OF_ALGORITHMS,
     demand_of_mode,
@@ -137,6 +137,17 @@ def with_preset(
         course["set"] = [*read.set, *course.get("set", ())]
         read = merged(one_budget(read, course), course, curriculum)
     return read
+
+
+def budget_of(config: TrainConfig) -> tuple[str, float]:
+    """Return what ends a run: minutes, updates, decisions or episodes, and how many in all."""
+    kind = only_one({kind: getattr(config, kind) for kind in COUNTED}) or "minutes"
+    return kind, getattr(config, kind)
+
+
+def one_budget(config: TrainConfig, given: Mapping[str, float]) -> TrainConfig:
+    """Let a budget that somebody gives go before that of a preset, a file or an earlier time."""
+    return replace(config, updates=0, decisions=0, episodes=0) if only_one(given) else config
 
 
 @contextmanager

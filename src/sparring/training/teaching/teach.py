@@ -11,7 +11,6 @@ from typing import Any
 
 import torch
 
-from sparring.config import TrainConfig
 from sparring.errors import ConfigError
 from sparring.games.rules import Rules
 from sparring.games.seeds import mixed_seed
@@ -25,10 +24,11 @@ from sparring.learn.taught import Decisions
 from sparring.nets.make import make_net
 from sparring.nets.net import Net
 from sparring.nets.policy import Policy
-from sparring.schedule import Moment
+from sparring.schedule import Moment, Schedule
 from sparring.store.folders import TEACHER
 from sparring.store.policies import load_policy, save_policy
 from sparring.training.member import Member
+from sparring.training.planning.runs import TeachingPlan
 from sparring.training.records.run import Run
 from sparring.training.teaching.making import make_decisions, tasks_of
 from sparring.training.teaching.positions import Pay
@@ -72,22 +72,22 @@ def demand_alike(plan: Plan) -> None:
 
 
 def read_decisions(
-    plan: Plan, config: TrainConfig, progress: Progress
+    plan: Plan, wanted: TeachingPlan, progress: Progress
 ) -> tuple[Sources, Decisions]:
     """Make the decisions of everything that --teach names."""
     rules = plan.rules
-    sources = read_sources(rules, config.teach)
-    tasks = tasks_of(sources, config.cloning.games, mixed_seed(config.seed, OWN_LOTS))
+    sources = read_sources(rules, wanted.sources)
+    tasks = tasks_of(sources, wanted.cloning.games, mixed_seed(plan.seed, OWN_LOTS))
     decisions = make_decisions(
         rules, pay_of(plan, rules), tasks, threads=plan.threads, tell=progress.read
     )
     return sources, decisions
 
 
-def check_records(plan: Plan, config: TrainConfig) -> str:
+def check_records(plan: Plan, wanted: TeachingPlan) -> str:
     """Read and play everything that --teach names; return what was found, in a line."""
     with Progress(quiet=True) as progress:
-        sources, decisions = read_decisions(plan, config, progress)
+        sources, decisions = read_decisions(plan, wanted, progress)
     named = [f"{len(sources.files):,} files"] if sources.files else []
     games = int(decisions.game[-1]) + 1
     told = " and ".join([*named, *sources.bots])
@@ -118,20 +118,20 @@ def fresh_net(plan: Plan, learner: Learner) -> Net:
 
 
 def teach(
-    plan: Plan, config: TrainConfig, learner: Learner, *, quiet: bool = False
+    plan: Plan, wanted: TeachingPlan, learner: Learner, *, quiet: bool = False
 ) -> tuple[Policy, Taught]:
     """Let a copy of a learner's network learn from records; the learner itself does not change."""
     demand_alike(plan)
     with Progress(quiet=quiet) as progress:
         began = time.perf_counter()
-        sources, decisions = read_decisions(plan, config, progress)
+        sources, decisions = read_decisions(plan, wanted, progress)
         read_s = time.perf_counter() - began
         progress.made(len(decisions), int(decisions.game[-1]) + 1, read_s)
         net = fresh_net(plan, learner)
         cloning = Cloning(
             net,
             decisions,
-            config.cloning,
+            wanted.cloning,
             plan.collect,
             seed=plan.seed,
             threads=plan.threads,
@@ -139,7 +139,7 @@ def teach(
             mirroring=mirroring_of(plan, plan.device),
         )
         course = []
-        for standing in cloning.learn(60 * config.teach_minutes):
+        for standing in cloning.learn(60 * wanted.minutes):
             course.append(standing)
             progress.learned(standing)
         progress.done(course[-1])
@@ -172,24 +172,24 @@ def take_over(learner: Learner, policy: Policy, members: int) -> None:
         )
 
 
-def hold(plan: Plan, learner: Any, policy: Policy, config: TrainConfig) -> None:
+def hold(plan: Plan, learner: Any, policy: Policy, anchor: Schedule) -> None:
     """Hold a learner near to what was cloned, as long as the schedule says."""
-    if all(value == 0 for value in config.cloning.anchor.values):
+    if all(value == 0 for value in anchor.values):
         return
-    term = AnchorTerm(policy.net, config.cloning.anchor, mirroring_of(plan, plan.device))
+    term = AnchorTerm(policy.net, anchor, mirroring_of(plan, plan.device))
     if not plan.fused:
         term.net.to(plan.device)
         learner.terms.append(term)
         return
     from sparring.learn.fused.anchor import FusedAnchor
 
-    anchor = FusedAnchor(term, learner.rollout, bf16=plan.collect.bf16)
-    learner.put_terms([*learner.terms, anchor])
+    fused = FusedAnchor(term, learner.rollout, bf16=plan.collect.bf16)
+    learner.put_terms([*learner.terms, fused])
 
 
 def begin_taught(
     plan: Plan,
-    configs: Sequence[TrainConfig],
+    wanted: TeachingPlan,
     learner: Learner,
     runs: Sequence[Run],
     *,
@@ -200,19 +200,19 @@ def begin_taught(
 
     A population is taught once: all members begin with the same weights.
     """
-    config, folder = configs[0], runs[0].path / TEACHER
-    if not config.teach:
+    folder = runs[0].path / TEACHER
+    if not wanted.sources:
         return None
     taught = None
     if folder.is_dir():
         policy = load_policy(folder)
     else:
-        policy, taught = teach(plan, config, learner, quiet=quiet)
+        policy, taught = teach(plan, wanted, learner, quiet=quiet)
         for run in runs:
             save_policy(policy, run.path / TEACHER)
     if not resumed:
-        take_over(learner, policy, len(configs))
-    hold(plan, learner, policy, config)
+        take_over(learner, policy, len(runs))
+    hold(plan, learner, policy, wanted.cloning.anchor)
     return taught
 
 

@@ -1,0 +1,91 @@
+"""From complete configurations to one plan of training; below it nobody sees a configuration."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any
+
+from sparring.config import TrainConfig
+from sparring.curriculum.course import Course
+from sparring.curriculum.curriculum import Curriculum
+from sparring.learn.learner import Learner
+from sparring.learn.plan import Plan
+from sparring.pools.protocol import GamePool
+from sparring.training.planning.demands import demand_processes
+from sparring.training.planning.plan import decide, make_learner
+from sparring.training.planning.runs import RunPlan, run_plan
+from sparring.training.planning.settings import budget_of
+
+
+@dataclass(frozen=True)
+class TrainingPlan:
+    """One run, or a population that is trained together: what learns, and what is around it."""
+
+    learning: Plan
+    runs: tuple[RunPlan, ...]
+    curricula: tuple[Curriculum, ...]
+    """The phases of every member."""
+    brought: bool
+    """The games are an object of the program, which closes it itself."""
+    make_learner: Callable[[], Learner]
+    replan: Callable[..., TrainingPlan]
+    """Plans the same once more; see `plan_training` for what may be otherwise."""
+
+    @property
+    def first(self) -> RunPlan:
+        """The run, or the first of a population, which says what all of them share."""
+        return self.runs[0]
+
+    def at_rate(self, lr_factor: float) -> TrainingPlan:
+        """The same with other learning rates, in the games that there are."""
+        again = self.replan(pool=self.learning.foreign, lr_factor=lr_factor)
+        return replace(again, brought=self.brought)
+
+    def courses(self) -> list[Course]:
+        """The ways of all members through their phases; none where nothing ever changes."""
+        if all(curriculum.is_plain for curriculum in self.curricula):
+            return []
+        plan = self.learning
+        courses = [
+            Course(
+                curriculum,
+                algo=self.first.algo,
+                settings=plan.settings[member],
+                starts=curriculum.starts,
+                role_settings={role.role: role.settings[member] for role in plan.roles},
+                lr_factor=plan.lr_factor,
+            )
+            for member, curriculum in enumerate(self.curricula)
+        ]
+        for course in courses:
+            course.begin()  # as the plan says of the first games
+        return courses
+
+
+def plan_training(
+    configs: Sequence[TrainConfig],
+    *,
+    pool: GamePool | None = None,
+    opponents: Sequence[Any] = (),
+    lr_factor: float = 1.0,
+) -> TrainingPlan:
+    """Decide everything about training runs together.
+
+    pool: an environment that a program brought along. opponents: instead of the words of the
+    configuration, with policies and functions among them. lr_factor: what learning rates are
+    multiplied with, in a run that has diverged.
+    """
+    for config in configs:
+        budget_of(config)
+        demand_processes(config)
+    plan, curricula = decide(configs, pool=pool, opponents=opponents, lr_factor=lr_factor)
+    return TrainingPlan(
+        learning=plan,
+        runs=tuple(map(run_plan, configs)),
+        curricula=curricula,
+        brought=pool is not None,
+        make_learner=partial(make_learner, configs[0], plan),
+        replan=partial(plan_training, configs, opponents=opponents),
+    )
