@@ -25,6 +25,7 @@ from sparring.nets.policy import Policy
 from sparring.pools import Lineup
 from sparring.store.policies import load_policy
 from sparring.training.planning.casting import cast_of
+from sparring.training.planning.roles import nets_of, read_roles
 from sparring.training.planning.settings import read_config
 from sparring.training.records.run import Run
 from sparring.training.train import train
@@ -78,7 +79,9 @@ def company_of(run: Run, policy: Policy, against: Sequence[str]) -> Sequence[Lin
     """Whom an agent meets: those that it was trained with, or the bots that are named."""
     if against:
         return [Lineup((0, *(bot,) * (policy.rules.seats - 1))) for bot in against]
-    return cast_of(policy.rules, read_config(run.config, str(run.path))).lineups
+    config = read_config(run.config, str(run.path))
+    nets = nets_of(read_roles(policy.rules, [config]), config)
+    return cast_of(policy.rules, config, nets).lineups
 
 
 def trained(game: str, given: argparse.Namespace) -> Run:

@@ -12,8 +12,7 @@ import pytest
 from sparring.config import TrainConfig
 from sparring.curriculum.curriculum import Curriculum
 from sparring.schedule import Moment
-from sparring.training.planning.curricula import curriculum_of
-from sparring.training.planning.plan import resolve
+from sparring.training.planning.plan import decide, resolve
 from sparring.training.planning.settings import merged
 
 SMALL: dict[str, Any] = {
@@ -25,8 +24,7 @@ START = Moment(0, 0.0)
 
 def made(*phases: dict[str, Any], **changes: Any) -> tuple[Curriculum, TrainConfig]:
     config = merged(TrainConfig(), {**SMALL, **changes, "phases": phases}, "test")
-    plan = resolve([config])
-    return curriculum_of(config, plan.rules, plan.cast), config
+    return decide([config])[1][0], config
 
 
 def points(draw: random.Random, most: int) -> tuple[list[int], list[float]]:

@@ -14,8 +14,7 @@ from sparring.errors import ConfigError
 from sparring.games.flags import latest
 from sparring.games.rules import Rules
 from sparring.schedule import Moment
-from sparring.training.planning.curricula import curriculum_of
-from sparring.training.planning.plan import resolve
+from sparring.training.planning.plan import decide
 from sparring.training.planning.settings import merged, with_preset
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "curricula" / "hockey.json"
@@ -37,8 +36,7 @@ def settings(
 
 def read(config: TrainConfig) -> Curriculum:
     config = merged(config, {"device": "cpu"}, "test")
-    plan = resolve([config])
-    return curriculum_of(config, plan.rules, plan.cast)
+    return decide([config])[1][0]
 
 
 def test_the_example_is_four_phases_that_take_the_shaping_back() -> None:

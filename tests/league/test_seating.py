@@ -131,7 +131,7 @@ def test_a_policy_of_another_game_is_refused_with_what_differs(tmp_path: Path) -
 
 def test_training_takes_tables_of_all_kinds() -> None:
     config = TrainConfig(opponents=("self,self,captain,random=2", "self", "self,past,past:2,best"))
-    mixed, alone, past = cast_of(FOUR, config).lineups
+    mixed, alone, past = cast_of(FOUR, config, {"": config.net}).lineups
     assert mixed.players == (0, 0, "captain", "random")
     assert (mixed.weight, alone.players) == (2.0, (0, 0, 0, 0))
     assert past.players == (0, Pot("past"), Pot("past:2"), Pot("best"))

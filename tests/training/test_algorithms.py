@@ -144,7 +144,7 @@ def test_modes_refuse_what_they_do_not_have(
 def test_a_whole_configuration_with_another_algorithms_settings_is_refused() -> None:
     config = replace(with_preset("tic_tac_toe", algo="sac"), dqn=DQNConfig(tau=0.5))
     with pytest.raises(sparring.ConfigError, match=r"dqn\.tau: of DQN; the algorithm is sac"):
-        check_demands(Rules("tic_tac_toe"), config)
+        check_demands(Rules("tic_tac_toe"), config, {"": config.net})
 
 
 def test_an_algorithm_is_not_varied() -> None:
@@ -169,19 +169,19 @@ def test_discounts_by_role_are_one_for_each(algo: str) -> None:
     config = merged(with_preset("skull_king", algo=algo), {algo: {"gamma_into": (0, 1, 1)}}, "t")
     says = rf"{algo}\.gamma_into has 3 discounts; skull_king needs one for each role: manager"
     with pytest.raises(sparring.ConfigError, match=says):
-        check_demands(Rules("skull_king"), config)
+        check_demands(Rules("skull_king"), config, {"": config.net})
 
 
 def test_critics_and_targets_count_as_memory() -> None:
     rules = Rules("laser_hockey")
     sac = merged(with_preset("laser_hockey", algo="sac"), {"net": {"hidden": (64, 64)}}, "test")
-    one = weights_of(rules, sac.net)
-    assert learned_numbers(rules, replace(sac, algo="ppo")) == 5 * one
-    assert learned_numbers(rules, replace(sac, algo="dqn")) == 6 * one
-    assert learned_numbers(rules, sac) > 16 * one
+    one, nets = weights_of(rules, sac.net), {"": sac.net}
+    assert learned_numbers(rules, replace(sac, algo="ppo"), nets) == 5 * one
+    assert learned_numbers(rules, replace(sac, algo="dqn"), nets) == 6 * one
+    assert learned_numbers(rules, sac, nets) > 16 * one
     wide = merged(sac, {"sac": {"critic_hidden": (8192,) * 30, "critic_norm": True}}, "test")
     with pytest.raises(sparring.ConfigError, match=r"sac\.critic_hidden 8192 8192.*make it small"):
-        check_demands(rules, wide)
+        check_demands(rules, wide, {"": wide.net})
 
 
 def test_a_runs_file_holds_its_own_algorithm_and_can_be_used_again(tmp_path: Path) -> None:

@@ -22,7 +22,7 @@ from sparring.training.planning.asked import combination
 from sparring.training.planning.demands import check_targets
 from sparring.training.planning.networks import check_networks
 from sparring.training.planning.plan import resolve
-from sparring.training.planning.roles import role_nets
+from sparring.training.planning.roles import nets_of, read_roles
 from sparring.training.planning.settings import merged
 
 QUICK = "train tic_tac_toe --updates 1 --threads 1 --net.hidden 8 --eval.off --eval.final-games 8"
@@ -149,14 +149,15 @@ def test_settings_of_networks_that_nothing_would_come_of_are_refused(
 ) -> None:
     config = merged(TrainConfig(game="tic_tac_toe"), given, "train")
     with pytest.raises(ConfigError, match=said):
-        check(Rules("tic_tac_toe"), config)
+        check(config)
 
 
-def check(rules: Rules, config: TrainConfig) -> None:
-    nets = role_nets(rules, config) or {"": config.net}
+def check(config: TrainConfig) -> None:
+    rules = Rules(config.game)
+    nets = nets_of(read_roles(rules, [config]), config)
     if refused := combination(rules, config, nets).refusal():
         raise ConfigError(refused)
-    check_networks(rules, config)
+    check_networks(rules, config, nets)
 
 
 def test_roles_are_asked_for_such_settings_too() -> None:
@@ -164,10 +165,10 @@ def test_roles_are_asked_for_such_settings_too() -> None:
     given: dict[str, Any] = {"hierarchy": {"on": True}, "roles": words}
     config = merged(TrainConfig(game="skull_king"), given, "train")
     with pytest.raises(ConfigError, match=r"roles worker\.net\.token_layers 3 needs"):
-        check(Rules("skull_king"), config)
+        check(config)
     given = {"hierarchy": {"on": True}, "heads": {"hidden": 1}}
     with pytest.raises(ConfigError, match=r"heads\.hidden 1 needs .* leave hierarchy\.on out"):
-        check(Rules("skull_king"), merged(TrainConfig(game="skull_king"), given, "train"))
+        check(merged(TrainConfig(game="skull_king"), given, "train"))
 
 
 def test_advice_for_a_network_by_role_can_be_followed() -> None:
@@ -178,8 +179,8 @@ def test_advice_for_a_network_by_role_can_be_followed() -> None:
 
     def nets(*more: str) -> dict[str, Any]:
         told = merged(TrainConfig(game="skull_king"), {**wanted, "roles": words + more}, "train")
-        check(rules, told)
-        return role_nets(rules, told)
+        check(told)
+        return nets_of(read_roles(rules, [told]), told)
 
     def advice_of(wrong: pytest.ExceptionInfo[ConfigError]) -> list[str]:
         return re.findall(r"--roles (\S+?)(?:,|$)", str(wrong.value))
@@ -212,13 +213,13 @@ def test_a_score_of_one_seat_may_be_any_target() -> None:
 def test_presets_may_say_what_suits_another_kind_of_network(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    rules, preset = Rules("skull_king"), game_module("skull_king", "preset")
+    preset = game_module("skull_king", "preset")
     config = merged(TrainConfig(game="skull_king"), {"net": {"token_width": 32}}, "train")
     with pytest.raises(ConfigError, match="token_width"):
-        check(rules, config)
+        check(config)
     suits = {"net": {"kind": "attention", "token_width": 32}}
     monkeypatch.setattr(preset, "PRESET", suits)
-    check(rules, config)
+    check(config)
 
 
 def test_more_frames_than_rows_have_room_for_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -226,7 +227,7 @@ def test_more_frames_than_rows_have_room_for_are_refused(monkeypatch: pytest.Mon
     net = {"memory": "stack", "frames": 64}
     config = merged(TrainConfig(game="tic_tac_toe"), {"net": net}, "train")
     with pytest.raises(ConfigError, match=r"net\.frames 64: .*at most .* frames are remembered"):
-        check_networks(Rules("tic_tac_toe"), config)
+        check(config)
 
 
 @pytest.mark.parametrize("word", ["x" * 300, "a\0b", "nowhere"])

@@ -8,13 +8,15 @@ import numpy as np
 import pytest
 
 from sparring.config import TrainConfig
-from sparring.curriculum.curriculum import BEGINNING
+from sparring.curriculum.curriculum import BEGINNING, Curriculum
 from sparring.errors import ConfigError
+from sparring.games.rules import Rules
 from sparring.learn.adjust import Terms, adjust_games
+from sparring.learn.cast import Cast
 from sparring.learn.plan import Plan
 from sparring.pools import Pool
 from sparring.training.planning.casting import cast_of
-from sparring.training.planning.curricula import curriculum_of
+from sparring.training.planning.curricula import curriculum_of, read_phases
 from sparring.training.planning.members import first_terms, rules_of_members
 from sparring.training.planning.own import rules_of
 from sparring.training.planning.plan import resolve
@@ -39,13 +41,17 @@ HOCKEY = TrainConfig(
 )
 
 
+def curriculum_in(config: TrainConfig, rules: Rules, cast: Cast) -> Curriculum:
+    return curriculum_of(config, rules, read_phases(rules, config), cast)
+
+
 def planned(config: TrainConfig) -> tuple[list[TrainConfig], Plan]:
     """The members and as much of a plan as their games need; a whole one needs a GPU."""
     members = members_of(config)
     rules = rules_of(members[0])
-    cast = cast_of(rules, members[0], (), ())
+    cast = cast_of(rules, members[0], {"": config.net})
     own = rules_of_members(members, rules)
-    curricula = [curriculum_of(*one, cast) for one in zip(members, own, strict=True)]
+    curricula = [curriculum_in(*one, cast) for one in zip(members, own, strict=True)]
     plan = Plan(
         rules=rules,
         cast=cast,
@@ -75,7 +81,7 @@ def test_games_made_for_the_first_begin_as_a_members_own(config: TrainConfig) ->
             seed=member.seed,
             threads=1,
             lineups=plan.cast.lineups,
-            rewards=curriculum_of(member, plan.rules_of(index), plan.cast).rewards_at(
+            rewards=curriculum_in(member, plan.rules_of(index), plan.cast).rewards_at(
                 0, BEGINNING, BEGINNING
             ),
         )

@@ -13,6 +13,7 @@ from sparring.profiling.verdicts.places import OPPONENTS, Sight
 from sparring.profiling.verdicts.told import Verdict, expected, percent, typed, without
 from sparring.training.planning.casting import cast_of
 from sparring.training.planning.own import rules_of
+from sparring.training.planning.roles import nets_of, read_roles
 
 ONE_CALL_EACH = "one call per opponent"
 SLOW_FUNCTION = "a slow opponent"
@@ -103,7 +104,9 @@ def apart(case: Case) -> list[Policy]:
     if not case.repeatable:
         return []
     try:
-        cast = cast_of(rules_of(case.config), case.config)
+        rules = rules_of(case.config)
+        nets = nets_of(read_roles(rules, [case.config]), case.config)
+        cast = cast_of(rules, case.config, nets)
     except SparringError:
         return []
     players = [actor.player for actor in cast.actors.values() if isinstance(actor, PlayerActor)]

@@ -27,7 +27,6 @@ from sparring.schedule import Moment, Schedule
 from sparring.store.lookup import find_policy
 from sparring.store.policies import whole_checkpoint
 from sparring.training.planning.algorithms import BY_VALUE
-from sparring.training.planning.roles import role_nets
 
 GIVEN = "given:"
 """Before what a program gave as objects, in a run's file."""
@@ -38,11 +37,13 @@ MOST_SLOTS = 255
 def cast_of(
     rules: Rules,
     config: TrainConfig,
+    nets: Mapping[str, NetConfig],
     given: Sequence[Any] = (),
     phases: Sequence[Phase] = (),
 ) -> Cast:
     """Read who plays.
 
+    nets: the learner's, by role; one called "" where it is for all.
     given: instead of the words of the configuration, with policies and functions among them.
     phases: of the run; those that name nobody meet whom the run meets.
     """
@@ -55,7 +56,7 @@ def cast_of(
     own = read_tables(rules, list(given) or list(config.opponents), scheduled=True)
     check_weights([weight_of(table) for table in own])
     named = [phase.opponents for phase in phases] or [None]
-    return Casting(rules, config).cast(
+    return Casting(rules, config, nets).cast(
         [own if words is None else read_tables(rules, words, scheduled=True) for words in named]
     )
 
@@ -104,9 +105,9 @@ def pinned_name(rules: Rules, name: str) -> str:
 class Casting:
     """Gives everybody who is named an id, whoever is named twice the same."""
 
-    def __init__(self, rules: Rules, config: TrainConfig) -> None:
+    def __init__(self, rules: Rules, config: TrainConfig, nets: Mapping[str, NetConfig]) -> None:
         self.rules, self.config = rules, config
-        self.roles = role_nets(rules, config)
+        self.roles = {role: net for role, net in nets.items() if role}
         self.frozen: dict[tuple[Any, bool], Policy] = {}
         """Of the learner's own kind: they go into slots."""
         self.apart: dict[tuple[Any, bool], Policy | CallablePlayer | Made] = {}

@@ -26,7 +26,9 @@ from sparring.training.planning.settings import merged
 __all__ = ["check_own", "curriculum_of", "lasting_phases", "read_phases", "with_phases"]
 
 
-def curriculum_of(config: TrainConfig, rules: Rules, cast: Cast) -> Curriculum:
+def curriculum_of(
+    config: TrainConfig, rules: Rules, phases: tuple[Phase, ...], cast: Cast
+) -> Curriculum:
     """The curriculum of a run whose cast is there; one without phases has one that never ends."""
     rewards = read_rewards(rules, config.rewards)
     demand_paid(rules, rewards)
@@ -38,8 +40,7 @@ def curriculum_of(config: TrainConfig, rules: Rules, cast: Cast) -> Curriculum:
         rewards=rewards,
         starts=config.starts or None,
     )
-    phases = read_phases(rules, config) or (Phase(THE_RUN),)
-    return Curriculum(rules, phases, cast.seatings, own)
+    return Curriculum(rules, phases or (Phase(THE_RUN),), cast.seatings, own)
 
 
 def check_own(pool: ForeignPool, curriculum: Curriculum, *, named: bool) -> None:

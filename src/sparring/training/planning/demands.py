@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib.util
 import netrc
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import fields, replace
 from itertools import pairwise
@@ -26,7 +26,6 @@ from sparring.targets import check_folder
 from sparring.training.planning.algorithms import ROLLOUTS, demand_own_settings
 from sparring.training.planning.networks import check_networks
 from sparring.training.planning.own_nets import check_own_nets, own_weights
-from sparring.training.planning.roles import role_nets
 
 COPIES = 5
 """Of a network while it learns: weights, gradients, two moments, and what is saved."""
@@ -38,17 +37,20 @@ OFFLINE = ("offline", "disabled", "dryrun")
 """Modes of wandb that need no account."""
 
 
-def check_demands(rules: Rules, config: TrainConfig) -> None:
-    """Refuse a run that could not be made or would fail at its first update."""
+def check_demands(rules: Rules, config: TrainConfig, nets: Mapping[str, NetConfig]) -> None:
+    """Refuse a run that could not be made or would fail at its first update.
+
+    nets: by role; one called "" where it is for all.
+    """
     demand_own_settings(config)
     check_roles(rules, config)
-    check_networks(rules, config)
+    check_networks(rules, config, nets)
     if config.collect.slots > config.collect.games:
         raise ConfigError(
             f"collect.slots {config.collect.slots} must be at most collect.games, which is "
             f"{config.collect.games}"
         )
-    check_network(rules, config)
+    check_network(rules, config, nets)
     check_folder(config.runs, "--runs")
     if config.wandb:
         check_wandb()
@@ -80,11 +82,11 @@ def check_roles(rules: Rules, config: TrainConfig) -> None:
         )
 
 
-def check_network(rules: Rules, config: TrainConfig) -> None:
+def check_network(rules: Rules, config: TrainConfig, nets: Mapping[str, NetConfig]) -> None:
     """Refuse networks that do not fit into the memory that is free."""
     Inputs(rules, seen=config.net.inputs)  # refuses blocks that there are not
-    check_own_nets(rules, config)
-    needed = 4 * learned_numbers(rules, config)
+    check_own_nets(rules, config, nets)
+    needed = 4 * learned_numbers(rules, config, nets)
     if needed < UNNOTICED:
         return
     free = free_memory()
@@ -106,10 +108,9 @@ def check_targets(rules: Rules, targets: Sequence[float]) -> None:
             )
 
 
-def learned_numbers(rules: Rules, config: TrainConfig) -> int:
+def learned_numbers(rules: Rules, config: TrainConfig, nets: Mapping[str, NetConfig]) -> int:
     """About how many numbers all networks of an algorithm have while they learn."""
-    nets = role_nets(rules, config).values() or [config.net]
-    own = COPIES * sum(weights_of(rules, net) for net in nets)
+    own = COPIES * sum(weights_of(rules, net) for net in nets.values())
     if config.algo == "dqn" and config.dqn.mode != ROLLOUTS:
         return own + weights_of(rules, config.net)  # the target network
     if config.algo != "sac":

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from sparring.capabilities.refusals import shown
 from sparring.config import CloningConfig, NetConfig, TrainConfig
 from sparring.errors import ConfigError
@@ -10,12 +12,11 @@ from sparring.nets.memory import memory_of
 from sparring.pools.limits import MOST_MEMORY
 from sparring.schedule import Schedule
 from sparring.training.planning.asked import changed
-from sparring.training.planning.roles import role_nets
 
 
-def check_networks(rules: Rules, config: TrainConfig) -> None:
+def check_networks(rules: Rules, config: TrainConfig, nets: Mapping[str, NetConfig]) -> None:
     """Refuse settings of networks that nothing would come of."""
-    for role, net in (role_nets(rules, config) or {"": config.net}).items():
+    for role, net in nets.items():
         check_room(rules, net, f"roles {role}.net" if role else "net")
     check_heads(config)
     check_teaching(config)

@@ -19,7 +19,6 @@ from sparring.nets.memory import memory_of
 from sparring.nets.net import Net
 from sparring.nets.own_given import keep_net
 from sparring.nets.recognised import Layers, recognise
-from sparring.training.planning.roles import role_nets
 
 
 def name_net(changes: dict[str, Any]) -> None:
@@ -72,9 +71,9 @@ def only_here(config: TrainConfig) -> bool:
     return is_given(config.net.kind)
 
 
-def check_own_nets(rules: Rules, config: TrainConfig) -> None:
+def check_own_nets(rules: Rules, config: TrainConfig, nets: Mapping[str, NetConfig]) -> None:
     """Refuse modules that cannot be made or trained, before anything else is made."""
-    for net in role_nets(rules, config).values() or [config.net]:
+    for net in nets.values():
         if not is_factory(net.kind):
             continue
         if only_here(config) and (config.actors or config.cluster or config.replicas > 1):

@@ -42,7 +42,7 @@ from sparring.training.planning.own import by_factory, one_game, own_pool, rules
 from sparring.training.planning.own_nets import is_perceptron, require_code
 from sparring.training.planning.paths import paths_of
 from sparring.training.planning.place import Place, choose_place, played_elsewhere
-from sparring.training.planning.roles import read_roles, turns_of
+from sparring.training.planning.roles import nets_of, read_roles, turns_of
 from sparring.training.planning.settings import check_against
 from sparring.training.stop_rules import check_stop
 
@@ -83,14 +83,16 @@ def decide(
         require_code(member)
     rules = rules_of(config, pool)
     demand_meant(configs, rules, pool)
-    cast = cast_of(rules, config, opponents, read_phases(rules, config))
+    roles = read_roles(rules, configs)
+    nets = nets_of(roles, config)
     played_by = rules_of_members(configs, rules)
-    curricula = tuple(curriculum_of(*one, cast) for one in zip(configs, played_by, strict=True))
+    phases = [read_phases(*one) for one in zip(played_by, configs, strict=True)]
+    cast = cast_of(rules, config, nets, opponents, phases[0])
+    members = zip(configs, played_by, phases, strict=True)
+    curricula = tuple(curriculum_of(*member, cast) for member in members)
     curriculum = curricula[0]
     if not config.hierarchy.on:  # whose roles have decisions of their own in any case
         demand_same_chains([paid_by(one) for one in curricula])
-    roles = [calmer_role(role, lr_factor) for role in read_roles(rules, configs)]
-    nets = {one.role: one.net for one in roles} or {"": config.net}
     asked: Mapping[str, Asked] = {}
     for member, theirs, course in zip(configs, played_by, curricula, strict=True):
         paid = pays_apart(**paid_by(course))
@@ -106,7 +108,7 @@ def decide(
         if refused := run.refusal():
             raise ConfigError(refused)
         asked = {**run.asked, **asked}
-        check_demands(theirs, member)
+        check_demands(theirs, member, nets)
         check_goals(theirs, member, course)
     place = choose_place(config, asked.values())
     starts = read_starts(rules, config.starts)
@@ -137,7 +139,7 @@ def decide(
         first_game=first_game,
         hindsight=config.hindsight,
         heads=config.heads,
-        roles=tuple(roles),
+        roles=tuple(calmer_role(role, lr_factor) for role in roles),
         turns=turns_of(config.hierarchy),
         first=first,
         lr_factor=lr_factor,

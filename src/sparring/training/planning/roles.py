@@ -50,9 +50,9 @@ def read_roles(rules: Rules, configs: Sequence[TrainConfig]) -> tuple[RolePlan, 
     return tuple(plans)
 
 
-def role_nets(rules: Rules, config: TrainConfig) -> dict[str, NetConfig]:
-    """Return the networks by role, none where one network is for all."""
-    return {plan.role: plan.net for plan in read_roles(rules, [config])}
+def nets_of(roles: Sequence[RolePlan], config: TrainConfig) -> dict[str, NetConfig]:
+    """Return the networks by role; one called "" where it is for all."""
+    return {role.role: role.net for role in roles} or {"": config.net}
 
 
 def turns_of(config: HierarchyConfig) -> Turns:
