@@ -20,11 +20,13 @@ from learn.hierarchy_helpers import (
 from sparring import _native
 from sparring.config import HindsightConfig
 from sparring.learn.fused import DeviceGames
+from sparring.learn.fused.examples import Examples
 from sparring.learn.fused.hierarchy import FusedHierarchy
 from sparring.learn.fused.ppo import FusedPPO
 from sparring.learn.fused.rollout import mask_of
+from sparring.learn.fused.update import Update
 from sparring.learn.hierarchy import Hierarchy
-from sparring.learn.hindsight import example_loss
+from sparring.nets.distribution import evaluate_actions
 from sparring.pools import Pool
 from sparring.pools.cuda import CudaPool
 
@@ -38,6 +40,12 @@ def learner(
     pool = CudaPool("skull_king", games, seeds=seeds, lineups=TABLES, rewards=REWARDS)
     plans = roles(len(seeds))
     return FusedHierarchy(DeviceGames(pool), COLLECT, plans, hindsight=hindsight, graphs=graphs)
+
+
+def examples_of(part: Update) -> Examples:
+    (examples,) = part.terms.own
+    assert isinstance(examples, Examples)
+    return examples
 
 
 def records_of(fused: FusedHierarchy, before: np.ndarray) -> np.ndarray:
@@ -71,8 +79,8 @@ def test_examples_are_those_of_the_cpu() -> None:
         fused._begin()
         assert np.array_equal(fused.records.of_place.cpu().numpy().view(np.uint32), records)
         for part in fused.parts.values():
-            assert part.examples
-            part.examples.make()
+            examples = examples_of(part)
+            examples.make()
             count = int(part.sample_counts[0])
             places = np.sort(part.list[0, :count].cpu().numpy()).astype(np.int64)
             drawn = np.zeros(count, np.uint8)
@@ -92,12 +100,12 @@ def test_examples_are_those_of_the_cpu() -> None:
                 for place, row, does, seen in zip(chosen, obs, action, done, strict=True)
                 if seen
             }
-            found = int(part.examples.found_counts[0])
-            of = part.examples.found[0, :found].long()
+            found = int(examples.counts[0])
+            of = examples.found[0, :found].long()
             mine = zip(
-                part.examples.from_place[0, :found].tolist(),
+                examples.from_place[0, :found].tolist(),
                 rollout.obs[of].cpu().numpy(),
-                part.examples.right[0, :found].tolist(),
+                examples.right[0, :found].tolist(),
                 strict=True,
             )
             assert {place: (row.tobytes(), does) for place, row, does in mine} == right
@@ -115,9 +123,9 @@ def test_gradients_are_those_of_autograd() -> None:
     fused._begin()
     rollout = fused.rollout
     for role, part in fused.parts.items():
-        assert part.examples
+        examples = examples_of(part)
         part.fit()
-        part.examples.make()
+        part.terms.make_rows()
         part.shuffle(0)
         before = [network(fused, member).of(role) for member in range(2)]
         part.descend(0)
@@ -128,14 +136,15 @@ def test_gradients_are_those_of_autograd() -> None:
             assert len(seen) > 5
             loss = loss_of(fused, role, member, net, knobs[member][role], places)
             example = seen - rollout.places
-            origin = part.examples.from_place.flatten()[example].long()
-            missed = example_loss(
+            origin = examples.from_place.flatten()[example].long()
+            log_prob, _ = evaluate_actions(
                 net(rollout.obs[seen].cpu())["policy"],
-                mask=mask_of(rollout.legal[origin].cpu(), fused.rules),
-                action=part.examples.right.flatten()[example].cpu(),
+                mask_of(rollout.legal[origin].cpu(), fused.rules),
+                examples.right.flatten()[example].cpu(),
             )
+            missed = -log_prob.mean()
             (loss + 0.3 * missed).backward()
-            found = float(part.examples.loss[member])
+            found = float(part.terms.sums["hindsight"][member])
             assert found == pytest.approx(float(missed.detach()), rel=1e-3)
             check_gradients(fused, role, member, net)
 

@@ -21,10 +21,11 @@ from sparring.config import (
 )
 from sparring.learn.collect import Collector
 from sparring.learn.dqn import DQN
-from sparring.learn.hindsight import Examples, Hindsight, example_loss
+from sparring.learn.hindsight import ExamplesTerm, Hindsight
 from sparring.learn.ppo import PPO
 from sparring.learn.replay import Replay, Samples
 from sparring.learn.steps import Minibatch
+from sparring.learn.terms import Dealt
 from sparring.learn.timing import Timing
 from sparring.schedule import Moment, Schedule
 
@@ -239,13 +240,14 @@ def test_lots_are_those_of_seed_update_and_place() -> None:
 
 def test_examples_are_dealt_whole_and_anew_in_every_epoch() -> None:
     rows = {name: torch.arange(11) for name in ("obs", "mask", "action")}
-    examples = Examples(rows, 0.5, np.random.default_rng(0))
+    examples = Dealt("hindsight", rows, np.random.default_rng(0))
     first, second = examples.deal(4), examples.deal(4)
     for dealt in (first, second):
-        assert [len(part["example_obs"]) for part in dealt] == [2, 3, 3, 3]
-        assert torch.equal(torch.cat([p["example_obs"] for p in dealt]).sort().values, rows["obs"])
-    assert not torch.equal(first[1]["example_obs"], second[1]["example_obs"])
-    assert float(first[0]["example_weight"]) == 0.5
+        assert [len(part["hindsight/obs"]) for part in dealt] == [2, 3, 3, 3]
+        assert torch.equal(
+            torch.cat([p["hindsight/obs"] for p in dealt]).sort().values, rows["obs"]
+        )
+    assert not torch.equal(first[1]["hindsight/obs"], second[1]["hindsight/obs"])
 
 
 def test_the_loss_is_ppos_and_the_weighted_cross_entropy_of_examples() -> None:
@@ -255,13 +257,15 @@ def test_the_loss_is_ppos_and_the_weighted_cross_entropy_of_examples() -> None:
     samples, targets = ppo.targets(knobs)
     known = ppo.to_device(ppo.tensors(samples, targets))
     data = Minibatch(known, torch.arange(len(samples)), {}).rows()
-    (part,) = ppo.examples(samples).deal(1)
-    part["example_weight"] = torch.tensor(0.25)
+    (part,) = ppo.own_rows(samples)["examples"].deal(1)
+    (term,) = ppo.terms
+    term.weight = 0.0
     plain, _ = ppo.loss(data, knobs)
+    term.weight = 0.25
     both, shown = ppo.loss(data | part, knobs)
-    logits = ppo.forward(part["example_obs"])["policy"]
-    legal = logits.masked_fill(part["example_mask"] == 0, -torch.inf).log_softmax(-1)
-    missed = -legal.gather(1, part["example_action"].long()[:, None]).mean()
+    logits = ppo.forward(part["hindsight/obs"])["policy"]
+    legal = logits.masked_fill(part["hindsight/mask"] == 0, -torch.inf).log_softmax(-1)
+    missed = -legal.gather(1, part["hindsight/action"].long()[:, None]).mean()
     torch.testing.assert_close(shown["hindsight"], missed)
     torch.testing.assert_close(both, plain + 0.25 * missed)
 
@@ -269,8 +273,10 @@ def test_the_loss_is_ppos_and_the_weighted_cross_entropy_of_examples() -> None:
 def test_values_learn_nothing_from_examples() -> None:
     ppo = learner("ppo", ON)
     heads = ppo.forward(torch.zeros(4, ppo.pool.row_bytes, dtype=torch.uint8))
-    mask, action = torch.ones(4, ppo.rules.actions), torch.zeros(4, dtype=torch.int64)
-    example_loss(heads["policy"], mask=mask, action=action).backward()
+    (term,) = ppo.terms
+    assert isinstance(term, ExamplesTerm)
+    rows = {"mask": torch.ones(4, ppo.rules.actions), "action": torch.zeros(4, dtype=torch.int64)}
+    term.each(heads, rows).mean().backward()
     grads = {name: p.grad for name, p in ppo.net.named_parameters() if "value" in name}
     assert grads
     assert all(grad is None or not grad.any() for grad in grads.values())
@@ -280,7 +286,8 @@ def test_the_weight_follows_its_schedule() -> None:
     decays = HindsightConfig(on=True, share=1.0, weight=Schedule.line(1.0, 0.0))
     ppo = learner("ppo", decays)
     ppo.iterate(0.25)
-    assert ppo.hindsight.weight == 0.75
+    (term,) = ppo.terms
+    assert term.weight == 0.75
 
 
 def test_a_replay_without_records_is_taken_over_as_it_is() -> None:

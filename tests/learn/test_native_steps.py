@@ -5,6 +5,7 @@ torch's steps and `ppo_loss` are the slow, obvious reference.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -14,15 +15,17 @@ import torch
 
 import sparring
 from sparring import Lineup, Pool, _native
-from sparring.config import CollectConfig, NetConfig, PPOConfig
-from sparring.learn.hindsight import Examples
+from sparring.config import CollectConfig, HindsightConfig, NetConfig, PPOConfig
+from sparring.learn.hindsight import ExamplesTerm, Hindsight
 from sparring.learn.knobs import Knobs
 from sparring.learn.learner import DivergedError
 from sparring.learn.native_steps import NativeSteps
 from sparring.learn.ppo import LOGGED, PPO, ppo_loss
 from sparring.learn.steps import Minibatch, TorchSteps
+from sparring.learn.terms import Dealt, Weighted
 from sparring.learn.together import ALONE
-from sparring.nets.distribution import Sampler
+from sparring.nets.distribution import Sampler, masked_log_probs
+from sparring.nets.net import Heads
 from sparring.schedule import Moment, Schedule
 
 COLLECT = CollectConfig(games=16, steps=24)
@@ -201,21 +204,47 @@ def test_either_goes_on_from_the_others_checkpoint(before: str, behind: str) -> 
         torch.testing.assert_close(one, two, rtol=0, atol=1e-4)
 
 
-def test_examples_of_hindsight_are_learned_from_as_torch_does() -> None:
+class ByFormula(Weighted):
+    """Examples without a loss in native code: what a term with rows of its own has to have."""
+
+    name, counted = ExamplesTerm.name, ExamplesTerm.counted
+    measured = ("hindsight_right",)
+    columns, rows, each = ExamplesTerm.columns, ExamplesTerm.rows, ExamplesTerm.each
+
+    def measure(self, heads: Heads, rows: Mapping[str, torch.Tensor]) -> dict[str, torch.Tensor]:
+        log_probs = masked_log_probs(heads["policy"], rows["mask"])
+        return {"hindsight_right": (log_probs.argmax(-1) == rows["action"]).float()}
+
+
+def examples_term(*, by_formula: bool) -> Any:
+    if by_formula:
+        return ByFormula(Schedule.constant(0.7))
+    config = HindsightConfig(on=True, weight=Schedule.constant(0.7))
+    return ExamplesTerm(Hindsight(Pool("skull_king", 1, records=True), config, 0))
+
+
+@pytest.mark.parametrize("by_formula", [False, True])
+@pytest.mark.parametrize("count", [40, 0])
+def test_rows_of_a_term_are_learned_from_as_torch_does(count: int, by_formula: bool) -> None:
     native, torchs = make("float32"), make("torch")
     native.collector.collect(0)
     knobs = native.knobs_at(FIRST)
     data = native.to_device(native.tensors(*native.targets(knobs)))
     torchs.net.load_state_dict(native.net.state_dict())
-    rows = {name: data[name][-40:] for name in ("obs", "mask")}
+    rows = {name: data[name][len(data[name]) - count :] for name in ("obs", "mask")}
     rows["action"] = rows["mask"].argmax(1).to(torch.int32)
-    (part,) = Examples(rows, 0.7, np.random.default_rng(0)).deal(1)
+    (part,) = Dealt("hindsight", rows, np.random.default_rng(0)).deal(1)
     minibatch = Minibatch(data, torch.arange(100), part)
+    for ppo in (native, torchs):
+        ppo.terms.append(examples_term(by_formula=by_formula))
     shown, expected = (
         ppo.descent.steps.take(minibatch, knobs, ppo.loss, ALONE) for ppo in (native, torchs)
     )
     assert shown.keys() == expected.keys()
-    assert float(shown["hindsight"]) == pytest.approx(float(expected["hindsight"]), rel=1e-5)
+    assert (float(shown["hindsight"]) > 0) == (count > 0)
+    for name in expected:
+        if name.startswith("hindsight"):
+            assert float(shown[name]) == pytest.approx(float(expected[name]), rel=1e-5), name
     assert float(shown["grad_norm"]) == pytest.approx(float(expected["grad_norm"]), rel=1e-4)
     for one, two in zip(native.net.parameters(), torchs.net.parameters(), strict=True):
         torch.testing.assert_close(one, two, rtol=0, atol=1e-4)

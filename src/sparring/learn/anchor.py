@@ -13,17 +13,17 @@ import torch
 from torch import Tensor
 
 from sparring.learn.mirror import Mirroring
-from sparring.learn.terms import Arrays
+from sparring.learn.terms import Arrays, Weighted
 from sparring.nets.distribution import masked_log_probs
 from sparring.nets.net import POLICY, Heads, Net
-from sparring.schedule import Moment, Schedule
+from sparring.schedule import Schedule
 
 ANCHOR = "anchor"
 """The column of what the anchor says."""
 AT_ONCE = 4096
 
 
-class AnchorTerm:
+class AnchorTerm(Weighted):
     """The divergence of a policy from a frozen one."""
 
     name = "anchor_kl"
@@ -33,13 +33,8 @@ class AnchorTerm:
 
         mirroring: of the game, where rows are learned from in the mirror: so is the anchor's word.
         """
-        self.net = net.eval()
-        self.schedule, self.weight = weight, weight.at(Moment(0, 0.0))
-        self.mirroring = mirroring
-
-    def turn(self, moment: Moment) -> None:
-        """Read the schedule of its weight."""
-        self.weight = self.schedule.at(moment)
+        super().__init__(weight)
+        self.net, self.mirroring = net.eval(), mirroring
 
     def columns(self, learner: Any, samples: npt.NDArray[Any]) -> Arrays:
         """Of every sample, the anchor's log-probabilities; -inf where an action is not legal."""

@@ -10,9 +10,9 @@ import torch
 from torch import Tensor
 
 from sparring.config import DQNConfig, PPOConfig
-from sparring.learn.hindsight import Examples
 from sparring.learn.sequences import STEP, shuffled_segments
 from sparring.learn.steps import Loss, Minibatch, Shown, Steps, TorchSteps, Turn
+from sparring.learn.terms import Dealt, deal_all
 from sparring.learn.together import ALONE, Together
 from sparring.nets.net import Net
 
@@ -60,7 +60,7 @@ class Descent:
         far_enough: Callable[[Sequence[Shown], K], bool],
         before: Callable[[int, int], Mapping[str, Tensor]] | None = None,
         turn: Turn | None = None,
-        examples: Examples | None = None,
+        own: Sequence[Dealt] = (),
     ) -> list[Shown]:
         """Go over the samples; return what curves show of every minibatch.
 
@@ -68,17 +68,16 @@ class Descent:
         far_enough: whether to stop after an epoch.
         before: what else an epoch knows of every sample, by their count and its number.
         turn: what is done to rows before they are learned from.
-        examples: what minibatches have besides.
+        own: rows of terms that bring their own.
         """
         logged: list[Shown] = []
         samples = len(data["action"])
         for number in range(self.epochs):
             seen = {**data, **before(samples, number)} if before else data
             split = self._split(data, order)
-            dealt = examples.deal(len(split)) if examples is not None else [{} for _ in split]
             epoch = [
                 self.steps.take(Minibatch(seen, picked, part, turn), knobs, loss, self.together)
-                for picked, part in zip(split, dealt, strict=True)
+                for picked, part in zip(split, deal_all(own, len(split)), strict=True)
             ]
             logged += epoch
             if far_enough(epoch, knobs):

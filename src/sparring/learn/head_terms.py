@@ -21,11 +21,11 @@ from sparring.games.rules import Rules
 from sparring.learn.collect import Collector
 from sparring.learn.forward import Forward
 from sparring.learn.outcomes import WIDTH, Outcomes, outcomes_of
-from sparring.learn.terms import Arrays, Term
+from sparring.learn.terms import Arrays, Term, Weighted
 from sparring.learn.units import UNIT_MEMORY, next_unit
 from sparring.nets.heads import RESULTS, asked_heads, demand_hidden
 from sparring.nets.net import HIDDEN, SCORE, WDL, Heads, Net
-from sparring.schedule import Moment, Schedule
+from sparring.schedule import Schedule
 
 SEAT = "hidden_seat"
 """What a minibatch calls the seat that does not see what is hidden."""
@@ -41,22 +41,7 @@ class Played(Protocol):
     updates: int
 
 
-class HeadTerm:
-    """The loss of one head, with a weight that a schedule may change."""
-
-    name = ""
-
-    def __init__(self, weight: Schedule) -> None:
-        """weight: of its loss."""
-        self.schedule = weight
-        self.weight = weight.at(Moment(0, 0.0))
-
-    def turn(self, moment: Moment) -> None:
-        """Read the schedule."""
-        self.weight = self.schedule.at(moment)
-
-
-class WdlTerm(HeadTerm):
+class WdlTerm(Weighted):
     """Cross-entropy of win, draw and loss."""
 
     name = WDL
@@ -77,7 +62,7 @@ class WdlTerm(HeadTerm):
         return missed.masked_fill(wanted[:, 0].isnan(), 0.0)
 
 
-class ScoreTerm(HeadTerm):
+class ScoreTerm(Weighted):
     """The squared error of the final score, in its own unit."""
 
     name = SCORE
@@ -99,7 +84,7 @@ class ScoreTerm(HeadTerm):
         return missed.masked_fill(wanted.isnan(), 0.0)
 
 
-class HiddenTerm(HeadTerm):
+class HiddenTerm(Weighted):
     """The mean cross-entropy of everything that the seat does not see."""
 
     name = HIDDEN

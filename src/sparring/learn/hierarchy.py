@@ -18,7 +18,6 @@ import numpy.typing as npt
 from sparring.config import CollectConfig
 from sparring.learn.adjust import Terms
 from sparring.learn.collect import Actor, Sampling
-from sparring.learn.descent import mean_losses, shuffling
 from sparring.learn.forward import Forward
 from sparring.learn.knobs import Knobs
 from sparring.learn.learner import Snapshot
@@ -88,7 +87,7 @@ class Hierarchy(FromRollouts[RoleKnobs]):
         runs = {role: Forward(self.net.of(role), self.device, collect) for role in self.settings}
         natives = {role: run.go_native(self.threads) for role, run in runs.items()}
         self.parts = {
-            role: PolicyDescent(runs[role], config, natives[role])
+            role: PolicyDescent(runs[role], config, natives[role], self.terms)
             for role, config in self.settings.items()
         }
         found = {role: native for role, native in natives.items() if native}
@@ -120,15 +119,15 @@ class Hierarchy(FromRollouts[RoleKnobs]):
         with self.phases("advantage"):
             samples, targets = self.targets(knobs)
         stats: dict[str, float] = {}
-        steps = learned = 0
+        steps = learned = 0.0
         for number, role in enumerate(self.parts):
             mine = samples[self.place_roles()[samples] == number]
             if not len(mine) or not self.learns(role):
                 continue
             own = {name: array[mine] for name, array in targets.items()}
-            said, made = self._learn_role(number, role, mine, own, knobs[role])
+            said = self._learn_role(number, role, mine, own, knobs[role])
             stats |= {f"{name}/{role}": value for name, value in said.items()}
-            steps, learned = steps + made, learned + len(mine)
+            steps, learned = steps + said["learning/optimiser_steps"], learned + len(mine)
         stats["learning/optimiser_steps"] = float(steps)
         stats["learning/samples"] = float(learned)
         return stats
@@ -159,34 +158,19 @@ class Hierarchy(FromRollouts[RoleKnobs]):
 
     def _learn_role(
         self, number: int, role: str, samples: Places, targets: Arrays, knobs: Knobs
-    ) -> tuple[dict[str, float], int]:
-        """Improve one network; return what curves show, and how often its optimiser stepped."""
+    ) -> dict[str, float]:
+        """Improve one network; return what curves show."""
         part, rollout = self.parts[role], self.collector.rollout
         with self.phases("advantage"):
             if self.collector.transitions.paid[samples].any():
                 part.choose_unit(targets["returns"])
             arrays = part.arrays(rollout.rows(), samples, targets)
-        data, examples = self.to_device(arrays), self.examples(samples, number)
-        with self.phases("update"):
-            logged = part.passes(
-                data,
-                knobs,
-                shuffling(self.seed, self.updates, number),
-                loss=part.loss,
-                far_enough=part.far_enough,
-                examples=examples,
-            )
-        stats = {f"losses/{name}": mean for name, mean in mean_losses(logged).items()}
+        stats = self.pass_over(
+            part, samples, arrays, knobs, number, loss=part.loss, far_enough=part.far_enough
+        )
         stats |= part.stats(targets["returns"], rollout.columns["value"][samples], knobs)
-        stats |= {
-            "learning/lr": knobs.lr,
-            "learning/optimiser_steps": float(len(logged)),
-            "learning/samples": float(len(samples)),
-            "learning/native": float(part.forward.native is not None),
-        }
-        if examples is not None:
-            stats["learning/examples"] = float(len(examples))
-        return stats, len(logged)
+        stats["learning/native"] = float(part.forward.native is not None)
+        return stats
 
     # Saving
 

@@ -10,26 +10,21 @@ what the rules would have paid. The work is done by csrc/core/goals.hpp, which t
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-import torch
 from torch import Tensor
 
 from sparring import _native
 from sparring.config import HindsightConfig
 from sparring.games.goals import demand_goals
 from sparring.learn.rollout import Rollout
+from sparring.learn.terms import Arrays, Weighted
 from sparring.nets.distribution import evaluate_actions
+from sparring.nets.net import POLICY, Heads
 from sparring.pools.native import Pool
 from sparring.pools.protocol import GamePool
-from sparring.schedule import Moment
-
-SEEN = "hindsight"
-"""What curves call the loss of examples."""
 
 
 class Hindsight:
@@ -39,8 +34,6 @@ class Hindsight:
         demand_goals(pool.rules)
         self.pool, self.config, self.seed = pool, config, seed % 2**64
         self.goals = _native.Goals(pool.rules.native)
-        self.weight = config.weight.at(Moment(0, 0.0))
-        """Of the examples' loss, in this update."""
 
     @staticmethod
     def of(pool: GamePool, config: HindsightConfig | None, seed: int) -> Hindsight | None:
@@ -49,10 +42,6 @@ class Hindsight:
             return None
         assert isinstance(pool, Pool), "planning refuses other games"
         return Hindsight(pool, config, seed)
-
-    def turn(self, moment: Moment) -> None:
-        """Read the schedule."""
-        self.weight = self.config.weight.at(moment)
 
     def rewards(self) -> list[float]:
         """What the games pay now, by part and role."""
@@ -87,39 +76,43 @@ class Hindsight:
         return {"obs": obs[seen], "mask": mask[seen], "action": action[seen]}
 
 
-@dataclass
-class Examples:
-    """The examples of an update, to be dealt to the minibatches of every epoch."""
+class ExamplesTerm(Weighted):
+    """The cross-entropy of what would have been right. Values learn nothing of it."""
 
-    rows: Mapping[str, Tensor]
-    """obs, mask, action."""
-    weight: float
-    """Of their loss."""
-    order: np.random.Generator
-    """Shuffles them before every epoch."""
+    name, counted = "hindsight", "examples"
 
-    def __len__(self) -> int:
-        """How many."""
-        return len(self.rows["action"])
+    def __init__(self, hindsight: Hindsight) -> None:
+        """hindsight: sees the decisions of a rollout anew."""
+        super().__init__(hindsight.config.weight)
+        self.hindsight = hindsight
 
-    def deal(self, minibatches: int) -> list[dict[str, Tensor]]:
-        """Shuffle them; number i of n minibatches gets those from i/n to (i + 1)/n.
+    def columns(self, learner: Any, samples: npt.NDArray[Any]) -> Arrays:
+        """Nothing: it is not about samples."""
+        return {}
 
-        A minibatch then has `example_obs`, `example_mask`, `example_action` and `example_weight`.
-        """
-        count = len(self)
-        device = self.rows["obs"].device
-        shuffled = torch.from_numpy(self.order.permutation(count)).to(device)
-        cuts = [count * i // minibatches for i in range(minibatches + 1)]
-        weight = {"example_weight": torch.tensor(self.weight, device=device)}
-        return [
-            {f"example_{name}": rows[shuffled[first:end]] for name, rows in self.rows.items()}
-            | weight
-            for first, end in pairwise(cuts)
-        ]
+    def rows(self, learner: Any, samples: npt.NDArray[Any]) -> Arrays:
+        """Examples among some decisions of the learner's rollout."""
+        return self.hindsight.examples(learner.collector.rollout, samples, learner.updates)
 
+    def each(self, heads: Heads, rows: Mapping[str, Tensor]) -> Tensor:
+        """How surprised the policy is."""
+        log_prob, _ = evaluate_actions(heads[POLICY], rows["mask"], rows["action"])
+        return -log_prob
 
-def example_loss(logits: Tensor, *, mask: Tensor, action: Tensor) -> Tensor:
-    """The mean cross-entropy of the actions that would have been right."""
-    log_prob, _ = evaluate_actions(logits, mask, action)
-    return -log_prob.mean()
+    def native_loss(
+        self,
+        work: Any,
+        said: npt.NDArray[np.float32],
+        rows: Mapping[str, Tensor],
+        grad: npt.NDArray[np.float32],
+    ) -> float:
+        """The same by native code."""
+        missed: float = work.example_loss(
+            said=said,
+            mask=rows["mask"].numpy(),
+            action=rows["action"].numpy(),
+            drawn=None,
+            weight=self.weight,
+            grad=grad,
+        )
+        return missed / len(said)

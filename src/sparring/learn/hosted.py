@@ -115,7 +115,7 @@ class HostedLearner(ABC):
             )
             self._slots = self.collector.slots = SlotActor(frozen, slots, seed)
         self.updates = 0
-        self.terms: list[Term] = head_terms(pool.rules, heads)
+        self.terms: list[Term] = self.make_terms(heads)
         """Of the loss, beside the algorithm's own."""
 
     def _demand_memory(self, *, by_role: bool) -> None:
@@ -132,6 +132,10 @@ class HostedLearner(ABC):
     @abstractmethod
     def make_actor(self) -> Actor:
         """Return who answers the learner's rows."""
+
+    def make_terms(self, heads: HeadsConfig | None) -> list[Term]:
+        """Return what the loss has beside the algorithm's own."""
+        return head_terms(self.rules, heads)
 
     def make_collector(self, collect: CollectConfig, **options: Any) -> Collector:
         """Return who plays the pool."""

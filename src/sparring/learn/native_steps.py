@@ -17,10 +17,17 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from sparring.learn.hindsight import SEEN
 from sparring.learn.knobs import Knobs
 from sparring.learn.steps import PLACE, Loss, Minibatch, Picked, Shown, diverged, mean_of_all
-from sparring.learn.terms import Term, gradients, weighing
+from sparring.learn.terms import (
+    NativeLoss,
+    OwnRows,
+    Term,
+    gradients,
+    own_rows,
+    shown_of,
+    weighing,
+)
 from sparring.learn.together import Together
 from sparring.nets.native_net import NativeNet
 from sparring.nets.net import POLICY, VALUE
@@ -110,18 +117,24 @@ class NativeSteps:
             entropy=knobs.entropy,
             grad=judged_grad,
         )
-        terms = weighing(self.terms)
         self._widen(judged_grad, grad)
-        found = self._add_terms(terms, minibatch, known, said, grad) if terms else {}
+        terms = weighing(self.terms)
+        about_samples = [term for term in terms if not isinstance(term, OwnRows)]
+        found: dict[str, float] = {}
+        if about_samples:
+            data = Picked(minibatch.data, minibatch.picked)
+            found = self._add_terms(
+                about_samples, known.rows if minibatch.turn else data, said, grad
+            )
         layers.backward(grad, self._grad, None, False)
+        for term in terms:
+            if isinstance(term, OwnRows):
+                found |= self._learn_own(term, own_rows(term, minibatch.own))
         plain = max(plain, 1.0)
         means = (policy / rows, value / rows, entropy / rows, moved / plain, clipped / plain)
         shown = dict(zip(self.names, means, strict=True)) | found
         total = means[0] + knobs.value_weight * means[1] - knobs.entropy * means[2]
         total += sum(term.weight * found[term.name] for term in terms)
-        if "example_obs" in minibatch.examples:
-            shown[SEEN] = self._learn_examples(minibatch.examples)
-            total += float(minibatch.examples["example_weight"]) * shown[SEEN]
         return total, shown
 
     def _judged(self, said: Floats, grad: Floats) -> tuple[Floats, Floats]:
@@ -143,13 +156,11 @@ class NativeSteps:
     def _add_terms(
         self,
         terms: Sequence[Term],
-        minibatch: Minibatch,
-        known: Known,
+        rows: Mapping[str, Tensor] | None,
         said: Floats,
         grad: Floats,
     ) -> dict[str, float]:
         """Add the gradients of terms; return their losses."""
-        rows = known.rows if minibatch.turn else Picked(minibatch.data, minibatch.picked)
         assert rows is not None
         split = self.native.passes().split
         losses, by_head = gradients(terms, split(torch.from_numpy(said)), rows)
@@ -158,25 +169,23 @@ class NativeSteps:
             into[name].add_(part)
         return {name: float(loss) for name, loss in losses.items()}
 
-    def _learn_examples(self, part: Mapping[str, Tensor]) -> float:
-        """Add the gradient of examples; return their loss."""
-        obs = part["example_obs"]
+    def _learn_own(self, term: Term, rows: Mapping[str, Tensor]) -> dict[str, float]:
+        """Go back from a term's own rows; return what curves show of it."""
+        obs = rows["obs"]
         if not len(obs):
-            return 0.0
+            return dict.fromkeys(shown_of([term]), 0.0)
         layers = self.native.passes().layers
         said, grad = self._room(len(obs))
         layers.forward(obs.numpy(), None, said, True)
-        judged, judged_grad = self._judged(said, grad)
-        missed: float = self.work.example_loss(
-            said=judged,
-            mask=part["example_mask"].numpy(),
-            **action_of(part["example_action"]),
-            weight=float(part["example_weight"]),
-            grad=judged_grad,
-        )
-        self._widen(judged_grad, grad)
+        if isinstance(term, NativeLoss):
+            judged, judged_grad = self._judged(said, grad)
+            found = {term.name: term.native_loss(self.work, judged, rows, judged_grad)}
+            self._widen(judged_grad, grad)
+        else:
+            grad[:] = 0.0
+            found = self._add_terms([term], rows, said, grad)
         layers.backward(grad, self._grad, None, True)
-        return missed / len(obs)
+        return found
 
     def _summed(
         self, minibatch: Minibatch, knobs: Knobs, together: Together

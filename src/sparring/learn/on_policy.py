@@ -17,15 +17,15 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from sparring.config import CollectConfig, DQNConfig, NetConfig, PPOConfig
+from sparring.config import CollectConfig, DQNConfig, HeadsConfig, NetConfig, PPOConfig
 from sparring.learn.descent import Descent, K, mean_losses, shuffling
-from sparring.learn.hindsight import Examples
+from sparring.learn.hindsight import ExamplesTerm
 from sparring.learn.hosted import HostedLearner
 from sparring.learn.learner import DivergedError, Report, Snapshot
 from sparring.learn.mirror import Mirroring, coins
 from sparring.learn.normalising import take_in_rows
 from sparring.learn.steps import Shown, state_of
-from sparring.learn.terms import weighing
+from sparring.learn.terms import Dealt, OwnRows, Term, weighing
 from sparring.learn.together import ALONE, Together
 from sparring.pools.protocol import GamePool
 from sparring.schedule import Moment
@@ -33,8 +33,8 @@ from sparring.schedule import Moment
 Arrays = dict[str, npt.NDArray[Any]]
 OPTIMISER = "optimiser"
 """What snapshots call the memory of an optimiser; of several, with a name behind it."""
-EXAMPLES = 1 << 10
-"""Examples are shuffled by numbers of their own: as if there were so many networks more."""
+OWN_ROWS = 1 << 10
+"""Rows of terms are shuffled by numbers of their own: as if there were so many networks more."""
 Ks = TypeVar("Ks")
 """All knobs of a learner."""
 
@@ -78,8 +78,6 @@ class FromRollouts(HostedLearner, Generic[Ks]):
         """Play a rollout and learn from it; returns what was earned and learned."""
         moment = Moment(int(self.together.total(self.collector.decisions)), progress)
         knobs = self.knobs_at(moment)
-        if self.hindsight:
-            self.hindsight.turn(moment)
         for term in self.terms:
             term.turn(moment)
         with self.forward.best_matmul():
@@ -102,14 +100,48 @@ class FromRollouts(HostedLearner, Generic[Ks]):
             self.collector.carry()
         return stats
 
-    def examples(self, samples: npt.NDArray[np.intp], network: int = 0) -> Examples | None:
-        """See a share of some decisions in hindsight."""
-        if self.hindsight is None:
-            return None
-        with self.phases("advantage"):
-            found = self.hindsight.examples(self.collector.rollout, samples, self.updates)
-        order = shuffling(self.seed, self.updates, EXAMPLES + network)
-        return Examples(self.to_device(found), self.hindsight.weight, order)
+    def make_terms(self, heads: HeadsConfig | None) -> list[Term]:
+        """Those of heads, and of decisions that are seen in hindsight."""
+        seen = [ExamplesTerm(self.hindsight)] if self.hindsight else []
+        return [*super().make_terms(heads), *seen]
+
+    def pass_over(
+        self,
+        descent: Descent,
+        samples: npt.NDArray[np.intp],
+        arrays: Arrays,
+        knobs: Any,
+        network: int = 0,
+        **options: Any,
+    ) -> dict[str, float]:
+        """Improve a network with all that terms add; return what curves show of it.
+
+        network: its number among several. options: of `Descent.passes`.
+        """
+        for term in weighing(self.terms):
+            arrays |= term.columns(self, samples)
+        data, own = self.to_device(arrays), self.own_rows(samples, network)
+        with self.phases("update"):
+            order = shuffling(self.seed, self.updates, network)
+            logged = descent.passes(data, knobs, order, own=list(own.values()), **options)
+        stats = {f"losses/{name}": mean for name, mean in mean_losses(logged).items()}
+        stats |= {
+            "learning/lr": knobs.lr,
+            "learning/optimiser_steps": float(len(logged)),
+            "learning/samples": float(len(samples)),
+        }
+        return stats | {f"learning/{name}": float(len(dealt)) for name, dealt in own.items()}
+
+    def own_rows(self, samples: npt.NDArray[np.intp], network: int = 0) -> dict[str, Dealt]:
+        """Rows that terms bring along, by what curves call their number."""
+        found = {}
+        for term in weighing(self.terms):
+            if isinstance(term, OwnRows):
+                with self.phases("advantage"):
+                    rows = term.rows(self, samples)
+                order = shuffling(self.seed, self.updates, OWN_ROWS + network)
+                found[term.counted] = Dealt(term.name, self.to_device(rows), order)
+        return found
 
     def to_device(self, arrays: Arrays) -> dict[str, Tensor]:
         """What minibatches are picked from, where the network is."""
@@ -207,29 +239,18 @@ class OnPolicy(FromRollouts[K]):
         """Learn from the rollout."""
         with self.phases("advantage"):
             samples, targets = self.targets(knobs)
-        arrays = self.tensors(samples, targets)
-        for term in weighing(self.terms):
-            arrays |= term.columns(self, samples)
-        data, examples = self.to_device(arrays), self.examples(samples)
-        with self.phases("update"):
-            logged = self.descent.passes(
-                data,
-                knobs,
-                shuffling(self.seed, self.updates),
-                loss=self.loss,
-                far_enough=self.far_enough,
-                before=self._epoch if self.mirroring else None,
-                turn=self._turn if self.mirroring else None,
-                examples=examples,
-            )
-        stats = {f"losses/{name}": mean for name, mean in mean_losses(logged).items()}
+        stats = self.pass_over(
+            self.descent,
+            samples,
+            self.tensors(samples, targets),
+            knobs,
+            loss=self.loss,
+            far_enough=self.far_enough,
+            before=self._epoch if self.mirroring else None,
+            turn=self._turn if self.mirroring else None,
+        )
         stats |= self.stats(samples, targets, knobs)
-        stats["learning/lr"] = knobs.lr
-        stats["learning/optimiser_steps"] = float(len(logged))
-        stats["learning/samples"] = float(len(samples))
         stats["learning/native"] = float(self.forward.native is not None)
-        if examples is not None:
-            stats["learning/examples"] = float(len(examples))
         return stats
 
     def _epoch(self, samples: int, epoch: int) -> dict[str, Tensor]:

@@ -17,7 +17,6 @@ from sparring.learn.collect import Actor, Sampling
 from sparring.learn.descent import Descent
 from sparring.learn.forward import Forward
 from sparring.learn.head_terms import settle_heads
-from sparring.learn.hindsight import SEEN, example_loss
 from sparring.learn.hosted import HostedLearner
 from sparring.learn.knobs import Knobs
 from sparring.learn.learner import Snapshot
@@ -25,10 +24,11 @@ from sparring.learn.native_steps import NativeSteps
 from sparring.learn.on_policy import Arrays, OnPolicy
 from sparring.learn.sequences import STEP, in_sequence, say_in_sequence
 from sparring.learn.steps import PLACE, Shown
-from sparring.learn.terms import Term, measure, shown_of, weighing
+from sparring.learn.terms import OwnRows, Term, measure, own_rows, shown_of, weighing
 from sparring.learn.units import next_unit
 from sparring.nets.distribution import evaluate_actions
 from sparring.nets.native_net import NativeNet
+from sparring.nets.net import Heads
 from sparring.pools.protocol import GamePool
 from sparring.schedule import Moment
 
@@ -180,22 +180,20 @@ class PolicyDescent(Descent):
         )
         total, shown = losses.total, {name: getattr(losses, name) for name in LOGGED}
         for term in weighing(self.terms):
-            shown[term.name] = term.each(heads, minibatch).mean()
+            shown |= self.found_by(term, heads, minibatch)
             total = total + term.weight * shown[term.name]
-            shown |= measure(term, heads, minibatch)
-        if "example_obs" in minibatch:
-            missed = self.example_loss(minibatch)
-            total, shown = total + minibatch["example_weight"] * missed, {**shown, SEEN: missed}
         return total, shown
 
-    def example_loss(self, minibatch: Mapping[str, Tensor]) -> Tensor:
-        """How far the policy is from what would have been right. Values learn nothing of it."""
-        obs, action = minibatch["example_obs"], minibatch["example_action"]
-        if not len(obs):
-            return torch.zeros((), device=obs.device)
-        return example_loss(
-            self.forward(obs)["policy"], mask=minibatch["example_mask"], action=action
-        )
+    def found_by(self, term: Term, heads: Heads, rows: Mapping[str, Tensor]) -> dict[str, Tensor]:
+        """The loss of a term on a minibatch, and what else curves show of it."""
+        if isinstance(term, OwnRows):
+            rows = own_rows(term, rows)
+            if not len(rows["obs"]):
+                return {
+                    name: torch.zeros((), device=self.forward.device) for name in shown_of([term])
+                }
+            heads = self.forward(rows["obs"])
+        return {term.name: term.each(heads, rows).mean(), **measure(term, heads, rows)}
 
     def far_enough(self, epoch: Sequence[Shown], knobs: Knobs) -> bool:
         """Whether the policy moved as far as it may in one update."""

@@ -58,8 +58,8 @@ class Minibatch:
     """What is known of every sample."""
     picked: Tensor
     """Which of them."""
-    examples: Mapping[str, Tensor]
-    """What it has besides, see `Examples.deal`."""
+    own: Mapping[str, Tensor]
+    """Rows of terms that bring their own, see `learn.terms.Dealt`."""
     turn: Turn | None = None
 
     def __len__(self) -> int:
@@ -71,7 +71,7 @@ class Minibatch:
         rows = dict(Picked(self.data, self.picked))
         if self.turn:
             self.turn(rows)
-        return {**rows, **self.examples}
+        return {**rows, **self.own}
 
 
 class Steps(Protocol):

@@ -8,14 +8,17 @@ networks and their passes know nothing of it.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any, Protocol, runtime_checkable
 
+import numpy as np
 import numpy.typing as npt
 import torch
 from torch import Tensor
 
 from sparring.nets.net import Heads
-from sparring.schedule import Moment
+from sparring.schedule import Moment, Schedule
 
 Arrays = dict[str, npt.NDArray[Any]]
 
@@ -41,6 +44,49 @@ class Term(Protocol):
 
         heads: what the network says about them. rows: `columns` of these, and what else is known
         of them, such as "mask"; whatever is not looked at is not copied.
+        """
+
+
+class Weighted:
+    """The weight of a term, which follows a schedule."""
+
+    def __init__(self, weight: Schedule) -> None:
+        """weight: of its loss."""
+        self.schedule, self.weight = weight, weight.at(Moment(0, 0.0))
+
+    def turn(self, moment: Moment) -> None:
+        """Read the schedule."""
+        self.weight = self.schedule.at(moment)
+
+
+@runtime_checkable
+class OwnRows(Protocol):
+    """A term about rows of its own: `each` is asked about them instead of the samples."""
+
+    counted: str
+    """What curves call their number."""
+
+    def rows(self, learner: Any, samples: npt.NDArray[Any]) -> Arrays:
+        """All of them for an update that learns from these samples, "obs" among them.
+
+        Every epoch shuffles them, and every minibatch gets as many; the mean of its own counts.
+        """
+
+
+@runtime_checkable
+class NativeLoss(Protocol):
+    """A term with rows of its own whose loss native code has."""
+
+    def native_loss(
+        self,
+        work: Any,
+        said: npt.NDArray[np.float32],
+        rows: Mapping[str, Tensor],
+        grad: npt.NDArray[np.float32],
+    ) -> float:
+        """Write the gradient of the weighted mean; return the mean.
+
+        work: `_native.Updating`. said: what policy and value say about the rows.
         """
 
 
@@ -72,6 +118,49 @@ def shown_of(terms: Iterable[Term]) -> list[str]:
 def weighing(terms: Iterable[Term]) -> list[Term]:
     """Those that count in this update."""
     return [term for term in terms if term.weight]
+
+
+@dataclass
+class Dealt:
+    """A term's own rows of an update, dealt to the minibatches of every epoch."""
+
+    term: str
+    """Its name."""
+    rows: Mapping[str, Tensor]
+    order: np.random.Generator
+    """Shuffles them before every epoch."""
+
+    def __len__(self) -> int:
+        """How many."""
+        return len(self.rows["obs"])
+
+    def deal(self, minibatches: int) -> list[dict[str, Tensor]]:
+        """Shuffle them; number i of n minibatches gets those from i/n to (i + 1)/n.
+
+        There they are called as `own_rows` finds them.
+        """
+        count = len(self)
+        shuffled = torch.from_numpy(self.order.permutation(count)).to(self.rows["obs"].device)
+        cuts = [count * i // minibatches for i in range(minibatches + 1)]
+        return [
+            {f"{self.term}/{name}": rows[shuffled[first:end]] for name, rows in self.rows.items()}
+            for first, end in pairwise(cuts)
+        ]
+
+
+def deal_all(dealt: Iterable[Dealt], minibatches: int) -> list[dict[str, Tensor]]:
+    """What minibatches of an epoch have besides samples."""
+    parts: list[dict[str, Tensor]] = [{} for _ in range(minibatches)]
+    for one in dealt:
+        for part, mine in zip(parts, one.deal(minibatches), strict=True):
+            part.update(mine)
+    return parts
+
+
+def own_rows(term: Term, minibatch: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    """The rows that a minibatch was dealt for a term."""
+    first = f"{term.name}/"
+    return {name[len(first) :]: minibatch[name] for name in minibatch if name.startswith(first)}
 
 
 def gradients(

@@ -148,8 +148,7 @@ class FusedHierarchy(FusedOnPolicy):
     def _begin(self) -> None:
         """Link all decisions and estimate their advantages; list the samples of each role."""
         kernels, rollout = self.kernels, self.rollout
-        if self.records:
-            self.records.find()
+        rollout.fill_columns()
         estimate = kernels.view(
             "EstimateView",
             gamma=self.gamma_of,
@@ -178,8 +177,6 @@ class FusedHierarchy(FusedOnPolicy):
         diverged = torch.stack([part.diverged for part in self.parts.values()]).amax(0)
         for part in turn:
             part.take_back(diverged)
-        if self.records:
-            self.records.carry()
         carry(self.kernels, self.rollout)
         self.figures.take()
 

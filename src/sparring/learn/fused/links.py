@@ -47,7 +47,7 @@ def links_view(kernels: Module, rollout: FusedRollout) -> View:
 
 def carry(kernels: Module, rollout: FusedRollout) -> None:
     """Keep the decisions that are still open for the next rollout."""
-    rollout.carry_truth()
+    rollout.carry_columns()
     carried = kernels.view(
         "CarriedView",
         **{name: getattr(rollout, name) for name in ("open", *ROWS)},

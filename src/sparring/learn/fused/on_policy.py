@@ -8,7 +8,6 @@ from __future__ import annotations
 import time
 from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -21,11 +20,9 @@ from sparring.errors import ConfigError
 from sparring.learn.fused.examples import Records, room_for
 from sparring.learn.fused.games import Games
 from sparring.learn.fused.learner import FusedLearner, Voice
-from sparring.learn.fused.terms import shown_as
 from sparring.learn.fused.update import Update
-from sparring.learn.learner import Report, Snapshot
+from sparring.learn.learner import Report
 from sparring.learn.ppo import LOGGED
-from sparring.learn.rollout import RECORD
 from sparring.schedule import Moment
 
 
@@ -47,13 +44,13 @@ class FusedOnPolicy(FusedLearner):
 
         hindsight: how decisions are seen once more, if they are.
         """
-        self.hindsight = hindsight if hindsight and hindsight.sees else None
+        seen = hindsight if hindsight and hindsight.sees else None
         examples = 0
-        if self.hindsight:
+        if seen:
             rows = collect.steps * games.each * games.rules.rows
-            examples = len(games.seeds) * room_for(rows, self.hindsight.share)
+            examples = len(games.seeds) * room_for(rows, seen.share)
         super().__init__(games, collect, net, examples=examples, **options)
-        self.records = Records(games, self.rollout) if self.hindsight else None
+        self.records = Records(games, self.rollout, seen) if seen else None
         self._events: list[Any] = [torch.cuda.Event(enable_timing=True) for _ in range(3)]  # type: ignore[no-untyped-call]
         self._ended_at = time.perf_counter()
 
@@ -72,24 +69,8 @@ class FusedOnPolicy(FusedLearner):
             seeds=self.seeds,
             clock=self.clock,
             role=voice.role,
-            records=self.records,
-            hindsight=self.hindsight,
+            brings=[self.records] if self.records else [],
         )
-
-    def _saved(self, member: int) -> Snapshot:
-        """Copy what playing depends on, and what came of the goals of open decisions."""
-        saved = super()._saved(member)
-        if not self.records:
-            return saved
-        carried = {**saved.tensors["carried"], RECORD: self.records.front(member)}
-        return replace(saved, tensors={**saved.tensors, "carried": carried})
-
-    def _put_saved(self, snapshot: Snapshot, member: int) -> None:
-        """Go on from `_saved`."""
-        super()._put_saved(snapshot, member)
-        if self.records:
-            carried = snapshot.tensors.get("carried", {})
-            self.records.put_front(member, carried.get(RECORD))
 
     # What kinds add
 
@@ -148,7 +129,7 @@ class FusedOnPolicy(FusedLearner):
             rollout.open,
             *(rollout.obs[front], rollout.legal[front], rollout.action[front]),
             *(rollout.log_prob[front], rollout.value[front]),
-            *([self.records.of_place[front]] if self.records else []),
+            *(column.by_place[front] for column in rollout.columns),
         ]
         before = [tensor.clone() for tensor in kept]
         self._work("free rollout", self._answer_all, whole=True)
@@ -212,12 +193,8 @@ def learned_of(found: Mapping[str, float], update: Update) -> dict[str, float]:
     """What an update brought, as curves show it. found: its figures."""
     steps = found["optimiser_steps"]
     stats = {f"losses/{name}": found[name] / max(steps, 1.0) for name in (*LOGGED, "grad_norm")}
-    if "examples" in found:
-        stats["losses/hindsight"] = found["hindsight_loss"] / max(steps, 1.0)
-        stats["learning/examples"] = found["examples"]
-    for name in update.terms.sums:
-        stats[f"losses/{name}"] = found[shown_as(name)] / max(steps, 1.0)
     return stats | {
+        **update.terms.stats(found, steps),
         "losses/explained_variance": found["explained_variance"],
         "learning/value_scale": found["value_scale"],
         "learning/optimiser_steps": steps,

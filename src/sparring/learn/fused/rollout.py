@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 
 import torch
 from torch import Tensor
@@ -17,6 +18,20 @@ CUT_EVERY = 4
 they are, the later ones of a rollout are counted, and the decision before them is not learned."""
 EARNED = ("games", "length", "seats", "score")
 """Sums over the games that ended; `Earned` in csrc/cuda/pool.cuh."""
+
+
+@dataclass(frozen=True)
+class Column:
+    """What is kept of every place besides; decisions that are still open take theirs along."""
+
+    name: str
+    """What snapshots call that of open decisions."""
+    by_place: Tensor
+    """[places, ...]"""
+    unknown: int = 0
+    """What stands there if a snapshot has none."""
+    fill: Callable[[], None] = lambda: None
+    """Finishes it once the rollout was played, before anything is learned from it."""
 
 
 class FusedRollout:
@@ -112,6 +127,8 @@ class FusedRollout:
 
     def _make_for_heads(self, scores: bool, truth: StateField | None) -> None:
         """Make what heads beside policy and value learn from."""
+        self.columns: list[Column] = []
+        """What terms of the loss want to know of every place besides."""
         shape = self.steps, self.games, self.rules.seats
         self.final_score = torch.zeros(shape) if scores else None
         """Of games that ended in a step, where somebody wants to know."""
@@ -120,6 +137,7 @@ class FusedRollout:
         """By place, what the game knew and the seat perhaps did not."""
         if truth:
             self.hidden = torch.zeros(self.places, truth.bytes, dtype=torch.uint8)
+            self.columns.append(Column(HIDDEN, self.hidden))
 
     def cut_layers(self) -> int:
         """How many layers of cuts the last rollout filled. Waits for the device."""
@@ -160,13 +178,18 @@ class FusedRollout:
             each = self.rules.rows
             self.hidden[self.at(step, rows)].view(-1, each, self.truth.bytes).copy_(known)
 
-    def carry_truth(self) -> None:
+    def fill_columns(self) -> None:
+        """Finish what is kept of every place, once the rollout was played."""
+        for column in self.columns:
+            column.fill()
+
+    def carry_columns(self) -> None:
         """Keep that of decisions that are still open, before they are carried."""
-        if self.hidden is not None:
+        for column in self.columns:
             rows = self.open[:, 0].long()
-            kept = self.hidden[rows.clamp(min=0)]
-            front = self.hidden[: self.carried]
-            front.copy_(torch.where((rows >= 0)[:, None], kept, front))
+            kept, front = column.by_place[rows.clamp(min=0)], column.by_place[: self.carried]
+            waits = (rows >= 0).view(-1, *[1] * (front.dim() - 1))
+            front.copy_(torch.where(waits, kept, front))
 
     def given(self, step: int) -> Tensor:
         """What the games are given for the answers to a step's rows."""
@@ -185,8 +208,7 @@ class FusedRollout:
         rows = {"obs": self.obs[at].cpu(), "mask": mask_of(self.legal[at].cpu(), self.rules)}
         for name in ("action", "log_prob", "value"):
             rows[name] = getattr(self, name)[at].cpu()
-        if self.hidden is not None:
-            rows[HIDDEN] = self.hidden[at].cpu()
+        rows |= {column.name: column.by_place[at].cpu() for column in self.columns}
         return rows, self.open[at].cpu().numpy().tobytes()
 
     def put_front(self, member: int, rows: Mapping[str, Tensor], open_decisions: bytes) -> None:
@@ -201,8 +223,9 @@ class FusedRollout:
             array = getattr(self, name)
             array[at] = rows[name].to(array.device)
         self.legal[at] = legal_of(rows["mask"], self.legal.shape[1]).to(self.legal.device)
-        if self.hidden is not None:
-            self.hidden[at] = rows[HIDDEN].to(self.hidden.device)
+        for column in self.columns:
+            to = column.by_place[at]
+            to.copy_(rows.get(column.name, torch.full_like(to, column.unknown)))
 
 
 def mask_of(legal: Tensor, rules: Rules) -> Tensor:

@@ -8,11 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, Protocol
 
 import torch
 from torch import Tensor
 
+from sparring.kernels.views import View
 from sparring.learn.fused.rollout import FusedRollout, mask_of
 from sparring.learn.terms import Measures, Term, shown_of
 from sparring.nets.flat import FlatNet, Pass
@@ -36,6 +37,50 @@ class FusedTerm(Protocol):
 
         Part of a graph: nothing may wait for the device, and shapes do not change.
         """
+
+
+class FusedOwnRows(Protocol):
+    """A term about rows of its own, which lie behind the places of the rollout.
+
+    A minibatch has room for some of them behind its samples; kernels have their loss.
+    """
+
+    name: str
+    """What curves call its loss."""
+    counted: str
+    """What curves call the number of its rows."""
+    counts: Tensor
+    """Rows of every member."""
+    listed: View
+    """Their places, as the kernel takes what it shuffles."""
+    first: int
+    """Where they begin in a minibatch."""
+    room: int
+    """How many a minibatch has room for."""
+
+    def turn_knobs(self, moments: Sequence[Moment]) -> None:
+        """Send its weight to the device."""
+
+    def make(self) -> None:
+        """Write all rows of an update."""
+
+    def add_gradient(
+        self, heads: View, at: Pass, picked: Tensor, dealt: Mapping[str, int]
+    ) -> Tensor:
+        """Write theirs to what a pass goes back with; return the mean loss of every member.
+
+        dealt: the `number` of the minibatch, and of how many `minibatches`.
+        """
+
+
+class BringsRows(Protocol):
+    """Makes the rows of a term for all updates of a learner."""
+
+    def room(self, samples: int) -> int:
+        """For how many a minibatch of so many samples has room."""
+
+    def of(self, update: Any, first: int) -> FusedOwnRows:
+        """Return those of an update, which begin here in its minibatches."""
 
 
 class TakesCuts(Protocol):
@@ -76,22 +121,27 @@ class FusedTerms:
         self.net, self.rollout, self.stopped = net, rollout, stopped
         self.outcomes: TakesCuts | None = None
         """What came of games, where heads learn that."""
+        self.own: list[FusedOwnRows] = []
+        """About rows of their own; there is room for them from the beginning."""
         self.list: list[FusedTerm] = []
+        """About samples."""
         self.weights = torch.zeros(0, net.members, device=net.device)
         """[terms, members]"""
         self.sums: dict[str, Tensor] = {}
         """Of what curves show, over all optimiser steps of an update, by member."""
 
     def put(self, terms: Sequence[FusedTerm]) -> None:
-        """Have these from now on; graphs that saw others are of no use any more."""
+        """Have these about samples from now on; graphs that saw others are of no use any more."""
         self.list = list(terms)
         members, device = self.net.members, self.net.device
         self.weights = torch.zeros(len(terms), members, device=device)
-        shown = shown_of(one.term for one in terms)
+        shown = [*shown_of(one.term for one in terms), *(one.name for one in self.own)]
         self.sums = {name: torch.zeros(members, device=device) for name in shown}
 
     def turn_knobs(self, moments: Sequence[Moment]) -> None:
         """Send the weights to the device."""
+        for own in self.own:
+            own.turn_knobs(moments)
         if not self.list:
             return
         found = []
@@ -110,8 +160,18 @@ class FusedTerms:
         """Say what is to be known of the rollout's places."""
         for one in self.list:
             one.fill()
+
+    def make_rows(self) -> None:
+        """Begin the epochs of an update: write the rows that terms bring along."""
+        for one in self.own:
+            one.make()
         for total in self.sums.values():
             total.zero_()
+
+    def learn_own(self, heads: View, at: Pass, picked: Tensor, dealt: Mapping[str, int]) -> None:
+        """Write the gradients of rows that terms brought along."""
+        for one in self.own:
+            self._show(one.name, one.add_gradient(heads, at, picked, dealt))
 
     def add_gradients(self, at: Pass, picked: Tensor) -> None:
         """Add theirs to what a pass goes back with. picked: places of samples [members, room]."""
@@ -167,7 +227,13 @@ class FusedTerms:
 
     def measure(self) -> dict[str, Tensor]:
         """What the host wants to know, one number per member."""
-        return {shown_as(name): total for name, total in self.sums.items()}
+        sums = {shown_as(name): total for name, total in self.sums.items()}
+        return sums | {one.counted: one.counts for one in self.own}
+
+    def stats(self, found: Mapping[str, float], steps: float) -> dict[str, float]:
+        """What curves show of an update of so many optimiser steps. found: its figures."""
+        stats = {f"losses/{name}": found[shown_as(name)] / max(steps, 1.0) for name in self.sums}
+        return stats | {f"learning/{one.counted}": found[one.counted] for one in self.own}
 
 
 def shown_as(name: str) -> str:

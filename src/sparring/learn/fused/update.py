@@ -12,12 +12,11 @@ from dataclasses import fields
 import torch
 from torch import Tensor
 
-from sparring.config import HindsightConfig, PPOConfig
+from sparring.config import PPOConfig
 from sparring.errors import SparringError
 from sparring.kernels import Module
 from sparring.kernels.views import View
 from sparring.learn.fused.adam import FlatAdam
-from sparring.learn.fused.examples import EPOCHS_APART, Examples, Records, room_for
 from sparring.learn.fused.figures import Figures, rollout_figures
 from sparring.learn.fused.games import Games
 from sparring.learn.fused.kernels import blocks_of, heads_view
@@ -25,7 +24,7 @@ from sparring.learn.fused.links import carry, links_view, rollout_view
 from sparring.learn.fused.minibatches import put_back, room_of
 from sparring.learn.fused.rollout import FusedRollout
 from sparring.learn.fused.sequences import sequences_for
-from sparring.learn.fused.terms import FusedTerm, FusedTerms
+from sparring.learn.fused.terms import BringsRows, FusedTerm, FusedTerms
 from sparring.learn.knobs import Knobs
 from sparring.learn.units import MOST_UNITS, UNIT_MEMORY
 from sparring.nets.flat import FlatNet, Pass
@@ -34,6 +33,9 @@ from sparring.schedule import Moment
 EPSILON = 1e-5
 """Adam's, as in `learn.ppo`."""
 MOMENT_BLOCKS = 256
+EPOCHS_APART = 1 << 16
+"""Rows of terms are shuffled as if their epochs came so much later, by other numbers than samples.
+"""
 
 
 class Update:
@@ -51,14 +53,13 @@ class Update:
         seeds: Tensor,
         clock: Tensor,
         role: int | None = None,
-        records: Records | None = None,
-        hindsight: HindsightConfig | None = None,
+        brings: Sequence[BringsRows] = (),
     ) -> None:
         """Make everything, once and for all.
 
         cutting: has room for the rows of cut games. clock: the number of the update.
         role: the one whose decisions are learned from; None: those in all roles.
-        records, hindsight: what came of goals, if decisions are seen in hindsight too.
+        brings: rows of their own for terms.
         """
         self.kernels, self.net, self.games, self.rollout = kernels, net, games, rollout
         self.cutting, self.seeds, self.clock, self.role = cutting, seeds, clock, role
@@ -73,9 +74,8 @@ class Update:
         plain = room_of(samples, self.minibatches, self.config, varies)
         self.room = self.sequences.rows if self.sequences else plain
         """Samples of a minibatch; of decisions in a row, some places are empty."""
-        hindsight = hindsight if records else None
-        self.stride = self.room + (room_for(self.room, hindsight.share) if hindsight else 0)
-        """Rows of a minibatch: samples, and examples behind them."""
+        self.stride = self.room + sum(one.room(self.room) for one in brings)
+        """Rows of a minibatch: samples, and rows of terms behind them."""
         self.learning: Pass = (
             self.sequences.learning if self.sequences else net.passing(self.stride, learn=True)
         )
@@ -106,6 +106,11 @@ class Update:
             self.losses = torch.zeros(members, self.loss_blocks, len(names("Losses")))
             self.means = torch.zeros(self.minibatches, members, len(names("Losses")))
         self.terms = FusedTerms(net, rollout, self.stopped)
+        first = self.room
+        for one in brings:
+            self.terms.own.append(one.of(self, first))
+            first += one.room(self.room)
+        self.terms.put([])
         self.adam = FlatAdam(
             kernels,
             net,
@@ -114,18 +119,6 @@ class Update:
             diverged=self.diverged,
             plans=self.minibatches,
         )
-        self.examples: Examples | None = None
-        if records and hindsight:
-            self.examples = Examples(
-                records,
-                kernels,
-                hindsight,
-                listed=self.list,
-                counts=self.sample_counts,
-                seeds=seeds,
-                clock=clock,
-                room=self.room,
-            )
         self._knobs_host, self._into_host = (
             torch.zeros(sent.shape, pin_memory=True) for sent in (self.knobs, self.gamma_into)
         )
@@ -175,8 +168,6 @@ class Update:
         self.knobs.copy_(self._knobs_host, non_blocking=True)
         self.gamma_into.copy_(self._into_host, non_blocking=True)
         self.clock.fill_(number)
-        if self.examples:
-            self.examples.turn_knobs(moments)
         self.terms.turn_knobs(moments)
         return knobs
 
@@ -203,8 +194,7 @@ class Update:
     def begin(self) -> None:
         """Advantages, and the list of samples."""
         self.remember()
-        if self.examples:
-            self.examples.records.find()
+        self.rollout.fill_columns()
         self.estimate_advantages()
         self.terms.fill()
 
@@ -217,15 +207,12 @@ class Update:
         """Epochs over shuffled minibatches, and what is carried on."""
         self.pass_over()
         self.take_back(self.diverged)
-        if self.examples:
-            self.examples.records.carry()
         carry(self.kernels, self.rollout)
         self.figures.take()
 
     def pass_over(self) -> None:
         """Epochs over shuffled minibatches."""
-        if self.examples:
-            self.examples.make()
+        self.terms.make_rows()
         for epoch in range(self.config.epochs):
             self.shuffle(epoch)
             for number in range(self.minibatches):
@@ -330,16 +317,15 @@ class Update:
         )
 
     def shuffle(self, epoch: int) -> None:
-        """Deal the samples to the minibatches of an epoch, and examples behind them."""
+        """Deal the samples to the minibatches of an epoch, and rows of terms behind them."""
         picked = self.picked
         if self.sequences:
             self._deal(self.sequences.list, epoch, 0, self.sequences.room, self.sequences.dealt)
             self.sequences.spread(picked[: self.minibatches])
             return
         self._deal(self._samples, epoch, 0, self.room, picked)
-        if self.examples:
-            after, room = epoch + EPOCHS_APART, self.examples.room
-            self._deal(self.examples.list, after, self.room, room, picked)
+        for one in self.terms.own:
+            self._deal(one.listed, epoch + EPOCHS_APART, one.first, one.room, picked)
 
     def _deal(self, samples: View, epoch: int, first: int, room: int, picked: Tensor) -> None:
         deal = self.kernels.view(
@@ -360,9 +346,9 @@ class Update:
     def descend(self, number: int) -> None:
         """One optimiser step of every member."""
         kernels, rollout, at = self.kernels, self.rollout, self.learning
-        dealt = {"counts": self.sample_counts, "number": number, "minibatches": self.minibatches}
+        dealt, counts = {"number": number, "minibatches": self.minibatches}, self.sample_counts
         if self.sequences:  # this one has samples of its own number
-            dealt = {"counts": self.sequences.filled[number], "number": 0, "minibatches": 1}
+            dealt, counts = {"number": 0, "minibatches": 1}, self.sequences.filled[number]
         minibatch = kernels.view(
             "MinibatchView",
             picked=self.picked[number],
@@ -371,6 +357,7 @@ class Update:
             old_log_prob=rollout.log_prob,
             old_value=rollout.value,
             advantage=rollout.advantage,
+            counts=counts,
             **dealt,
             room=self.room,
             stride=self.stride,
@@ -392,10 +379,7 @@ class Update:
             self.sequences.bring(number)
         at.forward()
         kernels.loss((self.loss_blocks, self.members), 256, self._learning_heads, minibatch, loss)
-        if self.examples:
-            self.examples.imitate(
-                self._learning_heads, at, self.picked[number], number, self.minibatches
-            )
+        self.terms.learn_own(self._learning_heads, at, self.picked[number], dealt)
         self.terms.add_gradients(at, self.picked[number, :, : self.room])
         at.backward()
         self.adam.step(
@@ -431,7 +415,6 @@ class Update:
             "explained_variance": self.statistics[:, explained],
             "value_scale": self.net.value_scale,
             **dict(zip(self.kernels.names("Tally"), self.tallies.unbind(1), strict=True)),
-            **(self.examples.measure() if self.examples else {}),
             **self.terms.measure(),
         }
 
