@@ -15,7 +15,7 @@ from sparring.learn.fused import DeviceGames
 from sparring.learn.fused.dqn import FusedDQN
 from sparring.learn.fused.off_policy import FusedOffPolicy
 from sparring.learn.fused.sac import FusedSAC
-from sparring.learn.mirror import Mirroring, coins
+from sparring.learn.mirror import coins, mirrors_of
 from sparring.learn.off_policy import OffPolicy
 from sparring.learn.replay import Samples
 from sparring.learn.sac import SAC
@@ -297,8 +297,7 @@ def test_mirror_images_are_those_of_the_host(game: str) -> None:
     plain.replay.draw()
     coin = coins(3, 5, REPLAY.batch)
     assert torch.equal(gpu.replay.coin[0].cpu().bool(), coin)
-    mirror = Mirroring.of(cpu.pool, collect)
-    assert mirror
+    (mirror,) = mirrors_of(cpu.pool, collect, torch.device("cpu"))
     samples = mirror.apply(drawn_from(plain), coin)
     assert torch.equal(gpu.replay.rows(gpu.replay.picked)[0].cpu(), samples.obs)
     assert torch.equal(gpu.replay.actions()[0].cpu(), samples.action)

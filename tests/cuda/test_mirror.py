@@ -25,12 +25,12 @@ def test_images_are_captured_and_equal(game: str) -> None:
         minibatch["action"] = torch.from_numpy(rng.normal(size=(512, rules.box))).float()
     on_gpu = {name: tensor.cuda() for name, tensor in minibatch.items()}
     there, device_coin = Mirroring(rules, rules.mirror, "cuda"), coin.cuda()
-    Mirroring(rules, rules.mirror).turn(minibatch, coin)
-    there.turn(dict(on_gpu), device_coin)  # what is made at a first call is not captured
+    Mirroring(rules, rules.mirror).reflect(minibatch, coin)
+    there.reflect(dict(on_gpu), device_coin)  # what is made at a first call is not captured
     torch.cuda.synchronize()
     graph = torch.cuda.CUDAGraph()
     with torch.cuda.graph(graph):  # a wait inside would be refused
-        there.turn(on_gpu, device_coin)
+        there.reflect(on_gpu, device_coin)
     graph.replay()
     for name, tensor in on_gpu.items():
         assert torch.equal(tensor.cpu(), minibatch[name])

@@ -16,7 +16,7 @@ from sparring.errors import ConfigError
 from sparring.games.rules import Rules
 from sparring.learn.dqn import DQN
 from sparring.learn.learner import DivergedError, Snapshot
-from sparring.learn.mirror import coins
+from sparring.learn.mirror import coins, mirrors_of
 from sparring.learn.replay import Samples
 from sparring.learn.transitions import TO_NEXT
 from sparring.nets.make import make_net
@@ -334,10 +334,10 @@ def test_every_step_decides_anew_who_is_mirrored() -> None:
         play(dqn)
     learner.owed = 64.0
     learner._learn(Moment(0, 0.0))
-    assert by_hand.mirroring
+    (mirroring,) = mirrors_of(by_hand.pool, collect, torch.device("cpu"))
     for step in range(2):
         coin = coins(1, step, 32)
-        by_hand.descend(by_hand.mirroring.apply(by_hand.replay.sample(step), coin))
+        by_hand.descend(mirroring.apply(by_hand.replay.sample(step), coin))
         by_hand.steps += 1
     assert torch.equal(learner.packed.weight, by_hand.packed.weight)
 

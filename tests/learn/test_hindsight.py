@@ -78,14 +78,14 @@ def test_saved_without_records_nothing_is_said_about_open_decisions() -> None:
 
 def filled(collector: Collector, rollouts: int, n_step: int, hindsight: bool) -> Replay:
     assert isinstance(collector.pool, Pool)
-    seen = Hindsight(collector.pool, ON, 1) if hindsight else None
+    seen = [Hindsight(collector.pool, ON, 1)] if hindsight else []
     replay = Replay(
         collector.pool.rules,
         ReplayConfig(batch=256, capacity=2048, n_step=n_step),
         row_bytes=collector.pool.row_bytes,
         carried=collector.transitions.carried,
         seed=1,
-        hindsight=seen,
+        anew=seen,
     )
     for number in range(rollouts):
         collector.collect(number)
@@ -211,8 +211,9 @@ def test_examples_show_the_goal_that_came_true() -> None:
     ppo = learner("ppo", ON)
     ppo.collector.collect(0)
     samples = ppo.collector.link(1.0)
-    rollout, goals = ppo.collector.rollout, ppo.hindsight.goals
-    found = ppo.hindsight.examples(rollout, samples, 0)
+    (hindsight,) = ppo.transforms.anew
+    rollout, goals = ppo.collector.rollout, hindsight.goals
+    found = hindsight.examples(rollout, samples, 0)
     settled = samples[rollout.of_place[samples] != 0]
     assert len(found["obs"]) == len(settled) > 50
     for place, obs, action in zip(settled, found["obs"], found["action"], strict=True):
@@ -229,7 +230,7 @@ def test_lots_are_those_of_seed_update_and_place() -> None:
     ppo = learner("ppo", HindsightConfig(on=True, share=0.3))
     ppo.collector.collect(0)
     samples = ppo.collector.link(1.0)
-    see = ppo.hindsight.examples
+    see = ppo.transforms.anew[0].examples
     few = see(ppo.collector.rollout, samples, 0)
     all_of_them = (ppo.collector.rollout.of_place[samples] != 0).sum()
     assert 0.15 * all_of_them < len(few["obs"]) < 0.45 * all_of_them

@@ -16,8 +16,11 @@ from sparring import Lineup, Pool, Rules
 from sparring.cli import main
 from sparring.config import CollectConfig, NetConfig, PPOConfig
 from sparring.errors import ConfigError
+from sparring.games.mirror import Mirror
+from sparring.learn.hierarchy import Hierarchy
 from sparring.learn.knobs import Knobs
 from sparring.learn.mirror import STREAM, Mirroring, coins
+from sparring.learn.plan import RolePlan
 from sparring.learn.ppo import PPO, ppo_loss
 from sparring.learn.replay import Samples
 from sparring.learn.steps import Minibatch
@@ -100,7 +103,8 @@ def learner(game: str = "tic_tac_toe", collect: CollectConfig = COLLECT) -> PPO:
 
 def test_each_row_is_seen_plain_and_mirrored() -> None:
     ppo = learner()
-    first, second, third = (ppo._mirrored(200, epoch) for epoch in range(3))
+    (mirroring,) = ppo.transforms.turning
+    first, second, third = (mirroring.epoch(0, number, 200)["mirrored"] for number in range(3))
     assert torch.equal(first, ~second)
     assert torch.equal(first, third)
     assert 60 < int(first.sum()) < 140
@@ -125,7 +129,10 @@ def test_ppo_steps_on_images_with_their_own_old_numbers(game: str, cpu: str) -> 
     by_hand["mask"] = torch.from_numpy(rules.mirror.masks(data["mask"].numpy()))
     by_hand["action"] = torch.from_numpy(rules.mirror.play(data["action"].numpy()))
     data["mirrored"] = torch.ones(len(data["obs"]), dtype=torch.bool)
-    turned, plainly = Minibatch(data, everyone, {}, ours._turn), Minibatch(by_hand, everyone, {})
+    turned, plainly = (
+        Minibatch(data, everyone, {}, ours.transforms.turning),
+        Minibatch(by_hand, everyone, {}),
+    )
     losses = ours.descent.steps.take(turned, knobs, ours.loss, ALONE)
     expected = plain.descent.steps.take(plainly, knobs, plain.loss, ALONE)
     for name in ("policy_loss", "value_loss", "entropy", "grad_norm"):
@@ -168,7 +175,7 @@ def test_a_run_with_images_repeats_and_goes_on_exactly() -> None:
 def gap(ppo: PPO) -> float:
     """How differently images are answered: the mean change of probabilities."""
     rules, rollout = ppo.rules, ppo.collector.rollout
-    mirroring = ppo.mirroring or Mirroring(rules, rules.mirror)  # type: ignore[arg-type]
+    mirroring = Mirroring(rules, rules.mirror)  # type: ignore[arg-type]
     obs, mask = torch.from_numpy(rollout.obs), torch.from_numpy(rollout.mask)
     legal = mask.sum(1) > 0
     everyone = torch.ones(int(legal.sum()), dtype=torch.bool)
@@ -222,3 +229,43 @@ def test_memory_has_no_image() -> None:
     pool = Pool("tic_tac_toe", 8, memory=16)
     with pytest.raises(ConfigError, match=r"collect\.mirror: .*image of memory.*16 bytes"):
         PPO(pool, COLLECT, PPOConfig(), NetConfig(hidden=(16,)))
+
+
+# Roles
+
+
+def swapped(count: int, one: int, other: int) -> tuple[int, ...]:
+    places = list(range(count))
+    places[one], places[other] = other, one
+    return tuple(places)
+
+
+def roles_in_the_mirror(cpu: str, *, mirror: bool = True) -> Hierarchy:
+    """Two roles of Skull King; no bundled game has roles and an image, so it is given one."""
+    rules = Rules("skull_king")
+    pool = Pool(rules, 8, seed=1, threads=1, lineups=[Lineup((0,) * rules.seats)])
+    config = PPOConfig(epochs=2, minibatch=128, lr=Schedule.constant(0.01), target_kl=ZERO)
+    plans = [RolePlan(role, NetConfig(hidden=(16,)), (config,)) for role in rules.roles]
+    learner = Hierarchy(pool, CollectConfig(games=8, steps=24, cpu=cpu), plans, seed=1)
+    features, actions = len(rules.features), rules.actions
+    image = Mirror(
+        swapped(features, 0, 1), (1,) * features, swapped(actions, actions - 1, actions - 2)
+    )
+    if mirror:
+        turning = [Mirroring(rules, image.check(rules), seed=1)]
+        learner.transforms = replace(learner.transforms, turning=turning)
+    return learner
+
+
+def test_every_role_learns_from_images() -> None:
+    native, torchs = (roles_in_the_mirror(cpu) for cpu in ("float32", "torch"))
+    plain = roles_in_the_mirror("float32", mirror=False)
+    for one in (native, torchs, plain):
+        one.iterate(0.0)
+    for role in native.rules.roles:
+        mine, theirs, other = (
+            torch.cat([weight.detach().view(-1) for weight in one.net.of(role).parameters()])
+            for one in (native, torchs, plain)
+        )
+        torch.testing.assert_close(mine, theirs, rtol=0, atol=1e-3)
+        assert (mine - other).abs().max() > 0.01, role

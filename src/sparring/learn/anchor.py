@@ -12,7 +12,7 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from sparring.learn.mirror import Mirroring
+from sparring.learn.mirror import MIRRORED, Mirroring
 from sparring.learn.terms import Arrays, Weighted
 from sparring.nets.distribution import masked_log_probs
 from sparring.nets.net import POLICY, Heads, Net
@@ -56,10 +56,10 @@ class AnchorTerm(Weighted):
     def each(self, heads: Heads, rows: Mapping[str, Tensor]) -> Tensor:
         """The divergence of every row."""
         wanted = rows[ANCHOR].float()
-        if self.mirroring is not None and "mirrored" in rows:
+        if self.mirroring is not None and MIRRORED in rows:
             places = self.mirroring.places.to(wanted.device)
             image = wanted.index_select(1, places)
-            wanted = torch.where(rows["mirrored"].unsqueeze(1).bool(), image, wanted)
+            wanted = torch.where(rows[MIRRORED].unsqueeze(1).bool(), image, wanted)
         legal = torch.isfinite(wanted)
         log_probs = masked_log_probs(heads[POLICY], legal).masked_fill(~legal, 0.0)
         return (wanted.exp() * (wanted.masked_fill(~legal, 0.0) - log_probs)).sum(-1)

@@ -235,7 +235,7 @@ class Rows:
             rows["mask"] = (legal[:, self.byte] >> self.bit) & 1
         if mirrored is not None:
             assert self.cloning.mirroring
-            self.cloning.mirroring.turn(rows, mirrored.to(self.device))
+            self.cloning.mirroring.reflect(rows, mirrored.to(self.device))
         rows["known"] = torch.isfinite(rows["returns"])
         rows["returns"] = (rows["returns"] / self.scale).nan_to_num(0.0)
         return rows

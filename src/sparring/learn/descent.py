@@ -11,9 +11,10 @@ from torch import Tensor
 
 from sparring.config import DQNConfig, PPOConfig
 from sparring.learn.sequences import STEP, shuffled_segments
-from sparring.learn.steps import Loss, Minibatch, Shown, Steps, TorchSteps, Turn
+from sparring.learn.steps import Loss, Minibatch, Shown, Steps, TorchSteps
 from sparring.learn.terms import Dealt, deal_all
 from sparring.learn.together import ALONE, Together
+from sparring.learn.transforms import RowTransform
 from sparring.nets.net import Net
 
 
@@ -58,25 +59,26 @@ class Descent:
         *,
         loss: Loss,
         far_enough: Callable[[Sequence[Shown], K], bool],
-        before: Callable[[int, int], Mapping[str, Tensor]] | None = None,
-        turn: Turn | None = None,
+        update: int = 0,
+        turning: Sequence[RowTransform] = (),
         own: Sequence[Dealt] = (),
     ) -> list[Shown]:
         """Go over the samples; return what curves show of every minibatch.
 
         loss: what is descended on, and what curves show of it.
         far_enough: whether to stop after an epoch.
-        before: what else an epoch knows of every sample, by their count and its number.
-        turn: what is done to rows before they are learned from.
+        update: its number. turning: what is done to rows before they are learned from.
         own: rows of terms that bring their own.
         """
         logged: list[Shown] = []
         samples = len(data["action"])
         for number in range(self.epochs):
-            seen = {**data, **before(samples, number)} if before else data
+            seen = data
+            for transform in turning:
+                seen = {**seen, **transform.epoch(update, number, samples)}
             split = self._split(data, order)
             epoch = [
-                self.steps.take(Minibatch(seen, picked, part, turn), knobs, loss, self.together)
+                self.steps.take(Minibatch(seen, picked, part, turning), knobs, loss, self.together)
                 for picked, part in zip(split, deal_all(own, len(split)), strict=True)
             ]
             logged += epoch

@@ -30,22 +30,20 @@ from sparring.pools.protocol import GamePool
 class Hindsight:
     """Sees a share of the decisions anew, by lot."""
 
-    def __init__(self, pool: Pool, config: HindsightConfig, seed: int) -> None:
+    def __init__(self, pool: GamePool, config: HindsightConfig, seed: int) -> None:
+        """See what a pool plays, which keeps records."""
+        assert isinstance(pool, Pool), "planning refuses other games"
         demand_goals(pool.rules)
         self.pool, self.config, self.seed = pool, config, seed % 2**64
         self.goals = _native.Goals(pool.rules.native)
 
-    @staticmethod
-    def of(pool: GamePool, config: HindsightConfig | None, seed: int) -> Hindsight | None:
-        """Make one, if anything is to be seen anew; the pool keeps records."""
-        if config is None or not config.sees:
-            return None
-        assert isinstance(pool, Pool), "planning refuses other games"
-        return Hindsight(pool, config, seed)
+    def term(self) -> ExamplesTerm:
+        """Of a learner from rollouts: the loss of examples."""
+        return ExamplesTerm(self)
 
-    def rewards(self) -> list[float]:
-        """What the games pay now, by part and role."""
-        return self.pool.weights()
+    def sampling(self) -> dict[str, Any]:
+        """How a replay sees samples anew: by which goals, for which pay, and how many of them."""
+        return {"goals": self.goals, "rewards": self.pool.weights(), "share": self.config.share}
 
     def examples(
         self, rollout: Rollout, samples: npt.NDArray[np.intp], update: int

@@ -22,11 +22,11 @@ from sparring.learn.adjust import Terms, adjust_games
 from sparring.learn.collect import Actor, Collector
 from sparring.learn.forward import Forward
 from sparring.learn.head_terms import head_terms, hidden_field
-from sparring.learn.hindsight import Hindsight
 from sparring.learn.learner import Report, Snapshot
 from sparring.learn.opponents import SlotActor, check_slot
 from sparring.learn.terms import Term
 from sparring.learn.timing import Timing
+from sparring.learn.transforms import transforms_of
 from sparring.nets.grouped import GroupedHierarchy, GroupedNet
 from sparring.nets.heads import asked_heads, blend_in
 from sparring.nets.make import make_net
@@ -94,7 +94,10 @@ class HostedLearner(ABC):
         self.net.to(self.device)
         self._demand_memory(by_role=by_role)
         self.phases = Timing()
-        self.hindsight = Hindsight.of(pool, hindsight, seed)
+        self.transforms = transforms_of(
+            pool, collect, hindsight, seed=seed, device=self.rows_device
+        )
+        """What is done to rows before they are learned from."""
         self.forward = Forward(self.net, self.device, collect)
         self.collector = self.make_collector(
             collect,
@@ -117,6 +120,11 @@ class HostedLearner(ABC):
         self.updates = 0
         self.terms: list[Term] = self.make_terms(heads)
         """Of the loss, beside the algorithm's own."""
+
+    @property
+    def rows_device(self) -> torch.device:
+        """Where rows are when they are changed."""
+        return self.device
 
     def _demand_memory(self, *, by_role: bool) -> None:
         """Refuse a pool without room for what the network remembers."""

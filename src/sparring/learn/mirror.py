@@ -32,6 +32,8 @@ if TYPE_CHECKING:
     from sparring.learn.replay import Samples
     from sparring.pools.protocol import GamePool
 
+MIRRORED = "mirrored"
+"""The column that says which rows are images of what was played."""
 STREAM = 7
 """`Stream::kMirrors` of csrc/core/rng.hpp."""
 BLOCK = 128
@@ -41,8 +43,11 @@ BLOCK = 128
 class Mirroring:
     """Makes images of rows, masks and actions. Nothing waits for a GPU."""
 
-    def __init__(self, rules: Rules, mirror: Mirror, device: torch.device | str = "cpu") -> None:
-        """Put the tables where the samples will be."""
+    def __init__(
+        self, rules: Rules, mirror: Mirror, device: torch.device | str = "cpu", *, seed: int = 0
+    ) -> None:
+        """Put the tables where the samples will be. seed: of the coins."""
+        self.seed, self.device = seed, torch.device(device)
         source, flipped = mirror.bytes_of(rules.features, rules.obs_bytes)
         self.bytes = Moves(source, device)
         self.flipped = torch.from_numpy(flipped).to(device)
@@ -51,21 +56,22 @@ class Mirroring:
         self.places = torch.tensor(mirror.actions, device=device)
         self.signs = torch.tensor(mirror.action_signs, dtype=torch.float32, device=device)
 
-    @classmethod
-    def of(
-        cls, pool: GamePool, collect: CollectConfig, device: torch.device | str = "cpu"
-    ) -> Mirroring | None:
-        """What a learner needs, None if it is not asked for."""
-        if not collect.mirror:
-            return None
-        mirror = pool.rules.mirror
-        assert mirror is not None, "the plan refuses games without one"
-        if pool.memory_bytes:
-            raise ConfigError(
-                "collect.mirror: nobody knows the mirror image of memory, and the pool has "
-                f"{pool.memory_bytes} bytes of it per seat; leave one of them out"
-            )
-        return cls(pool.rules, mirror, device)
+    # As `learn.transforms.RowTransform`
+
+    def epoch(self, update: int, number: int, samples: int) -> dict[str, Tensor]:
+        """Which samples an epoch sees in the mirror: all that the one before saw plain."""
+        coin = coins(self.seed, update, samples).to(self.device)
+        return {MIRRORED: coin ^ bool(number % 2)}
+
+    def turn(self, rows: dict[str, Tensor]) -> None:
+        """See the rows of a minibatch in the mirror whose turn it is."""
+        self.reflect(rows, rows[MIRRORED])
+
+    def drawn(self, samples: Samples, step: int) -> Samples:
+        """See samples of a replay in the mirror, by coins of the optimizer step."""
+        return self.apply(samples, coins(self.seed, step, len(samples.paid)))
+
+    # Images
 
     def apply(self, samples: Samples, coin: Tensor) -> Samples:
         """Mirror the samples of a replay whose coin is 1, what followed them included."""
@@ -78,7 +84,7 @@ class Mirroring:
             next_mask=self.masks(samples.next_mask, coin),
         )
 
-    def turn(self, minibatch: dict[str, Tensor], coin: Tensor) -> None:
+    def reflect(self, minibatch: dict[str, Tensor], coin: Tensor) -> None:
         """Mirror the rows of a minibatch in place: "obs", "mask" and "action"."""
         for name, image in (("obs", self.rows), ("mask", self.masks), ("action", self.actions)):
             minibatch[name] = image(minibatch[name], coin)
@@ -161,3 +167,19 @@ def philox(block: int, episode: int, seed: int) -> tuple[int, int, int, int]:
         c0, c1, c2, c3 = p1 >> 32 ^ c1 ^ k0, p1 & low, p0 >> 32 ^ c3 ^ k1, p0 & low
         k0, k1 = (k0 + 0x9E3779B9) & low, (k1 + 0xBB67AE85) & low
     return c0, c1, c2, c3
+
+
+def mirrors_of(
+    pool: GamePool, collect: CollectConfig, device: torch.device, *, seed: int = 0
+) -> list[Mirroring]:
+    """What a learner needs, nothing if it is not asked for."""
+    if not collect.mirror:
+        return []
+    mirror = pool.rules.mirror
+    assert mirror is not None, "the plan refuses games without one"
+    if pool.memory_bytes:
+        raise ConfigError(
+            "collect.mirror: nobody knows the mirror image of memory, and the pool has "
+            f"{pool.memory_bytes} bytes of it per seat; leave one of them out"
+        )
+    return [Mirroring(pool.rules, mirror, device, seed=seed)]

@@ -18,6 +18,7 @@ import torch
 from torch import Tensor
 
 from sparring.learn.knobs import Knobs
+from sparring.learn.mirror import MIRRORED
 from sparring.learn.steps import PLACE, Loss, Minibatch, Picked, Shown, diverged, mean_of_all
 from sparring.learn.terms import (
     NativeLoss,
@@ -51,7 +52,7 @@ class Known:
     @classmethod
     def of(cls, data: Mapping[str, Tensor]) -> Known:
         """Read tensors, without copies."""
-        mirrored = data.get("mirrored")
+        mirrored = data.get(MIRRORED)
         names = ("mask", "log_prob", "value", "advantage", "returns")
         judged = {name: data[name].numpy() for name in names} | action_of(data["action"])
         judged["mirrored"] = None if mirrored is None else mirrored.view(torch.uint8).numpy()
@@ -100,7 +101,7 @@ class NativeSteps:
     def _learn(self, minibatch: Minibatch, knobs: Knobs) -> tuple[float, dict[str, float]]:
         """Fill the gradient; return the loss and what curves show of it."""
         known = self._known_of(minibatch)
-        picked = None if minibatch.turn else minibatch.picked.numpy()
+        picked = None if minibatch.turning else minibatch.picked.numpy()
         place = picked if known.place is None or picked is None else known.place[picked]
         layers, rows = self.native.passes().layers, len(minibatch)
         said, grad = self._room(rows)
@@ -124,7 +125,7 @@ class NativeSteps:
         if about_samples:
             data = Picked(minibatch.data, minibatch.picked)
             found = self._add_terms(
-                about_samples, known.rows if minibatch.turn else data, said, grad
+                about_samples, known.rows if minibatch.turning else data, said, grad
             )
         layers.backward(grad, self._grad, None, False)
         for term in terms:
@@ -211,8 +212,8 @@ class NativeSteps:
         return self._rooms[0, :rows], self._rooms[1, :rows]
 
     def _known_of(self, minibatch: Minibatch) -> Known:
-        """What an epoch knows of its samples; of images, what is known of these alone."""
-        if minibatch.turn:
+        """What an epoch knows of its samples; of those that change, of these alone."""
+        if minibatch.turning:
             return Known.of(minibatch.rows())
         if minibatch.data is not self._epoch:
             self._epoch, self._known = minibatch.data, Known.of(minibatch.data)

@@ -23,7 +23,6 @@ from sparring.learn.collect import Actor
 from sparring.learn.exploring import Exploring
 from sparring.learn.hosted import HostedLearner
 from sparring.learn.learner import DivergedError, Report, Segment, Snapshot
-from sparring.learn.mirror import Mirroring, coins
 from sparring.learn.normalising import take_in_rows
 from sparring.learn.replay import Replay, Samples
 from sparring.learn.rollout import Episodes
@@ -53,7 +52,6 @@ class OffPolicy(HostedLearner):
         """Take over a pool. options: those of `HostedLearner`."""
         super().__init__(pool, collect, net, **options)
         self.replay_config, self.gamma_into = replay, gamma_into
-        self.mirroring = Mirroring.of(pool, collect)  # samples come from the host
         self.replay = Replay(
             pool.rules,
             replay,
@@ -62,7 +60,7 @@ class OffPolicy(HostedLearner):
             seed=self.seed,
             squash=net.squash,
             threads=int(options.get("threads", 1)),
-            hindsight=self.hindsight,
+            anew=self.transforms.anew,
         )
         rows = collect.games * collect.steps * pool.rules.rows
         self.rounds = max(1, round(DECISIONS_PER_UPDATE / rows))
@@ -121,6 +119,11 @@ class OffPolicy(HostedLearner):
         """Return who answers the learner's rows: the network, or now and then chance."""
         self.exploring = Exploring(self.forward, self.rules, self.seed, greedy=self.by_value)
         return self.exploring
+
+    @property
+    def rows_device(self) -> torch.device:
+        """Samples come from the host."""
+        return torch.device("cpu")
 
     @property
     def samples(self) -> int:
@@ -209,9 +212,8 @@ class OffPolicy(HostedLearner):
         while self.owed >= config.batch and len(self.replay):
             with self.phases("sampling"):
                 samples = self.replay.sample(self.steps, config.priority_correction.at(moment))
-                if self.mirroring:
-                    coin = coins(self.seed, self.steps, config.batch)
-                    samples = self.mirroring.apply(samples, coin)
+                for transform in self.transforms.turning:
+                    samples = transform.drawn(samples, self.steps)
             with self.phases("update"):
                 losses, error = self.descend(samples)
             if config.prioritised:

@@ -19,10 +19,8 @@ from torch import Tensor
 
 from sparring.config import CollectConfig, DQNConfig, HeadsConfig, NetConfig, PPOConfig
 from sparring.learn.descent import Descent, K, mean_losses, shuffling
-from sparring.learn.hindsight import ExamplesTerm
 from sparring.learn.hosted import HostedLearner
 from sparring.learn.learner import DivergedError, Report, Snapshot
-from sparring.learn.mirror import Mirroring, coins
 from sparring.learn.normalising import take_in_rows
 from sparring.learn.steps import Shown, state_of
 from sparring.learn.terms import Dealt, OwnRows, Term, weighing
@@ -102,8 +100,7 @@ class FromRollouts(HostedLearner, Generic[Ks]):
 
     def make_terms(self, heads: HeadsConfig | None) -> list[Term]:
         """Those of heads, and of decisions that are seen in hindsight."""
-        seen = [ExamplesTerm(self.hindsight)] if self.hindsight else []
-        return [*super().make_terms(heads), *seen]
+        return [*super().make_terms(heads), *(one.term() for one in self.transforms.anew)]
 
     def pass_over(
         self,
@@ -114,7 +111,7 @@ class FromRollouts(HostedLearner, Generic[Ks]):
         network: int = 0,
         **options: Any,
     ) -> dict[str, float]:
-        """Improve a network with all that terms add; return what curves show of it.
+        """Improve a network with all terms and transforms; return what curves show of it.
 
         network: its number among several. options: of `Descent.passes`.
         """
@@ -123,7 +120,15 @@ class FromRollouts(HostedLearner, Generic[Ks]):
         data, own = self.to_device(arrays), self.own_rows(samples, network)
         with self.phases("update"):
             order = shuffling(self.seed, self.updates, network)
-            logged = descent.passes(data, knobs, order, own=list(own.values()), **options)
+            logged = descent.passes(
+                data,
+                knobs,
+                order,
+                update=self.updates,
+                turning=self.transforms.turning,
+                own=list(own.values()),
+                **options,
+            )
         stats = {f"losses/{name}": mean for name, mean in mean_losses(logged).items()}
         stats |= {
             "learning/lr": knobs.lr,
@@ -203,7 +208,6 @@ class OnPolicy(FromRollouts[K]):
         super().__init__(pool, collect, net, **options)
         self.descent = self.make_descent(config)
         self.descents = {OPTIMISER: self.descent}
-        self.mirroring = Mirroring.of(pool, collect, self.device)
 
     # What kinds add
 
@@ -246,25 +250,10 @@ class OnPolicy(FromRollouts[K]):
             knobs,
             loss=self.loss,
             far_enough=self.far_enough,
-            before=self._epoch if self.mirroring else None,
-            turn=self._turn if self.mirroring else None,
         )
         stats |= self.stats(samples, targets, knobs)
         stats["learning/native"] = float(self.forward.native is not None)
         return stats
-
-    def _epoch(self, samples: int, epoch: int) -> dict[str, Tensor]:
-        """What an epoch knows besides."""
-        return {"mirrored": self._mirrored(samples, epoch)}
-
-    def _mirrored(self, samples: int, epoch: int) -> Tensor:
-        """Which samples an epoch sees in the mirror: all that the one before saw plain."""
-        return coins(self.seed, self.updates, samples).to(self.device) ^ bool(epoch % 2)
-
-    def _turn(self, rows: dict[str, Tensor]) -> None:
-        """See some rows in the mirror."""
-        assert self.mirroring
-        self.mirroring.turn(rows, rows["mirrored"])
 
 
 def optimiser_state(snapshot: Snapshot, name: str = OPTIMISER) -> dict[int, dict[str, Tensor]]:

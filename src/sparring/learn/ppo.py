@@ -20,6 +20,7 @@ from sparring.learn.head_terms import settle_heads
 from sparring.learn.hosted import HostedLearner
 from sparring.learn.knobs import Knobs
 from sparring.learn.learner import Snapshot
+from sparring.learn.mirror import MIRRORED
 from sparring.learn.native_steps import NativeSteps
 from sparring.learn.on_policy import Arrays, OnPolicy
 from sparring.learn.sequences import STEP, in_sequence, say_in_sequence
@@ -176,7 +177,7 @@ class PolicyDescent(Descent):
             advantage=minibatch["advantage"],
             returns=minibatch["returns"],
             knobs=knobs,
-            mirrored=minibatch.get("mirrored"),
+            mirrored=minibatch.get(MIRRORED),
         )
         total, shown = losses.total, {name: getattr(losses, name) for name in LOGGED}
         for term in weighing(self.terms):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -70,18 +70,18 @@ class Replay:
         seed: int,
         squash: bool = False,
         threads: int = 1,
-        hindsight: Hindsight | None = None,
+        anew: Sequence[Hindsight] = (),
     ) -> None:
         """Make room. carried: open decisions that rollouts hand on, see `Transitions`.
 
         threads: draw large batches; small ones are faster alone, and all are the same.
-        hindsight: which samples are seen as if what came out had been the goal, if any are.
+        anew: which samples are seen as if what came out had been the goal.
         """
         check_capacity(config.capacity, carried)
         self.rules, self.config, self.squash = rules, config, squash
         self.seed = seed % 2**64
-        self.hindsight = hindsight
-        self.ring = Ring(rules, row_bytes, config.capacity, records=hindsight is not None)
+        self.anew = anew
+        self.ring = Ring(rules, row_bytes, config.capacity, records=bool(anew))
         self.segments = Segments(self.ring)
         self.open = np.full(carried, -1, np.int64)
         """Serial numbers of decisions that still wait for what follows, -1 where there is none."""
@@ -198,10 +198,10 @@ class Replay:
 
     def _anew(self) -> dict[str, Any]:
         """Which samples are seen in hindsight, by lot, and what they are paid then."""
-        if self.hindsight is None:
-            return {"goals": None, "rewards": [], "share": 0.0}
-        seen = self.hindsight
-        return {"goals": seen.goals, "rewards": seen.rewards(), "share": seen.config.share}
+        found: dict[str, Any] = {"goals": None, "rewards": [], "share": 0.0}
+        for one in self.anew:
+            found |= one.sampling()
+        return found
 
     def reprioritise(self, places: npt.NDArray[np.int64], error: npt.NDArray[np.float32]) -> None:
         """Say how wrong the estimates of sampled decisions were."""

@@ -14,6 +14,7 @@ from torch import Tensor, nn
 
 from sparring.learn.learner import DivergedError
 from sparring.learn.together import Together
+from sparring.learn.transforms import RowTransform
 from sparring.nets.net import Net
 from sparring.schedule import rounded
 
@@ -23,8 +24,6 @@ Shown = Mapping[str, SupportsFloat]
 """What curves show of a minibatch."""
 Loss = Callable[[Mapping[str, Tensor], Any], tuple[Tensor, Mapping[str, Tensor]]]
 """What is descended on, and what curves show of it, of rows and knobs."""
-Turn = Callable[[dict[str, Tensor]], None]
-"""Changes rows in place before they are learned from."""
 
 
 @dataclass(frozen=True)
@@ -60,7 +59,8 @@ class Minibatch:
     """Which of them."""
     own: Mapping[str, Tensor]
     """Rows of terms that bring their own, see `learn.terms.Dealt`."""
-    turn: Turn | None = None
+    turning: Sequence[RowTransform] = ()
+    """What is done to its rows."""
 
     def __len__(self) -> int:
         """How many."""
@@ -69,8 +69,8 @@ class Minibatch:
     def rows(self) -> dict[str, Tensor]:
         """Copy what is known of them."""
         rows = dict(Picked(self.data, self.picked))
-        if self.turn:
-            self.turn(rows)
+        for transform in self.turning:
+            transform.turn(rows)
         return {**rows, **self.own}
 
 

@@ -29,7 +29,7 @@ from sparring.learn.fused.links import carry, rollout_view
 from sparring.learn.fused.minibatches import put_back
 from sparring.learn.fused.replay import DeviceReplay
 from sparring.learn.learner import Report, Segment, Snapshot
-from sparring.learn.mirror import Mirroring
+from sparring.learn.mirror import mirrors_of
 from sparring.learn.off_policy import DECISIONS_PER_UPDATE
 from sparring.nets.flat import Pass
 from sparring.nets.net import head_width
@@ -88,8 +88,8 @@ class FusedOffPolicy(FusedLearner):
             demand_no_bonus(config)
         self.configs, self.replay_config = list(configs), replay
         members, rollout = self.members, self.rollout
-        mirror = Mirroring.of(self.pool, collect, self.device)
-        self.replay = DeviceReplay(self.kernels, rollout, replay, self.seeds, mirror=mirror)
+        mirrors = mirrors_of(self.pool, collect, self.device)
+        self.replay = DeviceReplay(self.kernels, rollout, replay, self.seeds, mirrors=mirrors)
         self.stopped = self.replay.stopped
         """Who makes no step now: it has made those that its decisions ask for."""
         self.learning = self.net.passing(replay.batch, learn=True)

@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 import torch
@@ -37,10 +37,10 @@ class DeviceReplay:
         config: ReplayConfig,
         seeds: Tensor,
         *,
-        mirror: Mirroring | None = None,
+        mirrors: Sequence[Mirroring] = (),
     ) -> None:
-        """Make room. seeds: of the members. mirror: learn from mirror images too."""
-        self.mirror = mirror
+        """Make room. seeds: of the members. mirrors: learn from mirror images too."""
+        self.mirrors = mirrors
         self.kernels, self.rollout, self.config, self.seeds = kernels, rollout, config, seeds
         rules, members, capacity = rollout.rules, rollout.members, config.capacity
         check_capacity(capacity, (rollout.steps * rollout.rows) // members)
@@ -190,7 +190,7 @@ class DeviceReplay:
             self._lowest.fill_(-1)  # all bits: the highest number
             kernels.find_lowest(blocks, 256, priorities, drawn)
             kernels.correct(blocks, 256, priorities, drawn, self.correction, self.weight)
-        if self.mirror:
+        if self.mirrors:
             kernels.throw_coins(blocks, 256, drawn, self.coin)
 
     def reprioritise(self, error: Tensor) -> None:
@@ -221,7 +221,7 @@ class DeviceReplay:
 
     def read(self, into: Pass, places: Tensor) -> None:
         """Have a pass look at the rows at these places [members, batch]."""
-        if self.mirror:
+        if self.mirrors:
             into.read(self.rows(places).view(places.numel(), -1))
         else:
             into.read(self.obs, places)
@@ -229,22 +229,22 @@ class DeviceReplay:
     def rows(self, places: Tensor) -> Tensor:
         """The byte rows at these places [members, batch, row_bytes]."""
         rows = self.obs.index_select(0, places.view(-1))
-        if self.mirror:
-            rows = self.mirror.rows(rows, self.coin.view(-1))
+        for mirror in self.mirrors:
+            rows = mirror.rows(rows, self.coin.view(-1))
         return rows.view(*places.shape, -1)
 
     def masks(self, places: Tensor) -> Tensor:
         """Which actions are legal there [members, batch, actions], bytes."""
         masks = mask_of(self.legal.index_select(0, places.view(-1)), self.rollout.rules)
-        if self.mirror:
-            masks = self.mirror.masks(masks, self.coin.view(-1))
+        for mirror in self.mirrors:
+            masks = mirror.masks(masks, self.coin.view(-1))
         return masks.view(*places.shape, -1)
 
     def actions(self) -> Tensor:
         """Those that were taken, [members, batch] or [members, batch, box]."""
         actions = self.action.index_select(0, self.picked.view(-1))
-        if self.mirror:
-            actions = self.mirror.actions(actions, self.coin.view(-1))
+        for mirror in self.mirrors:
+            actions = mirror.actions(actions, self.coin.view(-1))
         return actions.view(*self.picked.shape, *self.action.shape[1:])
 
     def figures(self) -> dict[str, Tensor]:
