@@ -290,7 +290,7 @@ def test_gradients_of_segments_are_those_of_the_cpu(net: str, game: str) -> None
         losses = losses_of(ppo, member, heads, places, knobs[member])
         length = check_gradients(ppo, member, module, losses, within=1e-4)
         assert length > 1e-2  # what cancels out cannot be compared
-        found = update.means[update.minibatches - 1, member].tolist()
+        found = update.loss.means[update.minibatches - 1, member].tolist()
         for name, figure in zip(LOGGED, found, strict=True):
             wanted = float(getattr(losses, name).detach())
             assert figure == pytest.approx(wanted, rel=1e-3, abs=2e-3), name

@@ -95,22 +95,32 @@ def arrays(ppo: FusedPPO, *names: str) -> dict[str, np.ndarray]:
 
 
 def losses_of(
-    ppo: FusedPPO, member: int, heads: Heads, places: torch.Tensor, knobs: Knobs
+    ppo: FusedPPO,
+    member: int,
+    heads: Heads,
+    places: torch.Tensor,
+    knobs: Knobs,
+    *,
+    seen: dict[str, torch.Tensor] | None = None,
 ) -> Losses:
-    """The losses at some places of a rollout, as the readable learner has them."""
+    """The losses at some places of a rollout, as the readable learner has them.
+
+    seen: masks and actions as they are learned from, where they are not as they were played.
+    """
     rollout, names = ppo.rollout, ppo.kernels.names("Statistics")
     of = dict(zip(names, ppo.update.statistics[member].tolist(), strict=True))
     advantage, old = rollout.advantage[places].cpu(), rollout.value[places].cpu()
     return ppo_loss(
         heads["policy"],
         heads["value"],
-        mask=mask_of(rollout.legal[places].cpu(), ppo.rules),
-        action=rollout.action[places].cpu(),
+        mask=seen["mask"] if seen else mask_of(rollout.legal[places].cpu(), ppo.rules),
+        action=seen["action"] if seen else rollout.action[places].cpu(),
         old_log_prob=rollout.log_prob[places].cpu(),
         old_value=old / of["scale"],
         advantage=(advantage - of["mean"]) * of["inverse_std"],
         returns=(advantage + old) / of["scale"],
         knobs=knobs,
+        mirrored=seen["mirrored"] if seen else None,
     )
 
 

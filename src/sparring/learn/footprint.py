@@ -23,6 +23,8 @@ GAPS = 2
 BOARDS = 4
 """Boards of all channels that a pass over a residual net has at once, those that it reads too."""
 
+IMAGES = 4
+"""Copies of a row and its mask that are there at once while a minibatch is mirrored."""
 ALIVE = 4
 """Tensors that a pass without gradients has at once, about."""
 TRACED_ROWS = 64
@@ -89,10 +91,13 @@ def minibatch_bytes(plan: Plan) -> int:
     """Bytes of all minibatches that are learned from at once: one of each member."""
     bf16, rules = plan.collect.bf16, plan.rules
     pairs = [(role.net, role.settings[0]) for role in plan.roles] or [(plan.net, plan.settings[0])]
+    images = IMAGES * plan.collect.mirror * (rules.obs_bytes + 64 * rules.legal_words)
     return len(plan.seeds) * sum(
         minibatch_rows(plan, net, getattr(own, "minibatch", 0))
-        * pass_bytes(rules, net, bf16=bf16, learn=True)
-        * (GAPS if net.kind == "residual" else 1)
+        * (
+            pass_bytes(rules, net, bf16=bf16, learn=True) * (GAPS if net.kind == "residual" else 1)
+            + images
+        )
         for net, own in pairs
     )
 

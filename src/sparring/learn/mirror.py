@@ -38,6 +38,8 @@ STREAM = 7
 """`Stream::kMirrors` of csrc/core/rng.hpp."""
 BLOCK = 128
 """Coins in the four random numbers that are drawn at a time."""
+ROUNDS, TURNS, KEYS = 10, (0xD2511F53, 0xCD9E8D57), (0x9E3779B9, 0xBB67AE85)
+"""Of Philox4x32, as in csrc/core/rng.hpp."""
 
 
 class Mirroring:
@@ -158,14 +160,14 @@ def coins(seed: int, number: int, count: int) -> Tensor:
 
 
 def philox(block: int, episode: int, seed: int) -> tuple[int, int, int, int]:
-    """Four numbers of the stream of coins: Philox4x32-10 as in csrc/core/rng.hpp."""
+    """Four numbers of the stream of coins."""
     low = 0xFFFFFFFF
     c0, c1, c2, c3 = block, STREAM, episode & low, 0
     k0, k1 = seed & low, seed >> 32 & low
-    for _ in range(10):
-        p0, p1 = c0 * 0xD2511F53, c2 * 0xCD9E8D57
+    for _ in range(ROUNDS):
+        p0, p1 = c0 * TURNS[0], c2 * TURNS[1]
         c0, c1, c2, c3 = p1 >> 32 ^ c1 ^ k0, p1 & low, p0 >> 32 ^ c3 ^ k1, p0 & low
-        k0, k1 = (k0 + 0x9E3779B9) & low, (k1 + 0xBB67AE85) & low
+        k0, k1 = (k0 + KEYS[0]) & low, (k1 + KEYS[1]) & low
     return c0, c1, c2, c3
 
 

@@ -22,6 +22,7 @@ from sparring.learn.fused.games import Games
 from sparring.learn.fused.learner import FusedLearner, Voice
 from sparring.learn.fused.update import Update
 from sparring.learn.learner import Report
+from sparring.learn.mirror import mirrors_of
 from sparring.learn.ppo import LOGGED
 from sparring.schedule import Moment
 
@@ -51,6 +52,7 @@ class FusedOnPolicy(FusedLearner):
             examples = len(games.seeds) * room_for(rows, seen.share)
         super().__init__(games, collect, net, examples=examples, **options)
         self.records = Records(games, self.rollout, seen) if seen else None
+        self.mirrors = mirrors_of(self.pool, collect, self.device)
         self._events: list[Any] = [torch.cuda.Event(enable_timing=True) for _ in range(3)]  # type: ignore[no-untyped-call]
         self._ended_at = time.perf_counter()
 
@@ -70,6 +72,7 @@ class FusedOnPolicy(FusedLearner):
             clock=self.clock,
             role=voice.role,
             brings=[self.records] if self.records else [],
+            mirrors=self.mirrors,
         )
 
     # What kinds add

@@ -230,13 +230,15 @@ class FusedRollout:
 
 def mask_of(legal: Tensor, rules: Rules) -> Tensor:
     """Words of legal actions [rows, words] as bytes [rows, actions]."""
-    action = torch.arange(rules.actions, device=legal.device)
-    return (legal[:, action // 64] >> (action % 64) & 1).to(torch.uint8)
+    eights = legal.contiguous().view(torch.uint8).unsqueeze(-1)
+    bits = eights >> torch.arange(8, dtype=torch.uint8, device=legal.device) & 1
+    return bits.flatten(1)[:, : rules.actions].contiguous()
 
 
 def legal_of(mask: Tensor, words: int) -> Tensor:
     """Bytes of a mask [rows, actions] as 64-bit words [rows, words]."""
-    padded = torch.zeros(len(mask), words * 64, dtype=torch.int64)
+    padded = torch.zeros(len(mask), words * 64, dtype=torch.uint8, device=mask.device)
     padded[:, : mask.shape[1]] = mask
-    shifts = torch.arange(64)
-    return (padded.view(len(mask), words, 64) << shifts).sum(-1)
+    shifts = torch.arange(8, dtype=torch.uint8, device=mask.device)
+    eights = (padded.view(len(mask), -1, 8) << shifts).sum(-1, dtype=torch.uint8)
+    return eights.view(torch.int64)

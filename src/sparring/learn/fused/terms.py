@@ -13,7 +13,9 @@ from typing import Any, Protocol
 import torch
 from torch import Tensor
 
+from sparring.games.rules import Rules
 from sparring.kernels.views import View
+from sparring.learn.fused.images import Minibatch
 from sparring.learn.fused.rollout import FusedRollout, mask_of
 from sparring.learn.terms import Measures, Term, shown_of
 from sparring.nets.flat import FlatNet, Pass
@@ -94,23 +96,27 @@ class TakesCuts(Protocol):
 class PlacedRows(Mapping[str, Tensor]):
     """Rows at places of a rollout, each array copied when somebody looks at it."""
 
-    rollout: FusedRollout
+    rules: Rules
     by_place: Mapping[str, Tensor]
     place: Tensor
+    legal: Tensor
+    """Of every row, wherever it is learned from."""
+    known: Mapping[str, Tensor]
+    """What transforms know of every row."""
 
     def __getitem__(self, name: str) -> Tensor:
         """What is called so, at these places."""
         if name == "mask":
-            return mask_of(self.rollout.legal[self.place], self.rollout.rules)
-        return self.by_place[name][self.place]
+            return mask_of(self.legal, self.rules)
+        return self.known[name] if name in self.known else self.by_place[name][self.place]
 
     def __iter__(self) -> Iterator[str]:
         """Names."""
-        return iter(("mask", *self.by_place))
+        return iter(("mask", *self.known, *self.by_place))
 
     def __len__(self) -> int:
         """How many names there are."""
-        return len(self.by_place) + 1
+        return len(self.by_place) + len(self.known) + 1
 
 
 class FusedTerms:
@@ -173,20 +179,30 @@ class FusedTerms:
         for one in self.own:
             self._show(one.name, one.add_gradient(heads, at, picked, dealt))
 
-    def add_gradients(self, at: Pass, picked: Tensor) -> None:
-        """Add theirs to what a pass goes back with. picked: places of samples [members, room]."""
+    def add_gradients(self, at: Pass, picked: Tensor, minibatch: Minibatch) -> None:
+        """Add theirs to what a pass goes back with.
+
+        picked: places of samples [members, room]. minibatch: as they are learned from.
+        """
         if not self.list:
             return
         members, room = picked.shape
         there = picked >= 0
         share = there / there.sum(1, keepdim=True).clamp(min=1)
         # Nobody's rows look at one of the member's samples, so that no formula meets an empty mask.
-        place = torch.where(there, picked, picked.amax(1, keepdim=True)).clamp(min=0).long()
+        order = torch.arange(room, device=picked.device)
+        row = torch.where(there, order, there.int().argmax(1, keepdim=True))
+        place = picked.gather(1, row).clamp(min=0).long().view(-1)
+        lies = minibatch.places[:, :room].gather(1, row).clamp(min=0).long().view(-1)
+        legal = minibatch.rows["legal"][lies]
+        known = {
+            name: one[:, :room].gather(1, row).view(-1) for name, one in minibatch.known.items()
+        }
         with torch.enable_grad():
             leaves = {name: said.requires_grad_() for name, said in self._heads(at, room).items()}
             total = torch.zeros(members, device=self.net.device)
             for one, weight in zip(self.list, self.weights, strict=True):
-                rows = PlacedRows(self.rollout, one.by_place, place.view(-1))
+                rows = PlacedRows(self.rollout.rules, one.by_place, place, legal, known)
                 each = one.term.each(leaves, rows).view(members, room)
                 loss = (torch.where(there, each, 0.0) * share).sum(1)
                 self._show(one.term.name, loss.detach())

@@ -19,13 +19,16 @@ from sparring.kernels.views import View
 from sparring.learn.fused.adam import FlatAdam
 from sparring.learn.fused.figures import Figures, rollout_figures
 from sparring.learn.fused.games import Games
+from sparring.learn.fused.images import Images, Minibatch
 from sparring.learn.fused.kernels import blocks_of, heads_view
 from sparring.learn.fused.links import carry, links_view, rollout_view
 from sparring.learn.fused.minibatches import put_back, room_of
+from sparring.learn.fused.policy_loss import PolicyLoss
 from sparring.learn.fused.rollout import FusedRollout
 from sparring.learn.fused.sequences import sequences_for
 from sparring.learn.fused.terms import BringsRows, FusedTerm, FusedTerms
 from sparring.learn.knobs import Knobs
+from sparring.learn.mirror import Mirroring
 from sparring.learn.units import MOST_UNITS, UNIT_MEMORY
 from sparring.nets.flat import FlatNet, Pass
 from sparring.schedule import Moment
@@ -54,12 +57,13 @@ class Update:
         clock: Tensor,
         role: int | None = None,
         brings: Sequence[BringsRows] = (),
+        mirrors: Sequence[Mirroring] = (),
     ) -> None:
         """Make everything, once and for all.
 
         cutting: has room for the rows of cut games. clock: the number of the update.
         role: the one whose decisions are learned from; None: those in all roles.
-        brings: rows of their own for terms.
+        brings: rows of their own for terms. mirrors: learn from mirror images too.
         """
         self.kernels, self.net, self.games, self.rollout = kernels, net, games, rollout
         self.cutting, self.seeds, self.clock, self.role = cutting, seeds, clock, role
@@ -79,8 +83,6 @@ class Update:
         self.learning: Pass = (
             self.sequences.learning if self.sequences else net.passing(self.stride, learn=True)
         )
-        self.block_rows = 256 if games.rules.box else 8  # a thread has a row, or a warp has it
-        self.loss_blocks = -(-self.room // self.block_rows)
         self.knob_names = names("Knobs")
         if set(self.knob_names) != {field.name for field in fields(Knobs)}:
             raise SparringError("the kernels have other knobs than learn.ppo")
@@ -102,9 +104,20 @@ class Update:
             self.stopped = torch.zeros(members, dtype=torch.uint8)
             self.diverged = torch.zeros(members, dtype=torch.uint8)
             self.picked = torch.zeros(self.minibatches, members, self.stride, dtype=torch.int32)
-            self.arrived = torch.zeros(members, dtype=torch.int32)
-            self.losses = torch.zeros(members, self.loss_blocks, len(names("Losses")))
-            self.means = torch.zeros(self.minibatches, members, len(names("Losses")))
+        self.images = [
+            Images(
+                one,
+                rollout,
+                self.picked,
+                listed=self.list,
+                counts=self.sample_counts,
+                seeds=seeds,
+                clock=clock,
+                room=self.room,
+            )
+            for one in mirrors
+        ]
+        """What is done to rows before they are learned from."""
         self.terms = FusedTerms(net, rollout, self.stopped)
         first = self.room
         for one in brings:
@@ -129,7 +142,27 @@ class Update:
     def _make_views(self) -> None:
         """Describe the arrays to the kernels."""
         view, net, rollout = self.kernels.view, self.net, self.rollout
+        self._by_place = {
+            "obs": rollout.obs,
+            "legal": rollout.legal,
+            "action": rollout.action,
+            "old_log_prob": rollout.log_prob,
+            "old_value": rollout.value,
+            "advantage": rollout.advantage,
+        }
         self._learning_heads = heads_view(self.kernels, net, self.learning)
+        self.loss = PolicyLoss(
+            self.kernels,
+            rollout.rules,
+            self.learning,
+            self._learning_heads,
+            minibatches=self.minibatches,
+            room=self.room,
+            stride=self.stride,
+            knobs=self.knobs,
+            statistics=self.statistics,
+            diverged=self.diverged,
+        )
         self._cutting_heads = heads_view(self.kernels, net, self.cutting)
         self._samples = view(
             "SampleListView",
@@ -283,6 +316,8 @@ class Update:
         )
         kernels.summarise_advantages(1, self.members, statistics)
         self._rescale_values()
+        for image in self.images:
+            image.throw()
 
     def _link(self) -> None:
         """Turn rows into transitions, and those into advantages."""
@@ -326,6 +361,8 @@ class Update:
         self._deal(self._samples, epoch, 0, self.room, picked)
         for one in self.terms.own:
             self._deal(one.listed, epoch + EPOCHS_APART, one.first, one.room, picked)
+        for image in self.images:
+            image.choose(epoch)
 
     def _deal(self, samples: View, epoch: int, first: int, room: int, picked: Tensor) -> None:
         deal = self.kernels.view(
@@ -345,42 +382,19 @@ class Update:
 
     def descend(self, number: int) -> None:
         """One optimiser step of every member."""
-        kernels, rollout, at = self.kernels, self.rollout, self.learning
+        at, picked = self.learning, self.picked[number]
+        minibatch = Minibatch(picked, self._by_place)
+        for image in self.images:
+            minibatch = image.turn(number, minibatch)
         dealt, counts = {"number": number, "minibatches": self.minibatches}, self.sample_counts
+        at.read(minibatch.rows["obs"], minibatch.places)
         if self.sequences:  # this one has samples of its own number
             dealt, counts = {"number": 0, "minibatches": 1}, self.sequences.filled[number]
-        minibatch = kernels.view(
-            "MinibatchView",
-            picked=self.picked[number],
-            legal=rollout.legal,
-            action=rollout.action,
-            old_log_prob=rollout.log_prob,
-            old_value=rollout.value,
-            advantage=rollout.advantage,
-            counts=counts,
-            **dealt,
-            room=self.room,
-            stride=self.stride,
-        )
-        loss = kernels.view(
-            "LossView",
-            knobs=self.knobs,
-            statistics=self.statistics,
-            rows_per_block=self.block_rows,
-            policy_grad=at.logits_grad,
-            value_grad=at.value_grad,
-            partials=self.losses,
-            arrived=self.arrived,
-            means=self.means[number],
-            diverged=self.diverged,
-        )
-        at.read(rollout.obs, self.picked[number])
-        if self.sequences:
             self.sequences.bring(number)
         at.forward()
-        kernels.loss((self.loss_blocks, self.members), 256, self._learning_heads, minibatch, loss)
-        self.terms.learn_own(self._learning_heads, at, self.picked[number], dealt)
-        self.terms.add_gradients(at, self.picked[number, :, : self.room])
+        self.loss.write(number, minibatch, self.images, counts, dealt)
+        self.terms.learn_own(self._learning_heads, at, picked, dealt)
+        self.terms.add_gradients(at, picked[:, : self.room], minibatch)
         at.backward()
         self.adam.step(
             self.knob("lr"), self.knob("max_grad_norm"), apart=len(self.knob_names), number=number
@@ -390,7 +404,7 @@ class Update:
         """Add up what was learned; members whose policy moved far enough stop here."""
         epoch = self.kernels.view(
             "EpochView",
-            means=self.means,
+            means=self.loss.means,
             plans=self.adam.plans,
             minibatches=self.minibatches,
             members=self.members,
