@@ -14,6 +14,7 @@ from torch import Tensor
 from learn.fused_helpers import COLLECT, NETS, PPO_, ROUNDED, game_of, learner, play, turn
 from sparring.config import CollectConfig, HeadsConfig, NetConfig
 from sparring.learn.fused import DeviceGames, FusedPPO, HostGames
+from sparring.learn.fused.outcomes import FusedOutcomes
 from sparring.learn.fused.rollout import mask_of
 from sparring.learn.fused.terms import FusedTerm
 from sparring.learn.head_terms import HiddenTerm, head_terms
@@ -228,7 +229,8 @@ def test_outcomes_are_those_of_loops(game: str) -> None:
     play(ppo)
     ppo.update.terms.fill()
     rollout = ppo.rollout
-    outcomes: Any = ppo.update.terms.outcomes
+    (outcomes,) = ppo.update.terms.columns
+    assert isinstance(outcomes, FusedOutcomes)
     result = outcomes.result.cpu().numpy()
     over, cut = rollout.terminated.cpu().numpy(), rollout.truncated.cpu().numpy()
     assert rollout.final_score is not None

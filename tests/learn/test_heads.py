@@ -298,7 +298,7 @@ def test_a_gpu_finds_what_came_of_games_as_a_cpu_does(game: str, config: Any) ->
     advantage[samples] = targets["advantage"]
     rollout.advantage.copy_(doubled(advantage, own.carried))
     found = outcomes_of(collector, saying(learner))
-    outcomes.find()
+    outcomes.fill()
     for member in range(2):
         mine = doubled(np.arange(own.places), own.carried, member)
         places = np.flatnonzero(np.isin(mine.numpy(), samples))
@@ -401,3 +401,15 @@ def test_what_is_said_is_held_against_the_ends_of_games() -> None:
     plain = make("tic_tac_toe", HeadsConfig()).policy()
     with pytest.raises(sparring.errors.ConfigError, match="no head of win, draw and loss"):
         listen(plain, 1, seed=5)
+
+
+def test_a_rehearsal_leaves_no_outcomes_behind() -> None:
+    """The update behind it learns what came of its own games, as if nobody had rehearsed."""
+    one, other = (make("tic_tac_toe", replace(BOTH, blend=0.25)) for _ in range(2))
+    for learner in (one, other):
+        learner.iterate(0.0)
+    one.rehearse()
+    for learner in (one, other):
+        learner.iterate(0.0)
+    for name, weight in one.net.state_dict().items():
+        assert torch.equal(weight, other.net.state_dict()[name]), name

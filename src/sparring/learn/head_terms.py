@@ -6,7 +6,7 @@ targets come from differs (`learn.outcomes`, `learn.fused.outcomes`).
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any, Protocol
 
 import numpy as np
@@ -23,7 +23,7 @@ from sparring.learn.forward import Forward
 from sparring.learn.outcomes import WIDTH, Outcomes, outcomes_of
 from sparring.learn.terms import Arrays, Term, Weighted
 from sparring.learn.units import UNIT_MEMORY, next_unit
-from sparring.nets.heads import RESULTS, asked_heads, demand_hidden
+from sparring.nets.heads import RESULTS, demand_hidden
 from sparring.nets.net import HIDDEN, SCORE, WDL, Heads, Net
 from sparring.schedule import Schedule
 
@@ -41,19 +41,23 @@ class Played(Protocol):
     updates: int
 
 
-class WdlTerm(Weighted):
+class OutcomeTerm(Weighted):
+    """The loss of a head that learns what came of games."""
+
+    def __init__(self, weight: Schedule, column: OutcomeColumn) -> None:
+        """column: what that is."""
+        super().__init__(weight)
+        self.column = column
+
+
+class WdlTerm(OutcomeTerm):
     """Cross-entropy of win, draw and loss."""
 
     name = WDL
 
-    def __init__(self, weight: Schedule, seen: Seen) -> None:
-        """seen: what came of games."""
-        super().__init__(weight)
-        self.seen = seen
-
     def columns(self, learner: Any, samples: npt.NDArray[Any]) -> Arrays:
         """Chances of each, as far as they are known."""
-        return {WDL: self.seen.of(learner).result[samples, :RESULTS]}
+        return {WDL: self.column.found.result[samples, :RESULTS]}
 
     def each(self, heads: Heads, rows: Mapping[str, Tensor]) -> Tensor:
         """How surprised the head is; 0 where nobody knows."""
@@ -62,20 +66,15 @@ class WdlTerm(Weighted):
         return missed.masked_fill(wanted[:, 0].isnan(), 0.0)
 
 
-class ScoreTerm(Weighted):
+class ScoreTerm(OutcomeTerm):
     """The squared error of the final score, in its own unit."""
 
     name = SCORE
 
-    def __init__(self, weight: Schedule, seen: Seen) -> None:
-        """seen: what came of games."""
-        super().__init__(weight)
-        self.seen = seen
-
     def columns(self, learner: Any, samples: npt.NDArray[Any]) -> Arrays:
         """Scores in the unit that this update measures them in."""
         scale = np.float32(float(learner.net.score_scale))
-        return {SCORE: self.seen.of(learner).result[samples, RESULTS] / scale}
+        return {SCORE: self.column.found.result[samples, RESULTS] / scale}
 
     def each(self, heads: Heads, rows: Mapping[str, Tensor]) -> Tensor:
         """How far the head is off, squared; 0 where nobody knows."""
@@ -90,10 +89,10 @@ class HiddenTerm(Weighted):
     name = HIDDEN
     measured = ("hidden_accuracy",)
 
-    def __init__(self, weight: Schedule, hidden: Hidden) -> None:
-        """hidden: what that is."""
+    def __init__(self, weight: Schedule, hidden: Hidden, field: StateField) -> None:
+        """hidden: what that is. field: where games keep the truth."""
         super().__init__(weight)
-        self.hidden = hidden
+        self.hidden, self.field = hidden, field
 
     def columns(self, learner: Any, samples: npt.NDArray[Any]) -> Arrays:
         """Whose eyes they are; the bytes with the truth are among the rows already."""
@@ -122,29 +121,24 @@ class HiddenTerm(Weighted):
         return {self.measured[0]: share}
 
 
-class Seen:
-    """What came of the games of a rollout, made once for all terms of an update."""
+class OutcomeColumn:
+    """What came of the games of a rollout, and the units of it."""
+
+    found: Outcomes
+    """Of the present rollout."""
 
     def __init__(self, blend: float) -> None:
         """blend: share of win, draw and loss in the value of a position."""
         self.blend = blend
-        self._update = -1
-        self._found: Outcomes
 
-    def of(self, learner: Played) -> Outcomes:
-        """That of the learner's rollout."""
-        if learner.updates != self._update:
-            self._update = learner.updates
-            self._found = outcomes_of(learner.collector, saying(learner))
-        return self._found
-
-    def settle(self, learner: Any, samples: npt.NDArray[Any], returns: npt.NDArray[Any]) -> None:
-        """Choose the units of scores and wins by what a rollout brought, before it is learned from.
+    def fill(self, learner: Any, samples: npt.NDArray[Any], returns: npt.NDArray[Any]) -> None:
+        """Say what came of every decision; choose the units of scores and wins by it.
 
         A win is worth what returns gain with it: the slope of returns over win - loss. Where they
         lose with it, as in rewards for something else, it is worth nothing.
         """
-        found, net, together = self.of(learner), learner.net, learner.together
+        found = self.found = outcomes_of(learner.collector, saying(learner))
+        net, together = learner.net, learner.together
         if SCORE in net.heads:
             total, count = together.totals(
                 [float((found.scores**2).sum(dtype="f8")), float(len(found.scores))]
@@ -166,35 +160,15 @@ def head_terms(rules: Rules, config: HeadsConfig | None) -> list[Term]:
     """The terms of all heads that a run asks for."""
     if config is None:
         return []
-    seen, found = Seen(config.blend), list[Term]()
+    outcome, found = OutcomeColumn(config.blend), list[Term]()
     if any(config.wdl.values):
-        found.append(WdlTerm(config.wdl, seen))
+        found.append(WdlTerm(config.wdl, outcome))
     if any(config.score.values):
-        found.append(ScoreTerm(config.score, seen))
+        found.append(ScoreTerm(config.score, outcome))
     if any(config.hidden.values):
-        found.append(HiddenTerm(config.hidden, demand_hidden(rules)))
+        hidden = demand_hidden(rules)
+        found.append(HiddenTerm(config.hidden, hidden, field_of(rules, hidden.field)))
     return found
-
-
-def hidden_field(rules: Rules, heads: Mapping[str, int]) -> StateField | None:
-    """Where games keep what a head is to guess; None where there is no such head."""
-    return field_of(rules, demand_hidden(rules).field) if HIDDEN in heads else None
-
-
-def kept_for(rules: Rules, config: HeadsConfig | None) -> dict[str, Any]:
-    """What a rollout on a GPU keeps for heads to learn from."""
-    heads = asked_heads(rules, config) or {}
-    return {"scores": WDL in heads or SCORE in heads, "truth": hidden_field(rules, heads)}
-
-
-def settle_heads(
-    learner: Any, terms: Sequence[Term], samples: npt.NDArray[Any], returns: npt.NDArray[Any]
-) -> None:
-    """Choose the units of the heads that have one."""
-    for term in terms:
-        if isinstance(term, WdlTerm | ScoreTerm):
-            term.seen.settle(learner, samples, returns)
-            return
 
 
 def saying(learner: Played) -> Any:

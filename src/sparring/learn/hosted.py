@@ -21,10 +21,10 @@ from sparring.games.seeds import mixed_seed
 from sparring.learn.adjust import Terms, adjust_games
 from sparring.learn.collect import Actor, Collector
 from sparring.learn.forward import Forward
-from sparring.learn.head_terms import head_terms, hidden_field
+from sparring.learn.head_terms import head_terms
 from sparring.learn.learner import Report, Snapshot
 from sparring.learn.opponents import SlotActor, check_slot
-from sparring.learn.terms import Term
+from sparring.learn.terms import Term, truth_of
 from sparring.learn.timing import Timing
 from sparring.learn.transforms import transforms_of
 from sparring.nets.grouped import GroupedHierarchy, GroupedNet
@@ -106,7 +106,9 @@ class HostedLearner(ABC):
             by_role=by_role,
             first_row=first_row,
         )
-        self.collector.rollout.want_truth(hidden_field(pool.rules, self.net.heads))
+        self.terms: list[Term] = self.make_terms(heads)
+        """Of the loss, beside the algorithm's own."""
+        self.collector.rollout.want_truth(truth_of(self.terms))
         self.collector.actors |= actors or {}
         self._slots: SlotActor | None = None
         if slots:
@@ -118,8 +120,6 @@ class HostedLearner(ABC):
             )
             self._slots = self.collector.slots = SlotActor(frozen, slots, seed)
         self.updates = 0
-        self.terms: list[Term] = self.make_terms(heads)
-        """Of the loss, beside the algorithm's own."""
 
     @property
     def rows_device(self) -> torch.device:

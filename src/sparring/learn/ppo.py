@@ -16,7 +16,6 @@ from sparring.errors import ConfigError
 from sparring.learn.collect import Actor, Sampling
 from sparring.learn.descent import Descent
 from sparring.learn.forward import Forward
-from sparring.learn.head_terms import settle_heads
 from sparring.learn.hosted import HostedLearner
 from sparring.learn.knobs import Knobs
 from sparring.learn.learner import Snapshot
@@ -25,7 +24,7 @@ from sparring.learn.native_steps import NativeSteps
 from sparring.learn.on_policy import Arrays, OnPolicy
 from sparring.learn.sequences import STEP, in_sequence, say_in_sequence
 from sparring.learn.steps import PLACE, Shown
-from sparring.learn.terms import OwnRows, Term, measure, own_rows, shown_of, weighing
+from sparring.learn.terms import OwnRows, Term, columns_of, measure, own_rows, shown_of, weighing
 from sparring.learn.units import next_unit
 from sparring.nets.distribution import evaluate_actions
 from sparring.nets.native_net import NativeNet
@@ -268,7 +267,8 @@ class PPO(OnPolicy[Knobs]):
         targets = self.estimates(samples, knobs)
         if self.together.any(bool(self.collector.transitions.paid[samples].any())):
             self.descent.choose_unit(targets["returns"])
-        settle_heads(self, self.terms, samples, targets["returns"])
+        for column in columns_of(self.terms):
+            column.fill(self, samples, targets["returns"])
         return samples, targets
 
     def estimates(self, samples: npt.NDArray[np.intp], knobs: Knobs) -> Arrays:

@@ -17,6 +17,7 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
+from sparring.games.hidden import StateField
 from sparring.nets.net import Heads
 from sparring.schedule import Moment, Schedule
 
@@ -57,6 +58,35 @@ class Weighted:
     def turn(self, moment: Moment) -> None:
         """Read the schedule."""
         self.weight = self.schedule.at(moment)
+
+
+class Column(Protocol):
+    """What is known of every place of a rollout, found once for all terms that want it."""
+
+    def fill(
+        self, learner: Any, samples: npt.NDArray[Any], returns: npt.NDArray[np.float32]
+    ) -> None:
+        """Find it out for a rollout that is linked, before anything is learned from it.
+
+        samples: places that are learned from. returns: theirs.
+        """
+
+
+@runtime_checkable
+class OfColumn(Protocol):
+    """A term that reads a column, perhaps with others."""
+
+    @property
+    def column(self) -> Any:
+        """A `Column`; on a GPU a `learn.fused.terms.FusedColumn`."""
+
+
+@runtime_checkable
+class OfTruth(Protocol):
+    """A term that has bytes of the games' states kept with every row."""
+
+    field: StateField
+    """Which."""
 
 
 @runtime_checkable
@@ -113,6 +143,17 @@ def shown_of(terms: Iterable[Term]) -> list[str]:
     """All names that curves show of terms."""
     named = ((one.name, *(one.measured if isinstance(one, Measures) else ())) for one in terms)
     return [name for names in named for name in names]
+
+
+def columns_of(terms: Iterable[Any]) -> list[Any]:
+    """The columns that terms want, each once."""
+    wanted = (term.column for term in terms if isinstance(term, OfColumn))
+    return list({id(column): column for column in wanted}.values())
+
+
+def truth_of(terms: Iterable[Any]) -> StateField | None:
+    """What terms have kept of the games' states; None: nothing."""
+    return next((term.field for term in terms if isinstance(term, OfTruth)), None)
 
 
 def weighing(terms: Iterable[Term]) -> list[Term]:

@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 from torch import Tensor
 
-from sparring.config import HeadsConfig
 from sparring.learn.fused.outcomes import FusedOutcomes
 from sparring.learn.fused.rollout import FusedRollout
 from sparring.learn.fused.terms import FusedTerm
-from sparring.learn.head_terms import SEAT, HiddenTerm, head_terms
-from sparring.learn.terms import Term
+from sparring.learn.head_terms import SEAT
+from sparring.learn.terms import OfColumn, OfTruth, Term, columns_of, truth_of
 from sparring.nets.flat import FlatNet
-from sparring.nets.net import HIDDEN, SCORE, WDL
+from sparring.nets.net import HIDDEN
 
 
 @dataclass(frozen=True)
@@ -23,25 +23,21 @@ class OfOutcomes:
     """A head that learns what came of games."""
 
     term: Term
-    outcomes: FusedOutcomes
-    first: bool
-    """Of several, the one that finds out."""
+    column: FusedOutcomes
 
     @property
     def by_place(self) -> Mapping[str, Tensor]:
         """What came of the game of every place."""
-        return self.outcomes.by_place
+        return self.column.by_place
 
     def fill(self) -> None:
-        """Find that out."""
-        if self.first:
-            self.outcomes.find()
+        """Nothing: the column is filled for all."""
 
 
 class OfHidden:
     """A head that learns what is hidden."""
 
-    def __init__(self, term: HiddenTerm, rollout: FusedRollout) -> None:
+    def __init__(self, term: Term, rollout: FusedRollout) -> None:
         self.term, self.rollout = term, rollout
         place = torch.arange(rollout.places, device=rollout.end.device)
         self.seat = (place // rollout.chains % rollout.rules.seats).to(torch.int8)
@@ -58,18 +54,19 @@ class OfHidden:
         self.seat[self.rollout.carried :].copy_(self.rollout.seat.view(-1))
 
 
-def fused_heads(
-    net: FlatNet, rollout: FusedRollout, config: HeadsConfig | None
-) -> tuple[list[FusedTerm], FusedOutcomes | None]:
-    """The terms of all heads that a run asks for, and what finds out how games ended."""
-    outcomes = None
-    if WDL in net.others or SCORE in net.others:
-        outcomes = FusedOutcomes(net, rollout, blend=bool(config and config.blend))
+def kept_for(terms: Sequence[Term]) -> dict[str, Any]:
+    """What a rollout keeps for terms besides."""
+    return {"scores": bool(columns_of(terms)), "truth": truth_of(terms)}
+
+
+def fused_heads(net: FlatNet, rollout: FusedRollout, terms: Sequence[Term]) -> list[FusedTerm]:
+    """The terms of heads, fed by the device. terms: their formulas."""
     found: list[FusedTerm] = []
-    for term in head_terms(rollout.rules, config):
-        if isinstance(term, HiddenTerm):
+    columns = columns_of(terms)
+    outcomes = {one: FusedOutcomes(net, rollout, blend=bool(one.blend)) for one in columns}
+    for term in terms:
+        if isinstance(term, OfTruth):
             found.append(OfHidden(term, rollout))
-        else:
-            assert outcomes is not None
-            found.append(OfOutcomes(term, outcomes, first=not found))
-    return found, outcomes
+        elif isinstance(term, OfColumn):
+            found.append(OfOutcomes(term, outcomes[term.column]))
+    return found

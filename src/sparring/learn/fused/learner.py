@@ -25,10 +25,11 @@ from sparring.learn.adjust import Terms
 from sparring.learn.fused.figures import Figures
 from sparring.learn.fused.games import Games
 from sparring.learn.fused.graphs import Graphs
+from sparring.learn.fused.heads import kept_for
 from sparring.learn.fused.kernels import PPO_SOURCE, blocks_of, heads_view, learner_kernels
 from sparring.learn.fused.opponents import FrozenOpponents
 from sparring.learn.fused.rollout import FusedRollout
-from sparring.learn.head_terms import kept_for
+from sparring.learn.head_terms import head_terms
 from sparring.learn.learner import DivergedError, Report, Snapshot
 from sparring.learn.opponents import check_slot
 from sparring.learn.timing import Timing
@@ -114,7 +115,7 @@ class FusedLearner:
             )
         assert not net.recurrent or (self.recurrent and not by_role)
         check_answered(self.pool.policies, range(slots + 1))
-        self.heads = heads
+        self.heads, self.formulas = heads, head_terms(games.rules, heads)
         self.net = self._make_flat(net, bf16=collect.bf16)
         self.graphs = Graphs(self.device, net.kind, on=graphs, eager=self.net.eager)
         for member, seed in enumerate(games.seeds):
@@ -138,7 +139,7 @@ class FusedLearner:
             final_legal=final_legal,
             examples=examples,
             remembers=bool(net.memory),
-            **kept_for(games.rules, heads),
+            **kept_for(self.formulas),
         )
         games.reset()
         self._frozen: FrozenOpponents | None = None

@@ -65,7 +65,7 @@ class FusedOutcomes:
         also = there & (where & 1 == 1)
         self.cuts[torch.where(also, where >> 1 ^ 1, self.ends)] = turned
 
-    def find(self) -> None:
+    def fill(self) -> None:
         """Say what came of every decision of the rollout, and choose the units of it."""
         rollout, seats = self.rollout, self.rollout.rules.seats
         end = self._ends()
@@ -121,7 +121,7 @@ class FusedOutcomes:
         return front + by_place[carried:].view(self.rollout.steps, members, -1).sum((0, 2))
 
     def _settle(self) -> None:
-        """Choose the units of scores and wins, as `learn.head_terms.Seen.settle` does."""
+        """Choose the units of scores and wins, as `learn.head_terms.OutcomeColumn` does."""
         net, rollout = self.net, self.rollout
         if SCORE in net.others:
             assert rollout.final_score is not None

@@ -60,7 +60,7 @@ class FusedPPO(FusedOnPolicy):
         self.configs = given
         self.update = self.make_update(self.voices[0], given)
         self.figures = self.update.figures
-        terms, self.update.terms.outcomes = fused_heads(self.net, self.rollout, heads)
+        terms = fused_heads(self.net, self.rollout, self.formulas)
         if terms:
             self.put_terms(terms)
 

@@ -17,7 +17,7 @@ from sparring.games.rules import Rules
 from sparring.kernels.views import View
 from sparring.learn.fused.images import Minibatch
 from sparring.learn.fused.rollout import FusedRollout, mask_of
-from sparring.learn.terms import Measures, Term, shown_of
+from sparring.learn.terms import Measures, Term, columns_of, shown_of
 from sparring.nets.flat import FlatNet, Pass
 from sparring.nets.net import POLICY, VALUE, Heads, head_width
 from sparring.schedule import Moment
@@ -85,8 +85,11 @@ class BringsRows(Protocol):
         """Return those of an update, which begin here in its minibatches."""
 
 
-class TakesCuts(Protocol):
-    """Wants to know what is expected of games that were cut."""
+class FusedColumn(Protocol):
+    """What terms know of every place, found once for all of them, as `learn.terms.Column`."""
+
+    def fill(self) -> None:
+        """Find it out for a rollout that is linked. Part of a graph."""
 
     def take_cuts(self, number: int, at: Pass) -> None:
         """Keep what is expected where games were cut for the `number`th time."""
@@ -125,8 +128,8 @@ class FusedTerms:
     def __init__(self, net: FlatNet, rollout: FusedRollout, stopped: Tensor) -> None:
         """Begin without any. stopped: by member, whether its update is over early."""
         self.net, self.rollout, self.stopped = net, rollout, stopped
-        self.outcomes: TakesCuts | None = None
-        """What came of games, where heads learn that."""
+        self.columns: list[FusedColumn] = []
+        """What terms read, each once."""
         self.own: list[FusedOwnRows] = []
         """About rows of their own; there is room for them from the beginning."""
         self.list: list[FusedTerm] = []
@@ -138,7 +141,7 @@ class FusedTerms:
 
     def put(self, terms: Sequence[FusedTerm]) -> None:
         """Have these about samples from now on; graphs that saw others are of no use any more."""
-        self.list = list(terms)
+        self.list, self.columns = list(terms), columns_of(terms)
         members, device = self.net.members, self.net.device
         self.weights = torch.zeros(len(terms), members, device=device)
         shown = [*shown_of(one.term for one in terms), *(one.name for one in self.own)]
@@ -159,11 +162,13 @@ class FusedTerms:
 
     def take_cuts(self, number: int, at: Pass) -> None:
         """See what a pass says of games that were cut for the `number`th time."""
-        if self.outcomes is not None:
-            self.outcomes.take_cuts(number, at)
+        for column in self.columns:
+            column.take_cuts(number, at)
 
     def fill(self) -> None:
         """Say what is to be known of the rollout's places."""
+        for column in self.columns:
+            column.fill()
         for one in self.list:
             one.fill()
 
