@@ -297,7 +297,7 @@ def test_mirror_images_are_those_of_the_host(game: str) -> None:
     plain.replay.draw()
     coin = coins(3, 5, REPLAY.batch)
     assert torch.equal(gpu.replay.coin[0].cpu().bool(), coin)
-    (mirror,) = mirrors_of(cpu.pool, collect, torch.device("cpu"))
+    (mirror,) = mirrors_of(cpu.rules, collect, "cpu")
     samples = mirror.apply(drawn_from(plain), coin)
     assert torch.equal(gpu.replay.rows(gpu.replay.picked)[0].cpu(), samples.obs)
     assert torch.equal(gpu.replay.actions()[0].cpu(), samples.action)

@@ -13,7 +13,7 @@ from sparring.learn.anchor import ANCHOR, AnchorTerm
 from sparring.learn.cloning import WARM_UP, AutogradSteps, Cloning, NativeSteps, risen
 from sparring.learn.fused.anchor import FusedAnchor
 from sparring.learn.fused.rollout import FusedRollout, legal_of
-from sparring.learn.mirror import Mirroring
+from sparring.learn.mirror import mirrors_of
 from sparring.learn.taught import Decisions
 from sparring.nets.distribution import masked_log_probs
 from sparring.nets.make import make_net
@@ -44,7 +44,7 @@ def cloned(
         config,
         CollectConfig(cpu=cpu),
         seed=1,
-        mirroring=Mirroring(rules, rules.mirror, "cpu") if mirror and rules.mirror else None,
+        turning=mirrors_of(rules, CollectConfig(mirror=mirror), "cpu", seed=1),
     )
     cloning.course = list(cloning.learn(0.0))  # type: ignore[attr-defined]
     return cloning
@@ -154,7 +154,7 @@ def test_the_first_steps_leave_a_deep_value_head_alive() -> None:
     net = make_net(rules, NetConfig(kind="residual", channels=64, blocks=6))
     cloning = Cloning(net, positions, CloningConfig(minibatch=8), CollectConfig())
     for step, (picked, _) in zip(range(4), cloning.minibatches(0), strict=False):
-        cloning.steps.take(picked, None, cloning.rate(step, 0, 0.0))
+        cloning.steps.take(picked, {}, cloning.rate(step, 0, 0.0))
     heard = dict[str, torch.Tensor]()
     net.value_hidden.register_forward_hook(lambda _, seen, out: heard.update(seen=seen[0], out=out))
     with torch.no_grad():

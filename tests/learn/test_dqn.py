@@ -334,7 +334,7 @@ def test_every_step_decides_anew_who_is_mirrored() -> None:
         play(dqn)
     learner.owed = 64.0
     learner._learn(Moment(0, 0.0))
-    (mirroring,) = mirrors_of(by_hand.pool, collect, torch.device("cpu"))
+    (mirroring,) = mirrors_of(by_hand.rules, collect, "cpu")
     for step in range(2):
         coin = coins(1, step, 32)
         by_hand.descend(mirroring.apply(by_hand.replay.sample(step), coin))

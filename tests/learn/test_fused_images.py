@@ -169,7 +169,7 @@ def test_terms_see_images_as_they_are_learned_from() -> None:
     modules = [make_net(rules, config) for _ in range(MEMBERS)]
     for member, module in enumerate(modules):
         net.load(member, module.state_dict())
-    anchor = AnchorTerm(make_net(rules, config), Schedule.constant(0.5), images.mirroring)
+    anchor = AnchorTerm(make_net(rules, config), Schedule.constant(0.5), [images.mirroring])
     terms = FusedTerms(net, rollout, torch.zeros(MEMBERS, dtype=torch.uint8))
     held = FusedAnchor(anchor, rollout, bf16=False)
     terms.put([held])

@@ -4,7 +4,7 @@ actions. What was cloned is not forgotten while values are still poor; a schedul
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -28,13 +28,13 @@ class AnchorTerm(Weighted):
 
     name = "anchor_kl"
 
-    def __init__(self, net: Net, weight: Schedule, mirroring: Mirroring | None = None) -> None:
+    def __init__(self, net: Net, weight: Schedule, mirrors: Sequence[Mirroring] = ()) -> None:
         """Hold a policy near to what this network says; nobody may change that any more.
 
-        mirroring: of the game, where rows are learned from in the mirror: so is the anchor's word.
+        mirrors: in which rows are learned from: so is the anchor's word.
         """
         super().__init__(weight)
-        self.net, self.mirroring = net.eval(), mirroring
+        self.net, self.mirrors = net.eval(), mirrors
 
     def columns(self, learner: Any, samples: npt.NDArray[Any]) -> Arrays:
         """Of every sample, the anchor's log-probabilities; -inf where an action is not legal."""
@@ -56,10 +56,9 @@ class AnchorTerm(Weighted):
     def each(self, heads: Heads, rows: Mapping[str, Tensor]) -> Tensor:
         """The divergence of every row."""
         wanted = rows[ANCHOR].float()
-        if self.mirroring is not None and MIRRORED in rows:
-            places = self.mirroring.places.to(wanted.device)
-            image = wanted.index_select(1, places)
-            wanted = torch.where(rows[MIRRORED].unsqueeze(1).bool(), image, wanted)
+        for mirror in self.mirrors:
+            image = wanted.index_select(1, mirror.places)
+            wanted = torch.where(rows[MIRRORED].unsqueeze(1), image, wanted)
         legal = torch.isfinite(wanted)
         log_probs = masked_log_probs(heads[POLICY], legal).masked_fill(~legal, 0.0)
         return (wanted.exp() * (wanted.masked_fill(~legal, 0.0) - log_probs)).sum(-1)

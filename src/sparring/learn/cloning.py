@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -17,10 +17,10 @@ from torch import Tensor
 
 from sparring.config import CloningConfig, CollectConfig
 from sparring.learn.forward import Forward
-from sparring.learn.mirror import Mirroring, coins
 from sparring.learn.steps import TorchSteps, diverged
 from sparring.learn.taught import Decisions, Places, split, unpacked
 from sparring.learn.together import ALONE
+from sparring.learn.transforms import RowTransform
 from sparring.nets.distribution import log_prob_of, masked_log_probs
 from sparring.nets.native_net import NativeNet
 from sparring.nets.net import POLICY, VALUE, Net
@@ -74,10 +74,14 @@ class Standing:
         return losses | {f"cloning/{name}": value for name, value in self.measured.items()}
 
 
+Known = Mapping[str, Tensor]
+"""What an epoch knows of some decisions, see `RowTransform.epoch`."""
+
+
 class Steps(Protocol):
     """Makes optimiser steps of the loss of cloning."""
 
-    def take(self, picked: Places, mirrored: Tensor | None, rate: Rate) -> tuple[float, float]:
+    def take(self, picked: Places, known: Known, rate: Rate) -> tuple[float, float]:
         """Learn from some decisions; return both losses."""
 
 
@@ -94,15 +98,15 @@ class Cloning:
         seed: int = 0,
         threads: int = 1,
         device: str = "cpu",
-        mirroring: Mirroring | None = None,
+        turning: Sequence[RowTransform] = (),
     ) -> None:
         """Take over a network, which is moved to the device.
 
-        mirroring: by whose tables half of the decisions are seen in the mirror, if any are.
+        turning: what is done to decisions before they are learned from.
         """
         self.net, self.config, self.seed = net.to(device), config, seed
         self.actions = net.inputs.rules.actions
-        self.mirroring = mirroring
+        self.turning = turning
         self.learned, self.held_out = split(decisions, config.held_out, seed)
         self.decisions = decisions
         normalise(net, decisions, self.learned)
@@ -133,9 +137,9 @@ class Cloning:
         losses: list[tuple[float, float]] = []
         with self.forward.best_matmul():
             while progress < 1:
-                for picked, mirrored in self.minibatches(number):
+                for picked, known in self.minibatches(number):
                     rate = self.rate(steps, seen, progress)
-                    losses.append(self.steps.take(picked, mirrored, rate))
+                    losses.append(self.steps.take(picked, known, rate))
                     seen, steps = seen + len(picked), steps + 1
                     gone = time.perf_counter() - began - measured_s
                     progress = min(
@@ -160,15 +164,15 @@ class Cloning:
         lr = self.config.lr.at(Moment(seen, progress)) * risen(steps, progress)
         return Rate(lr, self.config.value_weight)
 
-    def minibatches(self, epoch: int) -> Iterator[tuple[Places, Tensor | None]]:
-        """Shuffle an epoch and cut it; which of its decisions are seen in the mirror."""
+    def minibatches(self, epoch: int) -> Iterator[tuple[Places, Known]]:
+        """Shuffle an epoch and cut it; what it knows of each part besides."""
         order = np.random.default_rng([self.seed % 2**64, epoch]).permutation(len(self.learned))
-        coin = None
-        if self.mirroring:  # every second epoch shows what the one before did not
-            coin = coins(self.seed % 2**64, epoch // 2, len(order)) ^ bool(epoch % 2)
+        known: dict[str, Tensor] = {}
+        for transform in self.turning:  # every second epoch shows what the one before did not
+            known |= transform.epoch(epoch // 2, epoch, len(order))
         count = max(1, round(len(order) / self.config.minibatch))
         for part in np.array_split(order, count):
-            yield self.learned[part], None if coin is None else coin[torch.from_numpy(part)]
+            yield self.learned[part], {name: one[part] for name, one in known.items()}
 
     @torch.no_grad()
     def measure(self, most: int | None = None) -> dict[str, float]:
@@ -224,8 +228,8 @@ class Rows:
         bits = torch.arange(cloning.actions)
         self.byte, self.bit = (bits // 8).to(self.device), (bits % 8).to(self.device)
 
-    def of(self, picked: Places, mirrored: Tensor | None = None) -> dict[str, Tensor]:
-        """Copy what is known of some decisions."""
+    def of(self, picked: Places, known: Known | None = None) -> dict[str, Tensor]:
+        """Copy what is known of some decisions; as they are learned from, if `known` is given."""
         index = torch.from_numpy(picked).to(self.arrays["obs"].device)
         rows = {name: array[index].to(self.device) for name, array in self.arrays.items()}
         legal = rows.pop("legal")
@@ -233,9 +237,10 @@ class Rows:
             rows["mask"] = torch.from_numpy(unpacked(legal.numpy(), len(self.bit)))
         else:
             rows["mask"] = (legal[:, self.byte] >> self.bit) & 1
-        if mirrored is not None:
-            assert self.cloning.mirroring
-            self.cloning.mirroring.reflect(rows, mirrored.to(self.device))
+        if known:
+            rows |= known
+            for transform in self.cloning.turning:
+                transform.turn(rows)
         rows["known"] = torch.isfinite(rows["returns"])
         rows["returns"] = (rows["returns"] / self.scale).nan_to_num(0.0)
         return rows
@@ -248,9 +253,9 @@ class AutogradSteps:
         self.cloning = cloning
         self.steps = TorchSteps(cloning.net, eps=EPS)
 
-    def take(self, picked: Places, mirrored: Tensor | None, rate: Rate) -> tuple[float, float]:
+    def take(self, picked: Places, known: Known, rate: Rate) -> tuple[float, float]:
         """One optimiser step."""
-        rows = self.cloning.rows.of(picked, mirrored)
+        rows = self.cloning.rows.of(picked, known)
         shown = self.steps.step(rows, rate, self.loss, ALONE)
         return float(shown[MOVES]), float(shown[VALUES])
 
@@ -273,14 +278,14 @@ class NativeSteps:
         self._grad = native.packed.grad.numpy()
         self._rooms = np.empty((2, 0, 1), np.float32)
 
-    def take(self, picked: Places, mirrored: Tensor | None, rate: Rate) -> tuple[float, float]:
+    def take(self, picked: Places, known: Known, rate: Rate) -> tuple[float, float]:
         """One optimiser step."""
         cloning, decisions = self.cloning, self.cloning.decisions
         obs: npt.NDArray[np.uint8] = decisions.obs
         place: Places | None = picked
         action, mask = decisions.action[picked], unpacked(decisions.legal[picked], cloning.actions)
-        if mirrored is not None:
-            rows = cloning.rows.of(picked, mirrored)
+        if known:
+            rows = cloning.rows.of(picked, known)
             obs, place = rows["obs"].numpy(), None
             action, mask = rows["action"].numpy(), rows["mask"].numpy()
         said, grad = self._room(len(picked))
@@ -290,9 +295,9 @@ class NativeSteps:
             said=said, mask=mask, action=action, drawn=None, weight=1.0, grad=grad
         )
         returns = decisions.returns[picked] / cloning.rows.scale
-        known = np.isfinite(returns)
-        off = np.where(known, said[:, -1] - returns, 0.0)
-        count = max(int(known.sum()), 1)
+        paid = np.isfinite(returns)
+        off = np.where(paid, said[:, -1] - returns, 0.0)
+        count = max(int(paid.sum()), 1)
         grad[:, -1] = rate.value_weight * 2 * off / count
         layers.backward(grad, self._grad, None, False)
         moves, values = missed / len(picked), float(np.sum(off**2)) / count

@@ -30,7 +30,6 @@ from sparring.games.rules import Rules
 if TYPE_CHECKING:
     from sparring.config import CollectConfig
     from sparring.learn.replay import Samples
-    from sparring.pools.protocol import GamePool
 
 MIRRORED = "mirrored"
 """The column that says which rows are images of what was played."""
@@ -172,16 +171,21 @@ def philox(block: int, episode: int, seed: int) -> tuple[int, int, int, int]:
 
 
 def mirrors_of(
-    pool: GamePool, collect: CollectConfig, device: torch.device, *, seed: int = 0
+    rules: Rules,
+    collect: CollectConfig,
+    device: torch.device | str,
+    *,
+    memory: int = 0,
+    seed: int = 0,
 ) -> list[Mirroring]:
-    """What a learner needs, nothing if it is not asked for."""
+    """What a learner needs, nothing if it is not asked for. memory: bytes of it per seat."""
     if not collect.mirror:
         return []
-    mirror = pool.rules.mirror
+    mirror = rules.mirror
     assert mirror is not None, "the plan refuses games without one"
-    if pool.memory_bytes:
+    if memory:
         raise ConfigError(
             "collect.mirror: nobody knows the mirror image of memory, and the pool has "
-            f"{pool.memory_bytes} bytes of it per seat; leave one of them out"
+            f"{memory} bytes of it per seat; leave one of them out"
         )
-    return [Mirroring(pool.rules, mirror, device, seed=seed)]
+    return [Mirroring(rules, mirror, device, seed=seed)]

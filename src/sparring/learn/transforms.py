@@ -53,4 +53,5 @@ def transforms_of(
 ) -> Transforms:
     """Make those that settings ask for. device: where rows are when they are learned from."""
     anew = [Hindsight(pool, hindsight, seed)] if hindsight and hindsight.sees else []
-    return Transforms(mirrors_of(pool, collect, device, seed=seed), anew)
+    mirrors = mirrors_of(pool.rules, collect, device, memory=pool.memory_bytes, seed=seed)
+    return Transforms(mirrors, anew)

@@ -88,7 +88,8 @@ class FusedOffPolicy(FusedLearner):
             demand_no_bonus(config)
         self.configs, self.replay_config = list(configs), replay
         members, rollout = self.members, self.rollout
-        mirrors = mirrors_of(self.pool, collect, self.device)
+        memory = self.pool.memory_bytes
+        mirrors = mirrors_of(self.rules, collect, self.device, memory=memory)
         self.replay = DeviceReplay(self.kernels, rollout, replay, self.seeds, mirrors=mirrors)
         self.stopped = self.replay.stopped
         """Who makes no step now: it has made those that its decisions ask for."""

@@ -52,7 +52,8 @@ class FusedOnPolicy(FusedLearner):
             examples = len(games.seeds) * room_for(rows, seen.share)
         super().__init__(games, collect, net, examples=examples, **options)
         self.records = Records(games, self.rollout, seen) if seen else None
-        self.mirrors = mirrors_of(self.pool, collect, self.device)
+        memory = self.pool.memory_bytes
+        self.mirrors = mirrors_of(self.rules, collect, self.device, memory=memory)
         self._events: list[Any] = [torch.cuda.Event(enable_timing=True) for _ in range(3)]  # type: ignore[no-untyped-call]
         self._ended_at = time.perf_counter()
 

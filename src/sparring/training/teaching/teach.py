@@ -18,7 +18,7 @@ from sparring.learn.anchor import AnchorTerm
 from sparring.learn.cloning import Cloning, Standing
 from sparring.learn.knobs import Knobs
 from sparring.learn.learner import Learner
-from sparring.learn.mirror import Mirroring
+from sparring.learn.mirror import mirrors_of
 from sparring.learn.plan import Plan
 from sparring.learn.taught import Decisions
 from sparring.nets.make import make_net
@@ -94,14 +94,6 @@ def check_records(plan: Plan, wanted: TeachingPlan) -> str:
     return f"teach: {len(decisions):,} positions of {games:,} games ({told})"
 
 
-def mirroring_of(plan: Plan, device: str) -> Mirroring | None:
-    """The game's mirror image, where the run learns from it."""
-    if not plan.collect.mirror:
-        return None
-    assert plan.rules.mirror is not None
-    return Mirroring(plan.rules, plan.rules.mirror, device)
-
-
 def fresh_net(plan: Plan, learner: Learner) -> Net:
     """The network that a learner begins with, once more."""
     start = learner.snapshot()
@@ -136,7 +128,7 @@ def teach(
             seed=plan.seed,
             threads=plan.threads,
             device=plan.device,
-            mirroring=mirroring_of(plan, plan.device),
+            turning=mirrors_of(plan.rules, plan.collect, plan.device, seed=plan.seed),
         )
         course = []
         for standing in cloning.learn(60 * wanted.minutes):
@@ -176,7 +168,8 @@ def hold(plan: Plan, learner: Any, policy: Policy, anchor: Schedule) -> None:
     """Hold a learner near to what was cloned, as long as the schedule says."""
     if all(value == 0 for value in anchor.values):
         return
-    term = AnchorTerm(policy.net, anchor, mirroring_of(plan, plan.device))
+    mirrors = mirrors_of(plan.rules, plan.collect, plan.device)
+    term = AnchorTerm(policy.net, anchor, mirrors)
     if not plan.fused:
         term.net.to(plan.device)
         learner.terms.append(term)
