@@ -89,10 +89,10 @@ class HiddenTerm(Weighted):
     name = HIDDEN
     measured = ("hidden_accuracy",)
 
-    def __init__(self, weight: Schedule, hidden: Hidden, field: StateField) -> None:
-        """hidden: what that is. field: where games keep the truth."""
+    def __init__(self, weight: Schedule, hidden: Hidden, state_field: StateField) -> None:
+        """hidden: what that is. state_field: where games keep the truth."""
         super().__init__(weight)
-        self.hidden, self.field = hidden, field
+        self.hidden, self.state_field = hidden, state_field
 
     def columns(self, learner: Any, samples: npt.NDArray[Any]) -> Arrays:
         """Whose eyes they are; the bytes with the truth are among the rows already."""

@@ -85,7 +85,7 @@ class OfColumn(Protocol):
 class OfTruth(Protocol):
     """A term that has bytes of the games' states kept with every row."""
 
-    field: StateField
+    state_field: StateField
     """Which."""
 
 
@@ -153,7 +153,7 @@ def columns_of(terms: Iterable[Any]) -> list[Any]:
 
 def truth_of(terms: Iterable[Any]) -> StateField | None:
     """What terms have kept of the games' states; None: nothing."""
-    return next((term.field for term in terms if isinstance(term, OfTruth)), None)
+    return next((term.state_field for term in terms if isinstance(term, OfTruth)), None)
 
 
 def weighing(terms: Iterable[Term]) -> list[Term]:
