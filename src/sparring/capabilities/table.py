@@ -112,7 +112,7 @@ LEARNERS: Mapping[str, Choice] = {
     ),
     "ppo by role": Choice(
         "hierarchy.on",
-        frozenset({"discrete", "continuous", "roles", "hindsight", "population"}),
+        frozenset({"discrete", "continuous", "roles", "hindsight", "mirror", "population"}),
     ),
     "dqn": Choice(
         "algo dqn",
@@ -139,7 +139,7 @@ NETWORKS: Mapping[str, Choice] = {
 spread with the settings of that name."""
 
 HOST = frozenset(
-    {"continuous actions", "dqn.mode rollouts", "hindsight", "host rollouts", "mirrored rollouts"}
+    {"continuous actions", "dqn.mode rollouts", "hindsight", "host rollouts"}
     | {"networks by role", "normalized observations", "opponents with other networks"}
     | {"past selves by role", "replay", "replay in hindsight", "win bonus"}
 )
@@ -197,7 +197,6 @@ FEATURES: Mapping[str, Feature] = {
     "replay in hindsight": Feature({PLACE: ("replay in hindsight",)}),
     "squashed actions": Feature({NETWORK: ("squash", "predicted spread")}),
     "collect.mirror": Feature({LEARNER: ("mirror",), GAME: ("mirror",)}),
-    "mirrored rollouts": Feature({PLACE: ("mirrored rollouts",)}),
     "sac.critic_norm": Feature({PASSES: ("critic norm",)}),
     "heads": Feature({LEARNER: ("terms",), PASSES: ("heads",)}),
     "heads.wdl": Feature({GAME: ("opponents",)}),

@@ -94,8 +94,6 @@ def of_learner(rules: Rules, config: TrainConfig) -> Iterator[tuple[str, Asked]]
             yield "replay in hindsight", ask("replay in hindsight", "hindsight.on of a replay")
     if config.collect.mirror:
         yield "collect.mirror", ask("collect.mirror", "collect.mirror")
-        if algo == "ppo":
-            yield "mirrored rollouts", ask("mirrored rollouts", "collect.mirror of ppo")
     yield from of_heads(config.heads)
     if config.teach:
         yield "teach", ask("teach", f"teach {shown(tuple(config.teach))}")
