@@ -8,6 +8,7 @@ import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
+from functools import cache
 from queue import Queue
 from typing import Any
 
@@ -117,8 +118,7 @@ class Asked:
         """Read the settings of a cell."""
         settings = settings_of(cell, game)
         given = settings.pop("given", ())
-        tiny: TrainConfig = merged(TrainConfig(), TINY, "a cell")
-        config: TrainConfig = merged(tiny, settings, "a cell")
+        config: TrainConfig = merged(tiny(), settings, "a cell")
         players: tuple[Any, ...] = ()
         if given:
             objects = (player_of(one, rules_of(config)) for one in given)
@@ -142,16 +142,22 @@ class Asked:
         return plan
 
 
+@cache
+def tiny() -> TrainConfig:
+    """Settings of a run that is over at once."""
+    config: TrainConfig = merged(TrainConfig(), TINY, "a cell")
+    return config
+
+
 def player_of(kind: str, rules: Rules) -> Any:
     """An opponent that is an object: a function, or a network of another kind."""
-    if kind == FUNCTION:
-        return anything_legal
-    return Policy(rules, make_net(rules, NetConfig(hidden=(8,))))
+    if kind != FUNCTION:
+        return Policy(rules, make_net(rules, NetConfig(hidden=(8,))))
 
+    def first_legal(obs: Any, mask: Any, rng: np.random.Generator) -> Any:
+        return np.zeros((len(obs), rules.box), np.float32) if rules.box else mask.argmax(axis=1)
 
-def anything_legal(obs: Any, mask: Any, rng: np.random.Generator) -> Any:
-    """Play the first legal action, or none at all where actions are numbers."""
-    return mask.argmax(axis=1) if mask.shape[1] else np.zeros((len(obs), 2), np.float32)
+    return first_legal
 
 
 @contextmanager

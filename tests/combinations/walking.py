@@ -2,12 +2,22 @@
 
 from __future__ import annotations
 
+import heapq
 from collections.abc import Iterable, Iterator
 from itertools import combinations
 
-from combinations.cells import Cell, pairs, settings_words, singles
+from combinations.cells import LIKE_ANOTHER, Cell, pairs, settings_words, singles
 from combinations.record import Record
-from combinations.trying import ABSENT, ACCEPTED, LATE, REFUSED, RUNS, Outcome, planned
+from combinations.trying import (
+    ABSENT,
+    ACCEPTED,
+    LATE,
+    REFUSED,
+    RUNS,
+    UNTRIED,
+    Outcome,
+    planned,
+)
 
 Value = tuple[int, str]
 """An axis and one of its values."""
@@ -21,51 +31,47 @@ def product(device: str) -> Iterator[Cell]:
 
 def parts_of(cell: Cell) -> list[Cell]:
     """The same with a feature less."""
-    return [
-        Cell(cell.learner, cell.place, cell.network, kept)
-        for kept in combinations(cell.features, len(cell.features) - 1)
-        if cell.features
-    ]
+    rest = [tuple(one for one in cell.features if one != left) for left in cell.features]
+    return [Cell(cell.learner, cell.place, cell.network, kept) for kept in rest]
 
 
 def decisive(record: Record, device: str) -> list[Cell]:
     """The cells that say what is refused: all that are accepted, and those whose parts all are.
 
-    What is refused stays so with one feature more.
+    What is refused stays so with one feature more. Places that are planned as another one is are
+    looked at without features.
     """
     return [
         cell
         for cell in product(device)
         if record.of(cell).state != ABSENT
+        and not (cell.features and cell.place.name in LIKE_ANOTHER)
         and all(record.of(one).state in ACCEPTED for one in parts_of(cell))
     ]
 
 
 def changed(record: Record, cells: Iterable[Cell]) -> list[str]:
-    """The cells of which planning says another thing than the record."""
+    """The cells of which planning says another thing than the record, or says it badly."""
     found = []
     for cell in cells:
         was, now = record.of(cell), planned(cell)
         if plain(was) != now.state:
             found.append(f"{cell}: {was.state} in the record, now {now.state} {now.line}".rstrip())
+        elif now.state == REFUSED and not is_well_said(cell, now.line):
+            found.append(f"{cell}: a refusal is a line that names a setting, not {now.line!r}")
     return found
 
 
 def plain(outcome: Outcome) -> str:
     """What planning alone says of what came of a cell."""
-    return {LATE: RUNS}.get(outcome.state, RUNS if outcome.state in ACCEPTED else outcome.state)
+    if outcome.state in (LATE, UNTRIED):
+        return RUNS
+    return outcome.state
 
 
-def badly_refused(cells: Iterable[Cell]) -> list[str]:
-    """The refusals that are no line, or do not name a setting that was asked for."""
-    found = []
-    for cell in cells:
-        now = planned(cell)
-        if now.state == REFUSED:
-            named = any(word in now.line for word in settings_words(cell))
-            if not named or "\n" in now.line:
-                found.append(f"{cell}: {now.line}")
-    return found
+def is_well_said(cell: Cell, line: str) -> bool:
+    """Whether a refusal is one line and names a setting that the cell asks for."""
+    return "\n" not in line and any(word in line for word in settings_words(cell))
 
 
 def values_of(cell: Cell) -> list[Value]:
@@ -76,11 +82,16 @@ def values_of(cell: Cell) -> list[Value]:
 def covering(record: Record, device: str) -> list[Cell]:
     """Few cells that run and have every pair of values that any such cell with one feature has."""
     cells = [cell for cell in singles(device) if record.of(cell).state in ACCEPTED]
-    wanted = {cell.key: set(combinations(values_of(cell), 2)) for cell in cells}
-    left = set().union(*wanted.values()) if wanted else set()
+    wanted = [set(combinations(values_of(cell), 2)) for cell in cells]
+    left = set().union(*wanted)
     chosen = []
-    while left:
-        best = max(cells, key=lambda cell: len(wanted[cell.key] & left))
-        chosen.append(best)
-        left -= wanted[best.key]
+    waiting = [(-len(own), at) for at, own in enumerate(wanted)]
+    while left:  # whoever has most that is left; what a cell has of it only ever shrinks
+        _, at = heapq.heappop(waiting)
+        gain = -len(wanted[at] & left)
+        if waiting and (gain, at) > waiting[0]:
+            heapq.heappush(waiting, (gain, at))
+            continue
+        chosen.append(cells[at])
+        left -= wanted[at]
     return chosen
