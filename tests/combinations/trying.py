@@ -30,12 +30,13 @@ from sparring.learn.plan import Plan
 from sparring.nets.make import make_net
 from sparring.nets.policy import Policy
 from sparring.schedule import Moment
-from sparring.training.courses import adjustable, with_courses
+from sparring.training.courses import adjustable
 from sparring.training.leagues import league_learner
 from sparring.training.planning.casting import told
 from sparring.training.planning.own import rules_of
 from sparring.training.planning.plan import make_learner, resolve
 from sparring.training.planning.settings import members_of, merged, written
+from sparring.training.planning.training import TrainingPlan, plan_training
 from sparring.training.teaching.teach import hold, take_over, teach
 
 RUNS, SLOWER, ABSENT = "runs", "slower", "absent"
@@ -132,14 +133,24 @@ class Asked:
         """Of the first member."""
         return self.configs[0]
 
-    def plan(self, *, played: bool) -> Plan:
-        """Plan it. played: False where only what is refused is asked for."""
-        plan = resolve(self.configs, opponents=self.opponents, played=played)
+    def plan(self) -> Plan:
+        """Plan it; nothing is made."""
+        plan = resolve(self.configs, opponents=self.opponents, played=False)
+        self.demand_shares(plan)
+        return plan
+
+    def training(self) -> TrainingPlan:
+        """Plan all of it, to be trained."""
+        training = plan_training(self.configs, opponents=self.opponents)
+        self.demand_shares(training.learning)
+        return training
+
+    def demand_shares(self, plan: Plan) -> None:
+        """Refuse what does not fit into the processes that are asked for."""
         if self.config.replicas > 1:
             demand_replicas(self.config, plan)
         elif self.config.actors:
             demand_fleet(self.config, plan)
-        return plan
 
 
 @cache
@@ -172,7 +183,7 @@ def warned() -> Iterator[list[str]]:
 
 def planned(cell: Cell) -> Outcome:
     """What planning says of a cell; nothing is made."""
-    return outcome_of(cell, lambda asked: asked.plan(played=False))
+    return outcome_of(cell, lambda asked: asked.plan())
 
 
 def updated(cell: Cell) -> Outcome:
@@ -206,14 +217,14 @@ def outcome_of(cell: Cell, what: Any) -> Outcome:
 
 def update(cell: Cell, asked: Asked) -> None:
     """Make a learner and two updates; the second under what a course says then."""
-    config, plan = asked.config, asked.plan(played=True)
-    courses, plan = with_courses(asked.configs, plan)
+    config, training = asked.config, asked.training()
+    plan, courses = training.learning, training.courses()
     learner = learner_of(config, plan)
     with closing_learner(learner), closing_games(plan):
         if config.teach:
-            policy, _ = teach(plan, config, learner, quiet=True)
+            policy, _ = teach(plan, training.first.teaching, learner, quiet=True)
             take_over(learner, policy, len(asked.configs))
-            hold(plan, learner, policy, config)
+            hold(plan, learner, policy, config.cloning.anchor)
         league = league_learner(learner, plan.cast)
         if plan.cast.past_slots:
             meet_the_past(league, len(asked.configs))

@@ -212,7 +212,7 @@ def test_a_page_for_a_network_that_remembers_is_refused_in_a_line(
     path = save_policy(remembering("tic_tac_toe"), tmp_path / "agent")
     assert main(["export", str(path), "--html", str(tmp_path / "agent.html")]) == 2
     (line,) = capsys.readouterr().err.splitlines()
-    assert "32 bytes of memory" in line and "--onnx" in line
+    assert "net.memory gru has no passes in a browser" in line and "--onnx" in line
     assert sorted(one.name for one in tmp_path.iterdir()) == ["agent"]
 
 

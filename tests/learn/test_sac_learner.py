@@ -12,7 +12,7 @@ from torch import Tensor
 
 import sparring
 from sparring import Lineup, Pool
-from sparring.config import CollectConfig, NetConfig, ReplayConfig, SACConfig
+from sparring.config import CollectConfig, NetConfig, ReplayConfig, SACConfig, TrainConfig
 from sparring.learn.learner import DivergedError
 from sparring.learn.replay import Samples
 from sparring.learn.sac import (
@@ -24,6 +24,7 @@ from sparring.learn.sac import (
 )
 from sparring.nets.distribution import entropy_of, masked_log_probs
 from sparring.schedule import Moment, Schedule
+from sparring.training.planning.plan import resolve
 
 COLLECT = CollectConfig(games=4, steps=8, cpu="float32")
 REPLAY = ReplayConfig(ratio=4, batch=32, capacity=4000, warmup=40)
@@ -155,13 +156,13 @@ def compare(theirs: Any, sac: SAC, atol: float) -> None:
 @pytest.mark.parametrize(
     ("net", "said"),
     [
-        (replace(ACTOR, squash=False), "net.squash is off"),
-        (replace(ACTOR, spread="shared"), "net.spread is 'shared'"),
+        (replace(ACTOR, squash=False), "tanh, and net.squash, which is off, is none; set"),
+        (replace(ACTOR, spread="shared"), "each situation, and net.spread shared is none"),
     ],
 )
 def test_networks_that_cannot_learn_this_are_refused(net: NetConfig, said: str) -> None:
     with pytest.raises(sparring.ConfigError, match=said):
-        make(net=net)
+        resolve([TrainConfig(game="laser_hockey", algo="sac", net=net)])
 
 
 def weights_of(sac: SAC) -> dict[str, Tensor]:

@@ -219,4 +219,3 @@ def test_critics_say_why_they_have_no_native_passes() -> None:
     inputs, _ = rows_of("laser_hockey")
     assert not why_not_critics(Critics(inputs, (8,), activation="silu"))
     assert "critic_norm" in why_not_critics(Critics(inputs, (8,), norm=True))
-    assert "population" in why_not_critics(Critics(inputs, (8,), members=2))

@@ -63,7 +63,7 @@ def test_a_net_without_it_has_no_such_weights() -> None:
 
 
 def test_passes_that_do_not_know_it_say_so() -> None:
-    assert why_not("kernels", CONFIG) == "net.norm has no kernels"
+    assert why_not("kernels", CONFIG).startswith("net.norm ")
     rules = sparring.Rules("shogi")
     with pytest.raises(ConfigError, match=r"net\.norm needs a network with layer norm, and"):
         make_net(rules, NetConfig(kind="residual", channels=8, blocks=1, norm=True))
