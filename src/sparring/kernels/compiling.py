@@ -199,7 +199,11 @@ def version() -> str:
 
 
 def run_compiler(source: str, options: Sequence[str]) -> bytes:
-    """Run NVRTC; its complaints become the error."""
+    """Run NVRTC; its complaints become the error.
+
+    It writes into bytes that are made here. None of them may be one that Python shares, as b" " is:
+    one byte is what an empty log needs.
+    """
     from cuda.bindings import nvrtc
 
     version()
@@ -207,13 +211,13 @@ def run_compiler(source: str, options: Sequence[str]) -> bytes:
     words = [option.encode() for option in options]
     (code,) = nvrtc.nvrtcCompileProgram(made, len(words), words)
     if int(code):
-        log = b" " * checked(nvrtc.nvrtcGetProgramLogSize(made), "NVRTC")
+        log = bytes(checked(nvrtc.nvrtcGetProgramLogSize(made), "NVRTC"))
         nvrtc.nvrtcGetProgramLog(made, log)
         said = log.decode(errors="replace")
         failed = SparringError(f"the kernels do not compile: {said}")
         failed.add_note(said)  # the whole of it is for whoever wrote the game
         raise failed
-    cubin: bytes = b" " * checked(nvrtc.nvrtcGetCUBINSize(made), "NVRTC")
+    cubin = bytes(checked(nvrtc.nvrtcGetCUBINSize(made), "NVRTC"))
     checked(nvrtc.nvrtcGetCUBIN(made, cubin), "NVRTC")
     nvrtc.nvrtcDestroyProgram(made)
     return cubin
