@@ -113,8 +113,14 @@ def test_what_cannot_be_is_refused_in_words(changes: dict[str, Any], said: str) 
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (["tic_tac_toe", "--hierarchy.on"], "tic_tac_toe has one role, player"),
-        (["skull_king", "--hierarchy.on", "--algo", "dqn"], "the algorithm is dqn"),
+        (
+            ["tic_tac_toe", "--hierarchy.on"],
+            "hierarchy.on needs a game with several roles, and tic_tac_toe is none; play one of",
+        ),
+        (
+            ["skull_king", "--hierarchy.on", "--algo", "dqn"],
+            "every role, and algo dqn is none; use --algo ppo",
+        ),
         (["skull_king", "--net.inputs", "hnad"], "did you mean 'hand'"),
         (["skull_king", "--roles", "worker.ppo.lr=1"], "add --hierarchy.on"),
     ],

@@ -114,8 +114,9 @@ class Combination:
         asked = {name: one for name, one in self.asked.items() if name != HIERARCHY}
         if HIERARCHY in self.asked and replace(self, learner="ppo", asked=asked)._combines():
             yield f"leave {HIERARCHY} out"
+        by_role = {"ppo": "ppo by role"} if HIERARCHY in self.asked else {}
         for name, choice in LEARNERS.items():
-            if choice.typed and replace(self, learner=name)._combines():
+            if choice.typed and replace(self, learner=by_role.get(name, name))._combines():
                 yield f"use {choice.typed}"
 
 
