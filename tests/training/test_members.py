@@ -127,7 +127,7 @@ def test_flags_that_shape_the_game_are_refused_by_name() -> None:
 
 def test_what_may_differ_asks_for_nothing_but_a_gpu() -> None:
     for config in (ORDERS, ROUNDS, HOCKEY):
-        with pytest.raises(ConfigError, match="a population is trained on one GPU"):
+        with pytest.raises(ConfigError, match="needs games and networks on one GPU"):
             resolve(members_of(config))
     wrong = replace(ORDERS, vary=("set.order=[0,1,2,3,4],[0,0,1,2,3]",))
     with pytest.raises(ConfigError, match="order must name each unit 0 to 4 once"):

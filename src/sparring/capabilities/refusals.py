@@ -102,21 +102,22 @@ class Combination:
     def _lacking(self, one: Asked, part: str, ability: str) -> str:
         known = ABILITIES[part][ability]
         if part == LEARNER:
-            return lacking(one, known, LEARNERS[self.learner].shown, either(self._instead()))
+            return lacking(one, known, LEARNERS[self.learner].shown, either(self._instead(one)))
         if part == GAME:
             others = ", ".join(self.games(ability))
             return lacking(one, known, self.game, f"play one of {others}" if others else "")
         unfit = next(net for net in self._nets(one) if ability not in offered_by(net))
         return lacking_network(one, ability, unfit)
 
-    def _instead(self) -> Iterator[str]:
-        """Yield what would work instead of the learner."""
+    def _instead(self, wanted: Asked) -> Iterator[str]:
+        """Yield what would work instead of the learner, for whoever asks for something."""
         asked = {name: one for name, one in self.asked.items() if name != HIERARCHY}
-        if HIERARCHY in self.asked and replace(self, learner="ppo", asked=asked)._combines():
+        by_role = HIERARCHY in self.asked and wanted is not self.asked[HIERARCHY]
+        if by_role and replace(self, learner="ppo", asked=asked)._combines():
             yield f"leave {HIERARCHY} out"
-        by_role = {"ppo": "ppo by role"} if HIERARCHY in self.asked else {}
+        means = {"ppo": "ppo by role"} if HIERARCHY in self.asked else {}
         for name, choice in LEARNERS.items():
-            if choice.typed and replace(self, learner=by_role.get(name, name))._combines():
+            if choice.typed and replace(self, learner=means.get(name, name))._combines():
                 yield f"use {choice.typed}"
 
 
