@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from sparring.training.planning.training import plan_training
 from sparring.training.session import Session
 from sparring.training.train import complete
 
@@ -73,4 +74,4 @@ FLAT: dict[str, tuple[dict[str, Any], str]] = {
 def prepared(**changes: Any) -> Session:
     own = {**SMALL, **changes, "collect": {**SMALL["collect"], **changes.get("collect", {})}}
     game = own.pop("game", "tic_tac_toe")
-    return Session.prepare([complete(game, "", {"updates": 1, **own})], quiet=True)
+    return Session.prepare(plan_training([complete(game, "", {"updates": 1, **own})]), quiet=True)

@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from sparring.config import TrainConfig
+from sparring.config import NetConfig, TrainConfig
 from sparring.curriculum.curriculum import BEGINNING, Curriculum
 from sparring.errors import ConfigError
 from sparring.games.rules import Rules
@@ -37,7 +37,11 @@ ROUNDS = TrainConfig(
     vary=("set.start_round=1,3", 'rewards=["win=1"],["score_delta=2", "win=1"]'),
 )
 HOCKEY = TrainConfig(
-    game="laser_hockey", algo="sac", device="cpu", vary=("set.mode=NORMAL,TRAIN_DEFENSE",)
+    game="laser_hockey",
+    algo="sac",
+    device="cpu",
+    net=NetConfig(squash=True, spread="predicted"),
+    vary=("set.mode=NORMAL,TRAIN_DEFENSE",),
 )
 
 

@@ -134,7 +134,7 @@ def test_nothing_is_ignored_for_an_environment_of_ones_own(tmp_path: Path) -> No
         ({"collect": {"slots": 2}}, "collect.slots 2: .* stepped together"),
         ({"seed": 10**22}, "seed 10000000000000000000000 must be at most"),
         ({"threads": 10**6}, "threads 1000000 must be"),
-        ({"population": 3}, "trained on one GPU.*: use seeds"),
+        ({"population": 3}, "CartPole-v1 and a population of 3 do not combine"),
         ({"dry_run": True}, "dry_run: use `sparring train --dry-run`"),
         ({"collect": {"games": 99}}, "collect.games 99: the environment has 4 games"),
         ({"collect": 5}, "collect needs a table of settings, not 5"),
