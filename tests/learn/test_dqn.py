@@ -12,7 +12,6 @@ import torch
 from learn.q_helpers import RANDOM, SMALL, links_of, make_dqn, score_against_random, tables, walks
 from sparring import Pool
 from sparring.config import CollectConfig, DQNConfig, NetConfig, ReplayConfig
-from sparring.errors import ConfigError
 from sparring.games.rules import Rules
 from sparring.learn.dqn import DQN
 from sparring.learn.learner import DivergedError, Snapshot
@@ -365,11 +364,6 @@ def test_a_loss_that_is_not_finite_is_never_stepped_on() -> None:
             dqn.descend(replace(samples, paid=torch.full_like(samples.paid, wrong)))
     assert torch.equal(dqn.packed.weight, before[0])
     assert torch.equal(dqn.packed_target.weight, before[1])
-
-
-def test_continuous_actions_are_refused_in_one_line() -> None:
-    with pytest.raises(ConfigError, match=r"laser_hockey has continuous ones; use --algo sac, or"):
-        make_dqn(Pool("laser_hockey", 4, seed=1, threads=1))
 
 
 @pytest.mark.parametrize("prioritised", [False, True])

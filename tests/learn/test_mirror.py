@@ -252,7 +252,8 @@ def roles_in_the_mirror(cpu: str, *, mirror: bool = True) -> Hierarchy:
         swapped(features, 0, 1), (1,) * features, swapped(actions, actions - 1, actions - 2)
     )
     if mirror:
-        turning = [Mirroring(rules, image.check(rules), seed=1)]
+        image.check(rules.name, rules.features, actions=actions, box=0)
+        turning = [Mirroring(rules, image, seed=1)]
         learner.transforms = replace(learner.transforms, turning=turning)
     return learner
 

@@ -346,8 +346,14 @@ class OwnLoss(PPO):
     ("options", "why"),
     [
         ({"cpu": "torch"}, "collect.cpu is torch"),
-        ({"cpu": "auto", "net": NetConfig(hidden=(16,), norm=True)}, "layer norm"),
-        ({"cpu": "auto", "net": NetConfig(hidden=(16,), normalise=True)}, "normalised"),
+        (
+            {"cpu": "auto", "net": NetConfig(hidden=(16,), norm=True)},
+            "net.norm has no native",
+        ),
+        (
+            {"cpu": "auto", "net": NetConfig(hidden=(16,), normalise=True)},
+            "net.normalise has",
+        ),
         ({"cpu": "auto", "kind": OwnLoss}, ""),
     ],
 )

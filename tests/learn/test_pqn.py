@@ -7,11 +7,11 @@ import pytest
 import torch
 
 from learn.q_helpers import RANDOM, links_of, make_pqn, score_against_random, tables, walks
-from sparring import Pool
-from sparring.config import NetConfig
+from sparring.config import DQNConfig, NetConfig, TrainConfig
 from sparring.errors import ConfigError
 from sparring.learn.pqn import PQN
 from sparring.schedule import Moment
+from sparring.training.planning.plan import resolve
 
 
 def play(pqn: PQN) -> None:
@@ -109,8 +109,10 @@ def test_every_game_has_its_epsilon_and_policies_have_none() -> None:
 
 
 def test_continuous_actions_are_refused_in_one_line() -> None:
-    with pytest.raises(ConfigError, match=r"duel has continuous ones; use --algo sac$"):
-        make_pqn(Pool("duel", 4, seed=1, threads=1))
+    config = TrainConfig(game="duel", algo="dqn", dqn=DQNConfig(mode="rollouts"))
+    said = r"^duel needs a learner of continuous actions, and dqn\.mode rollouts is none; use"
+    with pytest.raises(ConfigError, match=said):
+        resolve([config])
 
 
 def test_it_learns_to_beat_random_play() -> None:

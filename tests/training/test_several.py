@@ -67,7 +67,7 @@ def test_the_table_is_that_of_compare(tmp_path: Path) -> None:
         ({"seeds": 0}, "seeds 0 must be from 1 to"),
         ({"seeds": 2.5}, "seeds.*2.5"),
         ({"seeds": 2, "population": 2}, "seeds 2 and population 2 both say how many"),
-        ({"population": 4, "device": "cpu"}, "trained on one GPU.*: use seeds for runs one after"),
+        ({"population": 4, "device": "cpu"}, "on one GPU.*; use --seeds for runs one after"),
         ({"seeds": 2, "opponents": ["carefull"]}, "did you mean 'careful'"),
         ({"seeds": 2, "name": "x y"}, "name"),
     ],

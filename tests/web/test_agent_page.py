@@ -89,7 +89,7 @@ def test_networks_that_no_browser_computes_are_refused_by_name(tmp_path, capsys)
     net = make_net(rules, NetConfig(hidden=(8,)), memory=16)
     with_memory = save_policy(Policy(rules, net), tmp_path / "remembering")
     assert main(["export", str(with_memory), "--html", str(tmp_path / "agent.html")]) == 2
-    assert "has 16 bytes of memory" in capsys.readouterr().err
+    assert "16 bytes of memory behind the observation has no passes" in capsys.readouterr().err
     own = made_again("own_envs:make_cards", 1).rules
     policy = Policy(own, make_net(own, NetConfig(hidden=(8,))), name="cards")
     with pytest.raises(ConfigError, match="cards plays an environment of your own"):

@@ -205,7 +205,7 @@ def test_a_cut_network_is_refused(keep):
 def test_a_network_with_memory_is_refused():
     rules = Rules("tic_tac_toe")
     policy = Policy(rules, make_net(rules, NetConfig(hidden=(8,)), memory=16), name="mine")
-    with pytest.raises(ConfigError, match="mine has 16 bytes of memory"):
+    with pytest.raises(ConfigError, match="mine stays outside of a browser: 16 bytes of memory"):
         pack_network(policy)
 
 
@@ -214,13 +214,15 @@ def test_somebodys_own_network_is_refused():
         pass
 
     rules = Rules("tic_tac_toe")
-    with pytest.raises(ConfigError, match="x is a Mine, a network of your own"):
+    with pytest.raises(
+        ConfigError, match="a Mine, a network of your own, has no passes in a browser"
+    ):
         pack_network(Policy(rules, Mine(rules, NetConfig(hidden=(8,))), name="x"))
 
 
 def test_a_module_of_somebodys_own_is_refused_by_name():
     rules, config = Rules("tic_tac_toe"), NetConfig(kind="own_nets:Plain")
-    with pytest.raises(ConfigError, match="x is own_nets:Plain, a network of your own; a browser"):
+    with pytest.raises(ConfigError, match=r"net\.kind own_nets:Plain has no passes in a browser"):
         pack_network(Policy(rules, make_net(rules, config), name="x"))
 
 

@@ -89,6 +89,8 @@ def network_asks(
     found = {
         KINDS.get(net.kind, "other modules"): f"net.kind {net.kind}",
     }
+    if memory and not net.memory:
+        found["memory"] = f"{memory} bytes of memory behind the observation"
     if is_factory(net.kind) and perceptron:
         found["perceptron"] = found.pop("other modules")
     if net.kind == "mlp":

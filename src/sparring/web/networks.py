@@ -90,7 +90,10 @@ def value_unit(net: Net) -> float:
 
 def pack_one(packer: Packer, policy: Policy, net: Net) -> None:
     """Pack one network with its kind in front."""
-    if why := why_not("browser", net.config, memory=net.inputs.memory):
+    why = why_not("browser", net.config, memory=net.inputs.memory)
+    if not why and type(net) not in (Perceptron, ResidualNet):
+        why = f"a {type(net).__name__}, a network of your own, has no passes in a browser"
+    if why:
         raise ConfigError(
             f"{policy.name} stays outside of a browser: {why}; play it with `sparring play`, or "
             "carry it elsewhere with `sparring export --onnx`"
