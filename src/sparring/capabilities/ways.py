@@ -12,7 +12,6 @@ from dataclasses import dataclass
 from sparring.capabilities.refusals import Asked, net_settings
 from sparring.capabilities.table import FEATURES, PASSES, PASSES_OF, Choice, Feature
 from sparring.config import NetConfig
-from sparring.factories import is_factory
 
 MULTIPLE = 8
 """Tensor cores take widths in multiples of it."""
@@ -51,16 +50,9 @@ def first_way(part: str, choices: Mapping[str, Choice], asked: Iterable[Asked]) 
     return None
 
 
-def why_not(
-    passes: str,
-    net: NetConfig,
-    *,
-    heads: Sequence[str] = (),
-    memory: int = 0,
-    perceptron: bool = False,
-) -> str:
+def why_not(passes: str, net: NetConfig, *, heads: Sequence[str] = (), memory: int = 0) -> str:
     """Say what keeps a network from passes of the table, "" if nothing does; see `network_asks`."""
-    asked = network_asks(net, heads=heads, memory=memory, perceptron=perceptron)
+    asked = network_asks(net, heads=heads, memory=memory)
     lacks = missing(PASSES_OF[passes], PASSES, asked)
     return has_no(lacks, PASSES_OF[passes]) if lacks else ""
 
@@ -76,23 +68,17 @@ def why_no(passes: str, feature: str) -> str:
     return has_no(lacks, PASSES_OF[passes]) if lacks else ""
 
 
-def network_asks(
-    net: NetConfig, *, heads: Sequence[str] = (), memory: int = 0, perceptron: bool = False
-) -> list[Asked]:
+def network_asks(net: NetConfig, *, heads: Sequence[str] = (), memory: int = 0) -> list[Asked]:
     """What a network asks of what computes it.
 
     heads: what it is asked besides policy and value, as it is typed. memory: bytes behind the
-    observation. perceptron: it is somebody's own, and known to be one.
+    observation.
     """
     asked = [Asked(FEATURES["heads"], head) for head in heads]
     asked += [one for _, one in net_settings(net) if PASSES in one.feature.needs]
-    found = {
-        KINDS.get(net.kind, "other modules"): f"net.kind {net.kind}",
-    }
+    found = {KINDS.get(net.kind, "other modules"): f"net.kind {net.kind}"}
     if memory and not net.memory:
         found["memory"] = f"{memory} bytes of memory behind the observation"
-    if is_factory(net.kind) and perceptron:
-        found["perceptron"] = found.pop("other modules")
     if net.kind == "mlp":
         found["silu"] = f"net.activation {net.activation}" * (net.activation not in ACTIVATIONS)
         odd = any(width % MULTIPLE for width in net.hidden)
