@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cache
 
 from sparring.games.hidden import hidden_of
 from sparring.games.lookup import game_module
@@ -28,6 +29,7 @@ def game_offers(rules: Rules) -> frozenset[str]:
     return frozenset(name for name, there in found.items() if there)
 
 
+@cache
 def games_offering(ability: str) -> Sequence[str]:
     """The games of sparring that offer an ability as they come."""
     return [name for name in game_names() if ability in game_offers(Rules(name))]

@@ -26,6 +26,8 @@ flags that may change while games run."""
 
 def demand_alike(configs: Sequence[TrainConfig]) -> None:
     """Refuse a population whose members differ in what they share."""
+    if len(configs) == 1:
+        return
     may = (*MAY_DIFFER, configs[0].algo)
     mine = asdict(configs[0])
     for other in configs[1:]:
