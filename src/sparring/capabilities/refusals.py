@@ -211,7 +211,7 @@ def unset(name: str, usual: object, role: str) -> str | None:
 
 def demand_network(net: NetConfig, role: str = "") -> None:
     """Refuse a network that would have to do what its kind cannot. role: it is one of several."""
-    harmless = (name for name in UNHEARD if name != "net.set")
+    harmless = {name for name in UNHEARD if name != "net.set"}
     asked = {name: one for name, one in net_settings(net, role) if name not in harmless}
     learner = "ppo by role" if role else "ppo"  # which can do whatever some learner can
     if refused := Combination(learner, {role: net}, "", frozenset(), asked).refusal():

@@ -11,7 +11,7 @@ import torch
 
 from sparring.capabilities.refusals import Asked, lacking
 from sparring.capabilities.table import ABILITIES, PLACE, PLACES
-from sparring.capabilities.ways import first_way, missing
+from sparring.capabilities.ways import Way, first_way, missing
 from sparring.config import TrainConfig
 from sparring.errors import ConfigError, SparringWarning
 from sparring.learn.plan import CPU
@@ -41,21 +41,22 @@ def choose_place(config: TrainConfig, asked: Iterable[Asked]) -> Place:
     """Decide where the network and the games of a run or a population are."""
     device = choose_device(config.device)
     games_on, asked = choose_pool(config.pool, device), list(asked)
-    if device == CPU:
-        names: tuple[str, ...] = (CPU,)
-    else:
-        names = (GRAPHS if games_on != CPU else BESIDE, APART)
-    without = why_no_kernels() if device != CPU else ""
-    way = first_way(PLACE, {name: PLACES[name] for name in names[bool(without) :]}, asked)
+    names = (CPU,) if device == CPU else (GRAPHS if games_on != CPU else BESIDE, APART)
+    way = first_way(PLACE, {name: PLACES[name] for name in names}, asked)
     if way is None:
-        raise ConfigError(without or why_nowhere(names, asked))
-    slower = (without,) if without else way.because
+        raise ConfigError(why_nowhere(names, asked))
+    if way.choice in (GRAPHS, BESIDE):
+        without = why_no_kernels()
+        if not without:
+            return Place(device, games_on, True)
+        if config.pool == "cuda" or missing(PLACES[APART], PLACE, asked):
+            raise ConfigError(without)
+        way = Way(APART, (without,))
     if way.choice == APART and not inherent(asked):
         if config.pool == "cuda" and not only_opponents(asked):
-            raise ConfigError(f"pool cuda: {'; '.join(slower)}; leave it out")
-        warn_apart(slower)
-    games_on = CPU if way.choice == APART else games_on
-    return Place(device, games_on, way.choice in (GRAPHS, BESIDE), "; ".join(slower))
+            raise ConfigError(f"pool cuda: {'; '.join(way.because)}; leave it out")
+        warn_apart(way.because)
+    return Place(device, CPU, False, "; ".join(way.because))
 
 
 def why_nowhere(names: Sequence[str], asked: Sequence[Asked]) -> str:
