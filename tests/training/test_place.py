@@ -19,6 +19,7 @@ pytest.importorskip("cuda.bindings", reason="needs the extra: pip install 'sparr
 GRAPHS, BESIDE, APART = ("cuda", True), ("cpu", True), ("cpu", False)
 HOCKEY = {"game": "laser_hockey", "algo": "sac"}
 ROLES = {"game": "skull_king", "hierarchy": {"on": True}}
+BONUS = ({"name": "a", "decisions": 9}, {"name": "b", "sac": {"win_bonus": 3}})
 SEEN = {"game": "skull_king", "hindsight": {"on": True}}
 
 
@@ -70,6 +71,8 @@ def test_it_is_where_it_is_fastest(settings: dict[str, Any], place: tuple[str, b
         ({"net": {"normalise": True}}, r"net\.normalise has no graphs on the GPU"),
         ({"algo": "dqn", "dqn": {"mode": "rollouts"}}, "dqn.mode rollouts has no graphs"),
         ({"algo": "dqn", "dqn": {"win_bonus": 1}}, "win_bonus 1 has no graphs on the GPU"),
+        ({**HOCKEY, "sac": {"win_bonus": 2}}, "sac.win_bonus 2 has no graphs on the GPU"),
+        ({**HOCKEY, "phases": BONUS}, "sac.win_bonus 3 has no graphs on the GPU"),
         ({"algo": "dqn", "pool": "cpu"}, "algo dqn has no graphs on the GPU, games on the CPU"),
         ({**HOCKEY, "pool": "cpu"}, "laser_hockey and algo sac have no graphs on the GPU, games"),
         ({**ROLES, "pool": "cpu"}, "hierarchy.on has no graphs on the GPU, games on the CPU"),

@@ -18,8 +18,6 @@ import torch
 from torch import Tensor
 
 from sparring.config import CollectConfig, NetConfig, ReplayConfig
-from sparring.errors import ConfigError
-from sparring.learn.adjust import Terms
 from sparring.learn.fused.adam import FlatAdam, Weights
 from sparring.learn.fused.figures import Figures, rollout_figures
 from sparring.learn.fused.games import Games
@@ -37,15 +35,6 @@ from sparring.schedule import Moment
 
 EPSILON = 1e-8
 """Adam's, as in `learn.dqn` and `learn.sac`."""
-
-
-def demand_no_bonus(config: Any) -> None:
-    """Refuse what is paid backwards: links lead forwards here."""
-    if any(config.win_bonus.values):
-        raise ConfigError(
-            "win_bonus is paid backwards in a replay on a CPU alone; give --device cpu, or leave "
-            "it out"
-        )
 
 
 class FusedOffPolicy(FusedLearner):
@@ -84,8 +73,7 @@ class FusedOffPolicy(FusedLearner):
             source=REPLAY_SOURCE,
             final_legal=True,
         )
-        for config in configs:
-            demand_no_bonus(config)
+        assert not any(any(config.win_bonus.values) for config in configs), "links lead forwards"
         self.configs, self.replay_config = list(configs), replay
         members, rollout = self.members, self.rollout
         memory = self.pool.memory_bytes
@@ -121,12 +109,6 @@ class FusedOffPolicy(FusedLearner):
         """Optimiser steps of the last update."""
         self._ended_at = time.perf_counter()
         self._events: list[Any] = [torch.cuda.Event(enable_timing=True) for _ in range(3)]  # type: ignore[no-untyped-call]
-
-    def adjust(self, terms: Terms, member: int = 0) -> None:
-        """Go on under other terms."""
-        if terms.settings is not None:
-            demand_no_bonus(terms.settings)
-        super().adjust(terms, member)
 
     def clear_replay(self, member: int) -> None:
         """Forget what a member remembers. What it has learned plays on meanwhile."""

@@ -16,6 +16,7 @@ from sparring.capabilities.refusals import (
 )
 from sparring.capabilities.table import FEATURES, UNHEARD
 from sparring.config import HeadsConfig, NetConfig, TrainConfig
+from sparring.curriculum.phases import Phase
 from sparring.factories import is_factory
 from sparring.games.rules import Rules, game_names
 from sparring.pools.foreign.again import is_own
@@ -28,6 +29,7 @@ def combination(
     config: TrainConfig,
     nets: Mapping[str, NetConfig],
     *,
+    phases: Sequence[Phase] = (),
     apart: Sequence[str] = (),
     slots: int = 0,
     members: int = 1,
@@ -35,11 +37,11 @@ def combination(
 ) -> Combination:
     """Return everything that a run asks for together.
 
-    nets: by role; one called "" where it is for all. apart: opponents with another network than the
-    learner, or none. slots: for past selves. members: of a population. paid_by_role: roles are paid
-    differently at some time.
+    nets: by role; one called "" where it is for all. phases: that it goes through. apart: opponents
+    with another network than the learner, or none. slots: for past selves. members: of a
+    population. paid_by_role: roles are paid differently at some time.
     """
-    asked = dict(of_learner(rules, config))
+    asked = dict(of_learner(rules, config, phases))
     asked |= of_networks(config, nets)
     asked |= of_place(rules, config, members)
     if apart:
@@ -70,20 +72,24 @@ def ask(feature: str, typed: str, instead: str | None = None) -> Asked:
     return Asked(FEATURES[feature], typed, instead=instead)
 
 
-def of_learner(rules: Rules, config: TrainConfig) -> Iterator[tuple[str, Asked]]:
-    """What the game and settings of learning ask for."""
+def of_learner(
+    rules: Rules, config: TrainConfig, phases: Sequence[Phase]
+) -> Iterator[tuple[str, Asked]]:
+    """What the game and settings of learning ask for, at some time of the run."""
     algo, learner = config.algo, learner_key(config)
     actions = "continuous actions" if rules.box else "discrete actions"
     twin = f"{rules.name}_discrete"
     yield actions, ask(actions, rules.name, f"play {twin}" if twin in game_names() else "")
     if algo in REMEMBERS and learner != "pqn":
         yield "replay", ask("replay", f"algo {algo}")
+        own = getattr(config, algo).win_bonus
+        for bonus in (own, *(phase.settings.get(algo, {}).get("win_bonus") for phase in phases)):
+            if bonus and any(bonus.values):
+                yield "win bonus", ask("win bonus", f"{algo}.win_bonus {bonus}")
     if learner == "pqn":
         yield "dqn.mode rollouts", ask("dqn.mode rollouts", f"dqn.mode {ROLLOUTS}")
     if algo == "sac" and rules.box:
         yield "squashed actions", ask("squashed actions", "algo sac", "")
-    if learner == "dqn" and any(config.dqn.win_bonus.values):
-        yield "win bonus", ask("win bonus", f"dqn.win_bonus {config.dqn.win_bonus}")
     if config.hierarchy.on:
         yield "hierarchy.on", ask("hierarchy.on", "hierarchy.on")
     if config.hindsight.on:

@@ -100,6 +100,7 @@ def decide(
             theirs,
             member,
             nets,
+            phases=course.phases,
             apart=cast.others,
             slots=cast.slots,
             members=len(configs),
