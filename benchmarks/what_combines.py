@@ -4,7 +4,8 @@
     python benchmarks/what_combines.py today_cuda.txt --device cuda --jobs 14 --minutes 4
 
 Cells that planning accepts make two updates each. On a GPU, where each costs seconds, these are
-the cells without a feature and those of a perceptron; the others are planned alone.
+the cells without a feature, those of a perceptron and those of a learner of somebody's own, which
+alone says what it takes; the others are planned alone.
 """
 
 from __future__ import annotations
@@ -64,7 +65,7 @@ def numbers_of(cells: Sequence[Cell], part: int, jobs: int) -> list[int]:
 
 def is_updated(cell: Cell) -> bool:
     """Whether a cell makes updates."""
-    if cell.place.device == "cpu" or not cell.features:
+    if cell.place.device == "cpu" or not cell.features or cell.learner.name == "own":
         return True
     return cell.network.name == "mlp" and len(cell.features) == 1
 

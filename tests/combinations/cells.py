@@ -126,7 +126,7 @@ PLACES = (
     Place("gpu, games on cpu", {"pool": "cpu"}, device=GPU),
     Place("gpu actors", {"actors": 2}, device=GPU),
     Place("gpu replicas", {"replicas": 2}, device=GPU),
-    Place("gpu population", {"population": 2}, device=GPU),
+    Place("gpu population", {"population": 2, "collect": {"games": 32}}, device=GPU),
     Place("gpu own env", device=GPU, own=True),
 )
 NETWORKS = (

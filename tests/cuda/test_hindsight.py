@@ -59,7 +59,7 @@ def test_a_learner_says_what_it_saw(hierarchy: bool) -> None:
 def test_dqn_in_hindsight_goes_on_step_by_step() -> None:
     changes = {**TINY, "algo": "dqn", "hindsight": {"on": True}}
     config = merged(TrainConfig(game="skull_king"), changes, "test")
-    with pytest.warns(UserWarning, match="seen in hindsight"):
+    with pytest.warns(UserWarning, match="hindsight.on of a replay has no graphs"):
         plan = resolve([config])
     assert not plan.fused
     make_learner(config, plan).iterate(0.0)

@@ -51,8 +51,6 @@ def test_games_that_leave_the_gpu_say_why() -> None:
     with pytest.warns(SparringWarning, match="games on the CPU: net.normalise"):
         session = prepared(device="cuda", collect=GAMES, net={"normalise": True})
     (path,) = session.announced.paths
-    assert (
-        path.way == "torch bf16, step by step because net.normalise plays and learns step by step"
-    )
+    assert path.way == "torch bf16, step by step because net.normalise has no graphs on the GPU"
     (beside,) = prepared(device="cuda", pool="cpu", collect=GAMES).announced.paths
     assert beside.way == "kernels bf16, games on the CPU because pool is cpu"
