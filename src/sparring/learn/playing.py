@@ -1,0 +1,196 @@
+"""Playing: the network, the pool that is played with it, frozen opponents, and what is saved.
+
+Every learner that plays step by step owns one of these; `learn.fused` has the same for graphs on a
+GPU. How a learner learns is on its own page.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from torch import Tensor
+
+from sparring.config import CollectConfig, HeadsConfig, HindsightConfig, NetConfig
+from sparring.errors import ConfigError, StateError
+from sparring.games.seeds import mixed_seed
+from sparring.learn.adjust import Terms, adjust_games
+from sparring.learn.collect import Actor, Collector
+from sparring.learn.forward import Forward
+from sparring.learn.learner import Report, Snapshot
+from sparring.learn.opponents import SlotActor, check_slot
+from sparring.learn.timing import Timing
+from sparring.learn.transforms import transforms_of
+from sparring.nets.grouped import GroupedHierarchy, GroupedNet
+from sparring.nets.heads import asked_heads, blend_in
+from sparring.nets.make import make_net
+from sparring.nets.policy import BY_VALUE, Policy
+from sparring.pools.lineups import Pots
+from sparring.pools.protocol import GamePool
+
+
+class Playing:
+    """Owns the network that plays and the collector that plays the pool with it."""
+
+    def __init__(
+        self,
+        pool: GamePool,
+        collect: CollectConfig,
+        net: NetConfig,
+        actor: Callable[[Forward], Actor],
+        columns: Sequence[str] = (),
+        *,
+        facts: Mapping[str, bool] | None = None,
+        rows_on: str = "",
+        collector: Callable[..., Collector] = Collector,
+        seed: int = 0,
+        threads: int = 1,
+        device: str = "cpu",
+        by_role: bool = False,
+        slots: int = 0,
+        actors: Mapping[int, Actor] | None = None,
+        roles: Mapping[str, NetConfig] | None = None,
+        first: Terms | None = None,
+        hindsight: HindsightConfig | None = None,
+        first_row: int = 0,
+        heads: HeadsConfig | None = None,
+    ) -> None:
+        """Take over a pool.
+
+        actor: makes who answers the learner's rows. columns: what it says besides actions.
+        facts: what policies say about their heads, see `nets.policy.FACTS`.
+        rows_on: the device of rows when transforms change them; "": that of the network.
+        collector: makes who plays the pool.
+        roles: networks by role instead of one for all.
+        slots: room for frozen networks of the same kind, see `learn.opponents`.
+        actors: who else plays, by policy id.
+        first: what the first games begin under, where it is not the run's own.
+        hindsight: how decisions are seen once more, if they are; then the pool keeps records.
+        first_row: rows of other pools that go before these.
+        heads: what the network is asked besides policy and value.
+        """
+        torch.manual_seed(seed)
+        self.rules = pool.rules
+        """The game as the run has it; phases change flags of the pool's alone."""
+        if first is not None:
+            adjust_games(pool, first)
+        self.pool, self.seed, self.device = pool, seed, torch.device(device)
+        self.threads, self.facts = threads, dict(facts or {})
+        self.net = make_net(
+            pool.rules,
+            net,
+            heads=asked_heads(pool.rules, heads),
+            memory=pool.memory_bytes,
+            threads=threads,
+            roles=roles,
+        )
+        blend_in(self.net, heads)
+        self.net.to(self.device)
+        self._demand_memory()
+        self.phases = Timing()
+        self.transforms = transforms_of(
+            pool, collect, hindsight, seed=seed, device=torch.device(rows_on or device)
+        )
+        """What is done to rows before they are learned from."""
+        self.forward = Forward(self.net, self.device, collect)
+        self.actor = actor(self.forward)
+        self.collector = collector(
+            pool,
+            collect,
+            self.actor,
+            columns,
+            self.phases,
+            squash=net.squash,
+            pinned=self.device.type == "cuda",
+            by_role=by_role,
+            first_row=first_row,
+        )
+        self.collector.actors |= actors or {}
+        self._slots: SlotActor | None = None
+        if slots:
+            room: dict[str, Any] = {"memory": pool.memory_bytes, "threads": threads}
+            frozen = (
+                GroupedHierarchy(pool.rules, roles, slots, **room)
+                if roles
+                else GroupedNet(pool.rules, net, slots, **room)
+            )
+            self._slots = self.collector.slots = SlotActor(frozen, slots, seed)
+
+    def _demand_memory(self) -> None:
+        """Refuse a pool without room for what the network remembers."""
+        net, pool = self.net, self.pool
+        if net.inputs.memory != pool.memory_bytes:
+            raise ConfigError(
+                f"the pool has {pool.memory_bytes} bytes of memory per seat and net.memory "
+                f"{net.config.memory} needs {net.inputs.memory}; make it with "
+                f"memory={net.inputs.memory}"
+            )
+
+    def report(self, stats: dict[str, float], samples: int) -> Report:
+        """What was earned and learned. samples: trained so far."""
+        collector = self.collector
+        counts = collector.decisions, samples, collector.opponent_rows
+        earned = collector.earned.episodes()
+        return Report(stats, *counts, episodes=earned, met=collector.met())
+
+    # Frozen opponents, as `learn.opponents.TakesOpponents` has them
+
+    @property
+    def slots(self) -> int:
+        """How many there are."""
+        return self._slots.slots if self._slots else 0
+
+    def put(
+        self, slot: int, weights: Mapping[str, Tensor], *, greedy: bool = False, member: int = 0
+    ) -> None:
+        """Put a frozen network of the learner's own kind into a slot."""
+        check_slot(slot, self.slots)
+        assert self._slots
+        self._slots.put(slot, weights, greedy=greedy or BY_VALUE in self.facts)
+
+    def set_pots(self, pots: Pots, member: int = 0) -> None:
+        """Say who is drawn from every pot from now on, when games begin."""
+        self.pool.set_pots(pots)
+
+    def seated(self, member: int = 0) -> npt.NDArray[np.int64]:
+        """Count the seats that each policy id holds in the games that are running."""
+        return self.pool.seated(self.slots + 1)
+
+    # Saving and playing
+
+    def policy(self, updates: int) -> Policy:
+        """Return what plays after so many updates; it never changes again."""
+        return Policy(self.rules, self.net.twin(), name=f"update {updates}", meta=self.facts)
+
+    def snapshot(self, updates: int, samples: int) -> Snapshot:
+        """Copy what playing depends on: weights, games, open decisions, counts."""
+        rows, blobs = self.collector.state()
+        net = {name: value.detach().cpu().clone() for name, value in self.net.state_dict().items()}
+        return Snapshot(
+            tensors={"net": net, "carried": rows},
+            blobs=blobs,
+            meta={
+                "update": updates,
+                "decisions": self.collector.decisions,
+                "samples": samples,
+                "opponent_rows": self.collector.opponent_rows,
+                **self.facts,
+                **self.net.describe(),
+            },
+        )
+
+    def restore(self, snapshot: Snapshot, *, fresh: bool) -> int:
+        """Go on from `snapshot`; return its updates. fresh: the learner has made none yet."""
+        try:
+            self.net.load_state_dict(snapshot.tensors["net"])
+        except RuntimeError as wrong:
+            first = str(wrong).splitlines()[-1].strip()
+            raise StateError(f"the checkpoint holds another network: {first}") from None
+        updates = int(snapshot.meta["update"])
+        self.collector.load_state(snapshot.tensors["carried"], snapshot.blobs, snapshot.meta)
+        if fresh and updates and "games.bin" not in snapshot.blobs:
+            self.collector.begin(mixed_seed(self.seed, updates))
+        return updates
