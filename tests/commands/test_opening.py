@@ -130,3 +130,13 @@ def test_what_chooses_presets_is_read_as_the_parser_reads_it(line: str) -> None:
     assert fast.league.preset == slow.league.preset
     assert fast.dqn.mode == slow.dqn.mode
     assert fast.hierarchy.on == slow.hierarchy.on
+
+
+@pytest.mark.parametrize("switch", ["eval.off", "hierarchy.on", "hindsight.on", "fleet.trusted"])
+def test_what_is_on_already_can_be_switched_on_and_off(switch: str) -> None:
+    section, name = switch.split(".")
+    usual = TrainConfig(game="skull_king")
+    on = replace(usual, **{section: replace(getattr(usual, section), **{name: True})})
+    for word, value in ((f"--{switch}", True), (f"--{section}.no-{name}", False)):
+        config = parse(find(["train"])[0], TrainConfig, ["skull_king", word], on)
+        assert getattr(getattr(config, section), name) is value

@@ -5,8 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Annotated
 
-from tyro.conf import FlagCreatePairsOff
-
 from sparring.config.ranges import (
     Checked,
     Count,
@@ -68,7 +66,7 @@ class EvaluationConfig(Checked, section="eval"):
     """Of an environment of your own: seconds after which an evaluation begins no more episodes;
     those under way may take as long again, and what still hangs after three times as long is
     ended. At the end ten times as long."""
-    off: FlagCreatePairsOff[bool] = False
+    off: bool = False
     """No evaluation while training, only at the end."""
 
 
@@ -108,7 +106,7 @@ class LeagueConfig(Checked, section="league"):
 class HierarchyConfig(Checked, section="hierarchy"):
     """A network of its own for every role of a game: a manager that bids, a worker that plays."""
 
-    on: Annotated[bool, FlagCreatePairsOff] = False
+    on: bool = False
     """Every role has a network of its own. Without it one network decides in all roles."""
     learn: str = "together"
     """Who learns: together, alternately, or one role by its name while the others stay."""
@@ -120,7 +118,7 @@ class HierarchyConfig(Checked, section="hierarchy"):
 class HindsightConfig(Checked, section="hindsight"):
     """Decisions seen once more, as if what came out had been the goal."""
 
-    on: Annotated[bool, FlagCreatePairsOff] = False
+    on: bool = False
     """Learn from them too: out of the replay, or beside PPO as examples, never in its ratio."""
     share: Annotated[float, between(0, 1)] = 0.5
     """Share of the decisions that could be seen so which are."""
@@ -175,7 +173,7 @@ class FleetConfig(Checked, section="fleet"):
     collect.steps is the longest that it may take."""
     threads: Annotated[int, between(1, 256)] = 1
     """Threads of every actor."""
-    trusted: Annotated[bool, FlagCreatePairsOff] = False
+    trusted: bool = False
     """Replicas on other machines: their sums travel through torch.distributed, which knows no token
     and listens on the machines' addresses. Only in a network of your own."""
     limit_s: Annotated[float, above(0, 86_400)] = 300.0

@@ -8,7 +8,7 @@ from functools import cache
 from types import UnionType
 from typing import Any, get_args, get_origin, get_type_hints
 
-from tyro.conf import FlagCreatePairsOff, Positional, Suppress, UseAppendAction
+from tyro.conf import Positional, Suppress, UseAppendAction
 
 from sparring.config.help import help_of
 from sparring.config.ranges import Choice, Range, kinds_of
@@ -114,7 +114,7 @@ def table_of(config: Any, prefix: str = "", *, whole: bool = False) -> tuple[Opt
                     default=field.default,
                     metavar="True|False" if either else metavar_of(field, kind, marks),
                     positional=Positional in marks,
-                    paired=whole and FlagCreatePairsOff not in marks,
+                    paired=whole,
                     appended=UseAppendAction in marks or not whole,
                 )
             )
