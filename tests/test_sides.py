@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 import json
 import os
 import subprocess
@@ -93,18 +92,6 @@ def test_a_seed_that_never_arrives_is_later_than_all_others(load: Load) -> None:
     assert typical([10.0, None, None]) is None
 
 
-def test_the_same_settings_are_trained_once(load: Load, tmp_path: Path) -> None:
-    given = argparse.Namespace(choices=None, own=[], games=["skull_king", "kuhhandel"])
-    vars(given).update(common="", minutes=1.0, seeds=2, cores=2, out=tmp_path)
-    found = {(one.game, one.name): one.sides for one in load("choices").planned(given)}
-    for game, usual in (("skull_king", "asked"), ("kuhhandel", "skipped")):
-        forced, trunks = found[game, "forced"], found[game, "trunks"]
-        assert trunks["one"] is forced[usual], "both are the preset"
-        assert [run.config.seed for run in trunks["two"]] == [0, 1]
-    (flipped, _) = found["kuhhandel", "forced"]["asked"]
-    assert flipped.config.set == ("skip_forced=0", "reward=POTENTIAL"), "what else the preset sets"
-
-
 def run_script(name: str, *words: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
         [sys.executable, str(FOLDER / name), *words], capture_output=True, text=True, check=False
@@ -141,20 +128,3 @@ def test_everybody_is_measured_at_moments_of_training_time() -> None:
         (run,) = one["runs"]
         assert run["curve"][-1]["seconds"] >= 2
         assert run["samples_per_s"] > 0
-
-
-@pytest.mark.slow
-def test_choices_are_trained_and_compared(tmp_path: Path) -> None:
-    small = f"{SMALL} eval.games=8 eval.final_games=8 eval.every_s=0.5 ppo.gamma_into=[]"
-    words = ("--games", "tic_tac_toe", "--choices", "trunks", "--minutes", "0.02", "--seeds", "2")
-    done = run_script(
-        "choices.py", *words, "--cores", "1", "--with", small, "--out", str(tmp_path), "--json"
-    )
-    assert done.returncode == 0, done.stderr
-    (found,) = json.loads(done.stdout)["choices"]
-    assert [group["group"] for group in found["groups"]] == ["one", "two"]
-    assert [len(group["runs"]) for group in found["groups"]] == [2, 2]
-    again = run_script(
-        "choices.py", *words, "--cores", "1", "--with", small, "--out", str(tmp_path), "--json"
-    )
-    assert "0 of 4 runs to train" in again.stderr
