@@ -37,7 +37,7 @@ def test_lambda_returns_over_the_turns_of_the_other_seat(dueling: bool) -> None:
     play(pqn)
     rollout = pqn.collector.rollout
     knobs = pqn.knobs_at(Moment(0, 0.0))
-    samples, targets = pqn.targets(knobs)
+    samples, returns = pqn.lambda_returns(knobs)
     links, wanted = links_of(pqn.collector), {}
     for place in sorted(links, reverse=True):
         paid, after = links[place]
@@ -50,13 +50,13 @@ def test_lambda_returns_over_the_turns_of_the_other_seat(dueling: bool) -> None:
     assert len(samples) > 80
     assert sorted(samples) == sorted(wanted)
     expected = [wanted[place] for place in samples]
-    np.testing.assert_allclose(targets["returns"], expected, atol=1e-5)
+    np.testing.assert_allclose(returns, expected, atol=1e-5)
 
 
 def test_a_cut_game_goes_on_in_the_return() -> None:
     pqn = make_pqn(walks(2, limit=4), steps=8, gamma=0.5, q_lambda=1.0)
     play(pqn)
-    samples, targets = pqn.targets(pqn.knobs_at(Moment(0, 0.0)))
+    samples, returns = pqn.lambda_returns(pqn.knobs_at(Moment(0, 0.0)))
     obs = pqn.collector.rollout.obs[samples]
     made = obs[:, :4].copy().view(np.float32)[:, 0]
     last = obs[0].copy()
@@ -64,7 +64,7 @@ def test_a_cut_game_goes_on_in_the_return() -> None:
     after = best_of(pqn, last, np.ones(3))
     left = 4 - made  # steps until the cut, each pays 1
     wanted = sum(0.5**k * (k < left) for k in range(4)) + 0.5**left * after
-    np.testing.assert_allclose(targets["returns"], wanted, atol=1e-5)
+    np.testing.assert_allclose(returns, wanted, atol=1e-5)
 
 
 def test_a_restored_learner_goes_on_to_the_bit() -> None:

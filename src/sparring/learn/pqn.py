@@ -1,13 +1,17 @@
 """PQN: Q-learning from fresh rollouts, without replay and without a target network.
 
+The page reads in the order in which an update runs: exploration, rollout, lambda-returns, epochs
+of minibatches, loss, report; then what is saved.
+
 Targets are lambda-returns: what was paid, then the best value of what followed mixed with what
 came after it (Peng's Q(lambda)). Layer norm (net.norm) keeps values calm without a target.
 """
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -16,16 +20,27 @@ import torch
 from torch import Tensor
 
 from sparring.config import CollectConfig, DQNConfig, NetConfig
-from sparring.learn.collect import Actor, Answer, Draws
+from sparring.errors import ConfigError
+from sparring.learn.adjust import Terms, adjust_games
+from sparring.learn.collect import Answer, Draws
+from sparring.learn.descent import mean_losses, shuffling
 from sparring.learn.forward import Forward
 from sparring.learn.knobs import AtMoment
-from sparring.learn.on_policy import Arrays, OnPolicy
+from sparring.learn.learner import DivergedError, Report, Snapshot
+from sparring.learn.normalising import take_in_rows
+from sparring.learn.on_policy import OPTIMISER
+from sparring.learn.playing import Playing
 from sparring.learn.q_learning import dqn_loss, q_values, spread_epsilon
+from sparring.learn.steps import Shown, TorchSteps
+from sparring.learn.together import ALONE
 from sparring.nets.distribution import Sampler
 from sparring.nets.net import POLICY, VALUE, Heads
-from sparring.nets.policy import DUELING
+from sparring.nets.policy import BY_VALUE, DUELING, Policy
 from sparring.pools.protocol import GamePool
 from sparring.schedule import Moment
+
+EPS = 1e-8
+"""Adam's."""
 
 
 @dataclass(frozen=True)
@@ -39,7 +54,7 @@ class Knobs(AtMoment):
     max_grad_norm: float
 
 
-class Valuing:
+class Exploring:
     """Answers the learner's rows and keeps what the best action is worth."""
 
     def __init__(self, forward: Forward, seed: int, *, rows: int, dueling: bool) -> None:
@@ -74,12 +89,8 @@ class Valuing:
         return Answer(action, {"value": value}, self.forward.memory(obs, heads))
 
 
-class PQN(OnPolicy[Knobs]):
-    """The learner: exploration, lambda-returns, and the loss."""
-
-    by_value = True
-    columns = ("value",)
-    eps = 1e-8
+class PQN:
+    """Explores, and learns the values of actions from every rollout."""
 
     def __init__(
         self,
@@ -87,43 +98,115 @@ class PQN(OnPolicy[Knobs]):
         collect: CollectConfig,
         config: DQNConfig,
         net: NetConfig,
+        *,
+        seed: int = 0,
         **options: Any,
     ) -> None:
-        """Take over a pool. options: those of `OnPolicy`."""
-        assert not pool.rules.box
-        self.config = config
-        super().__init__(pool, collect, config, net, **options)
+        """Take over a pool. options: those of `learn.playing.Playing`."""
+        assert not pool.rules.box and not net.recurrent
+        self.config, self.seed = config, seed
+        rows, dueling = pool.rules.rows, config.dueling
+        playing = self.playing = Playing(
+            pool,
+            collect,
+            net,
+            lambda forward: Exploring(forward, seed, rows=rows, dueling=dueling),
+            ("value",),
+            facts={BY_VALUE: True, DUELING: dueling},
+            seed=seed,
+            **options,
+        )
+        assert isinstance(playing.actor, Exploring)
+        self.exploring = playing.actor
+        self.pool, self.rules, self.phases = playing.pool, playing.rules, playing.phases
+        self.net, self.forward, self.collector = playing.net, playing.forward, playing.collector
+        self.slots, self.put = playing.slots, playing.put
+        self.set_pots, self.seated = playing.set_pots, playing.seated
+        self.exact = playing.collector.exact
+        self.optimizer = TorchSteps(self.net, eps=EPS)
+        self.updates = self.samples = 0
 
-    def make_actor(self) -> Actor:
-        """Takes the best actions, and random ones now and then."""
-        rows, dueling = self.pool.rules.rows, self.config.dueling
-        self.valuing = Valuing(self.forward, self.seed, rows=rows, dueling=dueling)
-        return self.valuing
+    def iterate(self, progress: float) -> list[Report]:
+        """Play a rollout and learn from it; return what was earned and learned."""
+        knobs = self.knobs_at(Moment(self.collector.decisions, progress))
+        with self.forward.best_matmul():
+            earned = self.collector.collect(self.updates)
+            stats = self.update(knobs)
+        return [self.playing.report({**stats, **earned}, self.samples)]
 
     def knobs_at(self, moment: Moment) -> Knobs:
         """Read every schedule, and explore by them."""
         knobs = Knobs.at(self.config, moment)
         spread, games = self.config.epsilon_spread, self.pool.num_games
-        self.valuing.epsilon = spread_epsilon(knobs.epsilon, spread, games)
+        self.exploring.epsilon = spread_epsilon(knobs.epsilon, spread, games)
         return knobs
 
-    def targets(self, knobs: Knobs) -> tuple[npt.NDArray[np.intp], Arrays]:
-        """Lambda-returns of every decision that is complete."""
+    def update(self, knobs: Knobs) -> dict[str, float]:
+        """Learn from the rollout, and keep the decisions that are still open."""
+        rollout, phases = self.collector.rollout, self.phases
+        with phases("advantage"):
+            samples, returns = self.lambda_returns(knobs)
+        arrays = {"obs": rollout.obs, "mask": rollout.mask, "action": rollout.action}
+        arrays = {name: array[samples] for name, array in arrays.items()} | {"returns": returns}
+        with phases("transfer"):
+            device = self.playing.device
+            data = {name: torch.from_numpy(one).to(device) for name, one in arrays.items()}
+        with phases("update"):
+            logged = self.epochs(data, knobs)
+        stats = {f"losses/{name}": mean for name, mean in mean_losses(logged).items()}
+        stats |= {
+            "learning/lr": knobs.lr,
+            "learning/optimiser_steps": float(len(logged)),
+            "learning/samples": float(len(samples)),
+            "losses/q": float(rollout.columns["value"][samples].mean()),
+            "learning/gamma": knobs.gamma,
+            "learning/epsilon": knobs.epsilon,
+            "learning/native": 0.0,
+            "learning/decisions": float(rollout.decisions()),
+            "charts/forced": float(rollout.skipped.sum()),
+        }
+        take_in_rows(self.net, self.collector)  # only now: it was played and learned as it was
+        self.samples += len(samples)
+        self.updates += 1
+        with phases("stepping"):
+            self.collector.carry()
+        return stats
+
+    def lambda_returns(self, knobs: Knobs) -> tuple[npt.NDArray[np.intp], npt.NDArray[np.float32]]:
+        """Return the decisions that are complete, and what each is to be worth."""
         rollout, transitions = self.collector.rollout, self.collector.transitions
-        if rollout.cuts.obs:
+        if rollout.cuts.obs:  # what cut games would still have paid
             obs, mask = np.concatenate(rollout.cuts.obs), np.concatenate(rollout.cuts.mask)
-            _, after = self.valuing.best(torch.from_numpy(obs), torch.from_numpy(mask))
+            _, after = self.exploring.best(torch.from_numpy(obs), torch.from_numpy(mask))
             rollout.cuts.settle(rollout, after)
         samples = self.collector.link(knobs.gamma, self.config.gamma_into)
         value = rollout.columns["value"]
         beyond = transitions.advantages(value, knobs.q_lambda)[samples]
-        return samples, {"returns": beyond + value[samples]}
+        return samples, beyond + value[samples]
 
-    def tensors(self, samples: npt.NDArray[np.intp], targets: Arrays) -> Arrays:
-        """Rows and targets."""
-        rows = self.collector.rollout
-        arrays = {"obs": rows.obs, "mask": rows.mask, "action": rows.action}
-        return {**{name: array[samples] for name, array in arrays.items()}, **targets}
+    def epochs(self, data: Mapping[str, Tensor], knobs: Knobs) -> list[Shown]:
+        """Pass over the samples in shuffled minibatches; return what curves show of each."""
+        turning, samples = self.playing.transforms.turning, len(data["action"])
+        order, logged = shuffling(self.seed, self.updates), list[Shown]()
+        size = -(-samples // max(1, round(samples / self.config.minibatch)))
+        for epoch in range(self.config.epochs):
+            known = dict(data)
+            for transform in turning:
+                known |= transform.epoch(self.updates, epoch, samples)
+            shuffled = torch.from_numpy(order.permutation(samples)).to(self.playing.device)
+            for picked in torch.split(shuffled, size):
+                minibatch = {name: column[picked] for name, column in known.items()}
+                for transform in turning:
+                    transform.turn(minibatch)
+                logged.append(self.step(minibatch, knobs))
+        return logged
+
+    def step(self, minibatch: Mapping[str, Tensor], knobs: Knobs) -> Shown:
+        """Make one step of the optimizer; a loss that is not finite changes nothing."""
+        try:
+            return self.optimizer.step(minibatch, knobs, self.loss, ALONE)
+        except DivergedError as wrong:
+            raise DivergedError(f"update {self.updates}: {wrong}") from None
 
     def loss(
         self, minibatch: Mapping[str, Tensor], knobs: Knobs
@@ -141,18 +224,42 @@ class PQN(OnPolicy[Knobs]):
         )
         return loss, {"q_loss": loss, "td_error": error.mean()}
 
-    def stats(
-        self, samples: npt.NDArray[np.intp], targets: Arrays, knobs: Knobs
-    ) -> dict[str, float]:
-        """What the settings are, and what is thought of the best actions."""
-        value = self.collector.rollout.columns["value"][samples]
-        return {
-            "losses/q": float(value.mean()),
-            "learning/gamma": knobs.gamma,
-            "learning/epsilon": knobs.epsilon,
-        }
+    def adjust(self, terms: Terms, member: int = 0) -> None:
+        """Go on under other terms. No running game changes its rules, seats or start."""
+        adjust_games(self.pool, terms)
+        if terms.settings is not None:
+            self.config = terms.settings
+        if terms.clear_replay:
+            raise ConfigError("clear_replay: PQN has no replay; leave it out")
 
-    @property
-    def facts(self) -> dict[str, bool]:
-        """What policies are to say about their heads."""
-        return {**super().facts, DUELING: self.config.dueling}
+    def policy(self, member: int = 0) -> Policy:
+        """Return what plays; it never changes again."""
+        return self.playing.policy(self.updates)
+
+    def snapshot(self, member: int = 0) -> Snapshot:
+        """Copy what the next update depends on: weights, optimizer, games, open decisions."""
+        saved = self.playing.snapshot(self.updates, self.samples)
+        return replace(saved, tensors={**saved.tensors, OPTIMISER: self.optimizer.tensors()})
+
+    def restore(self, snapshot: Snapshot, member: int = 0) -> None:
+        """Put a fresh learner of the same configuration where the snapshot was taken."""
+        self.updates = self.playing.restore(snapshot, fresh=not self.updates)
+        self.optimizer.load(snapshot.tensors.get(OPTIMISER, {}))
+        self.samples = snapshot.meta["samples"]
+
+    def rehearse(self) -> list[Report]:
+        """Do the work of an update with games that cost nothing, and put everything back."""
+        collector, kept = self.collector, self.snapshot()
+        front = collector.front()
+        knobs = self.knobs_at(Moment(collector.decisions, 0.0))
+        started = time.perf_counter()
+        with self.forward.best_matmul():
+            collector.rehearse(self.updates)
+            report = self.playing.report(self.update(knobs), self.samples)
+        left = time.perf_counter() - started - sum(self.phases.seconds.values())
+        self.phases.seconds["other"] = max(left, 0.0)
+        self.net.load_state_dict(kept.tensors["net"])
+        self.optimizer.load(kept.tensors[OPTIMISER])
+        collector.put_front(*front)
+        self.updates, self.samples = kept.meta["update"], kept.meta["samples"]
+        return [report]
