@@ -13,7 +13,7 @@ from learn.fused_helpers import NETS, game_of, learner, play
 from sparring.config import CloningConfig, CollectConfig, NetConfig, TrainConfig
 from sparring.games.rules import Rules
 from sparring.learn.anchor import ANCHOR, AnchorTerm
-from sparring.learn.cloning import Cloning
+from sparring.learn.clone import Cloning
 from sparring.learn.fused.anchor import FusedAnchor
 from sparring.nets.make import make_net
 from sparring.schedule import Schedule

@@ -9,7 +9,7 @@ from types import TracebackType
 from rich.progress import BarColumn, TextColumn
 from rich.progress import Progress as Bar
 
-from sparring.learn.cloning import Standing
+from sparring.learn.clone import Standing
 from sparring.training.display.lines import clock, count
 
 LINE_EVERY_S = 10.0

@@ -15,7 +15,7 @@ from sparring.errors import ConfigError
 from sparring.games.rules import Rules
 from sparring.games.seeds import mixed_seed
 from sparring.learn.anchor import AnchorTerm
-from sparring.learn.cloning import Cloning, Standing
+from sparring.learn.clone import Cloning, Standing
 from sparring.learn.knobs import Knobs
 from sparring.learn.learner import Learner
 from sparring.learn.mirror import mirrors_of

@@ -10,7 +10,7 @@ import torch
 from sparring.config import CloningConfig, CollectConfig, NetConfig
 from sparring.games.rules import Rules
 from sparring.learn.anchor import ANCHOR, AnchorTerm
-from sparring.learn.cloning import WARM_UP, AutogradSteps, Cloning, NativeSteps, risen
+from sparring.learn.clone import WARM_UP, Cloning, risen
 from sparring.learn.fused.anchor import FusedAnchor
 from sparring.learn.fused.rollout import FusedRollout, legal_of
 from sparring.learn.mirror import mirrors_of
@@ -54,8 +54,8 @@ def cloned(
 def test_native_steps_are_those_of_torch(decisions: Decisions, mirror: bool) -> None:
     native = cloned(decisions, mirror=mirror)
     slow = cloned(decisions, cpu="torch", mirror=mirror)
-    assert isinstance(native.steps, NativeSteps)
-    assert isinstance(slow.steps, AutogradSteps)
+    assert native.native and not native.optimizer
+    assert slow.optimizer and not slow.native
     for (name, mine), theirs in zip(
         native.net.state_dict().items(), slow.net.state_dict().values(), strict=True
     ):
@@ -154,7 +154,7 @@ def test_the_first_steps_leave_a_deep_value_head_alive() -> None:
     net = make_net(rules, NetConfig(kind="residual", channels=64, blocks=6))
     cloning = Cloning(net, positions, CloningConfig(minibatch=8), CollectConfig())
     for step, (picked, _) in zip(range(4), cloning.minibatches(0), strict=False):
-        cloning.steps.take(picked, {}, cloning.rate(step, 0, 0.0))
+        cloning.step(picked, {}, cloning.rate(step, 0, 0.0))
     heard = dict[str, torch.Tensor]()
     net.value_hidden.register_forward_hook(lambda _, seen, out: heard.update(seen=seen[0], out=out))
     with torch.no_grad():
