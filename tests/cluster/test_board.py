@@ -13,10 +13,12 @@ from torch import nn
 
 from sparring.cluster.actors.board import Board
 from sparring.cluster.actors.weights import FlatWeights
-from sparring.cluster.messages import Message
+from sparring.cluster.messages import Message, error_of, refusal
 from sparring.cluster.wire import Inbox, send
-from sparring.errors import StateError
+from sparring.errors import ConfigError, SparringError, StateError
+from sparring.learn.learner import DivergedError, LostError
 from sparring.processes import SharedArrays
+from sparring.sweep.training import reason
 
 
 def test_weights_are_never_torn_however_fast_they_change() -> None:
@@ -108,3 +110,19 @@ def test_messages_come_whole_and_in_order_with_their_files() -> None:
 def test_a_message_that_is_none_is_refused() -> None:
     with pytest.raises(StateError, match="cannot be read"):
         Message.unpack(b"\x05\0\0\0\0\0\0\0[1, 2")
+
+
+@pytest.mark.parametrize("kind", [DivergedError, LostError, ConfigError, StateError, SparringError])
+def test_what_is_wrong_elsewhere_is_the_same_error_here(kind: type[SparringError]) -> None:
+    error = error_of(Message.unpack(refusal(kind("the loss is nan")).pack()))
+    assert type(error) is kind
+    assert str(error) == "the loss is nan"
+
+
+def test_an_error_that_nobody_knows_here_is_a_plain_one() -> None:
+    for name in ("NotKnownHere", "difflib"):
+        assert type(error_of(Message("refused", {"kind": name, "text": "no"}))) is SparringError
+
+
+def test_a_sweep_hears_that_a_run_elsewhere_diverged() -> None:
+    assert reason(error_of(refusal(DivergedError("update 3")))) == "diverged: update 3"

@@ -70,7 +70,7 @@ def test_runs_as_tasks_are_the_runs_of_one_process(cluster: Cluster, tmp_path: P
     members.append(replace(members[0], name="bad", init=str(tmp_path / "nowhere")))
     done = {one.number: one for one in train_runs(cluster, members)}
     assert sorted(done) == [0, 1, 2]
-    assert "no policy" in done[2].wrong and not done[0].wrong and not done[1].wrong
+    assert "no policy" in str(done[2].wrong) and not done[0].wrong and not done[1].wrong
     assert not (tmp_path / "there" / "bad").exists()
     for number in range(2):
         here = train_with(replace(members[number], runs=str(tmp_path / "here")), quiet=True)

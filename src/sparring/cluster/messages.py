@@ -13,9 +13,12 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from sparring.errors import StateError
+from sparring import errors
+from sparring.errors import SparringError, StateError
 
 ALIGNMENT = 16
+REFUSED = "refused"
+"""What an answer is called that says what is wrong."""
 
 
 @dataclass(frozen=True)
@@ -60,3 +63,19 @@ def padded_size(size: int) -> int:
 def padded(raw: bytes) -> bytes:
     """Bytes up to the next boundary."""
     return raw + bytes(padded_size(len(raw)) - len(raw))
+
+
+def refusal(wrong: SparringError) -> Message:
+    """What is wrong, as an answer."""
+    return Message(REFUSED, {"kind": type(wrong).__name__, "text": str(wrong)})
+
+
+def error_of(message: Message) -> SparringError:
+    """What another process found wrong, as if it had happened here."""
+    from sparring.learn.learner import DivergedError, LostError  # late: it brings torch along
+
+    known = [one for one in vars(errors).values() if isinstance(one, type)]
+    kinds = {kind.__name__: kind for kind in (*known, DivergedError, LostError)}
+    kind = kinds.get(str(message.facts.get("kind")), SparringError)
+    text = str(message.facts.get("text", f"an actor says {message.name!r}"))
+    return kind(text) if issubclass(kind, SparringError) else SparringError(text)

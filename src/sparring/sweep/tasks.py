@@ -11,7 +11,7 @@ from typing import Any
 from sparring.errors import SparringError
 from sparring.league.arena import ALONE
 from sparring.sweep.jobs import Ended, Job, Judge, failed
-from sparring.sweep.training import DIVERGED, DIVERGED_WORDS
+from sparring.sweep.training import DIVERGED, DIVERGED_WORDS, reason
 from sparring.sweep.trials import DONE, FAILED
 from sparring.sweep.value import value_of
 from sparring.training.records.metrics import read
@@ -63,7 +63,7 @@ class Tasks:
         if not self._left:
             self._running = None
         if done.wrong:
-            return [failed(job, done.wrong)]
+            return [failed(job, reason(done.wrong))]
         return [ended_of(job, done.facts, self._raised)]
 
     def close(self) -> None:

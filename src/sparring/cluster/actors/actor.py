@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from sparring.cluster.messages import Message
+from sparring.cluster.messages import Message, refusal
 from sparring.cluster.wire import Inbox, send
 from sparring.errors import SparringError
 from sparring.processes import SharedArrays, end_with_children, follow_parent
@@ -48,7 +48,7 @@ def main(parent: int, socket_fd: int, board_fd: int, size: int) -> None:
     try:
         body = Body(begin.facts["settings"], Place(**begin.facts["place"]))
     except SparringError as wrong:
-        send(learner, Message("refused", {"kind": type(wrong).__name__, "text": str(wrong)}))
+        send(learner, refusal(wrong))
         raise
     shapes = body.shapes
     buffers = [SharedArrays(shapes) for _ in range(begin.facts["buffers"])]
@@ -96,7 +96,7 @@ def answer(learner: socket.socket, body: Body, message: Message) -> None:
     except SparringError as wrong:
         if asked is None:
             raise
-        said = Message("refused", {"kind": type(wrong).__name__, "text": str(wrong)})
+        said = refusal(wrong)
     if asked is not None:
         send(learner, Message(said.name, {**said.facts, "asked": asked}, said.arrays))
 

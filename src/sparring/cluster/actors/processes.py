@@ -15,8 +15,8 @@ from sparring.cluster.actors.board import Board
 from sparring.cluster.actors.body import Place
 from sparring.cluster.actors.crew import Order, Parcel
 from sparring.cluster.actors.hand import Hand
-from sparring.cluster.actors.standing import Standing, error_of
-from sparring.cluster.messages import Message
+from sparring.cluster.actors.standing import Standing
+from sparring.cluster.messages import REFUSED, Message, error_of
 from sparring.config import FleetConfig
 from sparring.learn.learner import LostError
 
@@ -118,7 +118,7 @@ class ProcessCrew:
             if time.monotonic() > until:
                 self._bury(hand, "hung")
         answer = self._answers.pop(self._asked)
-        if answer.name == "refused":
+        if answer.name == REFUSED:
             raise error_of(answer)
         return answer
 

@@ -6,7 +6,6 @@ import warnings
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from sparring import errors
 from sparring.cluster.actors.crew import Order
 from sparring.cluster.messages import Message
 from sparring.errors import SparringError, SparringWarning
@@ -88,11 +87,3 @@ class Standing:
             self._shown.add(f"{how}{words}")
             text = f"{who}; it is started again, its games begin anew{said}"
             warnings.warn(SparringWarning(text), stacklevel=5)
-
-
-def error_of(message: Message) -> SparringError:
-    """What an actor refused, as if it had happened here."""
-    kind = getattr(errors, str(message.facts.get("kind")), SparringError)
-    text = str(message.facts.get("text", f"an actor says {message.name!r}"))
-    error: SparringError = kind(text) if issubclass(kind, SparringError) else SparringError(text)
-    return error

@@ -20,8 +20,8 @@ import numpy.typing as npt
 
 from sparring.cluster.actors.body import Place
 from sparring.cluster.actors.crew import Order, Parcel
-from sparring.cluster.actors.standing import Standing, error_of
-from sparring.cluster.messages import Message
+from sparring.cluster.actors.standing import Standing
+from sparring.cluster.messages import REFUSED, Message, error_of
 from sparring.cluster.ray.host import Host, as_array
 from sparring.cluster.ray.session import Cluster, connect
 from sparring.config import FleetConfig
@@ -239,7 +239,7 @@ class RayCrew:
         hand.since = time.monotonic()
         if isinstance(raw, str):  # games have begun, or cannot
             if raw:
-                checked(Message("refused", json.loads(raw)))
+                checked(Message(REFUSED, json.loads(raw)))
             hand.ready = True
             return []
         message = checked(Message.unpack(raw.data))
@@ -287,7 +287,7 @@ def end_all(cluster: Cluster, hands: Sequence[Hand], shared: bool) -> None:
 
 def checked(message: Message) -> Message:
     """Raise what an actor has refused."""
-    if message.name == "refused":
+    if message.name == REFUSED:
         raise error_of(message)
     return message
 

@@ -17,7 +17,7 @@ import numpy.typing as npt
 
 from sparring.cluster.actors.body import Body, Place
 from sparring.cluster.actors.packing import counts_of
-from sparring.cluster.messages import Message
+from sparring.cluster.messages import Message, refusal
 from sparring.errors import SparringError
 from sparring.learn.rollout import Cuts, Episodes
 
@@ -43,7 +43,7 @@ class Host:
         try:
             self._body = Body(facts["settings"], Place(**facts["place"]))
         except SparringError as wrong:
-            return json.dumps({"kind": type(wrong).__name__, "text": str(wrong)})
+            return json.dumps(refusal(wrong).facts)
         self._out = {
             name: np.zeros(shape, kind) for name, (kind, shape) in self._body.shapes.items()
         }
@@ -84,8 +84,7 @@ class Host:
         try:
             return as_array(self._body.hear(Message.unpack(said.data)))
         except SparringError as wrong:
-            facts = {"kind": type(wrong).__name__, "text": str(wrong)}
-            return as_array(Message("refused", facts))
+            return as_array(refusal(wrong))
 
 
 def trimmed(arrays: Mapping[str, npt.NDArray[Any]]) -> dict[str, npt.NDArray[Any]]:

@@ -18,7 +18,7 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
-from sparring.cluster.messages import Message
+from sparring.cluster.messages import Message, refusal
 from sparring.errors import SparringError, SparringWarning
 from sparring.games.flags import as_typed, changed_flags, read_rules
 from sparring.games.rules import Rules
@@ -45,7 +45,7 @@ def work(job: Bytes, *more: Bytes) -> Bytes:
     try:
         answer = WORK[message.name](message, more)
     except SparringError as wrong:
-        answer = Message("refused", {"kind": type(wrong).__name__, "text": str(wrong)})
+        answer = refusal(wrong)
     return np.frombuffer(answer.pack(), np.uint8)
 
 

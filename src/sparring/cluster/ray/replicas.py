@@ -8,9 +8,9 @@ from collections.abc import Mapping
 from dataclasses import asdict
 from typing import Any
 
-from sparring.cluster.messages import Message
+from sparring.cluster.messages import Message, refusal
 from sparring.cluster.ray.session import Cluster
-from sparring.cluster.replicas.replica import Replica, Share, refusal
+from sparring.cluster.replicas.replica import Replica, Share
 from sparring.errors import SparringError
 from sparring.learn.learner import LostError
 

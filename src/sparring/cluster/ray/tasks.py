@@ -11,8 +11,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from sparring.cluster.actors.standing import error_of
-from sparring.cluster.messages import Message
+from sparring.cluster.messages import REFUSED, Message, error_of
 from sparring.cluster.ray.host import as_array
 from sparring.cluster.ray.jobs import (
     TRAIN,
@@ -46,7 +45,7 @@ class Done:
     """Which of them, from 0."""
     facts: Mapping[str, Any]
     """What came of it; nothing if it failed."""
-    wrong: str = ""
+    wrong: SparringError | None = None
     """Why it failed."""
 
 
@@ -82,7 +81,7 @@ def train_runs(cluster: Cluster, members: Sequence[TrainConfig]) -> Iterator[Don
         tasks[run.remote(as_array(job))] = number
     for number, answer in ended(cluster, tasks):
         if isinstance(answer, SparringError):
-            yield Done(number, {}, str(answer))
+            yield Done(number, {}, answer)
             continue
         root = Path(members[number].runs)
         if "folder" in answer.arrays:
@@ -145,4 +144,4 @@ def answer_of(ray: Any, task: Any) -> Message | SparringError:
         lines = [line.strip() for line in str(wrong).splitlines() if line.strip()]
         cause = getattr(wrong, "cause", None)
         return SparringError(lines[-1] if cause is not None and lines else lines[0])
-    return error_of(answer) if answer.name == "refused" else answer
+    return error_of(answer) if answer.name == REFUSED else answer

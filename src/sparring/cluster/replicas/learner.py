@@ -16,9 +16,8 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from sparring import errors
 from sparring.cluster import seats
-from sparring.cluster.messages import Message
+from sparring.cluster.messages import REFUSED, Message, error_of
 from sparring.cluster.replicas.joined import Joined, open_store
 from sparring.cluster.replicas.replica import (
     ITERATE,
@@ -34,7 +33,7 @@ from sparring.cluster.replicas.replica import (
 )
 from sparring.cluster.shares import demand_equal_shares
 from sparring.config import TrainConfig
-from sparring.errors import ConfigError, SparringError, StateError
+from sparring.errors import ConfigError, StateError
 from sparring.games.stats import curves
 from sparring.learn.adjust import Terms
 from sparring.learn.algos import hosted
@@ -110,7 +109,7 @@ class ReplicatedPPO(PPO):
         """What they say to that, in their order; what is wrong with one of them is raised."""
         answers = [other.answer() for other in self.others]
         for answer in answers:
-            if answer.name == "refused":
+            if answer.name == REFUSED:
                 raise error_of(answer)
         return answers
 
@@ -149,7 +148,7 @@ class ReplicatedPPO(PPO):
                 said = other.answer()
             except LostError as wrong:
                 return str(wrong)
-            if said.name == "refused" and said.facts["kind"] != LostError.__name__:
+            if said.name == REFUSED and said.facts["kind"] != LostError.__name__:
                 return str(said.facts["text"])
         return ""
 
@@ -275,10 +274,3 @@ def parts_of(state: Message) -> tuple[dict[str, Tensor], dict[str, bytes]]:
         else:
             raw[name] = array.tobytes()
     return rows, raw
-
-
-def error_of(answer: Message) -> SparringError:
-    """What another learner found wrong, as it would be raised here."""
-    kinds = {kind.__name__: kind for kind in (DivergedError, LostError)}
-    kind = kinds.get(answer.facts["kind"], getattr(errors, answer.facts["kind"], SparringError))
-    return kind(answer.facts["text"])

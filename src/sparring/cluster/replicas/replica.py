@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from sparring.cluster.messages import Message
+from sparring.cluster.messages import Message, refusal
 from sparring.cluster.wire import Inbox, send
 from sparring.errors import SparringError, SparringWarning, StateError
 from sparring.processes import follow_parent
@@ -134,11 +134,6 @@ def part_of(config: TrainConfig, share: Share) -> TrainConfig:
         init="",
         wandb=False,
     )
-
-
-def refusal(wrong: SparringError) -> Message:
-    """What is wrong, in words."""
-    return Message("refused", {"kind": type(wrong).__name__, "text": str(wrong)})
 
 
 # What goes to and fro
