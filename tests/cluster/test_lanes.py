@@ -192,6 +192,24 @@ def test_no_rollout_is_ever_too_old_and_none_is_counted_twice(lag: int, queue: i
     assert counted == learner.collector.decisions
 
 
+def test_what_late_rollouts_weigh_is_as_configured() -> None:
+    def trained(rho: float, trace: float) -> tuple[list[float], Snapshot]:
+        fleet = {"lag": 3, "queue": 2, "batch": 1, "rho": rho, "trace": trace}
+        config = settings("skull_king", actors=2, fleet=fleet, **SHORT)
+        learner = together(config, deliver=scripted(3))
+        reports = iterated(learner, 6)
+        late = [one for one in reports if one.stats["fleet/rho_clipped"] > 0]
+        assert late
+        return [one.stats["fleet/rho_mean"] for one in late], learner.snapshot()
+
+    (usual, plain), (light, most), (same, less) = (
+        trained(*limits) for limits in ((1.0, 1.0), (0.5, 0.5), (0.5, 0.25))
+    )
+    assert min(usual) > 0.5 >= max(light) and max(same) <= 0.5
+    head = [one.tensors["net"]["policy_head.weight"] for one in (plain, most, less)]
+    assert not torch.equal(head[0], head[1]) and not torch.equal(head[1], head[2])
+
+
 def test_an_absent_lane_keeps_its_open_decisions() -> None:
     config = settings("skull_king", actors=2, fleet={"lag": 9, "batch": 1})
     learner = together(config, deliver=lambda able: able[:1])

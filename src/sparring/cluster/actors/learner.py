@@ -86,7 +86,8 @@ class FleetPPO(LaggedPPO):
             lockstep=fleet.lockstep,
             exact=fleet.lockstep and own is None,
         )
-        super().__init__(pool, plan.collect, plan.settings[0], plan.net, **hosted(plan))
+        limits = {"rho": fleet.rho, "trace": fleet.trace}
+        super().__init__(pool, plan.collect, plan.settings[0], plan.net, **hosted(plan), **limits)
 
     def make_collector(self, collect: CollectConfig, **options: Any) -> Collector:
         """Return who gathers what actors play."""
