@@ -66,9 +66,9 @@ def test_memory_is_read_behind_the_observation(memory: int) -> None:
     at.read(obs.to(device))
     at.forward()
     heads = module(obs)
-    logits = at.logits[0, :, :86] + flat.policy_bias[0, 0, :86]
+    logits = at.logits[0, :, :86] + flat.policy_bias[0, :86]
     assert torch.allclose(logits.cpu(), heads["policy"], atol=1e-3)
-    value = at.value[0, :, 0] + flat.value_bias[0, 0, 0]
+    value = at.value[0, :, 0] + flat.value_bias[0, 0]
     assert torch.allclose(value.cpu(), heads["value"], atol=1e-3)
 
 

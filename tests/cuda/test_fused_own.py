@@ -23,8 +23,7 @@ from sparring.learn.fused import FusedPPO
 from sparring.nets import flat_kinds
 from sparring.nets.captured import CapturedNet
 from sparring.nets.flat_kinds import make_flat
-from sparring.nets.fused_mlp import FusedPerceptron
-from sparring.nets.fused_own import OwnPerceptron
+from sparring.nets.fused_mlp import FusedPerceptron, OwnPerceptron
 from sparring.nets.make import make_net
 from sparring.nets.net import head_width
 from sparring.nets.recognised import Layers, from_perceptron, recognise, some_rows

@@ -13,7 +13,7 @@ from torch import Tensor
 from sparring import ConfigError, Pool, Rules
 from sparring.config import NetConfig
 from sparring.games import shogi
-from sparring.nets.fused_residual import Spot
+from sparring.nets.flat import Spot
 from sparring.nets.make import make_net
 from sparring.nets.policy import Policy
 from sparring.nets.residual import ResidualNet, layout_of

@@ -7,11 +7,11 @@ arrays. A test holds it equal to the passes that were written by hand.
 
 from __future__ import annotations
 
-import math
 import warnings
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
+from typing import Unpack
 
 import torch
 from torch import Tensor
@@ -21,7 +21,7 @@ from sparring.config import NetConfig
 from sparring.errors import ConfigError
 from sparring.factories import in_a_line
 from sparring.games.rules import Rules
-from sparring.nets.flat import FlatNet, Pass, rounded_up
+from sparring.nets.flat import FlatNet, Pass, Room, Spot, rounded_up
 from sparring.nets.make import make_net
 from sparring.nets.net import MEMORY, POLICY, VALUE, WDL, Heads, Net, blended, head_width
 
@@ -32,20 +32,6 @@ PROBED = 8
 """Rows that a network of somebody's own is tried with."""
 UNITS = ("wdl_blend", "wdl_unit", "score_scale")
 """Buffers of networks that say in which unit heads are."""
-
-
-@dataclass(frozen=True)
-class Parameter:
-    """One parameter in the flat arrays."""
-
-    name: str
-    offset: int
-    shape: tuple[int, ...]
-
-    @property
-    def size(self) -> int:
-        """How many numbers it has."""
-        return math.prod(self.shape)
 
 
 @dataclass(frozen=True)
@@ -81,7 +67,6 @@ class CapturedPass(Pass):
             torch.index_select(obs, 0, self.places, out=rows)
 
     def forward(self) -> None:
-        """Compute logits and values."""
         # A graph of autograd must not outlive the stream that it was made on.
         self._traced.clear()
         for member in range(self.flat.members):
@@ -115,7 +100,6 @@ class CapturedPass(Pass):
         return self.flat.trace(member, self.obs[member])
 
     def backward(self) -> None:
-        """Fill the network's `grad` from the gradients of logits and values."""
         net = self.flat
         for member, traced in enumerate(self._traced):
             policy, value = traced.heads[POLICY], traced.heads[VALUE]
@@ -139,40 +123,39 @@ class CapturedPass(Pass):
 class CapturedNet(FlatNet):
     """Weights and gradients of all members, and the network that reads them."""
 
-    bias_stride = 0
-
     def __init__(
         self,
         rules: Rules,
         config: NetConfig,
         members: int,
         *,
-        bf16: bool,
-        device: torch.device,
-        memory: int = 0,
         heads: Mapping[str, int] | None = None,
+        **room: Unpack[Room],
     ) -> None:
-        super().__init__(rules, config, members, bf16=bf16, device=device, memory=memory)
+        super().__init__(rules, config, members, **room)
+        memory, device = room.get("memory", 0), self.device
         self.module: Net = make_net(rules, config, heads=heads, memory=memory).to(device)
         if not {POLICY, VALUE} <= self.module.heads.keys():
             raise ConfigError(f"PPO needs a policy and a value, not {list(self.module.heads)}")
         self.others = {n: w for n, w in self.module.heads.items() if n not in (POLICY, VALUE)}
-        self.pieces: dict[str, Parameter] = self._lay_out()
+        self.pieces: dict[str, Spot] = self._lay_out()
         self.held = self._make_held()
         """Buffers of the network that are saved with it, of all members; learning leaves them."""
         self.units = {name: self.held[name] for name in UNITS if name in self.held}
         last = list(self.pieces.values())[-1]
         self.size = rounded_up(last.offset + last.size)
         self.make_arrays()
+        self.bias_stride = 0
         self._no_bias = torch.zeros(1, max(head_width(rules), self.action_width), device=device)
 
-    def _lay_out(self) -> dict[str, Parameter]:
+    def _lay_out(self) -> dict[str, Spot]:
         """Place every parameter; those of the last layer of the value last."""
         shapes = {name: tuple(p.shape) for name, p in self.module.named_parameters()}
         order = sorted(shapes, key=lambda name: name in self.module.value_parameters)
         placed, offset = {}, 0
         for name in order:
-            placed[name] = Parameter(name, offset, shapes[name])
+            shape = shapes[name]
+            placed[name] = Spot(name, offset, shape, tuple(range(len(shape))), shape)
             offset = rounded_up(offset + placed[name].size, ALIGNED)
         return placed
 
@@ -201,13 +184,7 @@ class CapturedNet(FlatNet):
         """Zeros: the network adds its own."""
         return self._no_bias
 
-    def view(self, flat: Tensor, name: str) -> Tensor:
-        """Return a parameter of all members [members, ...]."""
-        at = self.pieces[name]
-        return flat[:, at.offset : at.offset + at.size].view(len(flat), *at.shape)
-
     def passing(self, rows: int, *, learn: bool) -> CapturedPass:
-        """Return room for passes over batches of so many rows."""
         return CapturedPass(self, rows, learn=learn)
 
     def parameters(self, member: int) -> dict[str, Tensor]:
@@ -240,7 +217,6 @@ class CapturedNet(FlatNet):
     # Exchange with the network
 
     def load(self, member: int, state: Mapping[str, Tensor]) -> None:
-        """Take over the weights of a network, and what else it keeps."""
         super().load(member, state)
         for name, held in self.held.items():
             held[member].copy_(state[name])
@@ -262,23 +238,11 @@ class CapturedNet(FlatNet):
         for name, held in self.held.items():
             held.copy_(other.held[name])
 
-    def pack(self, named: Mapping[str, Tensor]) -> Tensor:
-        """Return tensors named and shaped as in the network as one flat array."""
-        flat = torch.zeros(self.size)
-        for name, at in self.pieces.items():
-            given = named[name].detach().float().cpu()
-            if tuple(given.shape) != at.shape:
-                raise RuntimeError(f"{name} has shape {tuple(given.shape)}, need {at.shape}")
-            flat[at.offset : at.offset + at.size] = given.reshape(-1)
-        return flat
-
     def unpack(self, flat: Tensor) -> dict[str, Tensor]:
-        """Return a flat array as tensors named and shaped as in the network."""
-        flat = flat.detach().float().cpu()[None]
-        return {name: self.view(flat, name)[0].clone() for name in self.parameter_names()}
+        found = super().unpack(flat)
+        return {name: found[name] for name in self.parameter_names()}
 
     def parameter_names(self) -> list[str]:
-        """The parameters in the order in which the network has them."""
         return [name for name, _ in self.module.named_parameters()]
 
 

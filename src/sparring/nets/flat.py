@@ -7,10 +7,12 @@ autograd (`nets.captured`).
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
+from dataclasses import dataclass
 from types import MappingProxyType
-from typing import Protocol
+from typing import NotRequired, TypedDict, Unpack
 
 import torch
 from torch import Tensor
@@ -27,16 +29,47 @@ VALUE_WIDTH = 8
 """Columns of the value head. One is used; products want their sizes in multiples of 8."""
 
 
-class Place(Protocol):
-    """Where a tensor of a network lies in the flat arrays."""
+class Room(TypedDict):
+    """What networks on a GPU are made with besides their game and settings."""
 
-    @property
-    def offset(self) -> int:
-        """Numbers before it."""
+    bf16: bool
+    """Whether products are in bfloat16."""
+    device: torch.device
+    memory: NotRequired[int]
+    """Bytes behind the observation in every row."""
+
+
+@dataclass(frozen=True)
+class Spot:
+    """One tensor in the flat arrays, its axes in another order and some of them longer."""
+
+    name: str
+    """Its name in the network."""
+    offset: int
+    shape: tuple[int, ...]
+    axes: tuple[int, ...]
+    """The axes of the network's tensor, those of size 1 at its end left out."""
+    theirs: tuple[int, ...]
+    """Its shape in the network."""
 
     @property
     def size(self) -> int:
-        """How many numbers it has."""
+        """How many numbers it has here."""
+        return math.prod(self.shape)
+
+    def fill(self, flat: Tensor, given: Tensor) -> None:
+        """Write the network's tensor to its place in a flat array."""
+        turned = given.reshape(given.shape[: len(self.axes)]).permute(self.axes)
+        at = flat[self.offset : self.offset + self.size].view(self.shape)
+        at[tuple(slice(0, n) for n in turned.shape)] = turned
+
+    def read(self, flat: Tensor) -> Tensor:
+        """Return the network's tensor."""
+        at = flat[self.offset : self.offset + self.size].view(self.shape)
+        sizes = [self.theirs[axis] for axis in self.axes]
+        turned = at[tuple(slice(0, n) for n in sizes)]
+        back = [self.axes.index(axis) for axis in range(len(self.axes))]
+        return turned.permute(back).reshape(self.theirs).contiguous().clone()
 
 
 class Pass(ABC):
@@ -79,7 +112,7 @@ class Pass(ABC):
 class FlatNet(ABC):
     """Weights and gradients of all members."""
 
-    pieces: Mapping[str, Place]
+    pieces: Mapping[str, Spot]
     """The value head is the last, weight and bias together."""
     units: Mapping[str, Tensor] = MappingProxyType({})
     """What else is kept of every member's heads [members], by the names of the network's buffers:
@@ -92,22 +125,15 @@ class FlatNet(ABC):
     bias_stride: int
     """Numbers from one member's biases to the next's."""
 
-    def __init__(
-        self,
-        rules: Rules,
-        config: NetConfig,
-        members: int,
-        *,
-        bf16: bool,
-        device: torch.device,
-        memory: int = 0,
-    ) -> None:
-        self.rules, self.config, self.members, self.device = rules, config, members, device
+    def __init__(self, rules: Rules, config: NetConfig, members: int, **room: Unpack[Room]) -> None:
+        self.rules, self.config, self.members = rules, config, members
+        self.bf16, self.device = room["bf16"], room["device"]
         self.made_of = config
         """What `make_net` makes the networks of."""
-        self.bf16, self.dtype = bf16, torch.bfloat16 if bf16 else torch.float32
+        self.dtype = torch.bfloat16 if self.bf16 else torch.float32
         self.squash = config.squash and rules.box > 0
-        self.inputs = Inputs(rules, room_for(rules, config, memory), config.inputs)
+        memory = room_for(rules, config, room.get("memory", 0))
+        self.inputs = Inputs(rules, memory, config.inputs)
         self.action_width = rounded_up(head_width(rules))
 
     def make_arrays(self) -> None:
@@ -119,6 +145,7 @@ class FlatNet(ABC):
             self.scale = torch.ones(self.size)
             """What divides the input is part of the first weights. One of scale 0 is not used."""
             self.value_scale = torch.ones(self.members)
+        self.bias_stride = self.size
 
     @property
     def value_from(self) -> int:
@@ -128,16 +155,17 @@ class FlatNet(ABC):
     @property
     @abstractmethod
     def policy_bias(self) -> Tensor:
-        """What the kernels add to the logits, for each member."""
+        """What the kernels add to the logits, for each member [members, columns]."""
 
     @property
     @abstractmethod
     def value_bias(self) -> Tensor:
-        """What the kernels add to the values, for each member."""
+        """What the kernels add to the values, for each member [members, columns]."""
 
-    @abstractmethod
     def view(self, flat: Tensor, name: str) -> Tensor:
         """Return a tensor of all members [members, ...]."""
+        spot = self.pieces[name]
+        return flat[:, spot.offset : spot.offset + spot.size].view(len(flat), *spot.shape)
 
     @abstractmethod
     def passing(self, rows: int, *, learn: bool) -> Pass:
@@ -145,17 +173,24 @@ class FlatNet(ABC):
 
     # Exchange with the networks of nets.make
 
-    @abstractmethod
     def pack(self, named: Mapping[str, Tensor]) -> Tensor:
         """Return tensors named and shaped as in the network as one flat array."""
+        flat = torch.zeros(self.size)
+        for name, spot in self.pieces.items():
+            given = named[name].detach().float().cpu()
+            if tuple(given.shape) != spot.theirs:
+                raise RuntimeError(f"{name} has shape {tuple(given.shape)}, need {spot.theirs}")
+            spot.fill(flat, given)
+        return flat
 
-    @abstractmethod
     def unpack(self, flat: Tensor) -> dict[str, Tensor]:
         """Return a flat array as tensors named and shaped as in the network."""
+        flat = flat.detach().float().cpu()
+        return {name: spot.read(flat) for name, spot in self.pieces.items()}
 
-    @abstractmethod
     def parameter_names(self) -> list[str]:
         """The parameters in the order in which the network has them."""
+        return list(self.pieces)
 
     def kept(self) -> list[Tensor]:
         """What learning changes."""
@@ -191,39 +226,29 @@ class WidenedPass(Pass):
     def read(self, obs: Tensor, places: Tensor | None = None) -> None:
         """Widen byte rows, or those at `places`; where it is -1, the numbers are 0."""
         net, rows = self.flat, self.flat.members * self.rows
-        eights = net.constants["SPARRING_U8S"] // 8
-        threads = rows * (eights + net.width - 8 * eights)
+        threads = rows * widening_threads(net.constants)
         net.kernels.widen(-(-threads // 256), 256, obs, places, rows, self.x)
 
 
 class WidenedNet(FlatNet):
     """A network with passes of its own: kernels widen its rows and add the biases of its heads."""
 
-    def __init__(
-        self,
-        rules: Rules,
-        config: NetConfig,
-        members: int,
-        *,
-        bf16: bool,
-        device: torch.device,
-        memory: int = 0,
-    ) -> None:
-        super().__init__(rules, config, members, bf16=bf16, device=device, memory=memory)
+    policy_bias_name = "policy_head.bias"
+
+    def __init__(self, rules: Rules, config: NetConfig, members: int, **room: Unpack[Room]) -> None:
+        super().__init__(rules, config, members, **room)
         self.width = widened_width(self.inputs)
-        self.constants = row_constants(self.inputs, bf16=bf16)
+        self.constants = row_constants(self.inputs, bf16=self.bf16)
         self.kernels: Module = build(
-            SOURCE, self.constants, exact=False, device=device, what=rules.name
+            SOURCE, self.constants, exact=False, device=self.device, what=rules.name
         )
 
-    def make_arrays(self) -> None:
-        """Make the flat arrays, once the pieces are laid out."""
-        super().make_arrays()
-        self.bias_stride = self.size
+    @property
+    def policy_bias(self) -> Tensor:
+        return self.view(self.weight, self.policy_bias_name)
 
     @property
     def value_bias(self) -> Tensor:
-        """What the kernels add to the values, for each member."""
         return self.view(self.weight, "value_head.bias")
 
 
@@ -235,6 +260,12 @@ def rounded_up(count: int, to: int = 8) -> int:
 def widened_width(inputs: Inputs) -> int:
     """Columns of a widened row: the features, and zeros up to what products like."""
     return rounded_up(len(inputs.features), 32)
+
+
+def widening_threads(constants: Mapping[str, int]) -> int:
+    """Threads that widen a row: one for every eight bytes, one for every other number."""
+    eights = constants["SPARRING_U8S"] // 8
+    return eights + constants["SPARRING_WIDTH"] - 8 * eights
 
 
 def row_constants(inputs: Inputs, *, bf16: bool) -> dict[str, int]:

@@ -3,31 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Unpack
 
-import torch
 from torch import Tensor
 
 from sparring.config import NetConfig
 from sparring.games.rules import Rules
+from sparring.nets.flat import Room
 from sparring.nets.flat_kinds import make_flat
+from sparring.nets.hierarchy import ROLES, of_role
 
 
 class FlatHierarchy:
     """A `FlatNet` for every role. Tensors are named as in `nets.hierarchy.HierarchyNet`."""
 
     def __init__(
-        self,
-        rules: Rules,
-        configs: Mapping[str, NetConfig],
-        members: int,
-        *,
-        bf16: bool,
-        device: torch.device,
-        memory: int = 0,
+        self, rules: Rules, configs: Mapping[str, NetConfig], members: int, **room: Unpack[Room]
     ) -> None:
         self.roles = {
-            role: make_flat(rules, config, members, bf16=bf16, device=device, memory=memory)
-            for role, config in configs.items()
+            role: make_flat(rules, config, members, **room) for role, config in configs.items()
         }
         self.squash = any(net.squash for net in self.roles.values())
 
@@ -39,20 +33,12 @@ class FlatHierarchy:
     def load(self, member: int, state: Mapping[str, Tensor]) -> None:
         """Take over the weights of a network."""
         for role, net in self.roles.items():
-            before = f"roles.{role}."
-            net.load(
-                member,
-                {
-                    name.removeprefix(before): tensor
-                    for name, tensor in state.items()
-                    if name.startswith(before)
-                },
-            )
+            net.load(member, of_role(state, role))
 
     def state(self, member: int) -> dict[str, Tensor]:
         """Return the weights as the network loads them."""
         return {
-            f"roles.{role}.{name}": tensor
+            f"{ROLES}.{role}.{name}": tensor
             for role, net in self.roles.items()
             for name, tensor in net.state(member).items()
         }

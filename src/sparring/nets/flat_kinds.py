@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Mapping
-from typing import Any
+from typing import Unpack
 
 import torch
 
@@ -14,9 +14,8 @@ from sparring.errors import SparringWarning
 from sparring.factories import is_factory
 from sparring.games.rules import Rules
 from sparring.nets.captured import CapturedNet, why_eager
-from sparring.nets.flat import FlatNet
-from sparring.nets.fused_mlp import FusedPerceptron
-from sparring.nets.fused_own import OwnPerceptron
+from sparring.nets.flat import FlatNet, Room
+from sparring.nets.fused_mlp import FusedPerceptron, OwnPerceptron
 from sparring.nets.fused_residual import FusedResidual
 from sparring.nets.make import make_net
 from sparring.nets.recognised import perceptron_config
@@ -30,17 +29,15 @@ def make_flat(
     config: NetConfig,
     members: int,
     *,
-    bf16: bool,
-    device: torch.device,
-    memory: int = 0,
     heads: Mapping[str, int] | None = None,
+    **room: Unpack[Room],
 ) -> FlatNet:
     """Return room for the networks of all members. Their weights are loaded afterwards.
 
     heads: those of a network of which more is asked than policy and value.
     """
+    memory = room.get("memory", 0)
     assert not (why := why_not("captured", config, memory=memory)), why
-    room: dict[str, Any] = {"bf16": bf16, "device": device, "memory": memory}
     if is_factory(config.kind):
         return make_own(rules, config, members, heads=heads, **room)
     if why_not("kernels", config, heads=tuple(heads or ()), memory=memory):
@@ -53,23 +50,20 @@ def make_own(
     config: NetConfig,
     members: int,
     *,
-    bf16: bool,
-    device: torch.device,
-    memory: int = 0,
     heads: Mapping[str, int] | None = None,
+    **room: Unpack[Room],
 ) -> FlatNet:
     """The same for somebody's own networks: our kernels if it is a perceptron, else autograd."""
     with torch.random.fork_rng(devices=[]):  # fresh weights are drawn, and not used
-        net = make_net(rules, config, heads=heads, memory=memory)
+        net = make_net(rules, config, heads=heads, memory=room.get("memory", 0))
     ours = perceptron_config(net, config) if heads is None else None
     if isinstance(ours, NetConfig) and not why_not("kernels", ours):
-        made = OwnPerceptron(net, ours, members, bf16=bf16, device=device)
+        made = OwnPerceptron(net, ours, members, **room)
         if not (why := made.differs()):
             return made
         warnings.warn(
             SparringWarning(f"net.kind {config.kind} is run by torch: {why}"), stacklevel=4
         )
-    room: dict[str, Any] = {"bf16": bf16, "device": device, "memory": memory}
     captured = CapturedNet(rules, config, members, heads=heads, **room)
-    captured.eager = why_eager(captured) if device.type == "cuda" else ""
+    captured.eager = why_eager(captured) if room["device"].type == "cuda" else ""
     return captured

@@ -8,8 +8,8 @@ weights. A test holds it equal to `Perceptron` and autograd.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from itertools import accumulate, pairwise
+from typing import Unpack
 
 import torch
 from torch import Tensor
@@ -17,9 +17,18 @@ from torch import Tensor
 from sparring.capabilities.ways import why_not
 from sparring.config import NetConfig
 from sparring.games.rules import Rules
-from sparring.nets.flat import VALUE_WIDTH, WidenedNet, WidenedPass
+from sparring.nets.flat import VALUE_WIDTH, Room, Spot, WidenedNet, WidenedPass
 from sparring.nets.mlp import head_mask
-from sparring.nets.net import head_width
+from sparring.nets.net import POLICY, VALUE, Net, head_width
+from sparring.nets.recognised import (
+    COMPARED,
+    Layers,
+    as_perceptron,
+    differs,
+    from_perceptron,
+    recognise,
+    some_rows,
+)
 
 SUM_BLOCKS = 256
 """Most blocks of rows whose column sums are added up separately."""
@@ -27,30 +36,13 @@ KINDS = {"relu": 1, "tanh": 2}
 """Activations, as the kernels count them."""
 
 
-@dataclass(frozen=True)
-class Piece:
-    """One matrix (or bias, with one row) in the flat arrays."""
-
-    name: str
-    """Its name in `Perceptron`."""
-    offset: int
-    rows: int
-    columns: int
-    turned: bool
-    """torch's linear layers keep their weights the other way round."""
-
-    @property
-    def size(self) -> int:
-        """How many numbers it has."""
-        return self.rows * self.columns
-
-
 class Activations(WidenedPass):
     """What a pass writes, and the gradients behind it."""
 
+    flat: FusedPerceptron
+
     def __init__(self, net: FusedPerceptron, rows: int, *, learn: bool) -> None:
         super().__init__(net, rows, learn=learn)
-        self.net = net
         hidden, towers = net.config.hidden, net.towers
         self.first = self.make(hidden[0] * towers)
         self.hidden = [[self.make(width) for width in hidden[1:]] for _ in range(towers)]
@@ -62,32 +54,22 @@ class Activations(WidenedPass):
         self.sums = torch.zeros(net.members, self.sum_blocks, len(net.bias_at), device=net.device)
 
     def forward(self) -> None:
-        """Compute logits and values."""
-        self.net.forward(self)
+        self.flat.forward(self)
 
     def backward(self) -> None:
-        """Fill the network's `grad` from the gradients of logits and values."""
-        self.net.backward(self)
+        self.flat.backward(self)
 
 
 class FusedPerceptron(WidenedNet):
     """Weights, gradients and layers of all members."""
 
-    def __init__(
-        self,
-        rules: Rules,
-        config: NetConfig,
-        members: int,
-        *,
-        bf16: bool,
-        device: torch.device,
-        memory: int = 0,
-    ) -> None:
+    def __init__(self, rules: Rules, config: NetConfig, members: int, **room: Unpack[Room]) -> None:
         assert not (why := why_not("kernels", config)), why
-        super().__init__(rules, config, members, bf16=bf16, device=device, memory=memory)
+        super().__init__(rules, config, members, **room)
+        device = self.device
         self.kind = KINDS[config.activation]
         self.towers = 1 if config.shared else 2
-        self.pieces: dict[str, Piece] = self._lay_out()
+        self.pieces: dict[str, Spot] = self._lay_out()
         self.size = sum(piece.size for piece in self.pieces.values())
         biases = [piece for name, piece in self.pieces.items() if name.endswith("bias")]
         places = [torch.arange(b.offset, b.offset + b.size, dtype=torch.int32) for b in biases]
@@ -98,81 +80,46 @@ class FusedPerceptron(WidenedNet):
         self.make_arrays()
         _, order, divisors = self.inputs.stretches()
         self._order = torch.tensor(order)
-        first = self.pieces["first.weight"]
-        scale = self.scale[: first.size].view(first.rows, first.columns)
+        """The feature of every column of a widened row."""
+        scale = self.view(self.scale[None], "first.weight")[0]
         scale[: len(order)] = 1 / torch.tensor(divisors, device=device)[:, None]
         self.view(self.scale[None], "policy_head.weight")[0, :, : head_width(rules)] *= head_mask(
             rules, config
         ).T.to(device)
 
-    def _lay_out(self) -> dict[str, Piece]:
+    def _lay_out(self) -> dict[str, Spot]:
         """Place every matrix; the value head last, weight and bias together."""
-        hidden, towers = self.config.hidden, self.towers
-        shapes: list[tuple[str, int, int]] = [("first", self.width, hidden[0] * towers)]
+        hidden, towers, actions = self.config.hidden, self.towers, head_width(self.rules)
+        first = hidden[0] * towers
+        layers = [("first", self.width, first, (len(self.inputs.features), first))]
+        """Name, rows and columns here, and the shape of the weight in the network."""
         for t in range(towers):
             for layer, (width, following) in enumerate(pairwise(hidden)):
-                shapes.append((f"towers.{t}.{2 * layer}", width, following))
-        shapes.append(("policy_head", hidden[-1], self.action_width))
-        shapes.append(("value_head", hidden[-1], VALUE_WIDTH))
-        pieces, offset = {}, 0
-        for name, rows, columns in shapes:
-            for kind, height in (("weight", rows), ("bias", 1)):
-                turned = kind == "weight" and name != "first"
-                piece = Piece(f"{name}.{kind}", offset, height, columns, turned)
-                pieces[piece.name] = piece
-                offset += piece.size
+                layers.append((f"towers.{t}.{2 * layer}", width, following, (following, width)))
+        layers.append(("policy_head", hidden[-1], self.action_width, (actions, hidden[-1])))
+        layers.append(("value_head", hidden[-1], VALUE_WIDTH, (1, hidden[-1])))
+        pieces, offset = dict[str, Spot](), 0
+        for name, rows, columns, theirs in layers:
+            # torch's linear layers keep their weights the other way round.
+            axes, outputs = ((0, 1), theirs[1]) if name == "first" else ((1, 0), theirs[0])
+            weight = Spot(f"{name}.weight", offset, (rows, columns), axes, theirs)
+            bias = Spot(f"{name}.bias", offset + weight.size, (columns,), (0,), (outputs,))
+            pieces |= {weight.name: weight, bias.name: bias}
+            offset += weight.size + bias.size
         return pieces
 
     def passing(self, rows: int, *, learn: bool) -> Activations:
-        """Return room for passes over batches of so many rows."""
         return Activations(self, rows, learn=learn)
-
-    @property
-    def policy_bias(self) -> Tensor:
-        """What the kernels add to the logits, for each member."""
-        return self.view(self.weight, "policy_head.bias")
-
-    def view(self, flat: Tensor, name: str) -> Tensor:
-        """Return a matrix of all members [members, rows, columns]."""
-        piece = self.pieces[name]
-        stretch = flat[:, piece.offset : piece.offset + piece.size]
-        return stretch.view(len(flat), piece.rows, piece.columns)
 
     # Exchange with Perceptron
 
     def pack(self, named: Mapping[str, Tensor]) -> Tensor:
-        """Return tensors named and shaped as in `Perceptron` as one flat array."""
-        flat = torch.zeros(self.size)
-        for name, piece in self.pieces.items():
-            given = named[name].detach().float().cpu()
-            if name == "first.weight":
-                given = given[self._order]
-            matrix = given.T if piece.turned else given
-            matrix = matrix.reshape(-1, matrix.shape[-1])
-            at = flat[piece.offset : piece.offset + piece.size].view(piece.rows, piece.columns)
-            at[: matrix.shape[0], : matrix.shape[1]] = matrix
-        return flat
+        first = named["first.weight"].cpu()[self._order]
+        return super().pack({**named, "first.weight": first})
 
     def unpack(self, flat: Tensor) -> dict[str, Tensor]:
-        """Return a flat array as tensors named and shaped as in `Perceptron`."""
-        flat, named = flat.detach().float().cpu(), {}
-        columns = {"policy_head": head_width(self.rules), "value_head": 1}
-        for name, piece in self.pieces.items():
-            matrix = flat[piece.offset : piece.offset + piece.size]
-            matrix = matrix.view(piece.rows, piece.columns)
-            matrix = matrix[:, : columns.get(name.split(".")[0], piece.columns)]
-            if name == "first.weight":
-                features = torch.empty(len(self._order), piece.columns)
-                features[self._order] = matrix[: len(self._order)]
-                matrix = features
-            matrix = matrix.T if piece.turned else matrix
-            named[name] = (matrix[0] if name.endswith("bias") else matrix).contiguous().clone()
-        return named
-
-    def parameter_names(self) -> list[str]:
-        """The parameters in the order in which `Perceptron` has them."""
-        order = ("first", "towers", "policy_head", "value_head")
-        return sorted(self.pieces, key=lambda name: order.index(name.split(".")[0]))
+        found = super().unpack(flat)
+        return {**found, "first.weight": found["first.weight"][self._order.argsort()]}
 
     # Passes
 
@@ -194,7 +141,7 @@ class FusedPerceptron(WidenedNet):
         weight = self.view(self.compute, f"{name}.weight")
         bias = self.view(self.compute, f"{name}.bias")
         if self.members == 1 and self.kind == KINDS["relu"]:
-            torch.ops.aten._addmm_activation.out(bias[0, 0], x[0], weight[0], out=out[0])
+            torch.ops.aten._addmm_activation.out(bias[0], x[0], weight[0], out=out[0])
             return
         self._product(x, weight, out)
         rows, columns = out.shape[1], out.shape[2]
@@ -297,3 +244,38 @@ class FusedPerceptron(WidenedNet):
                 first_column=self._bias_column[f"{name}.bias"],
             ),
         )
+
+
+class OwnPerceptron(FusedPerceptron):
+    """A perceptron whose tensors are named and shaped as in a module of somebody's own."""
+
+    def __init__(self, net: Net, config: NetConfig, members: int, **room: Unpack[Room]) -> None:
+        """Make room for networks like this one. config: with which ours is the same."""
+        super().__init__(net.inputs.rules, config, members, **room)
+        layers = recognise(net)
+        assert isinstance(layers, Layers)
+        self.like, self.names, self.made_of = net, layers, net.config
+
+    def pack(self, named: Mapping[str, Tensor]) -> Tensor:
+        return super().pack(as_perceptron(self.names, named))
+
+    def unpack(self, flat: Tensor) -> dict[str, Tensor]:
+        found = from_perceptron(self.names, super().unpack(flat))
+        return {name: found[name] for name in self.parameter_names()}
+
+    def parameter_names(self) -> list[str]:
+        return [name for name, _ in self.like.named_parameters()]
+
+    @torch.no_grad()
+    def differs(self) -> str:
+        """Hold the kernels against the module; what lies in the arrays of the first is lost."""
+        rows = some_rows(self.inputs, COMPARED)
+        self.load(0, self.like.state_dict())
+        passing = self.passing(COMPARED, learn=False)
+        passing.read(rows.repeat(self.members, 1).to(self.device))
+        passing.forward()
+        width = self.like.heads[POLICY]
+        logits = passing.logits[0, :, :width] + self.policy_bias[0, :width]
+        value = passing.value[0, :, 0] + self.value_bias[0, 0]
+        said = {POLICY: logits.cpu(), VALUE: value.cpu()}
+        return differs(self.like, said, rows, rounded=self.bf16)

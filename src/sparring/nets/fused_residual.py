@@ -7,9 +7,8 @@ to sizes that tensor cores take. A test holds it equal to `ResidualNet` and auto
 
 from __future__ import annotations
 
-import math
-from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Unpack
 
 import torch
 from torch import Tensor
@@ -17,46 +16,13 @@ from torch import Tensor
 from sparring.capabilities.ways import why_not
 from sparring.config import NetConfig
 from sparring.games.rules import Rules
-from sparring.nets.flat import WidenedNet, WidenedPass, rounded_up
+from sparring.nets.flat import Room, Spot, WidenedNet, WidenedPass, rounded_up
 from sparring.nets.residual import ResidualNet, layout_of
 
 ALIGNED = 64
 """Every tensor begins at a multiple of this many numbers."""
 ROUND = (3, 3)
 """The size of a kernel that looks around."""
-
-
-@dataclass(frozen=True)
-class Spot:
-    """One tensor in the flat arrays, its axes in another order and some of them longer."""
-
-    name: str
-    """Its name in `ResidualNet`."""
-    offset: int
-    shape: tuple[int, ...]
-    axes: tuple[int, ...]
-    """The axes of the network's tensor, those of size 1 at its end left out."""
-    theirs: tuple[int, ...]
-    """Its shape in the network."""
-
-    @property
-    def size(self) -> int:
-        """How many numbers it has here."""
-        return math.prod(self.shape)
-
-    def fill(self, flat: Tensor, given: Tensor) -> None:
-        """Write the network's tensor to its place in a flat array."""
-        turned = given.reshape(given.shape[: len(self.axes)]).permute(self.axes)
-        at = flat[self.offset : self.offset + self.size].view(self.shape)
-        at[tuple(slice(0, n) for n in turned.shape)] = turned
-
-    def read(self, flat: Tensor) -> Tensor:
-        """Return the network's tensor."""
-        at = flat[self.offset : self.offset + self.size].view(self.shape)
-        sizes = [self.theirs[axis] for axis in self.axes]
-        turned = at[tuple(slice(0, n) for n in sizes)]
-        back = [self.axes.index(axis) for axis in range(len(self.axes))]
-        return turned.permute(back).reshape(self.theirs).contiguous().clone()
 
 
 @dataclass
@@ -74,43 +40,37 @@ class Made:
 class BoardPass(WidenedPass):
     """A batch of boards; what is inside the network is made anew by every pass."""
 
+    flat: FusedResidual
+
     def __init__(self, net: FusedResidual, rows: int, *, learn: bool) -> None:
         super().__init__(net, rows, learn=learn)
-        self.net, self.learn = net, learn
+        self.learn = learn
         self.made: list[Made] = []
         """What the backward pass needs, by member."""
 
     def forward(self) -> None:
-        """Compute logits and values."""
         self.made.clear()
-        for member in range(self.net.members):
-            made = self.net.forward(self, member)
+        for member in range(self.flat.members):
+            made = self.flat.forward(self, member)
             if self.learn:
                 self.made.append(made)
 
     def backward(self) -> None:
-        """Fill the network's `grad` from the gradients of logits and values."""
+        net = self.flat
         for member, made in enumerate(self.made):
-            for name, grad in self.net.backward(self, member, made).items():
+            for name, grad in net.backward(self, member, made).items():
                 stored = grad.permute(0, 2, 3, 1) if grad.dim() == 4 else grad
-                self.net.view(self.net.grad, name)[member].copy_(stored)
+                net.view(net.grad, name)[member].copy_(stored)
 
 
 class FusedResidual(WidenedNet):
     """Weights, gradients and layers of all members."""
 
-    def __init__(
-        self,
-        rules: Rules,
-        config: NetConfig,
-        members: int,
-        *,
-        bf16: bool,
-        device: torch.device,
-        memory: int = 0,
-    ) -> None:
-        assert not (why := why_not("kernels", config, memory=memory)), why
-        super().__init__(rules, config, members, bf16=bf16, device=device)
+    policy_bias_name = "policy_bias"
+
+    def __init__(self, rules: Rules, config: NetConfig, members: int, **room: Unpack[Room]) -> None:
+        assert not (why := why_not("kernels", config, memory=room.get("memory", 0))), why
+        super().__init__(rules, config, members, **room)
         self.layout = layout_of(rules)
         self.planes = rounded_up(self.layout.planes, 16)
         self.maps = rounded_up(self.layout.actions)
@@ -159,36 +119,10 @@ class FusedResidual(WidenedNet):
                 offset = rounded_up(offset, ALIGNED)
         return spots
 
-    def view(self, flat: Tensor, name: str) -> Tensor:
-        """Return a tensor of all members [members, ...]."""
-        spot = self.pieces[name]
-        return flat[:, spot.offset : spot.offset + spot.size].view(len(flat), *spot.shape)
-
-    @property
-    def policy_bias(self) -> Tensor:
-        """What the kernels add to the logits, for each member."""
-        return self.view(self.weight, "policy_bias")
-
     def passing(self, rows: int, *, learn: bool) -> BoardPass:
-        """Return room for passes over batches of so many rows."""
         return BoardPass(self, rows, learn=learn)
 
-    # Exchange with ResidualNet
-
-    def pack(self, named: Mapping[str, Tensor]) -> Tensor:
-        """Return tensors named and shaped as in `ResidualNet` as one flat array."""
-        flat = torch.zeros(self.size)
-        for name, spot in self.pieces.items():
-            spot.fill(flat, named[name].detach().float().cpu())
-        return flat
-
-    def unpack(self, flat: Tensor) -> dict[str, Tensor]:
-        """Return a flat array as tensors named and shaped as in `ResidualNet`."""
-        flat = flat.detach().float().cpu()
-        return {name: spot.read(flat) for name, spot in self.pieces.items()}
-
     def parameter_names(self) -> list[str]:
-        """The parameters in the order in which `ResidualNet` has them."""
         return [name for name, _ in self.module.named_parameters()]
 
     # Passes
