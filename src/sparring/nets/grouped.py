@@ -9,10 +9,8 @@ the answers equal to those of the networks alone.
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import replace
-from itertools import pairwise
 
 import numpy as np
 import numpy.typing as npt
@@ -60,11 +58,10 @@ class GroupedNet:
             stacks = isinstance(net, Perceptron) and plain
             if isinstance(net, OwnNet):
                 stacks = isinstance(recognise(net), Layers)
-            kind = Stacked if stacks else OneByOne
-            self._kind: _Kind = kind(net, slots, threads)
+            self._kind = (Stacked if stacks else OneByOne)(net, slots, threads)
         self.memory = net.inputs.memory if config.memory else 0
         """Bytes that each of them writes."""
-        self._shapes = {name: tuple(tensor.shape) for name, tensor in net.state_dict().items()}
+        self._shapes = shapes_of(net)
         self._loaded = np.zeros(slots + 1, np.bool_)
 
     def load(self, slot: int, state: Mapping[str, Tensor]) -> None:
@@ -143,41 +140,23 @@ class GroupedHierarchy:
         return out
 
 
-class _Kind(ABC):
-    """How networks of a kind are kept and asked. Slots count from 0 in `load`."""
-
-    @abstractmethod
-    def __init__(self, net: Net, slots: int, threads: int) -> None: ...
-
-    @abstractmethod
-    def load(self, at: int, state: dict[str, Tensor]) -> None:
-        """Keep a network."""
-
-    @abstractmethod
-    def answer(self, obs: Tensor, slot: npt.NDArray[np.integer], out: Heads) -> None:
-        """Write what the policy heads say, and what is remembered where there is room for it."""
-
-
-class Stacked(_Kind):
+class Stacked:
     """Perceptrons as one flat array [slots, numbers], the policy's tower alone."""
 
     def __init__(self, net: Net, slots: int, threads: int) -> None:
         rules, config, own = net.inputs.rules, net.config, recognise(net)
         self.own = own if isinstance(own, Layers) else None
         """The layers of somebody's own network, None if it is ours."""
-        activation, self.hidden = config.activation, config.hidden
         if self.own:
-            activation, self.hidden = self.own.activation, self.own.hidden(0)
-            config = replace(config, spread="predicted")
-        widths = [rounded_up(width) for width in (*self.hidden, head_width(rules))]
-        self.inputs, self.frames = net.inputs, config.frames
-        self.head_mask = head_mask(rules, config)
+            kind, hidden = self.own.activation, self.own.hidden(0)
+            config = replace(config, hidden=hidden, activation=kind, spread="predicted")
+        self.inputs, self.config = net.inputs, config
         self.native = _native.GroupedLayers(
             net.inputs.runs,
             len(net.inputs.features),
-            widths,
+            [rounded_up(width) for width in (*config.hidden, head_width(rules))],
             head_width(rules),
-            NATIVE_ACTIVATIONS.index(activation),
+            NATIVE_ACTIVATIONS.index(config.activation),
             slots,
             threads,
         )
@@ -185,26 +164,23 @@ class Stacked(_Kind):
         self._weights = self.weights.numpy()
 
     def load(self, at: int, state: dict[str, Tensor]) -> None:
-        """Lay a network's numbers out as the native layers read them."""
+        """Lay a network's numbers out as the native layers read them. Slots count from 0."""
         state = as_perceptron(self.own, state) if self.own else state
-        width = self.hidden[0]
-        parts = [padded(state["first.weight"][:, :width]), padded(state["first.bias"][:width])]
-        for layer, _ in enumerate(pairwise(self.hidden)):
-            name = f"towers.0.{2 * layer}"
-            parts += [panels(state[f"{name}.weight"].T), padded(state[f"{name}.bias"])]
-        head = state["policy_head.weight"] * self.head_mask
-        parts += [panels(head.T), padded(state["policy_head.bias"])]
+        (weight, bias), *layers = policy_layers(state, self.inputs.rules, self.config)
+        parts = [padded(weight), padded(bias)]
+        for weight, bias in layers:
+            parts += [panels(weight), padded(bias)]
         self.weights[at] = torch.cat([part.flatten() for part in parts])
 
     def answer(self, obs: Tensor, slot: npt.NDArray[np.integer], out: Heads) -> None:
-        """One native call for all rows."""
+        """Write what heads say, and what is remembered if there is room for it."""
         slots = np.ascontiguousarray(slot, np.int16)
         self.native.forward(obs.numpy(), slots, self._weights, out[POLICY].numpy())
         if MEMORY in out:
-            out[MEMORY] = stacked(self.inputs, obs, self.frames)
+            out[MEMORY] = stacked(self.inputs, obs, self.config.frames)
 
 
-class OneByOne(_Kind):
+class OneByOne:
     """Networks without their values, asked one after the other."""
 
     def __init__(self, net: Net, slots: int, threads: int) -> None:
@@ -234,7 +210,6 @@ class OneByOne(_Kind):
         net.load_state_dict({name: state[name][part] for name, part in own.items()})
 
     def answer(self, obs: Tensor, slot: npt.NDArray[np.integer], out: Heads) -> None:
-        """One forward per network."""
         order = np.argsort(slot, kind="stable")
         held, first = np.unique(slot[order], return_index=True)
         places = np.split(torch.from_numpy(order), first[1:])
@@ -245,6 +220,24 @@ class OneByOne(_Kind):
             held = net.remembered(seen, heads)
             if held is not None:
                 out[MEMORY][rows] = held
+
+
+def policy_layers(
+    state: Mapping[str, Tensor], rules: Rules, config: NetConfig
+) -> list[tuple[Tensor, Tensor]]:
+    """Weights [inputs, outputs] and biases of a perceptron's policy, its head the last."""
+    width = config.hidden[0]
+    layers = [(state["first.weight"][:, :width], state["first.bias"][:width])]
+    for layer in range(len(config.hidden) - 1):
+        name = f"towers.0.{2 * layer}"
+        layers.append((state[f"{name}.weight"].T, state[f"{name}.bias"]))
+    head = state["policy_head.weight"] * head_mask(rules, config)
+    return [*layers, (head.T, state["policy_head.bias"])]
+
+
+def shapes_of(net: Net) -> dict[str, tuple[int, ...]]:
+    """What a network's tensors have to be like."""
+    return {name: tuple(tensor.shape) for name, tensor in net.state_dict().items()}
 
 
 def check_shapes(shapes: Mapping[str, tuple[int, ...]], state: Mapping[str, Tensor]) -> None:

@@ -1,7 +1,7 @@
 """Frozen networks of any kind on a GPU, answered together: tiles of rows, each with its network.
 
 For networks that have no grouped passes of their own. Rows are sorted by network as everywhere
-(`nets.grouped_pass`); what a network has to answer is cut into tiles of one size, the last of them
+(`nets.grouped_flat`); what a network has to answer is cut into tiles of one size, the last of them
 with room to spare. Every tile reads a copy of its network's weights, and all tiles go through the
 network at once (`torch.func.vmap`), or one after the other where an operation cannot be done for
 many at once. How many tiles there may be is known before; which network each has is known on the
@@ -16,12 +16,9 @@ import torch
 from torch import Tensor
 from torch.func import vmap
 
-from sparring.config import NetConfig
-from sparring.games.rules import Rules
 from sparring.nets.captured import VALUE_SCALE, CapturedNet
 from sparring.nets.flat import rounded_up
-from sparring.nets.grouped_pass import GroupedFlat, GroupedPass
-from sparring.nets.net import MEMORY, POLICY, Heads
+from sparring.nets.net import Heads
 
 MOST_TILES_EACH = 4
 """Tiles of a network if all had as many rows: more waste fewer rows and copy more weights."""
@@ -131,74 +128,3 @@ class TiledNets:
             self._say(self.nets.copies(of), obs)
         except (RuntimeError, NotImplementedError, ValueError, TypeError) as wrong:
             self.apart = (str(wrong).splitlines() or [""])[0]
-
-
-class GroupedCaptured(GroupedFlat):
-    """Networks of any kind, as they are."""
-
-    def __init__(
-        self,
-        rules: Rules,
-        config: NetConfig,
-        members: int,
-        slots: int,
-        *,
-        bf16: bool,
-        device: torch.device,
-        memory: int = 0,
-    ) -> None:
-        super().__init__(rules, config, members, slots, bf16=bf16, device=device, memory=memory)
-        with torch.random.fork_rng(devices=[]):  # fresh weights are drawn, and not used
-            self.nets = FrozenNets(
-                rules, config, self.groups, bf16=bf16, device=device, memory=memory
-            )
-
-    def shapes(self) -> dict[str, tuple[int, ...]]:
-        """Nothing: weights lie as the network has them."""
-        return {}
-
-    def laid_out(self, state: Mapping[str, Tensor]) -> dict[str, Tensor]:
-        """Nothing either."""
-        return {}
-
-    def load(self, member: int, slot: int, state: Mapping[str, Tensor]) -> None:
-        """Put a frozen network into a member's slot, 1 to `slots`."""
-        super().load(member, slot, state)  # refuses what does not fit
-        self.nets.load(member * self.slots + slot - 1, state)
-
-    def passing(self, rows: int) -> CapturedGroups:
-        """Return room for passes over batches of so many rows, all members together."""
-        return CapturedGroups(self, rows)
-
-
-class CapturedGroups(GroupedPass):
-    """Byte rows, as they are."""
-
-    flat: GroupedCaptured
-
-    def __init__(self, net: GroupedCaptured, rows: int) -> None:
-        super().__init__(net, rows)
-        self.tiled = TiledNets(net.nets, rows)
-        # One row more: what tiles have to spare goes there.
-        self._logits = torch.zeros(rows + 1, net.action_width, device=net.device)
-        self.logits = self._logits[:rows]
-        self.memory: Tensor | None = None
-        """What networks with a memory write, in sorted order; None: nothing."""
-        self._memory: Tensor | None = None
-        if net.config.recurrent:
-            self._memory = torch.zeros(rows + 1, net.inputs.memory // 4, device=net.device)
-            self.memory = self._memory[:rows]
-        self._obs: Tensor | None = None
-
-    def read(self, obs: Tensor) -> None:
-        """Note where the byte rows lie; tiles take their own."""
-        self._obs = obs.view(self.rows, -1)
-
-    def forward(self) -> None:
-        """Compute the logits."""
-        assert self._obs is not None
-        place, said = self.tiled.answer(self._obs, self.order, self.ends)
-        logits = said[POLICY].float()
-        self._logits[:, : logits.shape[1]].index_copy_(0, place, logits)
-        if self._memory is not None:
-            self._memory.index_copy_(0, place, said[MEMORY].float())

@@ -1,120 +1,269 @@
-"""Frozen perceptrons on a GPU, answered together, and which networks can be.
+"""Frozen networks of one shape on a GPU, answered together: rows are sorted by network.
 
-Hidden layers are grouped products of the library where it has them (bf16, Hopper and later), of our
-own elsewhere. The head is always our own: its logits stay float32. A test holds the answers equal
-to those of the networks alone.
+A group is one network of one member of a population. How many rows each has is known on the device
+alone: nothing waits, and shapes never change, so that a CUDA graph can hold all of it. Only what
+actions are drawn from is computed. csrc/cuda/grouped.cuh has the kernels.
+
+Hidden layers of perceptrons are grouped products of the library where it has them (bf16, Hopper
+and later), of our own elsewhere. Heads are always our own: their logits stay float32. A test holds
+the answers equal to those of the networks alone.
 """
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from typing import Any
+from functools import cached_property, partial
+from typing import Any, Unpack
 
 import torch
 from torch import Tensor
+from torch.nn import functional
 
 from sparring.capabilities.ways import why_not
 from sparring.config import NetConfig
+from sparring.errors import ConfigError
 from sparring.factories import is_factory
 from sparring.games.rules import Rules
-from sparring.nets.grouped_boards import GroupedResidual
-from sparring.nets.grouped_captured import GroupedCaptured
-from sparring.nets.grouped_pass import GroupedFlat, GroupedPass
+from sparring.kernels import Module, build
+from sparring.kernels.views import View
+from sparring.nets.flat import Room, rounded_up, row_constants, widened_width, widening_threads
+from sparring.nets.grouped import check_shapes, policy_layers, shapes_of
+from sparring.nets.grouped_captured import FrozenNets, TiledNets
+from sparring.nets.inputs import Inputs
 from sparring.nets.make import make_net
-from sparring.nets.mlp import head_mask
+from sparring.nets.net import MEMORY, POLICY, Net, head_width
 from sparring.nets.recognised import Layers, as_perceptron, perceptron_config, recognise
+from sparring.nets.residual import Layout, layout_of
 
+SOURCE = '#include "cuda/grouped.cuh"\n'
+MOST_SLOTS = 255
+"""The sort has a thread for each."""
+SORT_ROWS, TILE = 1024, 64
+"""Rows of a block of the sort; rows and columns of a block of a product."""
+MOST_LIBRARY_GROUPS = 1023
+"""More than so many matrices the library refuses."""
+KINDS = {"": 0, "relu": 1, "tanh": 2, "silu": 3}
+"""Activations, as the kernels count them."""
 FINISH_BLOCKS = 2048
 """Most blocks behind a product: enough for every GPU, each takes turns."""
+TAPS = 9
+BIAS = "policy_bias"
 
 
 def make_grouped(
-    rules: Rules,
-    config: NetConfig,
-    members: int,
-    slots: int,
-    *,
-    bf16: bool,
-    device: torch.device,
-    memory: int = 0,
+    rules: Rules, config: NetConfig, members: int, slots: int, **room: Unpack[Room]
 ) -> GroupedFlat:
     """Return room for the frozen networks of all members."""
+    memory = room.get("memory", 0)
     assert not (why := why_not("captured", config, memory=memory)), why
-    if is_factory(config.kind):
-        with torch.random.fork_rng(devices=[]):  # fresh weights are drawn, and not used
-            ours = perceptron_config(make_net(rules, config, memory=memory), config)
-        if isinstance(ours, NetConfig) and not why_not("grouped", ours):
-            return GroupedOwn(
-                rules, config, members, slots, bf16=bf16, device=device, memory=memory, ours=ours
-            )
-    room: dict[str, Any] = {"bf16": bf16, "device": device, "memory": memory}
+    with torch.random.fork_rng(devices=[]):  # fresh weights are drawn, and not used
+        net = make_net(rules, config, memory=memory)
+    ours = perceptron_config(net, config) if is_factory(config.kind) else ""
+    if isinstance(ours, NetConfig) and not why_not("grouped", ours):
+        return GroupedPerceptron(net, ours, members, slots, **room)
     if why_not("grouped", config, memory=memory):
-        return GroupedCaptured(rules, config, members, slots, **room)
+        return GroupedCaptured(net, config, members, slots, **room)
     by_kernels = GroupedResidual if config.kind == "residual" else GroupedPerceptron
-    return by_kernels(rules, config, members, slots, **room)
+    return by_kernels(net, config, members, slots, **room)
+
+
+class GroupedFlat(ABC):
+    """The weights of all frozen networks: `slots` for each member."""
+
+    def __init__(
+        self, net: Net, config: NetConfig, members: int, slots: int, **room: Unpack[Room]
+    ) -> None:
+        """Make room for networks like this one. config: with which one of ours is the same."""
+        if not 1 <= slots <= MOST_SLOTS:
+            raise ConfigError(f"{slots} slots; a GPU takes 1 to {MOST_SLOTS}")
+        bf16, device, memory = room["bf16"], room["device"], room.get("memory", 0)
+        self.like, self.config, self.device = net, config, device
+        self.rules = rules = net.inputs.rules
+        self.members, self.slots, self.groups = members, slots, members * slots
+        self.dtype = torch.bfloat16 if bf16 else torch.float32
+        self.inputs = Inputs(rules, memory)
+        self.width, self.action_width = widened_width(self.inputs), rounded_up(head_width(rules))
+        self.constants = row_constants(self.inputs, bf16=bf16)
+        self.kernels: Module = build(
+            SOURCE, self.constants, exact=False, device=device, what=rules.name
+        )
+        laid_out = {name: t for name, t in self.laid_out(net.state_dict()).items() if name != BIAS}
+        self.weights = {name: self.room(*tensor.shape) for name, tensor in laid_out.items()}
+        """What products take [groups, ...]."""
+        self.policy_bias = torch.zeros(self.groups, self.action_width, device=device)
+        """What the kernels add to the logits, for each group."""
+        self.bias_stride = self.action_width
+        # Below, the library's product falls back on a loop that waits for the device.
+        hopper = torch.cuda.get_device_capability(device) >= (9, 0)
+        self.uses_library = bf16 and hopper and self.groups <= MOST_LIBRARY_GROUPS
+        """Whether plain products are the library's; a test compares them with ours."""
+
+    def room(self, *shape: int) -> Tensor:
+        """Return zeros of every group."""
+        return torch.zeros(self.groups, *shape, dtype=self.dtype, device=self.device)
+
+    @abstractmethod
+    def laid_out(self, state: Mapping[str, Tensor]) -> dict[str, Tensor]:
+        """A network's tensors as products take them, and its `BIAS`, which may be smaller."""
+
+    @abstractmethod
+    def passing(self, rows: int) -> GroupedPass:
+        """Return room for passes over batches of so many rows, all members together."""
+
+    def load(self, member: int, slot: int, state: Mapping[str, Tensor]) -> None:
+        """Put a frozen network into a member's slot, 1 to `slots`."""
+        if not 1 <= slot <= self.slots:
+            raise ConfigError(f"slot {slot}; there are 1 to {self.slots}")
+        check_shapes(shapes_of(self.like), state)
+        group = member * self.slots + slot - 1
+        made = self.laid_out({name: t.detach().float().cpu() for name, t in state.items()})
+        for name, tensor in made.items():
+            to = self.policy_bias if name == BIAS else self.weights[name]
+            to[group, : len(tensor)].copy_(tensor)
+
+
+class GroupedPass(ABC):
+    """A batch on its way: sort, read, forward. Made once, so that graphs can replay it."""
+
+    memory: Tensor | None = None
+    """What networks that write their memory made of the rows [rows, numbers], in sorted order."""
+
+    def __init__(self, net: GroupedFlat, rows: int) -> None:
+        if rows % net.members:
+            raise ConfigError(f"{rows} rows for {net.members} members; give each as many")
+        self.flat, self.rows = net, rows
+        self.rows_each = rows // net.members
+        self.blocks = -(-self.rows_each // SORT_ROWS)
+        with torch.device(net.device):
+            self._starts = torch.zeros(net.groups * self.blocks, dtype=torch.int32)
+            self.ends = torch.zeros(net.groups, dtype=torch.int32)
+            """The place behind the last row of every group."""
+            self.position = torch.full((rows,), -1, dtype=torch.int32)
+            """A row's place in the sorted order, -1 if it is nobody's here."""
+            self.order = torch.full((rows,), -1, dtype=torch.int32)
+            """The row at a place, -1 behind the last one."""
+            self.group_of = torch.full((rows,), -1, dtype=torch.int32)
+            """The group at a place, -1 behind the last one."""
+            self.logits = torch.zeros(rows, net.action_width)
+            """In sorted order, without the bias that the kernels add; nothing behind the last."""
+
+    def make(self, rows: int, columns: int) -> Tensor:
+        """Return zeros for values inside the network."""
+        return torch.zeros(rows, columns, dtype=self.flat.dtype, device=self.flat.device)
+
+    def sort(self, policy: Tensor, rows_each: int) -> None:
+        """Find the place of every row whose policy id is that of a slot.
+
+        policy: int16 [rows], `rows_each` rows of every member after each other.
+        """
+        net = self.flat
+        if policy.numel() != self.rows or rows_each != self.rows_each:
+            raise ConfigError(
+                f"{policy.numel()} rows, {rows_each} of each member; this pass is for "
+                f"{self.rows}, {self.rows_each} of each"
+            )
+        if not policy.is_contiguous():
+            raise ConfigError("the policy ids of a batch have to lie one behind the other")
+        view = net.kernels.view(
+            "SortView",
+            policy=policy,
+            members=net.members,
+            rows_each=rows_each,
+            slots=net.slots,
+            blocks=self.blocks,
+            starts=self._starts,
+            ends=self.ends,
+            position=self.position,
+            order=self.order,
+            group_of=self.group_of,
+        )
+        net.kernels.count_rows((self.blocks, net.members), 256, view)
+        net.kernels.scan_rows(1, 1024, view)
+        net.kernels.place_rows((self.blocks, net.members), 256, view)
+
+    @abstractmethod
+    def read(self, obs: Tensor) -> None:
+        """Take the byte rows that were sorted, from all rows of the batch."""
+
+    @abstractmethod
+    def forward(self) -> None:
+        """Compute the logits."""
+
+    def finish(
+        self,
+        bias: Tensor | None = None,
+        *,
+        shift: Tensor | None = None,
+        onto: Tensor | None = None,
+        kind: str = "",
+    ) -> View:
+        """What happens to a product before it is kept: sums, then an activation."""
+        return self.flat.kernels.view(
+            "FinishView", bias=bias, shift=shift, onto=onto, kind=KINDS[kind]
+        )
+
+    def product(
+        self,
+        x: Tensor,
+        weight: Tensor,
+        out: Tensor | None,
+        finish: View,
+        *,
+        squares: int = 1,
+        board: tuple[int, int] = (0, 0),
+        used: int = 0,
+    ) -> None:
+        """Rows of every group times its weight [depth, columns], by our own kernel.
+
+        out: left out, the logits; `used` columns are kept of them. squares: rows of a place.
+        board: height and width, for a 3x3 convolution; the depth has its nine taps.
+        """
+        net, (depth, columns) = self.flat, weight.shape[1:]
+        tiles = -(-self.rows * squares // TILE) + net.groups
+        net.kernels.grouped_product(
+            (tiles, -(-columns // TILE)),
+            128,
+            net.kernels.view(
+                "ProductView",
+                x=x,
+                weight=weight,
+                ends=self.ends,
+                groups=net.groups,
+                depth=depth,
+                columns=columns,
+                squares=squares,
+                board_height=board[0],
+                board_width=board[1],
+                finish=finish,
+                out=out,
+                logits=self.logits,
+                logit_width=net.action_width,
+                used=used,
+            ),
+        )
 
 
 class GroupedPerceptron(GroupedFlat):
-    """The policy's tower alone."""
-
-    def shapes(self) -> dict[str, tuple[int, ...]]:
-        """Weights [inputs, outputs] and biases of the layers, then the head's weight."""
-        widths = self.width, *self.config.hidden
-        found: dict[str, tuple[int, ...]] = {}
-        for layer in range(len(self.config.hidden)):
-            found[f"{layer}.weight"] = (widths[layer], widths[layer + 1])
-            found[f"{layer}.bias"] = (widths[layer + 1],)
-        return {**found, "head": (widths[-1], self.action_width)}
+    """The policy's tower alone, of our own perceptrons or somebody's."""
 
     def laid_out(self, state: Mapping[str, Tensor]) -> dict[str, Tensor]:
         """Inputs in the order of the bytes, their divisors part of the first weights."""
-        width = self.config.hidden[0]
+        own = recognise(self.like)
+        if isinstance(own, Layers):
+            state = as_perceptron(own, state)
+        *layers, (head, policy_bias) = policy_layers(state, self.rules, self.config)
+        made: dict[str, Tensor] = {}
+        for layer, (weight, bias) in enumerate(layers):
+            made |= {f"{layer}.weight": weight, f"{layer}.bias": bias}
         _, order, divisors = self.inputs.stretches()
-        scale = 1 / torch.tensor(divisors)[:, None]
-        made = {
-            "0.weight": state["first.weight"][order, :width] * scale,
-            "0.bias": state["first.bias"][:width],
-            "head": (state["policy_head.weight"] * head_mask(self.rules, self.config)).T,
-            "policy_bias": state["policy_head.bias"],
-        }
-        for layer in range(1, len(self.config.hidden)):
-            name = f"towers.0.{2 * (layer - 1)}"
-            made[f"{layer}.weight"] = state[f"{name}.weight"].T
-            made[f"{layer}.bias"] = state[f"{name}.bias"]
-        return made
+        first = made["0.weight"][order] * (1 / torch.tensor(divisors)[:, None])
+        made["0.weight"] = functional.pad(first, (0, 0, 0, self.width - len(first)))
+        made["head"] = functional.pad(head, (0, self.action_width - head.shape[1]))
+        return {**made, BIAS: policy_bias}
 
     def passing(self, rows: int) -> PerceptronPass:
-        """Return room for passes over batches of so many rows, all members together."""
         return PerceptronPass(self, rows)
-
-
-class GroupedOwn(GroupedPerceptron):
-    """Perceptrons of somebody's own, whose tensors are named as in their module."""
-
-    def __init__(
-        self,
-        rules: Rules,
-        config: NetConfig,
-        members: int,
-        slots: int,
-        *,
-        ours: NetConfig,
-        bf16: bool,
-        device: torch.device,
-        memory: int = 0,
-    ) -> None:
-        """Make room. ours: the settings with which our perceptron is the same."""
-        with torch.random.fork_rng(devices=[]):  # fresh weights are drawn, and not used
-            net = make_net(rules, config, memory=memory)
-        layers = recognise(net)
-        assert isinstance(layers, Layers)
-        self.layers = layers
-        super().__init__(rules, ours, members, slots, bf16=bf16, device=device, memory=memory)
-        self._shapes = {name: tuple(tensor.shape) for name, tensor in net.state_dict().items()}
-
-    def laid_out(self, state: Mapping[str, Tensor]) -> dict[str, Tensor]:
-        """As our own are."""
-        return super().laid_out(as_perceptron(self.layers, state))
 
 
 class PerceptronPass(GroupedPass):
@@ -131,11 +280,10 @@ class PerceptronPass(GroupedPass):
 
     def read(self, obs: Tensor) -> None:
         """Widen the byte rows that were sorted."""
-        threads = self.rows * self.flat.read_threads()
+        threads = self.rows * widening_threads(self.flat.constants)
         self.flat.kernels.widen_sorted(-(-threads // 256), 256, obs, self.order, self.rows, self.x)
 
     def forward(self) -> None:
-        """Compute the logits."""
         net, below = self.flat, self.x
         for layer, out in enumerate(self.hidden):
             weight, bias = net.weights[f"{layer}.weight"], net.weights[f"{layer}.bias"]
@@ -159,9 +307,162 @@ class PerceptronPass(GroupedPass):
         self.product(below, head, None, self.finish(), used=net.action_width)
 
 
+class GroupedResidual(GroupedFlat):
+    """Residual nets: stem, blocks and the policy's map.
+
+    Boards lie channels last, so a convolution is a product of our own whose rows are gathered from
+    the squares around each one.
+    """
+
+    @cached_property
+    def layout(self) -> Layout:
+        return layout_of(self.rules)
+
+    @property
+    def planes(self) -> int:
+        return rounded_up(self.layout.planes)
+
+    @property
+    def numbers(self) -> int:
+        return rounded_up(self.layout.numbers)
+
+    def laid_out(self, state: Mapping[str, Tensor]) -> dict[str, Tensor]:
+        """Divisors are part of the weights that the input meets."""
+        at = self.layout
+        divisor = torch.tensor(at.divisors)
+        stem = state["stem.weight"] / divisor[None, : at.planes, None, None]
+        made = {"stem.weight": taps_of(stem, self.planes), "stem.bias": state["stem.bias"]}
+        if self.numbers:
+            numbers = (state["numbers.weight"] / divisor[None, at.planes :]).T
+            made["numbers"] = functional.pad(numbers, (0, 0, 0, self.numbers - at.numbers))
+        for block in range(self.config.blocks):
+            for part in ("first", "second"):
+                name = f"blocks.{block}.{part}"
+                weight = taps_of(state[f"{name}.weight"], self.config.channels)
+                made[f"{block}.{part}.weight"] = weight
+                made[f"{block}.{part}.bias"] = state[f"{name}.bias"]
+        head = state["policy_head.weight"].flatten(1).T
+        made["head"] = functional.pad(head, (0, rounded_up(at.actions) - at.actions))
+        return {**made, BIAS: state["policy_bias"]}
+
+    def passing(self, rows: int) -> BoardsPass:
+        return BoardsPass(self, rows)
+
+
+class BoardsPass(GroupedPass):
+    """Boards [rows * squares, channels]."""
+
+    flat: GroupedResidual
+
+    def __init__(self, net: GroupedResidual, rows: int) -> None:
+        super().__init__(net, rows)
+        channels, squares = net.config.channels, net.layout.squares
+        self.planes = self.make(rows * squares, net.planes)
+        self.beside = self.make(rows, net.numbers)
+        self.shift = self.make(rows, channels)
+        """What numbers of the whole board add on all squares, and the stem's bias."""
+        self.boards = [self.make(rows * squares, channels) for _ in range(3)]
+
+    def read(self, obs: Tensor) -> None:
+        """Lay out the boards of the byte rows that were sorted."""
+        net, at = self.flat, self.flat.layout
+        threads = self.rows * (at.squares * net.planes + net.numbers) // 8
+        view = net.kernels.view(
+            "BoardsView",
+            obs=obs,
+            order=self.order,
+            rows=self.rows,
+            planes=at.planes,
+            squares=at.squares,
+            numbers=at.numbers,
+            plane_width=net.planes,
+            number_width=net.numbers,
+            on_board=self.planes,
+            beside=self.beside,
+        )
+        net.kernels.lay_boards(-(-threads // 256), 256, view)
+
+    def forward(self) -> None:
+        net, w, at = self.flat, self.flat.weights, self.flat.layout
+        x, inside, out = self.boards
+        if net.numbers:
+            self.product(self.beside, w["numbers"], self.shift, self.finish(w["stem.bias"]))
+            stem = self.finish(shift=self.shift, kind="relu")
+        else:
+            stem = self.finish(w["stem.bias"], kind="relu")
+        convolve = partial(self.product, squares=at.squares, board=(at.height, at.width))
+        convolve(self.planes, w["stem.weight"], x, stem)
+        for block in range(net.config.blocks):
+            first = self.finish(w[f"{block}.first.bias"], kind="relu")
+            convolve(x, w[f"{block}.first.weight"], inside, first)
+            second = self.finish(w[f"{block}.second.bias"], onto=x, kind="relu")
+            convolve(inside, w[f"{block}.second.weight"], out, second)
+            x, out = out, x
+        self.product(x, w["head"], None, self.finish(), squares=at.squares, used=at.actions)
+
+
+class GroupedCaptured(GroupedFlat):
+    """Networks of any kind, as they are."""
+
+    def __init__(
+        self, net: Net, config: NetConfig, members: int, slots: int, **room: Unpack[Room]
+    ) -> None:
+        super().__init__(net, config, members, slots, **room)
+        with torch.random.fork_rng(devices=[]):  # fresh weights are drawn, and not used
+            self.nets = FrozenNets(self.rules, config, self.groups, **room)
+
+    def laid_out(self, state: Mapping[str, Tensor]) -> dict[str, Tensor]:
+        return {}  # weights lie as the network has them
+
+    def load(self, member: int, slot: int, state: Mapping[str, Tensor]) -> None:
+        super().load(member, slot, state)  # refuses what does not fit
+        self.nets.load(member * self.slots + slot - 1, state)
+
+    def passing(self, rows: int) -> CapturedGroups:
+        return CapturedGroups(self, rows)
+
+
+class CapturedGroups(GroupedPass):
+    """Byte rows, as they are."""
+
+    flat: GroupedCaptured
+
+    def __init__(self, net: GroupedCaptured, rows: int) -> None:
+        super().__init__(net, rows)
+        self.tiled = TiledNets(net.nets, rows)
+        # One row more: what tiles have to spare goes there.
+        self._logits = torch.zeros(rows + 1, net.action_width, device=net.device)
+        self.logits = self._logits[:rows]
+        self._memory: Tensor | None = None
+        if net.config.recurrent:
+            self._memory = torch.zeros(rows + 1, net.inputs.memory // 4, device=net.device)
+            self.memory = self._memory[:rows]
+        self._obs: Tensor | None = None
+
+    def read(self, obs: Tensor) -> None:
+        """Note where the byte rows lie; tiles take their own."""
+        self._obs = obs.view(self.rows, -1)
+
+    def forward(self) -> None:
+        assert self._obs is not None
+        place, said = self.tiled.answer(self._obs, self.order, self.ends)
+        logits = said[POLICY].float()
+        self._logits[:, : logits.shape[1]].index_copy_(0, place, logits)
+        if self._memory is not None:
+            self._memory.index_copy_(0, place, said[MEMORY].float())
+
+
 def grouped_product(x: Tensor, weight: Tensor, ends: Tensor) -> Tensor:
     """The library's: stretches of rows of `x`, up to `ends`, each times its own weight."""
-    public: Any = getattr(torch.nn.functional, "grouped_mm", None)
+    public: Any = getattr(functional, "grouped_mm", None)
     product: Any = public or torch._grouped_mm
     out: Tensor = product(x, weight, offs=ends)
     return out
+
+
+def taps_of(weight: Tensor, inputs: int) -> Tensor:
+    """torch's kernel [out, in, 3, 3] as [taps * inputs, out], inputs filled up with zeros."""
+    out, given = weight.shape[:2]
+    taps = torch.zeros(TAPS, inputs, out)
+    taps[:, :given] = weight.permute(2, 3, 1, 0).reshape(TAPS, given, out)
+    return taps.reshape(TAPS * inputs, out)
