@@ -89,7 +89,7 @@ struct StatisticsView {
   u8* stopped;
 };
 
-// The unit of values behind a rollout; `next_unit` in learn/ppo.py. Where nothing was paid, or the
+// The unit of values behind a rollout; `next_unit` in nets/net.py. Where nothing was paid, or the
 // returns are not finite, it stays.
 SPARRING_FN inline f32 choose_unit(const StatisticsView& v, int member, const Moments& sums,
                                    f64 n) {

@@ -11,8 +11,8 @@ from torch import Tensor
 from sparring.errors import StateError
 from sparring.kernels import Module
 from sparring.learn.fused.kernels import blocks_of
+from sparring.nets.packed import BETAS
 
-BETAS = (0.9, 0.999)
 SQUARE_BLOCKS = 128
 KINDS = ("exp_avg", "exp_avg_sq")
 """Adam's moments, by the names that checkpoints have for them."""
