@@ -25,11 +25,10 @@ from sparring.games.rules import Rules
 from sparring.nets.hierarchy import is_hierarchy, of_role
 from sparring.nets.make import make_net
 from sparring.nets.memory import stacked
-from sparring.nets.mlp import Perceptron, head_mask
+from sparring.nets.mlp import LinearNet, Perceptron, head_mask
 from sparring.nets.net import MEMORY, POLICY, Heads, Net, head_width, only_beside_policy
 from sparring.nets.own import OwnNet
 from sparring.nets.recognised import Layers, as_perceptron, recognise
-from sparring.nets.recurrent import RecurrentNet
 
 OWN = "module."
 """In front of tensors of somebody's own network, which may have some for further heads alone."""
@@ -198,7 +197,7 @@ class OneByOne:
             # Worker threads are shared, not one crew for every slot.
             if self.nets and getattr(net, "native", None) is not None:
                 made.native = self.nets[0].native
-            if isinstance(made, Perceptron | RecurrentNet):
+            if isinstance(made, LinearNet):
                 first = first or made.first.native
                 made.first.native = first
             self.nets.append(made.requires_grad_(False))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import pairwise
 
 import torch
@@ -23,10 +23,58 @@ SPREADS = ("shared", "predicted")
 ACTIVATIONS: dict[str, type[nn.Module]] = {"relu": nn.ReLU, "tanh": nn.Tanh, "silu": nn.SiLU}
 
 
-class Perceptron(Net):
-    """Linear layers over all features. A spread that all rows share is the head's bias alone."""
+class LinearNet(Net):
+    """A first layer, linear layers behind it, and linear heads."""
 
+    first: FirstLayer
     head_mask: Tensor
+
+    @property
+    def normaliser(self) -> Normaliser | None:
+        return self.first.normaliser
+
+    def take_in(self, obs: Tensor) -> None:
+        self.first.take_in(obs)
+
+    def make_activation(self) -> nn.Module:
+        """Return another activation of the kind that is set."""
+        if self.config.activation == "tanh":
+            return Tanh(self.first.native, fast=self.config.sparse)
+        return ACTIVATIONS[self.config.activation]()
+
+    def initialise_layers(self, inputs: Inputs, stacks: Iterable[nn.Module]) -> None:
+        """Begin with orthogonal weights in the first layer, which reads `inputs`, and in others."""
+        gain = math.sqrt(2) if self.config.activation != "tanh" else 5 / 3
+        initialise_seen(self.first.weight, inputs, gain)
+        for module in (module for stack in stacks for module in stack.modules()):
+            if isinstance(module, nn.Linear):
+                orthogonal_(module.weight, gain)
+                nn.init.zeros_(module.bias)
+
+    def initialise_heads(self) -> None:
+        """Begin with a policy almost alike for all rows, and with the value 0."""
+        for name in self.heads:
+            head = self.get_submodule(f"{name}_head")
+            assert isinstance(head, nn.Linear)
+            nn.init.zeros_(head.bias)
+            if name == VALUE:
+                nn.init.zeros_(head.weight)
+            else:
+                orthogonal_(head.weight, 0.01)
+            if name == POLICY and self.box:
+                nn.init.constant_(head.bias[self.box :], FIRST_LOG_SPREAD)
+
+    def say(self, name: str, x: Tensor) -> Tensor:
+        """What a head reads from the end of its layers."""
+        head = getattr(self, f"{name}_head")
+        if name == POLICY and self.box:
+            return nn.functional.linear(x, head.weight * self.head_mask, head.bias)
+        said: Tensor = head(x)
+        return said.squeeze(-1) if name == VALUE else said
+
+
+class Perceptron(LinearNet):
+    """Linear layers over all features. A spread that all rows share is the head's bias alone."""
 
     def __init__(
         self,
@@ -52,11 +100,11 @@ class Perceptron(Net):
             threads=threads,
             normalise=config.normalise,
         )
-        self.activation = self._make_activation()
+        self.activation = self.make_activation()
         if config.norm:  # every tower by itself: they have nothing to do with each other
             self.first_norms = nn.ModuleList(nn.LayerNorm(config.hidden[0]) for _ in range(towers))
         self.towers = nn.ModuleList(
-            tower(config.hidden, self._make_activation, norm=config.norm) for _ in range(towers)
+            tower(config.hidden, self.make_activation, norm=config.norm) for _ in range(towers)
         )
         self.own_layers: dict[str, str] = {}
         """By head, the layers that stand between it and its tower, if there are any."""
@@ -66,7 +114,7 @@ class Perceptron(Net):
         ):
             own = [name for name in readers if name in self.heads]
             if widths and own:
-                stack = tower((config.hidden[-1], *widths), self._make_activation, norm=config.norm)
+                stack = tower((config.hidden[-1], *widths), self.make_activation, norm=config.norm)
                 self.add_module(layers, stack)
                 self.own_layers |= dict.fromkeys(own, layers)
         last = {"policy_layers": config.policy_hidden, "value_layers": config.value_hidden}
@@ -74,35 +122,13 @@ class Perceptron(Net):
             below = last.get(self.own_layers.get(name, ""), config.hidden)[-1]
             self.add_module(f"{name}_head", nn.Linear(below, width))
         self.register_buffer("head_mask", head_mask(rules, config), persistent=False)
-        self._initialise(config)
+        self.initialise_layers(
+            self.inputs,
+            [self.towers, *map(self.get_submodule, dict.fromkeys(self.own_layers.values()))],
+        )
+        self.initialise_heads()
 
-    def _make_activation(self) -> nn.Module:
-        if self.config.activation == "tanh":
-            return Tanh(self.first.native, fast=self.config.sparse)
-        return ACTIVATIONS[self.config.activation]()
-
-    def _initialise(self, config: NetConfig) -> None:
-        """Orthogonal weights; a policy almost alike for all rows and the value 0 to begin with."""
-        gain = math.sqrt(2) if config.activation != "tanh" else 5 / 3
-        initialise_seen(self.first.weight, self.inputs, gain)
-        stacks = [self.towers, *map(self.get_submodule, dict.fromkeys(self.own_layers.values()))]
-        for module in (module for stack in stacks for module in stack.modules()):
-            if isinstance(module, nn.Linear):
-                orthogonal_(module.weight, gain)
-                nn.init.zeros_(module.bias)
-        for name in self.heads:
-            head = self.get_submodule(f"{name}_head")
-            assert isinstance(head, nn.Linear)
-            nn.init.zeros_(head.bias)
-            if name == VALUE:
-                nn.init.zeros_(head.weight)
-            else:
-                orthogonal_(head.weight, 0.01)
-            if name == POLICY and self.box:
-                nn.init.constant_(head.bias[self.box :], FIRST_LOG_SPREAD)
-
-    def _first_layer(self, obs: Tensor) -> Sequence[Tensor]:
-        """What goes into every tower."""
+    def _into_towers(self, obs: Tensor) -> Sequence[Tensor]:
         out: Tensor = self.first(obs)
         if not self.config.norm:
             out = self.activation(out)
@@ -112,33 +138,18 @@ class Perceptron(Net):
             self.activation(norm(part)) for norm, part in zip(self.first_norms, parts, strict=True)
         ]
 
-    @property
-    def normaliser(self) -> Normaliser | None:
-        """What observations are normalised by, None if they are not."""
-        return self.first.normaliser
-
-    def take_in(self, obs: Tensor) -> None:
-        """Add byte rows to what observations are normalised by."""
-        self.first.take_in(obs)
-
     def forward(self, obs: Tensor) -> Heads:
-        """Return what every head says about byte rows [rows, row_bytes]."""
-        parts = self._first_layer(obs)
+        parts = self._into_towers(obs)
         ends = [layers(part) for layers, part in zip(self.towers, parts, strict=True)]
         own: dict[str, Tensor] = {}
         heads: Heads = {}
         for name in self.heads:
-            end, head = ends[self.tower_of[name]], getattr(self, f"{name}_head")
+            end = ends[self.tower_of[name]]
             if layers := self.own_layers.get(name):
                 if layers not in own:
                     own[layers] = self.get_submodule(layers)(end)
                 end = own[layers]
-            if name == POLICY and self.box:
-                heads[name] = nn.functional.linear(end, head.weight * self.head_mask, head.bias)
-            else:
-                heads[name] = head(end)
-        if VALUE in heads:
-            heads[VALUE] = heads[VALUE].squeeze(-1)
+            heads[name] = self.say(name, end)
         return heads
 
 

@@ -1,9 +1,15 @@
-"""A perceptron with a state of its own between a seat's decisions."""
+"""A perceptron with a state of its own between a seat's decisions.
+
+Steps in a row have a backward pass that is written out: autograd would multiply and add up the
+gradient of the weights in every step; here that is one product for all steps. Shapes never change
+and nothing waits for a GPU, so that a graph can hold it. A test holds states and gradients equal to
+torch's cell.
+"""
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -11,25 +17,20 @@ from torch.nn import functional
 
 from sparring.config import NetConfig
 from sparring.games.rules import Rules
-from sparring.nets.distribution import FIRST_LOG_SPREAD
-from sparring.nets.first_layer import FirstLayer, Tanh
-from sparring.nets.gru_steps import gates, unrolled
+from sparring.nets.first_layer import FirstLayer
 from sparring.nets.initial import orthogonal_
 from sparring.nets.inputs import Inputs
 from sparring.nets.memory import held
-from sparring.nets.mlp import ACTIVATIONS, head_mask, initialise_seen, tower
-from sparring.nets.net import MEMORY, POLICY, VALUE, Heads, Net
-from sparring.nets.normaliser import Normaliser
+from sparring.nets.mlp import LinearNet, head_mask, tower
+from sparring.nets.net import MEMORY, Heads
 
 
-class RecurrentNet(Net):
+class RecurrentNet(LinearNet):
     """Layers over the observation, a GRU cell over what the seat remembers, and heads behind it.
 
     The state is read from the bytes behind the observation, so that a row is all that a decision
     depends on. It stays in float32, whatever products are computed in.
     """
-
-    head_mask: Tensor
 
     def __init__(
         self,
@@ -53,8 +54,8 @@ class RecurrentNet(Net):
         first_norm = [nn.LayerNorm(config.hidden[0])] if config.norm else []
         self.trunk = nn.Sequential(
             *first_norm,
-            self._make_activation(),
-            *tower(config.hidden, self._make_activation, norm=config.norm),
+            self.make_activation(),
+            *tower(config.hidden, self.make_activation, norm=config.norm),
         )
         self.cell = nn.GRUCell(config.hidden[-1], config.memory_width)
         for name, width in self.heads.items():
@@ -62,51 +63,18 @@ class RecurrentNet(Net):
         self.register_buffer("head_mask", head_mask(rules, config), persistent=False)
         self._initialise(shown)
 
-    def _make_activation(self) -> nn.Module:
-        if self.config.activation == "tanh":
-            return Tanh(self.first.native, fast=self.config.sparse)
-        return ACTIVATIONS[self.config.activation]()
-
     def _initialise(self, shown: Inputs) -> None:
         """Orthogonal weights, those of the cell gate by gate; heads as a perceptron's."""
-        gain = math.sqrt(2) if self.config.activation != "tanh" else 5 / 3
-        initialise_seen(self.first.weight, shown, gain)
-        for module in self.trunk.modules():
-            if isinstance(module, nn.Linear):
-                orthogonal_(module.weight, gain)
-                nn.init.zeros_(module.bias)
+        self.initialise_layers(shown, [self.trunk])
         with torch.no_grad():
             for weight in (self.cell.weight_ih, self.cell.weight_hh):
                 for gate in weight.chunk(3):
                     orthogonal_(gate)
         nn.init.zeros_(self.cell.bias_ih)
         nn.init.zeros_(self.cell.bias_hh)
-        for name in self.heads:
-            head = self._head(name)
-            nn.init.zeros_(head.bias)
-            if name == VALUE:
-                nn.init.zeros_(head.weight)
-            else:
-                orthogonal_(head.weight, 0.01)
-            if name == POLICY and self.box:
-                nn.init.constant_(head.bias[self.box :], FIRST_LOG_SPREAD)
-
-    def _head(self, name: str) -> nn.Linear:
-        head = self.get_submodule(f"{name}_head")
-        assert isinstance(head, nn.Linear)
-        return head
-
-    @property
-    def normaliser(self) -> Normaliser | None:
-        """What observations are normalised by, None if they are not."""
-        return self.first.normaliser
-
-    def take_in(self, obs: Tensor) -> None:
-        """Add byte rows to what observations are normalised by."""
-        self.first.take_in(obs)
+        self.initialise_heads()
 
     def forward(self, obs: Tensor) -> Heads:
-        """Return what every head says about byte rows [rows, row_bytes], and the state after."""
         return self.step(obs, self._state(obs))
 
     def step(self, shown: Tensor, state: Tensor) -> Heads:
@@ -149,13 +117,77 @@ class RecurrentNet(Net):
 
     def _say(self, state: Tensor) -> Heads:
         """What heads read from states, and the states as they are remembered."""
-        heads: Heads = {}
-        for name in self.heads:
-            head = self._head(name)
-            weight = head.weight * self.head_mask if name == POLICY and self.box else head.weight
-            heads[name] = functional.linear(state, weight, head.bias)
-        if VALUE in heads:
-            heads[VALUE] = heads[VALUE].squeeze(-1)
+        heads: Heads = {name: self.say(name, state) for name in self.heads}
         filled = self.inputs.memory // 4 - state.shape[1]
         heads[MEMORY] = functional.pad(state, (0, filled)) if filled else state
         return heads
+
+
+def unrolled(shown: Tensor, stored: Tensor, begins: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
+    """Return the states after every step [steps, segments, width], in float32.
+
+    shown: what inputs give the gates [steps, segments, 3 * width]. stored: states that rows bring
+    along [steps, segments, width]; they are those of the first step, and where `begins`
+    [steps, segments, 1] says so. weight, bias: what a state gives the gates, as `nn.GRUCell` has
+    them: reset, update, new.
+    """
+    apply: Any = GRUSteps.apply
+    states: Tensor = apply(shown.float(), stored, begins, weight, bias)
+    return states
+
+
+def gates(shown: Tensor, kept: Tensor, state: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    """One step: reset and update side by side, the new candidate, and the state after it."""
+    width = state.shape[1]
+    mixing = torch.sigmoid(shown[:, : 2 * width] + kept[:, : 2 * width])
+    reset, update = mixing.chunk(2, 1)
+    new = torch.tanh(torch.addcmul(shown[:, 2 * width :], reset, kept[:, 2 * width :]))
+    return mixing, new, torch.lerp(new, state, update)
+
+
+class GRUSteps(torch.autograd.Function):
+    """All steps with their gradient."""
+
+    @staticmethod
+    def forward(ctx: Any, *given: Tensor) -> Tensor:
+        shown, stored, begins, weight, bias = given
+        steps, segments, width = stored.shape
+        before, after = torch.empty_like(stored), torch.empty_like(stored)
+        mixing = stored.new_empty(steps, segments, 2 * width)
+        new, kept_new = torch.empty_like(stored), torch.empty_like(stored)
+        state = stored[0]
+        for step in range(steps):
+            if step:
+                state = torch.where(begins[step], stored[step], state)
+            kept = functional.linear(state, weight, bias).float()
+            before[step], kept_new[step] = state, kept[:, 2 * width :]
+            mixing[step], new[step], state = gates(shown[step], kept, state)
+            after[step] = state
+        ctx.save_for_backward(begins, weight, before, mixing, new, kept_new)
+        ctx.rounds = torch.is_autocast_enabled(shown.device.type)
+        return after
+
+    @staticmethod
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
+        begins, weight, before, mixing, new, kept_new = ctx.saved_tensors
+        steps, segments, width = before.shape
+        rounded = torch.bfloat16 if ctx.rounds else torch.float32
+        reset, update = mixing.chunk(2, 2)
+        # What every step multiplies with, for all of them at once.
+        of_new = (1 - update) * (1 - new * new)
+        of_update = (before - new) * update * (1 - update)
+        of_reset = of_new * kept_new * reset * (1 - reset)
+        shown_grad = torch.cat((of_reset, of_update, of_new), 2)
+        kept_grad = torch.cat((of_reset, of_update, of_new * reset), 2)
+        matrix, goes_on = weight.to(rounded), ~begins
+        carried = torch.zeros_like(before[0])
+        for step in reversed(range(steps)):
+            whole = grad[step] + carried
+            shown_grad[step].view(segments, 3, width).mul_(whole.unsqueeze(1))
+            kept_grad[step].view(segments, 3, width).mul_(whole.unsqueeze(1))
+            if step:
+                back = (kept_grad[step].to(rounded) @ matrix).float()
+                carried = torch.addcmul(back, whole, update[step]) * goes_on[step]
+        flat = kept_grad.view(steps * segments, 3 * width)
+        weight_grad = flat.to(rounded).T @ before.view(steps * segments, width).to(rounded)
+        return shown_grad, None, None, weight_grad.to(weight.dtype), flat.sum(0)
