@@ -26,16 +26,17 @@ PARTS = ("weight", "bias")
 
 def warm(dqn: DQN) -> DQN:
     """Play until something was learned."""
-    while not dqn.steps:
+    while not dqn.experience.steps:
         dqn.iterate(0.0)
     return dqn
 
 
 def play(dqn: DQN, progress: float = 0.0) -> None:
     """Play a rollout and remember it, without learning."""
-    knobs = dqn.turn_knobs(Moment(dqn.collector.decisions, progress))
-    dqn._explore(knobs)
-    dqn._play(knobs, anew=True)
+    moment = Moment(dqn.experience.decisions, progress)
+    dqn.turn_knobs(moment)
+    dqn.explore()
+    dqn.experience.play(moment, dqn.knobs.gamma, dqn.config, anew=True)
 
 
 def sampled(obs: np.ndarray, following: np.ndarray, **columns: Any) -> Samples:
@@ -96,10 +97,10 @@ def test_three_updates_are_those_of_stable_baselines3() -> None:
         if step % 2:  # our target is replaced after every other step
             theirs.q_net_target.load_state_dict(theirs.q_net.state_dict())
         discount = (0.9 * (1 - over)).astype(np.float32)
-        dqn.descend(
+        dqn.step(
             sampled(obs, following, action=action.astype(np.int32), paid=paid, discount=discount)
         )
-        dqn.steps += 1
+        dqn.experience.steps += 1
         ours = dqn.net.state_dict()
         for name, tensor in weights(linear).items():
             torch.testing.assert_close(ours[name], tensor.detach(), atol=1e-5, rtol=1e-5, msg=name)
@@ -111,7 +112,7 @@ def test_n_step_targets_over_the_turns_of_the_other_seat() -> None:
     play(dqn)
     torch.nn.init.normal_(dqn.net.policy_head.weight, std=0.5)
     dqn.target.load_state_dict(dqn.net.state_dict())
-    rollout, links = dqn.collector.rollout, links_of(dqn.collector)
+    rollout, links = dqn.playing.collector.rollout, links_of(dqn.playing.collector)
     wanted = {}
     for place, link in links.items():
         (total, after), discount = link, 0.9
@@ -125,8 +126,8 @@ def test_n_step_targets_over_the_turns_of_the_other_seat() -> None:
         key = (rollout.obs[place].tobytes(), int(rollout.action[place]))
         wanted.setdefault(key, []).append(total)
     for number in range(8):
-        samples = dqn.replay.sample(number)
-        found = dqn.look(samples)[1].numpy()
+        samples = dqn.experience.replay.sample(number)
+        found = dqn.targets(samples).numpy()
         for at in range(len(found)):
             key = (samples.obs[at].numpy().tobytes(), int(samples.action[at]))
             assert np.abs(np.array(wanted[key]) - found[at]).min() < 1e-5
@@ -138,7 +139,7 @@ def test_a_cut_game_goes_on_in_the_target() -> None:
     torch.nn.init.normal_(dqn.net.policy_head.weight)
     dqn.net.value_head.bias.data.fill_(3.0)
     dqn.target.load_state_dict(dqn.net.state_dict())
-    samples = dqn.replay.sample(0)
+    samples = dqn.experience.replay.sample(0)
     seen, after = (
         x[:, :4].contiguous().numpy().view(np.float32)[:, 0]
         for x in (samples.obs, samples.next_obs)
@@ -149,7 +150,7 @@ def test_a_cut_game_goes_on_in_the_target() -> None:
     heads = dqn.net(samples.next_obs)
     q = heads["policy"].detach().numpy()
     best = (q - q.mean(1, keepdims=True)).max(1) + heads["value"].detach().numpy()
-    np.testing.assert_allclose(dqn.look(samples)[1], 1 + 0.5 * best, atol=1e-5)
+    np.testing.assert_allclose(dqn.targets(samples), 1 + 0.5 * best, atol=1e-5)
 
 
 @pytest.mark.parametrize("double", [True, False])
@@ -158,12 +159,12 @@ def test_the_network_chooses_and_the_target_values(double: bool) -> None:
     play(dqn)
     for net in (dqn.net, dqn.target):
         torch.nn.init.normal_(net.policy_head.weight, std=0.5)
-    samples = dqn.replay.sample(0)
+    samples = dqn.experience.replay.sample(0)
     said, ahead = (net(samples.next_obs)["policy"].detach() for net in (dqn.net, dqn.target))
     chooser = said if double else ahead
     best = np.where(samples.next_mask > 0, chooser, -np.inf).argmax(1)
     wanted = samples.paid + samples.discount * ahead[np.arange(32), best]
-    torch.testing.assert_close(dqn.look(samples)[1], wanted)
+    torch.testing.assert_close(dqn.targets(samples), wanted)
 
 
 def test_roles_have_discounts_of_their_own() -> None:
@@ -171,32 +172,32 @@ def test_roles_have_discounts_of_their_own() -> None:
     pool = Pool(rules, 4, seed=1, threads=1)
     dqn = make_dqn(pool, steps=40, gamma=0.9, gamma_into=(0.0, 0.5), replay_warmup=100_000)
     play(dqn)
-    ring = dqn.replay.ring
+    ring = dqn.experience.replay.ring
     assert set(ring["discount"][ring["end"] == TO_NEXT].tolist()) == {0.0, 0.5}
 
 
 def test_nothing_is_owed_for_a_warm_up() -> None:
     dqn = make_dqn(tables(8), replay_warmup=200, replay_ratio=2.0)
-    while not dqn.warm:
-        assert dqn.owed == 0
-        before = dqn.collector.decisions
+    while not dqn.experience.warm:
+        assert dqn.experience.owed == 0
+        before = dqn.playing.collector.decisions
         play(dqn)
-    assert dqn.owed == 2.0 * (dqn.collector.decisions - before)
+    assert dqn.experience.owed == 2.0 * (dqn.playing.collector.decisions - before)
 
 
 @pytest.mark.parametrize("every", [0, 3])
 def test_the_target_follows_or_is_replaced(every: int) -> None:
     dqn = make_dqn(tables(8), tau=0.1, target_every=every, lr=1e-2)
-    while len(dqn.replay) < 64:
+    while len(dqn.experience.replay) < 64:
         play(dqn)
     for number in range(7):
         before = {name: t.clone() for name, t in dqn.target.state_dict().items()}
-        dqn.descend(dqn.replay.sample(number))
-        dqn.steps += 1
+        dqn.step(dqn.experience.replay.sample(number))
+        dqn.experience.steps += 1
         for name, net in dqn.net.named_parameters():
             followed = dqn.target.state_dict()[name]
             if every:
-                wanted = net if dqn.steps % every == 0 else before[name]
+                wanted = net if dqn.experience.steps % every == 0 else before[name]
                 assert torch.equal(followed, wanted)
             else:
                 torch.testing.assert_close(followed, 0.9 * before[name] + 0.1 * net)
@@ -207,7 +208,7 @@ def shares_of_others(dqn: DQN, rounds: int = 6) -> tuple[np.ndarray, np.ndarray]
     others, expected = [], []
     for _ in range(rounds):
         play(dqn, 0.5)
-        rollout, first = dqn.collector.rollout, dqn.collector.transitions.carried
+        rollout, first = dqn.playing.collector.rollout, dqn.playing.collector.transitions.carried
         obs, mask, action = (array[first:] for array in (rollout.obs, rollout.mask, rollout.action))
         head = dqn.net(torch.from_numpy(obs))["policy"].detach().numpy()
         best = np.where(mask > 0, head, -np.inf).argmax(1)
@@ -258,8 +259,8 @@ def test_the_first_decisions_are_random_and_evaluations_never_are() -> None:
 )
 def test_a_restored_learner_goes_on_to_the_bit(settings: dict[str, Any]) -> None:
     dqn, other = (make_dqn(tables(4, RANDOM, seed=seed), **settings) for seed in (1, 9))
-    dqn.rounds = other.rounds = 5  # an update of a few decisions
-    dqn.since = 7
+    dqn.experience.rounds = other.experience.rounds = 5  # an update of a few decisions
+    dqn.experience.since = 7
     warm(dqn)
     dqn.iterate(0.1)
     saved = dqn.snapshot()
@@ -267,13 +268,13 @@ def test_a_restored_learner_goes_on_to_the_bit(settings: dict[str, Any]) -> None
     segments = {name: (lambda held=held: held) for name, held in kept.items()}
     saved = replace(saved, segments=segments)
     other.restore(saved)
-    assert (other.owed, other.since) == (dqn.owed, 7)
+    assert (other.experience.owed, other.experience.since) == (dqn.experience.owed, 7)
     for progress in (0.2, 0.3, 0.4):
         (mine,), (theirs,) = dqn.iterate(progress), other.iterate(progress)
         assert mine.stats == theirs.stats
     assert torch.equal(dqn.packed.weight, other.packed.weight)
     assert torch.equal(dqn.packed_target.weight, other.packed_target.weight)
-    assert dqn.steps == other.steps > 20
+    assert dqn.experience.steps == other.experience.steps > 20
 
 
 def test_weights_from_elsewhere_are_the_targets_too() -> None:
@@ -289,36 +290,36 @@ def prioritised() -> DQN:
     """One whose decisions are preferred more or less, and that owes one optimiser step."""
     schedule = Schedule.read("0%:0.0,100%:1.0")
     dqn = make_dqn(tables(8), replay_prioritised=True, replay_priority_correction=schedule, lr=1e-2)
-    while len(dqn.replay) < 200:
+    while len(dqn.experience.replay) < 200:
         play(dqn)
-    places = np.flatnonzero(dqn.replay.ring["end"])
-    dqn.replay.reprioritise(places, np.linspace(0.01, 9, len(places), dtype=np.float32))
+    places = np.flatnonzero(dqn.experience.replay.ring["end"])
+    dqn.experience.replay.reprioritise(places, np.linspace(0.01, 9, len(places), dtype=np.float32))
     dqn.turn_knobs(Moment(0, 0.0))
-    dqn.owed = 32.0
+    dqn.experience.owed = 32.0
     return dqn
 
 
 def test_a_step_counts_samples_by_their_weights_and_says_how_wrong_they_were() -> None:
     learner, by_hand = prioritised(), prioritised()
-    samples = by_hand.replay.sample(0, 0.75)
+    samples = by_hand.experience.replay.sample(0, 0.75)
     assert samples.weight.min() < 0.5
-    _, error = by_hand.descend(samples)
-    learner._learn(Moment(0, 0.75))
+    _, error = by_hand.step(samples)
+    learner.learn(Moment(0, 0.75))
     assert torch.equal(learner.packed.weight, by_hand.packed.weight)
-    assert (learner.owed, learner.steps) == (0.0, 1)
-    assert learner.replay.weight is not None
+    assert (learner.experience.owed, learner.experience.steps) == (0.0, 1)
+    assert learner.experience.replay.weight is not None
     assert isinstance(samples.places, np.ndarray)
     largest = {}  # of a decision that was drawn twice
     for place, wrong in zip(samples.places.tolist(), error.tolist(), strict=True):
         largest[place] = max(wrong, largest.get(place, 0.0))
     wanted = 65536 * np.array(list(largest.values())) ** 0.6
-    np.testing.assert_allclose(learner.replay.weight[list(largest)], wanted, atol=1)
+    np.testing.assert_allclose(learner.experience.replay.weight[list(largest)], wanted, atol=1)
 
 
 def test_samples_without_weight_teach_nothing() -> None:
     dqn = prioritised()
-    samples = dqn.replay.sample(0)
-    losses, error = dqn.descend(replace(samples, weight=torch.zeros(32)))
+    samples = dqn.experience.replay.sample(0)
+    losses, error = dqn.step(replace(samples, weight=torch.zeros(32)))
     assert losses["q_loss"] == 0 and losses["grad_norm"] == 0
     assert error.min() > 0
 
@@ -331,13 +332,13 @@ def test_every_step_decides_anew_who_is_mirrored() -> None:
     )
     for dqn in (learner, by_hand):
         play(dqn)
-    learner.owed = 64.0
-    learner._learn(Moment(0, 0.0))
+    learner.experience.owed = 64.0
+    learner.learn(Moment(0, 0.0))
     (mirroring,) = mirrors_of(by_hand.rules, collect, "cpu")
     for step in range(2):
         coin = coins(1, step, 32)
-        by_hand.descend(mirroring.apply(by_hand.replay.sample(step), coin))
-        by_hand.steps += 1
+        by_hand.step(mirroring.apply(by_hand.experience.replay.sample(step), coin))
+        by_hand.experience.steps += 1
     assert torch.equal(learner.packed.weight, by_hand.packed.weight)
 
 
@@ -351,17 +352,17 @@ def test_the_replay_ratio_holds_for_any_number_of_games(games: int) -> None:
         decisions += report.stats["learning/decisions"]
     assert decisions > 2000
     assert trained == pytest.approx(3.5 * decisions, abs=2 * 32)
-    assert report.samples == dqn.steps * 32
+    assert report.samples == dqn.experience.steps * 32
 
 
 def test_a_loss_that_is_not_finite_is_never_stepped_on() -> None:
     dqn = make_dqn(tables(4))
     play(dqn)
     before = dqn.packed.weight.clone(), dqn.packed_target.weight.clone()
-    samples = dqn.replay.sample(0)
+    samples = dqn.experience.replay.sample(0)
     for wrong in (np.nan, np.inf):
         with pytest.raises(DivergedError, match="q_loss"):
-            dqn.descend(replace(samples, paid=torch.full_like(samples.paid, wrong)))
+            dqn.step(replace(samples, paid=torch.full_like(samples.paid, wrong)))
     assert torch.equal(dqn.packed.weight, before[0])
     assert torch.equal(dqn.packed_target.weight, before[1])
 
@@ -370,7 +371,7 @@ def test_a_loss_that_is_not_finite_is_never_stepped_on() -> None:
 def test_rehearsing_changes_nothing(prioritised: bool) -> None:
     dqn, other = (make_dqn(tables(4), replay_prioritised=prioritised) for _ in range(2))
     for learner in (dqn, other):
-        learner.rounds = 5
+        learner.experience.rounds = 5
         warm(learner)
     (report,) = other.rehearse()
     assert report.stats["learning/optimiser_steps"] > 0
@@ -383,8 +384,8 @@ def test_rehearsing_changes_nothing(prioritised: bool) -> None:
 def test_frozen_networks_take_their_best_action() -> None:
     dqn = make_dqn(tables(4), slots=2)
     dqn.put(2, dqn.net.state_dict())
-    assert dqn._slots is not None
-    assert dqn._slots.greedy.tolist() == [False, False, True]
+    assert dqn.playing._slots is not None
+    assert dqn.playing._slots.greedy.tolist() == [False, False, True]
 
 
 def test_it_learns_to_beat_random_play() -> None:
@@ -400,6 +401,6 @@ def test_it_learns_to_beat_random_play() -> None:
         replay_capacity=20_000,
     )
     before = score_against_random(dqn.policy())
-    while dqn.collector.decisions < 9_000:
-        dqn.iterate(dqn.collector.decisions / 9_000)
+    while dqn.playing.collector.decisions < 9_000:
+        dqn.iterate(dqn.playing.collector.decisions / 9_000)
     assert score_against_random(dqn.policy()) > max(0.85, before)

@@ -172,7 +172,7 @@ def learner(
     replay = ReplayConfig(batch=32, capacity=4096, warmup=64, ratio=1.0, prioritised=True)
     config = DQNConfig(**settings)
     dqn = DQN(pool, collect, config, replay, NET, seed=1, by_role=True, hindsight=hindsight)
-    dqn.rounds = 1
+    dqn.experience.rounds = 1
     return dqn
 
 

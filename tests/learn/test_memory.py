@@ -176,7 +176,7 @@ def test_a_replay_remembers_what_was_seen_before() -> None:
     replay = ReplayConfig(capacity=400, warmup=50, batch=16)
     dqn = DQN(pool, CollectConfig(games=4, steps=8), DQNConfig(), replay, net, seed=1)
     dqn.iterate(0.0)
-    samples = dqn.replay.sample(0, 0.0)
+    samples = dqn.experience.replay.sample(0, 0.0)
     width, size = len(rules.features), rules.obs_bytes
     now = samples.obs[:, size:].contiguous().view(torch.float32)
     after = samples.next_obs[:, size:].contiguous().view(torch.float32)

@@ -13,7 +13,7 @@ import sparring
 from sparring import Lineup, Pool, _native
 from sparring.config import CollectConfig, DQNConfig, NetConfig, ReplayConfig, SACConfig
 from sparring.learn.dqn import DQN
-from sparring.learn.q_learning import dqn_gradient, td_target
+from sparring.learn.q_learning import dqn_loss, td_target
 from sparring.learn.replay import Samples
 from sparring.learn.sac import SAC, critic_target, squashed_sample
 from sparring.learn.sac_gradients import actor_gradient, critic_gradient, head_gradient
@@ -53,9 +53,10 @@ def test_targets_and_gradients_of_q(
         discount=discount,
         dueling=dueling,
     )
-    expected = dqn_gradient(
-        said[:, :-1],
-        said[:, -1],
+    learning = said.clone().requires_grad_()
+    expected, errors = dqn_loss(
+        learning[:, :-1],
+        learning[:, -1],
         mask=mask,
         action=action,
         target=target,
@@ -79,11 +80,12 @@ def test_targets_and_gradients_of_q(
         grad=grad.numpy(),
         error=error.numpy(),
     )
-    assert loss == pytest.approx(float(expected.loss), rel=1e-5)
-    assert off == pytest.approx(float(expected.error.mean()), rel=1e-5)
-    torch.testing.assert_close(error, expected.error, atol=1e-5, rtol=1e-5)
-    torch.testing.assert_close(grad[:, :-1], expected.policy, atol=1e-7, rtol=1e-4)
-    torch.testing.assert_close(grad[:, -1], expected.value, atol=1e-7, rtol=1e-4)
+    expected.backward()
+    assert learning.grad is not None
+    assert loss == pytest.approx(float(expected.detach()), rel=1e-5)
+    assert off == pytest.approx(float(errors.mean()), rel=1e-5)
+    torch.testing.assert_close(error, errors, atol=1e-5, rtol=1e-5)
+    torch.testing.assert_close(grad, learning.grad, atol=1e-7, rtol=1e-4)
 
 
 def test_draws_losses_and_gradients_of_sac() -> None:

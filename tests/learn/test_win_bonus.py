@@ -38,18 +38,21 @@ def played(game: str, bonus: str, updates: int, **options: Any) -> DQN:
 
 def payments(dqn: DQN) -> np.ndarray:
     """What all decisions were paid that are known to the end, 0 for the others."""
-    ring, there = dqn.replay.ring, min(dqn.replay.head, dqn.replay.ring.capacity)
+    ring, there = (
+        dqn.experience.replay.ring,
+        min(dqn.experience.replay.head, dqn.experience.replay.ring.capacity),
+    )
     return np.where(ring["end"][:there] > 0, ring["paid"][:there], 0)
 
 
 def chains(dqn: DQN) -> list[list[int]]:
     """Places of every finished game of a seat from its first decision to the last one."""
-    ring, found = dqn.replay.ring, []
+    ring, found = dqn.experience.replay.ring, []
     followed = set()
-    for place in range(dqn.replay.head):
+    for place in range(dqn.experience.replay.head):
         if ring["end"][place] == TO_NEXT:
             followed.add(int(ring["next"][place]))
-    for first in set(range(dqn.replay.head)) - followed:
+    for first in set(range(dqn.experience.replay.head)) - followed:
         chain = [first]
         while ring["end"][chain[-1]] == TO_NEXT:
             chain.append(int(ring["next"][chain[-1]]))
@@ -63,7 +66,7 @@ def test_every_step_of_a_win_but_the_last_is_paid(game: str) -> None:
     """+ bonus * discount^(L-2-t) for t = 0..L-2; nobody else is paid anything."""
     plain, paid = played(game, "0", 6), played(game, "8", 6)
     usual = payments(plain)
-    assert plain.replay.head == paid.replay.head
+    assert plain.experience.replay.head == paid.experience.replay.head
     expected = usual.copy()
     won = 0
     for chain in chains(plain):
@@ -83,7 +86,7 @@ def test_the_bonus_is_that_of_the_games_number() -> None:
     plain = played("tic_tac_toe", "0", 1)
     always = played("tic_tac_toe", "8", 1)
     some, all_of_them = ((payments(one) != payments(plain)).sum() for one in (paid, always))
-    assert paid.episodes > 40
+    assert paid.experience.episodes > 40
     assert 10 <= some <= 10 * 4
     assert all_of_them > 3 * some
 
@@ -96,7 +99,10 @@ def test_a_run_that_was_saved_in_the_middle_of_a_game_pays_the_same(capacity: in
     again.restore(half.snapshot())
     for _ in range(2):
         again.iterate(0.0)
-    assert (whole.episodes, whole.replay.head) == (again.episodes, again.replay.head)
+    assert (whole.experience.episodes, whole.experience.replay.head) == (
+        again.experience.episodes,
+        again.experience.replay.head,
+    )
     np.testing.assert_array_equal(payments(whole), payments(again))
 
 
@@ -106,7 +112,7 @@ def test_what_is_saved_as_final_is_never_changed() -> None:
     kept: dict[str, np.ndarray] = {}
     for _ in range(5):
         dqn.iterate(0.0)
-        _, readers, _ = dqn.replay.state()
+        _, readers, _ = dqn.experience.replay.state()
         for name, read in readers.items():
             values = read()["paid"].numpy().copy()
             np.testing.assert_array_equal(kept.setdefault(name, values), values)

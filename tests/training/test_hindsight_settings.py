@@ -74,4 +74,4 @@ def test_dqn_remembers_what_came_of_bids() -> None:
     learner = make_learner(config, resolve([config]))
     assert isinstance(learner, DQN)
     learner.iterate(0.0)
-    assert learner.replay.ring["record"].any()
+    assert learner.experience.replay.ring["record"].any()

@@ -1,7 +1,8 @@
-"""DQN from replay: double, dueling, n-step, with masks; exploration, target, update.
+"""DQN from replay: double, dueling, n-step, with masks. An update in the order in which it runs.
 
 The policy head holds values of actions (`learn.q_learning`), so that everything that plays a
-policy plays this one too, by its best action.
+policy plays this one too, by its best action. `DQN.gradient` is `loss.backward()`; native code does
+the same where it can (`learn.native_dqn`), and `learn.fused.dqn` on a GPU.
 """
 
 from __future__ import annotations
@@ -16,23 +17,22 @@ from torch import Tensor
 
 from sparring import _native
 from sparring.config import CollectConfig, DQNConfig, NetConfig, ReplayConfig
+from sparring.learn.adjust import Terms, adjust_games
+from sparring.learn.experience import Experience, Losses, means
+from sparring.learn.exploring import Exploring
 from sparring.learn.forward import Forward
 from sparring.learn.knobs import AtMoment
+from sparring.learn.learner import Report, Snapshot
 from sparring.learn.native_dqn import NativeGradient
 from sparring.learn.normalising import share_normaliser
-from sparring.learn.off_policy import Losses, OffPolicy
-from sparring.learn.q_learning import (
-    Learned,
-    dqn_gradient,
-    spread_epsilon,
-    td_target,
-)
+from sparring.learn.playing import Playing
+from sparring.learn.q_learning import dqn_loss, spread_epsilon, td_target
 from sparring.learn.replay import Samples
 from sparring.nets.make import make_net
 from sparring.nets.native_net import NativeNet
-from sparring.nets.net import POLICY, VALUE, Heads
-from sparring.nets.packed import LeanPasses, Packed, PackedAdam, Passes, is_lean, passes_of
-from sparring.nets.policy import DUELING
+from sparring.nets.net import POLICY, VALUE
+from sparring.nets.packed import Packed, PackedAdam
+from sparring.nets.policy import BY_VALUE, DUELING, Policy
 from sparring.pools.protocol import GamePool
 from sparring.schedule import Moment
 
@@ -48,10 +48,8 @@ class Knobs(AtMoment):
     max_grad_norm: float
 
 
-class DQN(OffPolicy):
+class DQN:
     """The learner: a network whose policy head values actions, and a target that follows it."""
-
-    by_value = True
 
     def __init__(
         self,
@@ -61,110 +59,141 @@ class DQN(OffPolicy):
         replay: ReplayConfig,
         net: NetConfig,
         *,
+        seed: int = 0,
         threads: int = 1,
         **options: Any,
     ) -> None:
-        """Take over a pool. options: those of `OffPolicy`."""
-        assert not pool.rules.box
-        super().__init__(
-            pool, collect, replay, net, gamma_into=config.gamma_into, threads=threads, **options
+        """Take over a pool. options: those of `Playing`."""
+        assert not pool.rules.box and not net.recurrent
+        self.playing = playing = Playing(
+            pool,
+            collect,
+            net,
+            lambda forward: Exploring(forward, pool.rules, seed, greedy=True),
+            facts={BY_VALUE: True, DUELING: config.dueling},
+            rows_on="cpu",
+            seed=seed,
+            threads=threads,
+            **options,
         )
-        self.config = config
+        self.experience = Experience(playing, collect, replay)
+        self.config, self.updates = config, 0
         self.knobs = Knobs.at(config, Moment(0, 0.0))
+        self.rules, self.pool, self.phases = playing.rules, pool, playing.phases
+        self.slots, self.put = playing.slots, playing.put
+        self.set_pots, self.seated = playing.set_pots, playing.seated
+        assert isinstance(playing.actor, Exploring)
+        self.exploring = playing.actor
+        self.net, self.forward, self.device = playing.net, playing.forward, playing.device
         with torch.random.fork_rng(devices=[]):  # fresh weights are drawn, and overwritten
             self.target = make_net(pool.rules, net, memory=pool.memory_bytes, threads=threads)
         self.target.to(self.device).load_state_dict(self.net.state_dict())
         share_normaliser(self.net, self.target)
         self.target.requires_grad_(False)
-        self.passes: Passes
-        self.ahead: Passes
+        self.target_forward = Forward(self.target, self.device, collect)
         self.native: NativeGradient | None = None
-        native = self.forward.go_native(threads)
-        if native is None:
-            self._lay_out(Forward(self.target, self.device, collect))
+        if native := self.forward.go_native(threads):
+            target = NativeNet(self.target, threads=threads, arithmetic=self.forward.arithmetic)
+            self.native = NativeGradient(native, target, weighted=replay.prioritised)
+            self.packed, self.packed_target = native.packed, target.packed
+            work = _native.Updating(threads)
+            self.optimizer = PackedAdam(self.packed, native=work, tell=native.changed)
         else:
-            self._lay_out_natively(native)
+            self.packed, self.packed_target = Packed(self.net), Packed(self.target)
+            self.optimizer = PackedAdam(self.packed)
 
-    def _lay_out(self, ahead: Forward) -> None:
-        """Make both networks one array each, so that Adam is one call. ahead: runs the target."""
-        self.packed, self.packed_target = Packed(self.net), Packed(self.target)
-        self.passes = passes_of(self.packed, self.forward)
-        self.ahead = passes_of(self.packed_target, ahead)
-        if is_lean(self.packed):
-            self.forward.lean = LeanPasses(self.packed).forward
-        self.optimiser = PackedAdam(self.packed)
+    # An update
 
-    def _lay_out_natively(self, net: NativeNet) -> None:
-        """The same where both are computed natively."""
-        target = NativeNet(self.target, threads=net.threads, arithmetic=self.forward.arithmetic)
-        self.native = NativeGradient(net, target, weighted=self.replay_config.prioritised)
-        self.packed, self.packed_target = net.packed, target.packed
-        self.passes, self.ahead = net.passes(), target.passes()
-        work = _native.Updating(net.threads)
-        self.optimiser = PackedAdam(self.packed, native=work, tell=net.changed)
+    def iterate(self, progress: float) -> list[Report]:
+        """Play and learn by turns; return what was earned and learned."""
+        experience, logged = self.experience, list[Losses]()
+        decisions, steps = experience.decisions, experience.steps
+        earned: dict[str, float] = {}
+        with self.forward.best_matmul():
+            for number in range(experience.rounds):
+                moment = Moment(experience.decisions, progress, experience.episodes)
+                self.turn_knobs(moment)
+                self.explore()
+                gamma = self.knobs.gamma
+                earned = experience.play(moment, gamma, self.config, anew=not number)
+                logged += self.learn(moment)
+        self.updates += 1
+        knobs = {name: getattr(self.knobs, name) for name in ("lr", "gamma", "epsilon")}
+        stats = means(logged) | {f"learning/{name}": value for name, value in knobs.items()}
+        stats |= experience.stats(decisions, steps) | earned
+        return [self.playing.report(stats, experience.samples)]
 
-    def turn_knobs(self, moment: Moment) -> dict[str, float]:
+    def turn_knobs(self, moment: Moment) -> None:
         """Read every schedule."""
-        self.knobs = knobs = Knobs.at(self.config, moment)
-        self.optimiser.lr = knobs.lr
-        return {"lr": knobs.lr, "gamma": knobs.gamma, "epsilon": knobs.epsilon}
+        self.knobs = Knobs.at(self.config, moment)
+        self.optimizer.lr = self.knobs.lr
 
-    def _explore(self, knobs: Mapping[str, float]) -> None:
-        """Give every game an epsilon of its own, unless all of it is random."""
-        super()._explore(knobs)
-        if self.config.epsilon_spread and (self.exploring.epsilon < 1).any():
-            games, spread = self.pool.num_games, self.config.epsilon_spread
-            self.exploring.set_epsilon(spread_epsilon(knobs["epsilon"], spread, games))
+    def explore(self) -> None:
+        """Give every game an epsilon of its own; until learning begins, all of it is random."""
+        spread, games = self.config.epsilon_spread, self.pool.num_games
+        epsilon = 1.0 if self.experience.at_random else self.knobs.epsilon
+        self.exploring.set_epsilon(spread_epsilon(epsilon, spread, games))
 
-    def descend(self, samples: Samples) -> tuple[Losses, Tensor]:
-        """One optimiser step, and the target's. A loss that is not finite is never stepped on."""
+    def learn(self, moment: Moment) -> list[Losses]:
+        """Make the optimizer steps that the replay ratio asks for."""
+        logged = list[Losses]()
+        while (samples := self.experience.sample(moment)) is not None:
+            with self.phases("update"):
+                losses, error = self.step(samples)
+            self.experience.learned(samples, error)
+            logged.append(losses)
+        return logged
+
+    def step(self, samples: Samples) -> tuple[Losses, Tensor]:
+        """Make an optimizer step, and one of the target; return losses and every sample's error.
+
+        A loss that is not finite is never stepped on.
+        """
         native = self.native
-        learned = native.learn(samples, self.config) if native else self.gradient(samples)
+        found = native.gradient(samples, self.config) if native else self.gradient(samples)
+        loss, off, error = found
         norm = math.nan
-        if math.isfinite(learned.loss):
-            norm = self.optimiser.descend(self.knobs.max_grad_norm)
-        losses = {"q_loss": learned.loss, "td_error": learned.off, "grad_norm": norm}
+        if math.isfinite(loss):
+            norm = self.optimizer.descend(self.knobs.max_grad_norm)
+        losses = {"q_loss": loss, "td_error": off, "grad_norm": norm}
         if not math.isfinite(norm):
-            raise self.diverged(losses)
+            raise self.experience.diverged(self.updates, losses)
         self.follow()
-        return losses, learned.error
+        return losses, error
 
-    def gradient(self, samples: Samples) -> Learned:
-        """Fill the gradient: the readable way, which `NativeGradient` is held equal to."""
-        config, here = self.config, self._here
-        heads, target = self.look(samples)
-        found = dqn_gradient(
+    def gradient(self, samples: Samples) -> tuple[Tensor, Tensor, Tensor]:
+        """Fill the gradient; return the loss, the mean error, and every sample's error."""
+        here, config = self._here, self.config
+        target = self.targets(samples)
+        heads = self.forward(samples.obs)
+        loss, error = dqn_loss(
             heads[POLICY],
             heads[VALUE],
             mask=here(samples.mask),
             action=here(samples.action),
             target=target,
-            weight=here(samples.weight) if self.replay_config.prioritised else None,
+            weight=here(samples.weight) if self.experience.config.prioritised else None,
             dueling=config.dueling,
             huber=config.huber,
         )
-        self.passes.backward(found.policy, found.value)
-        return Learned(found.loss, found.error.mean(), found.error)
+        self.packed.grad.zero_()
+        loss.backward()
+        return loss.detach(), error.mean(), error
 
     @torch.no_grad()
-    def look(self, samples: Samples) -> tuple[Heads, Tensor]:
-        """What the network says about sampled decisions, and what they are to be worth."""
-        here = self._here
-        (ahead,) = self.ahead.forward(samples.next_obs)
-        if self.config.double:
-            heads, chooser = self.passes.forward(samples.obs, samples.next_obs)
-        else:
-            (heads,), chooser = self.passes.forward(samples.obs), ahead
-        target = td_target(
-            ahead[POLICY],
-            ahead[VALUE],
+    def targets(self, samples: Samples) -> Tensor:
+        """What decisions are to be worth: what they were paid, and the best that follows."""
+        here, following = self._here, self.target_forward(samples.next_obs)
+        chooser = self.forward(samples.next_obs) if self.config.double else following
+        return td_target(
+            following[POLICY],
+            following[VALUE],
             chooser=chooser[POLICY],
             mask=here(samples.next_mask),
             paid=here(samples.paid),
             discount=here(samples.discount),
             dueling=self.config.dueling,
         )
-        return heads, target
 
     def _here(self, tensor: Tensor) -> Tensor:
         return tensor.to(self.device, non_blocking=True)
@@ -174,24 +203,64 @@ class DQN(OffPolicy):
         """Move the target network towards the network, or replace it when its time has come."""
         every, share = self.config.target_every, self.knobs.tau
         if every:
-            share = float((self.steps + 1) % every == 0)
+            share = float((self.experience.steps + 1) % every == 0)
         if self.native:
             self.native.follow(share)
         elif share:
             self.packed_target.weight.lerp_(self.packed.weight, share)
 
+    # Saving, measuring, and other terms
+
     @property
-    def facts(self) -> dict[str, bool]:
-        """What policies are to say about their heads."""
-        return {**super().facts, DUELING: self.config.dueling}
+    def exact(self) -> bool:
+        """Whether a snapshot holds the games in flight."""
+        return self.playing.collector.exact
+
+    def policy(self, member: int = 0) -> Policy:
+        """Return what plays; it never changes again."""
+        return self.playing.policy(self.updates)
+
+    def snapshot(self, member: int = 0) -> Snapshot:
+        """Copy what the next update depends on."""
+        saved = self.playing.snapshot(self.updates, self.experience.samples)
+        saved.tensors.update(self.learned())
+        return self.experience.snapshot(saved)
+
+    def restore(self, snapshot: Snapshot, member: int = 0) -> None:
+        """Put a fresh learner of the same configuration where the snapshot was taken."""
+        self.updates = self.playing.restore(snapshot, fresh=not self.updates)
+        self.put_learned(snapshot.tensors)
+        self.experience.restore(snapshot)
 
     def learned(self) -> dict[str, dict[str, Tensor]]:
         """The target network and Adam's memory."""
         target = {name: kept.cpu().clone() for name, kept in self.target.state_dict().items()}
-        return {"target": target, "optimiser": self.optimiser.tensors()}
+        return {"target": target, "optimiser": self.optimizer.tensors()}
 
     def put_learned(self, tensors: Mapping[str, Mapping[str, Tensor]]) -> None:
         """Go on with `learned` of another moment; where nothing was learned the target is new."""
-        self.optimiser.load(tensors["optimiser"])
+        self.optimizer.load(tensors["optimiser"])
         learned = bool(tensors["optimiser"])
         self.target.load_state_dict(tensors["target"] if learned else self.net.state_dict())
+
+    def rehearse(self) -> list[Report]:
+        """Do the work of an update with games that cost nothing, and put everything back."""
+        kept = self.snapshot().tensors
+
+        def learn(moment: Moment) -> None:
+            self.turn_knobs(moment)
+            self.learn(moment)
+
+        report = self.experience.rehearse(learn)
+        self.net.load_state_dict(kept["net"])
+        self.put_learned(kept)
+        return [report]
+
+    def adjust(self, terms: Terms, member: int = 0) -> None:
+        """Go on under other terms. No running game changes its rules, seats or start."""
+        adjust_games(self.pool, terms)
+        if terms.settings is not None:
+            self.config = terms.settings
+            self.playing.facts[DUELING] = self.config.dueling
+        if terms.clear_replay:
+            self.experience.clear()

@@ -1,17 +1,17 @@
 """DQN's gradient in native code: three forwards, targets, the loss and the backward.
 
-`DQN.gradient` is the readable reference, and what runs where `Forward.why_torch` has something to
-say; tests hold both equal. Every sum has one order: any number of threads gives the same bits.
+`DQN.gradient` is the reference, and what runs where `Forward.why_torch` has something to say; tests
+hold both equal. Every sum has one order: any number of threads gives the same bits.
 """
 
 from __future__ import annotations
 
 import numpy as np
 import torch
+from torch import Tensor
 
 from sparring import _native
 from sparring.config import DQNConfig
-from sparring.learn.q_learning import Learned
 from sparring.learn.replay import Samples
 from sparring.nets.native_net import NativeNet
 from sparring.nets.net import POLICY, VALUE
@@ -32,8 +32,8 @@ class NativeGradient:
         self.rows = rows
         self.said, self.ahead, self.chooser, self.grad = np.zeros((4, rows, self.width), np.float32)
 
-    def learn(self, samples: Samples, config: DQNConfig) -> Learned:
-        """Fill the gradient; return what was learned from."""
+    def gradient(self, samples: Samples, config: DQNConfig) -> tuple[float, float, Tensor]:
+        """Fill the gradient; return the loss, the mean error, and every sample's error."""
         if len(samples.obs) != self.rows:
             self._make_room(len(samples.obs))
         next_obs, error = samples.next_obs.numpy(), np.empty(self.rows, np.float32)
@@ -58,7 +58,7 @@ class NativeGradient:
             error=error,
         )
         self.net.passes().learn(torch.from_numpy(self.grad))
-        return Learned(loss, off, torch.from_numpy(error))
+        return loss, off, torch.from_numpy(error)
 
     def follow(self, tau: float) -> None:
         """Move the target towards the network by a share of the way."""

@@ -8,8 +8,6 @@ best action is that of the policy head.
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 import numpy as np
 import numpy.typing as npt
 import torch
@@ -90,56 +88,6 @@ def loss_of(off: Tensor, huber: float) -> Tensor:
     """Half the square up to the bound, a straight line beyond it: both are this product."""
     near = off.clamp(-huber, huber) if huber else off
     return near * (off - 0.5 * near)
-
-
-class Gradient(NamedTuple):
-    """What `dqn_loss` says, and its gradient by the heads."""
-
-    loss: Tensor
-    error: Tensor
-    policy: Tensor
-    """[rows, actions]."""
-    value: Tensor
-    """[rows]."""
-
-
-class Learned(NamedTuple):
-    """What an optimiser step learns from, as curves and priorities want it."""
-
-    loss: Tensor | float
-    off: Tensor | float
-    """The mean error."""
-    error: Tensor
-    """[rows]."""
-
-
-@torch.no_grad()
-def dqn_gradient(
-    policy_head: Tensor,
-    value: Tensor,
-    *,
-    mask: Tensor,
-    action: Tensor,
-    target: Tensor,
-    dueling: bool,
-    huber: float,
-    weight: Tensor | None = None,
-) -> Gradient:
-    """`dqn_loss` with its gradient written out, for networks that are not run by autograd."""
-    off = q_of(policy_head, value, mask, action, dueling=dueling) - target
-    each, slope = loss_of(off, huber), off.clamp(-huber, huber) if huber else off
-    if weight is not None:
-        each, slope = each * weight, slope * weight
-    by_value = slope / len(slope)
-    by_policy = torch.zeros_like(policy_head, dtype=torch.float32)
-    by_policy.scatter_(-1, action.long().unsqueeze(-1), by_value.unsqueeze(-1))
-    if dueling:
-        legal = mask.float()
-        share = by_value / legal.sum(-1).clamp(min=1)
-        by_policy.addcmul_(legal, share.unsqueeze(-1), value=-1)
-    else:
-        by_value = torch.zeros_like(by_value)
-    return Gradient(each.mean(), off.abs(), by_policy, by_value)
 
 
 def spread_epsilon(epsilon: float, spread: float, games: int) -> npt.NDArray[np.float32]:

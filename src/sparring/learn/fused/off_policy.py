@@ -18,6 +18,7 @@ import torch
 from torch import Tensor
 
 from sparring.config import CollectConfig, NetConfig, ReplayConfig
+from sparring.learn.experience import DECISIONS_PER_UPDATE
 from sparring.learn.fused.adam import FlatAdam, Weights
 from sparring.learn.fused.figures import Figures, rollout_figures
 from sparring.learn.fused.games import Games
@@ -28,7 +29,6 @@ from sparring.learn.fused.minibatches import put_back
 from sparring.learn.fused.replay import DeviceReplay
 from sparring.learn.learner import Report, Segment, Snapshot
 from sparring.learn.mirror import mirrors_of
-from sparring.learn.off_policy import DECISIONS_PER_UPDATE
 from sparring.nets.flat import Pass
 from sparring.nets.net import head_width
 from sparring.schedule import Moment

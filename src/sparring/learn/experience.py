@@ -1,0 +1,242 @@
+"""Experience: the replay buffer of a learner, how it is filled, and how often it is learned from.
+
+An update is a number of rounds. Each plays a rollout, stores its decisions, and asks for as many
+optimizer steps as the replay ratio says: `ratio` samples per decision, however many games made
+them. DQN and SAC own one of these.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from statistics import fmean
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from sparring.config import CollectConfig, DQNConfig, ReplayConfig, SACConfig
+from sparring.learn.learner import DivergedError, Report, Segment, Snapshot
+from sparring.learn.normalising import take_in_rows
+from sparring.learn.playing import Playing
+from sparring.learn.replay import Replay, Samples
+from sparring.learn.rollout import Episodes
+from sparring.learn.win_bonus import WinBonus
+from sparring.schedule import Moment
+
+Losses = Mapping[str, Tensor | float]
+"""What curves show of an optimizer step, by name."""
+DECISIONS_PER_UPDATE = 1000
+"""About so many are made between two reports."""
+
+
+class Experience:
+    """Owns the replay buffer and the counts of what was played and learned."""
+
+    def __init__(self, playing: Playing, collect: CollectConfig, config: ReplayConfig) -> None:
+        self.playing, self.config = playing, config
+        self.replay = Replay(
+            playing.rules,
+            config,
+            row_bytes=playing.pool.row_bytes,
+            carried=playing.collector.transitions.carried,
+            seed=playing.seed,
+            squash=playing.net.config.squash,
+            threads=playing.threads,
+            anew=playing.transforms.anew,
+        )
+        rows = collect.games * collect.steps * playing.rules.rows
+        self.rounds = max(1, round(DECISIONS_PER_UPDATE / rows))
+        """Rollouts of an update."""
+        self.rollouts = 0
+        self.steps = 0
+        """Optimizer steps."""
+        self.owed = 0.0
+        """Samples that the replay ratio still asks for."""
+        self.since = 0
+        """Decisions that had been made when the replay was empty."""
+        self.episodes = 0
+        """Games that were finished."""
+        self.bonus: WinBonus | None = None
+        """Pays wins backwards, once there is something to pay."""
+
+    @property
+    def decisions(self) -> int:
+        """Decisions made so far."""
+        return self.playing.collector.decisions
+
+    @property
+    def samples(self) -> int:
+        """Samples trained so far."""
+        return self.steps * self.config.batch
+
+    @property
+    def warm(self) -> bool:
+        """Whether learning has begun."""
+        return self.decisions - self.since >= self.config.warmup
+
+    @property
+    def at_random(self) -> bool:
+        """Whether all actions of the coming rollout are random."""
+        return not (self.warm or self.since) and self.config.warmup_by == "random"
+
+    # Playing
+
+    def play(
+        self, moment: Moment, gamma: float, settings: DQNConfig | SACConfig, *, anew: bool
+    ) -> dict[str, float]:
+        """Play a rollout and store it; return what was earned. anew: the first of an update."""
+        collector = self.playing.collector
+        made, known = collector.decisions, 0 if anew else len(collector.earned.batches)
+        earned = collector.collect(self.rollouts, anew=anew)
+        self.rollouts += 1
+        with self.playing.phases("replay"):
+            self.replay.mark_cuts(collector.rollout)
+            collector.link(gamma, settings.gamma_into, demand=False)
+            ended = collector.earned.batches[known:]
+            self._store(moment, settings, ended)
+            self.episodes += sum(map(len, ended))
+            take_in_rows(self.playing.net, collector)
+            collector.carry()
+        if self.warm:
+            self.owed += (collector.decisions - made) * self.config.ratio
+        return earned
+
+    def _store(
+        self, moment: Moment, settings: DQNConfig | SACConfig, ended: Sequence[Episodes]
+    ) -> None:
+        """Put the rollout into the replay, and pay the games that were won in it backwards."""
+        rollout, transitions = self.playing.collector.rollout, self.playing.collector.transitions
+        if self.bonus is None and any(settings.win_bonus.values):
+            self._pay_wins(self.replay.head)
+        if self.bonus is None:
+            self.replay.push(rollout, transitions)
+            return
+
+        def worth(number: int) -> tuple[float, float]:
+            then = replace(moment, episodes=self.episodes + number)
+            return settings.win_bonus.at(then), settings.win_discount.at(then)
+
+        serials = self.bonus.serials_of(rollout, transitions)
+        self.replay.push(rollout, transitions)
+        self.bonus.pay(serials, rollout, transitions, ended, worth)
+
+    def _pay_wins(self, since: int) -> None:
+        """Look after decisions from a serial number on."""
+        self.bonus = WinBonus(self.replay, since)
+        self.replay.unsettled = self.bonus.unsettled
+
+    # Learning
+
+    def sample(self, moment: Moment) -> Samples | None:
+        """Draw the batch of the next optimizer step; None: the replay ratio asks for no more."""
+        if self.owed < self.config.batch or not len(self.replay):
+            return None
+        with self.playing.phases("sampling"):
+            samples = self.replay.sample(self.steps, self.config.priority_correction.at(moment))
+            for transform in self.playing.transforms.turning:
+                samples = transform.drawn(samples, self.steps)
+        return samples
+
+    def learned(self, samples: Samples, error: Tensor) -> None:
+        """Count an optimizer step. error: by how much the value of every sample was off."""
+        if self.config.prioritised:
+            with self.playing.phases("sampling"):
+                assert isinstance(samples.places, np.ndarray)
+                self.replay.reprioritise(samples.places, error.detach().cpu().numpy())
+        self.owed -= self.config.batch
+        self.steps += 1
+
+    def diverged(self, updates: int, losses: Losses) -> DivergedError:
+        """What to raise instead of a step on losses that are not finite."""
+        shown = ", ".join(f"{name} {float(value):g}" for name, value in losses.items())
+        return DivergedError(f"update {updates}, optimiser step {self.steps}: {shown}")
+
+    def stats(self, decisions: int, steps: int) -> dict[str, float]:
+        """What curves show of an update that began after so many decisions and steps."""
+        made, stepped = self.decisions - decisions, self.steps - steps
+        samples = stepped * self.config.batch
+        return {
+            "learning/optimiser_steps": float(stepped),
+            "learning/samples": float(samples),
+            "learning/decisions": float(made),
+            "learning/replay_ratio": samples / max(made, 1),
+            "learning/steps_per_decision": stepped / max(made, 1),
+            **self.replay.stats(),
+        }
+
+    def rehearse(self, learn: Callable[[Moment], object]) -> Report:
+        """Do the work of an update with games that cost nothing, and put counts back.
+
+        learn: makes the optimizer steps; what they changed is for the caller to put back.
+        """
+        collector, phases = self.playing.collector, self.playing.phases
+        steps, owed, weights = self.steps, self.owed, self.replay.weights()
+        started = time.perf_counter()
+        with self.playing.forward.best_matmul():
+            for _ in range(self.rounds):
+                collector.rehearse(self.rollouts)
+                self.owed += collector.rollout.decisions() * self.config.ratio
+                learn(Moment(self.decisions, 0.0))
+        left = time.perf_counter() - started - sum(phases.seconds.values())
+        phases.seconds["other"] = max(left, 0.0)
+        stepped = self.steps - steps
+        stats = {
+            "learning/optimiser_steps": float(stepped),
+            "learning/samples": float(stepped * self.config.batch),
+            "learning/decisions": float(self.rounds * collector.rollout.decisions()),
+        }
+        report = self.playing.report(stats, self.samples)
+        self.steps, self.owed = steps, owed
+        self.replay.put_weights(weights)
+        return report
+
+    # Saving
+
+    def clear(self) -> None:
+        """Forget all decisions. What is learned plays on while the replay fills again."""
+        self.replay.clear()
+        self.since, self.owed = self.decisions, 0.0
+
+    def snapshot(self, saved: Snapshot) -> Snapshot:
+        """Add the replay and the counts to a snapshot of everything else."""
+        tensors, segments = dict(saved.tensors), dict[str, Segment]()
+        meta = {
+            **saved.meta,
+            "rollouts": self.rollouts,
+            "steps": self.steps,
+            "owed": self.owed,
+            "since": self.since,
+            "finished": self.episodes,
+            **({"bonus_since": self.bonus.since} if self.bonus else {}),
+        }
+        if self.config.save:
+            tensors["replay"], segments, meta["replay"] = self.replay.state()
+        return replace(saved, tensors=tensors, meta=meta, segments=segments)
+
+    def restore(self, snapshot: Snapshot) -> None:
+        """Go on from `snapshot`, after the games do."""
+        meta = snapshot.meta
+        self.rollouts, self.steps, self.owed = meta["rollouts"], meta["steps"], meta["owed"]
+        self.episodes = int(meta.get("finished", 0))
+        if "replay" in snapshot.tensors:
+            self.since = meta.get("since", 0)
+            segments = {name: read() for name, read in snapshot.segments.items()}
+            self.replay.load_state(snapshot.tensors["replay"], segments, meta["replay"])
+            if "bonus_since" in meta:
+                self._pay_wins(int(meta["bonus_since"]))
+        elif meta["update"]:  # it was not saved, or is to be forgotten: what is learned plays on
+            self.since, self.owed = self.decisions, 0.0
+
+
+def means(logged: Sequence[Losses]) -> dict[str, float]:
+    """The mean of every loss over optimizer steps, as curves name it."""
+    found = {}
+    for name in logged[0] if logged else ():
+        values = [losses[name] for losses in logged]
+        if isinstance(values[0], Tensor):
+            found[f"losses/{name}"] = float(torch.stack([*map(torch.as_tensor, values)]).mean())
+        else:
+            found[f"losses/{name}"] = fmean(values)
+    return found
