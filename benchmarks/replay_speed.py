@@ -26,7 +26,6 @@ import torch
 from sparring import Lineup, Pool
 from sparring.config import CollectConfig, DQNConfig, NetConfig, ReplayConfig, SACConfig
 from sparring.learn.dqn import DQN
-from sparring.learn.off_policy import OffPolicy
 from sparring.learn.sac import SAC
 from sparring.machine import machine_facts, warn_if_busy
 from sparring.nets.arithmetic import resolve_cpu
@@ -45,7 +44,7 @@ def ours(algo: str, threads: int, batch: int, cpu: str = "auto") -> Steps:
     collect = CollectConfig(games=8, steps=32, cpu=cpu)
     replay = ReplayConfig(batch=batch, warmup=FILLED)
     options: dict[str, Any] = {"seed": 1, "threads": threads}
-    learner: OffPolicy
+    learner: DQN | SAC
     if algo == "sac":
         net = NetConfig(hidden=HIDDEN, squash=True, spread="predicted")
         learner = SAC(pool, collect, SACConfig(), replay, net, **options)
@@ -54,14 +53,14 @@ def ours(algo: str, threads: int, batch: int, cpu: str = "auto") -> Steps:
         more = algo == "dqn"
         config = DQNConfig(double=more, dueling=more)
         learner = DQN(pool, collect, config, replay, net, **options)
-    while not learner.warm:
+    while not learner.experience.warm:
         learner.iterate(0.0)
-    moment = Moment(learner.collector.decisions, 0.0)
+    moment = Moment(learner.playing.collector.decisions, 0.0)
 
     def steps(count: int) -> None:
-        learner.owed = float(count * batch)
+        learner.experience.owed = float(count * batch)
         with learner.forward.best_matmul():
-            learner._learn(moment)
+            learner.learn(moment)
 
     return steps
 

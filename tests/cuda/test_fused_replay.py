@@ -16,7 +16,6 @@ from sparring.learn.fused.dqn import FusedDQN
 from sparring.learn.fused.off_policy import FusedOffPolicy
 from sparring.learn.fused.sac import FusedSAC
 from sparring.learn.mirror import coins, mirrors_of
-from sparring.learn.off_policy import OffPolicy
 from sparring.learn.replay import Samples
 from sparring.learn.sac import SAC
 from sparring.learn.transitions import TRUNCATED
@@ -74,15 +73,15 @@ def on_cpu(
     replay: ReplayConfig = REPLAY,
     algo: str = "",
     collect: CollectConfig = COLLECT,
-) -> OffPolicy:
+) -> DQN | SAC:
     pool, net = Pool(game, collect.games, seed=seed, **GAMES[game]), BOX if is_box(game) else NET
     if (algo or ("sac" if is_box(game) else "dqn")) == "sac":
         return SAC(pool, collect, SAC_, replay, net, seed=seed)
     return DQN(pool, collect, DQN_, replay, net, seed=seed)
 
 
-def assert_same_ring(gpu: FusedOffPolicy, member: int, cpu: OffPolicy) -> None:
-    mine, theirs = gpu.replay, cpu.replay
+def assert_same_ring(gpu: FusedOffPolicy, member: int, cpu: DQN | SAC) -> None:
+    mine, theirs = gpu.replay, cpu.experience.replay
     assert int(mine.heads[member]) == theirs.head
     assert int(mine.firsts[member]) == theirs.first
     kept = np.arange(theirs.first, theirs.head) % theirs.config.capacity
@@ -101,20 +100,20 @@ def assert_same_ring(gpu: FusedOffPolicy, member: int, cpu: OffPolicy) -> None:
 def test_a_random_warm_up_fills_the_same_ring(game: str) -> None:
     gpu, cpu = on_gpu(game), on_cpu(game)
     replay = replace(REPLAY, warmup=10**9)
-    gpu.replay_config = cpu.replay_config = replay
+    gpu.replay_config = cpu.experience.config = replay
     for _ in range(20):
         gpu.iterate(0.0)
-    cpu.rounds = 1
+    cpu.experience.rounds = 1
     for _ in range(gpu.rollouts):
         cpu.iterate(0.0)
-    assert gpu.decisions == [cpu.collector.decisions]
+    assert gpu.decisions == [cpu.playing.collector.decisions]
     assert_same_ring(gpu, 0, cpu)
-    assert int(gpu.figures.of(0)["sampleable"]) == len(cpu.replay)
+    assert int(gpu.figures.of(0)["sampleable"]) == len(cpu.experience.replay)
     if game in ("shogi", "duel", "laser_hockey_discrete"):
-        assert (cpu.replay.ring["end"] == TRUNCATED).any()
+        assert (cpu.experience.replay.ring["end"] == TRUNCATED).any()
     mine = gpu.replay
     for number in (0, 7):
-        samples = cpu.replay.sample(number)
+        samples = cpu.experience.replay.sample(number)
         mine.number.fill_(number)
         mine.draw()
         assert np.array_equal(mine.picked[0].cpu().numpy(), samples.places)
@@ -132,12 +131,12 @@ def test_priorities_are_those_of_the_host() -> None:
     gpu, cpu = on_gpu("tic_tac_toe", replay=replay), on_cpu("tic_tac_toe", replay=replay)
     for _ in range(6):
         gpu.iterate(0.0)
-    cpu.rounds = 1
+    cpu.experience.rounds = 1
     for _ in range(gpu.rollouts):
         cpu.iterate(0.0)
     rng = np.random.default_rng(0)
     for number in range(20):
-        samples = cpu.replay.sample(number, 0.7)
+        samples = cpu.experience.replay.sample(number, 0.7)
         gpu.replay.number.fill_(number)
         gpu.replay.correction.fill_(0.7)
         gpu.replay.draw()
@@ -145,10 +144,12 @@ def test_priorities_are_those_of_the_host() -> None:
         assert torch.allclose(gpu.replay.weight[0].cpu(), samples.weight, rtol=1e-6)
         error = rng.exponential(size=replay.batch).astype(np.float32)
         assert isinstance(samples.places, np.ndarray)
-        cpu.replay.reprioritise(samples.places, error)
+        cpu.experience.replay.reprioritise(samples.places, error)
         gpu.replay.reprioritise(torch.from_numpy(error)[None].cuda())
-        assert cpu.replay.weight is not None
-        assert np.array_equal(gpu.replay.leaf[0].cpu().numpy().view(np.uint32), cpu.replay.weight)
+        assert cpu.experience.replay.weight is not None
+        assert np.array_equal(
+            gpu.replay.leaf[0].cpu().numpy().view(np.uint32), cpu.experience.replay.weight
+        )
 
 
 def test_every_member_takes_back_as_much_as_its_own_decisions_say() -> None:
@@ -201,7 +202,7 @@ def test_gradients_are_those_of_the_host(game: str, algo: str) -> None:
         cpu._noise = lambda: noise  # type: ignore[method-assign]
     gpu.quota.fill_(1)
     gpu._draw_and_descend()
-    cpu.descend(samples)
+    cpu.step(samples)
     mine, theirs = gpu.learned(0), cpu.learned()
     moments = [group for group in theirs if group.endswith("optimiser")]
     assert moments

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from sparring.config import SACConfig
-from sparring.learn.sac import (
+from sparring.learn.sac_losses import (
     actor_loss,
     chosen,
     critic_loss,
@@ -19,11 +19,9 @@ from sparring.learn.sac import (
     discrete_actor_loss,
     discrete_critic_target,
     entropy_target,
-    put_chosen,
     squashed_sample,
     temperature_loss,
 )
-from sparring.learn.sac_gradients import actor_gradient, critic_gradient, head_gradient
 from sparring.nets.distribution import masked_log_probs
 
 Array = npt.NDArray[np.float64]
@@ -137,32 +135,6 @@ def test_losses_and_gradients_against_plain_float64() -> None:
     assert float(warmth.grad) == pytest.approx((-log_prob + 2.0).mean(), abs=1e-6)
 
 
-def test_gradients_that_are_written_out_are_those_of_the_losses() -> None:
-    rng = np.random.default_rng(6)
-    q, target, weight = single(rng.normal(size=(2, ROWS)), rng.normal(size=ROWS), rng.random(ROWS))
-    warmth, noise = torch.tensor(0.3), torch.randn(ROWS, 3)
-    loss, _ = critic_loss(q.requires_grad_(), target, weight)
-    mine, error, grad = critic_gradient(q.detach(), target, weight)
-    torch.testing.assert_close(mine, loss.detach())
-    torch.testing.assert_close(grad, torch.autograd.grad(loss, q)[0])
-    torch.testing.assert_close(error, q.detach() - target)
-
-    head = torch.tensor(rng.normal(size=(ROWS, 6)), dtype=torch.float32)
-    head[0, 3:] = torch.tensor([-9.0, 3.0, 0.0])  # spreads beyond their bounds
-    head.requires_grad_()
-    action, log_prob = squashed_sample(head, noise)
-    loss = actor_loss(q, log_prob, warmth)
-    mine, grad = actor_gradient(q.detach(), log_prob.detach(), warmth)
-    torch.testing.assert_close(mine, loss.detach())
-    of_q, of_log_prob = torch.autograd.grad(loss, (q, log_prob), retain_graph=True)
-    torch.testing.assert_close(grad, of_q)
-    torch.testing.assert_close(of_log_prob, torch.full((ROWS,), 0.3 / ROWS))
-    of_action = torch.randn(ROWS, 3)
-    (expected,) = torch.autograd.grad((action, log_prob), head, (of_action, of_log_prob))
-    found = head_gradient(head.detach(), noise, action.detach(), of_action, warmth / ROWS)
-    torch.testing.assert_close(found, expected, atol=1e-6, rtol=1e-5)
-
-
 def discrete() -> tuple[Array, Array, npt.NDArray[np.bool_]]:
     """Logits, what critics say, and which actions are legal: in one row a single one."""
     rng = np.random.default_rng(3)
@@ -220,7 +192,8 @@ def test_only_what_was_taken_moves_the_critics() -> None:
     taken.sum().backward()
     assert given.grad is not None
     assert given.grad.sum(-1).eq(1).all()
-    assert torch.equal(given.grad, put_chosen(torch.ones(2, ROWS), action, ACTIONS))
+    taken_alone = torch.nn.functional.one_hot(action.long(), ACTIONS).float()
+    assert torch.equal(given.grad, taken_alone.expand(2, -1, -1))
     both = torch.stack([given, given + 1])  # members in front
     many = chosen(both, torch.stack([action, action]))
     torch.testing.assert_close(many, torch.stack([taken, taken + 1]))

@@ -15,8 +15,8 @@ from sparring import Lineup, Pool
 from sparring.config import CollectConfig, NetConfig, ReplayConfig, SACConfig, TrainConfig
 from sparring.learn.learner import DivergedError
 from sparring.learn.replay import Samples
-from sparring.learn.sac import (
-    SAC,
+from sparring.learn.sac import SAC
+from sparring.learn.sac_losses import (
     chosen,
     critic_loss,
     discrete_critic_target,
@@ -44,7 +44,7 @@ def make(
     rules = sparring.Rules(game)
     pool = Pool(rules, COLLECT.games, seed=seed, threads=1, lineups=[Lineup((0, bot))])
     sac = SAC(pool, COLLECT, config, replay, net, seed=seed)
-    sac.rounds = 3  # an update of a few decisions
+    sac.experience.rounds = 3  # an update of a few decisions
     return sac
 
 
@@ -117,8 +117,8 @@ def test_an_update_is_that_of_stable_baselines3() -> None:
         theirs.actor.action_dist.proba_distribution = fixed
         theirs.train(1, 32)
         theirs.actor.action_dist.proba_distribution = drawn
-        sac.descend(samples)
-        sac.steps += 1
+        sac.step(samples)
+        sac.experience.steps += 1
         compare(theirs, sac, atol=1e-5)
 
 
@@ -183,13 +183,13 @@ def test_a_restored_learner_goes_on_bit_for_bit(game: str, replay: ReplayConfig)
     for _ in range(2):
         straight.iterate(0.0)
         stopped.iterate(0.0)
-    assert straight.steps > 0
+    assert straight.experience.steps > 0
     resumed = make(game, config, replay, seed=1)
     resumed.restore(stopped.snapshot())
     for learner in (straight, resumed):
         learner.iterate(0.5)
         learner.iterate(0.6)
-    assert straight.steps == resumed.steps
+    assert straight.experience.steps == resumed.experience.steps
     ours, theirs = weights_of(straight), weights_of(resumed)
     assert ours.keys() == theirs.keys()
     for name, tensor in ours.items():
@@ -202,10 +202,10 @@ def test_a_loss_that_is_not_a_number_is_never_stepped_on(game: str) -> None:
     sac = make(game)
     sac.turn_knobs(FIRST)
     good = some_samples(sac)
-    sac.descend(good)
+    sac.step(good)
     before = weights_of(sac)
     with pytest.raises(DivergedError, match="critic_loss nan"):
-        sac.descend(replace(good, paid=torch.full((32,), torch.nan)))
+        sac.step(replace(good, paid=torch.full((32,), torch.nan)))
     for name, tensor in weights_of(sac).items():
         assert torch.equal(tensor, before[name]), name
 
@@ -229,7 +229,7 @@ def test_discrete_steps_ask_legal_actions_alone_and_count_samples_by_their_weigh
     sac = make("tic_tac_toe", config, replace(REPLAY, warmup=10**6), bot="random")
     sac.iterate(0.0)
     torch.nn.init.normal_(sac.net.policy_head.weight, std=0.1)
-    samples = replace(sac.replay.sample(0), weight=torch.linspace(0, 1, 32))
+    samples = replace(sac.experience.replay.sample(0), weight=torch.linspace(0, 1, 32))
     assert (samples.mask.sum(1) < 9).any() and (samples.next_mask.sum(1) < 9).any()
     with torch.no_grad():
         numbers, following = (sac.critics.widen(x) for x in (samples.obs, samples.next_obs))
@@ -246,7 +246,7 @@ def test_discrete_steps_ask_legal_actions_alone_and_count_samples_by_their_weigh
         taken = chosen(sac.critics(numbers), samples.action)
         wanted, _ = critic_loss(taken, target, samples.weight)
         entropy = entropy_of(here)
-    losses, _ = sac.descend(samples)
+    losses, _ = sac.step(samples)
     torch.testing.assert_close(losses["critic_loss"], wanted)
     torch.testing.assert_close(losses["entropy"], entropy.mean())
     # Of legal actions the policy is nearly undecided: more than is asked for.
@@ -260,14 +260,14 @@ def test_every_step_and_every_seed_draws_other_noise() -> None:
     assert torch.equal(first, sac._noise())
     assert not torch.equal(first[0], first[1])
     assert not torch.equal(first, other._noise())
-    sac.steps += 1
+    sac.experience.steps += 1
     assert not torch.equal(first, sac._noise())
 
 
 def test_long_gradients_are_shortened() -> None:
     sac = make(config=SACConfig(max_grad_norm=1e-3))
     sac.turn_knobs(FIRST)
-    sac.descend(some_samples(sac))
+    sac.step(some_samples(sac))
     for adam in (sac.actor_adam, sac.critic_adam, sac.temperature_adam):
         # A tenth of the first gradient is what Adam remembers of it.
         assert float(adam.exp_avg.norm()) == pytest.approx(1e-4, rel=1e-2)
@@ -284,5 +284,5 @@ def test_a_fixed_temperature_stays() -> None:
     sac = make(config=SACConfig(temperature=0.25))
     sac.iterate(0.0)
     sac.iterate(0.0)
-    assert sac.steps > 0
+    assert sac.experience.steps > 0
     assert float(sac.temperature.log.detach().exp()) == pytest.approx(0.25)

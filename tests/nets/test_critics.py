@@ -11,7 +11,6 @@ import torch
 
 import sparring
 from sparring import _native
-from sparring.nets.critic_passes import AutogradCritics, LeanCritics, critic_passes
 from sparring.nets.critics import Critics, Widen
 from sparring.nets.inputs import Inputs
 from sparring.nets.make import make_net
@@ -130,15 +129,12 @@ def test_frozen_weights_still_tell_what_an_action_is_worth() -> None:
 
 @pytest.mark.parametrize("hidden", [(9,), (16, 8), (12, 10, 8)])
 @pytest.mark.parametrize("game", ["laser_hockey", "laser_hockey_discrete"])
-def test_passes_that_are_written_out_or_native_are_those_of_autograd(
-    game: str, hidden: tuple[int, ...]
-) -> None:
-    (expected, lean, native) = (
+def test_native_passes_are_those_of_autograd(game: str, hidden: tuple[int, ...]) -> None:
+    expected, native = (
         passed(kind, game, hidden)
-        for kind in (AutogradCritics, LeanCritics, lambda made: NativeCritics(made, threads=2))
+        for kind in (as_they_are, lambda made: NativeCritics(made, threads=2))
     )
     for name, tensor in expected.items():
-        torch.testing.assert_close(lean[name], tensor, atol=1e-5, rtol=1e-5)
         torch.testing.assert_close(native[name], tensor, atol=1e-5, rtol=1e-5)
 
 
@@ -146,7 +142,7 @@ def test_passes_that_are_written_out_or_native_are_those_of_autograd(
 def test_native_passes_know_every_activation(activation: str) -> None:
     expected, native = (
         passed(kind, "laser_hockey", (40, 33), activation)
-        for kind in (AutogradCritics, lambda made: NativeCritics(made, threads=1))
+        for kind in (as_they_are, lambda made: NativeCritics(made, threads=1))
     )
     for name, tensor in expected.items():
         torch.testing.assert_close(native[name], tensor, atol=2e-5, rtol=1e-4)
@@ -157,7 +153,7 @@ def test_native_passes_know_every_activation(activation: str) -> None:
 def test_native_passes_in_bfloat16_are_within_two_percent(game: str) -> None:
     expected, native = (
         passed(kind, game, (64, 48))
-        for kind in (AutogradCritics, lambda made: NativeCritics(made, threads=2, bf16=True))
+        for kind in (as_they_are, lambda made: NativeCritics(made, threads=2, bf16=True))
     )
     for name, tensor in expected.items():
         assert (native[name] - tensor).norm() <= 0.02 * tensor.norm(), name
@@ -174,20 +170,25 @@ def passed(
     action = torch.rand(ROWS, box) * 2 - 1 if box else None
     weight = torch.randn(2, ROWS) if box else torch.randn(2, ROWS, inputs.rules.actions)
     critics.target.add_(0.1)
-    critics.flat.grad = torch.full_like(critics.flat, 7.0)  # what was there is overwritten
-    critics.flat.grad[..., sum(p.size for p in critics.pieces) :] = 0
+    critics.flat.grad = torch.zeros_like(critics.flat)
     numbers = critics.widen(rows)
     passes = kind(critics)
     found = {"ahead": passes.ahead(numbers, action).clone()}
-    found["said"] = passes.forward(numbers, action, learn=True).clone()
-    passes.backward(weight)
-    assert critics.flat.grad is not None
+    said = passes(numbers, action)
+    found["said"] = said.detach().clone()
+    said.backward(weight)
     found["grad"] = critics.flat.grad.clone()
     if action is not None:
-        passes.forward(numbers, action, learn=False)
-        found["action_grad"] = passes.action_grad(weight)
+        action.requires_grad_()
+        (found["action_grad"],) = torch.autograd.grad(
+            passes.frozen(numbers, action), action, weight
+        )
     assert torch.equal(critics.flat.grad, found["grad"])
     return found
+
+
+def as_they_are(critics: Critics) -> Critics:
+    return critics
 
 
 @pytest.mark.parametrize(
@@ -202,17 +203,6 @@ def test_rows_are_widened_natively_as_critics_read_them(game: str, seen: tuple[s
     _native.widen(rows.numpy(), out, widened_runs(inputs))
     np.testing.assert_array_equal(out[:, :-2], expected.numpy())
     assert (out[:, -2:] == 7).all()
-
-
-def test_critics_of_other_kinds_go_through_autograd() -> None:
-    inputs, _ = rows_of("laser_hockey")
-    for critics, kind in (
-        (Critics(inputs, (8,)), LeanCritics),
-        (Critics(inputs, (8,), norm=True), AutogradCritics),
-        (Critics(inputs, (8,), activation="silu"), AutogradCritics),
-    ):
-        critics.flat.grad = torch.zeros_like(critics.flat)
-        assert isinstance(critic_passes(critics), kind)
 
 
 def test_critics_say_why_they_have_no_native_passes() -> None:

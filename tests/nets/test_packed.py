@@ -12,10 +12,10 @@ import sparring
 from sparring.config import NetConfig
 from sparring.nets.make import make_net
 from sparring.nets.net import Net
-from sparring.nets.packed import AutogradPasses, LeanPasses, Packed, PackedAdam, passes_of
+from sparring.nets.packed import Packed, PackedAdam
 
 NETS = {
-    "lean": ("skull_king", NetConfig(hidden=(40, 24))),
+    "two layers": ("skull_king", NetConfig(hidden=(40, 24))),
     "one layer": ("tic_tac_toe", NetConfig(hidden=(17,))),
     "three layers": ("tic_tac_toe", NetConfig(hidden=(16, 9, 12))),
     "layer norm": ("skull_king", NetConfig(hidden=(40, 24), norm=True)),
@@ -23,7 +23,6 @@ NETS = {
     "two trunks": ("tic_tac_toe", NetConfig(hidden=(16, 8), shared=False)),
     "residual": ("shogi", NetConfig(kind="residual", channels=8, blocks=1)),
 }
-LEAN = ("lean", "one layer", "three layers")
 
 
 def rows(game: str, count: int, seed: int) -> torch.Tensor:
@@ -48,23 +47,20 @@ def pair(kind: str) -> tuple[Net, Packed]:
 def test_steps_are_those_of_torch(kind: str) -> None:
     game = NETS[kind][0]
     net, packed = pair(kind)
-    passes = passes_of(packed, packed.net)
-    assert isinstance(passes, LeanPasses if kind in LEAN else AutogradPasses)
     theirs = torch.optim.Adam(net.parameters(), lr=3e-3)
     ours = PackedAdam(packed)
     ours.lr = 3e-3
     for step in range(4):
-        obs, more = rows(game, 20 + step, step), rows(game, 9, 50 + step)
-        heads = net(obs)
-        first, second = passes.forward(obs, more)
-        torch.testing.assert_close(first["policy"], heads["policy"], atol=1e-5, rtol=1e-4)
-        torch.testing.assert_close(first["value"], heads["value"], atol=1e-5, rtol=1e-4)
-        torch.testing.assert_close(second["policy"], net(more)["policy"], atol=1e-5, rtol=1e-4)
+        obs = rows(game, 20 + step, step)
+        heads, said = net(obs), packed.net(obs)
+        torch.testing.assert_close(said["policy"], heads["policy"], atol=1e-5, rtol=1e-4)
+        torch.testing.assert_close(said["value"], heads["value"], atol=1e-5, rtol=1e-4)
         grads = torch.randn_like(heads["policy"]), torch.randn_like(heads["value"])
         theirs.zero_grad()
         torch.autograd.backward([heads["policy"], heads["value"]], list(grads))
         norm = torch.nn.utils.clip_grad_norm_(net.parameters(), 0.7)
-        passes.backward(*grads)
+        packed.grad.zero_()
+        torch.autograd.backward([said["policy"], said["value"]], list(grads))
         assert float(ours.clip(0.7)) == pytest.approx(float(norm), rel=1e-4)
         theirs.step()
         ours.step()
@@ -88,21 +84,22 @@ def test_memory_of_adam_goes_on_to_the_bit() -> None:
     other = Packed(packed.net.twin())
     first, second = PackedAdam(packed), PackedAdam(other)
     assert first.tensors() == {}
-    passes = passes_of(packed, packed.net)
 
-    def descend(adam: PackedAdam, passes: LeanPasses | AutogradPasses, number: int) -> None:
+    def descend(adam: PackedAdam, number: int) -> None:
         torch.manual_seed(number)
-        (heads,) = passes.forward(obs)
-        passes.backward(torch.randn_like(heads["policy"]), torch.randn_like(heads["value"]))
+        heads = adam.packed.net(obs)
+        adam.packed.grad.zero_()
+        grads = [torch.randn_like(heads["policy"]), torch.randn_like(heads["value"])]
+        torch.autograd.backward([heads["policy"], heads["value"]], grads)
         adam.lr = 1e-2
         adam.step()
 
     for number in range(3):
-        descend(first, passes, number)
+        descend(first, number)
     other.net.load_state_dict(packed.net.state_dict())
     second.load(first.tensors())
-    descend(first, passes, 9)
-    descend(second, passes_of(other, other.net), 9)
+    descend(first, 9)
+    descend(second, 9)
     assert torch.equal(packed.weight, other.weight)
     assert np.array_equal(first.exp_avg_sq, second.exp_avg_sq)
     second.load({})
@@ -111,7 +108,7 @@ def test_memory_of_adam_goes_on_to_the_bit() -> None:
 
 
 def test_a_packed_network_is_still_a_network() -> None:
-    net, packed = pair("lean")
+    net, packed = pair("two layers")
     obs = rows("skull_king", 8, 2)
     torch.testing.assert_close(packed.net(obs)["policy"], net(obs)["policy"])
     loaded = {name: torch.randn_like(value) for name, value in net.state_dict().items()}

@@ -25,7 +25,7 @@ from sparring.learn.knobs import AtMoment
 from sparring.learn.learner import Report, Snapshot
 from sparring.learn.native_dqn import NativeGradient
 from sparring.learn.normalising import share_normaliser
-from sparring.learn.playing import Playing
+from sparring.learn.playing import Playing, copied
 from sparring.learn.q_learning import dqn_loss, spread_epsilon, td_target
 from sparring.learn.replay import Samples
 from sparring.nets.make import make_net
@@ -79,8 +79,8 @@ class DQN:
         self.experience = Experience(playing, collect, replay)
         self.config, self.updates = config, 0
         self.knobs = Knobs.at(config, Moment(0, 0.0))
-        self.rules, self.pool, self.phases = playing.rules, pool, playing.phases
-        self.slots, self.put = playing.slots, playing.put
+        self.rules, self.pool, self.collector = playing.rules, pool, playing.collector
+        self.phases, self.slots, self.put = playing.phases, playing.slots, playing.put
         self.set_pots, self.seated = playing.set_pots, playing.seated
         assert isinstance(playing.actor, Exploring)
         self.exploring = playing.actor
@@ -144,6 +144,7 @@ class DQN:
             logged.append(losses)
         return logged
 
+    @torch.enable_grad()
     def step(self, samples: Samples) -> tuple[Losses, Tensor]:
         """Make an optimizer step, and one of the target; return losses and every sample's error.
 
@@ -163,18 +164,18 @@ class DQN:
 
     def gradient(self, samples: Samples) -> tuple[Tensor, Tensor, Tensor]:
         """Fill the gradient; return the loss, the mean error, and every sample's error."""
-        here, config = self._here, self.config
+        samples, weighted = samples.to(self.device), self.experience.config.prioritised
         target = self.targets(samples)
         heads = self.forward(samples.obs)
         loss, error = dqn_loss(
             heads[POLICY],
             heads[VALUE],
-            mask=here(samples.mask),
-            action=here(samples.action),
+            mask=samples.mask,
+            action=samples.action,
             target=target,
-            weight=here(samples.weight) if self.experience.config.prioritised else None,
-            dueling=config.dueling,
-            huber=config.huber,
+            weight=samples.weight if weighted else None,
+            dueling=self.config.dueling,
+            huber=self.config.huber,
         )
         self.packed.grad.zero_()
         loss.backward()
@@ -183,20 +184,17 @@ class DQN:
     @torch.no_grad()
     def targets(self, samples: Samples) -> Tensor:
         """What decisions are to be worth: what they were paid, and the best that follows."""
-        here, following = self._here, self.target_forward(samples.next_obs)
+        following = self.target_forward(samples.next_obs)
         chooser = self.forward(samples.next_obs) if self.config.double else following
         return td_target(
             following[POLICY],
             following[VALUE],
             chooser=chooser[POLICY],
-            mask=here(samples.next_mask),
-            paid=here(samples.paid),
-            discount=here(samples.discount),
+            mask=samples.next_mask,
+            paid=samples.paid,
+            discount=samples.discount,
             dueling=self.config.dueling,
         )
-
-    def _here(self, tensor: Tensor) -> Tensor:
-        return tensor.to(self.device, non_blocking=True)
 
     @torch.no_grad()
     def follow(self) -> None:
@@ -234,8 +232,7 @@ class DQN:
 
     def learned(self) -> dict[str, dict[str, Tensor]]:
         """The target network and Adam's memory."""
-        target = {name: kept.cpu().clone() for name, kept in self.target.state_dict().items()}
-        return {"target": target, "optimiser": self.optimizer.tensors()}
+        return {"target": copied(self.target), "optimiser": self.optimizer.tensors()}
 
     def put_learned(self, tensors: Mapping[str, Mapping[str, Tensor]]) -> None:
         """Go on with `learned` of another moment; where nothing was learned the target is new."""

@@ -13,7 +13,6 @@ from dataclasses import replace
 from statistics import fmean
 
 import numpy as np
-import torch
 from torch import Tensor
 
 from sparring.config import CollectConfig, DQNConfig, ReplayConfig, SACConfig
@@ -232,11 +231,5 @@ class Experience:
 
 def means(logged: Sequence[Losses]) -> dict[str, float]:
     """The mean of every loss over optimizer steps, as curves name it."""
-    found = {}
-    for name in logged[0] if logged else ():
-        values = [losses[name] for losses in logged]
-        if isinstance(values[0], Tensor):
-            found[f"losses/{name}"] = float(torch.stack([*map(torch.as_tensor, values)]).mean())
-        else:
-            found[f"losses/{name}"] = fmean(values)
-    return found
+    names = logged[0] if logged else ()
+    return {f"losses/{name}": fmean(float(losses[name]) for losses in logged) for name in names}

@@ -1,6 +1,6 @@
 """Learners that play step by step: the network, the collector, frozen opponents and what plays.
 
-`learn.on_policy` and `learn.off_policy` add how they learn; `learn.fused.learner` is the same for
+`learn.on_policy` adds how they learn; `learn.fused.learner` is the same for
 graphs on a GPU.
 """
 

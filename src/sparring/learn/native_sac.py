@@ -1,11 +1,13 @@
 """SAC's gradients for continuous actions in native code: passes, draws, targets and losses.
 
-`SAC._continuous` with `learn.sac_gradients` is the readable reference, and what runs where networks
-have no native passes; tests hold both equal. Every sum has one order: any number of threads gives
-the same bits.
+`SAC.learn_critics` and `SAC.learn_actor` are the reference, and what runs where networks have no
+native passes; tests hold both equal. Every sum has one order: any number of threads gives the same
+bits. Where losses are torch's, `native_heads` is the actor alone.
 """
 
 from __future__ import annotations
+
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -17,6 +19,7 @@ from sparring.learn.replay import Samples
 from sparring.nets.critics import CRITICS
 from sparring.nets.native_critics import NativeCritics, widened_runs
 from sparring.nets.native_net import NativeNet
+from sparring.nets.net import Heads
 
 Floats = npt.NDArray[np.float32]
 
@@ -78,8 +81,11 @@ class NativeSteps:
 
     def learn_actor(
         self, samples: Samples, noise: Tensor, temperature: float
-    ) -> tuple[float, float]:
-        """Fill the gradient of the actor, of the batch before; return the loss and the entropy."""
+    ) -> tuple[float, Tensor]:
+        """Fill the gradient of the actor, of the batch before; return the loss and the entropy.
+
+        The entropy is the mean of all rows.
+        """
         work, critics, actor, drawn = self.work, self.critics, self.actor.passes(), noise[0].numpy()
         actor.layers.forward(samples.obs.numpy(), None, self.head, True)
         entropy = -work.draw(self.head, drawn, self.read, self.log_prob)
@@ -89,9 +95,31 @@ class NativeSteps:
         share = temperature / self.rows
         work.draw_gradient(self.head, drawn, self.read, self.read_grad, share, self.head_grad)
         actor.learn(torch.from_numpy(self.head_grad))
-        return loss, entropy
+        return loss, torch.tensor(entropy, dtype=torch.float64)
 
     def follow(self, tau: float) -> None:
         """Move the targets towards the critics by a share of the way."""
         self.work.follow(self.critics.weight, tau, self.critics.target)
         self.critics.followed()
+
+
+def native_heads(actor: NativeNet, obs: Tensor) -> Heads:
+    """What the heads say about rows, to be learned from: autograd goes on in native code."""
+    said = _Said.apply(next(actor.net.parameters()), obs, actor)
+    return actor.passes().split(said)
+
+
+class _Said(torch.autograd.Function):
+    """A native pass; its backward adds to the gradient of the network's weights itself."""
+
+    @staticmethod
+    def forward(ctx: Any, weight: Tensor, obs: Tensor, actor: NativeNet) -> Tensor:
+        """weight: one that learns, so that autograd asks for a backward."""
+        ctx.actor = actor
+        return actor.passes().said(obs, keep=True).clone()
+
+    @staticmethod
+    def backward(ctx: Any, *grads: Tensor) -> tuple[None, None, None]:
+        """Of the batch that was asked about last."""
+        ctx.actor.passes().learn(grads[0].contiguous(), add=True)
+        return None, None, None

@@ -168,9 +168,8 @@ class Playing:
     def snapshot(self, updates: int, samples: int) -> Snapshot:
         """Copy what playing depends on: weights, games, open decisions, counts."""
         rows, blobs = self.collector.state()
-        net = {name: value.detach().cpu().clone() for name, value in self.net.state_dict().items()}
         return Snapshot(
-            tensors={"net": net, "carried": rows},
+            tensors={"net": copied(self.net), "carried": rows},
             blobs=blobs,
             meta={
                 "update": updates,
@@ -194,3 +193,8 @@ class Playing:
         if fresh and updates and "games.bin" not in snapshot.blobs:
             self.collector.begin(mixed_seed(self.seed, updates))
         return updates
+
+
+def copied(module: torch.nn.Module) -> dict[str, Tensor]:
+    """All tensors of a module by name, on the CPU."""
+    return {name: value.detach().cpu().clone() for name, value in module.state_dict().items()}

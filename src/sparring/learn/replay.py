@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, replace
 from typing import Any
 
 import numpy as np
@@ -48,6 +48,14 @@ class Samples:
     """[batch]: takes the preference of priorities back; 1 without them."""
     places: npt.NDArray[np.int64] | Tensor
     """Where the decisions lie in the ring."""
+
+    def to(self, device: torch.device) -> Samples:
+        """The batch where a network is; places stay where they are."""
+        if self.obs.device.type == device.type:
+            return self
+        kept = {f.name: getattr(self, f.name) for f in fields(self) if f.name != "places"}
+        moved = {name: tensor.to(device, non_blocking=True) for name, tensor in kept.items()}
+        return replace(self, **moved)
 
 
 class Replay:

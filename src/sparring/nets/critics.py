@@ -162,6 +162,17 @@ class Critics(nn.Module):
         return x if self.actions else x.squeeze(-1)
 
     @torch.no_grad()
+    def ahead(self, numbers: Tensor, action: Tensor | None = None) -> Tensor:
+        """What the targets say."""
+        said: Tensor = self(numbers, action, weights=self.target)
+        return said
+
+    def frozen(self, numbers: Tensor, action: Tensor | None = None) -> Tensor:
+        """What the critics say, whose own weights learn nothing from it."""
+        said: Tensor = self(numbers, action, weights=self.flat.detach())
+        return said
+
+    @torch.no_grad()
     def follow(self, tau: float | Tensor) -> None:
         """Move the targets towards the critics by a share of the way."""
         self.target.lerp_(self.flat, tau)

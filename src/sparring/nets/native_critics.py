@@ -25,7 +25,7 @@ Floats = npt.NDArray[np.float32]
 
 
 class NativeCritics:
-    """Those of critics for which `why_not_critics` has nothing to say, as `CriticPasses`.
+    """Those of critics for which `why_not_critics` has nothing to say.
 
     What critics read is a row of numbers, with the action last; what they say is [rows, 2], or
     [rows, 2 * actions].
@@ -78,53 +78,68 @@ class NativeCritics:
             self._seen_target = seen
         self.targets.forward_numbers(read, out, False)
 
-    def learn(self, grad: Floats) -> None:
-        """Write the gradient of the weights, from that of what was said last."""
-        self.layers.backward(grad, self.grad, None, False)
+    def learn(self, grad: Floats, *, add: bool = False) -> None:
+        """Write the gradient of the weights, from that of what was said last, or add to it."""
+        self.layers.backward(grad, self.grad, None, add)
 
     def follow_back(self, grad: Floats, read_grad: Floats) -> None:
         """Write the gradient of what was read, from that of what was said last."""
         self.layers.backward(grad, None, read_grad, False)
 
-    # As `CriticPasses`
+    # As `Critics`
 
-    def ahead(self, numbers: Tensor, action: Tensor | None) -> Tensor:
-        """Ask the targets."""
-        read, out = self._room(numbers, action)
-        self.say_ahead(read, out)
-        return self._shown(out)
+    def __call__(self, numbers: Tensor, action: Tensor | None = None) -> Tensor:
+        """What the critics say, to be learned from; see `Critics.forward`."""
+        said: Tensor = _Said.apply(_joined(numbers, action), self.critics.flat, self)
+        return said
 
-    def forward(self, numbers: Tensor, action: Tensor | None, *, learn: bool) -> Tensor:
-        """Ask the critics."""
-        self.changed()  # torch's Adam writes past the version of `flat`
-        read, out = self._room(numbers, action)
-        self.say(read, out)
-        return self._shown(out)
+    def frozen(self, numbers: Tensor, action: Tensor | None = None) -> Tensor:
+        """What the critics say, whose own weights learn nothing from it."""
+        said: Tensor = _Said.apply(_joined(numbers, action), self.critics.flat.detach(), self)
+        return said
 
-    def backward(self, grad: Tensor) -> None:
-        """From estimates down to the weights."""
-        self.learn(self._given(grad))
-
-    def action_grad(self, grad: Tensor) -> Tensor:
-        """From estimates down to the actions, past the weights."""
-        given = self._given(grad)
-        read_grad = np.empty((len(given), self.critics.widths[0]), np.float32)
-        self.follow_back(given, read_grad)
-        return torch.from_numpy(read_grad)[:, -self.critics.box :]
-
-    def _room(self, numbers: Tensor, action: Tensor | None) -> tuple[Floats, Floats]:
-        read = numbers if action is None else torch.cat((numbers, action), -1)
+    @torch.no_grad()
+    def ahead(self, numbers: Tensor, action: Tensor | None = None) -> Tensor:
+        """What the targets say."""
+        read = _joined(numbers, action).numpy()
         out = np.empty((len(read), CRITICS * self.each), np.float32)
-        return read.contiguous().numpy(), out
+        self.say_ahead(read, out)
+        return self.split(out)
 
-    def _shown(self, out: Floats) -> Tensor:
+    def split(self, out: Floats) -> Tensor:
+        """What was said by critic, as `Critics.forward` returns it."""
         said = torch.from_numpy(out).view(-1, CRITICS, self.each).transpose(0, 1)
         return said if self.critics.actions else said.squeeze(-1)
 
-    def _given(self, grad: Tensor) -> Floats:
-        rows = grad.shape[1]
-        given: Floats = grad.transpose(0, 1).reshape(rows, -1).contiguous().numpy()
-        return given
+
+class _Said(torch.autograd.Function):
+    """A native pass of critics; its backward adds to the gradient of the weights itself."""
+
+    @staticmethod
+    def forward(ctx: Any, read: Tensor, flat: Tensor, passes: NativeCritics) -> Tensor:
+        """flat: the weights, which learn if they ask for a gradient."""
+        ctx.passes = passes
+        out = np.empty((len(read), CRITICS * passes.each), np.float32)
+        passes.say(read.numpy(), out)
+        return passes.split(out)
+
+    @staticmethod
+    def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor | None, None, None]:
+        """Of the batch that was asked about last."""
+        passes, grad = ctx.passes, grads[0].transpose(0, 1)
+        given = grad.reshape(len(grad), -1).contiguous().numpy()
+        if ctx.needs_input_grad[1]:
+            passes.learn(given, add=True)
+        if not ctx.needs_input_grad[0]:
+            return None, None, None
+        read_grad = np.empty((len(given), passes.critics.widths[0]), np.float32)
+        passes.follow_back(given, read_grad)
+        return torch.from_numpy(read_grad), None, None
+
+
+def _joined(numbers: Tensor, action: Tensor | None) -> Tensor:
+    """What critics read, in one stretch of memory."""
+    return (numbers if action is None else torch.cat((numbers, action), -1)).contiguous()
 
 
 def why_not_critics(critics: Critics) -> str:

@@ -30,7 +30,7 @@ Tower = tuple[int, list[Layer]]
 
 
 class NativePasses:
-    """Those of a perceptron, as `nets.packed.Passes`."""
+    """Those of a perceptron."""
 
     def __init__(self, packed: Packed, *, threads: int, bf16: bool = False) -> None:
         """Take over a network for which `why_no_passes` has nothing to say.
@@ -92,19 +92,6 @@ class NativePasses:
         if VALUE in heads:
             heads[VALUE] = heads[VALUE].squeeze(-1)
         return heads
-
-    # As `Passes`
-
-    @torch.no_grad()
-    def forward(self, *obs: Tensor) -> list[Heads]:
-        """One pass for each batch; only the first is learned from."""
-        self.load()
-        return [self.split(self.said(rows, keep=at == 0).clone()) for at, rows in enumerate(obs)]
-
-    @torch.no_grad()
-    def backward(self, policy_grad: Tensor, value_grad: Tensor) -> None:
-        """From the heads down to the bytes."""
-        self.learn(torch.cat([policy_grad, value_grad.unsqueeze(-1)], dim=-1))
 
 
 def why_no_passes(net: nn.Module, device: torch.device) -> str:

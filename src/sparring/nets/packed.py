@@ -1,16 +1,13 @@
 """Training with few calls: small batches are bound by what every call costs, not by arithmetic.
 
 The weights of a network lie in one array and their gradients in another, so that clipping, Adam
-and a target network that follows are one call each. Perceptrons on a CPU have passes that are
-written out (`LeanPasses`), other networks those of autograd. A test holds both equal.
+and a target network that follows are one call each.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from itertools import pairwise
-from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -19,8 +16,6 @@ from torch import Tensor, nn
 from torch.optim.adam import adam
 
 from sparring import _native
-from sparring.nets.mlp import Perceptron
-from sparring.nets.net import POLICY, VALUE, Heads, head_width
 
 ALIGNED = 16
 """Matrices begin at multiples of so many numbers."""
@@ -64,11 +59,6 @@ class Packed:
             name: array[first:last].view(shape)
             for name, ((first, last), shape) in self._places.items()
         }
-
-    def joined(self, array: Tensor, names: list[str]) -> Tensor:
-        """Parameters that lie side by side as one stretch."""
-        first, last = self._places[names[0]][0][0], self._places[names[-1]][0][1]
-        return array[first:last]
 
 
 class PackedAdam:
@@ -170,126 +160,3 @@ class PackedAdam:
                 if tensors:
                     view.copy_(tensors[f"{index}.{name}"])
         self.steps.fill_(float(tensors["0.step"]) if tensors else 0.0)
-
-
-class Passes(Protocol):
-    """Forward and backward of one network."""
-
-    def forward(self, *obs: Tensor) -> list[Heads]:
-        """What the heads say about several batches of rows; good until the next call."""
-
-    def backward(self, policy_grad: Tensor, value_grad: Tensor) -> None:
-        """Fill the gradient from that of the heads of the first batch of the last forward."""
-
-
-class AutogradPasses:
-    """Those of any network, as torch finds them."""
-
-    def __init__(self, packed: Packed, run: Callable[[Tensor], Heads]) -> None:
-        """run: the network, perhaps in other numbers or compiled."""
-        self.packed, self.run, self.heads = packed, run, Heads()
-
-    def forward(self, *obs: Tensor) -> list[Heads]:
-        """One forward for each batch; only the first is learned from."""
-        with torch.enable_grad():  # whatever the caller does not want to be recorded
-            self.heads = self.run(obs[0])
-        with torch.no_grad():
-            said = [{name: head.detach() for name, head in self.heads.items()}]
-            return said + [self.run(rows) for rows in obs[1:]]
-
-    def backward(self, policy_grad: Tensor, value_grad: Tensor) -> None:
-        """Let autograd add to the gradient, which begins at 0."""
-        self.packed.grad.zero_()
-        heads = [self.heads[POLICY], self.heads[VALUE]]
-        grads = [policy_grad.to(heads[0].dtype), value_grad.to(heads[1].dtype)]
-        torch.autograd.backward(heads, grads)
-        self.heads = {}
-
-
-class LeanPasses:
-    """Those of a perceptron on a CPU, written out: the same sums, a third of the calls."""
-
-    def __init__(self, packed: Packed) -> None:
-        net = packed.net
-        assert isinstance(net, Perceptron)
-        self.net, self.hidden = net, net.config.hidden
-        self.policy_width = head_width(net.inputs.rules)
-        self.layers, self.grads = (self._lay_out(packed, x) for x in (packed.weight, packed.grad))
-        self.out: list[Tensor] = []
-        self.obs: tuple[Tensor, ...] = ()
-        self._buffers = [torch.empty(0, 1)]
-
-    def _lay_out(self, packed: Packed, array: Tensor) -> list[tuple[Tensor, Tensor]]:
-        """Weight and bias of every layer; those of the heads are one."""
-        views = packed.views(array)
-        names = ["first", *(f"towers.0.{2 * at}" for at, _ in enumerate(pairwise(self.hidden)))]
-        heads = [f"{POLICY}_head", f"{VALUE}_head"]
-        weight, bias = (
-            packed.joined(array, [f"{name}.{part}" for name in heads])
-            for part in ("weight", "bias")
-        )
-        layers = [(views[f"{name}.weight"], views[f"{name}.bias"]) for name in names]
-        return [*layers, (weight.view(-1, self.hidden[-1]), bias)]
-
-    def _room(self, rows: int) -> list[Tensor]:
-        """What layers put out, kept for the next batch that is not larger."""
-        if rows > len(self._buffers[-1]):
-            widths = (*self.hidden, self.policy_width + 1)
-            self._buffers = [torch.empty(rows, width) for width in widths]
-        return [buffer[:rows] for buffer in self._buffers]
-
-    @torch.no_grad()
-    def forward(self, *obs: Tensor) -> list[Heads]:
-        """All batches in one pass."""
-        sizes = [len(rows) for rows in obs]
-        self.obs, self.out = obs, self._room(sum(sizes))
-        weight, bias = (part.numpy() for part in self.layers[0])
-        for rows, out in zip(obs, torch.split(self.out[0], sizes), strict=True):
-            self.net.first.native.forward(rows.numpy(), weight, bias, out.numpy())
-        hidden = torch.relu_(self.out[0])
-        for (matrix, shift), out in zip(self.layers[1:-1], self.out[1:-1], strict=True):
-            hidden = torch.relu_(torch.addmm(shift, hidden, matrix.t(), out=out))
-        matrix, shift = self.layers[-1]
-        torch.addmm(shift, hidden, matrix.t(), out=self.out[-1])
-        return [
-            {POLICY: said[:, :-1], VALUE: said[:, -1]} for said in torch.split(self.out[-1], sizes)
-        ]
-
-    @torch.no_grad()
-    def backward(self, policy_grad: Tensor, value_grad: Tensor) -> None:
-        """From the heads down to the bytes; every gradient is written once."""
-        rows = len(policy_grad)
-        grad = torch.cat([policy_grad, value_grad.unsqueeze(-1)], dim=-1)
-        for at in range(len(self.layers) - 1, 0, -1):
-            below = self.out[at - 1][:rows]
-            weight_grad, bias_grad = self.grads[at]
-            torch.mm(grad.t(), below, out=weight_grad)
-            torch.sum(grad, 0, out=bias_grad)
-            grad = grad @ self.layers[at][0]
-            backward: Any = torch.ops.aten.threshold_backward.grad_input
-            backward(grad, below, 0, grad_input=grad)
-        weight_grad, bias_grad = self.grads[0]
-        weight_grad.zero_()
-        bias_grad.zero_()
-        self.net.first.native.backward(
-            self.obs[0].numpy(), grad.numpy(), weight_grad.numpy(), bias_grad.numpy()
-        )
-
-
-def is_lean(packed: Packed) -> bool:
-    """Whether a network has passes that are written out."""
-    net = packed.net
-    if not isinstance(net, Perceptron) or packed.weight.device.type != "cpu":
-        return False
-    config, one_spread = net.config, net.box and net.config.spread == "shared"
-    usual = config.shared and config.sparse and config.activation == "relu"
-    return bool(
-        usual
-        and not (config.norm or config.normalise or one_spread or net.own_layers)
-        and list(net.heads) == [POLICY, VALUE]
-    )
-
-
-def passes_of(packed: Packed, run: Callable[[Tensor], Heads]) -> Passes:
-    """The leanest passes that a network has."""
-    return LeanPasses(packed) if is_lean(packed) else AutogradPasses(packed, run)

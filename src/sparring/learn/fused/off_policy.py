@@ -1,6 +1,6 @@
 """Learning from replay on a GPU: games, replay, sampling and update stay on the device.
 
-`learn.off_policy` is the same, step by step. A rollout that is remembered is one graph, an
+`learn.experience` is the same, step by step. A rollout that is remembered is one graph, an
 optimiser step of all members is another; the host counts decisions in between and replays the
 second as often as the replay ratio asks for.
 """

@@ -17,7 +17,7 @@ from sparring.learn.fused.games import Games
 from sparring.learn.fused.off_policy import FusedOffPolicy
 from sparring.learn.learner import Report, Snapshot
 from sparring.learn.on_policy import optimiser_state
-from sparring.learn.sac import (
+from sparring.learn.sac_losses import (
     actor_loss,
     chosen,
     critic_loss,

@@ -41,7 +41,6 @@ MARKS: tuple[tuple[str, frozenset[str], str], ...] = (
     ("learn/opponents.py", frozenset({"answer"}), SLOTS),
     ("learn/transitions.py", frozenset(), ADVANTAGE),
     ("learn/descent.py", frozenset(), UPDATE),
-    ("learn/off_policy.py", frozenset({"_learn", "descend"}), UPDATE),
     ("learn/", frozenset({"learn", "update"}), UPDATE),
     ("learn/", frozenset({"snapshot"}), SAVING),
     ("training/loop.py", frozenset({"_call"}), CALLBACK),
