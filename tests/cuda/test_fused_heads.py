@@ -144,7 +144,7 @@ def total_of(
 ) -> tuple[Tensor, Any]:
     """PPO's own loss on a minibatch of a member, by torch."""
     rollout, update = ppo.rollout, ppo.update
-    names = ppo.kernels.names("Statistics")
+    names = ppo.playing.kernels.names("Statistics")
     of = dict(zip(names, update.statistics[member].tolist(), strict=True))
     advantage, old = rollout.advantage[places].cpu(), rollout.value[places].cpu()
     losses = ppo_loss(
@@ -204,7 +204,7 @@ def test_scores_and_truth_are_those_of_the_games(on_host: bool) -> None:
     ppo = with_heads(seeds=(3,), on_host=on_host)
     ppo.iterate(0.0)
     turn(ppo)
-    ppo._play()
+    ppo.playing.play()
     rollout = ppo.rollout
     own = rollout.terminated.cpu().numpy()
     assert rollout.final_score is not None
@@ -284,7 +284,7 @@ def test_values_that_are_kept_are_blended() -> None:
     ppo = with_heads(BOTH)
     ppo.iterate(0.0)
     turn(ppo)
-    ppo._play()
+    ppo.playing.play()
     rollout = ppo.rollout
     for member in range(2):
         module = make_net(ppo.rules, NET, heads=asked_heads(ppo.rules, BOTH))

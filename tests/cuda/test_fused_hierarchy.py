@@ -21,7 +21,7 @@ from learn.hierarchy_helpers import (
 )
 from sparring.config import NetConfig
 from sparring.learn.fused import DeviceGames
-from sparring.learn.fused.hierarchy import FusedHierarchy
+from sparring.learn.fused.ppo import FusedPPO
 from sparring.learn.fused.rollout import mask_of
 from sparring.learn.hierarchy import Hierarchy, discounts_of
 from sparring.learn.plan import RolePlan, Turns
@@ -35,11 +35,13 @@ from sparring.pools.cuda import CudaPool
 
 def learner(
     seeds: tuple[int, ...] = (0,), *, turns: Turns | None = None, graphs: bool = False
-) -> FusedHierarchy:
+) -> FusedPPO:
     games = COLLECT.games * len(seeds)
     pool = CudaPool("skull_king", games, seeds=seeds, lineups=TABLES, rewards=REWARDS)
     plans = roles(len(seeds))
-    return FusedHierarchy(DeviceGames(pool), COLLECT, plans, turns=turns, graphs=graphs)
+    return FusedPPO(
+        DeviceGames(pool), COLLECT, (), plans[-1].net, roles=plans, turns=turns, graphs=graphs
+    )
 
 
 def test_every_role_is_answered_by_its_own_network() -> None:
@@ -70,7 +72,8 @@ def test_links_and_samples_are_those_of_the_cpu(game: str) -> None:
         pool = CudaPool(game, 64, seed=2, config={"max_decisions": 50})
         nets = {role: NetConfig(hidden=(32,)) for role in pool.rules.roles}
         plans = [RolePlan(role, net, (WORKER,)) for role, net in nets.items()]
-        fused = FusedHierarchy(DeviceGames(pool), replace(COLLECT, steps=120), plans, graphs=False)
+        collect, net = replace(COLLECT, steps=120), plans[-1].net
+        fused = FusedPPO(DeviceGames(pool), collect, (), net, roles=plans, graphs=False)
     rules, rollout = fused.rules, fused.rollout
     transitions = Transitions(rules, 64, rollout.steps, by_role=True)
     cut = 0
@@ -80,11 +83,12 @@ def test_links_and_samples_are_those_of_the_cpu(game: str) -> None:
         played["final_value"] = rollout.final_value.cpu().numpy()
         value, role = rollout.value.cpu().numpy(), rollout.role.cpu().numpy()
         transitions.load_open(rollout.open.cpu().numpy().tobytes())
-        fused._begin()
+        fused.begin()
         terms = discounts_of(fused.roles, knobs)
+        assert fused.discounts is not None
         transitions.link(
             **played,
-            final_role=fused.final_role.cpu().numpy(),
+            final_role=fused.discounts.final_role.cpu().numpy(),
             gamma=1.0,
             gamma_into=terms.gamma_into,
             gamma_of=terms.gamma_of,
@@ -101,8 +105,8 @@ def test_links_and_samples_are_those_of_the_cpu(game: str) -> None:
             listed = part.list[0, : int(part.sample_counts[0])].cpu().numpy()
             assert np.array_equal(np.sort(listed), samples[of_place[samples] == number])
             assert len(listed) > 50
-        fused._end()
-        fused.updates += 1
+        fused.end()
+        fused.playing.updates += 1
     assert cut > 50 or game == "skull_king"
 
 
@@ -111,7 +115,7 @@ def test_gradients_of_every_role_are_those_of_autograd() -> None:
     for _ in range(3):
         fused.iterate(0.0)
     knobs = ready(fused)
-    fused._begin()
+    fused.begin()
     for role, part in fused.parts.items():
         part.fit()
         part.shuffle(0)

@@ -21,7 +21,6 @@ from sparring import _native
 from sparring.config import HindsightConfig
 from sparring.learn.fused import DeviceGames
 from sparring.learn.fused.examples import Examples
-from sparring.learn.fused.hierarchy import FusedHierarchy
 from sparring.learn.fused.ppo import FusedPPO
 from sparring.learn.fused.rollout import mask_of
 from sparring.learn.fused.update import Update
@@ -35,11 +34,19 @@ HALF = HindsightConfig(on=True, share=0.5, weight=0.3)
 
 def learner(
     seeds: tuple[int, ...] = (0,), hindsight: HindsightConfig = HALF, *, graphs: bool = False
-) -> FusedHierarchy:
+) -> FusedPPO:
     games = COLLECT.games * len(seeds)
     pool = CudaPool("skull_king", games, seeds=seeds, lineups=TABLES, rewards=REWARDS)
     plans = roles(len(seeds))
-    return FusedHierarchy(DeviceGames(pool), COLLECT, plans, hindsight=hindsight, graphs=graphs)
+    return FusedPPO(
+        DeviceGames(pool),
+        COLLECT,
+        (),
+        plans[-1].net,
+        roles=plans,
+        hindsight=hindsight,
+        graphs=graphs,
+    )
 
 
 def examples_of(part: Update) -> Examples:
@@ -48,7 +55,7 @@ def examples_of(part: Update) -> Examples:
     return examples
 
 
-def records_of(fused: FusedHierarchy, before: np.ndarray) -> np.ndarray:
+def records_of(fused: FusedPPO, before: np.ndarray) -> np.ndarray:
     """What came of every decision's goal, found on the CPU; before: of open decisions."""
     rollout = fused.rollout
     played = {name: getattr(rollout, name).cpu().numpy() for name in NAMES}
@@ -76,7 +83,7 @@ def test_examples_are_those_of_the_cpu() -> None:
         ready(fused)
         before = fused.records.of_place[: rollout.carried].cpu().numpy().view(np.uint32)
         records = records_of(fused, before.copy())
-        fused._begin()
+        fused.begin()
         assert np.array_equal(fused.records.of_place.cpu().numpy().view(np.uint32), records)
         for part in fused.parts.values():
             examples = examples_of(part)
@@ -110,8 +117,8 @@ def test_examples_are_those_of_the_cpu() -> None:
             )
             assert {place: (row.tobytes(), does) for place, row, does in mine} == right
             made += found
-        fused._end()
-        fused.updates += 1
+        fused.end()
+        fused.playing.updates += 1
     assert made > 300
 
 
@@ -120,7 +127,7 @@ def test_gradients_are_those_of_autograd() -> None:
     for _ in range(3):
         fused.iterate(0.0)
     knobs = ready(fused)
-    fused._begin()
+    fused.begin()
     rollout = fused.rollout
     for role, part in fused.parts.items():
         examples = examples_of(part)

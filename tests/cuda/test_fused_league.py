@@ -68,7 +68,7 @@ def learner(
 def test_frozen_opponents_answer_as_on_a_cpu(game: str, bf16: bool) -> None:
     ppo, nets = learner(game, bf16=bf16)
     ppo.update.clock.fill_(7)
-    ppo._play()
+    ppo.playing.play()
     rollout, met = ppo.rollout, 0
     same: list[np.ndarray] = []
     for step in (0, 5, 11):

@@ -162,7 +162,7 @@ def test_what_is_remembered_is_that_of_the_cpu(net: str, game: str, on_host: boo
     ppo = learner(net, (3,) if on_host else (3, 4), game=game, on_host=on_host, collect=collect)
     shaken(ppo)
     turn(ppo)
-    ppo._play()
+    ppo.playing.play()
     torch.cuda.synchronize()
     met, cuts = check_rollout(ppo, GAMES[game][2])
     assert met > 100
@@ -187,7 +187,7 @@ def test_what_frozen_opponents_remember_is_that_of_the_cpu(net: str, on_host: bo
     ppo.set_pots(pots)
     ppo.games.reset()
     turn(ppo)
-    ppo._play()
+    ppo.playing.play()
     torch.cuda.synchronize()
     assert int((ppo.rollout.policy > 0).sum()) > 100
     met, _ = check_rollout(ppo, lineups, frozen, pots)

@@ -36,7 +36,7 @@ def test_a_network_has_its_own_passes_where_they_are_written(net: str) -> None:
 def test_forward_is_that_of_the_policy_net(net: str, bf16: bool) -> None:
     collect = ROUNDED if bf16 else COLLECT
     ppo = learner(PPO_, NETS[net], (4, 5), collect=collect, game=game_of(net))
-    ppo._play()
+    ppo.playing.play()
     width = head_width(ppo.rules)
     for member in range(2):
         module = make_net(ppo.rules, NETS[net])
@@ -45,9 +45,13 @@ def test_forward_is_that_of_the_policy_net(net: str, bf16: bool) -> None:
         rows = slice(member * each, (member + 1) * each)
         obs = ppo.rollout.obs[ppo.rollout.at(23)][rows].cpu()
         heads = module(obs)
-        mine = (ppo.acting.logits[member, :, :width] + policy_bias(ppo, member)).cpu()
+        mine = (
+            ppo.playing.voices[""].passing.logits[member, :, :width] + policy_bias(ppo, member)
+        ).cpu()
         assert torch.allclose(mine, heads["policy"], atol=3e-3 if bf16 else 1e-5)
-        assert torch.allclose(ppo.acting.value[member, :, 0].cpu(), heads["value"], atol=1e-5)
+        assert torch.allclose(
+            ppo.playing.voices[""].passing.value[member, :, 0].cpu(), heads["value"], atol=1e-5
+        )
 
 
 @pytest.mark.parametrize("memory", [16, 64])

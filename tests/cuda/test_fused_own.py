@@ -68,7 +68,7 @@ def test_forward_is_that_of_the_module(net: str, bf16: bool) -> None:
     collect = ROUNDED if bf16 else COLLECT
     ppo = learner(PPO_, NETS[net], (4, 5), collect=collect)
     play(ppo)  # which chooses a unit of values
-    ppo._play()
+    ppo.playing.play()
     width = head_width(ppo.rules)
     for member in range(2):
         module = ppo.policy(member).net
@@ -77,7 +77,9 @@ def test_forward_is_that_of_the_module(net: str, bf16: bool) -> None:
         obs = ppo.rollout.obs[ppo.rollout.at(23)][rows].cpu()
         with torch.no_grad():
             heads = module(obs)
-        mine = (ppo.acting.logits[member, :, :width] + policy_bias(ppo, member)).cpu()
+        mine = (
+            ppo.playing.voices[""].passing.logits[member, :, :width] + policy_bias(ppo, member)
+        ).cpu()
         largest = max(1.0, float(heads["policy"].abs().max()))
         assert torch.allclose(mine, heads["policy"], atol=(2e-2 if bf16 else 1e-5) * largest)
         value = ppo.rollout.value[ppo.rollout.at(23)][rows].cpu()
@@ -128,7 +130,7 @@ def test_a_module_learns_what_our_perceptron_learns(net: str, graphs: bool) -> N
     assert type(ours.net) is FusedPerceptron
     theirs = with_our_weights(ours, NETS[net])
     for one in (ours, theirs):
-        one.graphs.on = graphs
+        one.playing.graphs.on = graphs
     layers = recognise(make_net(ours.rules, NETS["perceptron"]))
     assert isinstance(layers, Layers)
     for update in range(4):
@@ -169,13 +171,13 @@ def test_graphs_do_what_launches_do(net: str) -> None:
         near = 1e-3 if update < 2 else 5e-2
         for name in ("losses/value_loss", "losses/entropy"):
             assert one[name] == pytest.approx(two[name], rel=near), (update, name)
-    assert both[1].graphs.on
+    assert both[1].playing.graphs.on
 
 
 def test_what_waits_for_the_device_is_launched_without_graphs() -> None:
     with pytest.warns(SparringWarning, match="Choosing does not fit into a CUDA graph: .*own_nets"):
         ppo = learner(net=CHOOSING, graphs=True)
-    assert not ppo.graphs.on
+    assert not ppo.playing.graphs.on
     other = learner(net=NETS["not recognised"])
     other.net.load(0, ppo.net.state(0))
     for _ in range(3):
@@ -188,11 +190,11 @@ def test_a_capture_that_fails_leaves_everything_as_it_was(monkeypatch: pytest.Mo
     ppo = learner(net=CHOOSING, graphs=True)
     other = learner(net=CHOOSING, graphs=False)
     first, _ = ppo.iterate(0.0)[0], other.iterate(0.0)  # the first time runs without graphs anyway
-    assert ppo.graphs.on
+    assert ppo.playing.graphs.on
     with pytest.warns(SparringWarning, match="does not fit into a CUDA graph"):
         ppo.iterate(0.0)
     other.iterate(0.0)
-    assert not ppo.graphs.on
+    assert not ppo.playing.graphs.on
     for _ in range(3):
         mine, theirs = ppo.iterate(0.0)[0], other.iterate(0.0)[0]
         key = "losses/entropy"

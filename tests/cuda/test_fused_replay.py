@@ -13,7 +13,6 @@ from sparring.config import CollectConfig, DQNConfig, NetConfig, ReplayConfig, S
 from sparring.learn.dqn import DQN
 from sparring.learn.fused import DeviceGames
 from sparring.learn.fused.dqn import FusedDQN
-from sparring.learn.fused.off_policy import FusedOffPolicy
 from sparring.learn.fused.sac import FusedSAC
 from sparring.learn.mirror import coins, mirrors_of
 from sparring.learn.replay import Samples
@@ -29,6 +28,7 @@ NET = NetConfig(hidden=(64, 32))
 BOX = replace(NET, spread="predicted", squash=True)
 DQN_ = DQNConfig(epsilon=0.3, lr=1e-3)
 SAC_ = SACConfig(lr=1e-3, critic_lr=1e-3)
+FusedReplay = FusedDQN | FusedSAC
 GAMES: dict[str, dict[str, Any]] = {
     "skull_king": {"lineups": [Lineup((0,) * 4), Lineup((0, "captain", "random", "random"))]},
     "laser_hockey_discrete": {
@@ -58,7 +58,7 @@ def on_gpu(
     algo: str = "",
     graphs: bool = False,
     collect: CollectConfig = COLLECT,
-) -> FusedOffPolicy:
+) -> FusedReplay:
     pool = CudaPool(game, collect.games * len(seeds), seeds=seeds, **GAMES[game])
     games, net = DeviceGames(pool), BOX if is_box(game) else NET
     if (algo or ("sac" if is_box(game) else "dqn")) == "sac":
@@ -80,7 +80,7 @@ def on_cpu(
     return DQN(pool, collect, DQN_, replay, net, seed=seed)
 
 
-def assert_same_ring(gpu: FusedOffPolicy, member: int, cpu: DQN | SAC) -> None:
+def assert_same_ring(gpu: FusedReplay, member: int, cpu: DQN | SAC) -> None:
     mine, theirs = gpu.replay, cpu.experience.replay
     assert int(mine.heads[member]) == theirs.head
     assert int(mine.firsts[member]) == theirs.first
@@ -100,15 +100,15 @@ def assert_same_ring(gpu: FusedOffPolicy, member: int, cpu: DQN | SAC) -> None:
 def test_a_random_warm_up_fills_the_same_ring(game: str) -> None:
     gpu, cpu = on_gpu(game), on_cpu(game)
     replay = replace(REPLAY, warmup=10**9)
-    gpu.replay_config = cpu.experience.config = replay
+    gpu.experience.config = cpu.experience.config = replay
     for _ in range(20):
         gpu.iterate(0.0)
     cpu.experience.rounds = 1
-    for _ in range(gpu.rollouts):
+    for _ in range(gpu.experience.rollouts):
         cpu.iterate(0.0)
-    assert gpu.decisions == [cpu.playing.collector.decisions]
+    assert gpu.playing.decisions == [cpu.playing.collector.decisions]
     assert_same_ring(gpu, 0, cpu)
-    assert int(gpu.figures.of(0)["sampleable"]) == len(cpu.experience.replay)
+    assert int(gpu.experience.figures.of(0)["sampleable"]) == len(cpu.experience.replay)
     if game in ("shogi", "duel", "laser_hockey_discrete"):
         assert (cpu.experience.replay.ring["end"] == TRUNCATED).any()
     mine = gpu.replay
@@ -132,7 +132,7 @@ def test_priorities_are_those_of_the_host() -> None:
     for _ in range(6):
         gpu.iterate(0.0)
     cpu.experience.rounds = 1
-    for _ in range(gpu.rollouts):
+    for _ in range(gpu.experience.rollouts):
         cpu.iterate(0.0)
     rng = np.random.default_rng(0)
     for number in range(20):
@@ -156,11 +156,11 @@ def test_every_member_takes_back_as_much_as_its_own_decisions_say() -> None:
     correction = Schedule.read("0:0.4,1000:1.0")
     replay = replace(REPLAY, prioritised=True, priority_correction=correction)
     gpu = on_gpu("tic_tac_toe", seeds=(3, 5), replay=replay)
-    gpu._turn_knobs([Moment(500, 0.0), Moment(1000, 0.0)])
+    gpu.turn_knobs([Moment(500, 0.0), Moment(1000, 0.0)])
     assert gpu.replay.correction.tolist() == pytest.approx([0.7, 1.0])
 
 
-def drawn_from(gpu: FusedOffPolicy) -> Samples:
+def drawn_from(gpu: FusedReplay) -> Samples:
     """The batch that the GPU drew, for the host."""
     replay = gpu.replay
     return Samples(
@@ -189,19 +189,19 @@ def test_gradients_are_those_of_the_host(game: str, algo: str) -> None:
     gpu, cpu = on_gpu(game, algo=algo), on_cpu(game, algo=algo)
     for _ in range(30):
         gpu.iterate(0.0)
-    assert gpu.steps[0] > 20
+    assert gpu.experience.steps[0] > 20
     cpu.restore(gpu.snapshot())
     if not gpu.rules.box:
         assert_same_ring(gpu, 0, cpu)
-    cpu.turn_knobs(Moment(gpu.decisions[0], 0.0))
+    cpu.turn_knobs(Moment(gpu.playing.decisions[0], 0.0))
     gpu.replay.draw()
     samples = drawn_from(gpu)
     if isinstance(cpu, SAC) and isinstance(gpu, FusedSAC) and gpu.rules.box:
         gpu.replay.noise(2 * gpu.rules.box, gpu._noise)
         noise = torch.stack(gpu._noise[0].cpu().chunk(2, -1))
         cpu._noise = lambda: noise  # type: ignore[method-assign]
-    gpu.quota.fill_(1)
-    gpu._draw_and_descend()
+    gpu.experience.quota.fill_(1)
+    gpu.experience.draw_and(gpu.descend)
     cpu.step(samples)
     mine, theirs = gpu.learned(0), cpu.learned()
     moments = [group for group in theirs if group.endswith("optimiser")]
@@ -222,8 +222,8 @@ def test_graphs_change_nothing(game: str, algo: str) -> None:
         assert {k: v for k, v in one.stats.items() if k not in timed} == pytest.approx(
             {k: v for k, v in other.stats.items() if k not in timed}, rel=1e-3, abs=1e-4
         )
-    assert plain.steps == graphs.steps
-    assert plain.steps[0] > 0
+    assert plain.experience.steps == graphs.experience.steps
+    assert plain.experience.steps[0] > 0
 
 
 @pytest.mark.parametrize(("game", "algo"), [("tic_tac_toe", "dqn"), ("laser_hockey", "sac")])
@@ -234,10 +234,10 @@ def test_members_learn_as_if_alone(game: str, algo: str) -> None:
         both.iterate(0.0)
     for member, seed in enumerate((3, 5)):
         alone = on_gpu(game, algo=algo, seeds=(seed,), replay=seldom)
-        while alone.decisions[0] < both.decisions[member]:
+        while alone.playing.decisions[0] < both.playing.decisions[member]:
             alone.iterate(0.0)
-        assert alone.decisions[0] == both.decisions[member]
-        assert alone.steps[0] == both.steps[member] > 5
+        assert alone.playing.decisions[0] == both.playing.decisions[member]
+        assert alone.experience.steps[0] == both.experience.steps[member] > 5
         for name, tensor in alone.net.state(0).items():
             found = both.net.state(member)[name]
             assert torch.allclose(found, tensor, rtol=1e-2, atol=2e-3), name
@@ -250,7 +250,7 @@ def test_a_snapshot_goes_on_where_it_was_taken(game: str, algo: str) -> None:
         first.iterate(0.0)
     second = on_gpu(game, algo=algo)
     second.restore(first.snapshot())
-    assert first.steps[0] > 0
+    assert first.experience.steps[0] > 0
     for _ in range(4):
         one, other = first.iterate(0.0)[0], second.iterate(0.0)[0]
         assert (one.decisions, one.samples) == (other.decisions, other.samples)
@@ -264,11 +264,11 @@ def test_a_rehearsal_changes_nothing(game: str, algo: str) -> None:
     learner = on_gpu(game, algo=algo, graphs=True)
     for _ in range(12):
         learner.iterate(0.0)
-    before, steps = learner.snapshot(), list(learner.steps)
+    before, steps = learner.snapshot(), list(learner.experience.steps)
     (report,) = learner.rehearse()
     assert report.stats["learning/samples"] > 0
     after = learner.snapshot()
-    assert learner.steps == steps
+    assert learner.experience.steps == steps
     for group in ("net", *learner.learned(0)):
         for name, tensor in before.tensors[group].items():
             assert torch.equal(after.tensors[group][name], tensor), (group, name)
@@ -305,6 +305,6 @@ def test_mirror_images_are_those_of_the_host(game: str) -> None:
     assert torch.equal(gpu.replay.masks(gpu.replay.after)[0].cpu(), samples.next_mask)
 
 
-def saved(gpu: FusedOffPolicy) -> tuple[Any, Any, Any]:
+def saved(gpu: FusedReplay) -> tuple[Any, Any, Any]:
     tensors, segments, counts = gpu.replay.state(0)
     return tensors, {name: read() for name, read in segments.items()}, counts

@@ -31,9 +31,9 @@ def test_transitions_of_roles_are_those_of_the_cpu() -> None:
     transitions, rollout = Transitions(ppo.rules, 64, 24, by_role=True), ppo.rollout
     for _ in range(4):
         turn(ppo)
-        ppo._play()
+        ppo.playing.play()
         played, value = arrays(ppo), rollout.value.cpu().numpy()
-        ppo.update.learn()
+        ppo.learn_all()
         transitions.link(**played, gamma=1.0, gamma_into=(0, 1))
         advantage = transitions.advantages(value, 0.95)
         for name in ("end", "next"):
@@ -43,7 +43,7 @@ def test_transitions_of_roles_are_those_of_the_cpu() -> None:
             mine = getattr(rollout, name).cpu().numpy()
             assert np.allclose(getattr(transitions, name)[samples], mine[samples], atol=1e-5), name
         assert np.allclose(advantage, rollout.advantage.cpu().numpy(), atol=1e-5)
-        ppo.updates += 1
+        ppo.playing.updates += 1
 
 
 def test_a_weight_of_a_role_changes_what_that_role_is_paid_and_nothing_else() -> None:
@@ -51,8 +51,8 @@ def test_a_weight_of_a_role_changes_what_that_role_is_paid_and_nothing_else() ->
     for worker in (1.0, 1000.0):
         ppo = make({"score_delta": (2.0, worker)})
         turn(ppo)
-        ppo._play()
-        ppo.update.estimate_advantages()
+        ppo.playing.play()
+        ppo.estimate_advantages()
         places = ppo.update.list[0, : int(ppo.update.sample_counts[0])].long()
         role = ppo.rollout.role.flatten()[places - ppo.rollout.carried]
         mine = ppo.rollout.paid[places]

@@ -36,10 +36,10 @@ def test_actions_are_those_of_the_cpu_sampler() -> None:
         ppo.net.weight.add_(torch.randn_like(ppo.net.weight) * 0.05)
         ppo.net.compute.copy_(ppo.net.weight * ppo.net.scale)
     ppo.update.clock.fill_(7)
-    ppo._play()
+    ppo.playing.play()
     rollout, step = ppo.rollout, 23
     at = rollout.at(step)
-    logits = ppo.acting.logits[0, :, :86] + policy_bias(ppo)
+    logits = ppo.playing.voices[""].passing.logits[0, :, :86] + policy_bias(ppo)
     mask = mask_of(rollout.legal[at].cpu(), ppo.rules).numpy()
     action, log_prob = Sampler(0).draw(logits.cpu(), mask, rollout=7, step=step)
     same = action == rollout.action[at].cpu().numpy()
@@ -56,10 +56,10 @@ def test_continuous_actions_are_those_of_the_cpu_sampler(net: str) -> None:
         ppo.net.weight.add_(torch.randn_like(ppo.net.weight) * 0.05)
         ppo.net.compute.copy_(ppo.net.weight * ppo.net.scale)
     ppo.update.clock.fill_(7)
-    ppo._play()
+    ppo.playing.play()
     rollout, step = ppo.rollout, 23
     at = rollout.at(step)
-    head = ppo.acting.logits[0, :, :4] + policy_bias(ppo)
+    head = ppo.playing.voices[""].passing.logits[0, :, :4] + policy_bias(ppo)
     mask = np.zeros((4096, 0), np.uint8)
     action, log_prob = Sampler(0).draw(head.cpu(), mask, rollout=7, step=step)
     asked = rollout.policy[step].cpu().numpy() >= 0
@@ -78,9 +78,9 @@ def test_advantages_are_those_of_the_cpu() -> None:
     rollout = ppo.rollout
     for _ in range(3):
         turn(ppo)
-        ppo._play()
+        ppo.playing.play()
         played, value = arrays(ppo), rollout.value.cpu().numpy()
-        ppo.update.learn()
+        ppo.learn_all()
         transitions.link(**played, gamma=1.0, gamma_into=(0, 1))
         advantage = transitions.advantages(value, 0.95)
         for name in ("end", "next"):
@@ -93,7 +93,7 @@ def test_advantages_are_those_of_the_cpu() -> None:
         assert np.allclose(advantage, rollout.advantage.cpu().numpy(), atol=1e-5)
         places = np.sort(ppo.update.list[0, : int(ppo.update.sample_counts[0])].cpu().numpy())
         assert np.array_equal(places, samples)
-        ppo.updates += 1
+        ppo.playing.updates += 1
 
 
 def test_discounts_follow_their_schedules() -> None:
@@ -102,9 +102,9 @@ def test_discounts_follow_their_schedules() -> None:
     transitions = Transitions(ppo.rules, 64, 24)
     for progress in (0.0, 0.6):
         ppo.update.turn_knobs(0, [Moment(0, progress)])
-        ppo._play()
+        ppo.playing.play()
         played, value = arrays(ppo), ppo.rollout.value.cpu().numpy()
-        ppo.update.learn()
+        ppo.learn_all()
         transitions.link(**played, gamma=1 - progress / 2)
         advantage = transitions.advantages(value, 0.9 - 0.8 * progress)
         assert np.allclose(advantage, ppo.rollout.advantage.cpu().numpy(), atol=1e-5)
@@ -118,7 +118,7 @@ def test_games_that_are_cut_are_worth_what_the_network_says() -> None:
     for _ in range(3):  # so that values are not all 0
         ppo.iterate(0.0)
     turn(ppo)
-    ppo._play()
+    ppo.playing.play()
     rollout = ppo.rollout
     cuts = rollout.truncated.sum(0)
     assert int(cuts.min()) >= 2  # several of every game, all of them kept
@@ -137,7 +137,7 @@ def test_games_that_are_cut_are_worth_what_the_network_says() -> None:
     transitions = Transitions(pool.rules, 64, 120)
     transitions.load_open(rollout.open.cpu().numpy().tobytes())
     played, value = arrays(ppo, "final_value"), rollout.value.cpu().numpy()
-    ppo.update.estimate_advantages()
+    ppo.estimate_advantages()
     transitions.link(**played, gamma=1.0)
     advantage = transitions.advantages(value, 0.95)
     assert np.allclose(advantage, rollout.advantage.cpu().numpy(), atol=1e-4)

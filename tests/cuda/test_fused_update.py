@@ -74,7 +74,7 @@ def test_gradients_are_those_of_autograd(net: str, bf16: bool) -> None:
         heads = module(rollout.obs[places].cpu())
         losses = losses_of(ppo, member, heads, places, knobs[member])
         check_gradients(ppo, member, module, losses, within=0.02 if bf16 else 1e-4)
-        assert ppo.kernels.names("Losses") == list(LOGGED)
+        assert ppo.playing.kernels.names("Losses") == list(LOGGED)
         found = update.loss.means[update.minibatches - 1, member].tolist()
         for name, figure in zip(LOGGED, found, strict=True):
             assert figure == pytest.approx(

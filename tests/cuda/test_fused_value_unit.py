@@ -10,7 +10,7 @@ import torch
 
 from learn.fused_helpers import COLLECT, NETS, PPO_, learner, play
 from sparring.learn.fused import DeviceGames, FusedPPO
-from sparring.learn.fused.links import carry
+from sparring.learn.fused.advantages import carry
 from sparring.learn.units import MOST_UNITS, next_unit
 from sparring.pools.cuda import CudaPool
 
@@ -46,8 +46,8 @@ def test_units_are_those_of_the_cpu(game: str) -> None:
                 known[member], met = True, met + 1
             assert float(ppo.net.value_scale[member]) == pytest.approx(wanted, rel=1e-5)
         assert ppo.update.has_unit.tolist() == known
-        carry(ppo.kernels, ppo.rollout)
-        ppo.updates += 1
+        carry(ppo.playing.kernels, ppo.rollout)
+        ppo.playing.updates += 1
     assert met > 4
 
 

@@ -73,9 +73,9 @@ def value_cuts(ppo: FusedPPO) -> None:
 def play(ppo: FusedPPO) -> None:
     """A rollout, ready to be learned from."""
     turn(ppo)
-    ppo._play()
+    ppo.playing.play()
     value_cuts(ppo)
-    ppo.update.estimate_advantages()
+    ppo.estimate_advantages()
 
 
 def game_of(net: str) -> str:
@@ -107,7 +107,7 @@ def losses_of(
 
     seen: masks and actions as they are learned from, where they are not as they were played.
     """
-    rollout, names = ppo.rollout, ppo.kernels.names("Statistics")
+    rollout, names = ppo.rollout, ppo.playing.kernels.names("Statistics")
     of = dict(zip(names, ppo.update.statistics[member].tolist(), strict=True))
     advantage, old = rollout.advantage[places].cpu(), rollout.value[places].cpu()
     return ppo_loss(

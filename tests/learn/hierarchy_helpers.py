@@ -8,7 +8,7 @@ import torch
 
 from learn.fused_helpers import PPO_
 from sparring.config import NetConfig
-from sparring.learn.fused.hierarchy import FusedHierarchy
+from sparring.learn.fused.ppo import FusedPPO
 from sparring.learn.fused.rollout import mask_of
 from sparring.learn.knobs import Knobs
 from sparring.learn.plan import RolePlan
@@ -32,21 +32,21 @@ def roles(members: int = 1) -> tuple[RolePlan, ...]:
     )
 
 
-def network(fused: FusedHierarchy, member: int = 0) -> HierarchyNet:
-    net = fused._fresh_net()
+def network(fused: FusedPPO, member: int = 0) -> HierarchyNet:
+    net = fused.playing.fresh_net()
     assert isinstance(net, HierarchyNet)
     net.load_state_dict(fused.net.state(member))
     return net
 
 
-def ready(fused: FusedHierarchy) -> list[dict[str, Knobs]]:
+def ready(fused: FusedPPO) -> list[dict[str, Knobs]]:
     """Play a rollout, link it and list the samples of every role."""
     moments = [Moment(0, 0.0)] * fused.members
     fused.turn_knobs(moments)
-    fused._play()
+    fused.playing.play()
     for number in range(fused.rollout.cut_layers()):
         fused.value_cuts(number)
-    configs = fused.role_configs
+    configs = fused.configs
     return [
         {role: Knobs.at(configs[role][member], moments[0]) for role in fused.parts}
         for member in range(fused.members)
@@ -54,11 +54,11 @@ def ready(fused: FusedHierarchy) -> list[dict[str, Knobs]]:
 
 
 def loss_of(
-    fused: FusedHierarchy, role: str, member: int, net: Net, knobs: Knobs, places: torch.Tensor
+    fused: FusedPPO, role: str, member: int, net: Net, knobs: Knobs, places: torch.Tensor
 ) -> torch.Tensor:
     """PPO's loss of the decisions at some places, by autograd."""
     part, rollout = fused.parts[role], fused.rollout
-    names = fused.kernels.names("Statistics")
+    names = fused.playing.kernels.names("Statistics")
     of = dict(zip(names, part.statistics[member].tolist(), strict=True))
     advantage, old = rollout.advantage[places].cpu(), rollout.value[places].cpu()
     heads = net(rollout.obs[places].cpu())
@@ -75,7 +75,7 @@ def loss_of(
     ).total
 
 
-def check_gradients(fused: FusedHierarchy, role: str, member: int, net: Net) -> None:
+def check_gradients(fused: FusedPPO, role: str, member: int, net: Net) -> None:
     """Hold the gradients on the device against those of a network behind `backward`."""
     own = fused.parts[role].net
     mine = own.unpack(own.grad[member] * own.scale)

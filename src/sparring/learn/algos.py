@@ -28,29 +28,23 @@ Factory = Callable[[Plan], Learner]
 
 def make_ppo(plan: Plan) -> Learner:
     """PPO: as graphs on a GPU, or step by step in torch."""
+    if plan.fused:
+        return make_fused_ppo(plan)
     if plan.roles:
-        return make_hierarchy(plan)
-    if not plan.fused:
-        return PPO(plan.host_pool(), plan.collect, plan.settings[0], plan.net, **hosted(plan))
+        return Hierarchy(plan.host_pool(), plan.collect, plan.roles, plan.turns, **hosted(plan))
+    return PPO(plan.host_pool(), plan.collect, plan.settings[0], plan.net, **hosted(plan))
+
+
+def make_fused_ppo(plan: Plan) -> Learner:
+    """PPO as graphs on a GPU, with one network or one for every role."""
     from sparring.learn.fused import FusedPPO
 
-    options = {**fused(plan), "hindsight": plan.hindsight, "heads": plan.heads}
+    options: dict[str, Any] = {"hindsight": plan.hindsight}
+    if plan.roles:
+        options |= {"roles": plan.roles, "turns": plan.turns}
+    else:
+        options |= {**fused(plan), "heads": plan.heads}
     return FusedPPO(fused_games(plan), plan.collect, plan.settings, plan.net, **options)
-
-
-def make_hierarchy(plan: Plan) -> Learner:
-    """PPO with a network for every role: as graphs on a GPU, or step by step in torch."""
-    if plan.fused:
-        from sparring.learn.fused.hierarchy import FusedHierarchy
-
-        return FusedHierarchy(
-            fused_games(plan),
-            plan.collect,
-            plan.roles,
-            turns=plan.turns,
-            hindsight=plan.hindsight,
-        )
-    return Hierarchy(plan.host_pool(), plan.collect, plan.roles, plan.turns, **hosted(plan))
 
 
 def make_dqn(plan: Plan) -> Learner:

@@ -11,6 +11,7 @@ from torch import Tensor
 from sparring.errors import StateError
 from sparring.kernels import Module
 from sparring.learn.fused.kernels import blocks_of
+from sparring.nets.flat import FlatNet
 from sparring.nets.packed import BETAS
 
 SQUARE_BLOCKS = 128
@@ -29,19 +30,6 @@ class Weights(Protocol):
     grad: Tensor
     scale: Tensor
     """[size], what turns the former into the latter."""
-
-
-class Named(Weights, Protocol):
-    """Weights that checkpoints know by name."""
-
-    def pack(self, named: Mapping[str, Tensor]) -> Tensor:
-        """Return named tensors as one flat array."""
-
-    def unpack(self, flat: Tensor) -> dict[str, Tensor]:
-        """Return a flat array as named tensors."""
-
-    def parameter_names(self) -> list[str]:
-        """The parameters in the order in which torch's optimiser numbers them."""
 
 
 class FlatAdam:
@@ -116,7 +104,7 @@ class FlatAdam:
         """What a step changes of its own."""
         return [self.first, self.second, self.steps]
 
-    def state(self, member: int, net: Named) -> dict[str, Tensor]:
+    def state(self, member: int, net: FlatNet) -> dict[str, Tensor]:
         """The moments of a member, named as torch's optimiser names them."""
         moments = (self.first[member], self.second[member])
         named = {kind: net.unpack(m) for kind, m in zip(KINDS, moments, strict=True)}
@@ -129,7 +117,7 @@ class FlatAdam:
         return found
 
     def load_state(
-        self, member: int, net: Named, state: Mapping[int, Mapping[str, Tensor]]
+        self, member: int, net: FlatNet, state: Mapping[int, Mapping[str, Tensor]]
     ) -> None:
         """Go on with moments of another time; there are none before the first step."""
         names = net.parameter_names()

@@ -1,32 +1,36 @@
-"""DQN on a GPU: `learn.dqn` for all members of a population, as graphs."""
+"""DQN on a GPU: the list of launches of `learn.dqn`, for all members of a population at once.
+
+tests/cuda/test_fused_replay.py holds the two equal, step by step.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
-import numpy as np
 import torch
 from torch import Tensor
 
 from sparring.config import CollectConfig, DQNConfig, NetConfig, ReplayConfig
 from sparring.learn.alike import demand_shared
 from sparring.learn.dqn import Knobs
+from sparring.learn.fused.experience import FusedExperience, head_of, value_of
 from sparring.learn.fused.games import Games
-from sparring.learn.fused.off_policy import FusedOffPolicy
-from sparring.learn.learner import Snapshot
+from sparring.learn.fused.kernels import REPLAY_SOURCE
+from sparring.learn.fused.playing import FusedPlaying
+from sparring.learn.learner import Report, Snapshot
 from sparring.learn.on_policy import optimiser_state
 from sparring.learn.q_learning import dqn_loss, spread_epsilon, td_target
 from sparring.nets.flat_kinds import make_flat
-from sparring.nets.policy import DUELING
+from sparring.nets.policy import BY_VALUE, DUELING
 from sparring.schedule import Moment
 
+KNOBS = ("lr", "gamma", "tau", "epsilon", "max_grad_norm")
+LOSSES = ("q_loss", "td_error", "grad_norm")
 
-class FusedDQN(FusedOffPolicy):
+
+class FusedDQN:
     """A network whose policy head values actions, and a target that follows it, for each member."""
-
-    knob_names = ("lr", "gamma", "tau", "epsilon", "max_grad_norm")
-    loss_names = ("q_loss", "td_error", "grad_norm")
 
     def __init__(
         self,
@@ -37,59 +41,93 @@ class FusedDQN(FusedOffPolicy):
         net: NetConfig,
         **options: Any,
     ) -> None:
-        """Take over games whose seeds are those of the members. options: see `FusedOffPolicy`."""
+        """Take over games whose seeds are those of the members.
+
+        configs: one for each member. options: by_role, slots and graphs of `FusedPlaying`.
+        """
         assert not games.rules.box
         demand_shared("dqn", configs)
-        super().__init__(games, collect, configs, replay, net, by_value=True, **options)
         self.config = configs[0]
+        facts = {BY_VALUE: True, DUELING: self.config.dueling}
+        self.playing = playing = FusedPlaying(
+            games, collect, net, facts=facts, source=REPLAY_SOURCE, final_legal=True, **options
+        )
+        self.experience = FusedExperience(
+            playing, collect, replay, configs, knobs=KNOBS, losses=LOSSES
+        )
+        self.games, self.pool, self.rules = games, games.pool, games.rules
+        self.net, self.phases, self.exact = playing.net, playing.phases, playing.exact
+        self.slots, self.put, self.set_pots = playing.slots, playing.put, playing.set_pots
+        self.seated, self.policy = playing.seated, playing.policy
+        self.replay, self.adjust = self.experience.replay, self.experience.adjust
+        self.adam = self.experience.adam_for(self.net)
         self.target = make_flat(
             games.rules,
             net,
-            self.members,
+            playing.members,
             bf16=collect.bf16,
-            device=self.device,
+            device=playing.device,
             memory=self.pool.memory_bytes,
         )
-        self._replace_targets()
+        self.target.copy_from(self.net)
+        self.learning = self.net.passing(replay.batch, learn=True)
+        """About the decisions of a batch."""
+        self.ahead = self.net.passing(replay.batch, learn=False)
+        """About what follows them."""
         self.beyond = self.target.passing(replay.batch, learn=False)
         """What the target says about what follows."""
 
-    def knobs_of(self, config: DQNConfig, moment: Moment) -> dict[str, float]:
-        """Every schedule of a member."""
-        knobs = Knobs.at(config, moment)
-        return {name: getattr(knobs, name) for name in self.knob_names}
+    @property
+    def updates(self) -> int:
+        """Updates made so far."""
+        return self.playing.updates
 
-    def epsilon_of(self, member: int, knobs: Mapping[str, float]) -> np.ndarray[Any, Any]:
-        """How probable a random action is in every game of a member."""
-        return spread_epsilon(
-            knobs["epsilon"], self.configs[member].epsilon_spread, self.games.each
-        )
+    def iterate(self, progress: float) -> list[Report]:
+        """Play and learn; returns what each member earned and learned."""
+        experience = self.experience
+        experience.begin()
+        for _ in range(experience.rounds):
+            shown = self.turn_knobs(experience.moments(progress))
+            experience.play()
+            experience.learn(self.descend)
+        return experience.reports(shown)
+
+    def turn_knobs(self, moments: Sequence[Moment]) -> list[dict[str, float]]:
+        """Send schedules to the device; returns what curves show of them, by member."""
+        own = self.experience.settings
+        found = [Knobs.at(config, moment) for config, moment in zip(own, moments, strict=True)]
+        knobs = [{name: getattr(mine, name) for name in KNOBS} for mine in found]
+        epsilon = [
+            spread_epsilon(mine.epsilon, config.epsilon_spread, self.games.each)
+            for config, mine in zip(own, found, strict=True)
+        ]
+        return self.experience.turn_knobs(moments, knobs, epsilon)
 
     def descend(self) -> None:
         """One optimiser step of all members, and the targets'."""
         replay, learning = self.replay, self.learning
         replay.read(learning, replay.picked)
         learning.forward()
-        policy = self.head(learning).requires_grad_()
-        value = self.value(learning).requires_grad_()
+        policy = head_of(learning).requires_grad_()
+        value = value_of(learning).requires_grad_()
         loss, error = dqn_loss(
             policy,
             value,
             mask=replay.masks(replay.picked),
             action=replay.actions(),
             target=self._targets(),
-            weight=replay.weight if self.replay_config.prioritised else None,
+            weight=replay.weight if replay.config.prioritised else None,
             dueling=self.config.dueling,
             huber=self.config.huber,
         )
         # The loss is a mean over members too; each has its own.
         grads = torch.autograd.grad(
-            loss * self.members, [policy, value], allow_unused=True, materialize_grads=True
+            loss * self.playing.members, [policy, value], allow_unused=True, materialize_grads=True
         )
         learning.logits_grad[..., : policy.shape[-1]].copy_(grads[0])
         learning.value_grad[..., 0].copy_(grads[1])
         learning.backward()
-        self.step_with(self.adam, "lr")
+        self.experience.step_with(self.adam, "lr")
         self._follow()
         self.replay.reprioritise(error)
         self._learned(error)
@@ -100,14 +138,14 @@ class FusedDQN(FusedOffPolicy):
         replay, beyond = self.replay, self.beyond
         replay.read(beyond, replay.after)
         beyond.forward()
-        policy = chooser = self.head(beyond)
+        policy = chooser = head_of(beyond)
         if self.config.double:
             replay.read(self.ahead, replay.after)
             self.ahead.forward()
-            chooser = self.head(self.ahead)
+            chooser = head_of(self.ahead)
         return td_target(
             policy,
-            self.value(beyond),
+            value_of(beyond),
             chooser=chooser,
             mask=replay.masks(replay.after),
             paid=replay.batch_paid,
@@ -119,22 +157,19 @@ class FusedDQN(FusedOffPolicy):
     def _follow(self) -> None:
         """Move the targets towards the networks, or replace them when their time has come."""
         target, every = self.target, self.config.target_every
-        share = self.knob("tau") if not every else ((self.replay.number + 1) % every == 0).float()
-        target.weight.lerp_(self.net.weight, (share * self.active)[:, None])
+        share = self.experience.knob("tau")
+        if every:
+            share = ((self.replay.number + 1) % every == 0).float()
+        target.weight.lerp_(self.net.weight, (share * self.experience.active)[:, None])
         target.compute.copy_(target.weight * target.scale)
-
-    @torch.no_grad()
-    def _replace_targets(self) -> None:
-        """Set the targets to the networks."""
-        self.target.copy_from(self.net)
 
     def _learned(self, error: Tensor) -> None:
         """Note how wrong the estimates were."""
         huber = self.config.huber or torch.inf
         small = error.clamp(max=huber)
         each = self.replay.weight * (0.5 * small**2 + torch.nan_to_num(huber * (error - small)))
-        norm = self.adam.plans[0][:, self.kernels.names("Plan").index("norm")]
-        self.note(q_loss=each.mean(1), td_error=error.mean(1), grad_norm=norm)
+        norm = self.adam.plans[0][:, self.playing.kernels.names("Plan").index("norm")]
+        self.experience.note(q_loss=each.mean(1), td_error=error.mean(1), grad_norm=norm)
 
     def kept(self) -> list[Tensor]:
         """Everything that an optimiser step changes."""
@@ -144,14 +179,25 @@ class FusedDQN(FusedOffPolicy):
             *self.adam.kept(),
         ]
 
-    @property
-    def facts(self) -> dict[str, bool]:
-        """What policies are to say about their heads."""
-        return {**super().facts, DUELING: self.config.dueling}
+    def rehearse(self) -> list[Report]:
+        """Do the work of an update with games that cost nothing, and put everything back."""
+        return self.experience.rehearse(self.descend, self.kept())
+
+    # Saving
+
+    def snapshot(self, member: int = 0) -> Snapshot:
+        """Copy what a member's next update depends on, in the layout of `DQN.snapshot`."""
+        return self.experience.snapshot(member, self.learned(member))
+
+    def restore(self, snapshot: Snapshot, member: int = 0) -> None:
+        """Put a member of a fresh learner where the snapshot was taken."""
+        self.playing.restore(snapshot, member)
+        self.put_learned(member, snapshot)
+        self.experience.restore(snapshot, member)
 
     def learned(self, member: int) -> dict[str, dict[str, Tensor]]:
         """The target network and Adam's memory."""
-        optimiser = self.adam.state(member, self.net) if self.steps[member] else {}
+        optimiser = self.adam.state(member, self.net) if self.experience.steps[member] else {}
         return {"target": self.target.state(member), "optimiser": optimiser}
 
     def put_learned(self, member: int, snapshot: Snapshot) -> None:

@@ -12,9 +12,9 @@ from sparring.config import HindsightConfig
 from sparring.kernels import Module, build
 from sparring.kernels.views import View
 from sparring.learn.collect import UNKNOWN
+from sparring.learn.fused.advantages import rollout_view
 from sparring.learn.fused.games import Games
 from sparring.learn.fused.kernels import blocks_of
-from sparring.learn.fused.links import rollout_view
 from sparring.learn.fused.rollout import Column, FusedRollout
 from sparring.learn.hindsight import ExamplesTerm
 from sparring.learn.rollout import RECORD
@@ -64,10 +64,6 @@ class Records:
         """For how many examples a minibatch of so many samples has room."""
         return room_for(samples, self.config.share)
 
-    def of(self, update: Update, first: int) -> Examples:
-        """Return those of an update, which begin here in its minibatches."""
-        return Examples(self, update, first)
-
     def find(self) -> None:
         """Find the records of all decisions; before open ones are carried."""
         rollout = self.rollout
@@ -77,7 +73,7 @@ class Records:
 
 
 class Examples:
-    """Examples among the samples of an update, as `learn.fused.terms.FusedOwnRows`."""
+    """Examples among the samples of an update; a minibatch has room for some behind its samples."""
 
     name, counted = ExamplesTerm.name, ExamplesTerm.counted
 

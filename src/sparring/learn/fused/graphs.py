@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import time
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
@@ -12,6 +13,7 @@ import torch
 
 from sparring.errors import SparringWarning
 from sparring.factories import in_a_line, is_factory
+from sparring.learn.timing import Timing
 
 
 @contextmanager
@@ -90,3 +92,31 @@ class Graphs:
         self._captured.clear()
         self._ran.clear()
         self._pool = None
+
+
+class Stopwatch:
+    """Times rollout and update on the device."""
+
+    def __init__(self, phases: Timing) -> None:
+        """Begin. phases: is given the seconds of the last update."""
+        self.phases = phases
+        self._events: list[Any] = [torch.cuda.Event(enable_timing=True) for _ in range(3)]  # type: ignore[no-untyped-call]
+        self.start, self.middle, self.end = (event.record for event in self._events)
+        """Called before a rollout, between it and the update, and behind that."""
+        self._ended_at = time.perf_counter()
+
+    def clear(self) -> None:
+        """Forget the seconds of the update before."""
+        self.phases.seconds = {"rollout": 0.0, "update": 0.0}
+
+    def add(self) -> None:
+        """Add the seconds of a rollout and an update that are through."""
+        start, middle, end = self._events
+        self.phases.seconds["rollout"] += start.elapsed_time(middle) / 1000
+        self.phases.seconds["update"] += middle.elapsed_time(end) / 1000
+
+    def busy(self) -> float:
+        """The share of the time since the last call that the device worked."""
+        before, self._ended_at = self._ended_at, time.perf_counter()
+        spent = sum(self.phases.seconds.values())
+        return min(spent / max(self._ended_at - before, 1e-9), 1.0)

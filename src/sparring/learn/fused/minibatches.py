@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 
 import torch
 from torch import Tensor
@@ -43,3 +44,12 @@ def put_back(members: Tensor, before: Sequence[Tensor], now: Sequence[Tensor]) -
     for old, tensor in zip(before, now, strict=True):
         marked = members.bool().view(-1, *[1] * (tensor.dim() - 1))
         tensor.copy_(torch.where(marked, old, tensor))
+
+
+@contextmanager
+def kept_as_they_are(tensors: Sequence[Tensor]) -> Iterator[None]:
+    """Give tensors what they had before, behind work that changes them."""
+    before = [tensor.clone() for tensor in tensors]
+    yield
+    for tensor, old in zip(tensors, before, strict=True):
+        tensor.copy_(old)

@@ -3,50 +3,39 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor
 
-from sparring.games.rules import Rules
-from sparring.kernels import Module
 from sparring.kernels.views import View
 from sparring.learn.fused.images import Images, Minibatch
-from sparring.nets.flat import Pass
+
+if TYPE_CHECKING:
+    from sparring.learn.fused.update import Update
 
 
 class PolicyLoss:
     """Launches `loss` of csrc/cuda/ppo.cuh; the formulas are those of `learn.ppo.ppo_loss`."""
 
-    def __init__(
-        self,
-        kernels: Module,
-        rules: Rules,
-        at: Pass,
-        heads: View,
-        *,
-        minibatches: int,
-        room: int,
-        stride: int,
-        knobs: Tensor,
-        statistics: Tensor,
-        diverged: Tensor,
-    ) -> None:
-        """Make room for the losses of so many minibatches.
-
-        at: the pass that goes back from them. heads: what it says. room: samples of a minibatch.
-        stride: rows of one. diverged: is told who has a loss that is not finite.
-        """
-        self.kernels, self.at, self.heads, self.room, self.stride = kernels, at, heads, room, stride
-        self.knobs, self.statistics, self.diverged = knobs, statistics, diverged
-        members, names = len(diverged), kernels.names("Losses")
+    def __init__(self, update: Update, heads: View) -> None:
+        """Make room for the losses of an update's minibatches. heads: what its pass says."""
+        self.kernels, self.at, self.heads = update.kernels, update.learning, heads
+        self.room, self.stride = update.room, update.stride
+        self.knobs, self.statistics, self.diverged = (
+            update.knobs,
+            update.statistics,
+            update.diverged,
+        )
+        rules, members, names = update.rollout.rules, update.members, self.kernels.names("Losses")
         self.block_rows = 256 if rules.box else 8  # a thread has a row, or a warp has it
-        self.grid = -(-room // self.block_rows), members
+        self.grid = -(-self.room // self.block_rows), members
         self.moved = slice(names.index("approx_kl"), names.index("clipfrac") + 1)
         """Means that say how far the policy has moved."""
-        with torch.device(diverged.device):
+        with torch.device(self.diverged.device):
             self.arrived = torch.zeros(members, dtype=torch.int32)
             self.partials = torch.zeros(members, self.grid[0], len(names))
-            self.means = torch.zeros(minibatches, members, len(names))
+            self.means = torch.zeros(update.most, members, len(names))
 
     def write(
         self,

@@ -1,29 +1,46 @@
-"""PPO on a GPU: games, rollout, advantages and update as two CUDA graphs.
+"""PPO on a GPU: the list of launches of `learn.ppo`, for all members of a population at once.
 
-The same algorithm as `learn.ppo`, which stays the readable one and the one for CPUs; tests hold
-the two equal. Python runs once per update.
+A rollout is one CUDA graph and an update one or a few; Python runs once per update. Every role has
+a network and an `Update` of its own; one network for all is the only role, called "". All networks
+look at all rows of a step and each answers those of its role; decisions are linked once, and every
+role learns from its own. tests/cuda/test_fused_update.py, test_fused_learner.py and
+test_fused_hierarchy.py hold this page equal to `learn.ppo`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import partial
 
+import numpy as np
+import torch
 from torch import Tensor
 
 from sparring.config import CollectConfig, HeadsConfig, HindsightConfig, NetConfig, PPOConfig
+from sparring.errors import ConfigError
+from sparring.learn.adjust import Terms
+from sparring.learn.fused.advantages import RoleDiscounts, carry, links_view, rollout_view
+from sparring.learn.fused.examples import Records, room_for
+from sparring.learn.fused.figures import Figures, rollout_figures
 from sparring.learn.fused.games import Games
 from sparring.learn.fused.heads import fused_heads
-from sparring.learn.fused.minibatches import check_configs
-from sparring.learn.fused.on_policy import FusedOnPolicy, learned_of
+from sparring.learn.fused.kernels import blocks_of
+from sparring.learn.fused.minibatches import check_configs, kept_as_they_are
+from sparring.learn.fused.playing import FusedPlaying
 from sparring.learn.fused.terms import FusedTerm
-from sparring.learn.learner import Snapshot
-from sparring.learn.on_policy import optimiser_state
+from sparring.learn.fused.update import Update
+from sparring.learn.hierarchy import discounts_of
+from sparring.learn.knobs import Knobs
+from sparring.learn.learner import Report, Snapshot
+from sparring.learn.mirror import mirrors_of
+from sparring.learn.on_policy import OPTIMISER, optimiser_state
+from sparring.learn.plan import RolePlan, Turns
 from sparring.learn.ppo import has_unit
 from sparring.schedule import Moment
 
 
-class FusedPPO(FusedOnPolicy):
+class FusedPPO:
     """The learner of one member or of a whole population."""
 
     def __init__(
@@ -33,6 +50,8 @@ class FusedPPO(FusedOnPolicy):
         configs: PPOConfig | Sequence[PPOConfig],
         net: NetConfig,
         *,
+        roles: Sequence[RolePlan] = (),
+        turns: Turns | None = None,
         by_role: bool = False,
         slots: int = 0,
         hindsight: HindsightConfig | None = None,
@@ -42,82 +61,315 @@ class FusedPPO(FusedOnPolicy):
         """Take over games whose seeds are those of the members.
 
         configs: one for all members, or one each; they share what decides the shapes.
-        by_role, slots, hindsight, graphs, heads: see `FusedLearner` and `FusedOnPolicy`.
+        roles: networks and settings by role, in the order of the game's, instead of those.
+        turns: which roles learn when; left out, all together.
+        hindsight: how decisions are seen once more, if they are.
+        by_role, slots, graphs, heads: see `FusedPlaying`.
         """
-        members = len(games.seeds)
-        given = [configs] * members if isinstance(configs, PPOConfig) else list(configs)
-        check_configs(games, collect.games, given)
-        super().__init__(
+        if roles and not games.captures:
+            raise ConfigError("a hierarchy on a GPU has its games there too; use --pool auto")
+        given = [configs] * len(games.seeds) if isinstance(configs, PPOConfig) else list(configs)
+        self.roles, self.turns = tuple(roles), turns or Turns()
+        self.configs = {plan.role: list(plan.settings) for plan in roles} or {"": given}
+        """Of the algorithm, by role and member; read anew for every update."""
+        for own in self.configs.values():
+            check_configs(games, collect.games, own)
+        seen = hindsight if hindsight and hindsight.sees else None
+        rows = collect.steps * games.each * games.rules.rows
+        self.playing = playing = FusedPlaying(
             games,
             collect,
-            net,
-            by_role=by_role,
+            roles[-1].net if roles else net,
+            roles={plan.role: plan.net for plan in roles},
+            by_role=by_role or bool(roles),
             slots=slots,
-            hindsight=hindsight,
             graphs=graphs,
+            examples=len(games.seeds) * room_for(rows, seen.share) if seen else 0,
             heads=heads,
         )
-        self.configs = given
-        self.update = self.make_update(self.voices[0], given)
-        self.figures = self.update.figures
-        terms = fused_heads(self.net, self.rollout, self.formulas)
-        if terms:
+        assert not (playing.config.recurrent and playing.rollout.chains > 1), "the plan refuses"
+        self.games, self.pool, self.rules = games, games.pool, games.rules
+        self.net, self.rollout, self.phases = playing.net, playing.rollout, playing.phases
+        self.members, self.device, self.exact = playing.members, playing.device, playing.exact
+        self.slots, self.put, self.set_pots = playing.slots, playing.put, playing.set_pots
+        self.seated, self.policy = playing.seated, playing.policy
+        self.records = Records(games, self.rollout, seen) if seen else None
+        mirrors = mirrors_of(self.rules, collect, self.device, memory=self.pool.memory_bytes)
+        self.parts: dict[str, Update] = {
+            role: Update(playing, voice, self.configs[role], records=self.records, mirrors=mirrors)
+            for role, voice in playing.voices.items()
+        }
+        """What learns the decisions of every role."""
+        self.discounts = RoleDiscounts(self.rollout) if roles else None
+        self._measured = list(next(iter(self.parts.values())).measure())
+        self.figures = Figures(self._measure, self.members)
+        if terms := fused_heads(self.net, self.rollout, playing.formulas):
             self.put_terms(terms)
 
-    def put_terms(self, terms: Sequence[FusedTerm]) -> None:
-        """Have these terms of the loss from now on, beside PPO's own."""
-        self.update.put_terms(terms)
-        self.figures = self.update.figures
-        self.forget_graphs()
+    @property
+    def updates(self) -> int:
+        """Updates made so far."""
+        return self.playing.updates
+
+    @property
+    def update(self) -> Update:
+        """What learns, where one network is for all."""
+        return self.parts[""]
 
     @property
     def terms(self) -> Sequence[FusedTerm]:
         """Of the loss, beside PPO's own."""
         return tuple(self.update.terms.list)
 
+    def put_terms(self, terms: Sequence[FusedTerm]) -> None:
+        """Have these terms of the loss from now on, beside PPO's own."""
+        self.update.terms.put(terms)
+        self._measured = list(self.update.measure())
+        self.figures = Figures(self._measure, self.members)
+        self.playing.graphs.forget()
+
+    def adjust(self, terms: Terms, member: int = 0) -> None:
+        """Go on under other terms. No running game changes its rules, seats or start."""
+        self.games.adjust(terms, member)
+        changed = (terms.role_settings or {}) if self.roles else {"": terms.settings}
+        for role, settings in changed.items():
+            if settings is not None:
+                self.configs[role][member] = settings
+        if terms.clear_replay:
+            raise ConfigError("clear_replay: PPO has no replay; leave it out")
+
+    # The course of an update
+
+    def iterate(self, progress: float) -> list[Report]:
+        """Play a rollout and learn from it; returns what each member earned and learned."""
+        playing = self.playing
+        playing.check_filled()
+        shown = self.turn_knobs([Moment(made, progress) for made in playing.decisions])
+        self._work("rollout", playing.play, whole=self.games.captures)
+        busy = playing.watch.busy()
+        playing.updates += 1
+        playing.met = self.rollout.met.cpu().numpy().astype(np.int64)
+        reports = []
+        for member, knobs in enumerate(shown):
+            self._count(member, max(value for name, value in knobs.items() if "/lr" in name))
+            stats: dict[str, float] = {}
+            if not playing.diverged[member]:
+                stats = self._stats(member) | knobs
+                if self.games.gpu_alone:  # else the time between events is the CPU's too
+                    stats["charts/gpu_busy"] = busy
+            reports.append(playing.report(member, stats))
+        return reports
+
     def turn_knobs(self, moments: Sequence[Moment]) -> list[dict[str, float]]:
         """Send schedules to the device; returns what curves show of them, by member."""
-        knobs = self.update.turn_knobs(self.updates, moments)
-        return [{"learning/lr": k.lr, "learning/entropy_weight": k.entropy} for k in knobs]
+        shown: list[dict[str, float]] = [{} for _ in moments]
+        knobs: list[dict[str, Knobs]] = [{} for _ in moments]
+        for role, part in self.parts.items():
+            for member, mine in enumerate(part.turn_knobs(self.updates, moments)):
+                knobs[member][role] = mine
+                shown[member][shown_of("learning/lr", role)] = mine.lr
+                shown[member][shown_of("learning/entropy_weight", role)] = mine.entropy
+        if self.discounts:
+            found = [discounts_of(self.roles, mine, member) for member, mine in enumerate(knobs)]
+            self.discounts.send(found)
+        return shown
+
+    def _work(self, name: str, rollout: Callable[[], None], *, whole: bool) -> None:
+        """Run rollout and update, and wait for them. whole: the rollout is one graph."""
+        run, watch = self.playing.graphs.run, self.playing.watch
+        watch.clear()
+        watch.start()
+        if whole:
+            run(name, rollout)
+        else:
+            rollout()
+        # Most rollouts cut no game or each once: waiting here is cheaper than passes over nothing.
+        for number in range(self.rollout.cut_layers()):
+            run(f"cuts {number}", partial(self.value_cuts, number))
+        watch.middle()
+        self.learn()
+        watch.end()
+        self.figures.fetch()
+        torch.cuda.current_stream().synchronize()
+        watch.add()
 
     def value_cuts(self, number: int) -> None:
-        """Estimate what games would still have paid when they were cut for the `number`th time."""
-        self.update.value_cuts(number)
+        """Estimate what games would still have paid when they were cut for the `number`th time.
+
+        With several roles that is the worth to the one in which a seat was to move.
+        """
+        role = final_role = None
+        if self.discounts:
+            role, final_role = self.discounts.role_at(number), self.discounts.final_role
+        for part in self.parts.values():
+            part.value_cuts(number, role, final_role)
 
     def learn(self) -> None:
-        """Advantages, epochs over shuffled minibatches, and what is carried on."""
-        if self._frozen:
-            self._run("advantages", self.update.begin)
-            self._run(f"update {self.update.fit()}", self.update.finish)
-        else:
-            self._run("update", self.update.learn)
+        """Advantages, epochs over shuffled minibatches, and what is carried on.
 
-    def kept(self) -> list[Tensor]:
-        """What an update changes of network and optimiser."""
-        return self.update.kept()
+        All of it is one graph if every row is a sample. Otherwise the host looks how many samples
+        there are before the epochs, and makes as many minibatches as they fill.
+        """
+        run, turn = self.playing.graphs.run, self.learning()
+        if self.roles:
+            names = " ".join(turn)
+            run(f"advantages {names}", self.begin)
+            for role, part in turn.items():
+                run(f"update {role} {part.fit()}", part.pass_over)
+            run(f"end {names}", self.end)
+        elif self.playing.frozen:
+            run("advantages", self.begin)
+            run(f"update {self.update.fit()}", self.finish)
+        else:
+            run("update", self.learn_all)
+
+    def learn_all(self) -> None:
+        """An update from advantages to what is carried on."""
+        self.begin()
+        self.finish()
+
+    def learning(self) -> dict[str, Update]:
+        """The roles whose turn it is."""
+        names = list(self.parts)
+        turn = [role for role in names if self.turns.learns(role, names, self.updates)]
+        return {role: self.parts[role] for role in turn}
+
+    def begin(self) -> None:
+        """Advantages, and the list of samples of every role whose turn it is."""
+        turn = self.learning().values()
+        for part in turn:
+            part.remember()
+        self.rollout.fill_columns()
+        self.estimate_advantages()
+        for part in turn:
+            part.terms.fill()
+
+    def estimate_advantages(self) -> None:
+        """Link decisions, estimate advantages, list the samples, choose the units of values."""
+        kernels, rollout = self.playing.kernels, self.rollout
+        final_role = self.discounts.final_role if self.discounts else None
+        kernels.estimate_advantages(
+            *(blocks_of(rollout.games, 64), 64),
+            rollout_view(kernels, rollout, final_role),
+            links_view(kernels, rollout),
+            self.discounts.view(kernels) if self.discounts else self.update.discounts(),
+        )
+        turn = self.learning()
+        for role, part in self.parts.items():
+            if role in turn:
+                part.list_samples()
+            else:
+                part.sample_counts.zero_()
+
+    def finish(self) -> None:
+        """Epochs over shuffled minibatches, and what is carried on."""
+        for part in self.learning().values():
+            part.pass_over()
+        self.end()
+
+    def end(self) -> None:
+        """Leave members that diverged as they were, in every role, and carry on."""
+        diverged = self._diverged()
+        for part in self.learning().values():
+            part.take_back(diverged)
+        carry(self.playing.kernels, self.rollout)
+        self.figures.take()
+
+    def _diverged(self) -> Tensor:
+        """Members with a loss, gradient or weight that is not finite, in any role."""
+        found = [part.diverged for part in self.parts.values()]
+        return torch.stack(found).amax(0) if self.roles else found[0]
+
+    def rehearse(self) -> list[Report]:
+        """Do the work of an update with games that cost nothing, and put everything back."""
+        rollout, front = self.rollout, slice(0, self.rollout.carried)
+        kept = [
+            *(tensor for part in self.parts.values() for tensor in part.kept()),
+            rollout.open,
+            *(rollout.obs[front], rollout.legal[front], rollout.action[front]),
+            *(rollout.log_prob[front], rollout.value[front]),
+            *(column.by_place[front] for column in rollout.columns),
+        ]
+        with kept_as_they_are(kept):
+            self._work("free rollout", self.playing.answer_again, whole=True)
+        torch.cuda.synchronize()
+        playing, found = self.playing, []
+        for member in range(self.members):
+            samples = playing.samples[member] + self.sampled(member)
+            counts = playing.decisions[member], samples, playing.opponent_rows[member]
+            found.append(Report(self._stats(member), *counts))
+        return found
+
+    # Reports
+
+    def _measure(self) -> dict[str, Tensor]:
+        """Every figure of rollout and updates by name, one number per member."""
+        found: dict[str, Tensor] = {}
+        for role, part in self.parts.items():
+            found |= {measured_of(name, role): value for name, value in part.measure().items()}
+        found["diverged"] = self._diverged()
+        return {**found, **rollout_figures(self.rollout, self.games)}
+
+    def _count(self, member: int, lr: float) -> None:
+        """Add up what was done; raises what went wrong on the device."""
+        found, samples = self.figures.of(member), self.sampled(member)
+        if found["diverged"]:
+            self.playing.give_up(member, lr)
+            return
+        self.playing.count(member, found)
+        if not samples:
+            raise ConfigError("the rollout completed no decision; raise collect.steps")
+        self.playing.samples[member] += samples
 
     def sampled(self, member: int) -> int:
         """Decisions that the last update learned from."""
-        return int(self.figures.of(member)["samples"])
+        found = self.figures.of(member)
+        return int(sum(found[measured_of("samples", role)] for role in self.parts))
 
-    def learned(self, member: int) -> dict[str, float]:
-        """What the last update brought, as curves show it."""
-        return learned_of(self.figures.of(member), self.update)
+    def _stats(self, member: int) -> dict[str, float]:
+        """Name what an update found as curves show it."""
+        found = self.figures.of(member)
+        stats: dict[str, float] = {}
+        for role, part in self.parts.items():
+            own = {name: found[measured_of(name, role)] for name in self._measured}
+            if own["samples"] or not role:  # else it was not its turn
+                stats |= {shown_of(name, role): value for name, value in part.stats(own).items()}
+        for name in ("learning/samples", "learning/optimiser_steps"):
+            stats[name] = sum(stats.get(shown_of(name, role), 0.0) for role in self.parts)
+        return stats | {"learning/decisions": found["decisions"]} | self.playing.earned(found)
 
     # Saving
 
     def snapshot(self, member: int = 0) -> Snapshot:
         """Copy what a member's next update depends on, in the layout of `PPO.snapshot`."""
-        saved = self._saved(member)
-        return replace(
-            saved,
-            tensors={**saved.tensors, "optimiser": self.update.optimiser(member)},
-            meta={**saved.meta, "has_unit": bool(self.update.has_unit[member])},
-        )
+        saved = self.playing.snapshot(member)
+        tensors, units = dict(saved.tensors), {}
+        for role, part in self.parts.items():
+            tensors[saved_as(role)] = part.adam.state(member, part.net)
+            units[role] = bool(part.has_unit[member])
+        meta = {**saved.meta, "has_unit": units if self.roles else units[""]}
+        return replace(saved, tensors=tensors, meta=meta)
 
     def restore(self, snapshot: Snapshot, member: int = 0) -> None:
         """Put a member of a fresh learner where the snapshot was taken."""
-        self._put_saved(snapshot, member)
-        self.update.load_optimiser(member, optimiser_state(snapshot))
-        self.update.diverged[member] = 0
-        self.update.has_unit[member] = int(has_unit(snapshot))
+        self.playing.restore(snapshot, member)
+        units = snapshot.meta["has_unit"] if self.roles else {"": has_unit(snapshot)}
+        for role, part in self.parts.items():
+            part.adam.load_state(member, part.net, optimiser_state(snapshot, saved_as(role)))
+            part.diverged[member] = 0
+            part.has_unit[member] = int(units[role])
+
+
+def shown_of(name: str, role: str) -> str:
+    """What curves call something of a role."""
+    return f"{name}/{role}" if role else name
+
+
+def measured_of(name: str, role: str) -> str:
+    """What figures call something of a role."""
+    return f"{role}/{name}" if role else name
+
+
+def saved_as(role: str) -> str:
+    """What snapshots call the optimiser of a role."""
+    return f"{OPTIMISER}.{role}" if role else OPTIMISER

@@ -15,8 +15,8 @@ from sparring import _native
 from sparring.config import ReplayConfig
 from sparring.kernels import Module
 from sparring.kernels.views import View
+from sparring.learn.fused.advantages import links_view
 from sparring.learn.fused.kernels import blocks_of
-from sparring.learn.fused.links import links_view
 from sparring.learn.fused.ring import MemberRing
 from sparring.learn.fused.rollout import FusedRollout, mask_of
 from sparring.learn.learner import Segment

@@ -1,4 +1,7 @@
-"""SAC on a GPU: `learn.sac` for all members of a population, as graphs."""
+"""SAC on a GPU: the list of launches of `learn.sac`, for all members of a population at once.
+
+tests/cuda/test_fused_replay.py holds the two equal, step by step.
+"""
 
 from __future__ import annotations
 
@@ -6,6 +9,7 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -13,8 +17,10 @@ from sparring.config import CollectConfig, NetConfig, ReplayConfig, SACConfig
 from sparring.errors import StateError
 from sparring.learn.alike import demand_shared
 from sparring.learn.fused.adam import KINDS, FlatAdam
+from sparring.learn.fused.experience import FusedExperience, head_of
 from sparring.learn.fused.games import Games
-from sparring.learn.fused.off_policy import FusedOffPolicy
+from sparring.learn.fused.kernels import REPLAY_SOURCE
+from sparring.learn.fused.playing import FusedPlaying
 from sparring.learn.learner import Report, Snapshot
 from sparring.learn.on_policy import optimiser_state
 from sparring.learn.sac_losses import (
@@ -47,11 +53,12 @@ class Flat:
         self.scale = torch.ones(self.size, device=weight.device)
 
 
-class FusedSAC(FusedOffPolicy):
-    """The usual network is the actor, beside it critics and a temperature, for each member."""
+KNOBS = ("lr", "critic_lr", "temperature_lr", "gamma", "tau", "max_grad_norm")
+LOSSES = ("critic_loss", "policy_loss", "entropy")
 
-    knob_names = ("lr", "critic_lr", "temperature_lr", "gamma", "tau", "max_grad_norm")
-    loss_names = ("critic_loss", "policy_loss", "entropy")
+
+class FusedSAC:
+    """The usual network is the actor, beside it critics and a temperature, for each member."""
 
     def __init__(
         self,
@@ -62,19 +69,39 @@ class FusedSAC(FusedOffPolicy):
         net: NetConfig,
         **options: Any,
     ) -> None:
-        """Take over games whose seeds are those of the members. options: see `FusedOffPolicy`."""
+        """Take over games whose seeds are those of the members.
+
+        configs: one for each member. options: by_role, slots and graphs of `FusedPlaying`.
+        """
         assert not games.rules.box or (net.squash and net.spread == "predicted")
         demand_shared("sac", configs)
-        super().__init__(games, collect, configs, replay, net, by_value=False, **options)
         self.config = configs[0]
+        facts = {VALUES: False}
+        self.playing = playing = FusedPlaying(
+            games, collect, net, facts=facts, source=REPLAY_SOURCE, final_legal=True, **options
+        )
+        self.experience = FusedExperience(
+            playing, collect, replay, configs, knobs=KNOBS, losses=LOSSES
+        )
+        self.games, self.pool, self.rules = games, games.pool, games.rules
+        self.net, self.phases, self.exact = playing.net, playing.phases, playing.exact
+        self.slots, self.put, self.set_pots = playing.slots, playing.put, playing.set_pots
+        self.seated, self.policy = playing.seated, playing.policy
+        self.replay, self.adjust = self.experience.replay, self.experience.adjust
+        self.members, self.device = playing.members, playing.device
+        self.learning = self.net.passing(replay.batch, learn=True)
+        """About the decisions of a batch."""
+        self.ahead = self.net.passing(replay.batch, learn=False)
+        """About what follows them."""
+        self.adam = self.experience.adam_for(self.net)
         self.critics = self._make_critics()
         self._critics = Flat(self.critics.flat.detach().view(self.members, -1), self.net.dtype)
-        self.critic_adam = self.make_adam(self._critics)
+        self.critic_adam = self.experience.adam_for(self._critics)
         self.temperatures = [config.temperature or config.first_temperature for config in configs]
         """As they were before the last update."""
         logs = [[math.log(temperature)] for temperature in self.temperatures]
         self._log = Flat(torch.tensor(logs, device=self.device), self.net.dtype)
-        self.temperature_adam = self.make_adam(self._log)
+        self.temperature_adam = self.experience.adam_for(self._log)
         finds = [[float(not config.temperature)] for config in configs]
         self._finds = torch.tensor(finds, device=self.device)
         """Whether temperatures find themselves."""
@@ -87,7 +114,7 @@ class FusedSAC(FusedOffPolicy):
         critics = self._critics_of(self.members)
         for member, seed in enumerate(self.games.seeds):
             torch.manual_seed(seed)
-            self._fresh_net()  # was made first
+            self.playing.fresh_net()  # was made first
             critics.flat.data[member] = self._critics_of(1).flat.data[0]
         critics.target.copy_(critics.flat.data)
         return critics.to(self.device)
@@ -102,19 +129,34 @@ class FusedSAC(FusedOffPolicy):
             members=members,
         )
 
-    def knobs_of(self, config: SACConfig, moment: Moment) -> dict[str, float]:
-        """Every schedule of a member."""
-        found = {name: getattr(config, name).at(moment) for name in self.knob_names}
-        return {**found, "max_grad_norm": found["max_grad_norm"] or ANY_NORM}
+    @property
+    def updates(self) -> int:
+        """Updates made so far."""
+        return self.playing.updates
 
     def iterate(self, progress: float) -> list[Report]:
         """Play and learn; returns what each member earned and learned."""
         self.temperatures = self._log.weight[:, 0].exp().tolist()
-        reports = super().iterate(progress)
+        experience = self.experience
+        experience.begin()
+        for _ in range(experience.rounds):
+            shown = self.turn_knobs(experience.moments(progress))
+            experience.play()
+            experience.learn(self.descend)
+        reports = experience.reports(shown)
         for report, temperature in zip(reports, self.temperatures, strict=True):
             if report.stats:
                 report.stats["learning/temperature"] = temperature
         return reports
+
+    def turn_knobs(self, moments: Sequence[Moment]) -> list[dict[str, float]]:
+        """Send schedules to the device; returns what curves show of them, by member."""
+        knobs = []
+        for config, moment in zip(self.experience.settings, moments, strict=True):
+            found = {name: getattr(config, name).at(moment) for name in KNOBS}
+            knobs.append({**found, "max_grad_norm": found["max_grad_norm"] or ANY_NORM})
+        nobody = [np.zeros(self.games.each, np.float32) for _ in knobs]  # explores at random
+        return self.experience.turn_knobs(moments, knobs, nobody)
 
     def descend(self) -> None:
         """One step of the critics, the actors, the temperatures and the targets.
@@ -129,14 +171,14 @@ class FusedSAC(FusedOffPolicy):
         loss, error = critic_loss(self._taken(numbers), target, replay.weight)
         (grad,) = torch.autograd.grad(loss.sum(), [self.critics.flat])
         self._critics.grad.copy_(grad.view(self.members, -1))
-        self.step_with(self.critic_adam, "critic_lr")
+        self.experience.step_with(self.critic_adam, "critic_lr")
         policy_loss, entropy, aim = self._judge(numbers, temperature)
-        self.step_with(self.adam, "lr")
+        self.experience.step_with(self.adam, "lr")
         self._log.grad.copy_((entropy - aim).mean(-1, keepdim=True) * self._finds)
-        self.step_with(self.temperature_adam, "temperature_lr")
-        self.critics.follow((self.knob("tau") * self.active)[:, None, None])
+        self.experience.step_with(self.temperature_adam, "temperature_lr")
+        self.critics.follow((self.experience.knob("tau") * self.experience.active)[:, None, None])
         replay.reprioritise(error)
-        self.note(critic_loss=loss, policy_loss=policy_loss, entropy=entropy.mean(-1))
+        self.experience.note(critic_loss=loss, policy_loss=policy_loss, entropy=entropy.mean(-1))
 
     def _ask(
         self, numbers: Tensor, action: Tensor | None = None, weights: Tensor | None = None
@@ -160,10 +202,10 @@ class FusedSAC(FusedOffPolicy):
         paid, discount = replay.batch_paid, replay.batch_discount
         if self.rules.box:
             noise = self._noise[..., self.rules.box :]
-            action, log_prob = squashed_sample(self.head(ahead), noise)
+            action, log_prob = squashed_sample(head_of(ahead), noise)
             q = self._ask(numbers, action, weights=aims)
             return critic_target(paid, discount, q, log_prob, temperature)
-        log_probs = masked_log_probs(self.head(ahead), replay.masks(replay.after))
+        log_probs = masked_log_probs(head_of(ahead), replay.masks(replay.after))
         q = self._ask(numbers, weights=aims)
         return discrete_critic_target(paid, discount, q, log_probs, temperature)
 
@@ -177,7 +219,7 @@ class FusedSAC(FusedOffPolicy):
         replay, learning = self.replay, self.learning
         replay.read(learning, replay.picked)
         learning.forward()
-        head = self.head(learning).requires_grad_()
+        head = head_of(learning).requires_grad_()
         aim: Tensor | float
         if self.rules.box:
             action, log_prob = squashed_sample(head, self._noise[..., : self.rules.box])
@@ -197,7 +239,7 @@ class FusedSAC(FusedOffPolicy):
 
     def _fresh(self, member: int) -> dict[str, dict[str, Tensor]]:
         """Critics and a temperature that have learned nothing."""
-        config, seed = self.configs[member], self.games.seeds[member]
+        config, seed = self.experience.settings[member], self.games.seeds[member]
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(seed + 1_000_003 * (self.updates + 1))
             critics = self._critics_of(1)
@@ -214,10 +256,21 @@ class FusedSAC(FusedOffPolicy):
         weights = [self.net.weight, self.net.compute, self._critics.weight, self._log.weight]
         return [*weights, self.critics.target, *moments]
 
-    @property
-    def facts(self) -> dict[str, bool]:
-        """What policies are to say about their heads."""
-        return {**super().facts, VALUES: False}
+    def rehearse(self) -> list[Report]:
+        """Do the work of an update with games that cost nothing, and put everything back."""
+        return self.experience.rehearse(self.descend, self.kept())
+
+    # Saving
+
+    def snapshot(self, member: int = 0) -> Snapshot:
+        """Copy what a member's next update depends on, in the layout of `SAC.snapshot`."""
+        return self.experience.snapshot(member, self.learned(member))
+
+    def restore(self, snapshot: Snapshot, member: int = 0) -> None:
+        """Put a member of a fresh learner where the snapshot was taken."""
+        self.playing.restore(snapshot, member)
+        self.put_learned(member, snapshot)
+        self.experience.restore(snapshot, member)
 
     def learned(self, member: int) -> dict[str, dict[str, Tensor]]:
         """Critics, their targets, the temperature, and what every optimiser remembers."""
@@ -226,14 +279,14 @@ class FusedSAC(FusedOffPolicy):
         return {
             "critics": {name: tensor.cpu().clone() for name, tensor in critics.items()},
             "temperature": {"log": self._log.weight[member, 0].cpu().clone()},
-            "optimiser": self.adam.state(member, self.net) if self.steps[member] else {},
+            "optimiser": self.adam.state(member, self.net) if self.experience.steps[member] else {},
             "critic_optimiser": self._moments(self.critic_adam, member, critics["flat"].shape),
             "temperature_optimiser": self._moments(self.temperature_adam, member, ()),
         }
 
     def _moments(self, adam: FlatAdam, member: int, shape: tuple[int, ...]) -> dict[str, Tensor]:
         """What an optimiser of a single tensor remembers."""
-        if not self.steps[member]:
+        if not self.experience.steps[member]:
             return {}
         moments = zip(KINDS, (adam.first, adam.second), strict=True)
         found = {f"0.{kind}": of[member].view(shape).cpu().clone() for kind, of in moments}

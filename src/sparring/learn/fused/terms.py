@@ -8,13 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Protocol
 
 import torch
 from torch import Tensor
 
 from sparring.games.rules import Rules
 from sparring.kernels.views import View
+from sparring.learn.fused.examples import Examples
 from sparring.learn.fused.images import Minibatch
 from sparring.learn.fused.rollout import FusedRollout, mask_of
 from sparring.learn.terms import Measures, Term, columns_of, shown_of
@@ -39,50 +40,6 @@ class FusedTerm(Protocol):
 
         Part of a graph: nothing may wait for the device, and shapes do not change.
         """
-
-
-class FusedOwnRows(Protocol):
-    """A term about rows of its own, which lie behind the places of the rollout.
-
-    A minibatch has room for some of them behind its samples; kernels have their loss.
-    """
-
-    name: str
-    """What curves call its loss."""
-    counted: str
-    """What curves call the number of its rows."""
-    counts: Tensor
-    """Rows of every member."""
-    listed: View
-    """Their places, as the kernel takes what it shuffles."""
-    first: int
-    """Where they begin in a minibatch."""
-    room: int
-    """How many a minibatch has room for."""
-
-    def turn_knobs(self, moments: Sequence[Moment]) -> None:
-        """Send its weight to the device."""
-
-    def make(self) -> None:
-        """Write all rows of an update."""
-
-    def add_gradient(
-        self, heads: View, at: Pass, picked: Tensor, dealt: Mapping[str, int]
-    ) -> Tensor:
-        """Write theirs to what a pass goes back with; return the mean loss of every member.
-
-        dealt: the `number` of the minibatch, and of how many `minibatches`.
-        """
-
-
-class BringsRows(Protocol):
-    """Makes the rows of a term for all updates of a learner."""
-
-    def room(self, samples: int) -> int:
-        """For how many a minibatch of so many samples has room."""
-
-    def of(self, update: Any, first: int) -> FusedOwnRows:
-        """Return those of an update, which begin here in its minibatches."""
 
 
 class FusedColumn(Protocol):
@@ -130,8 +87,8 @@ class FusedTerms:
         self.net, self.rollout, self.stopped = net, rollout, stopped
         self.columns: list[FusedColumn] = []
         """What terms read, each once."""
-        self.own: list[FusedOwnRows] = []
-        """About rows of their own; there is room for them from the beginning."""
+        self.own: list[Examples] = []
+        """About rows of their own, behind the places of the rollout; kernels have their loss."""
         self.list: list[FusedTerm] = []
         """About samples."""
         self.weights = torch.zeros(0, net.members, device=net.device)

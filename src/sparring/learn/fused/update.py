@@ -1,7 +1,8 @@
-"""An update of PPO as a list of launches: `learn.ppo.PPO.update` for all members of a population.
+"""The epochs of PPO as a list of launches: those of `learn.ppo` for one network of all members.
 
 Nothing waits for the device, nothing is allocated between two updates. Minibatches all have one
 size; csrc/cuda/ppo.cuh has the kernels in the order in which they are launched here.
+tests/cuda/test_fused_update.py holds losses, gradients and steps equal to those of autograd.
 """
 
 from __future__ import annotations
@@ -14,23 +15,22 @@ from torch import Tensor
 
 from sparring.config import PPOConfig
 from sparring.errors import SparringError
-from sparring.kernels import Module
 from sparring.kernels.views import View
 from sparring.learn.fused.adam import FlatAdam
-from sparring.learn.fused.figures import Figures, rollout_figures
-from sparring.learn.fused.games import Games
+from sparring.learn.fused.advantages import estimate_view
+from sparring.learn.fused.examples import Examples, Records
 from sparring.learn.fused.images import Images, Minibatch
 from sparring.learn.fused.kernels import blocks_of, heads_view
-from sparring.learn.fused.links import carry, links_view, rollout_view
 from sparring.learn.fused.minibatches import put_back, room_of
+from sparring.learn.fused.playing import FusedPlaying, Voice
 from sparring.learn.fused.policy_loss import PolicyLoss
-from sparring.learn.fused.rollout import FusedRollout
 from sparring.learn.fused.sequences import sequences_for
-from sparring.learn.fused.terms import BringsRows, FusedTerm, FusedTerms
+from sparring.learn.fused.terms import FusedTerms
 from sparring.learn.knobs import Knobs
 from sparring.learn.mirror import Mirroring
+from sparring.learn.ppo import LOGGED
 from sparring.learn.units import MOST_UNITS, UNIT_MEMORY
-from sparring.nets.flat import FlatNet, Pass
+from sparring.nets.flat import Pass
 from sparring.schedule import Moment
 
 EPSILON = 1e-5
@@ -46,50 +46,82 @@ class Update:
 
     def __init__(
         self,
-        kernels: Module,
-        net: FlatNet,
-        games: Games,
-        rollout: FusedRollout,
-        *,
-        cutting: Pass,
+        playing: FusedPlaying,
+        voice: Voice,
         configs: Sequence[PPOConfig],
-        seeds: Tensor,
-        clock: Tensor,
-        role: int | None = None,
-        brings: Sequence[BringsRows] = (),
+        *,
+        records: Records | None = None,
         mirrors: Sequence[Mirroring] = (),
     ) -> None:
         """Make everything, once and for all.
 
-        cutting: has room for the rows of cut games. clock: the number of the update.
-        role: the one whose decisions are learned from; None: those in all roles.
-        brings: rows of their own for terms. mirrors: learn from mirror images too.
+        voice: the network, and the role whose decisions it learns from.
+        configs: one for each member, read anew for every update.
+        records: learn from decisions seen in hindsight. mirrors: learn from mirror images too.
         """
-        self.kernels, self.net, self.games, self.rollout = kernels, net, games, rollout
-        self.cutting, self.seeds, self.clock, self.role = cutting, seeds, clock, role
-        self.configs, self.config, self.members = configs, configs[0], len(configs)
-        members, device, names = self.members, games.device, kernels.names
+        self.games, self.rollout, self.kernels = playing.games, playing.rollout, playing.kernels
+        self.seeds, self.clock = playing.seeds, playing.clock
+        """The latter is the number of the update."""
+        self.net, self.role, self.cutting = voice.net, voice.role, voice.passing
+        """The last has room for the rows of cut games."""
+        self.configs, self.config, self.members = configs, configs[0], playing.members
+        rollout, net, members = self.rollout, self.net, self.members
+        if self.games.at_once * members != rollout.rows:
+            self.cutting = net.passing(rollout.rows // members, learn=False)
         samples = rollout.steps * rollout.rows // members
         # If every row is a sample; `fit` makes fewer.
         self.most = self.minibatches = max(1, round(samples / self.config.minibatch))
-        varies = rollout.policies > 1 or role is not None
-        self.sequences = sequences_for(kernels, net, rollout, self.most)
+        varies = rollout.policies > 1 or self.role is not None
+        self.sequences = sequences_for(self.kernels, net, rollout, self.most)
         """Decisions in a row, where gradients go back through what the network remembers."""
         plain = room_of(samples, self.minibatches, self.config, varies)
         self.room = self.sequences.rows if self.sequences else plain
         """Samples of a minibatch; of decisions in a row, some places are empty."""
-        self.stride = self.room + sum(one.room(self.room) for one in brings)
-        """Rows of a minibatch: samples, and rows of terms behind them."""
+        self.stride = self.room + (records.room(self.room) if records else 0)
+        """Rows of a minibatch: samples, and examples behind them."""
         self.learning: Pass = (
             self.sequences.learning if self.sequences else net.passing(self.stride, learn=True)
         )
+        self._make_arrays()
+        self.images = [
+            Images(
+                one,
+                rollout,
+                self.picked,
+                listed=self.list,
+                counts=self.sample_counts,
+                seeds=self.seeds,
+                clock=self.clock,
+                room=self.room,
+            )
+            for one in mirrors
+        ]
+        """What is done to rows before they are learned from."""
+        self.terms = FusedTerms(net, rollout, self.stopped)
+        if records:
+            self.terms.own.append(Examples(records, self, self.room))
+        self.terms.put([])
+        self.adam = FlatAdam(
+            self.kernels,
+            net,
+            epsilon=EPSILON,
+            stopped=self.stopped,
+            diverged=self.diverged,
+            plans=self.minibatches,
+        )
+        self._before = [torch.zeros_like(tensor) for tensor in self.kept()]
+        self._make_views()
+
+    def _make_arrays(self) -> None:
+        """Make everything that kernels write."""
+        names = self.kernels.names
         self.knob_names = names("Knobs")
         if set(self.knob_names) != {field.name for field in fields(Knobs)}:
             raise SparringError("the kernels have other knobs than learn.ppo")
-        places_each, roles = rollout.places // members, len(games.rules.roles)
-        with torch.device(device):
+        members, places_each = self.members, self.rollout.places // self.members
+        with torch.device(self.games.device):
             self.knobs = torch.zeros(members, len(self.knob_names))
-            self.gamma_into = torch.zeros(members, roles)
+            self.gamma_into = torch.zeros(members, len(self.games.rules.roles))
             self.marks = torch.zeros(members, places_each, dtype=torch.int32)
             self.ranks = torch.zeros(members, places_each, dtype=torch.int32)
             self.list = torch.zeros(members, places_each, dtype=torch.int32)
@@ -104,40 +136,9 @@ class Update:
             self.stopped = torch.zeros(members, dtype=torch.uint8)
             self.diverged = torch.zeros(members, dtype=torch.uint8)
             self.picked = torch.zeros(self.minibatches, members, self.stride, dtype=torch.int32)
-        self.images = [
-            Images(
-                one,
-                rollout,
-                self.picked,
-                listed=self.list,
-                counts=self.sample_counts,
-                seeds=seeds,
-                clock=clock,
-                room=self.room,
-            )
-            for one in mirrors
-        ]
-        """What is done to rows before they are learned from."""
-        self.terms = FusedTerms(net, rollout, self.stopped)
-        first = self.room
-        for one in brings:
-            self.terms.own.append(one.of(self, first))
-            first += one.room(self.room)
-        self.terms.put([])
-        self.adam = FlatAdam(
-            kernels,
-            net,
-            epsilon=EPSILON,
-            stopped=self.stopped,
-            diverged=self.diverged,
-            plans=self.minibatches,
-        )
         self._knobs_host, self._into_host = (
             torch.zeros(sent.shape, pin_memory=True) for sent in (self.knobs, self.gamma_into)
         )
-        self.figures = Figures(self._measure_all, members)
-        self._before = [torch.zeros_like(tensor) for tensor in self.kept()]
-        self._make_views()
 
     def _make_views(self) -> None:
         """Describe the arrays to the kernels."""
@@ -151,18 +152,7 @@ class Update:
             "advantage": rollout.advantage,
         }
         self._learning_heads = heads_view(self.kernels, net, self.learning)
-        self.loss = PolicyLoss(
-            self.kernels,
-            rollout.rules,
-            self.learning,
-            self._learning_heads,
-            minibatches=self.minibatches,
-            room=self.room,
-            stride=self.stride,
-            knobs=self.knobs,
-            statistics=self.statistics,
-            diverged=self.diverged,
-        )
+        self.loss = PolicyLoss(self, self._learning_heads)
         self._cutting_heads = heads_view(self.kernels, net, self.cutting)
         self._samples = view(
             "SampleListView",
@@ -182,11 +172,6 @@ class Update:
             chains=rollout.chains,
         )
 
-    def put_terms(self, terms: Sequence[FusedTerm]) -> None:
-        """Have these terms of the loss from now on; the learner forgets its graphs."""
-        self.terms.put(terms)
-        self.figures = Figures(self._measure_all, self.members)
-
     def knob(self, name: str) -> Tensor:
         """A knob of every member."""
         return self.knobs[:, self.knob_names.index(name)]
@@ -204,14 +189,6 @@ class Update:
         self.terms.turn_knobs(moments)
         return knobs
 
-    def learn(self) -> None:
-        """Advantages, epochs over shuffled minibatches, and what is carried on.
-
-        The worth of cut games is known by then.
-        """
-        self.begin()
-        self.finish()
-
     def fit(self) -> int:
         """Make no more minibatches than the samples fill, and return how many.
 
@@ -224,24 +201,10 @@ class Update:
         self.minibatches = min(max(1, needed), self.most)
         return self.minibatches
 
-    def begin(self) -> None:
-        """Advantages, and the list of samples."""
-        self.remember()
-        self.rollout.fill_columns()
-        self.estimate_advantages()
-        self.terms.fill()
-
     def remember(self) -> None:
         """Keep what members that diverge are to go back to."""
         for before, tensor in zip(self._before, self.kept(), strict=True):
             before.copy_(tensor)
-
-    def finish(self) -> None:
-        """Epochs over shuffled minibatches, and what is carried on."""
-        self.pass_over()
-        self.take_back(self.diverged)
-        carry(self.kernels, self.rollout)
-        self.figures.take()
 
     def pass_over(self) -> None:
         """Epochs over shuffled minibatches."""
@@ -284,10 +247,16 @@ class Update:
         )
         self.kernels.place_cuts(blocks_of(rollout.rows), 256, self._cutting_heads, cuts)
 
-    def estimate_advantages(self) -> None:
-        """Link decisions, estimate advantages, list the samples, choose the value unit."""
-        self._link()
-        self.list_samples()
+    def discounts(self) -> View:
+        """How the decisions of the only network are linked."""
+        return estimate_view(
+            self.kernels,
+            self.rollout,
+            gamma=self.knob("gamma"),
+            gae_lambda=self.knob("gae_lambda"),
+            apart=len(self.knob_names),
+            gamma_into=self.gamma_into,
+        )
 
     def list_samples(self) -> None:
         """List the samples of a rollout whose advantages are there, and choose the value unit."""
@@ -318,26 +287,6 @@ class Update:
         self._rescale_values()
         for image in self.images:
             image.throw()
-
-    def _link(self) -> None:
-        """Turn rows into transitions, and those into advantages."""
-        rollout, kernels = self.rollout, self.kernels
-        played, links = rollout_view(kernels, rollout), links_view(kernels, rollout)
-        estimate = kernels.view(
-            "EstimateView",
-            gamma=self.knob("gamma"),
-            gae_lambda=self.knob("gae_lambda"),
-            apart=len(self.knob_names),
-            gamma_into=self.gamma_into,
-            gamma_of=None,
-            lambda_of=None,
-            ended_by=None,
-            value=rollout.value,
-            advantage=rollout.advantage,
-            each=self.games.each,
-        )
-        blocks = blocks_of(rollout.games, 64)
-        self.kernels.estimate_advantages(blocks, 64, played, links, estimate)
 
     def _rescale_values(self) -> None:
         """Bring the value head to the new unit of values."""
@@ -416,10 +365,6 @@ class Update:
 
     # What the host wants to know
 
-    def _measure_all(self) -> dict[str, Tensor]:
-        """Every figure of rollout and update by name, one number per member."""
-        return {**self.measure(), **rollout_figures(self.rollout, self.games)}
-
     def measure(self) -> dict[str, Tensor]:
         """Every figure of an update by name, one number per member."""
         explained = self.kernels.names("Statistics").index("explained")
@@ -432,16 +377,19 @@ class Update:
             **self.terms.measure(),
         }
 
-    # Saving
+    def stats(self, found: Mapping[str, float]) -> dict[str, float]:
+        """What an update brought, as curves show it. found: its figures."""
+        steps = found["optimiser_steps"]
+        stats = {f"losses/{name}": found[name] / max(steps, 1.0) for name in (*LOGGED, "grad_norm")}
+        return stats | {
+            **self.terms.stats(found, steps),
+            "losses/explained_variance": found["explained_variance"],
+            "learning/value_scale": found["value_scale"],
+            "learning/optimiser_steps": steps,
+            "learning/samples": found["samples"],
+            "learning/left_out": max(found["samples"] - self.minibatches * self.room, 0.0),
+        }
 
     def kept(self) -> list[Tensor]:
         """What an update changes of the network and the optimiser."""
         return [*self.net.kept(), self.has_unit, *self.adam.kept()]
-
-    def optimiser(self, member: int) -> dict[str, Tensor]:
-        """Adam's moments of a member, named as torch's optimiser names it."""
-        return self.adam.state(member, self.net)
-
-    def load_optimiser(self, member: int, state: Mapping[int, Mapping[str, Tensor]]) -> None:
-        """Go on with moments of another time."""
-        self.adam.load_state(member, self.net, state)

@@ -1,14 +1,16 @@
-"""What learners on a GPU have in common: how rows are answered, graphs, opponents, counts.
+"""Playing on a GPU: games, networks, the answers to rows, frozen opponents, counts, what is saved.
 
-The members of a population learn side by side in the same arrays. Nothing waits for the device
-inside a rollout, nothing is allocated. Where games live on CPU threads, their rollout is no graph
-but the answers to rows are.
+Every learner on a GPU owns one of these, as every other one owns a `learn.playing.Playing`. The
+members of a population play side by side in the same arrays. Nothing waits for the device inside a
+rollout, nothing is allocated. Where games live on CPU threads, their rollout is no graph but the
+answers to rows are. tests/cuda/test_fused_rollout.py holds the answers against the networks'
+modules, test_fused_league.py those of frozen opponents.
 """
 
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -18,13 +20,10 @@ from torch import Tensor
 
 from sparring.config import CollectConfig, HeadsConfig, NetConfig
 from sparring.errors import ConfigError, SparringWarning, StateError
-from sparring.games.rules import Rules
 from sparring.games.stats import curves
 from sparring.kernels import Module
-from sparring.learn.adjust import Terms
-from sparring.learn.fused.figures import Figures
 from sparring.learn.fused.games import Games
-from sparring.learn.fused.graphs import Graphs
+from sparring.learn.fused.graphs import Graphs, Stopwatch
 from sparring.learn.fused.heads import kept_for
 from sparring.learn.fused.kernels import PPO_SOURCE, blocks_of, heads_view, learner_kernels
 from sparring.learn.fused.opponents import FrozenOpponents
@@ -34,6 +33,7 @@ from sparring.learn.learner import DivergedError, Report, Snapshot
 from sparring.learn.opponents import check_slot
 from sparring.learn.timing import Timing
 from sparring.nets.flat import FlatNet, Pass
+from sparring.nets.flat_hierarchy import FlatHierarchy
 from sparring.nets.flat_kinds import make_flat
 from sparring.nets.heads import asked_heads, blend_in
 from sparring.nets.make import make_net
@@ -58,24 +58,9 @@ class Voice:
         own = role if self.role is not None else None
         return {"role": own, "only": self.role or 0, "value_scale": self.net.value_scale}
 
-    def remember(self, obs: Tensor, role: Tensor, to: Tensor) -> None:
-        """Write what its rows make their seats remember [rows, numbers], behind its pass."""
-        made, net = self.passing.memory, self.net
-        new = (
-            made.view(to.shape) if made is not None else stacked(net.inputs, obs, net.config.frames)
-        )
-        to.copy_(new if self.role is None else torch.where((role == self.role)[:, None], new, to))
 
-
-class FusedLearner:
-    """Plays with the networks of one member or of a whole population; kinds add what learns."""
-
-    figures: Figures
-    """What the host is told about an update."""
-    configs: list[Any]
-    """Of the algorithm, one for each member; read anew for every update."""
-    recurrent = False
-    """Whether it learns from decisions in a row, as networks with a state need it."""
+class FusedPlaying:
+    """Plays with the networks of one member or of a whole population."""
 
     def __init__(
         self,
@@ -83,10 +68,11 @@ class FusedLearner:
         collect: CollectConfig,
         net: NetConfig,
         *,
+        roles: Mapping[str, NetConfig] | None = None,
         by_role: bool = False,
         slots: int = 0,
         graphs: bool = True,
-        by_value: bool = False,
+        facts: Mapping[str, bool] | None = None,
         source: str = PPO_SOURCE,
         final_legal: bool = False,
         examples: int = 0,
@@ -94,33 +80,38 @@ class FusedLearner:
     ) -> None:
         """Take over games whose seeds are those of the members.
 
+        roles: networks by role, in the order of the game's, instead of one for all.
         by_role: a decision's next one is the seat's next in the same role.
         slots: room for frozen networks of the same kind, for every member.
         graphs: False launches every kernel from Python, for debugging.
-        by_value: the policy head holds values of actions, whose best is played.
+        facts: what policies say about their heads, see `nets.policy.FACTS`. `BY_VALUE`: the policy
+            head holds values of actions, whose best is played.
         source: the kernels that are launched.
         final_legal: keep what seats might do when games are cut.
         examples: room for decisions seen in hindsight.
         heads: what the network is asked besides policy and value, of a learner with terms.
         """
-        self.games, self.members = games, len(games.seeds)
         if games.each != collect.games:
             raise ConfigError(f"the pool has {games.each} games, the config {collect.games}")
-        self.slots, self.device = slots, games.device
-        self.by_value = by_value
-        if memory_of(games.rules, net) not in (0, games.pool.memory_bytes):
+        self.games, self.pool, self.rules = games, games.pool, games.rules
+        """The rules are those of the first member; phases change flags of the pool's alone."""
+        self.members, self.device, self.slots = len(games.seeds), games.device, slots
+        self.config, self.roles, self.facts = net, dict(roles or {}), dict(facts or {})
+        self.exact = EXACT in self.pool.can
+        """Whether a snapshot holds the games in flight."""
+        if memory_of(games.rules, net) not in (0, self.pool.memory_bytes):
             raise ConfigError(
-                f"the pool has {games.pool.memory_bytes} bytes of memory per seat and net.memory "
+                f"the pool has {self.pool.memory_bytes} bytes of memory per seat and net.memory "
                 f"{net.memory} needs {memory_of(games.rules, net)}; make it with as many"
             )
-        assert not net.recurrent or (self.recurrent and not by_role)
         check_answered(self.pool.policies, range(slots + 1))
         self.heads, self.formulas = heads, head_terms(games.rules, heads)
-        self.net = self._make_flat(net, bf16=collect.bf16)
+        self.net: Any = self._make_flat(bf16=collect.bf16)
+        """The networks of all members: a `FlatNet`, or several behind one face."""
         self.graphs = Graphs(self.device, net.kind, on=graphs, eager=self.net.eager)
         for member, seed in enumerate(games.seeds):
             torch.manual_seed(seed)
-            fresh = self._fresh_net()
+            fresh = self.fresh_net()
             self.net.load(member, fresh.state_dict())
         self._description = fresh.describe()
         self.kernels: Module = learner_kernels(
@@ -142,10 +133,11 @@ class FusedLearner:
             **kept_for(self.formulas),
         )
         games.reset()
-        self._frozen: FrozenOpponents | None = None
+        self.frozen: FrozenOpponents | None = None
         if slots:
-            self._frozen = FrozenOpponents(games, self.kernels, net, slots, bf16=collect.bf16)
+            self.frozen = FrozenOpponents(games, self.kernels, net, slots, bf16=collect.bf16)
         self.voices = self._make_voices()
+        """Who answers the learner's rows, by role; the only one is called \"\"."""
         self.clock = torch.zeros(1, dtype=torch.int32, device=self.device)
         """The number of the rollout."""
         # The bits of unsigned 64-bit seeds.
@@ -161,67 +153,47 @@ class FusedLearner:
         self.diverged = [""] * self.members
         """Why members learn no more."""
         self.phases = Timing()
-        self._met: npt.NDArray[np.int64] | None = None
+        self.watch = Stopwatch(self.phases)
+        self.met: npt.NDArray[np.int64] | None = None
         """Of the last update [members, players, 3]."""
         self._told_cuts = False
 
-    @property
-    def pool(self) -> Any:
-        """The games' pool."""
-        return self.games.pool
+    def _make_flat(self, *, bf16: bool) -> FlatNet | FlatHierarchy:
+        """Room for the networks of all members."""
+        room: dict[str, Any] = {"bf16": bf16, "device": self.device}
+        room["memory"] = self.pool.memory_bytes
+        if self.roles:
+            return FlatHierarchy(self.rules, self.roles, self.members, **room)
+        heads = asked_heads(self.rules, self.heads)
+        return make_flat(self.rules, self.config, self.members, heads=heads, **room)
 
-    @property
-    def rules(self) -> Rules:
-        """The game as the first member has it; phases change flags of the pool's alone."""
-        return self.games.rules
+    def _make_voices(self) -> dict[str, Voice]:
+        """Return who answers the learner's rows."""
+        at_once = self.games.at_once
+        if not self.roles:
+            return {"": Voice(self.kernels, self.net, at_once)}
+        nets: dict[str, FlatNet] = self.net.roles
+        return {
+            role: Voice(self.kernels, net, at_once, number)
+            for number, (role, net) in enumerate(nets.items())
+        }
 
-    @property
-    def exact(self) -> bool:
-        """Whether a snapshot holds the games in flight."""
-        return EXACT in self.pool.can
-
-    def _make_flat(self, net: NetConfig, *, bf16: bool) -> Any:
-        """Room for the networks of all members: a `FlatNet`, or several behind one face."""
-        return make_flat(
-            self.games.rules,
-            net,
-            self.members,
-            bf16=bf16,
-            device=self.device,
-            memory=self.pool.memory_bytes,
-            heads=asked_heads(self.games.rules, self.heads),
-        )
-
-    def _make_voices(self) -> list[Voice]:
-        """Who answers the learner's rows."""
-        return [Voice(self.kernels, self.net, self.games.at_once)]
-
-    @property
-    def acting(self) -> Pass:
-        """The pass of a learner with one network."""
-        return self.voices[0].passing
-
-    def _fresh_net(self) -> Net:
-        rules, memory = self.games.rules, self.pool.memory_bytes
+    def fresh_net(self) -> Net:
+        """A network that has learned nothing."""
+        rules, memory = self.rules, self.pool.memory_bytes
+        if self.roles:
+            return make_net(rules, self.config, memory=memory, roles=self.roles)
         heads = asked_heads(rules, self.heads)
         return blend_in(make_net(rules, self.net.made_of, heads=heads, memory=memory), self.heads)
 
-    def _run(self, name: str, work: Callable[[], None]) -> None:
-        """Replay what was launched before, if that can be."""
-        self.graphs.run(name, work)
-
-    def forget_graphs(self) -> None:
-        """Capture everything anew: what is launched has changed."""
-        self.graphs.forget()
-
     # Rollout
 
-    def _play(self) -> None:
+    def play(self) -> None:
         """Play `steps` steps."""
         self.rollout.final_value.fill_(torch.nan)
         self.games.play(self.rollout, self._answer if self.games.captures else self._answer_fast)
 
-    def _answer_all(self) -> None:
+    def answer_again(self) -> None:
         """Answer the rows of the last rollout once more, without games."""
         self.rollout.final_value.fill_(torch.nan)
         at_once = self.games.at_once * self.members
@@ -231,15 +203,15 @@ class FusedLearner:
 
     def _answer_fast(self, step: int, rows: slice) -> None:
         """Answer some rows of a step, as a graph of their own once everything is warm."""
-        self._run(f"answer {step} {rows.start}", lambda: self._answer(step, rows))
+        self.graphs.run(f"answer {step} {rows.start}", lambda: self._answer(step, rows))
 
     def _answer(self, step: int, rows: slice) -> None:
         """A forward pass for rows of a step, one for each network, and an action for each row."""
         rollout, view = self.rollout, self.kernels.view
         at, count = rollout.at(step, rows), rows.stop - rows.start
-        if self._frozen:
-            self._frozen.look(rollout.obs[at], rollout.policy[step, rows], count // self.members)
-        for voice in self.voices:
+        if self.frozen:
+            self.frozen.look(rollout.obs[at], rollout.policy[step, rows], count // self.members)
+        for voice in self.voices.values():
             voice.passing.read(rollout.obs[at])
             voice.passing.forward()
         epsilon = self.epsilon[rows] if self.epsilon is not None else None
@@ -248,7 +220,7 @@ class FusedLearner:
             "policy": rollout.policy[step, rows],
             "learner": LEARNER,
             "frozen": self._nobody,
-            "explore": view("ExploreView", epsilon=epsilon, greedy=int(self.by_value)),
+            "explore": view("ExploreView", epsilon=epsilon, greedy=int(BY_VALUE in self.facts)),
             "seeds": self.seeds,
             "clock": self.clock,
             "rows": count,
@@ -264,34 +236,27 @@ class FusedLearner:
             played=rollout.played if rollout.squash else None,
         )
         blocks = blocks_of(count, self.block_rows)
-        for voice in self.voices:
+        for voice in self.voices.values():
             own = asked | voice.asked(rollout.role[step, rows])
             self.kernels.draw(blocks, 256, voice.heads, view("AskedView", **own), answers)
-        if self._frozen:
-            self._frozen.answer(asked | self.voices[0].asked(None), answers, blocks)
+        if self.frozen:
+            self.frozen.answer(asked | self.voices[""].asked(None), answers, blocks)
         if rollout.remembered is not None:
-            self._remember(rollout.obs[at], rollout.role[step, rows], rollout.remembered[rows])
+            self._remember(rollout.obs[at], rollout.remembered[rows])
 
-    def _remember(self, obs: Tensor, role: Tensor, to: Tensor) -> None:
-        """Write what rows make their seats remember, whoever answers them."""
-        for voice in self.voices:
-            voice.remember(obs, role, to)
-        if self._frozen:
-            self._frozen.remember(to)
+    def _remember(self, obs: Tensor, to: Tensor) -> None:
+        """Write what rows make their seats remember [rows, numbers], whoever answers them.
 
-    # Other terms
-
-    def adjust(self, terms: Terms, member: int = 0) -> None:
-        """Go on under other terms. No running game changes its rules, seats or start."""
-        self.games.adjust(terms, member)
-        if terms.settings is not None:
-            self.configs[member] = terms.settings
-        if terms.clear_replay:
-            self.clear_replay(member)
-
-    def clear_replay(self, member: int) -> None:
-        """Forget what a member remembers."""
-        raise ConfigError(f"clear_replay: {type(self).__name__} has no replay; leave it out")
+        Only one network for all remembers.
+        """
+        voice = self.voices[""]
+        made, net = voice.passing.memory, voice.net
+        if made is not None:
+            to.copy_(made.view(to.shape))
+        else:
+            to.copy_(stacked(net.inputs, obs, net.config.frames))
+        if self.frozen:
+            self.frozen.remember(to)
 
     # Frozen opponents, as `learn.opponents.TakesOpponents` has them
 
@@ -300,8 +265,8 @@ class FusedLearner:
     ) -> None:
         """Put a frozen network of the learner's own kind into a slot."""
         check_slot(slot, self.slots)
-        assert self._frozen
-        self._frozen.put(member, slot, weights, greedy=greedy or self.by_value)
+        assert self.frozen
+        self.frozen.put(member, slot, weights, greedy=greedy or BY_VALUE in self.facts)
 
     def set_pots(self, pots: Pots, member: int = 0) -> None:
         """Say who is drawn from every pot from now on, when games begin."""
@@ -311,19 +276,19 @@ class FusedLearner:
         """Count the seats that each policy id holds in the games that are running."""
         return self.games.seated(self.slots + 1, member)
 
-    def _check_filled(self) -> None:
+    def check_filled(self) -> None:
         """Refuse to play with a policy at the tables that nobody answers.
 
         Members fill their slots each at its own time.
         """
         for member in range(self.members):
-            filled = self._frozen.filled[member] if self._frozen else [False]
+            filled = self.frozen.filled[member] if self.frozen else [False]
             known = [LEARNER, *(slot for slot, there in enumerate(filled) if there)]
             check_answered(self.games.policies(member), known)
 
     # Reports
 
-    def _earned(self, found: Mapping[str, float]) -> dict[str, float]:
+    def earned(self, found: Mapping[str, float]) -> dict[str, float]:
         """Name what finished games brought as curves show it."""
         stats = {
             "learning/cuts_dropped": found["cuts_dropped"],
@@ -337,8 +302,8 @@ class FusedLearner:
         counts = [found[f"count_{i}"] for i in range(len(self.rules.counters))]
         return stats | curves(self.rules.stats, counts)
 
-    def _check_rollout(self, found: Mapping[str, float]) -> None:
-        """Raise what went wrong with games on the device, and say what was left out."""
+    def count(self, member: int, found: Mapping[str, float]) -> None:
+        """Add up what a rollout did; raise what went wrong with games on the device."""
         if found["opponent_rows"] and not self.slots:
             raise ConfigError(
                 f"{found['opponent_rows']:.0f} rows are of policies that nobody answers; they sat "
@@ -354,8 +319,10 @@ class FusedLearner:
                 "from, learning/cuts_dropped counts them; raise the game's limit"
             )
             warnings.warn(SparringWarning(text), stacklevel=3)
+        self.decisions[member] += int(found["decisions"])
+        self.opponent_rows[member] += int(found["opponent_rows"])
 
-    def _give_up(self, member: int, lr: float) -> None:
+    def give_up(self, member: int, lr: float) -> None:
         """Note that a member learns no more; one that is trained alone is an error."""
         if self.diverged[member]:
             return
@@ -367,14 +334,14 @@ class FusedLearner:
             raise DivergedError(f"{why} with a learning rate of {rounded(lr)}")
         self.diverged[member] = f"{why} with a learning rate of {rounded(lr)}"
 
-    def _report(self, member: int, stats: dict[str, float]) -> Report:
+    def report(self, member: int, stats: dict[str, float]) -> Report:
         counts = self.decisions[member], self.samples[member], self.opponent_rows[member]
-        met = self._met[member] if self._met is not None else None
+        met = self.met[member] if self.met is not None else None
         return Report(stats, *counts, met=met, diverged=self.diverged[member])
 
     # Saving and playing
 
-    def _saved(self, member: int) -> Snapshot:
+    def snapshot(self, member: int) -> Snapshot:
         """Copy what playing depends on.
 
         The games of one that diverged are left out: they were played on by a broken network.
@@ -396,8 +363,8 @@ class FusedLearner:
             },
         )
 
-    def _put_saved(self, snapshot: Snapshot, member: int) -> None:
-        """Go on from `_saved`."""
+    def restore(self, snapshot: Snapshot, member: int) -> None:
+        """Go on from `snapshot`."""
         try:
             self.net.load(member, snapshot.tensors["net"])
         except (KeyError, RuntimeError) as wrong:
@@ -413,12 +380,7 @@ class FusedLearner:
 
     def policy(self, member: int = 0) -> Policy:
         """Return what plays; it never changes again."""
-        net = self._fresh_net()
+        net = self.fresh_net()
         net.load_state_dict(self.net.state(member))
         rules = self.games.own_rules[member]
         return Policy(rules, net, name=f"update {self.updates}", meta=self.facts)
-
-    @property
-    def facts(self) -> dict[str, bool]:
-        """What policies are to say about their heads, see `nets.policy.FACTS`."""
-        return {BY_VALUE: True} if self.by_value else {}

@@ -1,0 +1,386 @@
+"""Experience on a GPU: what DQN and SAC own in common to learn from replay.
+
+A rollout that is remembered is one graph, an optimizer step of all members is another; the host
+counts decisions in between and replays the second as often as the replay ratio asks for.
+`learn.experience` is the same, step by step; tests/cuda/test_fused_replay.py holds the contents,
+the samples and the steps equal.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from functools import partial
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from torch import Tensor
+
+from sparring.config import CollectConfig, ReplayConfig
+from sparring.learn.adjust import Terms
+from sparring.learn.fused.adam import FlatAdam, Weights
+from sparring.learn.fused.advantages import carry, estimate_view, rollout_view
+from sparring.learn.fused.figures import Figures, rollout_figures
+from sparring.learn.fused.kernels import blocks_of
+from sparring.learn.fused.minibatches import kept_as_they_are
+from sparring.learn.fused.playing import FusedPlaying
+from sparring.learn.fused.replay import DeviceReplay
+from sparring.learn.learner import Report, Segment, Snapshot
+from sparring.learn.mirror import mirrors_of
+from sparring.learn.experience import DECISIONS_PER_UPDATE
+from sparring.nets.flat import Pass
+from sparring.nets.net import head_width
+from sparring.schedule import Moment
+
+EPSILON = 1e-8
+"""Adam's, as in `learn.dqn` and `learn.sac`."""
+HIDDEN = frozenset({"tau", "max_grad_norm", "temperature_lr"})
+"""Knobs that curves do not show."""
+
+
+class FusedExperience:
+    """Remembers what is played, counts the steps that it asks for, and makes them."""
+
+    def __init__(
+        self,
+        playing: FusedPlaying,
+        collect: CollectConfig,
+        config: ReplayConfig,
+        settings: Sequence[Any],
+        *,
+        knobs: tuple[str, ...],
+        losses: tuple[str, ...],
+    ) -> None:
+        """Make the replay of every member.
+
+        settings: of the algorithm, one for each member.
+        knobs: what schedules may change, as the device has it; gamma is among them.
+        losses: what a step notes.
+        """
+        assert not playing.config.recurrent, "links lead to single decisions"
+        assert not any(any(one.win_bonus.values) for one in settings), "links lead forwards"
+        self.playing, self.config, self.settings = playing, config, list(settings)
+        """The settings are read anew for every update."""
+        self.knob_names, self.loss_names = knobs, losses
+        members, rollout, rules = playing.members, playing.rollout, playing.rules
+        memory = playing.pool.memory_bytes
+        mirrors = mirrors_of(rules, collect, playing.device, memory=memory)
+        self.replay = DeviceReplay(playing.kernels, rollout, config, playing.seeds, mirrors=mirrors)
+        self.stopped = self.replay.stopped
+        """Who makes no step now: it has made those that its decisions ask for."""
+        with torch.device(playing.device):
+            playing.epsilon = torch.zeros(rollout.rows)
+            self.knobs = torch.zeros(members, len(knobs))
+            self.gamma_into = torch.zeros(members, len(rules.roles))
+            self.quota = torch.zeros(members, dtype=torch.int32)
+            """Steps that each of them still makes in this round."""
+            self.broken = torch.zeros(members, dtype=torch.uint8)
+            """Who diverged."""
+            self.losses = torch.zeros(members, len(losses), dtype=torch.float64)
+            """Sums over the optimizer steps of an update."""
+        self.figures = Figures(self._measure, members)
+        rows = rollout.steps * rollout.rows // members
+        self.rounds = max(1, round(DECISIONS_PER_UPDATE / rows))
+        self.rollouts = 0
+        self.steps = [0] * members
+        """Optimizer steps."""
+        self.owed = [0.0] * members
+        self.since = [0] * members
+        """Decisions that had been made when the replay was empty."""
+        self.made = [0] * members
+        """Optimizer steps of the last update."""
+        self._totals: list[dict[str, float]] = []
+
+    def adjust(self, terms: Terms, member: int = 0) -> None:
+        """Go on under other terms. No running game changes its rules, seats or start."""
+        self.playing.games.adjust(terms, member)
+        if terms.settings is not None:
+            self.settings[member] = terms.settings
+        if terms.clear_replay:  # what it has learned plays on meanwhile
+            self.replay.clear(member)
+            self._begin_anew(member)
+
+    def _begin_anew(self, member: int) -> None:
+        """Count from here: nothing is remembered."""
+        self.since[member], self.owed[member] = self.playing.decisions[member], 0.0
+
+    # What steps are made of
+
+    def adam_for(self, weights: Weights) -> FlatAdam:
+        """An optimizer that leaves members alone once they diverged."""
+        return FlatAdam(
+            self.playing.kernels,
+            weights,
+            epsilon=EPSILON,
+            stopped=self.stopped,
+            diverged=self.broken,
+        )
+
+    def knob(self, name: str) -> Tensor:
+        """A knob of every member [members]."""
+        return self.knobs[:, self.knob_names.index(name)]
+
+    def step_with(self, adam: FlatAdam, lr: str) -> None:
+        """Follow the gradient with a learning rate of this name."""
+        adam.step(self.knob(lr), self.knob("max_grad_norm"), apart=len(self.knob_names))
+
+    @property
+    def active(self) -> Tensor:
+        """Who makes a step now [members], as numbers."""
+        return 1.0 - self.stopped.float()
+
+    def note(self, **losses: Tensor) -> None:
+        """Add the losses of a step, one number per member each."""
+        for at, name in enumerate(self.loss_names):
+            self.losses[:, at] += (losses[name].detach() * self.active).double()
+
+    # The course of an update
+
+    def begin(self) -> None:
+        """Begin an update."""
+        self.playing.check_filled()
+        self.playing.watch.clear()
+        self.losses.zero_()
+        self.made, self._totals = [0] * len(self.made), [{} for _ in self.made]
+        self.playing.met = np.zeros(self.playing.rollout.met.shape, np.int64)
+
+    def moments(self, progress: float) -> list[Moment]:
+        """At what time schedules are read, by member."""
+        return [Moment(made, progress) for made in self.playing.decisions]
+
+    def turn_knobs(
+        self,
+        moments: Sequence[Moment],
+        knobs: Sequence[Mapping[str, float]],
+        epsilon: Sequence[npt.NDArray[np.float32]],
+    ) -> list[dict[str, float]]:
+        """Send schedules and the number of the rollout to the device.
+
+        knobs: by member, and what else curves show; returns what they do show.
+        epsilon: by member, how probable a random action is in every game.
+        """
+        self.knobs.copy_(torch.tensor([[k[name] for name in self.knob_names] for k in knobs]))
+        roles = self.gamma_into.shape[1]
+        into = [
+            own.gamma_into or (k["gamma"],) * roles
+            for own, k in zip(self.settings, knobs, strict=True)
+        ]
+        self.gamma_into.copy_(torch.tensor(into))
+        self.playing.clock.fill_(self.rollouts)
+        correction = self.config.priority_correction
+        self.replay.correction.copy_(torch.tensor([correction.at(moment) for moment in moments]))
+        at_random = self.config.warmup_by == "random"
+        by_game = [
+            np.ones_like(own)
+            if at_random and not (self._warm(member) or self.since[member])
+            else own
+            for member, own in enumerate(epsilon)
+        ]
+        rows = np.repeat(np.concatenate(by_game), self.playing.rules.rows)
+        assert self.playing.epsilon is not None
+        self.playing.epsilon.copy_(torch.from_numpy(rows))
+        return [{name: k[name] for name in k if name not in HIDDEN} for k in knobs]
+
+    def _warm(self, member: int) -> bool:
+        return self.playing.decisions[member] - self.since[member] >= self.config.warmup
+
+    def play(self) -> None:
+        """Play a rollout, remember it, and count what it asks for."""
+        watch = self.playing.watch
+        watch.start()
+        self.playing.graphs.run("rollout", self._play_and_remember)
+        watch.middle()
+        self.figures.fetch()
+        torch.cuda.current_stream().synchronize()
+        self.rollouts += 1
+        for member, total in enumerate(self._totals):
+            found = self.figures.of(member)
+            self.playing.count(member, found)
+            for name, value in found.items():
+                total[name] = total.get(name, 0.0) + value
+            if self._warm(member):
+                self.owed[member] += found["decisions"] * self.config.ratio
+
+    def learn(self, descend: Callable[[], None]) -> None:
+        """Make the optimizer steps that are owed.
+
+        descend: one step of all members with the batch that was drawn; notes its losses.
+        """
+        playing = self.playing
+        self._make_steps(descend)
+        playing.watch.end()
+        torch.cuda.current_stream().synchronize()
+        playing.watch.add()
+        assert playing.met is not None
+        playing.met += playing.rollout.met.cpu().numpy()
+
+    def _make_steps(self, descend: Callable[[], None]) -> None:
+        """Make the steps that are owed; members with fewer wait for the others."""
+        batch = self.config.batch
+        quota = [int(owed // batch) for owed in self.owed]
+        if any(not self.figures.of(member)["sampleable"] for member in range(len(quota))):
+            return
+        self.quota.copy_(torch.tensor(quota))
+        for _ in range(max(quota)):
+            self.playing.graphs.run("step", partial(self.draw_and, descend))
+        for member, steps in enumerate(quota):
+            self.steps[member] += steps
+            self.made[member] += steps
+            self.owed[member] -= steps * batch
+            self.playing.samples[member] += steps * batch
+
+    def _play_and_remember(self) -> None:
+        """Play a rollout and take its decisions into the replay."""
+        self.playing.play()
+        self.replay.push(self._link)
+        carry(self.playing.kernels, self.playing.rollout)
+        self.figures.take()
+
+    def draw_and(self, descend: Callable[[], None]) -> None:
+        """Learn from a batch. Nothing is kept of a step that is not finite."""
+        self.stopped.copy_(self.quota <= 0)
+        self.replay.draw()
+        descend()
+        self.replay.number.add_(1 - self.stopped.int())
+        self.quota.sub_(1)
+
+    def _link(self) -> None:
+        """Turn rows into transitions."""
+        rollout, kernels = self.playing.rollout, self.playing.kernels
+        estimate = estimate_view(
+            kernels,
+            rollout,
+            gamma=self.knob("gamma"),
+            gae_lambda=self.knob("gamma"),  # nobody estimates
+            apart=len(self.knob_names),
+            gamma_into=self.gamma_into,
+        )
+        blocks = blocks_of(rollout.games, 64)
+        kernels.link(blocks, 64, rollout_view(kernels, rollout), self.replay.links, estimate)
+
+    def rehearse(self, descend: Callable[[], None], kept: Sequence[Tensor]) -> list[Report]:
+        """Do the work of an update with games that cost nothing, and put everything back.
+
+        kept: everything that a step changes, but for what is remembered.
+        """
+        playing, watch = self.playing, self.playing.watch
+        counts = list(self.steps), list(self.owed), list(playing.samples)
+        with kept_as_they_are([*kept, *self.replay.weights()]):
+            watch.clear()
+            watch.start()
+            playing.graphs.run("free rollout", playing.answer_again)
+            watch.middle()
+            made = [self.figures.of(member)["decisions"] for member in range(playing.members)]
+            for member, decisions in enumerate(made):
+                self.owed[member] += decisions * self.config.ratio
+            self.made = [0] * len(made)
+            self._make_steps(descend)
+            watch.end()
+            torch.cuda.synchronize()
+            watch.add()
+            reports = [
+                playing.report(member, self._counted(member, decisions))
+                for member, decisions in enumerate(made)
+            ]
+        self.replay.sum_up()
+        self.steps, self.owed, playing.samples = counts
+        self.replay.number.copy_(torch.tensor(self.steps))
+        return reports
+
+    # Reports
+
+    def _measure(self) -> dict[str, Tensor]:
+        """Every figure of a rollout by name, one number per member."""
+        playing = self.playing
+        return {**rollout_figures(playing.rollout, playing.games), **self.replay.figures()}
+
+    def reports(self, shown: Sequence[Mapping[str, float]]) -> list[Report]:
+        """End an update: what each member earned and learned. shown: its knobs."""
+        playing = self.playing
+        playing.updates += 1
+        losses, broken, busy = self.losses.tolist(), self.broken.tolist(), playing.watch.busy()
+        reports = []
+        for member, total in enumerate(self._totals):
+            if broken[member]:
+                playing.give_up(member, shown[member]["lr"])
+            stats: dict[str, float] = {}
+            if not playing.diverged[member]:
+                stats = self._stats(member, total, losses[member])
+                stats |= {f"learning/{name}": value for name, value in shown[member].items()}
+                stats["charts/gpu_busy"] = busy
+            reports.append(playing.report(member, stats))
+        return reports
+
+    def _counted(self, member: int, decisions: float) -> dict[str, float]:
+        """How much an update learned, as curves show it."""
+        return {
+            "learning/optimiser_steps": float(self.made[member]),
+            "learning/samples": float(self.made[member] * self.config.batch),
+            "learning/decisions": decisions,
+        }
+
+    def _stats(
+        self, member: int, total: Mapping[str, float], losses: Sequence[float]
+    ) -> dict[str, float]:
+        """Name what an update found as curves show it."""
+        made, kept = self.made[member], self.figures.of(member)["kept"]
+        stats = self._counted(member, total["decisions"])
+        decisions = max(total["decisions"], 1.0)
+        stats |= {
+            "learning/replay_ratio": stats["learning/samples"] / decisions,
+            "learning/steps_per_decision": made / decisions,
+            "learning/replay_fill": kept / self.config.capacity,
+            "learning/replay_age": kept / 2,
+        }
+        if made:
+            named = zip(self.loss_names, losses, strict=True)
+            stats |= {f"losses/{name}": value / made for name, value in named}
+        return stats | self.playing.earned(total)
+
+    # Saving
+
+    def snapshot(self, member: int, learned: Mapping[str, dict[str, Tensor]]) -> Snapshot:
+        """Copy what a member's next update depends on, in the layout of the learner on the host.
+
+        learned: what learning depends on.
+        """
+        saved = self.playing.snapshot(member)
+        meta = {
+            **saved.meta,
+            "rollouts": self.rollouts,
+            "steps": self.steps[member],
+            "owed": self.owed[member],
+            "since": self.since[member],
+        }
+        tensors = {**saved.tensors, **learned}
+        segments: dict[str, Segment] = {}
+        if self.config.save and not self.playing.diverged[member]:
+            tensors["replay"], segments, meta["replay"] = self.replay.state(member)
+        return replace(saved, tensors=tensors, meta=meta, segments=segments)
+
+    def restore(self, snapshot: Snapshot, member: int) -> None:
+        """Go on with what was remembered and counted; `playing` is restored by then."""
+        meta = snapshot.meta
+        self.broken[member] = 0
+        self.rollouts, self.steps[member] = meta["rollouts"], meta["steps"]
+        self.replay.number[member] = meta["steps"]
+        self.owed[member], self.since[member] = meta["owed"], meta.get("since", 0)
+        if "replay" in snapshot.tensors:
+            segments = {name: read() for name, read in snapshot.segments.items()}
+            self.replay.load_state(member, snapshot.tensors["replay"], segments, meta["replay"])
+        elif self.playing.updates:  # it was not saved, or is to be forgotten
+            self._begin_anew(member)
+
+
+def head_of(at: Pass) -> Tensor:
+    """What the policy head says about the rows of a pass [members, rows, width]."""
+    width, bias = head_width(at.flat.rules), at.flat.policy_bias
+    return at.logits[..., :width] + bias.reshape(-1, 1, bias.shape[-1])[..., :width]
+
+
+def value_of(at: Pass) -> Tensor:
+    """What the value head says about the rows of a pass [members, rows]."""
+    bias = at.flat.value_bias
+    return at.value[..., 0] + bias.reshape(-1, bias.shape[-1])[:, :1]
