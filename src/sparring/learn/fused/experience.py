@@ -20,6 +20,7 @@ from torch import Tensor
 
 from sparring.config import CollectConfig, ReplayConfig
 from sparring.learn.adjust import Terms
+from sparring.learn.experience import DECISIONS_PER_UPDATE
 from sparring.learn.fused.adam import FlatAdam, Weights
 from sparring.learn.fused.advantages import carry, estimate_view, rollout_view
 from sparring.learn.fused.figures import Figures, rollout_figures
@@ -29,7 +30,6 @@ from sparring.learn.fused.playing import FusedPlaying
 from sparring.learn.fused.replay import DeviceReplay
 from sparring.learn.learner import Report, Segment, Snapshot
 from sparring.learn.mirror import mirrors_of
-from sparring.learn.experience import DECISIONS_PER_UPDATE
 from sparring.nets.flat import Pass
 from sparring.nets.net import head_width
 from sparring.schedule import Moment
