@@ -12,9 +12,9 @@ import json
 import math
 from bisect import bisect_right
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from itertools import pairwise
-from typing import Any, Literal
+from typing import Any, Literal, Self
 
 from sparring.errors import ConfigError
 
@@ -222,3 +222,13 @@ def rounded(number: float) -> str:
     """A number in a sentence, as people type it: 1e9, 0.0003, 1e-5."""
     digits, power, exponent = f"{number:g}".partition("e")
     return f"{digits}e{int(exponent)}" if power else digits
+
+
+class AtMoment:
+    """A dataclass of numbers, each named as the schedule that it is read from."""
+
+    @classmethod
+    def at(cls, config: Any, moment: Moment) -> Self:
+        """Read every schedule."""
+        names = [field.name for field in fields(cls)]  # type: ignore[arg-type]
+        return cls(**{name: getattr(config, name).at(moment) for name in names})

@@ -20,7 +20,7 @@ from sparring.learn.collect import Answer, Draws
 from sparring.learn.forward import Forward
 from sparring.learn.learner import DivergedError, LostError
 from sparring.learn.ppo import PPO
-from sparring.learn.together import Together
+from sparring.learn.together import ALONE, Together
 from sparring.nets.memory import memory_of
 from sparring.schedule import Moment, Schedule
 
@@ -205,12 +205,12 @@ def test_statistics_are_those_of_all_numbers() -> None:
 
     def work(rank: int, together: Together) -> Any:
         mine = parts[rank]
-        told = [together.mean(mine), together.variance(mine), together.spread(mine)]
+        told = [together.mean(mine), together.var(mine), together.std(mine)]
         flags = [together.any(rank == 1), together.any(False)]
         return told, flags, together.counts(len(mine)), together.total(rank)
 
-    alone = Together()
-    expected = [alone.mean(numbers), alone.variance(numbers), alone.spread(numbers)]
+    alone = ALONE
+    expected = [alone.mean(numbers), alone.var(numbers), alone.std(numbers)]
     for told, flags, counts, total in at_once(work, 3):
         assert told == pytest.approx(expected, abs=1e-6)
         assert flags == [True, False]

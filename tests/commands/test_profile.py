@@ -55,7 +55,7 @@ def test_all_files_are_there_and_agree(profiled: Path) -> None:
     assert report.index(plain["verdicts"][0]["text"]) < report.index("## Where the time goes")
     frames = plain["stacks"]["frames"]
     names = {name for name, place, _ in frames if place.startswith(("torch/", "sparring/learn"))}
-    assert {"FromRollouts.iterate", "NativeSteps.take"} <= names
+    assert {"PPO.iterate", "NativeBackend.step"} <= names
     flame = (profiled / "flame.html").read_text()
     assert all(json.dumps(name)[1:-1].replace("<", "\\u003c") in flame for name in names)
     scope = json.loads((profiled / "profile.speedscope.json").read_text())

@@ -20,11 +20,12 @@ from learn.hierarchy_helpers import (
     roles,
 )
 from sparring.config import NetConfig
+from sparring.learn.advantages import discounts_of
 from sparring.learn.fused import DeviceGames
 from sparring.learn.fused.ppo import FusedPPO
 from sparring.learn.fused.rollout import mask_of
-from sparring.learn.hierarchy import Hierarchy, discounts_of
 from sparring.learn.plan import RolePlan, Turns
+from sparring.learn.ppo import PPO
 from sparring.learn.transitions import Transitions
 from sparring.nets.distribution import evaluate_actions
 from sparring.nets.hierarchy import of_role
@@ -166,7 +167,7 @@ def test_the_learner_step_by_step_goes_on_from_a_snapshot() -> None:
     for _ in range(2):
         fused.iterate(0.0)
     pool = Pool("skull_king", 64, threads=1, lineups=TABLES, rewards=REWARDS)
-    host = Hierarchy(pool, COLLECT, roles())
+    host = PPO(pool, COLLECT, roles())
     host.restore(fused.snapshot())
     (report,) = host.iterate(0.0)
     (other,) = fused.iterate(0.0)

@@ -24,7 +24,7 @@ from sparring.learn.fused.examples import Examples
 from sparring.learn.fused.ppo import FusedPPO
 from sparring.learn.fused.rollout import mask_of
 from sparring.learn.fused.update import Update
-from sparring.learn.hierarchy import Hierarchy
+from sparring.learn.ppo import PPO
 from sparring.nets.distribution import evaluate_actions
 from sparring.pools import Pool
 from sparring.pools.cuda import CudaPool
@@ -178,7 +178,7 @@ def test_a_snapshot_goes_on_to_the_bit_and_step_by_step() -> None:
             if name != "charts/gpu_busy":
                 assert theirs.stats[name] == value, name
     pool = Pool("skull_king", 64, threads=1, lineups=TABLES, rewards=REWARDS, records=True)
-    host = Hierarchy(pool, COLLECT, roles(), hindsight=HALF)
+    host = PPO(pool, COLLECT, roles(), hindsight=HALF)
     host.restore(first.snapshot())
     (report,), (other,) = host.iterate(0.0), first.iterate(0.0)
     assert report.stats["learning/examples/worker"] == other.stats["learning/examples/worker"]

@@ -18,7 +18,8 @@ from learn.fused_helpers import (
 from sparring.errors import ConfigError
 from sparring.learn.fused import DeviceGames, FusedPPO, HostGames
 from sparring.learn.learner import DivergedError
-from sparring.learn.ppo import LOGGED, PPO
+from sparring.learn.parts import LOGGED
+from sparring.learn.ppo import PPO
 from sparring.pools import Lineup, Pool
 from sparring.pools.cuda import CudaPool
 from sparring.schedule import Schedule

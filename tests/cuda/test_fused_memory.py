@@ -15,7 +15,8 @@ from learn.fused_helpers import COLLECT, PPO_, check_gradients, losses_of, play,
 from sparring.config import CollectConfig, EvaluationConfig, NetConfig, PPOConfig, TrainConfig
 from sparring.games.rules import Rules
 from sparring.learn.fused import DeviceGames, FusedPPO, HostGames
-from sparring.learn.ppo import LOGGED, PPO
+from sparring.learn.parts import LOGGED
+from sparring.learn.ppo import PPO
 from sparring.learn.sequences import FRESH, STEP, in_sequence, say_in_sequence
 from sparring.learn.transitions import Transitions
 from sparring.nets.make import make_net

@@ -19,7 +19,7 @@ from learn.fused_helpers import (
     play,
     turn,
 )
-from sparring.learn.ppo import LOGGED
+from sparring.learn.parts import LOGGED
 from sparring.nets.captured import CapturedNet
 from sparring.nets.make import make_net
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -13,48 +14,33 @@ from sparring import Pool
 from sparring.config import CollectConfig, NetConfig, PPOConfig
 from sparring.learn.collect import Collector, Sampling
 from sparring.learn.forward import Forward
-from sparring.learn.vtrace import LaggedPPO
+from sparring.learn.ppo import PPO
+from sparring.learn.vtrace import VTrace
 
 NET = NetConfig(hidden=(32, 32))
 
 
 class Late(Collector):
-    """Plays with the weights of `behind` updates ago and says so, unless it is to keep quiet."""
+    """Plays with the weights of `behind` updates ago, and says so in `lag`."""
 
-    def __init__(self, learner: LaggedPPO, behind: Any, *args: Any, **options: Any) -> None:
+    def __init__(self, behind: Any, *args: Any, **options: Any) -> None:
         super().__init__(*args, **options)
-        self.learner, self.behind = learner, behind
+        actor = self.actors[0]
+        assert isinstance(actor, Sampling)
+        self.net, self.seed, self.behind = actor.forward.net, actor.sampler.seed, behind
         self.past: list[dict[str, torch.Tensor]] = []
-        self.player = learner.net.twin()
+        self.player = self.net.twin()
         self.forward = Forward(self.player, torch.device("cpu"), CollectConfig())
         self.forward.go_native(1)
         self.lag = np.zeros(self.pool.num_games, np.int32)
 
     def collect(self, number: int, *, anew: bool = True) -> dict[str, float]:
-        self.past.append(copy.deepcopy(self.learner.net.state_dict()))
+        self.past.append(copy.deepcopy(self.net.state_dict()))
         lag = min(self.behind(number), len(self.past) - 1)
         self.lag[:] = lag
         self.player.load_state_dict(self.past[-1 - lag])
-        self.actors[0] = Sampling(self.forward, self.learner.seed)
+        self.actors[0] = Sampling(self.forward, self.seed)
         return super().collect(number, anew=anew)
-
-
-class LatePPO(LaggedPPO):
-    """The learner. behind: by the number of the rollout; told: whether it knows of the lag."""
-
-    def __init__(self, *args: Any, behind: Any, told: bool = True, **options: Any) -> None:
-        self.behind, self.told = behind, told
-        super().__init__(*args, **options)
-
-    def make_collector(self, collect: CollectConfig, **options: Any) -> Collector:
-        actor = self.make_actor()
-        return Late(
-            self, self.behind, self.pool, collect, actor, self.columns, self.phases, **options
-        )
-
-    def lag(self) -> Any:
-        lag = super().lag()
-        return lag if self.told else np.zeros_like(lag)
 
 
 def make_late(
@@ -66,13 +52,17 @@ def make_late(
     seed: int = 1,
     net: NetConfig = NET,
     game_config: dict[str, Any] | None = None,
-    **options: Any,
-) -> LatePPO:
+    told: bool = True,
+    **limits: float,
+) -> PPO:
+    """The learner. behind: by the number of the rollout; told: whether it corrects the lag."""
     pool = Pool(sparring.Rules(game, game_config), collect.games, seed=seed, threads=1)
-    return LatePPO(pool, collect, config, net, seed=seed, behind=behind, **options)
+    correction = VTrace(**limits) if told else None
+    options: dict[str, Any] = {"correction": correction, "collector": partial(Late, behind)}
+    return PPO(pool, collect, config, net, seed=seed, **options)
 
 
-def not_lost(ppo: LatePPO, rounds: int = 40) -> float:
+def not_lost(ppo: PPO, rounds: int = 40) -> float:
     """The share of tic-tac-toe that its sampled play does not lose, half of it against each bot."""
     seats: list[tuple[Any, ...]] = [(0, "careful"), ("careful", 0), (0, "random"), ("random", 0)]
     lineups = [sparring.Lineup(players, shuffle=False) for players in seats]

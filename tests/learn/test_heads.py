@@ -292,10 +292,11 @@ def test_a_gpu_finds_what_came_of_games_as_a_cpu_does(game: str, config: Any) ->
         at.forward()
         outcomes.take_cuts(number, at)
     samples, targets = learner.targets(learner.knobs_at(Moment(0, 0.0)))
+    learner.batch(learner.parts[""], samples, targets)  # finds the units of scores and wins
     own = learner.collector.transitions
     rollout.end.copy_(doubled(own.end, own.carried))
     advantage = np.zeros(own.places, np.float32)
-    advantage[samples] = targets["advantage"]
+    advantage[samples] = targets["advantage"][samples]
     rollout.advantage.copy_(doubled(advantage, own.carried))
     found = outcomes_of(collector, saying(learner))
     outcomes.fill()

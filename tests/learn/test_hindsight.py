@@ -9,6 +9,7 @@ import numpy.typing as npt
 import pytest
 import torch
 
+from learn.batches import batch_of
 from learn.hindsight_helpers import REWARDS, ByLot, make_collector, right_bids
 from sparring import Pool, _native
 from sparring.config import (
@@ -22,10 +23,9 @@ from sparring.config import (
 from sparring.learn.collect import Collector
 from sparring.learn.dqn import DQN
 from sparring.learn.hindsight import ExamplesTerm, Hindsight
+from sparring.learn.minibatches import Dealt, Minibatch, own_rows_of
 from sparring.learn.ppo import PPO
 from sparring.learn.replay import Replay, Samples
-from sparring.learn.steps import Minibatch
-from sparring.learn.terms import Dealt
 from sparring.learn.timing import Timing
 from sparring.schedule import Moment, Schedule
 
@@ -253,12 +253,12 @@ def test_examples_are_dealt_whole_and_anew_in_every_epoch() -> None:
 
 def test_the_loss_is_ppos_and_the_weighted_cross_entropy_of_examples() -> None:
     ppo = learner("ppo", ON)
-    knobs = ppo.knobs_at(Moment(0, 0.0))
+    knobs = ppo.knobs_at(Moment(0, 0.0))[""]
     ppo.collector.collect(0)
-    samples, targets = ppo.targets(knobs)
-    known = ppo.to_device(ppo.tensors(samples, targets))
+    samples, arrays = batch_of(ppo, knobs)
+    known = {name: torch.from_numpy(array) for name, array in arrays.items()}
     data = Minibatch(known, torch.arange(len(samples)), {}).rows()
-    (part,) = ppo.own_rows(samples)["examples"].deal(1)
+    (part,) = own_rows_of(ppo, ppo.terms, samples)["examples"].deal(1)
     (term,) = ppo.terms
     term.weight = 0.0
     plain, _ = ppo.loss(data, knobs)

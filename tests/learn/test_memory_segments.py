@@ -10,6 +10,7 @@ import pytest
 import torch
 from torch import Tensor
 
+from learn.batches import batch_of, data_of
 from learn.memory_helpers import COLLECT, CUT, FIRST, GRU, STACK, TWO, make
 from sparring.config import CollectConfig, NetConfig, PPOConfig
 from sparring.learn.ppo import PPO, ppo_loss
@@ -72,11 +73,10 @@ def test_loss_and_gradients_are_those_of_a_loop_over_seats(flags: dict[str, Any]
     ppo = make(GRU, flags)
     ppo.iterate(0.0)  # so that decisions are carried over, and weights are not those that played
     ppo.collector.collect(1)
-    samples, found = ppo.targets(FIRST)
+    samples, arrays = batch_of(ppo, FIRST)
     with torch.no_grad():
         for weight in ppo.net.parameters():
             weight.add_(0.05 * torch.randn(weight.shape))
-    arrays = ppo.tensors(samples, found)
     assert (samples < ppo.collector.transitions.carried).any()
     assert arrays[FRESH].sum() > 1 and arrays[STEP].max() == 3
     data = {name: torch.from_numpy(array) for name, array in arrays.items()}
@@ -100,8 +100,8 @@ def test_loss_and_gradients_are_those_of_a_loop_over_seats(flags: dict[str, Any]
 def test_segments_are_whole_and_follow_the_links() -> None:
     ppo = make(GRU, CUT)
     ppo.collector.collect(0)
-    samples, _ = ppo.targets(FIRST)
-    transitions, columns = ppo.collector.transitions, ppo._sequence
+    samples, columns = batch_of(ppo, FIRST)
+    transitions = ppo.collector.transitions
     assert sorted(samples) == sorted(transitions.samples())
     for at in range(1, len(samples)):
         goes_on = transitions.end[samples[at - 1]] == TO_NEXT
@@ -124,8 +124,7 @@ def test_a_segment_of_one_decision_is_a_plain_sample() -> None:
     """The gradient then stays in each decision, with the state that it was played with."""
     ppo = make(replace(GRU, segment=1), TWO)
     ppo.collector.collect(0)
-    samples, found = ppo.targets(FIRST)
-    data = {n: torch.from_numpy(a) for n, a in ppo.tensors(samples, found).items()}
+    data = data_of(ppo, FIRST)
     plain = {name: tensor for name, tensor in data.items() if name not in (STEP, FRESH)}
     mine, theirs = ppo.loss(data, FIRST)[0], ppo.loss(plain, FIRST)[0]
     torch.testing.assert_close(mine, theirs)
@@ -136,8 +135,7 @@ def test_what_was_played_is_what_the_network_says_in_a_row() -> None:
     """Before the first step nothing has moved: ratios are 1, however segments are cut."""
     ppo = make(replace(GRU, segment=6), CUT)
     ppo.collector.collect(0)
-    samples, found = ppo.targets(FIRST)
-    data = {n: torch.from_numpy(a) for n, a in ppo.tensors(samples, found).items()}
+    data = data_of(ppo, FIRST)
     _, shown = ppo.loss(data, FIRST)
     assert abs(float(shown["approx_kl"])) < 1e-6 and float(shown["clipfrac"]) == 0
 

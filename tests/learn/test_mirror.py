@@ -11,19 +11,19 @@ import pytest
 import torch
 
 import sparring
+from learn.batches import data_of
 from reference.philox import Philox
 from sparring import Lineup, Pool, Rules
 from sparring.cli import main
 from sparring.config import CollectConfig, NetConfig, PPOConfig
 from sparring.errors import ConfigError
 from sparring.games.mirror import Mirror
-from sparring.learn.hierarchy import Hierarchy
 from sparring.learn.knobs import Knobs
+from sparring.learn.minibatches import Minibatch
 from sparring.learn.mirror import STREAM, Mirroring, coins
 from sparring.learn.plan import RolePlan
 from sparring.learn.ppo import PPO, ppo_loss
 from sparring.learn.replay import Samples
-from sparring.learn.steps import Minibatch
 from sparring.learn.together import ALONE
 from sparring.pools.foreign.base import ForeignRules
 from sparring.schedule import Moment, Schedule
@@ -116,9 +116,9 @@ def test_ppo_steps_on_images_with_their_own_old_numbers(game: str, cpu: str) -> 
     """A step on mirrored rows is a step on rows that were mirrored by hand; the rest stays."""
     ours = learner(game, replace(COLLECT, cpu=cpu))
     plain = learner(game, replace(COLLECT, cpu=cpu, mirror=False))
-    knobs = Knobs.at(ours.config, Moment(0, 0.0))
+    knobs = Knobs.at(ours.parts[""].settings, Moment(0, 0.0))
     ours.collector.collect(0)
-    known = ours.to_device(ours.tensors(*ours.targets(knobs)))
+    known = data_of(ours, knobs)
     everyone = torch.arange(len(known["action"]))
     data = Minibatch(known, everyone, {}).rows()
     plain.net.load_state_dict(ours.net.state_dict())
@@ -133,8 +133,8 @@ def test_ppo_steps_on_images_with_their_own_old_numbers(game: str, cpu: str) -> 
         Minibatch(data, everyone, {}, ours.transforms.turning),
         Minibatch(by_hand, everyone, {}),
     )
-    losses = ours.descent.steps.take(turned, knobs, ours.loss, ALONE)
-    expected = plain.descent.steps.take(plainly, knobs, plain.loss, ALONE)
+    losses = ours.parts[""].backend.step(turned, knobs, ours.loss, ALONE)
+    expected = plain.parts[""].backend.step(plainly, knobs, plain.loss, ALONE)
     for name in ("policy_loss", "value_loss", "entropy", "grad_norm"):
         assert float(losses[name]) == float(expected[name]), name
     assert float(losses["approx_kl"]) == 0  # nobody was plain
@@ -240,13 +240,13 @@ def swapped(count: int, one: int, other: int) -> tuple[int, ...]:
     return tuple(places)
 
 
-def roles_in_the_mirror(cpu: str, *, mirror: bool = True) -> Hierarchy:
+def roles_in_the_mirror(cpu: str, *, mirror: bool = True) -> PPO:
     """Two roles of Skull King; no bundled game has roles and an image, so it is given one."""
     rules = Rules("skull_king")
     pool = Pool(rules, 8, seed=1, threads=1, lineups=[Lineup((0,) * rules.seats)])
     config = PPOConfig(epochs=2, minibatch=128, lr=Schedule.constant(0.01), target_kl=ZERO)
     plans = [RolePlan(role, NetConfig(hidden=(16,)), (config,)) for role in rules.roles]
-    learner = Hierarchy(pool, CollectConfig(games=8, steps=24, cpu=cpu), plans, seed=1)
+    learner = PPO(pool, CollectConfig(games=8, steps=24, cpu=cpu), plans, seed=1)
     features, actions = len(rules.features), rules.actions
     image = Mirror(
         swapped(features, 0, 1), (1,) * features, swapped(actions, actions - 1, actions - 2)

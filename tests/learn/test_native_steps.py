@@ -14,15 +14,18 @@ import pytest
 import torch
 
 import sparring
+from learn.batches import data_of
 from sparring import Lineup, Pool, _native
 from sparring.config import CollectConfig, HindsightConfig, NetConfig, PPOConfig
+from sparring.learn.backends.native import NativeBackend
+from sparring.learn.backends.torch import TorchBackend
 from sparring.learn.hindsight import ExamplesTerm, Hindsight
 from sparring.learn.knobs import Knobs
 from sparring.learn.learner import DivergedError
-from sparring.learn.native_steps import NativeSteps
-from sparring.learn.ppo import LOGGED, PPO, ppo_loss
-from sparring.learn.steps import Minibatch, TorchSteps
-from sparring.learn.terms import Dealt, Weighted
+from sparring.learn.minibatches import Dealt, Minibatch
+from sparring.learn.parts import LOGGED
+from sparring.learn.ppo import PPO, ppo_loss
+from sparring.learn.terms import Weighted
 from sparring.learn.together import ALONE
 from sparring.nets.distribution import Sampler, masked_log_probs
 from sparring.nets.net import Heads
@@ -159,14 +162,14 @@ def test_an_update_is_that_of_torch(game: str, net: NetConfig, mirror: bool) -> 
     """From the same rollout, 3 epochs: losses, steps, weights and Adam's memory."""
     config = replace(SETTINGS, value_clip=Schedule.constant(0.2), target_kl=Schedule.constant(0.0))
     ours, theirs = (make(cpu, game, config, net, mirror=mirror) for cpu in ("float32", "torch"))
-    assert isinstance(ours.descent.steps, NativeSteps)
-    assert isinstance(theirs.descent.steps, TorchSteps)
+    assert isinstance(ours.parts[""].backend, NativeBackend)
+    assert isinstance(theirs.parts[""].backend, TorchBackend)
     ours.collector.collect(0)
     theirs.collector.collect(0)
     np.testing.assert_allclose(  # continuous actions are rounded elsewhere
         ours.collector.rollout.action, theirs.collector.rollout.action, atol=1e-5
     )
-    stats, expected = (ppo.update(Knobs.at(config, FIRST)) for ppo in (ours, theirs))
+    stats, expected = (ppo.update({"": Knobs.at(config, FIRST)}) for ppo in (ours, theirs))
     assert stats.keys() == expected.keys()
     assert (stats.pop("learning/native"), expected.pop("learning/native")) == (1, 0)
     for name, value in expected.items():
@@ -228,8 +231,8 @@ def examples_term(*, by_formula: bool) -> Any:
 def test_rows_of_a_term_are_learned_from_as_torch_does(count: int, by_formula: bool) -> None:
     native, torchs = make("float32"), make("torch")
     native.collector.collect(0)
-    knobs = native.knobs_at(FIRST)
-    data = native.to_device(native.tensors(*native.targets(knobs)))
+    knobs = native.knobs_at(FIRST)[""]
+    data = data_of(native, knobs)
     torchs.net.load_state_dict(native.net.state_dict())
     rows = {name: data[name][len(data[name]) - count :] for name in ("obs", "mask")}
     rows["action"] = rows["mask"].argmax(1).to(torch.int32)
@@ -238,7 +241,7 @@ def test_rows_of_a_term_are_learned_from_as_torch_does(count: int, by_formula: b
     for ppo in (native, torchs):
         ppo.terms.append(examples_term(by_formula=by_formula))
     shown, expected = (
-        ppo.descent.steps.take(minibatch, knobs, ppo.loss, ALONE) for ppo in (native, torchs)
+        ppo.parts[""].backend.step(minibatch, knobs, ppo.loss, ALONE) for ppo in (native, torchs)
     )
     assert shown.keys() == expected.keys()
     assert (float(shown["hindsight"]) > 0) == (count > 0)
@@ -254,15 +257,15 @@ def test_rows_of_a_term_are_learned_from_as_torch_does(count: int, by_formula: b
 def test_nothing_is_stepped_on_that_is_not_finite(wrong: str) -> None:
     ppo = make("float32")
     ppo.collector.collect(0)
-    data = ppo.to_device(ppo.tensors(*ppo.targets(KNOBS)))
+    data = data_of(ppo, KNOBS)
     data[wrong][3] = np.inf if wrong == "returns" else np.nan
     before = {name: tensor.clone() for name, tensor in ppo.net.state_dict().items()}
     with pytest.raises(DivergedError, match="with a learning rate of"):
         minibatch = Minibatch(data, torch.arange(100), {})
-        ppo.descent.steps.take(minibatch, KNOBS, ppo.loss, ALONE)
+        ppo.parts[""].backend.step(minibatch, KNOBS, ppo.loss, ALONE)
     for name, tensor in ppo.net.state_dict().items():
         assert torch.equal(tensor, before[name]), name
-    assert not ppo.descent.tensors()
+    assert not ppo.parts[""].backend.tensors()
 
 
 def saying_is_current(ppo: PPO) -> None:
@@ -325,10 +328,10 @@ def test_steps_in_bfloat16_point_where_torchs_do() -> None:
         collected = make("float32", net=NetConfig(hidden=(128, 128)))
         collected.collector.collect(0)
         ppo.net.load_state_dict(collected.net.state_dict())
-        data = collected.to_device(collected.tensors(*collected.targets(KNOBS)))
-        steps = ppo.descent.steps
-        assert isinstance(steps, NativeSteps)
-        steps.take(Minibatch(data, torch.arange(256), {}), KNOBS, ppo.loss, ALONE)
+        data = data_of(collected, KNOBS)
+        steps = ppo.parts[""].backend
+        assert isinstance(steps, NativeBackend)
+        steps.step(Minibatch(data, torch.arange(256), {}), KNOBS, ppo.loss, ALONE)
         found.append(steps.native.packed.grad.clone())
     assert not torch.equal(*found)
     assert (found[0] - found[1]).norm() <= 0.02 * found[1].norm()
@@ -359,7 +362,7 @@ class OwnLoss(PPO):
 )
 def test_the_rest_is_left_to_torch(options: dict[str, Any], why: str) -> None:
     ppo = make(**options)
-    assert isinstance(ppo.descent.steps, TorchSteps)
+    assert isinstance(ppo.parts[""].backend, TorchBackend)
     assert ppo.forward.lean is None
     assert why in ppo.forward.why_torch()
     assert ppo.iterate(0.0)[0].stats["learning/native"] == 0

@@ -42,7 +42,7 @@ def collect(ppo: PPO) -> dict[str, float]:
 
 
 def update(ppo: PPO) -> dict[str, float]:
-    return ppo.update(Knobs.at(ppo.config, FIRST))
+    return ppo.update(ppo.knobs_at(FIRST))
 
 
 def random_minibatch(rows: int = 64, actions: int = 12) -> dict[str, torch.Tensor]:

@@ -10,7 +10,7 @@ from sparring import Pool
 from sparring.config import CollectConfig, NetConfig, PPOConfig
 from sparring.learn.learner import DivergedError
 from sparring.learn.ppo import PPO
-from sparring.learn.units import MOST_UNITS, next_unit
+from sparring.nets.net import MOST_UNITS, next_unit
 
 LONG = CollectConfig(games=4, steps=64)
 """Far shorter than a game of Kuhhandel, which pays at its end alone."""
@@ -50,18 +50,18 @@ def test_a_run_knows_after_its_resumption_whether_it_was_paid() -> None:
         one.iterate(0.0)
     again = make()
     again.restore(one.snapshot())
-    assert not again.descent.has_unit
+    assert not again.parts[""].has_unit
     for _ in range(16):
         reports = [ppo.iterate(0.0)[0] for ppo in (one, again)]
-    assert one.descent.has_unit
+    assert one.parts[""].has_unit
     assert reports[0].stats == reports[1].stats
     third = make()
     third.restore(one.snapshot())
-    assert third.descent.has_unit
+    assert third.parts[""].has_unit
     older = one.snapshot()
     del older.meta["has_unit"]
     third.restore(older)
-    assert third.descent.has_unit
+    assert third.parts[""].has_unit
 
 
 def test_the_unit_follows_slowly_downwards_and_at_once_upwards() -> None:

@@ -10,7 +10,7 @@ import pytest
 import torch
 
 import sparring
-from learn.lag_helpers import NET, LatePPO, make_late, not_lost
+from learn.lag_helpers import NET, Late, make_late, not_lost
 from sparring import Pool
 from sparring.config import CollectConfig, FleetConfig, NetConfig, PPOConfig
 from sparring.learn.ppo import PPO
@@ -54,10 +54,11 @@ def slow_log_prob(head: npt.NDArray[np.float64], mask: Any, action: Any) -> floa
 
 
 def slow_corrected(
-    ppo: LatePPO, stale: npt.NDArray[np.bool_], gae_lambda: float
+    ppo: PPO, stale: npt.NDArray[np.bool_], gae_lambda: float
 ) -> dict[str, npt.NDArray[np.float64]]:
     """Every number of the correction in float64, place by place."""
-    rollout, t = ppo.collector.rollout, ppo.collector.transitions
+    rollout, t, limits = ppo.collector.rollout, ppo.collector.transitions, ppo.correction
+    assert limits
     mu, value = (rollout.columns[name].astype(np.float64) for name in ("log_prob", "value"))
     with torch.no_grad():
         heads = ppo.net(torch.from_numpy(rollout.obs))
@@ -68,7 +69,7 @@ def slow_corrected(
         log_prob[place] = slow_log_prob(head[place], rollout.mask[place], rollout.action[place])
         value[place] = present[place]
         ratio = np.exp(log_prob[place] - mu[place])
-        rho[place], trace[place] = min(ratio, ppo.most_rho), min(ratio, ppo.most_trace)
+        rho[place], trace[place] = min(ratio, limits.most_rho), min(ratio, limits.most_trace)
     brought, ahead = np.zeros(t.places), np.zeros(t.places)
     for place in [*reversed(range(t.carried, t.places)), *range(t.carried)]:
         if not t.end[place]:
@@ -86,8 +87,9 @@ def slow_corrected(
     return {**found, "advantage": brought, "returns": value + ahead}
 
 
-def stale_places(ppo: LatePPO, front: npt.NDArray[np.bool_]) -> npt.NDArray[np.bool_]:
+def stale_places(ppo: PPO, front: npt.NDArray[np.bool_]) -> npt.NDArray[np.bool_]:
     """Which places older weights have decided. front: which of those that were carried over."""
+    assert isinstance(ppo.collector, Late)
     t, lag = ppo.collector.transitions, ppo.collector.lag
     rows = np.repeat(lag > 0, ppo.rules.rows)[None].repeat(t.steps, 0).ravel()
     rows &= ppo.collector.rollout.policy.ravel() == 0
@@ -106,14 +108,15 @@ def test_corrections_are_those_of_float64(
         **{"rho": rho, "trace": trace},
     )
     collector = late.collector
+    assert isinstance(collector, Late) and late.correction
     front = np.zeros(collector.transitions.carried, np.bool_)
     chance = torch.Generator().manual_seed(0)
     for update in range(6):
-        knobs = late.knobs_at(Moment(collector.decisions, 0.0))
+        knobs = late.knobs_at(Moment(collector.decisions, 0.0))[""]
         collector.collect(update)
         if update % 2:
             collector.lag[::2] = 0  # as if these had come with the newest weights
-        samples, targets = late.targets(knobs)
+        samples, targets = late.targets({"": knobs})
         stale = stale_places(late, front)
         if update in (1, 2, 5):
             assert 0 < stale.sum() < len(stale)
@@ -123,14 +126,15 @@ def test_corrections_are_those_of_float64(
             np.testing.assert_allclose(arrays[name], expected[name], atol=2e-5, err_msg=name)
         for name, array in targets.items():
             slow = expected[name][samples]
-            np.testing.assert_allclose(array, slow, atol=5e-4, rtol=2e-4, err_msg=name)
+            np.testing.assert_allclose(array[samples], slow, atol=5e-4, rtol=2e-4, err_msg=name)
         weighed = stale[samples]
-        stats = late.stats(samples, targets, knobs)
+        stats = late.correction.figures
         if weighed.any():
             mean = expected["rho"][samples][weighed].mean()
             assert stats["fleet/rho_mean"] == pytest.approx(mean, abs=1e-4)
-        data = late.tensors(samples, targets)
-        plain = (targets["advantage"] - targets["advantage"].mean()) / targets["advantage"].std()
+        _, data = late.batch(late.parts[""], samples, targets)
+        advantage = targets["advantage"][samples]
+        plain = (advantage - advantage.mean()) / advantage.std()
         np.testing.assert_allclose(
             data["advantage"], plain * expected["rho"][samples], atol=1e-3, rtol=1e-3
         )

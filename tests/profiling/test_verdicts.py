@@ -31,7 +31,7 @@ SAMPLES = 1000
 LOOP = ((f"{HOME}/training/loop.py", "Trainer._one_update"),)
 STEP = (
     *LOOP,
-    (f"{HOME}/learn/on_policy.py", "iterate"),
+    (f"{HOME}/learn/ppo.py", "iterate"),
     (f"{HOME}/learn/collect.py", "Collector._receive"),
     (f"{HOME}/pools/foreign/playing.py", "Playing.step"),
     (f"{HOME}/pools/foreign/solo.py", "SoloTable.play"),
@@ -39,10 +39,14 @@ STEP = (
 RESET = (*STEP[:-1], (f"{HOME}/pools/foreign/solo.py", "SoloTable.start"))
 ANSWER = (
     *LOOP,
-    (f"{HOME}/learn/on_policy.py", "iterate"),
+    (f"{HOME}/learn/ppo.py", "iterate"),
     (f"{HOME}/learn/collect.py", "Collector._answer"),
 )
-UPDATE = (*LOOP, (f"{HOME}/learn/ppo.py", "learn"), (f"{HOME}/learn/descent.py", "Descent.step"))
+UPDATE = (
+    *LOOP,
+    (f"{HOME}/learn/ppo.py", "learn"),
+    (f"{HOME}/learn/backends/native.py", "NativeBackend.step"),
+)
 OTHERS = (*ANSWER, (f"{HOME}/learn/collect.py", "Collector._answer_other"))
 CALLBACK = (*LOOP, (f"{HOME}/training/loop.py", "Trainer._call"))
 SAVE = (*LOOP, (f"{HOME}/training/loop.py", "Trainer.save"))

@@ -15,8 +15,8 @@ import sparring
 from sparring.cli import main
 from sparring.config import TrainConfig
 from sparring.errors import ConfigError
-from sparring.learn.hierarchy import Hierarchy
 from sparring.learn.plan import Plan, Turns
+from sparring.learn.ppo import PPO
 from sparring.schedule import Moment
 from sparring.store.policies import load_policy
 from sparring.training.planning.plan import make_learner, resolve
@@ -81,7 +81,7 @@ def test_words_and_tables_go_before_the_preset_and_leave_the_rest(tmp_path: Path
 def test_a_manager_sees_the_block_of_the_stage_where_the_game_has_one() -> None:
     for flag, wanted in ((0, 159), (1, 162)):
         learner = make_learner(settings(), plan_of(set=("rounds=1,2", f"phase_embed={flag}")))
-        assert isinstance(learner, Hierarchy)
+        assert isinstance(learner, PPO)
         assert learner.net.of("manager").inputs.seen is not None
         assert len(learner.net.of("manager").inputs.seen or ()) == wanted
 
@@ -144,9 +144,9 @@ def test_settings_of_the_command_line_reach_the_learner() -> None:
     plan = plan_of(hierarchy={"learn": "alternately", "turn": 3})
     assert plan.turns == Turns("alternately", 3)
     learner = make_learner(settings(), plan)
-    assert isinstance(learner, Hierarchy)
+    assert isinstance(learner, PPO)
     assert learner.collector.transitions.chains == 2
-    assert learner.parts["manager"].epochs == plan.roles[0].settings[0].epochs
+    assert learner.parts["manager"].settings.epochs == plan.roles[0].settings[0].epochs
     assert plan.rewards is not None
     assert plan.rewards["manager"] == (1, 0)
     assert plan.rewards["worker"] == (0, 1)

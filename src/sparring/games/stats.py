@@ -5,6 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+import numpy as np
+import numpy.typing as npt
+
 PREFIX = "stats/"
 """Before their names among the curves of a run."""
 
@@ -34,6 +37,20 @@ def values(stats: Sequence[Stat], counts: Sequence[float]) -> dict[str, float]:
 def curves(stats: Sequence[Stat], counts: Sequence[float]) -> dict[str, float]:
     """Return them as learners report them."""
     return {PREFIX + name: value for name, value in values(stats, counts).items()}
+
+
+def curve_sums(
+    stats: Sequence[Stat], counters: int
+) -> tuple[list[str], npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+    """What `curves` calls them, and the matrices [stats, counters] of what stands above and below.
+
+    Times the counts they give both sums of every one at once.
+    """
+    above, below = np.zeros((2, len(stats), counters), np.int64)
+    for row, stat in enumerate(stats):
+        np.add.at(above[row], list(stat.above), 1)
+        np.add.at(below[row], list(stat.below), 1)
+    return [PREFIX + stat.name for stat in stats], above, below
 
 
 def shown(stats: Sequence[Stat]) -> list[str]:

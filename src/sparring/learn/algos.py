@@ -12,7 +12,6 @@ from sparring import PLACED_LEARNERS
 from sparring.errors import ConfigError, nearest
 from sparring.factories import is_factory, load_factory
 from sparring.learn.dqn import DQN
-from sparring.learn.hierarchy import Hierarchy
 from sparring.learn.learner import Learner
 from sparring.learn.plan import CPU, Plan
 from sparring.learn.ppo import PPO
@@ -30,9 +29,8 @@ def make_ppo(plan: Plan) -> Learner:
     """PPO: as graphs on a GPU, or step by step in torch."""
     if plan.fused:
         return make_fused_ppo(plan)
-    if plan.roles:
-        return Hierarchy(plan.host_pool(), plan.collect, plan.roles, plan.turns, **hosted(plan))
-    return PPO(plan.host_pool(), plan.collect, plan.settings[0], plan.net, **hosted(plan))
+    config, options = plan.roles or plan.settings[0], hosted(plan)
+    return PPO(plan.host_pool(), plan.collect, config, plan.net, turns=plan.turns, **options)
 
 
 def make_fused_ppo(plan: Plan) -> Learner:

@@ -17,9 +17,9 @@ import torch
 from torch import Tensor
 
 from sparring.config import CloningConfig, CollectConfig
+from sparring.learn.backends.torch import TorchBackend
 from sparring.learn.forward import Forward
 from sparring.learn.native_clone import NativeClone
-from sparring.learn.steps import TorchSteps
 from sparring.learn.taught import Decisions, Places, split, unpacked
 from sparring.learn.together import ALONE
 from sparring.learn.transforms import RowTransform
@@ -106,7 +106,7 @@ class Cloning:
         two_heads = list(net.heads) == [POLICY, VALUE]
         native = self.forward.go_native(threads) if two_heads else None
         self.native = NativeClone(native, eps=EPS) if native else None
-        self.optimizer = None if native else TorchSteps(net, eps=EPS)
+        self.optimizer = None if native else TorchBackend(net, eps=EPS)
         self.columns = self.place_columns()
 
     @torch.no_grad()
@@ -187,7 +187,7 @@ class Cloning:
             rows = self.rows(picked, known) if known else {}
             return self.native.step(self.decisions, picked, rows, unit=self.unit, **asdict(rate))
         assert self.optimizer
-        shown = self.optimizer.step(self.rows(picked, known), rate, self.loss, ALONE)
+        shown = self.optimizer.step_on(self.rows(picked, known), rate, self.loss, ALONE)
         return float(shown[MOVES]), float(shown[VALUES])
 
     def rows(self, picked: Places, known: Known | None = None) -> dict[str, Tensor]:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol, cast
+from typing import Any, Protocol, cast, runtime_checkable
 
 import numpy as np
 import numpy.typing as npt
@@ -13,15 +13,15 @@ import torch
 from sparring import _native
 from sparring.config import CollectConfig
 from sparring.errors import ConfigError
-from sparring.games.stats import curves
-from sparring.learn.begun import tell_begun
+from sparring.games.stats import curve_sums
 from sparring.learn.forward import Forward
+from sparring.learn.learner import Report
 from sparring.learn.rollout import RECORD, Cuts, Earned, Group, Rollout, groups_of, recorded
 from sparring.learn.timing import Timing
 from sparring.learn.transitions import Transitions
 from sparring.nets.distribution import Sampler, drawn_for, played
 from sparring.nets.net import VALUE
-from sparring.pools.lineups import LEARNER, check_answered, present
+from sparring.pools.lineups import LEARNER, check_answered
 from sparring.pools.protocol import EXACT, FIRST_READY, GamePool, WaitsForAny
 
 UNKNOWN = np.uint32(_native.UNKNOWN_RECORD).astype(np.int32)
@@ -74,6 +74,14 @@ class Actor(Protocol):
         """Choose an action for every row."""
 
 
+@runtime_checkable
+class SeatsAnew(Protocol):
+    """An actor whose players last for a game."""
+
+    def begin(self, games: Iterable[int] | None = None) -> None:
+        """Let games begin anew, by their numbers in the run; all of them if none are given."""
+
+
 class GroupedActor(Protocol):
     """Answers the rows of several policies together."""
 
@@ -106,7 +114,8 @@ class Sampling:
             where: dict[str, Any] = {"rows": draws.rows, "rollout": draws.rollout}
             drawn = native.draw(obs, mask, seed=self.sampler.seed, step=draws.step, **where)
             kept = {"log_prob": drawn[1], "value": drawn[2]}
-            return Answer(drawn[0], kept, self.forward.memory(obs, {}))
+            memory = self.forward.memory(obs, {}) if self.forward.remembers else None
+            return Answer(drawn[0], kept, memory)
         heads = self.forward(torch.from_numpy(obs))
         action, log_prob = self.sampler.draw(
             heads["policy"], mask, rollout=draws.rollout, step=draws.step, rows=draws.rows
@@ -162,6 +171,7 @@ class Collector:
         self.earned = Earned()
         pool.reset()
         self.groups = groups_of(pool)
+        self._stats, *self._counted = curve_sums(pool.rules.stats, len(pool.counts()))
         self.any_order = FIRST_READY in pool.can
         """Whether slots are played as each is ready."""
 
@@ -182,12 +192,18 @@ class Collector:
         """Whether the games can be saved."""
         return EXACT in self.pool.can
 
+    def report(self, stats: dict[str, float], samples: int) -> Report:
+        """What was earned and learned. samples: trained so far."""
+        counts = self.decisions, samples, self.opponent_rows
+        return Report(stats, *counts, episodes=self.earned.episodes(), met=self.met())
+
     def collect(self, number: int, *, anew: bool = True) -> dict[str, float]:
         """Play rollout `number` and store every row; return what was earned, and how it was played.
 
         anew: forget the games that finished in rollouts before, and what was counted.
         """
-        check_answered(self.pool.policies, self.answered)
+        if not self.answered.issuperset(self.pool.policies):
+            check_answered(self.pool.policies, self.answered)
         self.rollout.final_value.fill(np.nan)
         self.rollout.cuts = Cuts()
         if anew:
@@ -197,7 +213,9 @@ class Collector:
             self._play_as_ready(number)
         else:
             self._play_in_turn(number)
-        counted = curves(self.pool.rules.stats, self.pool.counts().tolist())
+        counts = self.pool.counts()
+        sums = zip(self._stats, *((part @ counts).tolist() for part in self._counted), strict=True)
+        counted = {name: above / below for name, above, below in sums if below}
         fare = cast(WaitsForAny, self.pool).stats() if self.any_order else {}
         return {**self.earned.stats(), **counted, **fare}
 
@@ -266,20 +284,21 @@ class Collector:
         played: games go on from here; what is remembered lies behind the seats' next rows then.
         """
         rollout, policy = self.rollout, self._policies(asks)
-        slots = self.slots.slots if self.slots else 0
-        grouped = (policy > LEARNER) & (policy <= slots)
-        for one in present(policy, grouped):
-            check_answered({int(one)}, self.answered)  # it may have sat down under other line-ups
-            if one != LEARNER:
-                self._answer_other(number, int(one), asks, played=played)
-                continue
-            places, asked = self._asked(number, asks, policy == LEARNER)
+        mine = policy == LEARNER
+        if mine.any():
+            places, asked = self._asked(number, asks, mine)
             answer = self.actors[LEARNER].answer(*asked)
             rollout.action[places] = answer.action
             for name, kept in rollout.columns.items():
                 kept[places] = answer.columns[name]
             if played:
                 self._remember(answer, asked[2])
+        if policy.max() <= LEARNER:  # as a rule; sorting costs as much as all else here
+            return
+        grouped = (policy > LEARNER) & (policy <= (self.slots.slots if self.slots else 0))
+        for one in np.unique(policy[(policy > LEARNER) & ~grouped]):
+            check_answered({int(one)}, self.answered)  # it may have sat down under other line-ups
+            self._answer_other(number, int(one), asks, played=played)
         if self.slots and grouped.any():
             places, (obs, mask, draws) = self._asked(number, asks, grouped)
             answer = self.slots.answer(obs, mask, policy[grouped], draws)
@@ -349,13 +368,28 @@ class Collector:
             if rollout.record is not None:
                 rollout.record[step, games] = recorded(batch)
             self.earned.add(batch, games.start)
-            tell_begun(self.actors, batch, self.first_row // self.pool.rules.rows + games.start)
+            self._tell_begun(batch, games.start)
             if batch.truncated.any():
                 rollout.cuts.add(self.pool.rules, step, games.start, batch, rollout)
 
+    def _tell_begun(self, batch: Any = None, first: int = 0) -> None:
+        """Tell actors which games of a batch ended, and so begin anew; without a batch all.
+
+        first: the number in the pool of the batch's first game.
+        """
+        for actor in self.actors.values():
+            if isinstance(actor, SeatsAnew):
+                if batch is None:
+                    actor.begin()
+                    continue
+                first_game = self.first_row // self.pool.rules.rows + first
+                ended = np.flatnonzero(batch.terminated | batch.truncated)
+                actor.begin((first_game + ended).tolist())
+
     def _played(self, at: slice) -> npt.NDArray[Any]:
         """The actions at these places as the games take them."""
-        return played(self.rollout.action[at], squash=self.squash)
+        action = self.rollout.action[at]
+        return played(action, squash=True) if self.squash else action
 
     def _places(self, step: int, group: Group) -> slice:
         """Where the rows of a group lie in the rollout."""
@@ -436,10 +470,10 @@ class Collector:
         self.put_front(rows, blobs["open.bin"])
         self.pool.load_state(blobs["games.bin"])
         self.groups = groups_of(self.pool)
-        tell_begun(self.actors)
+        self._tell_begun()
 
     def begin(self, seed: int) -> None:
         """Begin other games than those that the pool was made with."""
         self.pool.reset(seed=seed)
         self.groups = groups_of(self.pool)
-        tell_begun(self.actors)
+        self._tell_begun()

@@ -38,6 +38,8 @@ class Forward:
         until it is asked again."""
         self.native: NativeNet | None = None
         """What computes it, if that is native."""
+        self.remembers = bool(net.config.memory)
+        """Whether `memory` has something to say."""
         self._unlike = ""
         """How native passes of it failed to say what it says itself."""
 
@@ -83,7 +85,7 @@ class Forward:
 
         heads: what was said about the rows.
         """
-        if not self.net.config.memory:
+        if not self.remembers:
             return None
         held = self.net.remembered(torch.from_numpy(obs), heads)
         return None if held is None else bytes_of(held)
@@ -95,15 +97,19 @@ class Forward:
         with rounding:
             return self.net.unroll(obs, fresh)
 
+    @property
+    def switches(self) -> bool:
+        """Whether `best_matmul` makes a difference: on Arm CPUs, but not for convolutions."""
+        on_arm = self.device.type == "cpu" and platform.machine() == "aarch64"
+        return on_arm and not self.net.convolves
+
     @contextmanager
     def best_matmul(self) -> Iterator[None]:
         """On Arm CPUs oneDNN costs products 4 to 6 % here against the BLAS that torch has besides.
 
         Convolutions are faster with it.
         """
-        before = bool(torch.backends.mkldnn.enabled)
-        on_arm = self.device.type == "cpu" and platform.machine() == "aarch64"
-        switch = on_arm and not self.net.convolves
+        before, switch = bool(torch.backends.mkldnn.enabled), self.switches
         if switch:
             set_onednn(False)
         try:

@@ -22,9 +22,8 @@ from sparring.learn.collect import Collector
 from sparring.learn.forward import Forward
 from sparring.learn.outcomes import WIDTH, Outcomes, outcomes_of
 from sparring.learn.terms import Arrays, Term, Weighted
-from sparring.learn.units import UNIT_MEMORY, next_unit
 from sparring.nets.heads import RESULTS, demand_hidden
-from sparring.nets.net import HIDDEN, SCORE, WDL, Heads, Net
+from sparring.nets.net import HIDDEN, SCORE, UNIT_MEMORY, WDL, Heads, Net, next_unit
 from sparring.schedule import Schedule
 
 SEAT = "hidden_seat"

@@ -2,20 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
-from typing import Any, Self
+from dataclasses import dataclass
 
-from sparring.schedule import Moment
+from sparring.schedule import AtMoment
 
-
-class AtMoment:
-    """A dataclass of numbers, each named as the schedule that it is read from."""
-
-    @classmethod
-    def at(cls, config: Any, moment: Moment) -> Self:
-        """Read every schedule."""
-        names = [field.name for field in fields(cls)]  # type: ignore[arg-type]
-        return cls(**{name: getattr(config, name).at(moment) for name in names})
+__all__ = ["AtMoment", "Knobs"]
 
 
 @dataclass(frozen=True)

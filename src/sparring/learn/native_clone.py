@@ -10,7 +10,7 @@ from collections.abc import Mapping
 import numpy as np
 from torch import Tensor
 
-from sparring.learn.steps import diverged
+from sparring.learn.backends import diverged
 from sparring.learn.taught import Decisions, Places, unpacked
 from sparring.nets.native_net import NativeNet
 from sparring.nets.packed import PackedAdam

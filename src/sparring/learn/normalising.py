@@ -12,6 +12,11 @@ from sparring.nets.net import Net
 from sparring.pools.lineups import LEARNER
 
 
+def normalises(net: Net) -> bool:
+    """Whether a network, or one of its roles', normalises its observations."""
+    return any(each.normaliser is not None for _, each in nets_of(net) or [("", net)])
+
+
 def take_in_rows(net: Net, collector: Collector) -> None:
     """Add the learner's own rows of a rollout to what its network normalises by.
 

@@ -6,8 +6,10 @@ GPU. How a learner learns is on its own page.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from contextlib import nullcontext
+from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -30,6 +32,22 @@ from sparring.nets.make import make_net
 from sparring.nets.policy import BY_VALUE, Policy
 from sparring.pools.lineups import Pots
 from sparring.pools.protocol import GamePool
+
+
+class Rehearses(Protocol):
+    """A learner from rollouts."""
+
+    updates: int
+    samples: int
+
+    def update(self, knobs: Any) -> dict[str, float]:
+        """Learn from the rollout. knobs: what schedules say."""
+
+    def snapshot(self) -> Snapshot:
+        """Copy what the next update depends on."""
+
+    def load(self, snapshot: Snapshot) -> None:
+        """Go on with all of a snapshot but what playing depends on."""
 
 
 class Playing:
@@ -64,7 +82,7 @@ class Playing:
         facts: what policies say about their heads, see `nets.policy.FACTS`.
         rows_on: the device of rows when transforms change them; "": that of the network.
         collector: makes who plays the pool.
-        roles: networks by role instead of one for all.
+        roles: networks by role instead of one for all; decisions are then linked by role.
         slots: room for frozen networks of the same kind, see `learn.opponents`.
         actors: who else plays, by policy id.
         first: what the first games begin under, where it is not the run's own.
@@ -96,6 +114,8 @@ class Playing:
         )
         """What is done to rows before they are learned from."""
         self.forward = Forward(self.net, self.device, collect)
+        self.best_matmul = self.forward.best_matmul if self.forward.switches else nullcontext
+        """A context in which products are computed the fastest way."""
         self.actor = actor(self.forward)
         self.collector = collector(
             pool,
@@ -105,7 +125,7 @@ class Playing:
             self.phases,
             squash=net.squash,
             pinned=self.device.type == "cuda",
-            by_role=by_role,
+            by_role=by_role or bool(roles),
             first_row=first_row,
         )
         self.collector.actors |= actors or {}
@@ -131,10 +151,27 @@ class Playing:
 
     def report(self, stats: dict[str, float], samples: int) -> Report:
         """What was earned and learned. samples: trained so far."""
-        collector = self.collector
-        counts = collector.decisions, samples, collector.opponent_rows
-        earned = collector.earned.episodes()
-        return Report(stats, *counts, episodes=earned, met=collector.met())
+        return self.collector.report(stats, samples)
+
+    def rehearse(self, learner: Rehearses, knobs: Any) -> Report:
+        """Make an update with games that cost nothing, and put everything back."""
+        collector, kept, front = self.collector, learner.snapshot(), self.collector.front()
+        started = time.perf_counter()
+        with self.best_matmul():
+            collector.rehearse(learner.updates)
+            stats = learner.update(knobs)
+        report = collector.report(stats, learner.samples)
+        left = time.perf_counter() - started - sum(self.phases.seconds.values())
+        self.phases.seconds["other"] = max(left, 0.0)
+        self.net.load_state_dict(kept.tensors["net"])
+        learner.load(kept)
+        collector.put_front(*front)
+        return report
+
+    @property
+    def exact(self) -> bool:
+        """Whether a snapshot holds the games in flight."""
+        return self.collector.exact
 
     # Frozen opponents, as `learn.opponents.TakesOpponents` has them
 

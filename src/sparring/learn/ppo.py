@@ -1,9 +1,14 @@
-"""PPO by self-play: rollout, advantages, loss and update, in the order in which they run."""
+"""PPO by self-play on one page: rollout, advantages, epochs, minibatches, loss, step, report.
+
+One network may decide in all roles of a game, or every role has its own: `parts` has them by role,
+and one for all has the role "". The loss is written for autograd; `learn.backends` makes the steps.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -11,29 +16,34 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from sparring.config import CollectConfig, NetConfig, PPOConfig
+from sparring.config import CollectConfig, HeadsConfig, NetConfig, PPOConfig
 from sparring.errors import ConfigError
-from sparring.learn.collect import Actor, Sampling
-from sparring.learn.descent import Descent
+from sparring.learn.adjust import Terms, adjust_games
+from sparring.learn.advantages import linking_by_role, samples_by_role, value_cuts
+from sparring.learn.collect import Sampling
 from sparring.learn.forward import Forward
-from sparring.learn.hosted import HostedLearner
+from sparring.learn.head_terms import head_terms
 from sparring.learn.knobs import Knobs
-from sparring.learn.learner import Snapshot
+from sparring.learn.learner import DivergedError, Report, Snapshot
+from sparring.learn.minibatches import Samples, Shown, gathered, mean_losses, own_rows_of, shuffling
 from sparring.learn.mirror import MIRRORED
-from sparring.learn.native_steps import NativeSteps
-from sparring.learn.on_policy import Arrays, OnPolicy
+from sparring.learn.normalising import normalises, take_in_rows
+from sparring.learn.parts import LOGGED, Part, load, make_parts, save
+from sparring.learn.plan import RolePlan, Turns
+from sparring.learn.playing import Playing
 from sparring.learn.sequences import STEP, in_sequence, say_in_sequence
-from sparring.learn.steps import PLACE, Shown
-from sparring.learn.terms import OwnRows, Term, columns_of, measure, own_rows, shown_of, weighing
-from sparring.learn.units import next_unit
+from sparring.learn.terms import Term, columns_of, losses_of, shown_of, truth_of
+from sparring.learn.together import ALONE, Together
+from sparring.learn.vtrace import VTrace
 from sparring.nets.distribution import evaluate_actions
-from sparring.nets.native_net import NativeNet
-from sparring.nets.net import Heads
+from sparring.nets.policy import Policy
 from sparring.pools.protocol import GamePool
 from sparring.schedule import Moment
 
-EPS = 1e-5
-"""Adam's."""
+Arrays = dict[str, npt.NDArray[Any]]
+Options = dict[str, Any]
+Places = npt.NDArray[np.intp]
+Rows = Mapping[str, Tensor]
 
 
 @dataclass(frozen=True)
@@ -46,10 +56,6 @@ class Losses:
     entropy: Tensor
     approx_kl: Tensor
     clipfrac: Tensor
-
-
-LOGGED = ("policy_loss", "value_loss", "entropy", "approx_kl", "clipfrac")
-"""The losses that curves show."""
 
 
 def ppo_loss(
@@ -75,11 +81,11 @@ def ppo_loss(
     ratio = log_ratio.exp()
     policy_loss = -torch.min(advantage * ratio, advantage * ratio.clamp(1 - clip, 1 + clip)).mean()
     value = value.float()
+    squared = (value - returns) ** 2
     if value_clip:
         near = old_value + (value - old_value).clamp(-value_clip, value_clip)
-        value_loss = torch.max((value - returns) ** 2, (near - returns) ** 2).mean()
-    else:
-        value_loss = ((value - returns) ** 2).mean()
+        squared = torch.max(squared, (near - returns) ** 2)
+    value_loss = squared.mean()
     entropy = entropy_each.mean()
     total = policy_loss + knobs.value_weight * value_loss - knobs.entropy * entropy
     with torch.no_grad():
@@ -95,237 +101,249 @@ def plain_mean(each: Tensor, mirrored: Tensor | None) -> Tensor:
     return each.masked_fill(mirrored, 0.0).sum() / (~mirrored).sum().clamp(min=1)
 
 
-class PolicyDescent(Descent):
-    """One network that PPO improves: the unit of its values, what it learns from, and the loss."""
-
-    shown = LOGGED
-
-    def __init__(
-        self,
-        forward: Forward,
-        config: PPOConfig,
-        native: NativeNet | None = None,
-        terms: Sequence[Term] = (),
-    ) -> None:
-        """Improve the network that this runs.
-
-        native: the same one, if it is computed natively. terms: of the loss, beside PPO's own; the
-        list may grow later.
-        """
-        steps = NativeSteps(native, eps=EPS, shown=LOGGED, terms=terms) if native else None
-        super().__init__(forward.net, config, eps=EPS, steps=steps)
-        self.forward, self.terms = forward, terms
-        self.has_unit = False
-        """Whether a rollout has paid anything yet; the first that does sets the unit of values."""
-
-    def passes(self, *given: Any, **options: Any) -> list[Shown]:
-        """Go over the samples; others who learn as one with this sum the losses of terms too."""
-        self.steps.shown = (*LOGGED, *shown_of(weighing(self.terms)))
-        return super().passes(*given, **options)
-
-    @np.errstate(over="ignore", invalid="ignore")  # a loss that is not finite is told instead
-    def choose_unit(self, returns: npt.NDArray[np.float32]) -> None:
-        """Measure values in the size of the returns; without any payment there is none."""
-        size = float(np.sqrt(np.float32(self.together.mean(returns**2))))
-        if not np.isfinite(size):
-            return  # the loss will not be finite either, and the weights are to stay
-        size = max(size, 1e-6)
-        before = float(self.net.value_scale)
-        self.net.rescale_values(next_unit(before, size) if self.has_unit else size)
-        self.has_unit = True
-
-    @np.errstate(over="ignore", invalid="ignore")
-    def arrays(self, rows: Arrays, samples: npt.NDArray[np.intp], targets: Arrays) -> Arrays:
-        """Rows and targets; advantages normalised, values in units of the value scale.
-
-        Decisions of older policies have a weight `rho` besides.
-        """
-        scale, advantage = float(self.net.value_scale), targets["advantage"]
-        middle = self.together.mean(advantage)
-        spread = self.together.spread(advantage) + 1e-8
-        arrays = self.rows(rows, samples)
-        arrays["value"] = arrays["value"] / scale
-        arrays["returns"] = (targets["returns"] / scale).astype(np.float32)
-        arrays["advantage"] = ((advantage - middle) / spread).astype(np.float32)
-        if "rho" in targets:
-            arrays["advantage"] *= targets["rho"]
-        return arrays
-
-    def rows(self, rows: Arrays, samples: npt.NDArray[np.intp]) -> Arrays:
-        """Rows of samples; the widest stay where they were played if steps read them there."""
-        if not self.steps.by_place:
-            return {name: array[samples] for name, array in rows.items()}
-        wide = {"obs": rows["obs"], "mask": rows["mask"], PLACE: samples}
-        return wide | {name: array[samples] for name, array in rows.items() if name not in wide}
-
-    def loss(
-        self, minibatch: Mapping[str, Tensor], knobs: Knobs
-    ) -> tuple[Tensor, dict[str, Tensor]]:
-        """The clipped surrogate and what belongs to it."""
-        in_a_row = STEP in minibatch
-        heads = (
-            say_in_sequence(self.forward, minibatch) if in_a_row else self.forward(minibatch["obs"])
-        )
-        losses = ppo_loss(
-            heads["policy"],
-            heads["value"],
-            mask=minibatch["mask"],
-            action=minibatch["action"],
-            old_log_prob=minibatch["log_prob"],
-            old_value=minibatch["value"],
-            advantage=minibatch["advantage"],
-            returns=minibatch["returns"],
-            knobs=knobs,
-            mirrored=minibatch.get(MIRRORED),
-        )
-        total, shown = losses.total, {name: getattr(losses, name) for name in LOGGED}
-        for term in weighing(self.terms):
-            shown |= self.found_by(term, heads, minibatch)
+def loss_of(
+    forward: Forward, terms: Sequence[Term], minibatch: Rows, knobs: Knobs
+) -> tuple[Tensor, Rows]:
+    """The loss of a network on a minibatch with all terms, and what curves show of it."""
+    in_a_row = STEP in minibatch
+    heads = say_in_sequence(forward, minibatch) if in_a_row else forward(minibatch["obs"])
+    losses = ppo_loss(
+        heads["policy"],
+        heads["value"],
+        mask=minibatch["mask"],
+        action=minibatch["action"],
+        old_log_prob=minibatch["log_prob"],
+        old_value=minibatch["value"],
+        advantage=minibatch["advantage"],
+        returns=minibatch["returns"],
+        knobs=knobs,
+        mirrored=minibatch.get(MIRRORED),
+    )
+    total, shown = losses.total, {name: getattr(losses, name) for name in LOGGED}
+    for term in terms:
+        if term.weight:
+            shown |= losses_of(term, forward, heads, minibatch)
             total = total + term.weight * shown[term.name]
-        return total, shown
-
-    def found_by(self, term: Term, heads: Heads, rows: Mapping[str, Tensor]) -> dict[str, Tensor]:
-        """The loss of a term on a minibatch, and what else curves show of it."""
-        if isinstance(term, OwnRows):
-            rows = own_rows(term, rows)
-            if not len(rows["obs"]):
-                return {
-                    name: torch.zeros((), device=self.forward.device) for name in shown_of([term])
-                }
-            heads = self.forward(rows["obs"])
-        return {term.name: term.each(heads, rows).mean(), **measure(term, heads, rows)}
-
-    def far_enough(self, epoch: Sequence[Shown], knobs: Knobs) -> bool:
-        """Whether the policy moved as far as it may in one update."""
-        if not knobs.target_kl:
-            return False
-        return float(np.mean([float(losses["approx_kl"]) for losses in epoch])) > knobs.target_kl
-
-    def stats(
-        self, returns: npt.NDArray[np.float32], value: npt.NDArray[np.float32], knobs: Knobs
-    ) -> dict[str, float]:
-        """How well values were known, and in which unit."""
-        left = self.together.variance(returns - value)
-        variance = self.together.variance(returns)
-        return {
-            "losses/explained_variance": 1 - left / variance if variance > 0 else 0.0,
-            "learning/entropy_weight": knobs.entropy,
-            "learning/value_scale": float(self.net.value_scale),
-        }
+    return total, shown
 
 
-class PPO(OnPolicy[Knobs]):
-    """The learner: advantages, the unit of values, and the loss."""
-
-    columns = ("log_prob", "value")
-    eps = EPS
-    recurrent = True
-    descent: PolicyDescent
+class PPO:
+    """The learner. It owns who plays, the networks, their optimizers, and the terms of the loss."""
 
     def __init__(
         self,
         pool: GamePool,
         collect: CollectConfig,
-        config: PPOConfig,
-        net: NetConfig,
+        config: PPOConfig | Sequence[RolePlan],
+        net: NetConfig | None = None,
+        *,
+        turns: Turns | None = None,
+        heads: HeadsConfig | None = None,
+        together: Together = ALONE,
+        correction: VTrace | None = None,
         **options: Any,
     ) -> None:
-        """Take over a pool. options: those of `OnPolicy`."""
-        super().__init__(pool, collect, config, net, **options)
-        self.config = config
-        self._sequence: Arrays = {}
-        """Where the samples of an update lie in segments, if the network has a state."""
+        """Take over a pool.
 
-    def make_descent(self, config: Any) -> Descent:
-        """PPO's; natively, unless somebody has given it a loss of their own."""
-        own = type(self).loss is not PPO.loss
-        return PolicyDescent(
-            self.forward,
-            config,
-            None if own else self.forward.go_native(self.threads),
-            self.terms,
-        )
+        config: settings of one network for all roles, or networks and settings by role, in the
+        order of the game's roles. turns: which roles learn in which update. options: of `Playing`.
+        together: others that learn as one with it. correction: of what older weights have played.
+        """
+        if isinstance(config, PPOConfig):
+            config = [RolePlan("", net or NetConfig(), (config,))]
+        self.roles, columns = tuple(config), ("log_prob", "value")
+        nets = {plan.role: plan.net for plan in config if plan.role}
+        actor = partial(Sampling, seed=options.get("seed", 0))
+        options = {**options, "heads": heads, "roles": nets}
+        playing = Playing(pool, collect, self.roles[0].net, actor, columns, **options)
+        self.playing, self.pool, self.rules, self.net = playing, pool, playing.rules, playing.net
+        self.forward, self.phases, self.seed = playing.forward, playing.phases, playing.seed
+        self.collector, self.transforms = playing.collector, playing.transforms
+        self.device, self.slots, self.put = playing.device, playing.slots, playing.put
+        self.set_pots, self.seated, self.exact = playing.set_pots, playing.seated, playing.exact
+        self.turns, self.together, self.correction = turns or Turns(), together, correction
+        examples = [one.term() for one in playing.transforms.anew]
+        self.terms: list[Term] = [*head_terms(playing.rules, heads), *examples]
+        """Of the loss, beside PPO's own."""
+        self.collector.rollout.want_truth(truth_of(self.terms))
+        native = type(self).loss is PPO.loss  # a loss of somebody's own is left to torch
+        self.parts = make_parts(playing, self.roles, collect, self.terms, native=native)
+        self.recurrent, self.normalises = self.net.config.recurrent, normalises(self.net)
+        self.updates = self.samples = 0
+        """Updates made, and decisions that were learned from, so far."""
 
-    def make_actor(self) -> Actor:
-        """Draws actions."""
-        return Sampling(self.forward, self.seed)
+    def iterate(self, progress: float) -> list[Report]:
+        """Play a rollout and learn from it; return what was earned and learned."""
+        moment = Moment(int(self.together.total(self.collector.decisions)), progress)
+        knobs = self.knobs_at(moment)
+        for term in self.terms:
+            term.turn(moment)
+        with self.playing.best_matmul():
+            earned = self.collector.collect(self.updates)
+            stats = self.update(knobs)
+        return [self.collector.report({**stats, **earned}, self.samples)]
 
-    def knobs_at(self, moment: Moment) -> Knobs:
-        """Read every schedule."""
-        return Knobs.at(self.config, moment)
+    def knobs_at(self, moment: Moment) -> dict[str, Knobs]:
+        """Read every schedule of every role."""
+        return {role: Knobs.at(part.settings, moment) for role, part in self.parts.items()}
 
-    def targets(self, knobs: Knobs) -> tuple[npt.NDArray[np.intp], Arrays]:
-        """Advantages and returns of every decision that is complete, and the value unit."""
-        value_cuts(self)
-        samples = self.collector.link(knobs.gamma, self.config.gamma_into, demand=False)
+    def update(self, knobs: Mapping[str, Knobs]) -> dict[str, float]:
+        """Learn from the rollout, and keep the decisions that are still open."""
+        with self.phases("advantage"):
+            samples, targets = self.targets(knobs)
+        stats: dict[str, float] = {}
+        steps = learned = 0.0
+        shares = {"": samples}
+        if "" not in self.parts:
+            shares = samples_by_role(self.collector, samples, self.turns, self.updates)
+        for role, mine in shares.items():
+            try:
+                found = self.learn(role, mine, targets, knobs[role])
+            except DivergedError as wrong:
+                raise DivergedError(f"update {self.updates}: {wrong}") from None
+            steps += found["learning/optimiser_steps"]
+            learned += found["learning/samples"]
+            stats |= {f"{name}/{role}" if role else name: one for name, one in found.items()}
+        if self.normalises:  # only now: it was played and learned as it was
+            take_in_rows(self.net, self.collector)
+        self.samples, self.updates = self.samples + int(learned), self.updates + 1
+        stats["learning/optimiser_steps"], stats["learning/samples"] = steps, learned
+        stats["learning/decisions"] = float(self.collector.rollout.decisions())
+        stats["charts/forced"] = float(self.collector.rollout.skipped.sum())
+        with self.phases("stepping"):
+            self.collector.carry()
+        return stats
+
+    def targets(self, knobs: Mapping[str, Knobs]) -> tuple[Places, Arrays]:
+        """Return the decisions that are complete, and advantages and returns by place."""
+        collector, rollout, one = self.collector, self.collector.rollout, knobs.get("")
+        if rollout.cuts.obs:
+            value_cuts(self.playing, by_role=one is None)
+        if one:
+            linking: Options = {
+                "gamma": one.gamma,
+                "gamma_into": self.parts[""].settings.gamma_into,
+            }
+            traces: Options = {"gae_lambda": one.gae_lambda}
+        else:
+            linking, traces = linking_by_role(self.roles, knobs, rollout.role)
+        samples = collector.link(**linking, demand=False)
         if not self.together.any(len(samples) > 0):
             raise ConfigError("the rollout completed no decision; raise collect.steps")
-        if self.net.config.recurrent:
-            transitions, seat = self.collector.transitions, self.collector.rollout.seat
-            length = self.net.config.segment
-            samples, self._sequence = in_sequence(transitions, seat, samples, length)
-        targets = self.estimates(samples, knobs)
-        if self.together.any(bool(self.collector.transitions.paid[samples].any())):
-            self.descent.choose_unit(targets["returns"])
-        for column in columns_of(self.terms):
-            column.fill(self, samples, targets["returns"])
-        return samples, targets
+        if self.correction:
+            return samples, self.correction.targets(self.playing, samples, **traces)
+        value = rollout.columns["value"]
+        advantage = collector.transitions.advantages(value, **traces)
+        return samples, {"advantage": advantage, "returns": advantage + value}
 
-    def estimates(self, samples: npt.NDArray[np.intp], knobs: Knobs) -> Arrays:
-        """Advantages and returns of some decisions; the rollout is linked."""
-        value = self.rows()["value"]
-        advantage = self.collector.transitions.advantages(value, knobs.gae_lambda)[samples]
-        return {"advantage": advantage, "returns": advantage + value[samples]}
+    @np.errstate(over="ignore", invalid="ignore")  # a loss that is not finite is told instead
+    def learn(self, role: str, samples: Places, targets: Arrays, knobs: Knobs) -> dict[str, float]:
+        """Improve one network in epochs of minibatches; return what curves show."""
+        part, number = self.parts[role], list(self.parts).index(role)
+        terms = [term for term in self.terms if term.weight]
+        part.backend.shown = (*LOGGED, *shown_of(terms)) if terms else LOGGED
+        with self.phases("advantage"):
+            samples, arrays = self.batch(part, samples, targets)
+            own = own_rows_of(self, terms, samples, number)
+        with self.phases("transfer"):
+            data = {name: torch.from_numpy(a).to(self.device) for name, a in arrays.items()}
+        with self.phases("update"):
+            loss = partial(self.loss, role=role) if role else self.loss
+            order, turning = shuffling(self.seed, self.updates, number), self.transforms.turning
+            shuffled = Samples(data, part.settings.minibatch, order, [*own.values()], turning)
+            logged: list[Shown] = []
+            for epoch in range(part.settings.epochs):
+                minibatches = shuffled.epoch(self.updates, epoch, self.together)
+                for minibatch in minibatches:
+                    logged.append(part.backend.step(minibatch, knobs, loss, self.together))
+                moved = (float(losses["approx_kl"]) for losses in logged[-len(minibatches) :])
+                if knobs.target_kl and np.mean([*moved]) > knobs.target_kl:
+                    break
+        stats = {f"losses/{name}": mean for name, mean in mean_losses(logged).items()}
+        stats |= {f"learning/{name}": float(len(mine)) for name, mine in own.items()}
+        returns = targets["returns"][samples]
+        missed = returns - self.rows()["value"][samples]
+        left, variance = (float(self.together.var(each)) for each in (missed, returns))
+        stats |= self.correction.figures if self.correction else {}
+        return stats | {
+            "losses/explained_variance": 1 - left / variance if variance > 0 else 0.0,
+            "learning/lr": knobs.lr,
+            "learning/entropy_weight": knobs.entropy,
+            "learning/value_scale": float(part.net.value_scale),
+            "learning/optimiser_steps": float(len(logged)),
+            "learning/samples": float(len(samples)),
+            "learning/native": float(part.forward.native is not None),
+        }
+
+    def batch(self, part: Part, samples: Places, targets: Arrays) -> tuple[Places, Arrays]:
+        """Rows and targets of samples; values in their unit, advantages normalised."""
+        sequence: Arrays = {}
+        if self.recurrent:
+            links, seat = self.collector.transitions, self.collector.rollout.seat
+            samples, sequence = in_sequence(links, seat, samples, self.net.config.segment)
+        advantage, returns = (targets[name][samples] for name in ("advantage", "returns"))
+        if self.together.any(bool(self.collector.transitions.paid[samples].any())):
+            size = np.sqrt(np.float32(self.together.mean(returns**2)))
+            part.has_unit |= part.net.follow_returns(float(size), known=part.has_unit)
+        for column in columns_of(self.terms) if self.terms else ():
+            column.fill(self, samples, returns)
+        scale, middle = float(part.net.value_scale), float(self.together.mean(advantage))
+        spread = float(self.together.std(advantage)) + 1e-8
+        arrays = gathered(self.rows(), samples, by_place=part.backend.by_place)
+        arrays["value"] = arrays["value"] / scale
+        arrays["returns"] = (returns / scale).astype(np.float32)
+        arrays["advantage"] = ((advantage - middle) / spread).astype(np.float32)
+        if "rho" in targets:  # what older policies have decided weighs less
+            arrays["advantage"] *= targets["rho"][samples]
+        for term in self.terms:
+            arrays |= term.columns(self, samples) if term.weight else {}
+        return samples, {**arrays, **sequence}
+
+    def loss(self, minibatch: Rows, knobs: Knobs, role: str = "") -> tuple[Tensor, Rows]:
+        """The clipped surrogate with all terms, and what curves show of it."""
+        return loss_of(self.parts[role].forward, self.terms, minibatch, knobs)
 
     def rows(self) -> Arrays:
-        """What is known of every place of the rollout."""
-        return self.collector.rollout.rows()
+        """Rows of every place of the rollout."""
+        rows = self.collector.rollout.rows()
+        return {**rows, **self.correction.present} if self.correction else rows
 
-    def tensors(self, samples: npt.NDArray[np.intp], targets: Arrays) -> Arrays:
-        """Rows and targets."""
-        return {**self.descent.arrays(self.rows(), samples, targets), **self._sequence}
+    def rehearse(self) -> list[Report]:
+        """Do the work of an update with games that cost nothing, and put everything back."""
+        return [self.playing.rehearse(self, self.knobs_at(Moment(self.collector.decisions, 0.0)))]
 
-    def loss(
-        self, minibatch: Mapping[str, Tensor], knobs: Knobs
-    ) -> tuple[Tensor, dict[str, Tensor]]:
-        """The clipped surrogate and what belongs to it."""
-        return self.descent.loss(minibatch, knobs)
+    def adjust(self, terms: Terms, member: int = 0) -> None:
+        """Go on under other terms. No running game changes its rules, seats or start."""
+        adjust_games(self.pool, terms)
+        for role, settings in {"": terms.settings, **(terms.role_settings or {})}.items():
+            if settings is not None and role in self.parts:
+                self.parts[role].settings = settings
+        if terms.clear_replay:
+            raise ConfigError("clear_replay: PPO has no replay; leave it out")
 
-    def far_enough(self, epoch: Sequence[Shown], knobs: Knobs) -> bool:
-        """Whether the policy moved as far as it may in one update."""
-        return self.descent.far_enough(epoch, knobs)
+    def join(self, together: Together) -> None:
+        """Learn as one with others from now on."""
+        self.together = together
 
-    def stats(
-        self, samples: npt.NDArray[np.intp], targets: Arrays, knobs: Knobs
-    ) -> dict[str, float]:
-        """How well values were known, and in which unit."""
-        value = self.rows()["value"][samples]
-        return self.descent.stats(targets["returns"], value, knobs)
+    def policy(self, member: int = 0) -> Policy:
+        """Return what plays; it never changes again."""
+        return self.playing.policy(self.updates)
 
-    def notes(self) -> dict[str, Any]:
-        """Whether values have a unit."""
-        return {"has_unit": self.descent.has_unit}
+    def snapshot(self, member: int = 0) -> Snapshot:
+        """Copy what the next update depends on: weights, optimizers, games, open decisions."""
+        saved, (states, units) = self.playing.snapshot(self.updates, self.samples), save(self.parts)
+        late = self.correction.blobs() if self.correction and self.exact else {}
+        tensors, blobs = {**saved.tensors, **states}, {**saved.blobs, **late}
+        return replace(saved, tensors=tensors, blobs=blobs, meta={**saved.meta, **units})
 
-    def read_notes(self, snapshot: Snapshot) -> None:
-        """Go on with it."""
-        self.descent.has_unit = has_unit(snapshot)
+    def restore(self, snapshot: Snapshot, member: int = 0) -> None:
+        """Put a fresh learner of the same configuration where the snapshot was taken."""
+        self.playing.restore(snapshot, fresh=not self.updates)
+        self.load(snapshot)
+        if self.correction:
+            self.correction.load(snapshot.blobs)
 
-
-@torch.no_grad()
-def value_cuts(learner: HostedLearner, *, by_role: bool = False) -> None:
-    """Estimate what cut games would still have paid the seats that were to move.
-
-    by_role: it is told in which role.
-    """
-    rollout = learner.collector.rollout
-    if rollout.cuts.obs:
-        obs = np.concatenate(rollout.cuts.obs)
-        heads = learner.forward(torch.from_numpy(obs))
-        value = learner.net.true_values(heads).cpu().numpy()
-        role = learner.rules.role_of(obs) if by_role else None
-        rollout.cuts.settle(rollout, value, role)
-
-
-def has_unit(snapshot: Snapshot) -> bool:
-    """Whether values have a unit yet; older checkpoints had one from the first update on."""
-    return bool(snapshot.meta.get("has_unit", snapshot.meta["update"] > 0))
+    def load(self, snapshot: Snapshot) -> None:
+        """Go on with the optimizers, units and counts of a snapshot."""
+        load(self.parts, snapshot)
+        self.updates, self.samples = snapshot.meta["update"], snapshot.meta["samples"]

@@ -22,16 +22,15 @@ from torch import Tensor
 from sparring.config import CollectConfig, DQNConfig, NetConfig
 from sparring.errors import ConfigError
 from sparring.learn.adjust import Terms, adjust_games
+from sparring.learn.backends.torch import OPTIMISER, TorchBackend
 from sparring.learn.collect import Answer, Draws
-from sparring.learn.descent import mean_losses, shuffling
 from sparring.learn.forward import Forward
 from sparring.learn.knobs import AtMoment
 from sparring.learn.learner import DivergedError, Report, Snapshot
+from sparring.learn.minibatches import Shown, mean_losses, shuffling
 from sparring.learn.normalising import take_in_rows
-from sparring.learn.on_policy import OPTIMISER
 from sparring.learn.playing import Playing
 from sparring.learn.q_learning import dqn_loss, q_values, spread_epsilon
-from sparring.learn.steps import Shown, TorchSteps
 from sparring.learn.together import ALONE
 from sparring.nets.distribution import Sampler
 from sparring.nets.net import POLICY, VALUE, Heads
@@ -123,7 +122,7 @@ class PQN:
         self.slots, self.put = playing.slots, playing.put
         self.set_pots, self.seated = playing.set_pots, playing.seated
         self.exact = playing.collector.exact
-        self.optimizer = TorchSteps(self.net, eps=EPS)
+        self.optimizer = TorchBackend(self.net, eps=EPS)
         self.updates = self.samples = 0
 
     def iterate(self, progress: float) -> list[Report]:
@@ -204,7 +203,7 @@ class PQN:
     def step(self, minibatch: Mapping[str, Tensor], knobs: Knobs) -> Shown:
         """Make one step of the optimizer; a loss that is not finite changes nothing."""
         try:
-            return self.optimizer.step(minibatch, knobs, self.loss, ALONE)
+            return self.optimizer.step_on(minibatch, knobs, self.loss, ALONE)
         except DivergedError as wrong:
             raise DivergedError(f"update {self.updates}: {wrong}") from None
 

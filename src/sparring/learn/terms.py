@@ -7,9 +7,7 @@ networks and their passes know nothing of it.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from itertools import pairwise
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
@@ -18,7 +16,7 @@ import torch
 from torch import Tensor
 
 from sparring.games.hidden import StateField
-from sparring.nets.net import Heads
+from sparring.nets.net import POLICY, Heads
 from sparring.schedule import Moment, Schedule
 
 Arrays = dict[str, npt.NDArray[Any]]
@@ -156,52 +154,22 @@ def truth_of(terms: Iterable[Any]) -> StateField | None:
     return next((term.state_field for term in terms if isinstance(term, OfTruth)), None)
 
 
-def weighing(terms: Iterable[Term]) -> list[Term]:
-    """Those that count in this update."""
-    return [term for term in terms if term.weight]
-
-
-@dataclass
-class Dealt:
-    """A term's own rows of an update, dealt to the minibatches of every epoch."""
-
-    term: str
-    """Its name."""
-    rows: Mapping[str, Tensor]
-    order: np.random.Generator
-    """Shuffles them before every epoch."""
-
-    def __len__(self) -> int:
-        """How many."""
-        return len(self.rows["obs"])
-
-    def deal(self, minibatches: int) -> list[dict[str, Tensor]]:
-        """Shuffle them; number i of n minibatches gets those from i/n to (i + 1)/n.
-
-        There they are called as `own_rows` finds them.
-        """
-        count = len(self)
-        shuffled = torch.from_numpy(self.order.permutation(count)).to(self.rows["obs"].device)
-        cuts = [count * i // minibatches for i in range(minibatches + 1)]
-        return [
-            {f"{self.term}/{name}": rows[shuffled[first:end]] for name, rows in self.rows.items()}
-            for first, end in pairwise(cuts)
-        ]
-
-
-def deal_all(dealt: Iterable[Dealt], minibatches: int) -> list[dict[str, Tensor]]:
-    """What minibatches of an epoch have besides samples."""
-    parts: list[dict[str, Tensor]] = [{} for _ in range(minibatches)]
-    for one in dealt:
-        for part, mine in zip(parts, one.deal(minibatches), strict=True):
-            part.update(mine)
-    return parts
-
-
 def own_rows(term: Term, minibatch: Mapping[str, Tensor]) -> dict[str, Tensor]:
     """The rows that a minibatch was dealt for a term."""
     first = f"{term.name}/"
     return {name[len(first) :]: minibatch[name] for name in minibatch if name.startswith(first)}
+
+
+def losses_of(
+    term: Term, run: Callable[[Tensor], Heads], heads: Heads, rows: Mapping[str, Tensor]
+) -> dict[str, Tensor]:
+    """The loss of a term on a minibatch, and what else curves show of it. run: the network."""
+    if isinstance(term, OwnRows):
+        rows = own_rows(term, rows)
+        if not len(rows["obs"]):
+            return dict.fromkeys(shown_of([term]), heads[POLICY].new_zeros(()))
+        heads = run(rows["obs"])
+    return {term.name: term.each(heads, rows).mean(), **measure(term, heads, rows)}
 
 
 def gradients(

@@ -13,14 +13,14 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+import torch
 from torch import Tensor
 
 
 class Together:
-    """What one learner knows of the others: here there are none, and every sum is its own.
+    """Others that learn as one with this learner: their sums, and what follows from sums.
 
-    Whoever has others overrides `rank`, `size`, `sum_` and `totals`; all of them call these in the
-    same order.
+    A kind has `rank`, `size`, `sum_` and `totals`; all learners call these in the same order.
     """
 
     rank = 0
@@ -34,8 +34,6 @@ class Together:
     def totals(self, values: Sequence[float]) -> list[float]:
         """Return sums over all learners."""
         return list(values)
-
-    # What follows from sums
 
     def total(self, value: float) -> float:
         """Sum one number."""
@@ -52,23 +50,43 @@ class Together:
 
     def mean(self, array: npt.NDArray[Any]) -> float:
         """Return the mean over everybody's numbers."""
-        if self.size == 1:
-            return float(array.mean())
         total, count = self.totals([float(array.sum(dtype="f8")), len(array)])
         return total / max(count, 1)
 
-    @np.errstate(over="ignore", invalid="ignore")  # who asks looks whether it is finite
-    def variance(self, array: npt.NDArray[Any]) -> float:
+    def var(self, array: npt.NDArray[Any]) -> float:
         """Return their variance."""
-        if self.size == 1:
-            return float(array.var())
         middle = self.mean(array)
         total, count = self.totals([float(((array - middle) ** 2).sum(dtype="f8")), len(array)])
         return total / max(count, 1)
 
-    def spread(self, array: npt.NDArray[Any]) -> float:
+    def std(self, array: npt.NDArray[Any]) -> float:
         """Return their standard deviation."""
-        return float(array.std()) if self.size == 1 else math.sqrt(self.variance(array))
+        return math.sqrt(self.var(array))
 
 
-ALONE = Together()
+class Alone(Together):
+    """Nobody else learns: every sum is its own, and statistics are numpy's."""
+
+    total: Any = staticmethod(float)
+    any: Any = staticmethod(bool)
+    mean: Any = staticmethod(np.mean)
+    var: Any = staticmethod(np.var)
+    std: Any = staticmethod(np.std)
+
+
+ALONE = Alone()
+
+
+def mean_of_all(
+    grads: Sequence[Tensor], losses: Tensor, rows: int, together: Together
+) -> tuple[list[Tensor], Tensor]:
+    """Gradients and losses over everybody's rows: means that count as much as they have rows.
+
+    All of it goes as one flat tensor, so that a step waits for the others once.
+    """
+    flat = torch.cat([*(grad.reshape(-1) for grad in grads), losses, losses.new_ones(1)]) * rows
+    together.sum_(flat)
+    flat /= flat[-1].clone()
+    sizes = [grad.numel() for grad in grads]
+    *parts, losses, _ = torch.split(flat, [*sizes, len(losses), 1])
+    return [part.view_as(grad) for part, grad in zip(parts, grads, strict=True)], losses

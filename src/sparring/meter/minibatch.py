@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
+from functools import partial
 from statistics import median
 from typing import Any
 
@@ -16,9 +17,10 @@ from sparring.factories import is_factory
 from sparring.learn.forward import Forward
 from sparring.learn.knobs import Knobs
 from sparring.learn.learner import Learner, Measured
+from sparring.learn.minibatches import Minibatch
+from sparring.learn.parts import make_backend
 from sparring.learn.plan import Plan
-from sparring.learn.ppo import PolicyDescent
-from sparring.learn.steps import Minibatch
+from sparring.learn.ppo import loss_of
 from sparring.learn.together import ALONE
 from sparring.meter.advice import Pace
 from sparring.meter.ceilings import Place
@@ -154,7 +156,7 @@ def step_by_step(plan: Plan, learner: Learner, net: Net) -> Make:
     """Steps as `learn.ppo` makes them, from rows of the learner's own games."""
     device, settings = torch.device(plan.device), plan.settings[0]
     forward = Forward(net.to(device), device, plan.collect)
-    descent = PolicyDescent(forward, settings, forward.go_native(plan.threads))
+    backend, loss = make_backend(forward, plan.threads), partial(loss_of, forward, ())
     knobs = Knobs.at(settings, Moment(0, 0.0))
     data = rows_like(plan, learner, max(sizes_of(plan)))
     shuffled = Place(plan.device, 1).random(len(data["obs"])).argsort()
@@ -162,7 +164,7 @@ def step_by_step(plan: Plan, learner: Learner, net: Net) -> Make:
     def make(size: int) -> Callable[[], int]:
         def step() -> int:
             minibatch = Minibatch(data, shuffled[:size], {})
-            descent.steps.take(minibatch, knobs, descent.loss, ALONE)
+            backend.step(minibatch, knobs, loss, ALONE)
             return 1
 
         return step

@@ -26,6 +26,7 @@ class NativeNet:
         self._passes = NativePasses(self.packed, threads=threads, bf16=arithmetic == BF16)
         self.work = _native.Updating(threads)
         """Does what there is to do besides passes."""
+        self._weight = self.packed.weight.numpy()
         self._written = [*net.parameters(), self.packed.weight]
         self._seen = -1
         self._said = np.empty((0, 1), np.float32)
@@ -38,7 +39,7 @@ class NativeNet:
         """
         seen = sum(tensor._version for tensor in self._written)
         if seen != self._seen:
-            self._passes.load()
+            self._passes.layers.load(self._weight)
             self._seen = seen
         return self._passes
 

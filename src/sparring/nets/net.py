@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import asdict
 from typing import Any
@@ -143,6 +144,17 @@ class Net(nn.Module):
             self.get_parameter(name).mul_(ratio)
         self.value_scale.fill_(scale)
 
+    def follow_returns(self, size: float, *, known: bool) -> bool:
+        """Measure values in the size of a rollout's returns; return whether there is a unit now.
+
+        known: there was one before, which follows. A size that is not finite changes nothing: the
+        loss will not be finite either, and the weights are to stay.
+        """
+        if math.isfinite(size):
+            size = max(size, 1e-6)
+            self.rescale_values(next_unit(float(self.value_scale), size) if known else size)
+        return known or math.isfinite(size)
+
     @torch.no_grad()
     def rescale_scores(self, scale: float) -> None:
         """The same of the score head."""
@@ -150,6 +162,19 @@ class Net(nn.Module):
         for name in self.score_parameters:
             self.get_parameter(name).mul_(ratio)
         self.score_scale.fill_(scale)
+
+
+UNIT_MEMORY = 0.9
+"""Share of the old unit that an update keeps. Returns may shrink tenfold in the first
+seconds of a run; values that are measured in the old unit meanwhile hardly learn."""
+MOST_UNITS = 3.0
+"""Most units that the returns of a rollout measure. Where rewards are rare, returns may grow a
+hundredfold in one update; in the old unit their squares would drown everything else."""
+
+
+def next_unit(before: float, size: float) -> float:
+    """The unit behind a rollout whose returns, or scores, have this size."""
+    return max(UNIT_MEMORY * before + (1 - UNIT_MEMORY) * size, size / MOST_UNITS)
 
 
 def blended(value: Tensor, wdl: Tensor, share: Tensor, unit: Tensor) -> Tensor:

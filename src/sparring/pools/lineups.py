@@ -201,12 +201,3 @@ class Draw:
     def policies(self) -> frozenset[int]:
         """The ids that sit at tables."""
         return frozenset({int(p) for p in self.ids.flat if p >= 0} | self.pots.policies)
-
-
-def present(
-    policy: npt.NDArray[np.int16], grouped: npt.NDArray[np.bool_]
-) -> Sequence[int] | npt.NDArray[np.int16]:
-    """Who decides in some rows, each once, without bots and those that are answered together."""
-    if policy.max() <= LEARNER:  # as a rule; sorting costs as much as all else here
-        return [LEARNER] if (policy == LEARNER).any() else []
-    return np.unique(policy[(policy >= 0) & ~grouped])

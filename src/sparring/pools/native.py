@@ -24,7 +24,6 @@ from sparring.games.sealed import seal, unseal
 from sparring.games.seeds import seed_bits
 from sparring.games.state import State
 from sparring.machine import MOST_THREADS, check_threads, demand_memory, show_size
-from sparring.pools.actions import as_given
 from sparring.pools.batch import Batch
 from sparring.pools.limits import (
     MOST_INDEX,
@@ -439,3 +438,31 @@ class Pool:
         if any(self._in_flight):
             busy = self._in_flight.index(True)
             raise IllegalActionError(f"slot {busy} is still stepping; call recv first")
+
+
+def as_given(action: npt.ArrayLike, rows: int, box: int) -> npt.NDArray[Any]:
+    """Return actions as the native core takes them.
+
+    box: numbers of an action, 0 where it is a choice.
+    """
+    wanted = (rows, box) if box else (rows,)
+    try:
+        given = np.asarray(action)
+    except ValueError:  # lists of different lengths
+        raise IllegalActionError(f"actions are not an array of shape {wanted}") from None
+    if given.shape != wanted:
+        raise IllegalActionError(f"actions have shape {given.shape}, need {wanted}")
+    if box and given.dtype == np.float32:
+        return np.ascontiguousarray(given)
+    if box and given.dtype.kind in "iuf":
+        with np.errstate(over="ignore"):  # what is too large becomes infinite and is refused
+            return np.ascontiguousarray(given, np.float32)
+    if box:
+        raise IllegalActionError(f"actions are {given.dtype}, need numbers")
+    if given.dtype == np.int32:
+        return np.ascontiguousarray(given)
+    if given.dtype.kind not in "iu":
+        raise IllegalActionError(f"actions are {given.dtype}, need integers")
+    limit = np.iinfo(np.int32)
+    clipped: npt.NDArray[Any] = np.clip(given, limit.min, limit.max).astype(np.int32)
+    return clipped

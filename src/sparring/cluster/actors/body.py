@@ -6,6 +6,7 @@ import tempfile
 import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -17,7 +18,7 @@ from sparring.cluster.actors.episodes import WholeEpisodes
 from sparring.cluster.actors.packing import Arrays, pack, shapes_of
 from sparring.cluster.actors.weights import FlatWeights
 from sparring.cluster.messages import Message
-from sparring.config import CollectConfig, TrainConfig
+from sparring.config import TrainConfig
 from sparring.errors import SparringWarning, StateError
 from sparring.games.seeds import mixed_seed
 from sparring.learn.algos import hosted
@@ -70,10 +71,9 @@ class Body:
             plan = resolve([config], first_game=place.first_game)
         # A whole learner: who plays, with which opponents, is then decided in one place. It never
         # learns; its optimiser has no memory until it does.
-        kind = WholePlayer if config.fleet.whole_episodes else PPO
-        self._player = kind(
-            plan.host_pool(), plan.collect, plan.settings[0], plan.net, **hosted(plan)
-        )
+        collector = partial(whole_episodes, plan.seed) if config.fleet.whole_episodes else Collector
+        options = {**hosted(plan), "collector": collector}
+        self._player = PPO(plan.host_pool(), plan.collect, plan.settings[0], plan.net, **options)
         self.place, self.pool, self._seed = place, self._player.pool, plan.seed
         self.collector = self._player.collector
         self._born = place.life == 0
@@ -140,15 +140,11 @@ class Body:
         return Message("answer")
 
 
-class WholePlayer(PPO):
-    """Plays whole games."""
-
-    def make_collector(self, collect: CollectConfig, **options: Any) -> Collector:
-        """Return who keeps them whole."""
-        actor = self.make_actor()
-        found = WholeEpisodes(self.pool, collect, actor, self.columns, self.phases, **options)
-        found.seed = self.seed
-        return found
+def whole_episodes(seed: int, *given: Any, **options: Any) -> Collector:
+    """Return who plays whole games."""
+    found = WholeEpisodes(*given, **options)
+    found.seed = seed
+    return found
 
 
 def part_of(config: TrainConfig, place: Place) -> TrainConfig:

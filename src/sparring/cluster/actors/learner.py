@@ -22,8 +22,9 @@ from sparring.learn.collect import Collector
 from sparring.learn.learner import Report, Snapshot
 from sparring.learn.opponents import check_slot
 from sparring.learn.plan import Plan
+from sparring.learn.ppo import PPO
 from sparring.learn.room import chains_of, rollout_bytes
-from sparring.learn.vtrace import LaggedPPO
+from sparring.learn.vtrace import VTrace
 from sparring.machine import demand_memory
 from sparring.pools.foreign.make import facts_of
 from sparring.training.planning.own import by_factory
@@ -65,7 +66,7 @@ def demand_rollouts(config: TrainConfig, plan: Plan) -> None:
     demand_memory("collect.games", config.collect.games, each, what)
 
 
-class FleetPPO(LaggedPPO):
+class FleetPPO(PPO):
     """Learns from what a crew of actors plays."""
 
     pool: FleetPool
@@ -86,23 +87,19 @@ class FleetPPO(LaggedPPO):
             lockstep=fleet.lockstep,
             exact=fleet.lockstep and own is None,
         )
-        limits = {"rho": fleet.rho, "trace": fleet.trace}
-        super().__init__(pool, plan.collect, plan.settings[0], plan.net, **hosted(plan), **limits)
+        options = {**hosted(plan), "collector": self._gathering}
+        options["correction"] = VTrace(fleet.rho, fleet.trace)
+        super().__init__(pool, plan.collect, plan.settings[0], plan.net, **options)
+        self.put = self._put
 
-    def make_collector(self, collect: CollectConfig, **options: Any) -> Collector:
+    def _gathering(
+        self, pool: Any, collect: CollectConfig, actor: Any, *given: Any, **options: Any
+    ) -> Collector:
         """Return who gathers what actors play."""
-        self._flat = FlatWeights(self.net)
+        self._flat = FlatWeights(actor.forward.net)
         self._shown = np.zeros(self._flat.size, np.uint8)
-        return FleetCollector(
-            self.pool,
-            collect,
-            self.make_actor(),
-            self.columns,
-            self.phases,
-            fleet=self._fleet,
-            publish=self._publish,
-            **options,
-        )
+        options |= {"fleet": self._fleet, "publish": self._publish}
+        return FleetCollector(pool, collect, actor, *given, **options)
 
     def _publish(self, version: int) -> None:
         """Show the network as it is to actors."""
@@ -139,7 +136,7 @@ class FleetPPO(LaggedPPO):
 
     # Frozen opponents
 
-    def put(
+    def _put(
         self, slot: int, weights: Mapping[str, Tensor], *, greedy: bool = False, member: int = 0
     ) -> None:
         """Put a frozen network of the learner's own kind into a slot."""

@@ -91,6 +91,7 @@ class ReplicatedPPO(PPO):
         )
         torch.set_num_threads(share.threads)
         super().__init__(plan.host_pool(), plan.collect, plan.settings[0], plan.net, **hosted(plan))
+        self.put, self.set_pots, self.seated = self._put, self._set_pots, self._seated
         self._answers()  # they are ready
         store, port = open_store(host)
         self._say(Message(JOIN, {"host": host, "port": port, "limit_s": limit_s}))
@@ -189,22 +190,22 @@ class ReplicatedPPO(PPO):
         if terms.settings is not None:
             self.ask(Message(SETTINGS, {"settings": plain_settings(terms.settings)}))
 
-    def put(
+    def _put(
         self, slot: int, weights: Mapping[str, Tensor], *, greedy: bool = False, member: int = 0
     ) -> None:
         """Put a frozen network of the learner's own kind into a slot of everybody."""
-        super().put(slot, weights, greedy=greedy, member=member)
+        self.playing.put(slot, weights, greedy=greedy, member=member)
         self.ask(seats.put(slot, weights, greedy=greedy))
 
-    def set_pots(self, pots: Pots, member: int = 0) -> None:
+    def _set_pots(self, pots: Pots, member: int = 0) -> None:
         """Say who is drawn from every pot from now on, in everybody's games."""
-        super().set_pots(pots, member)
+        self.playing.set_pots(pots, member)
         filled = [[name, list(inside.items())] for name, inside in pots.items()]
         self.ask(Message(POTS, {"filled": filled}))
 
-    def seated(self, member: int = 0) -> npt.NDArray[np.int64]:
+    def _seated(self, member: int = 0) -> npt.NDArray[np.int64]:
         """Count the seats that each policy id holds in everybody's games."""
-        own = super().seated(member)
+        own = self.playing.seated(member)
         for answer in self.ask(Message(seats.SEATED)):
             own = own + answer.arrays["seated"]
         return own

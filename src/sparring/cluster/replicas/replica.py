@@ -87,6 +87,7 @@ class Replica:
     def answer(self, message: Message) -> Message:
         """Do what a message says."""
         from sparring.cluster import seats
+        from sparring.learn.adjust import Terms
 
         facts, learner = message.facts, self.learner
         if message.name == JOIN:
@@ -99,7 +100,7 @@ class Replica:
         elif message.name == RESTORE:
             learner.restore(unpacked(message))
         elif message.name == SETTINGS:
-            learner.set_settings(read_settings(facts["settings"]))
+            learner.adjust(Terms(settings=read_settings(facts["settings"])))
         elif message.name == POTS:
             learner.set_pots({name: dict(map(tuple, inside)) for name, inside in facts["filled"]})
         elif message.name == seats.PUT:

@@ -15,9 +15,9 @@ from torch import Tensor
 
 from sparring.kernels import Module
 from sparring.kernels.views import View
+from sparring.learn.advantages import Discounts
 from sparring.learn.fused.kernels import blocks_of
 from sparring.learn.fused.rollout import FusedRollout
-from sparring.learn.hierarchy import Discounts
 from sparring.nets.hierarchy import RoleTeller
 from sparring.pools.lineups import LEARNER
 

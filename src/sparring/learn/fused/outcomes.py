@@ -14,11 +14,10 @@ from torch import Tensor
 from sparring.learn.fused.rollout import FusedRollout
 from sparring.learn.outcomes import WIDTH
 from sparring.learn.transitions import NOT_A_SAMPLE
-from sparring.learn.units import MOST_UNITS, UNIT_MEMORY
 from sparring.nets.captured import CapturedNet
 from sparring.nets.flat import FlatNet, Pass
 from sparring.nets.heads import RESULTS
-from sparring.nets.net import SCORE, WDL
+from sparring.nets.net import MOST_UNITS, SCORE, UNIT_MEMORY, WDL
 
 
 class FusedOutcomes:

@@ -20,6 +20,8 @@ from torch import Tensor
 from sparring.config import CollectConfig, HeadsConfig, HindsightConfig, NetConfig, PPOConfig
 from sparring.errors import ConfigError
 from sparring.learn.adjust import Terms
+from sparring.learn.advantages import discounts_of
+from sparring.learn.backends.torch import OPTIMISER, optimiser_state
 from sparring.learn.fused.advantages import RoleDiscounts, carry, links_view, rollout_view
 from sparring.learn.fused.examples import Records, room_for
 from sparring.learn.fused.figures import Figures, rollout_figures
@@ -30,13 +32,11 @@ from sparring.learn.fused.minibatches import check_configs, kept_as_they_are
 from sparring.learn.fused.playing import FusedPlaying
 from sparring.learn.fused.terms import FusedTerm
 from sparring.learn.fused.update import Update
-from sparring.learn.hierarchy import discounts_of
 from sparring.learn.knobs import Knobs
 from sparring.learn.learner import Report, Snapshot
 from sparring.learn.mirror import mirrors_of
-from sparring.learn.on_policy import OPTIMISER, optimiser_state
+from sparring.learn.parts import has_unit
 from sparring.learn.plan import RolePlan, Turns
-from sparring.learn.ppo import has_unit
 from sparring.schedule import Moment
 
 

@@ -16,13 +16,13 @@ from torch import Tensor
 from sparring.config import CollectConfig, NetConfig, ReplayConfig, SACConfig
 from sparring.errors import StateError
 from sparring.learn.alike import demand_shared
+from sparring.learn.backends.torch import optimiser_state
 from sparring.learn.fused.adam import KINDS, FlatAdam
 from sparring.learn.fused.experience import FusedExperience, head_of
 from sparring.learn.fused.games import Games
 from sparring.learn.fused.kernels import REPLAY_SOURCE
 from sparring.learn.fused.playing import FusedPlaying
 from sparring.learn.learner import Report, Snapshot
-from sparring.learn.on_policy import optimiser_state
 from sparring.learn.sac_losses import (
     actor_loss,
     chosen,

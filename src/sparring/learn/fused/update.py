@@ -28,9 +28,9 @@ from sparring.learn.fused.sequences import sequences_for
 from sparring.learn.fused.terms import FusedTerms
 from sparring.learn.knobs import Knobs
 from sparring.learn.mirror import Mirroring
-from sparring.learn.ppo import LOGGED
-from sparring.learn.units import MOST_UNITS, UNIT_MEMORY
+from sparring.learn.parts import LOGGED
 from sparring.nets.flat import Pass
+from sparring.nets.net import MOST_UNITS, UNIT_MEMORY
 from sparring.schedule import Moment
 
 EPSILON = 1e-5

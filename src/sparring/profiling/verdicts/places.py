@@ -40,7 +40,7 @@ MARKS: tuple[tuple[str, frozenset[str], str], ...] = (
     ("learn/collect.py", frozenset({"_answer_other"}), OPPONENTS),
     ("learn/opponents.py", frozenset({"answer"}), SLOTS),
     ("learn/transitions.py", frozenset(), ADVANTAGE),
-    ("learn/descent.py", frozenset(), UPDATE),
+    ("learn/backends/", frozenset(), UPDATE),
     ("learn/", frozenset({"learn", "update"}), UPDATE),
     ("learn/", frozenset({"snapshot"}), SAVING),
     ("training/loop.py", frozenset({"_call"}), CALLBACK),

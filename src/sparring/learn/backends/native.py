@@ -1,8 +1,8 @@
-"""PPO's optimiser steps in native code: forward, loss, backward, clipping and Adam.
+"""PPO's optimizer steps in native code: forward, loss, backward, clipping and Adam.
 
-A minibatch is a handful of calls, and rows are read where they were played. `learn.steps` and
-`ppo.ppo_loss` are the readable reference, and what runs where `Forward.why_torch` has something to
-say; tests hold both equal. The sums have one order each: any number of threads gives the same bits.
+A minibatch is a handful of calls, and rows are read where they were played. `backends.torch` with
+`ppo.ppo_loss` is the reference, and what runs where `Forward.why_torch` gives a reason; tests hold
+both equal. The sums have one order each: any number of threads gives the same bits.
 """
 
 from __future__ import annotations
@@ -17,19 +17,12 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
+from sparring.learn.backends import Loss, diverged
 from sparring.learn.knobs import Knobs
+from sparring.learn.minibatches import PLACE, Minibatch, Picked, Shown
 from sparring.learn.mirror import MIRRORED
-from sparring.learn.steps import PLACE, Loss, Minibatch, Picked, Shown, diverged, mean_of_all
-from sparring.learn.terms import (
-    NativeLoss,
-    OwnRows,
-    Term,
-    gradients,
-    own_rows,
-    shown_of,
-    weighing,
-)
-from sparring.learn.together import Together
+from sparring.learn.terms import NativeLoss, OwnRows, Term, gradients, own_rows, shown_of
+from sparring.learn.together import Together, mean_of_all
 from sparring.nets.native_net import NativeNet
 from sparring.nets.net import POLICY, VALUE
 from sparring.nets.packed import PackedAdam
@@ -60,8 +53,8 @@ class Known:
         return cls(data["obs"].numpy(), place, judged, None if PLACE in data else data)
 
 
-class NativeSteps:
-    """Steps of one network, as `learn.steps.Steps`."""
+class NativeBackend:
+    """Steps of one network."""
 
     by_place = True
 
@@ -77,23 +70,34 @@ class NativeSteps:
         self.native, self.work, self.shown, self.terms = native, native.work, shown, terms
         self.names, self.judged_width = shown, heads[POLICY] + heads[VALUE]
         """PPO's own losses, and the columns of the heads that they are about."""
-        self.adam = PackedAdam(native.packed, eps=eps, native=native.work, tell=native.changed)
-        self._grad = native.packed.grad.numpy()
+        packed = native.packed
+        self.adam = PackedAdam(packed, eps=eps, native=native.work, tell=native.changed)
+        held = (packed.grad, packed.weight, self.adam.exp_avg, self.adam.exp_avg_sq)
+        names = ("grad", "weight", "mean", "square")
+        self._arrays = {name: one.numpy() for name, one in zip(names, held, strict=True)}
+        self._grad, self._steps = packed.grad.numpy(), self.adam.steps.numpy()
         self._rooms: Floats = np.empty((2, 0, 1), np.float32)
         self._judged_rooms: Floats = np.empty((2, 0, 1), np.float32)
         self._epoch: Mapping[str, Tensor] = {}
         self._known = Known(np.empty(0, np.uint8), None, {})
 
-    def take(self, minibatch: Minibatch, knobs: Knobs, loss: Loss, together: Together) -> Shown:
-        """One optimiser step on PPO's loss; `loss` is its readable twin and not asked."""
+    def step(self, minibatch: Minibatch, knobs: Knobs, loss: Loss, together: Together) -> Shown:
+        """One optimizer step on PPO's loss; `loss` is its reference and not called."""
         if together.size == 1:
             total, shown = self._learn(minibatch, knobs)
         else:
             total, shown = self._summed(minibatch, knobs, together)
         norm = math.nan
         if math.isfinite(total):
-            self.adam.lr = knobs.lr
-            norm = self.adam.descend(knobs.max_grad_norm)
+            norm = self.work.adam(
+                **self._arrays,
+                step=int(self._steps) + 1,
+                lr=knobs.lr,
+                eps=self.adam.eps,
+                max_norm=knobs.max_grad_norm or math.inf,
+            )
+            self._steps += math.isfinite(norm)
+            self.native.changed()
         if not math.isfinite(norm):
             raise diverged(total, norm, knobs.lr)
         return {**shown, "grad_norm": norm}
@@ -103,7 +107,7 @@ class NativeSteps:
         known = self._known_of(minibatch)
         picked = None if minibatch.turning else minibatch.picked.numpy()
         place = picked if known.place is None or picked is None else known.place[picked]
-        layers, rows = self.native.passes().layers, len(minibatch)
+        layers, rows = self.native.passes().layers, len(minibatch.picked)
         said, grad = self._room(rows)
         layers.forward(known.obs, place, said, True)
         judged, judged_grad = self._judged(said, grad)
@@ -119,7 +123,7 @@ class NativeSteps:
             grad=judged_grad,
         )
         self._widen(judged_grad, grad)
-        terms = weighing(self.terms)
+        terms = [term for term in self.terms if term.weight]
         about_samples = [term for term in terms if not isinstance(term, OwnRows)]
         found: dict[str, float] = {}
         if about_samples:
@@ -193,13 +197,13 @@ class NativeSteps:
     ) -> tuple[float, dict[str, float]]:
         """Loss and gradient of everybody's rows, who may be torch's."""
         packed, told = self.native.packed, torch.zeros(len(self.shown) + 1)
-        if len(minibatch):
+        if len(minibatch.picked):
             total, shown = self._learn(minibatch, knobs)
             told = torch.tensor([total, *(shown[name] for name in self.shown)])
         else:
             packed.grad.zero_()
         grads = list(packed.views(packed.grad).values())
-        means, told = mean_of_all(grads, told, len(minibatch), together)
+        means, told = mean_of_all(grads, told, len(minibatch.picked), together)
         for grad, mean in zip(grads, means, strict=True):
             grad.copy_(mean)
         total, *rest = told.tolist()
@@ -220,7 +224,7 @@ class NativeSteps:
         return self._known
 
     def tensors(self) -> dict[str, Tensor]:
-        """Copy Adam's memory of every parameter, as torch's is saved."""
+        """Copy Adam's state of every parameter, as torch's is saved."""
         return self.adam.tensors()
 
     def load(self, tensors: Mapping[str, Tensor]) -> None:

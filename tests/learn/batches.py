@@ -1,0 +1,23 @@
+"""What PPO learns from in an update: rows and targets of its rollout."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import torch
+
+from sparring.learn.knobs import Knobs
+from sparring.learn.ppo import PPO
+
+
+def batch_of(ppo: PPO, knobs: Knobs) -> tuple[npt.NDArray[np.intp], dict[str, npt.NDArray[Any]]]:
+    """Samples of one network's rollout, and the arrays that minibatches are picked from."""
+    samples, targets = ppo.targets({"": knobs})
+    return ppo.batch(ppo.parts[""], samples, targets)
+
+
+def data_of(ppo: PPO, knobs: Knobs) -> dict[str, torch.Tensor]:
+    """The arrays as tensors."""
+    return {name: torch.from_numpy(array) for name, array in batch_of(ppo, knobs)[1].items()}
