@@ -40,19 +40,15 @@ class Played(Protocol):
     updates: int
 
 
-class OutcomeTerm(Weighted):
-    """The loss of a head that learns what came of games."""
-
-    def __init__(self, weight: Schedule, column: OutcomeColumn) -> None:
-        """column: what that is."""
-        super().__init__(weight)
-        self.column = column
-
-
-class WdlTerm(OutcomeTerm):
+class WdlTerm(Weighted):
     """Cross-entropy of win, draw and loss."""
 
     name = WDL
+
+    def __init__(self, weight: Schedule, column: OutcomeColumn) -> None:
+        """column: what came of games."""
+        super().__init__(weight)
+        self.column = column
 
     def columns(self, learner: Any, samples: npt.NDArray[Any]) -> Arrays:
         """Chances of each, as far as they are known."""
@@ -65,10 +61,15 @@ class WdlTerm(OutcomeTerm):
         return missed.masked_fill(wanted[:, 0].isnan(), 0.0)
 
 
-class ScoreTerm(OutcomeTerm):
+class ScoreTerm(Weighted):
     """The squared error of the final score, in its own unit."""
 
     name = SCORE
+
+    def __init__(self, weight: Schedule, column: OutcomeColumn) -> None:
+        """column: what came of games."""
+        super().__init__(weight)
+        self.column = column
 
     def columns(self, learner: Any, samples: npt.NDArray[Any]) -> Arrays:
         """Scores in the unit that this update measures them in."""
