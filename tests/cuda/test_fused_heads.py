@@ -266,7 +266,7 @@ def modules_say(ppo: FusedPPO) -> Any:
     """What networks say of places, by the module itself; the score in points."""
     modules = []
     for member in range(ppo.members):
-        module = make_net(ppo.rules, NET, heads=asked_heads(ppo.rules, ppo.heads))
+        module = make_net(ppo.rules, NET, heads=asked_heads(ppo.rules, ppo.playing.heads))
         module.load_state_dict(ppo.net.state(member))
         modules.append(module)
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor
@@ -21,9 +20,6 @@ from sparring.learn.rollout import RECORD
 from sparring.nets.flat import Pass, rounded_up
 from sparring.pools.cuda.sizes import STAGE_BYTES, sizes_of
 from sparring.schedule import Moment
-
-if TYPE_CHECKING:
-    from sparring.learn.fused.update import Update
 
 SOURCE = """
 #include "games/{name}.hpp"
@@ -77,14 +73,28 @@ class Examples:
 
     name, counted = ExamplesTerm.name, ExamplesTerm.counted
 
-    def __init__(self, records: Records, update: Update, first: int) -> None:
-        """Make everything, once and for all. first: where they begin in a minibatch."""
-        self.records, self.kernels, self.first = records, update.kernels, first
-        self.samples, self.sample_counts = update.list, update.sample_counts
-        """Places of samples [members, most], and how many."""
-        self.seeds, self.clock = update.seeds, update.clock
-        members, self.most = update.members, records.rollout.examples // update.members
-        self.room = records.room(update.room)
+    def __init__(
+        self,
+        records: Records,
+        kernels: Module,
+        listed: Tensor,
+        *,
+        counts: Tensor,
+        seeds: Tensor,
+        clock: Tensor,
+        first: int,
+    ) -> None:
+        """Make everything, once and for all. All tensors belong to an update, and never move.
+
+        listed, counts: places of samples [members, most], and how many.
+        clock: the number of the update.
+        first: where they begin in a minibatch, behind so many samples.
+        """
+        self.records, self.kernels, self.first = records, kernels, first
+        self.samples, self.sample_counts = listed, counts
+        self.seeds, self.clock = seeds, clock
+        members, self.most = len(counts), records.rollout.examples // len(counts)
+        self.room = records.room(first)
         self.blocks = -(-self.room // ROWS_PER_BLOCK)
         with torch.device(self.samples.device):
             self.marks = torch.zeros(self.samples.shape, dtype=torch.int32)

@@ -18,12 +18,10 @@ SPARE = 1.01
 """Room in a minibatch per sample that is wanted there, where frozen opponents play."""
 
 
-def check_configs(games: Games, each: int, configs: Sequence[PPOConfig]) -> None:
+def check_configs(games: Games, configs: Sequence[PPOConfig]) -> None:
     """Refuse what cannot be trained in one set of arrays."""
     if len(configs) != len(games.seeds):
         raise ConfigError(f"{len(configs)} configurations for {len(games.seeds)} seeds")
-    if games.each != each:
-        raise ConfigError(f"the pool has {games.each} games, the config {each}")
     demand_shared("ppo", configs)
     roles = games.rules.roles
     if any(len(config.gamma_into) not in (0, len(roles)) for config in configs):

@@ -3,39 +3,48 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor
 
-from sparring.kernels.views import View
+from sparring.kernels import Module
 from sparring.learn.fused.images import Images, Minibatch
-
-if TYPE_CHECKING:
-    from sparring.learn.fused.update import Update
+from sparring.learn.fused.kernels import heads_view
+from sparring.nets.flat import Pass
 
 
 class PolicyLoss:
     """Launches `loss` of csrc/cuda/ppo.cuh; the formulas are those of `learn.ppo.ppo_loss`."""
 
-    def __init__(self, update: Update, heads: View) -> None:
-        """Make room for the losses of an update's minibatches. heads: what its pass says."""
-        self.kernels, self.at, self.heads = update.kernels, update.learning, heads
-        self.room, self.stride = update.room, update.stride
-        self.knobs, self.statistics, self.diverged = (
-            update.knobs,
-            update.statistics,
-            update.diverged,
-        )
-        rules, members, names = update.rollout.rules, update.members, self.kernels.names("Losses")
+    def __init__(
+        self,
+        kernels: Module,
+        at: Pass,
+        picked: Tensor,
+        *,
+        room: int,
+        knobs: Tensor,
+        statistics: Tensor,
+        diverged: Tensor,
+    ) -> None:
+        """Make room for the losses of all minibatches.
+
+        at: the pass that goes back from them.
+        picked: places of minibatches [minibatches, members, stride], `room` of them samples.
+        diverged: is told who has a loss that is not finite.
+        """
+        self.kernels, self.at, self.heads = kernels, at, heads_view(kernels, at.flat, at)
+        self.knobs, self.statistics, self.diverged = knobs, statistics, diverged
+        minibatches, members, self.stride = picked.shape
+        self.room, rules, names = room, at.flat.rules, kernels.names("Losses")
         self.block_rows = 256 if rules.box else 8  # a thread has a row, or a warp has it
-        self.grid = -(-self.room // self.block_rows), members
+        self.grid = -(-room // self.block_rows), members
         self.moved = slice(names.index("approx_kl"), names.index("clipfrac") + 1)
         """Means that say how far the policy has moved."""
-        with torch.device(self.diverged.device):
+        with torch.device(picked.device):
             self.arrived = torch.zeros(members, dtype=torch.int32)
             self.partials = torch.zeros(members, self.grid[0], len(names))
-            self.means = torch.zeros(update.most, members, len(names))
+            self.means = torch.zeros(minibatches, members, len(names))
 
     def write(
         self,

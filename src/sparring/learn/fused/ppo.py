@@ -73,7 +73,7 @@ class FusedPPO:
         self.configs = {plan.role: list(plan.settings) for plan in roles} or {"": given}
         """Of the algorithm, by role and member; read anew for every update."""
         for own in self.configs.values():
-            check_configs(games, collect.games, own)
+            check_configs(games, own)
         seen = hindsight if hindsight and hindsight.sees else None
         rows = collect.steps * games.each * games.rules.rows
         self.playing = playing = FusedPlaying(

@@ -180,12 +180,3 @@ class Sequences:
     def minibatches(self, wanted: int) -> int:
         """So many as are wanted, and more if the segments need them. Waits for the device."""
         return max(wanted, -(-int(self.counts.max()) // self.room))
-
-
-def sequences_for(
-    kernels: Module, net: FlatNet, rollout: FusedRollout, minibatches: int
-) -> Sequences | None:
-    """Return room for what a network learns from in a row, None if it writes no memory."""
-    if not net.config.recurrent:
-        return None
-    return Sequences(kernels, net, rollout, minibatches=minibatches)

@@ -24,7 +24,7 @@ from sparring.learn.fused.kernels import blocks_of, heads_view
 from sparring.learn.fused.minibatches import put_back, room_of
 from sparring.learn.fused.playing import FusedPlaying, Voice
 from sparring.learn.fused.policy_loss import PolicyLoss
-from sparring.learn.fused.sequences import sequences_for
+from sparring.learn.fused.sequences import Sequences
 from sparring.learn.fused.terms import FusedTerms
 from sparring.learn.knobs import Knobs
 from sparring.learn.mirror import Mirroring
@@ -72,8 +72,10 @@ class Update:
         # If every row is a sample; `fit` makes fewer.
         self.most = self.minibatches = max(1, round(samples / self.config.minibatch))
         varies = rollout.policies > 1 or self.role is not None
-        self.sequences = sequences_for(self.kernels, net, rollout, self.most)
+        self.sequences: Sequences | None = None
         """Decisions in a row, where gradients go back through what the network remembers."""
+        if net.config.recurrent:
+            self.sequences = Sequences(self.kernels, net, rollout, minibatches=self.most)
         plain = room_of(samples, self.minibatches, self.config, varies)
         self.room = self.sequences.rows if self.sequences else plain
         """Samples of a minibatch; of decisions in a row, some places are empty."""
@@ -99,7 +101,17 @@ class Update:
         """What is done to rows before they are learned from."""
         self.terms = FusedTerms(net, rollout, self.stopped)
         if records:
-            self.terms.own.append(Examples(records, self, self.room))
+            self.terms.own.append(
+                Examples(
+                    records,
+                    self.kernels,
+                    self.list,
+                    counts=self.sample_counts,
+                    seeds=self.seeds,
+                    clock=self.clock,
+                    first=self.room,
+                )
+            )
         self.terms.put([])
         self.adam = FlatAdam(
             self.kernels,
@@ -151,8 +163,15 @@ class Update:
             "old_value": rollout.value,
             "advantage": rollout.advantage,
         }
-        self._learning_heads = heads_view(self.kernels, net, self.learning)
-        self.loss = PolicyLoss(self, self._learning_heads)
+        self.loss = PolicyLoss(
+            self.kernels,
+            self.learning,
+            self.picked,
+            room=self.room,
+            knobs=self.knobs,
+            statistics=self.statistics,
+            diverged=self.diverged,
+        )
         self._cutting_heads = heads_view(self.kernels, net, self.cutting)
         self._samples = view(
             "SampleListView",
@@ -342,7 +361,7 @@ class Update:
             self.sequences.bring(number)
         at.forward()
         self.loss.write(number, minibatch, self.images, counts, dealt)
-        self.terms.learn_own(self._learning_heads, at, picked, dealt)
+        self.terms.learn_own(self.loss.heads, at, picked, dealt)
         self.terms.add_gradients(at, picked[:, : self.room], minibatch)
         at.backward()
         self.adam.step(
