@@ -120,6 +120,35 @@ class CapturedPass(Pass):
         self._traced.clear()
 
 
+class UnrolledPass(CapturedPass):
+    """Segments of decisions, one after the other: [segments * steps] rows of every member.
+
+    A segment's first row brings its state along, later ones have that of the row before.
+    """
+
+    def __init__(self, net: CapturedNet, segments: int, steps: int) -> None:
+        super().__init__(net, segments * steps, learn=True)
+        self.segments, self.steps = segments, steps
+        self.fresh = self.make(1, torch.bool).view(net.members, segments, steps)
+        """Where another game begins inside a segment; nothing is remembered there."""
+
+    def read(self, obs: Tensor, places: Tensor | None = None) -> None:
+        """Take byte rows, or those at `places`; where it is -1, zeros.
+
+        Zeros have no states that are not finite, such as those of another member that diverged.
+        """
+        super().read(obs, places)
+        if places is not None:
+            self.obs.masked_fill_((places < 0).view(len(self.obs), -1, 1), 0)
+
+    def trace(self, member: int) -> Traced:
+        net, obs = self.flat, self.obs[member].view(self.segments, self.steps, -1)
+        parameters = net.parameters(member)
+        with net.rounding():
+            heads: Heads = functional_call(net.module, parameters, (obs, self.fresh[member]))
+        return Traced(parameters, heads)
+
+
 class CapturedNet(FlatNet):
     """Weights and gradients of all members, and the network that reads them."""
 

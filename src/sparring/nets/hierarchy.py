@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict
 from typing import Any
 
@@ -77,18 +77,27 @@ class HierarchyNet(Net):
 
     def forward(self, obs: Tensor) -> Heads:
         """Return what every head says about byte rows; each network sees the rows of its role."""
-        told = self.teller(obs)
-        said: Heads = {}
-        for number, (_, net) in enumerate(self.nets()):
+
+        def say(role: str, rows: Tensor | None) -> Heads:
+            net = self.of(role)
+            return true_heads(net, net(obs if rows is None else obs[rows]))
+
+        return self.by_role(obs, say)
+
+    def by_role(self, obs: Tensor, say: Callable[[str, Tensor | None], Heads]) -> Heads:
+        """Put together what is said about the rows of every role; None stands for all of them."""
+        told, said = self.teller(obs), Heads()
+        for number, role in enumerate(self.roles):
             rows = (told == number).nonzero().squeeze(1)
+            if len(rows) == len(obs):
+                return say(role, None)
             if not len(rows):
                 continue
-            mine = rows if len(rows) < len(obs) else slice(None)
-            for name, answer in true_heads(net, net(obs[mine])).items():
+            for name, answer in say(role, rows).items():
                 if name not in said:
                     said[name] = answer.new_empty(len(obs), *answer.shape[1:])
-                said[name][mine] = answer
-        return said if said else true_heads(net, net(obs))
+                said[name][rows] = answer
+        return said
 
     def true_values(self, heads: Heads) -> Tensor:
         """Values in units of the rewards: they already are."""
@@ -99,19 +108,16 @@ class HierarchyNet(Net):
         raise ConfigError("a hierarchy has a unit of values for every role; rescale one of them")
 
     def describe(self) -> dict[str, Any]:
-        """What `make_net` needs to build the same network again, as plain values."""
         return {
             **super().describe(),
             ROLES: {role: asdict(net.config) for role, net in self.nets()},
         }
 
     def twin(self) -> HierarchyNet:
-        """Return the same network once more, on the CPU; what it learns is its own."""
         return HierarchyNet(self.inputs.rules, {role: net.twin() for role, net in self.nets()})
 
     @property
     def convolves(self) -> bool:
-        """Whether most of the work is torch's convolutions."""
         return any(net.convolves for _, net in self.nets())
 
 

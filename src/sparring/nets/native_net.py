@@ -106,22 +106,10 @@ class NativeRoles:
     @torch.no_grad()
     def say(self, obs: Tensor) -> list[Heads]:
         """What the heads say, each about the rows of its role; values in units of rewards."""
-        told, said = self.net.teller(obs), Heads()
-        for number, part in enumerate(self.parts.values()):
-            rows = (told == number).nonzero().squeeze(1)
-            if not len(rows):
-                continue
-            passes = part.passes()
-            heads = true_heads(part.net, passes.split(passes.said(obs, index=rows, keep=False)))
-            if len(rows) == len(obs):
-                return [heads]
-            for name, answer in heads.items():
-                if name not in said:
-                    said[name] = answer.new_empty(len(obs), *answer.shape[1:])
-                said[name][rows] = answer
-        return [said or self._nothing()]
 
-    def _nothing(self) -> Heads:
-        """What is said about no rows."""
-        heads = self.net.heads.items()
-        return {name: torch.empty((0,) if name == VALUE else (0, wide)) for name, wide in heads}
+        def say(role: str, rows: Tensor | None) -> Heads:
+            part = self.parts[role]
+            passes = part.passes()
+            return true_heads(part.net, passes.split(passes.said(obs, index=rows, keep=False)))
+
+        return [self.net.by_role(obs, say)]

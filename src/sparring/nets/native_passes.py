@@ -6,7 +6,7 @@ hold it equal to torch's.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping
 from itertools import pairwise
 
 import torch
@@ -14,7 +14,7 @@ from torch import Tensor, nn
 
 from sparring import _native
 from sparring.capabilities.ways import why_not
-from sparring.nets.grouped import NATIVE_ACTIVATIONS
+from sparring.nets.grouped import NATIVE_ACTIVATIONS, OWN
 from sparring.nets.mlp import Perceptron
 from sparring.nets.net import POLICY, VALUE, Heads, Net
 from sparring.nets.own import OwnNet
@@ -40,24 +40,20 @@ class NativePasses:
         net = packed.net
         assert isinstance(net, Net)
         self.packed, self.heads = packed, net.heads
-        if isinstance(net, Perceptron):
-            activation, towers = net.config.activation, towers_of(packed, net)
-        else:
-            layers = recognise(net)
-            assert isinstance(layers, Layers)
-            activation, towers = layers.activation, own_towers(packed, net, layers)
+        own = recognise(net)
+        activation = own.activation if isinstance(own, Layers) else net.config.activation
         self.layers = _native.Layers(
             runs=net.inputs.runs,
             numbers=len(net.inputs.features),
             sparse=net.config.sparse,
             activation=NATIVE_ACTIVATIONS.index(activation),
             head_width=sum(net.heads.values()),
-            towers=towers,
+            towers=towers_of(packed, net),
             threads=threads,
             bf16=bf16,
         )
         self._weight, self._grad = packed.weight.numpy(), packed.grad.numpy()
-        self._out = torch.empty(0, 1)
+        self._out = torch.empty(0, sum(net.heads.values()))
 
     def load(self) -> None:
         """See the weights as they are now; until the next time they count as unchanged."""
@@ -105,80 +101,63 @@ def why_no_passes(net: nn.Module, device: torch.device) -> str:
     return why_not("native", net.config)
 
 
-def towers_of(packed: Packed, net: Perceptron) -> list[Tower]:
+def towers_of(packed: Packed, net: Net) -> list[Tower]:
     """Where the weights of every layer lie."""
-    places = packed.places
-    width, towers = net.config.hidden[0], len(net.towers)
+    places = {name.removeprefix(OWN): at for name, at in packed.places.items()}
+    own = recognise(net)
+    if isinstance(own, Layers):
+        hidden = [
+            [linear(places, name, *own.widths[name]) for name in tower] for tower in own.towers
+        ]
+        heads, tower_of = own.heads, {name: own.tower_of(name) for name in own.heads}
+    else:
+        assert isinstance(net, Perceptron)
+        hidden = hidden_layers(places, net)
+        heads, tower_of = {name: f"{name}_head" for name in net.heads}, net.tower_of
     found: list[Tower] = []
-    column, names = 0, list(net.heads)
-    for number in range(towers):
-        first = (
-            len(net.inputs.features),
-            width,
-            [
-                (
-                    0,
-                    width,
-                    len(net.inputs.features),
-                    places["first.weight"] + number * width,
-                    places["first.bias"] + number * width,
-                    towers * width,
-                    1,
-                )
-            ],
-        )
-        layers = [first]
-        for at, (below, wide) in enumerate(pairwise(net.config.hidden)):
-            name = f"towers.{number}.{2 * at}"
-            layers.append(
-                (below, wide, [linear(places, name, column=0, columns=wide, reads=below)])
-            )
-        own = [name for name in names if net.tower_of[name] == number]
-        heads = head_pieces(places, net, own)
-        total = sum(net.heads[name] for name in own)
-        found.append((column, [*layers, (net.config.hidden[-1], total, heads)]))
+    column = 0
+    for number, layers in enumerate(hidden):
+        read = {name: heads[name] for name in net.heads if tower_of[name] == number}
+        below, total = layers[-1][1], sum(net.heads[name] for name in read)
+        pieces = head_pieces(places, net, read, below)
+        found.append((column, [*layers, (below, total, pieces)]))
         column += total
     return found
 
 
-def own_towers(packed: Packed, net: Net, layers: Layers) -> list[Tower]:
-    """The same of somebody's own network."""
-    places = {name.removeprefix("module."): at for name, at in packed.places.items()}
-    found: list[Tower] = []
-    column = 0
-    for number, tower in enumerate(layers.towers):
-        made: list[Layer] = []
-        for name in tower:
-            reads, wide = layers.widths[name]
-            piece = linear(places, name, column=0, columns=wide, reads=reads)
-            made.append((reads, wide, [piece]))
-        at, pieces, below = 0, [], layers.widths[tower[-1]][1]
-        for head in (name for name in net.heads if layers.tower_of(name) == number):
-            width = net.heads[head]
-            pieces.append(linear(places, layers.heads[head], column=at, columns=width, reads=below))
-            at += width
-        found.append((column, [*made, (below, at, pieces)]))
-        column += at
+def hidden_layers(places: dict[str, int], net: Perceptron) -> list[list[Layer]]:
+    """Those of every tower of our own perceptron, which begin side by side in the first layer."""
+    numbers, width, towers = len(net.inputs.features), net.config.hidden[0], len(net.towers)
+    found: list[list[Layer]] = []
+    for number in range(towers):
+        weight, bias = (places[f"first.{part}"] + number * width for part in ("weight", "bias"))
+        layers = [(numbers, width, [(0, width, numbers, weight, bias, towers * width, 1)])]
+        for at, (below, wide) in enumerate(pairwise(net.config.hidden)):
+            layers.append(linear(places, f"towers.{number}.{2 * at}", below, wide))
+        found.append(layers)
     return found
 
 
-def head_pieces(places: dict[str, int], net: Perceptron, names: Sequence[str]) -> list[Piece]:
+def head_pieces(
+    places: dict[str, int], net: Net, layers: Mapping[str, str], below: int
+) -> list[Piece]:
     """The heads of a tower side by side; a spread that all rows share reads nothing."""
-    below, column = net.config.hidden[-1], 0
+    ours, column = isinstance(net, Perceptron), 0
     pieces: list[Piece] = []
-    for name in names:
+    for name, layer in layers.items():
         width = net.heads[name]
         parts = [(0, width, below)]
-        if name == POLICY and net.box and net.config.spread == "shared":
+        if ours and name == POLICY and net.box and net.config.spread == "shared":
             parts = [(0, net.box, below), (net.box, width - net.box, 0)]
         for first, columns, reads in parts:
-            piece = linear(places, f"{name}_head", column=column, columns=columns, reads=reads)
-            weight, bias = piece[3] + first * below, piece[4] + first
-            pieces.append((*piece[:3], weight, bias, 1, below))
+            weight = places[f"{layer}.weight"] + first * below
+            bias = places[f"{layer}.bias"] + first
+            pieces.append((column, columns, reads, weight, bias, 1, below))
             column += columns
     return pieces
 
 
-def linear(places: dict[str, int], name: str, *, column: int, columns: int, reads: int) -> Piece:
+def linear(places: dict[str, int], name: str, reads: int, wide: int) -> Layer:
     """A linear layer as torch keeps it: a row for every output."""
-    return column, columns, reads, places[f"{name}.weight"], places[f"{name}.bias"], 1, reads
+    piece = (0, wide, reads, places[f"{name}.weight"], places[f"{name}.bias"], 1, reads)
+    return reads, wide, [piece]

@@ -7,7 +7,8 @@ zeros, before anything is trained.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import copy
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import torch
@@ -15,7 +16,14 @@ from torch import Tensor, nn
 
 from sparring.config import NetConfig
 from sparring.errors import ConfigError, UntrustedError
-from sparring.factories import in_a_line, is_here, load_factory, read_keywords
+from sparring.factories import (
+    in_a_line,
+    is_here,
+    keep_factory,
+    keep_object,
+    load_factory,
+    read_keywords,
+)
 from sparring.games.rules import Rules
 from sparring.nets.net import POLICY, SCORE, VALUE, Heads, Net, head_width
 from sparring.nets.own_inputs import BYTES, FLOATS, READS, Reader, describe_inputs
@@ -209,3 +217,33 @@ def a_kind(thing: Any) -> str:
 def show_shape(behind: tuple[int, ...]) -> str:
     """A shape with any number of rows."""
     return f"(rows{''.join(f', {n}' for n in behind)})"
+
+
+def keep_net(given: Any, name: str = "") -> str:
+    """Return what net.kind has to be for a class of networks, or for a network as it is.
+
+    name: one that it had before, in a run that goes on.
+    """
+    if not isinstance(given, nn.Module) and not callable(given):
+        raise ConfigError(
+            f"net {given!r}: give a table of settings, a torch.nn.Module or its class"
+        )
+    make = copies_of(given) if isinstance(given, nn.Module) else given
+    if name:
+        return keep_object(make, name)
+    kept = "" if isinstance(given, nn.Module) else keep_factory(make)
+    kind = given if hasattr(given, "__name__") else type(given)
+    return kept or keep_object(make, str(kind.__name__).strip("<>"))
+
+
+def copies_of(module: nn.Module) -> Callable[..., nn.Module]:
+    """What makes a network like this one, weights included, whenever one is wanted."""
+
+    def make(inputs: Any, **named: Any) -> nn.Module:
+        if named:
+            raise ConfigError(
+                f"net.set {' '.join(named)}: the network is there already; give its class"
+            )
+        return copy.deepcopy(module)
+
+    return make

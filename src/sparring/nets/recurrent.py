@@ -74,8 +74,9 @@ class RecurrentNet(LinearNet):
         nn.init.zeros_(self.cell.bias_hh)
         self.initialise_heads()
 
-    def forward(self, obs: Tensor) -> Heads:
-        return self.step(obs, self._state(obs))
+    def forward(self, obs: Tensor, fresh: Tensor | None = None) -> Heads:
+        """Return what heads say about byte rows, and the state after. fresh: see `unroll`."""
+        return self.step(obs, self._state(obs)) if fresh is None else self.unroll(obs, fresh)
 
     def step(self, shown: Tensor, state: Tensor) -> Heads:
         """The same of rows as the first layer takes them, where this is remembered of seats."""

@@ -18,7 +18,7 @@ from sparring.games.rules import Rules
 from sparring.nets.hierarchy import ROLES
 from sparring.nets.make import make_net
 from sparring.nets.net import Net
-from sparring.nets.own_given import keep_net
+from sparring.nets.own import keep_net
 from sparring.nets.policy import FACTS, Policy
 from sparring.pools.foreign.rules import ForeignRules
 from sparring.store.archive_index import ArchiveIndex, Entry

@@ -17,7 +17,7 @@ from sparring.nets.heads import asked_heads
 from sparring.nets.make import make_net
 from sparring.nets.memory import memory_of
 from sparring.nets.net import Net
-from sparring.nets.own_given import keep_net
+from sparring.nets.own import keep_net
 from sparring.nets.recognised import Layers, recognise
 
 
