@@ -151,6 +151,15 @@ def test_excerpts_of_the_header_are_current() -> None:
         assert excerpt.removeprefix(mark) in header, excerpt
 
 
+def test_excerpts_of_algorithms_are_current() -> None:
+    page = ROOT / "docs/algorithms.md"
+    shown = [code.split("\n", 1) for _, code, _ in blocks(page, "py")]
+    assert shown
+    for mark, excerpt in shown:
+        source = (ROOT / mark.removeprefix("# ")).read_text()
+        assert excerpt in source, excerpt
+
+
 def test_skull_kings_page_lists_every_flag_part_block_and_bot() -> None:
     import sparring
 
