@@ -26,28 +26,8 @@ Shown = Mapping[str, SupportsFloat]
 
 
 @dataclass(frozen=True)
-class Picked(Mapping[str, Tensor]):
-    """Rows of some samples, each array copied when it is read."""
-
-    data: Mapping[str, Tensor]
-    """Arrays of all samples."""
-    picked: Tensor
-    """Which of them."""
-
-    def __getitem__(self, name: str) -> Tensor:
-        by_place = PLACE in self.data and name in ("obs", "mask")
-        return self.data[name][self.data[PLACE][self.picked] if by_place else self.picked]
-
-    def __iter__(self) -> Iterator[str]:
-        return (name for name in self.data if name != PLACE)
-
-    def __len__(self) -> int:
-        return len(self.data) - (PLACE in self.data)
-
-
-@dataclass(frozen=True)
-class Minibatch:
-    """Some of the samples of an update."""
+class Minibatch(Mapping[str, Tensor]):
+    """Some of the samples of an update; each array is copied when it is read."""
 
     data: Mapping[str, Tensor]
     """Arrays of all samples."""
@@ -58,12 +38,24 @@ class Minibatch:
     turning: Sequence[RowTransform] = ()
     """Change its rows."""
 
+    def __getitem__(self, name: str) -> Tensor:
+        if name in self.own:
+            return self.own[name]
+        by_place = PLACE in self.data and name in ("obs", "mask")
+        return self.data[name][self.data[PLACE][self.picked] if by_place else self.picked]
+
+    def __iter__(self) -> Iterator[str]:
+        return (name for name in (*self.data, *self.own) if name != PLACE)
+
+    def __len__(self) -> int:
+        return len(list(iter(self)))
+
     def rows(self) -> dict[str, Tensor]:
-        """Copy its rows."""
-        rows = dict(Picked(self.data, self.picked))
+        """Copy its rows, changed as transforms want them."""
+        rows = dict(self)
         for transform in self.turning:
             transform.turn(rows)
-        return {**rows, **self.own}
+        return rows
 
 
 @dataclass

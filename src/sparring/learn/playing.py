@@ -9,7 +9,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -32,22 +32,6 @@ from sparring.nets.make import make_net
 from sparring.nets.policy import BY_VALUE, Policy
 from sparring.pools.lineups import Pots
 from sparring.pools.protocol import GamePool
-
-
-class Rehearses(Protocol):
-    """A learner from rollouts."""
-
-    updates: int
-    samples: int
-
-    def update(self, knobs: Any) -> dict[str, float]:
-        """Learn from the rollout. knobs: what schedules say."""
-
-    def snapshot(self) -> Snapshot:
-        """Copy what the next update depends on."""
-
-    def load(self, snapshot: Snapshot) -> None:
-        """Go on with all of a snapshot but what playing depends on."""
 
 
 class Playing:
@@ -153,8 +137,11 @@ class Playing:
         """What was earned and learned. samples: trained so far."""
         return self.collector.report(stats, samples)
 
-    def rehearse(self, learner: Rehearses, knobs: Any) -> Report:
-        """Make an update with games that cost nothing, and put everything back."""
+    def rehearse(self, learner: Any, knobs: Any) -> Report:
+        """Make an update with games that cost nothing, and put everything back.
+
+        learner: from rollouts; has `update`, `snapshot`, `load` for all but playing, and counts.
+        """
         collector, kept, front = self.collector, learner.snapshot(), self.collector.front()
         started = time.perf_counter()
         with self.best_matmul():

@@ -9,7 +9,6 @@ came after it (Peng's Q(lambda)). Layer norm (net.norm) keeps values calm withou
 
 from __future__ import annotations
 
-import time
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
@@ -128,7 +127,7 @@ class PQN:
     def iterate(self, progress: float) -> list[Report]:
         """Play a rollout and learn from it; return what was earned and learned."""
         knobs = self.knobs_at(Moment(self.collector.decisions, progress))
-        with self.forward.best_matmul():
+        with self.playing.best_matmul():
             earned = self.collector.collect(self.updates)
             stats = self.update(knobs)
         return [self.playing.report({**stats, **earned}, self.samples)]
@@ -242,23 +241,14 @@ class PQN:
 
     def restore(self, snapshot: Snapshot, member: int = 0) -> None:
         """Put a fresh learner of the same configuration where the snapshot was taken."""
-        self.updates = self.playing.restore(snapshot, fresh=not self.updates)
+        self.playing.restore(snapshot, fresh=not self.updates)
+        self.load(snapshot)
+
+    def load(self, snapshot: Snapshot) -> None:
+        """Go on with the optimizer and counts of a snapshot."""
         self.optimizer.load(snapshot.tensors.get(OPTIMISER, {}))
-        self.samples = snapshot.meta["samples"]
+        self.updates, self.samples = snapshot.meta["update"], snapshot.meta["samples"]
 
     def rehearse(self) -> list[Report]:
         """Do the work of an update with games that cost nothing, and put everything back."""
-        collector, kept = self.collector, self.snapshot()
-        front = collector.front()
-        knobs = self.knobs_at(Moment(collector.decisions, 0.0))
-        started = time.perf_counter()
-        with self.forward.best_matmul():
-            collector.rehearse(self.updates)
-            report = self.playing.report(self.update(knobs), self.samples)
-        left = time.perf_counter() - started - sum(self.phases.seconds.values())
-        self.phases.seconds["other"] = max(left, 0.0)
-        self.net.load_state_dict(kept.tensors["net"])
-        self.optimizer.load(kept.tensors[OPTIMISER])
-        collector.put_front(*front)
-        self.updates, self.samples = kept.meta["update"], kept.meta["samples"]
-        return [report]
+        return [self.playing.rehearse(self, self.knobs_at(Moment(self.collector.decisions, 0.0)))]

@@ -77,16 +77,14 @@ class Alone(Together):
 ALONE = Alone()
 
 
-def mean_of_all(
-    grads: Sequence[Tensor], losses: Tensor, rows: int, together: Together
-) -> tuple[list[Tensor], Tensor]:
-    """Gradients and losses over everybody's rows: means that count as much as they have rows.
+def average(grads: Sequence[Tensor], losses: Tensor, rows: int, together: Together) -> None:
+    """Make gradients and losses those of everybody's rows: means, by how many rows each has.
 
     All of it goes as one flat tensor, so that a step waits for the others once.
     """
     flat = torch.cat([*(grad.reshape(-1) for grad in grads), losses, losses.new_ones(1)]) * rows
     together.sum_(flat)
     flat /= flat[-1].clone()
-    sizes = [grad.numel() for grad in grads]
-    *parts, losses, _ = torch.split(flat, [*sizes, len(losses), 1])
-    return [part.view_as(grad) for part, grad in zip(parts, grads, strict=True)], losses
+    sizes = [each.numel() for each in (*grads, losses)]
+    for each, mean in zip((*grads, losses), torch.split(flat[:-1], sizes), strict=True):
+        each.copy_(mean.view_as(each))

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -19,38 +18,17 @@ from torch import Tensor
 
 from sparring.learn.backends import Loss, diverged
 from sparring.learn.knobs import Knobs
-from sparring.learn.minibatches import PLACE, Minibatch, Picked, Shown
+from sparring.learn.minibatches import PLACE, Minibatch, Shown
 from sparring.learn.mirror import MIRRORED
 from sparring.learn.terms import NativeLoss, OwnRows, Term, gradients, own_rows, shown_of
-from sparring.learn.together import Together, mean_of_all
+from sparring.learn.together import Together, average
 from sparring.nets.native_net import NativeNet
 from sparring.nets.net import POLICY, VALUE
 from sparring.nets.packed import PackedAdam
 
 Floats = npt.NDArray[np.float32]
-
-
-@dataclass(frozen=True)
-class Known:
-    """What is known of samples, as native code takes it."""
-
-    obs: npt.NDArray[np.uint8]
-    place: npt.NDArray[np.int64] | None
-    """Where each one's obs and mask lie; None: in their order."""
-    judged: Mapping[str, Any]
-    """Of the loss."""
-    rows: Mapping[str, Tensor] | None = None
-    """Copies of everything, if there are any."""
-
-    @classmethod
-    def of(cls, data: Mapping[str, Tensor]) -> Known:
-        """Read tensors, without copies."""
-        mirrored = data.get(MIRRORED)
-        names = ("mask", "log_prob", "value", "advantage", "returns")
-        judged = {name: data[name].numpy() for name in names} | action_of(data["action"])
-        judged["mirrored"] = None if mirrored is None else mirrored.view(torch.uint8).numpy()
-        place = data[PLACE].numpy() if PLACE in data else None
-        return cls(data["obs"].numpy(), place, judged, None if PLACE in data else data)
+Known = tuple[npt.NDArray[np.uint8], npt.NDArray[np.int64] | None, dict[str, Any]]
+"""Observations, where those and the masks of each sample lie, and what the loss is made of."""
 
 
 class NativeBackend:
@@ -78,15 +56,15 @@ class NativeBackend:
         self._grad, self._steps = packed.grad.numpy(), self.adam.steps.numpy()
         self._rooms: Floats = np.empty((2, 0, 1), np.float32)
         self._judged_rooms: Floats = np.empty((2, 0, 1), np.float32)
-        self._epoch: Mapping[str, Tensor] = {}
-        self._known = Known(np.empty(0, np.uint8), None, {})
+        self._data: Mapping[str, Tensor] = {}
+        self._known: Known = (np.empty(0, np.uint8), None, {})
 
     def step(self, minibatch: Minibatch, knobs: Knobs, loss: Loss, together: Together) -> Shown:
         """One optimizer step on PPO's loss; `loss` is its reference and not called."""
         if together.size == 1:
             total, shown = self._learn(minibatch, knobs)
         else:
-            total, shown = self._summed(minibatch, knobs, together)
+            total, shown = self._averaged(minibatch, knobs, together)
         norm = math.nan
         if math.isfinite(total):
             norm = self.work.adam(
@@ -104,18 +82,21 @@ class NativeBackend:
 
     def _learn(self, minibatch: Minibatch, knobs: Knobs) -> tuple[float, dict[str, float]]:
         """Fill the gradient; return the loss and what curves show of it."""
-        known = self._known_of(minibatch)
+        data = minibatch.rows() if minibatch.turning else minibatch.data
+        if data is not self._data:  # as a rule all minibatches of an update have the same
+            self._data, self._known = data, known_of(data)
+        obs, places, known = self._known
         picked = None if minibatch.turning else minibatch.picked.numpy()
-        place = picked if known.place is None or picked is None else known.place[picked]
+        place = picked if places is None or picked is None else places[picked]
         layers, rows = self.native.passes().layers, len(minibatch.picked)
         said, grad = self._room(rows)
-        layers.forward(known.obs, place, said, True)
+        layers.forward(obs, place, said, True)
         judged, judged_grad = self._judged(said, grad)
         policy, value, entropy, moved, clipped, plain = self.work.policy_loss(
             said=judged,
             place=place,
             sample=picked,
-            **known.judged,
+            **known,
             clip=knobs.clip,
             value_clip=knobs.value_clip,
             value_weight=knobs.value_weight,
@@ -127,10 +108,8 @@ class NativeBackend:
         about_samples = [term for term in terms if not isinstance(term, OwnRows)]
         found: dict[str, float] = {}
         if about_samples:
-            data = Picked(minibatch.data, minibatch.picked)
-            found = self._add_terms(
-                about_samples, known.rows if minibatch.turning else data, said, grad
-            )
+            seen = data if minibatch.turning else minibatch
+            found = self._add_terms(about_samples, seen, said, grad)
         layers.backward(grad, self._grad, None, False)
         for term in terms:
             if isinstance(term, OwnRows):
@@ -159,14 +138,9 @@ class NativeBackend:
             grad[:, : self.judged_width], grad[:, self.judged_width :] = judged_grad, 0.0
 
     def _add_terms(
-        self,
-        terms: Sequence[Term],
-        rows: Mapping[str, Tensor] | None,
-        said: Floats,
-        grad: Floats,
+        self, terms: Sequence[Term], rows: Mapping[str, Tensor], said: Floats, grad: Floats
     ) -> dict[str, float]:
         """Add the gradients of terms; return their losses."""
-        assert rows is not None
         split = self.native.passes().split
         losses, by_head = gradients(terms, split(torch.from_numpy(said)), rows)
         into = split(torch.from_numpy(grad))
@@ -192,21 +166,19 @@ class NativeBackend:
         layers.backward(grad, self._grad, None, True)
         return found
 
-    def _summed(
+    def _averaged(
         self, minibatch: Minibatch, knobs: Knobs, together: Together
     ) -> tuple[float, dict[str, float]]:
-        """Loss and gradient of everybody's rows, who may be torch's."""
-        packed, told = self.native.packed, torch.zeros(len(self.shown) + 1)
+        """Loss and gradient of all learners' rows, who may use torch."""
+        packed, losses = self.native.packed, torch.zeros(len(self.shown) + 1)
         if len(minibatch.picked):
             total, shown = self._learn(minibatch, knobs)
-            told = torch.tensor([total, *(shown[name] for name in self.shown)])
+            losses[:] = torch.tensor([total, *(shown[name] for name in self.shown)])
         else:
             packed.grad.zero_()
         grads = list(packed.views(packed.grad).values())
-        means, told = mean_of_all(grads, told, len(minibatch.picked), together)
-        for grad, mean in zip(grads, means, strict=True):
-            grad.copy_(mean)
-        total, *rest = told.tolist()
+        average(grads, losses, len(minibatch.picked), together)
+        total, *rest = losses.tolist()
         return total, dict(zip(self.shown, rest, strict=True))
 
     def _room(self, rows: int) -> tuple[Floats, Floats]:
@@ -214,14 +186,6 @@ class NativeBackend:
         if rows > self._rooms.shape[1]:
             self._rooms = np.empty((2, rows, sum(self.native.net.heads.values())), np.float32)
         return self._rooms[0, :rows], self._rooms[1, :rows]
-
-    def _known_of(self, minibatch: Minibatch) -> Known:
-        """What an epoch knows of its samples; of those that change, of these alone."""
-        if minibatch.turning:
-            return Known.of(minibatch.rows())
-        if minibatch.data is not self._epoch:
-            self._epoch, self._known = minibatch.data, Known.of(minibatch.data)
-        return self._known
 
     def tensors(self) -> dict[str, Tensor]:
         """Copy Adam's state of every parameter, as torch's is saved."""
@@ -232,7 +196,13 @@ class NativeBackend:
         self.adam.load(tensors)
 
 
-def action_of(action: Tensor) -> dict[str, Any]:
-    """The actions of rows as the native loss takes them."""
-    drawn = action.is_floating_point()
-    return {"action": None if drawn else action.numpy(), "drawn": action.numpy() if drawn else None}
+def known_of(data: Mapping[str, Tensor]) -> Known:
+    """Read tensors as native code takes them, without copies."""
+    action, mirrored = data["action"], data.get(MIRRORED)
+    names = ("mask", "log_prob", "value", "advantage", "returns")
+    known: dict[str, Any] = {name: data[name].numpy() for name in names}
+    known["action"], known["drawn"] = action.numpy(), None
+    if action.is_floating_point():
+        known["action"], known["drawn"] = None, action.numpy()
+    known["mirrored"] = None if mirrored is None else mirrored.view(torch.uint8).numpy()
+    return data["obs"].numpy(), data[PLACE].numpy() if PLACE in data else None, known

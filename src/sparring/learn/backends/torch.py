@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from sparring.learn.backends import Loss, diverged
 from sparring.learn.learner import Snapshot
 from sparring.learn.minibatches import Minibatch, Shown
-from sparring.learn.together import Together, mean_of_all
+from sparring.learn.together import Together, average
 from sparring.nets.net import Net
 
 OPTIMISER = "optimiser"
@@ -39,33 +39,34 @@ class TorchBackend:
         for group in self.optimizer.param_groups:
             group["lr"] = knobs.lr
         self.optimizer.zero_grad(set_to_none=True)
-        shown: Mapping[str, Tensor]
         if together.size == 1:
             loss, shown = loss_of(rows, knobs)
             loss.backward()  # type: ignore[no-untyped-call]
         else:
-            loss, shown = self._summed(rows, knobs, loss_of, together)
+            loss, shown = self._averaged(rows, knobs, loss_of, together)
         norm = nn.utils.clip_grad_norm_(self.net.parameters(), knobs.max_grad_norm)
         if not torch.isfinite(norm + loss.detach()):
             raise diverged(loss.item(), float(norm), knobs.lr)
         self.optimizer.step()
         return {**{name: one.detach() for name, one in shown.items()}, "grad_norm": norm}
 
-    def _summed(
+    def _averaged(
         self, rows: Mapping[str, Tensor], knobs: Any, loss_of: Loss, together: Together
     ) -> tuple[Tensor, Mapping[str, Tensor]]:
         """Loss and gradient of all learners' rows."""
-        count, parameters = len(rows["obs"]), list(self.net.parameters())
+        parameters = list(self.net.parameters())
         losses = torch.zeros(len(self.shown) + 1, device=parameters[0].device)
-        if count:
+        if len(rows["obs"]):
             loss, shown = loss_of(rows, knobs)
             loss.backward()  # type: ignore[no-untyped-call]
             found = [loss, *(shown[name] for name in self.shown)]
             losses += torch.stack([one.detach().float() for one in found])
-        grads = [torch.zeros_like(p) if p.grad is None else p.grad for p in parameters]
-        grads, losses = mean_of_all(grads, losses, count, together)
-        for parameter, grad in zip(parameters, grads, strict=True):
-            parameter.grad = grad
+        for parameter in parameters:
+            if parameter.grad is None:
+                parameter.grad = torch.zeros_like(parameter)
+        average(
+            [p.grad for p in parameters if p.grad is not None], losses, len(rows["obs"]), together
+        )
         return losses[0], dict(zip(self.shown, losses[1:], strict=True))
 
     def tensors(self) -> dict[str, Tensor]:
