@@ -165,7 +165,7 @@ def test_a_lower_rate_is_lower_for_every_replica() -> None:
     alone = replace(config, replicas=1)
     (wanted,) = resolve([alone], lr_factor=0.1).settings
     assert wanted.lr == config.ppo.lr.scaled(0.1)
-    assert Replica(written(config), share).learner.config == wanted
+    assert Replica(written(config), share).learner.parts[""].settings == wanted
 
 
 @pytest.mark.slow

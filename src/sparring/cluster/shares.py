@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import tempfile
+from dataclasses import replace
+
 from sparring.config import TrainConfig
 from sparring.errors import ConfigError
 from sparring.training.planning.casting import GIVEN
@@ -24,3 +27,20 @@ def demand_equal_shares(config: TrainConfig, name: str, count: int) -> None:
         raise ConfigError(
             f"{name} {count}: collect.games {games} cannot be shared out equally; nearest: {near}"
         )
+
+
+def part_of(config: TrainConfig, games: int, threads: int) -> TrainConfig:
+    """The settings of a run for one process with a share of its games, which leaves nothing behind:
+    folders and curves are the learner's.
+    """
+    return replace(
+        config,
+        collect=replace(config.collect, games=games),
+        cluster="",
+        replicas=1,
+        threads=threads,
+        runs=tempfile.gettempdir(),
+        name="",
+        init="",
+        wandb=False,
+    )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tempfile
 import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -18,11 +17,10 @@ from sparring.cluster.actors.episodes import WholeEpisodes
 from sparring.cluster.actors.packing import Arrays, pack, shapes_of
 from sparring.cluster.actors.weights import FlatWeights
 from sparring.cluster.messages import Message
-from sparring.config import TrainConfig
+from sparring.cluster.shares import part_of
 from sparring.errors import SparringWarning, StateError
 from sparring.games.seeds import mixed_seed
 from sparring.learn.algos import hosted
-from sparring.learn.collect import Collector
 from sparring.learn.ppo import PPO
 from sparring.learn.rollout import groups_of
 from sparring.nets.arithmetic import as_can_be
@@ -65,14 +63,18 @@ class Body:
         settings: of the run, as its file has them.
         """
         torch.set_num_threads(place.threads)
-        config = part_of(read_config(settings, "the run's settings"), place)
+        config = read_config(settings, "the run's settings")
+        config = part_of(config, place.games, place.threads)
+        collect = replace(config.collect, slots=1, cpu=as_can_be(config.collect.cpu))
+        config = replace(config, collect=collect, device="cpu", pool="cpu", actors=0)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", SparringWarning)  # the learner has said it already
             plan = resolve([config], first_game=place.first_game)
         # A whole learner: who plays, with which opponents, is then decided in one place. It never
         # learns; its optimiser has no memory until it does.
-        collector = partial(whole_episodes, plan.seed) if config.fleet.whole_episodes else Collector
-        options = {**hosted(plan), "collector": collector}
+        options = hosted(plan)
+        if config.fleet.whole_episodes:
+            options["collector"] = partial(WholeEpisodes, seed=plan.seed)
         self._player = PPO(plan.host_pool(), plan.collect, plan.settings[0], plan.net, **options)
         self.place, self.pool, self._seed = place, self._player.pool, plan.seed
         self.collector = self._player.collector
@@ -138,31 +140,3 @@ class Body:
         else:
             raise StateError(f"an actor was told {message.name!r}, which it does not know")
         return Message("answer")
-
-
-def whole_episodes(seed: int, *given: Any, **options: Any) -> Collector:
-    """Return who plays whole games."""
-    found = WholeEpisodes(*given, **options)
-    found.seed = seed
-    return found
-
-
-def part_of(config: TrainConfig, place: Place) -> TrainConfig:
-    """The settings of a run that plays an actor's part of its games, and nothing else."""
-    return replace(
-        config,
-        collect=replace(
-            config.collect, games=place.games, slots=1, cpu=as_can_be(config.collect.cpu)
-        ),
-        device="cpu",
-        pool="cpu",
-        actors=0,
-        cluster="",
-        replicas=1,
-        threads=place.threads,
-        # What it leaves behind is the learner's.
-        runs=tempfile.gettempdir(),
-        name="",
-        init="",
-        wandb=False,
-    )

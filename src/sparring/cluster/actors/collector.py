@@ -73,13 +73,16 @@ class FleetCollector(Collector):
         *,
         fleet: FleetConfig,
         publish: Publish,
+        opponents: int = 0,
         **options: Any,
     ) -> None:
         """Take over a crew.
 
         actor: never asked; actors answer rows where they play.
+        opponents: slots of frozen networks, which actors have, too.
         """
         super().__init__(pool, config, actor, columns, phases, **options)
+        self._opponents = opponents
         self.fleet_pool, self.crew, self._publish = pool, pool.crew, publish
         crew: Crew = self.crew
         games = config.games // crew.size
@@ -100,6 +103,11 @@ class FleetCollector(Collector):
         self._given_up = False
         """Whether an actor is gone that is not started again."""
         self._cycle_began = time.perf_counter()
+
+    @property
+    def answered(self) -> set[int]:
+        """The policies whose rows actors answer."""
+        return {*self.actors, *range(1, self._opponents + 1)}
 
     # Weights
 

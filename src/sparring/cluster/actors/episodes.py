@@ -25,8 +25,11 @@ class WholeEpisodes(Collector):
 
     unfinished = 0
     """Games of the last rollout that were left out because they took too long."""
-    seed = 0
-    """Of the run: what begins is another game in every rollout."""
+
+    def __init__(self, *given: Any, seed: int, **options: Any) -> None:
+        """seed: of the run; what begins is another game in every rollout."""
+        super().__init__(*given, **options)
+        self.seed = seed
 
     def collect(self, number: int, *, anew: bool = True) -> dict[str, float]:
         """Play rollout `number`, and keep what is whole."""

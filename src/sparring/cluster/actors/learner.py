@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Mapping
-from typing import Any
+from functools import partial
 
 import numpy as np
+import numpy.typing as npt
 from torch import Tensor
 
 from sparring.cluster.actors.body import Place
@@ -15,10 +16,9 @@ from sparring.cluster.actors.crew import Crew
 from sparring.cluster.actors.pool import FleetPool
 from sparring.cluster.actors.weights import FlatWeights
 from sparring.cluster.shares import demand_equal_shares
-from sparring.config import CollectConfig, FleetConfig, TrainConfig
+from sparring.config import FleetConfig, TrainConfig
 from sparring.errors import ConfigError, SparringWarning
 from sparring.learn.algos import hosted
-from sparring.learn.collect import Collector
 from sparring.learn.learner import Report, Snapshot
 from sparring.learn.opponents import check_slot
 from sparring.learn.plan import Plan
@@ -66,59 +66,53 @@ def demand_rollouts(config: TrainConfig, plan: Plan) -> None:
     demand_memory("collect.games", config.collect.games, each, what)
 
 
-class FleetPPO(PPO):
-    """Learns from what a crew of actors plays."""
-
-    pool: FleetPool
-    collector: FleetCollector
+class FleetPPO:
+    """PPO that learns from what a crew of actors plays: another collector, and V-trace."""
 
     def __init__(self, crew: Crew, fleet: FleetConfig, plan: Plan) -> None:
         """Take over a crew that plays under the same plan."""
-        self.crew, self._fleet = crew, fleet
-        own = plan.foreign
-        pool = FleetPool(
+        self.crew, self.slots, self._fleet = crew, plan.cast.slots, fleet
+        self.pool = FleetPool(
             crew,
             plan.rules,
             plan.collect.games,
             lineups=plan.cast.lineups,
             pots=plan.cast.pots,
-            policies=plan.cast.slots + 1,
+            policies=self.slots + 1,
             memory=plan.memory,
             lockstep=fleet.lockstep,
-            exact=fleet.lockstep and own is None,
+            exact=fleet.lockstep and plan.foreign is None,
         )
-        options = {**hosted(plan), "collector": self._gathering}
-        options["correction"] = VTrace(fleet.rho, fleet.trace)
-        super().__init__(pool, plan.collect, plan.settings[0], plan.net, **options)
-        self.put = self._put
-
-    def _gathering(
-        self, pool: Any, collect: CollectConfig, actor: Any, *given: Any, **options: Any
-    ) -> Collector:
-        """Return who gathers what actors play."""
-        self._flat = FlatWeights(actor.forward.net)
+        gather = partial(FleetCollector, fleet=fleet, publish=self._publish, opponents=self.slots)
+        options = {**hosted(plan), "slots": 0, "collector": gather}
+        options["correction"] = self.correction = VTrace(fleet.rho, fleet.trace)
+        ppo = self.ppo = PPO(self.pool, plan.collect, plan.settings[0], plan.net, **options)
+        assert isinstance(ppo.collector, FleetCollector)
+        self.collector = ppo.collector
+        self.rules, self.net, self.forward = ppo.rules, ppo.net, ppo.forward
+        self.phases, self.terms, self.exact = ppo.phases, ppo.terms, ppo.exact
+        self.adjust, self.set_pots = ppo.adjust, ppo.set_pots
+        self.policy, self.snapshot = ppo.policy, ppo.snapshot
+        self._flat = FlatWeights(self.net)
         self._shown = np.zeros(self._flat.size, np.uint8)
-        options |= {"fleet": self._fleet, "publish": self._publish}
-        return FleetCollector(pool, collect, actor, *given, **options)
 
     def _publish(self, version: int) -> None:
         """Show the network as it is to actors."""
         self._flat.write(self.net, self._shown)
         self.crew.publish(version, self._shown)
 
-    # Learning
-
-    def update(self, knobs: Any) -> dict[str, float]:
-        """Learn from the rollouts, and let actors have what came of it."""
-        stats = super().update(knobs)
-        with self.phases("transfer"):
-            self.collector.publish()
-        return stats
+    @property
+    def updates(self) -> int:
+        """Updates made so far."""
+        return self.ppo.updates
 
     def iterate(self, progress: float) -> list[Report]:
-        """Take rollouts and learn from them."""
+        """Take rollouts, learn from them, and let actors have what came of it."""
         before = self.collector.unfinished
-        reports = super().iterate(progress)
+        reports = self.ppo.iterate(progress)
+        with self.phases("transfer"):
+            self.collector.publish()
+        reports[0].stats.update(self.correction.figures)
         dropped = self.collector.unfinished - before
         if self._fleet.whole_episodes:
             reports[0].stats["fleet/unfinished"] = float(dropped)
@@ -134,20 +128,24 @@ class FleetPPO(PPO):
         """Not offered: what is measured here would not be what actors do."""
         raise ConfigError("actors: an update cannot be rehearsed without them; leave actors out")
 
-    # Frozen opponents
+    # Frozen opponents, which actors alone answer
 
-    def _put(
+    def put(
         self, slot: int, weights: Mapping[str, Tensor], *, greedy: bool = False, member: int = 0
     ) -> None:
         """Put a frozen network of the learner's own kind into a slot."""
         check_slot(slot, self.slots)
         self.pool.put(slot, weights, greedy=greedy)
 
+    def seated(self, member: int = 0) -> npt.NDArray[np.int64]:
+        """Count the seats that each policy id holds in the games that are running."""
+        return self.pool.seated(self.slots + 1)
+
     # Saving
 
     def restore(self, snapshot: Snapshot, member: int = 0) -> None:
         """Go on from a snapshot; actors play with its weights from now on."""
-        super().restore(snapshot, member)
+        self.ppo.restore(snapshot)
         self.collector.publish()
 
     def close(self) -> None:

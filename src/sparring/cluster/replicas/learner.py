@@ -73,8 +73,8 @@ def demand_replicas(config: TrainConfig, plan: Plan) -> None:
     demand_equal_shares(config, "replicas", size)
 
 
-class ReplicatedPPO(PPO):
-    """The first learner; whatever it is told, the others are told, too."""
+class ReplicatedPPO:
+    """PPO that sums with others; whatever the first of them is told, the others are told, too."""
 
     def __init__(
         self, others: Sequence[Other], share: Share, plan: Plan, *, host: str, limit_s: float
@@ -90,14 +90,24 @@ class ReplicatedPPO(PPO):
             games_on=CPU,
         )
         torch.set_num_threads(share.threads)
-        super().__init__(plan.host_pool(), plan.collect, plan.settings[0], plan.net, **hosted(plan))
-        self.put, self.set_pots, self.seated = self._put, self._set_pots, self._seated
+        ppo = self.ppo = PPO(
+            plan.host_pool(), plan.collect, plan.settings[0], plan.net, **hosted(plan)
+        )
+        self.pool, self.rules, self.net = ppo.pool, ppo.rules, ppo.net
+        self.forward, self.collector, self.phases = ppo.forward, ppo.collector, ppo.phases
+        self.terms, self.slots, self.exact = ppo.terms, ppo.slots, ppo.exact
+        self.policy, self.rehearse = ppo.policy, ppo.rehearse
         self._answers()  # they are ready
         store, port = open_store(host)
         self._say(Message(JOIN, {"host": host, "port": port, "limit_s": limit_s}))
-        place: dict[str, Any] = {"host": host, "limit_s": limit_s, "device": str(self.device)}
-        self.join(Joined(store, share.rank, share.size, **place))
+        place: dict[str, Any] = {"host": host, "limit_s": limit_s, "device": str(ppo.device)}
+        ppo.join(Joined(store, share.rank, share.size, **place))
         self._answers()
+
+    @property
+    def updates(self) -> int:
+        """Updates made so far."""
+        return self.ppo.updates
 
     # The others
 
@@ -129,7 +139,7 @@ class ReplicatedPPO(PPO):
         """Play and learn once, all together."""
         try:
             self._say(Message(ITERATE, {"progress": progress}))
-            (report,) = super().iterate(progress)
+            (report,) = self.ppo.iterate(progress)
             return [self._merged(report, self._answers())]
         except DivergedError:
             for other in self.others:
@@ -177,7 +187,7 @@ class ReplicatedPPO(PPO):
 
     def adjust(self, terms: Terms, member: int = 0) -> None:
         """Go on under other terms, all together."""
-        super().adjust(terms, member)
+        self.ppo.adjust(terms)
         if terms.lineups is not None:
             self.ask(seats.tables(terms.lineups, self.pool.pots, {}))
         if terms.flags:
@@ -190,22 +200,22 @@ class ReplicatedPPO(PPO):
         if terms.settings is not None:
             self.ask(Message(SETTINGS, {"settings": plain_settings(terms.settings)}))
 
-    def _put(
+    def put(
         self, slot: int, weights: Mapping[str, Tensor], *, greedy: bool = False, member: int = 0
     ) -> None:
         """Put a frozen network of the learner's own kind into a slot of everybody."""
-        self.playing.put(slot, weights, greedy=greedy, member=member)
+        self.ppo.put(slot, weights, greedy=greedy)
         self.ask(seats.put(slot, weights, greedy=greedy))
 
-    def _set_pots(self, pots: Pots, member: int = 0) -> None:
+    def set_pots(self, pots: Pots, member: int = 0) -> None:
         """Say who is drawn from every pot from now on, in everybody's games."""
-        self.playing.set_pots(pots, member)
+        self.ppo.set_pots(pots)
         filled = [[name, list(inside.items())] for name, inside in pots.items()]
         self.ask(Message(POTS, {"filled": filled}))
 
-    def _seated(self, member: int = 0) -> npt.NDArray[np.int64]:
+    def seated(self, member: int = 0) -> npt.NDArray[np.int64]:
         """Count the seats that each policy id holds in everybody's games."""
-        own = self.playing.seated(member)
+        own = self.ppo.seated()
         for answer in self.ask(Message(seats.SEATED)):
             own = own + answer.arrays["seated"]
         return own
@@ -218,7 +228,7 @@ class ReplicatedPPO(PPO):
         After one of them is gone, its games are not there, and an update was perhaps not finished:
         then the games of all begin anew.
         """
-        saved, own = super().snapshot(member), state_of(self)
+        saved, own = self.ppo.snapshot(), state_of(self.ppo)
         states = [own, *([] if self._broken else self.ask(Message(STATE)))]
         totals = {name: sum(int(state.facts[name]) for state in states) for name in COUNTS}
         meta = {**saved.meta, **totals, REPLICAS: [dict(state.facts) for state in states]}
@@ -242,7 +252,7 @@ class ReplicatedPPO(PPO):
             )
         for rank, other in enumerate(self.others, 1):
             other.tell(packed(share_of(snapshot, rank, counts)))
-        super().restore(share_of(snapshot, 0, counts), member)
+        self.ppo.restore(share_of(snapshot, 0, counts))
         self._answers()
 
 

@@ -11,10 +11,9 @@ import os
 import signal
 import socket
 import sys
-import tempfile
 import warnings
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -25,7 +24,6 @@ from sparring.errors import SparringError, SparringWarning, StateError
 from sparring.processes import follow_parent
 
 if TYPE_CHECKING:
-    from sparring.config import TrainConfig
     from sparring.learn.learner import Report
     from sparring.learn.ppo import PPO
 
@@ -60,6 +58,7 @@ class Replica:
         """Make games and network. settings: of the run, as its file has them."""
         import torch
 
+        from sparring.cluster.shares import part_of
         from sparring.learn.algos import hosted
         from sparring.learn.ppo import PPO
         from sparring.training.planning.plan import resolve
@@ -67,7 +66,8 @@ class Replica:
 
         self.share = Share(**share)
         torch.set_num_threads(self.share.threads)
-        config = part_of(read_config(settings, "the run's settings"), self.share)
+        config = read_config(settings, "the run's settings")
+        config = part_of(config, self.share.games, self.share.threads)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", SparringWarning)  # the first has said it already
             plan = resolve(
@@ -120,21 +120,6 @@ class Replica:
         place: dict[str, Any] = {"limit_s": facts["limit_s"], "device": str(self.learner.device)}
         place["host"] = own_address(host, port)
         self.learner.join(Joined(find_store(host, port), share.rank, share.size, **place))
-
-
-def part_of(config: TrainConfig, share: Share) -> TrainConfig:
-    """The settings of a run with a share of its games, which leaves nothing behind."""
-    return replace(
-        config,
-        collect=replace(config.collect, games=share.games),
-        replicas=1,
-        cluster="",
-        threads=share.threads,
-        runs=tempfile.gettempdir(),
-        name="",
-        init="",
-        wandb=False,
-    )
 
 
 # What goes to and fro
