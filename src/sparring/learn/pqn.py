@@ -26,7 +26,7 @@ from sparring.learn.collect import Answer, Draws
 from sparring.learn.forward import Forward
 from sparring.learn.knobs import AtMoment
 from sparring.learn.learner import DivergedError, Report, Snapshot
-from sparring.learn.minibatches import Shown, mean_losses, shuffling
+from sparring.learn.minibatches import Samples, Shown, mean_losses, shuffling
 from sparring.learn.normalising import take_in_rows
 from sparring.learn.playing import Playing
 from sparring.learn.q_learning import dqn_loss, q_values, spread_epsilon
@@ -184,27 +184,15 @@ class PQN:
 
     def epochs(self, data: Mapping[str, Tensor], knobs: Knobs) -> list[Shown]:
         """Pass over the samples in shuffled minibatches; return what curves show of each."""
-        turning, samples = self.playing.transforms.turning, len(data["action"])
-        order, logged = shuffling(self.seed, self.updates), list[Shown]()
-        size = -(-samples // max(1, round(samples / self.config.minibatch)))
+        order, turning = shuffling(self.seed, self.updates), self.playing.transforms.turning
+        samples, logged = Samples(data, self.config.minibatch, order, (), turning), list[Shown]()
         for epoch in range(self.config.epochs):
-            known = dict(data)
-            for transform in turning:
-                known |= transform.epoch(self.updates, epoch, samples)
-            shuffled = torch.from_numpy(order.permutation(samples)).to(self.playing.device)
-            for picked in torch.split(shuffled, size):
-                minibatch = {name: column[picked] for name, column in known.items()}
-                for transform in turning:
-                    transform.turn(minibatch)
-                logged.append(self.step(minibatch, knobs))
+            for minibatch in samples.epoch(self.updates, epoch, ALONE):
+                try:
+                    logged.append(self.optimizer.step(minibatch, knobs, self.loss, ALONE))
+                except DivergedError as wrong:
+                    raise DivergedError(f"update {self.updates}: {wrong}") from None
         return logged
-
-    def step(self, minibatch: Mapping[str, Tensor], knobs: Knobs) -> Shown:
-        """Make one step of the optimizer; a loss that is not finite changes nothing."""
-        try:
-            return self.optimizer.step_on(minibatch, knobs, self.loss, ALONE)
-        except DivergedError as wrong:
-            raise DivergedError(f"update {self.updates}: {wrong}") from None
 
     def loss(
         self, minibatch: Mapping[str, Tensor], knobs: Knobs
@@ -245,7 +233,7 @@ class PQN:
         self.load(snapshot)
 
     def load(self, snapshot: Snapshot) -> None:
-        """Go on with the optimizer and counts of a snapshot."""
+        """Go on with the optimizer and the counts of a snapshot."""
         self.optimizer.load(snapshot.tensors.get(OPTIMISER, {}))
         self.updates, self.samples = snapshot.meta["update"], snapshot.meta["samples"]
 
