@@ -20,6 +20,7 @@ import torch
 import sparring
 from cluster.crews import TINY, alone, children, settings, shared_memory
 from pools.workers.helpers import alive, gone
+from sparring import trusted
 from sparring.cluster.actors.crew import Parcel
 from sparring.cluster.actors.hand import Hand
 from sparring.cluster.actors.learner import FleetPPO
@@ -344,6 +345,9 @@ def test_what_environments_have_started_ends_with_their_actor(
     monkeypatch.syspath_prepend(str(tmp_path))
     monkeypatch.setenv("PYTHONPATH", searched()["PYTHONPATH"])
     monkeypatch.setenv("SIMULATORS", str(tmp_path / "simulators"))
+    trusted.name("served:make_env")
+    for key, value in trusted.variables().items():
+        monkeypatch.setenv(key, value)
 
     def left() -> list[int]:
         """Those of actors; this process has made an environment, too."""
