@@ -11,6 +11,7 @@ from sparring.config import NetConfig
 from sparring.learn.anchor import ANCHOR, AnchorTerm
 from sparring.learn.fused.anchor import FusedAnchor
 from sparring.learn.fused.images import Images, Minibatch, throw
+from sparring.learn.fused.minibatches import Samples
 from sparring.learn.fused.rollout import FusedRollout, legal_of, mask_of
 from sparring.learn.fused.terms import FusedTerms
 from sparring.learn.mirror import Mirroring, coins
@@ -62,23 +63,16 @@ def images_of(rollout: FusedRollout) -> Images:
             picked[number, member, : len(part)] = part
         picked[:, member, ROOM : ROOM + 4] = rollout.places + torch.arange(4, dtype=torch.int32)
     seeds = torch.from_numpy(np.array(SEEDS, np.uint64).view(np.int64))
-    return Images(
-        Mirroring(rollout.rules, rollout.rules.mirror),
-        rollout,
-        picked,
-        listed=listed.int(),
-        counts=counts,
-        seeds=seeds,
-        clock=torch.tensor([UPDATE], dtype=torch.int32),
-        room=ROOM,
-    )
+    clock = torch.tensor([UPDATE], dtype=torch.int32)
+    samples = Samples(listed.int(), counts, picked, ROOM, seeds, clock)
+    return Images(Mirroring(rollout.rules, rollout.rules.mirror), rollout, samples)
 
 
 def minibatch_of(images: Images, number: int) -> Minibatch:
     rollout = images.rollout
     names = ("obs", "legal", "action", "advantage")
     rows = {name: getattr(rollout, name) for name in names}
-    return Minibatch(images.picked[number], rows | {"old_log_prob": rollout.log_prob})
+    return Minibatch(images.samples.picked[number], rows | {"old_log_prob": rollout.log_prob})
 
 
 @pytest.mark.parametrize("count", [1, 31, 128, 300])
@@ -102,12 +96,12 @@ def test_rows_are_turned_as_on_a_cpu(game: str) -> None:
         for number in range(2):
             turned = images.turn(number, minibatch_of(images, number))
             for member, seed in enumerate(SEEDS):
-                picked = images.picked[number, member, :ROOM]
+                picked = images.samples.picked[number, member, :ROOM]
                 place = picked[picked >= 0].long()
                 at = turned.places[member, :ROOM]
                 assert torch.equal(at >= 0, picked >= 0)
                 at = at[at >= 0].long()
-                rank = [images.listed[member].tolist().index(one) for one in place]
+                rank = [images.samples.list[member].tolist().index(one) for one in place]
                 coin = coins(seed, UPDATE, 100)[rank] ^ bool(epoch % 2)
                 wanted = {
                     "obs": rollout.obs[place],
@@ -128,7 +122,7 @@ def test_means_are_those_of_rows_as_they_were_played() -> None:
     images = images_of(random_rollout(Rules("tic_tac_toe")))
     images.throw()
     images.choose(0)
-    places = images.picked[0]
+    places = images.samples.picked[0]
 
     def means_of(asked: torch.Tensor) -> torch.Tensor:
         """Of places, divided by the samples of the minibatch."""
@@ -183,10 +177,10 @@ def test_terms_see_images_as_they_are_learned_from() -> None:
     at.forward()
     at.logits_grad.zero_()
     at.value_grad.zero_()
-    terms.add_gradients(at, images.picked[0, :, :ROOM], minibatch)
+    terms.add_gradients(at, images.samples.picked[0, :, :ROOM], minibatch)
     at.backward()
     for member, module in enumerate(modules):
-        picked = images.picked[0, member, :ROOM]
+        picked = images.samples.picked[0, member, :ROOM]
         place = picked[picked >= 0].long()
         mirrored = images.mirrored[0, member, :ROOM][picked >= 0]
         assert mirrored.any() and not mirrored.all()

@@ -192,16 +192,12 @@ class FusedDQN:
     def restore(self, snapshot: Snapshot, member: int = 0) -> None:
         """Put a member of a fresh learner where the snapshot was taken."""
         self.playing.restore(snapshot, member)
-        self.put_learned(member, snapshot)
+        self.adam.load_state(member, self.net, optimiser_state(snapshot))
+        learned = bool(snapshot.tensors["optimiser"])  # else the target is new
+        self.target.load(member, snapshot.tensors["target" if learned else "net"])
         self.experience.restore(snapshot, member)
 
     def learned(self, member: int) -> dict[str, dict[str, Tensor]]:
         """The target network and Adam's memory."""
         optimiser = self.adam.state(member, self.net) if self.experience.steps[member] else {}
         return {"target": self.target.state(member), "optimiser": optimiser}
-
-    def put_learned(self, member: int, snapshot: Snapshot) -> None:
-        """Go on with `learned` of another moment; where nothing was learned the target is new."""
-        self.adam.load_state(member, self.net, optimiser_state(snapshot))
-        learned = bool(snapshot.tensors["optimiser"])
-        self.target.load(member, snapshot.tensors["target" if learned else "net"])

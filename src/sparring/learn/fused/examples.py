@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -14,6 +15,7 @@ from sparring.learn.collect import UNKNOWN
 from sparring.learn.fused.advantages import rollout_view
 from sparring.learn.fused.games import Games
 from sparring.learn.fused.kernels import blocks_of
+from sparring.learn.fused.minibatches import Samples
 from sparring.learn.fused.rollout import Column, FusedRollout
 from sparring.learn.hindsight import ExamplesTerm
 from sparring.learn.rollout import RECORD
@@ -43,7 +45,7 @@ class Records:
     def __init__(self, games: Games, rollout: FusedRollout, config: HindsightConfig) -> None:
         """config: how many of them are seen."""
         self.rollout, self.games, self.config = rollout, games, config
-        pool = games.pool
+        pool: Any = games.pool  # on a GPU, the plan refuses others
         self.kernels: Module = build(
             SOURCE.format(name=games.rules.name),
             sizes_of(
@@ -53,6 +55,7 @@ class Records:
             device=games.device,
             what=games.rules.name,
         )
+        self.settings: Tensor = pool.settings
         self.of_place = torch.zeros(rollout.places, dtype=torch.int32, device=games.device)
         rollout.columns.append(Column(RECORD, self.of_place, int(UNKNOWN), self.find))
 
@@ -73,32 +76,17 @@ class Examples:
 
     name, counted = ExamplesTerm.name, ExamplesTerm.counted
 
-    def __init__(
-        self,
-        records: Records,
-        kernels: Module,
-        listed: Tensor,
-        *,
-        counts: Tensor,
-        seeds: Tensor,
-        clock: Tensor,
-        first: int,
-    ) -> None:
-        """Make everything, once and for all. All tensors belong to an update, and never move.
-
-        listed, counts: places of samples [members, most], and how many.
-        clock: the number of the update.
-        first: where they begin in a minibatch, behind so many samples.
-        """
-        self.records, self.kernels, self.first = records, kernels, first
-        self.samples, self.sample_counts = listed, counts
-        self.seeds, self.clock = seeds, clock
-        members, self.most = len(counts), records.rollout.examples // len(counts)
-        self.room = records.room(first)
+    def __init__(self, records: Records, kernels: Module, samples: Samples) -> None:
+        """Make everything, once and for all."""
+        self.records, self.kernels, self.samples = records, kernels, samples
+        self.first, self.room = samples.room, records.room(samples.room)
+        """Where they begin in a minibatch, and how many it has room for."""
+        members, places = len(samples.counts), samples.list
+        self.most = records.rollout.examples // members
         self.blocks = -(-self.room // ROWS_PER_BLOCK)
-        with torch.device(self.samples.device):
-            self.marks = torch.zeros(self.samples.shape, dtype=torch.int32)
-            self.ranks = torch.zeros(self.samples.shape, dtype=torch.int32)
+        with torch.device(places.device):
+            self.marks = torch.zeros(places.shape, dtype=torch.int32)
+            self.ranks = torch.zeros(places.shape, dtype=torch.int32)
             self.from_place = torch.zeros(members, self.most, dtype=torch.int32)
             self.right = torch.zeros(members, self.most, dtype=torch.int32)
             self.found = torch.zeros(members, self.most, dtype=torch.int32)
@@ -120,16 +108,16 @@ class Examples:
         samples = self.samples
         view = kernels.view(
             "ExamplesView",
-            settings=self.records.games.pool.settings,
-            list=samples,
-            stride=samples.shape[1],
-            counts=self.sample_counts,
+            settings=self.records.settings,
+            list=samples.list,
+            stride=samples.list.shape[1],
+            counts=samples.counts,
             of_place=self.records.of_place,
             obs=rollout.obs,
             legal=rollout.legal,
             action=rollout.action,
-            seeds=self.seeds,
-            clock=self.clock,
+            seeds=samples.seeds,
+            clock=samples.clock,
             share=self.records.config.share,
             members=members,
             carried_each=rollout.carried // members,
@@ -142,7 +130,7 @@ class Examples:
             found=self.found,
             found_counts=self.counts,
         )
-        grid = (blocks_of(samples.shape[1], 128), members)
+        grid = (blocks_of(samples.list.shape[1], 128), members)
         kernels.mark_examples(grid, 128, view, self.marks)
         torch.cumsum(self.marks, 1, out=self.ranks)
         kernels.make_examples(grid, 128, view, self.ranks)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import warnings
 import weakref
-from collections.abc import Sequence
-from typing import Any, Protocol
+from collections.abc import Callable, Sequence
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -27,78 +27,30 @@ LEAST_SLOTS = 2
 """With one there would be nothing to step while the network thinks."""
 
 
-class Answering(Protocol):
-    """Answers some rows of a step in the rollout."""
-
-    def __call__(self, step: int, rows: slice) -> None:
-        """Write actions, log-probabilities and values of these rows."""
-
-
-class Games(Protocol):
-    """What the fused learner asks of its games."""
-
-    pool: Any
-    """The pool behind them."""
-    rules: Rules
-    """Of the first member; those of the others have as many of everything."""
-    own_rules: tuple[Rules, ...]
-    """By member, whatever phases change in the pool meanwhile."""
-    device: torch.device
-    """Where the network lives."""
-    seeds: tuple[int, ...]
-    """One per member of the population."""
-    num_games: int
-    each: int
-    """Games of every member."""
-    at_once: int
-    """Rows of a member that are answered together."""
-    captures: bool
-    """Whether a whole rollout can be a CUDA graph."""
-    gpu_alone: bool
-    """Whether the time of a rollout is the GPU's alone."""
-    frozen: Tensor
-    """By game, not 0 where an action could not be played."""
-
-    def play(self, rollout: FusedRollout, answer: Answering) -> None:
-        """Fill a rollout."""
-
-    def reset(self) -> object:
-        """Start a new episode in every game."""
-
-    def check(self) -> None:
-        """Raise the first action that could not be played."""
-
-    def policies(self, member: int) -> frozenset[int]:
-        """The ids that sit at a member's tables; somebody has to answer their rows."""
-
-    def set_pots(self, pots: Pots, member: int) -> None:
-        """Say who is drawn from every pot when a member's games begin."""
-
-    def adjust(self, terms: Terms, member: int) -> None:
-        """Go on with a member's games under other terms."""
-
-    def seated(self, policies: int, member: int) -> npt.NDArray[np.int64]:
-        """Count the seats that policies hold in a member's running games."""
-
-    def state(self, member: int) -> bytes:
-        """Return the games of a member."""
-
-    def load_state(self, raw: bytes, member: int) -> object:
-        """Continue a member's games from `state`."""
+Answering = Callable[[int, slice], None]
+"""Writes actions, log-probabilities and values of some rows of a step in the rollout."""
 
 
 class DeviceGames:
     """Games on the same GPU. Nothing waits for the host in a rollout."""
 
-    captures = gpu_alone = True
+    captures = True
+    """Whether a whole rollout can be a CUDA graph."""
+    gpu_alone = True
+    """Whether the time of a rollout is the GPU's alone."""
 
     def __init__(self, pool: CudaPool, own_rules: Sequence[Rules] = ()) -> None:
         """Take over a pool. own_rules: by member, where some have flags of their own."""
         self.pool, self.rules, self.device = pool, pool.rules, pool.device
+        """The rules are the first member's; those of the others have as many of everything."""
         self.own_rules = tuple(own_rules) or (pool.rules,) * len(pool.seeds)
+        """By member, whatever phases change in the pool meanwhile."""
         self.seeds, self.num_games, self.each = pool.seeds, pool.num_games, pool.each
+        """One seed and `each` games per member."""
         self.at_once = pool.each * pool.rules.rows
+        """Rows of a member that are answered together."""
         self.frozen = pool.frozen
+        """By game, not 0 where an action could not be played."""
         self.reset, self.check = pool.reset, pool.check
         self.state, self.load_state = pool.state, pool.load_state
         self.policies, self.set_pots, self.seated = pool.policies_of, pool.set_pots, pool.seated
@@ -258,6 +210,10 @@ class HostGames:
         if rollout.remembered is not None:
             record.remembered[rows].copy_(rollout.remembered[rows], non_blocking=True)
         self._events[slot].record()
+
+
+Games = DeviceGames | HostGames
+"""What learners on a GPU play."""
 
 
 class Record:

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 import torch
 from torch import Tensor
 
+from sparring.learn.fused.minibatches import Samples
 from sparring.learn.fused.rollout import FusedRollout, legal_of, mask_of
 from sparring.learn.mirror import BLOCK, KEYS, MIRRORED, ROUNDS, STREAM, TURNS, Mirroring
 
@@ -33,26 +34,10 @@ class Minibatch:
 class Images:
     """Sees the samples of an update plain in one epoch and in the mirror in the next."""
 
-    def __init__(
-        self,
-        mirroring: Mirroring,
-        rollout: FusedRollout,
-        picked: Tensor,
-        *,
-        listed: Tensor,
-        counts: Tensor,
-        seeds: Tensor,
-        clock: Tensor,
-        room: int,
-    ) -> None:
-        """Make the arrays. All tensors belong to an update, and never move.
-
-        picked: places of minibatches [minibatches, members, stride], `room` of them samples.
-        listed, counts: places of samples [members, most], and how many.
-        clock: the number of the update.
-        """
-        self.mirroring, self.rollout, self.picked, self.room = mirroring, rollout, picked, room
-        self.listed, self.counts, self.seeds, self.clock = listed, counts, seeds, clock
+    def __init__(self, mirroring: Mirroring, rollout: FusedRollout, samples: Samples) -> None:
+        """Make the arrays."""
+        self.mirroring, self.rollout, self.samples = mirroring, rollout, samples
+        picked, self.room = samples.picked, samples.room
         _, members, stride = picked.shape
         with torch.device(picked.device):
             self.coin = torch.zeros(rollout.places + 1, dtype=torch.bool)
@@ -60,18 +45,19 @@ class Images:
             self.mirrored = torch.zeros(picked.shape, dtype=torch.bool)
             """Which rows of the present epoch are images."""
             self._order = torch.arange(members * stride, dtype=torch.int32).view(members, stride)
-            self._ranks = torch.arange(listed.shape[1])
+            self._ranks = torch.arange(samples.list.shape[1])
 
     def throw(self) -> None:
         """Throw the coins of an update, once its samples are listed."""
-        coin = throw(self.seeds, self.clock, len(self._ranks))
-        there = self._ranks < self.counts[:, None]
-        place = torch.where(there, self.listed, len(self.coin) - 1).long()
+        samples = self.samples
+        coin = throw(samples.seeds, samples.clock, len(self._ranks))
+        there = self._ranks < samples.counts[:, None]
+        place = torch.where(there, samples.list, len(self.coin) - 1).long()
         self.coin.scatter_(0, place.view(-1), coin.view(-1))
 
     def choose(self, epoch: int) -> None:
         """Say who is seen in the mirror once an epoch is dealt: who was plain the time before."""
-        picked = self.picked[..., : self.room]
+        picked = self.samples.picked[..., : self.room]
         coin = self.coin[picked.clamp(min=0).long()]
         self.mirrored[..., : self.room].copy_((coin ^ bool(epoch % 2)) & (picked >= 0))
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 
 import torch
 from torch import Tensor
@@ -16,6 +17,23 @@ from sparring.nets.flat import rounded_up
 
 SPARE = 1.01
 """Room in a minibatch per sample that is wanted there, where frozen opponents play."""
+
+
+@dataclass(frozen=True)
+class Samples:
+    """The decisions that an update of PPO learns from; the arrays never move."""
+
+    list: Tensor
+    """Their places [members, most]."""
+    counts: Tensor
+    """How many each member has."""
+    picked: Tensor
+    """Places of minibatches [minibatches, members, stride], -1: nobody's."""
+    room: int
+    """Samples of a minibatch; behind them come rows of terms."""
+    seeds: Tensor
+    clock: Tensor
+    """The number of the update."""
 
 
 def check_configs(games: Games, configs: Sequence[PPOConfig]) -> None:

@@ -10,6 +10,7 @@ from torch import Tensor
 from sparring.kernels import Module
 from sparring.learn.fused.images import Images, Minibatch
 from sparring.learn.fused.kernels import heads_view
+from sparring.learn.fused.minibatches import Samples
 from sparring.nets.flat import Pass
 
 
@@ -20,28 +21,25 @@ class PolicyLoss:
         self,
         kernels: Module,
         at: Pass,
-        picked: Tensor,
+        samples: Samples,
         *,
-        room: int,
         knobs: Tensor,
         statistics: Tensor,
         diverged: Tensor,
     ) -> None:
         """Make room for the losses of all minibatches.
 
-        at: the pass that goes back from them.
-        picked: places of minibatches [minibatches, members, stride], `room` of them samples.
-        diverged: is told who has a loss that is not finite.
+        at: the pass that goes back from them. diverged: is told who has a loss that is not finite.
         """
         self.kernels, self.at, self.heads = kernels, at, heads_view(kernels, at.flat, at)
         self.knobs, self.statistics, self.diverged = knobs, statistics, diverged
-        minibatches, members, self.stride = picked.shape
-        self.room, rules, names = room, at.flat.rules, kernels.names("Losses")
+        minibatches, members, self.stride = samples.picked.shape
+        self.room, rules, names = samples.room, at.flat.rules, kernels.names("Losses")
         self.block_rows = 256 if rules.box else 8  # a thread has a row, or a warp has it
-        self.grid = -(-room // self.block_rows), members
+        self.grid = -(-self.room // self.block_rows), members
         self.moved = slice(names.index("approx_kl"), names.index("clipfrac") + 1)
         """Means that say how far the policy has moved."""
-        with torch.device(picked.device):
+        with torch.device(diverged.device):
             self.arrived = torch.zeros(members, dtype=torch.int32)
             self.partials = torch.zeros(members, self.grid[0], len(names))
             self.means = torch.zeros(minibatches, members, len(names))

@@ -269,7 +269,23 @@ class FusedSAC:
     def restore(self, snapshot: Snapshot, member: int = 0) -> None:
         """Put a member of a fresh learner where the snapshot was taken."""
         self.playing.restore(snapshot, member)
-        self.put_learned(member, snapshot)
+        tensors, flat = snapshot.tensors, self.critics.flat.data
+        if "critics" not in tensors:
+            tensors = self._fresh(member)
+        if tensors["critics"]["flat"].shape[1:] != flat.shape[1:]:
+            raise StateError("the checkpoint holds other critics; set net and sac as they were")
+        flat[member] = tensors["critics"]["flat"][0].to(self.device)
+        self.critics.target[member] = tensors["critics"]["target"][0].to(self.device)
+        self._log.weight[member] = tensors["temperature"]["log"].to(self.device)
+        self.adam.load_state(member, self.net, optimiser_state(snapshot))
+        for adam, name in (
+            (self.critic_adam, "critic_optimiser"),
+            (self.temperature_adam, "temperature_optimiser"),
+        ):
+            kept = tensors.get(name, {})
+            adam.steps[member] = int(kept["0.step"]) if kept else 0
+            for array, kind in zip((adam.first, adam.second), KINDS, strict=True):
+                array[member] = kept[f"0.{kind}"].view(-1).to(self.device) if kept else 0.0
         self.experience.restore(snapshot, member)
 
     def learned(self, member: int) -> dict[str, dict[str, Tensor]]:
@@ -291,23 +307,3 @@ class FusedSAC:
         moments = zip(KINDS, (adam.first, adam.second), strict=True)
         found = {f"0.{kind}": of[member].view(shape).cpu().clone() for kind, of in moments}
         return {"0.step": torch.tensor(float(adam.steps[member])), **found}
-
-    def put_learned(self, member: int, snapshot: Snapshot) -> None:
-        """Go on with `learned` of another moment."""
-        tensors, flat = snapshot.tensors, self.critics.flat.data
-        if "critics" not in tensors:
-            tensors = self._fresh(member)
-        if tensors["critics"]["flat"].shape[1:] != flat.shape[1:]:
-            raise StateError("the checkpoint holds other critics; set net and sac as they were")
-        flat[member] = tensors["critics"]["flat"][0].to(self.device)
-        self.critics.target[member] = tensors["critics"]["target"][0].to(self.device)
-        self._log.weight[member] = tensors["temperature"]["log"].to(self.device)
-        self.adam.load_state(member, self.net, optimiser_state(snapshot))
-        for adam, name in (
-            (self.critic_adam, "critic_optimiser"),
-            (self.temperature_adam, "temperature_optimiser"),
-        ):
-            kept = tensors.get(name, {})
-            adam.steps[member] = int(kept["0.step"]) if kept else 0
-            for array, kind in zip((adam.first, adam.second), KINDS, strict=True):
-                array[member] = kept[f"0.{kind}"].view(-1).to(self.device) if kept else 0.0

@@ -21,7 +21,7 @@ from sparring.learn.fused.advantages import estimate_view
 from sparring.learn.fused.examples import Examples, Records
 from sparring.learn.fused.images import Images, Minibatch
 from sparring.learn.fused.kernels import blocks_of, heads_view
-from sparring.learn.fused.minibatches import put_back, room_of
+from sparring.learn.fused.minibatches import Samples, put_back, room_of
 from sparring.learn.fused.playing import FusedPlaying, Voice
 from sparring.learn.fused.policy_loss import PolicyLoss
 from sparring.learn.fused.sequences import Sequences
@@ -68,15 +68,15 @@ class Update:
         rollout, net, members = self.rollout, self.net, self.members
         if self.games.at_once * members != rollout.rows:
             self.cutting = net.passing(rollout.rows // members, learn=False)
-        samples = rollout.steps * rollout.rows // members
+        rows = rollout.steps * rollout.rows // members
         # If every row is a sample; `fit` makes fewer.
-        self.most = self.minibatches = max(1, round(samples / self.config.minibatch))
+        self.most = self.minibatches = max(1, round(rows / self.config.minibatch))
         varies = rollout.policies > 1 or self.role is not None
         self.sequences: Sequences | None = None
         """Decisions in a row, where gradients go back through what the network remembers."""
         if net.config.recurrent:
             self.sequences = Sequences(self.kernels, net, rollout, minibatches=self.most)
-        plain = room_of(samples, self.minibatches, self.config, varies)
+        plain = room_of(rows, self.minibatches, self.config, varies)
         self.room = self.sequences.rows if self.sequences else plain
         """Samples of a minibatch; of decisions in a row, some places are empty."""
         self.stride = self.room + (records.room(self.room) if records else 0)
@@ -85,33 +85,13 @@ class Update:
             self.sequences.learning if self.sequences else net.passing(self.stride, learn=True)
         )
         self._make_arrays()
-        self.images = [
-            Images(
-                one,
-                rollout,
-                self.picked,
-                listed=self.list,
-                counts=self.sample_counts,
-                seeds=self.seeds,
-                clock=self.clock,
-                room=self.room,
-            )
-            for one in mirrors
-        ]
+        arrays = self.list, self.sample_counts, self.picked
+        samples = Samples(*arrays, self.room, self.seeds, self.clock)
+        self.images = [Images(one, rollout, samples) for one in mirrors]
         """What is done to rows before they are learned from."""
         self.terms = FusedTerms(net, rollout, self.stopped)
         if records:
-            self.terms.own.append(
-                Examples(
-                    records,
-                    self.kernels,
-                    self.list,
-                    counts=self.sample_counts,
-                    seeds=self.seeds,
-                    clock=self.clock,
-                    first=self.room,
-                )
-            )
+            self.terms.own.append(Examples(records, self.kernels, samples))
         self.terms.put([])
         self.adam = FlatAdam(
             self.kernels,
@@ -120,6 +100,14 @@ class Update:
             stopped=self.stopped,
             diverged=self.diverged,
             plans=self.minibatches,
+        )
+        self.loss = PolicyLoss(
+            self.kernels,
+            self.learning,
+            samples,
+            knobs=self.knobs,
+            statistics=self.statistics,
+            diverged=self.diverged,
         )
         self._before = [torch.zeros_like(tensor) for tensor in self.kept()]
         self._make_views()
@@ -163,15 +151,6 @@ class Update:
             "old_value": rollout.value,
             "advantage": rollout.advantage,
         }
-        self.loss = PolicyLoss(
-            self.kernels,
-            self.learning,
-            self.picked,
-            room=self.room,
-            knobs=self.knobs,
-            statistics=self.statistics,
-            diverged=self.diverged,
-        )
         self._cutting_heads = heads_view(self.kernels, net, self.cutting)
         self._samples = view(
             "SampleListView",
