@@ -206,7 +206,6 @@ class AttentionNet(Net):
             nn.init.zeros_(self.value_head.weight)
 
     def forward(self, obs: Tensor) -> Heads:
-        """Return what every head says about byte rows [rows, row_bytes]."""
         numbers = self.first.widen(obs)
         sparse = self.first.sparse and obs.device.type == "cpu"
         hidden = self.first(obs) if sparse else self.first.of(numbers)

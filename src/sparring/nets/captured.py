@@ -97,7 +97,10 @@ class CapturedPass(Pass):
 
     def trace(self, member: int) -> Traced:
         """Run the network of a member over its rows."""
-        return self.flat.trace(member, self.obs[member])
+        net, parameters = self.flat, self.flat.parameters(member)
+        held = {name: tensor[member] for name, tensor in net.held.items()}
+        held[VALUE_SCALE] = net.value_scale[member]
+        return Traced(parameters, net.run({**parameters, **held}, self.obs[member]))
 
     def backward(self) -> None:
         net = self.flat
@@ -144,9 +147,7 @@ class UnrolledPass(CapturedPass):
     def trace(self, member: int) -> Traced:
         net, obs = self.flat, self.obs[member].view(self.segments, self.steps, -1)
         parameters = net.parameters(member)
-        with net.rounding():
-            heads: Heads = functional_call(net.module, parameters, (obs, self.fresh[member]))
-        return Traced(parameters, heads)
+        return Traced(parameters, net.run(parameters, obs, self.fresh[member]))
 
 
 class CapturedNet(FlatNet):
@@ -174,8 +175,11 @@ class CapturedNet(FlatNet):
         last = list(self.pieces.values())[-1]
         self.size = rounded_up(last.offset + last.size)
         self.make_arrays()
-        self.bias_stride = 0
-        self._no_bias = torch.zeros(1, max(head_width(rules), self.action_width), device=device)
+        # The network adds its own biases.
+        self.policy_bias = torch.zeros(1, max(head_width(rules), self.action_width), device=device)
+        self.value_bias, self.bias_stride = self.policy_bias, 0
+        last_layer = (self.pieces[name].offset for name in self.module.value_parameters)
+        self.value_from = min(last_layer, default=self.size)
 
     def _lay_out(self) -> dict[str, Spot]:
         """Place every parameter; those of the last layer of the value last."""
@@ -197,22 +201,6 @@ class CapturedNet(FlatNet):
             if name not in learned and name != VALUE_SCALE
         }
 
-    @property
-    def value_from(self) -> int:
-        """Where the last layer of the value begins; `size` if the network has none of its own."""
-        names = self.module.value_parameters
-        return min((self.pieces[name].offset for name in names), default=self.size)
-
-    @property
-    def policy_bias(self) -> Tensor:
-        """Zeros: the network adds its own."""
-        return self._no_bias
-
-    @property
-    def value_bias(self) -> Tensor:
-        """Zeros: the network adds its own."""
-        return self._no_bias
-
     def passing(self, rows: int, *, learn: bool) -> CapturedPass:
         return CapturedPass(self, rows, learn=learn)
 
@@ -223,24 +211,13 @@ class CapturedNet(FlatNet):
             for name in self.pieces
         }
 
-    def rounding(self) -> torch.autocast:
-        """How products are computed."""
-        # Its cache of rounded weights would be read again by a graph that is replayed later.
-        return torch.autocast(
-            self.device.type, torch.bfloat16, enabled=self.bf16, cache_enabled=False
-        )
-
-    def trace(self, member: int, obs: Tensor) -> Traced:
-        """Run the network with the weights of a member."""
-        parameters = self.parameters(member)
-        held = {name: tensor[member] for name, tensor in self.held.items()}
-        held[VALUE_SCALE] = self.value_scale[member]
-        return Traced(parameters, self.run({**parameters, **held}, obs))
-
-    def run(self, named: Mapping[str, Tensor], obs: Tensor) -> Heads:
+    def run(self, named: Mapping[str, Tensor], *shown: Tensor) -> Heads:
         """Run the network with these parameters and buffers."""
-        with self.rounding():
-            heads: Heads = functional_call(self.module, dict(named), (obs,))
+        # A cache of rounded weights would be read again by a graph that is replayed later.
+        with torch.autocast(
+            self.device.type, torch.bfloat16, enabled=self.bf16, cache_enabled=False
+        ):
+            heads: Heads = functional_call(self.module, dict(named), shown)
         return heads
 
     # Exchange with the network
@@ -261,7 +238,6 @@ class CapturedNet(FlatNet):
         return found
 
     def copy_from(self, other: FlatNet) -> None:
-        """Take over the networks of all members."""
         super().copy_from(other)
         assert isinstance(other, CapturedNet)
         for name, held in self.held.items():
@@ -282,25 +258,21 @@ def why_eager(net: CapturedNet) -> str:
     cannot be among that.
     """
     passing = net.passing(PROBED, learn=True)
-    for demand in (False, True):  # the first pass wakes up libraries, which may wait
-        with waiting_forbidden(demand):
-            try:
-                passing.forward()
-                passing.backward()
-            except RuntimeError as wrong:
-                if not demand:
-                    raise
-                return in_a_line(wrong)
+    passing.forward()
+    passing.backward()  # which wakes up libraries, that may wait
+    try:
+        with waiting_forbidden():
+            passing.forward()
+            passing.backward()
+    except RuntimeError as wrong:
+        return in_a_line(wrong)
     net.grad.zero_()
     return ""
 
 
 @contextmanager
-def waiting_forbidden(forbidden: bool) -> Iterator[None]:
+def waiting_forbidden() -> Iterator[None]:
     """Have torch raise an error wherever it would wait for a GPU."""
-    if not forbidden:
-        yield
-        return
     before = torch.cuda.get_sync_debug_mode()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)  # of an interface that may change

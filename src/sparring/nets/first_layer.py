@@ -110,7 +110,6 @@ class Tanh(nn.Module):
         self.native, self.fast = native, fast
 
     def forward(self, x: Tensor) -> Tensor:
-        """Return tanh of every number."""
         if not self.fast or x.device.type != "cpu" or x.dtype != torch.float32:
             return torch.tanh(x)
         apply: Any = NativeTanh.apply

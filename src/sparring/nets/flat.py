@@ -122,6 +122,12 @@ class FlatNet(ABC):
     eager = ""
     """Why its passes cannot be held by a graph, "" if they can."""
     size: int
+    value_from: int
+    """Where the last layer of the value begins, which ends the arrays; `size` if there is none."""
+    policy_bias: Tensor
+    """What the kernels add to the logits, for each member [members, columns]."""
+    value_bias: Tensor
+    """What the kernels add to the values, likewise."""
     bias_stride: int
     """Numbers from one member's biases to the next's."""
 
@@ -145,22 +151,6 @@ class FlatNet(ABC):
             self.scale = torch.ones(self.size)
             """What divides the input is part of the first weights. One of scale 0 is not used."""
             self.value_scale = torch.ones(self.members)
-        self.bias_stride = self.size
-
-    @property
-    def value_from(self) -> int:
-        """Where the value head begins, which ends the arrays."""
-        return self.pieces["value_head.weight"].offset
-
-    @property
-    @abstractmethod
-    def policy_bias(self) -> Tensor:
-        """What the kernels add to the logits, for each member [members, columns]."""
-
-    @property
-    @abstractmethod
-    def value_bias(self) -> Tensor:
-        """What the kernels add to the values, for each member [members, columns]."""
 
     def view(self, flat: Tensor, name: str) -> Tensor:
         """Return a tensor of all members [members, ...]."""
@@ -243,13 +233,11 @@ class WidenedNet(FlatNet):
             SOURCE, self.constants, exact=False, device=self.device, what=rules.name
         )
 
-    @property
-    def policy_bias(self) -> Tensor:
-        return self.view(self.weight, self.policy_bias_name)
-
-    @property
-    def value_bias(self) -> Tensor:
-        return self.view(self.weight, "value_head.bias")
+    def make_arrays(self) -> None:
+        super().make_arrays()
+        self.policy_bias = self.view(self.weight, self.policy_bias_name)
+        self.value_bias = self.view(self.weight, "value_head.bias")
+        self.value_from, self.bias_stride = self.pieces["value_head.weight"].offset, self.size
 
 
 def rounded_up(count: int, to: int = 8) -> int:

@@ -36,7 +36,6 @@ class FrozenNets(CapturedNet):
             self.value_scale = torch.ones(self.members)
 
     def load(self, member: int, state: Mapping[str, Tensor]) -> None:
-        """Take over the weights of a network, and what else it keeps."""
         self.weight[member] = self.pack(state).to(self.device)
         self.value_scale[member] = float(state[VALUE_SCALE])
         for name, held in self.held.items():

@@ -64,12 +64,21 @@ class Net(nn.Module):
         self.config, self.box = config, rules.box
         self.inputs = Inputs(rules, memory, config.inputs)
         self.heads = dict(heads) if heads is not None else usual_heads(rules)
+        self.value_parameters: tuple[str, ...] = ()
+        """What a change of the value's unit multiplies: a linear layer's weight and bias.
+
+        None: the network divides what it says by `value_scale` itself.
+        """
+        self.score_parameters: tuple[str, ...] = ()
+        """The same of the score's unit."""
         if VALUE in self.heads:
+            self.value_parameters = ("value_head.weight", "value_head.bias")
             self.register_buffer("value_scale", torch.ones(()))
         if WDL in self.heads:
             self.register_buffer("wdl_blend", torch.zeros(()))
             self.register_buffer("wdl_unit", torch.ones(()))
         if SCORE in self.heads:
+            self.score_parameters = ("score_head.weight", "score_head.bias")
             self.register_buffer("score_scale", torch.ones(()))
 
     def forward(self, obs: Tensor) -> Heads:
@@ -89,19 +98,6 @@ class Net(nn.Module):
             )
         made.load_state_dict({name: value.cpu() for name, value in self.state_dict().items()})
         return made
-
-    @property
-    def value_parameters(self) -> tuple[str, ...]:
-        """What a change of the value's unit multiplies: a linear layer's weight and bias.
-
-        None: the network divides what it says by `value_scale` itself.
-        """
-        return ("value_head.weight", "value_head.bias") if VALUE in self.heads else ()
-
-    @property
-    def score_parameters(self) -> tuple[str, ...]:
-        """The same of the score's unit."""
-        return ("score_head.weight", "score_head.bias") if SCORE in self.heads else ()
 
     @property
     def convolves(self) -> bool:

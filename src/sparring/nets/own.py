@@ -67,31 +67,19 @@ class OwnNet(Net):
     # What it says
 
     def forward(self, obs: Tensor) -> Heads:
-        """Return what every head says about byte rows [rows, row_bytes]."""
         said = self.module(self.reader(obs))
         given = dict(said) if isinstance(said, Mapping) else {POLICY: said[0], VALUE: said[1]}
         heads: Heads = {name: given[name] for name in self.heads}
         if VALUE in heads:
             value = heads[VALUE]
             value = value.squeeze(-1) if value.dim() == 2 else value
-            heads[VALUE] = value if self.value_names else value / self.value_scale
-        if SCORE in heads and not self.score_names:
+            heads[VALUE] = value if self.value_parameters else value / self.value_scale
+        if SCORE in heads and not self.score_parameters:
             heads[SCORE] = heads[SCORE] / self.score_scale
         return heads
 
     @property
-    def value_parameters(self) -> tuple[str, ...]:
-        """What a change of the value's unit multiplies."""
-        return self.value_names
-
-    @property
-    def score_parameters(self) -> tuple[str, ...]:
-        """What a change of the score's unit multiplies."""
-        return self.score_names
-
-    @property
     def convolves(self) -> bool:
-        """Whether most of the work is torch's convolutions."""
         return any(isinstance(part, nn.Conv2d) for part in self.module.modules())
 
     # What is demanded of the module
@@ -135,13 +123,10 @@ class OwnNet(Net):
             raise ConfigError(
                 f"{self.what}: it has no parameters, so that there is nothing to learn"
             )
-        self.value_names: tuple[str, ...] = find_last_layer(said, named, VALUE)
-        """The parameters of the last layer of its values, () if that is no linear one."""
-        self.score_names: tuple[str, ...] = find_last_layer(said, named, SCORE)
-        """The same of its scores."""
+        self.value_parameters = find_last_layer(said, named, VALUE)
+        self.score_parameters = find_last_layer(said, named, SCORE)
 
     def _checked(self) -> Heads:
-        """What it says about rows of zeros, if that is what it has to say."""
         obs = torch.zeros(PROBED, self.inputs.row_bytes, dtype=torch.uint8)
         try:
             said = self.module(self.reader(obs))

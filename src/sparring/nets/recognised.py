@@ -103,7 +103,9 @@ def read_layers(net: OwnNet) -> Layers:
     learned = {f"{layer}.{part}" for layer in used_once for part in ("weight", "bias")}
     if unused := {name for name, _ in net.module.named_parameters()} - learned:
         raise UnlikeError(f"its {min(unused)} is in no layer")
-    if (VALUE in heads and not net.value_names) or (SCORE in heads and not net.score_names):
+    if (VALUE in heads and not net.value_parameters) or (
+        SCORE in heads and not net.score_parameters
+    ):
         raise UnlikeError("its value or score has no layer of its own")
     widths = {
         layer: (modules[layer].in_features, modules[layer].out_features) for layer in used_once

@@ -159,7 +159,6 @@ class ResidualNet(Net):
                 nn.init.zeros_(getattr(self, f"{name}_head").weight)
 
     def forward(self, obs: Tensor) -> Heads:
-        """Return what every head says about byte rows [rows, row_bytes]."""
         if self.native and obs.device.type == "cpu" and self.dtype == torch.float32:
             return self.answer(self.tower_on_cpu(obs))
         at = self.layout
@@ -210,7 +209,6 @@ class ResidualNet(Net):
 
     @property
     def convolves(self) -> bool:
-        """Whether most of the work is torch's convolutions."""
         return self.native is None
 
     @property
@@ -228,6 +226,5 @@ class Block(nn.Module):
         self.second = nn.Conv2d(channels, channels, 3, padding=1)
 
     def forward(self, x: Tensor) -> Tensor:
-        """Return x with what the block adds to it."""
         added: Tensor = self.second(functional.relu(self.first(x)))
         return functional.relu(x + added)
