@@ -36,28 +36,141 @@ KINDS = {"relu": 1, "tanh": 2}
 """Activations, as the kernels count them."""
 
 
-class Activations(WidenedPass):
-    """What a pass writes, and the gradients behind it."""
+class PerceptronPass(WidenedPass):
+    """What layers put out, and the gradients behind it."""
 
     flat: FusedPerceptron
 
     def __init__(self, net: FusedPerceptron, rows: int, *, learn: bool) -> None:
         super().__init__(net, rows, learn=learn)
-        hidden, towers = net.config.hidden, net.towers
-        self.first = self.make(hidden[0] * towers)
-        self.hidden = [[self.make(width) for width in hidden[1:]] for _ in range(towers)]
+        self.first, self.layers = self._make_layers()
         if not learn:
             return
-        self.first_grad = self.make(hidden[0] * towers)
-        self.hidden_grad = [[self.make(width) for width in hidden[1:]] for _ in range(towers)]
+        self.first_grad, self.grads = self._make_layers()
         self.sum_blocks = min(SUM_BLOCKS, -(-rows // 64))
         self.sums = torch.zeros(net.members, self.sum_blocks, len(net.bias_at), device=net.device)
 
+    def _make_layers(self) -> tuple[Tensor, list[list[Tensor]]]:
+        """Room for the first layer, and by tower for its share of that and those behind it."""
+        (width, *hidden), towers = self.flat.config.hidden, self.flat.towers
+        first = self.make(width * towers)
+        behind = [[self.make(width) for width in hidden] for _ in range(towers)]
+        shares = torch.split(first, width, dim=-1)
+        return first, [[share, *layers] for share, layers in zip(shares, behind, strict=True)]
+
     def forward(self) -> None:
-        self.flat.forward(self)
+        net = self.flat
+        self._layer("first", self.x, self.first)
+        for t, layers in enumerate(self.layers):
+            for layer, (below, out) in enumerate(pairwise(layers)):
+                self._layer(f"towers.{t}.{2 * layer}", below, out)
+        policy, value = (net.view(net.compute, f"{name}_head.weight") for name in (POLICY, VALUE))
+        self._product(self.layers[0][-1], policy, self.logits)
+        self._product(self.layers[-1][-1], value, self.value)
+
+    def _layer(self, name: str, x: Tensor, out: Tensor) -> None:
+        net = self.flat
+        weight, bias = (net.view(net.compute, f"{name}.{part}") for part in ("weight", "bias"))
+        if net.members == 1 and net.kind == KINDS["relu"]:
+            torch.ops.aten._addmm_activation.out(bias[0], x[0], weight[0], out=out[0])
+            return
+        self._product(x, weight, out)
+        rows, columns = out.shape[1], out.shape[2]
+        net.kernels.activate(
+            -(-out.numel() // (8 * 256)),
+            256,
+            net.kernels.view(
+                "LayerView",
+                x=out,
+                bias=bias,
+                bias_stride=net.size,
+                members=net.members,
+                rows=rows,
+                columns=columns,
+                tanh=int(net.kind == KINDS["tanh"]),
+            ),
+        )
+
+    def _product(self, a: Tensor, b: Tensor, out: Tensor, *, add: bool = False) -> None:
+        """out = a @ b for every member; `add` adds to what is there."""
+        alone = self.flat.members == 1
+        if add:
+            if alone:
+                out[0].addmm_(a[0], b[0])
+            else:
+                out.baddbmm_(a, b)
+        elif out.dtype == a.dtype:
+            if alone:
+                torch.mm(a[0], b[0], out=out[0])
+            else:
+                torch.bmm(a, b, out=out)
+        elif alone:
+            torch.ops.aten.mm.dtype_out(a[0], b[0], out.dtype, out=out[0])
+        else:
+            torch.ops.aten.bmm.dtype_out(a, b, out.dtype, out=out)
 
     def backward(self) -> None:
-        self.flat.backward(self)
+        net, last = self.flat, self.flat.towers - 1
+        met: set[int] = set()
+        for name, grad, t in (
+            ("policy_head", self.logits_grad, 0),
+            ("value_head", self.value_grad, last),
+        ):
+            self._weight_grad(name, self.layers[t][-1], grad)
+            self._bias_grad(name, grad, None)
+            self._down(name, grad, self.grads[t][-1], add=t in met)
+            met.add(t)
+        for t, (layers, grads) in enumerate(zip(self.layers, self.grads, strict=True)):
+            for layer in reversed(range(len(layers) - 1)):
+                name = f"towers.{t}.{2 * layer}"
+                self._bias_grad(name, grads[layer + 1], layers[layer + 1])
+                self._weight_grad(name, layers[layer], grads[layer + 1])
+                self._down(name, grads[layer + 1], grads[layer])
+        self._bias_grad("first", self.first_grad, self.first)
+        self._weight_grad("first", self.x, self.first_grad)
+        columns = len(net.bias_at)
+        net.kernels.sum_columns(
+            (-(-columns // 32), net.members),
+            256,
+            net.kernels.view(
+                "BiasesView",
+                sums=self.sums,
+                blocks=self.sum_blocks,
+                columns=columns,
+                to=net.bias_at,
+                grad=net.grad,
+                grad_stride=net.size,
+            ),
+        )
+
+    def _down(self, name: str, grad: Tensor, below: Tensor, *, add: bool = False) -> None:
+        """Take the gradient of what a layer puts out to what it reads."""
+        weight = self.flat.view(self.flat.compute, f"{name}.weight")
+        self._product(grad, weight.transpose(1, 2), below, add=add)
+
+    def _weight_grad(self, name: str, x: Tensor, grad: Tensor) -> None:
+        to = self.flat.view(self.flat.grad, f"{name}.weight")
+        self._product(x.transpose(1, 2), grad, to)
+
+    def _bias_grad(self, name: str, grad: Tensor, made: Tensor | None) -> None:
+        """Take the gradient through an activation, if any, and sum its columns by blocks."""
+        net, rows, columns = self.flat, grad.shape[1], grad.shape[2]
+        net.kernels.backward_activation(
+            (-(-columns // 256), self.sum_blocks, net.members),
+            256,
+            net.kernels.view(
+                "ColumnsView",
+                grad=grad,
+                out=made,
+                rows=rows,
+                columns=columns,
+                rows_per_block=-(-rows // self.sum_blocks),
+                kind=net.kind if made is not None else 0,
+                sums=self.sums,
+                all_columns=len(net.bias_at),
+                first_column=net.bias_column[f"{name}.bias"],
+            ),
+        )
 
 
 class FusedPerceptron(WidenedNet):
@@ -76,7 +189,7 @@ class FusedPerceptron(WidenedNet):
         self.bias_at = torch.cat(places).to(device)
         """Where the biases lie, side by side."""
         ends = accumulate(b.size for b in biases)
-        self._bias_column = {b.name: end - b.size for b, end in zip(biases, ends, strict=True)}
+        self.bias_column = {b.name: end - b.size for b, end in zip(biases, ends, strict=True)}
         self.make_arrays()
         _, order, divisors = self.inputs.stretches()
         self._order = torch.tensor(order)
@@ -108,8 +221,8 @@ class FusedPerceptron(WidenedNet):
             offset += weight.size + bias.size
         return pieces
 
-    def passing(self, rows: int, *, learn: bool) -> Activations:
-        return Activations(self, rows, learn=learn)
+    def passing(self, rows: int, *, learn: bool) -> PerceptronPass:
+        return PerceptronPass(self, rows, learn=learn)
 
     # Exchange with Perceptron
 
@@ -120,130 +233,6 @@ class FusedPerceptron(WidenedNet):
     def unpack(self, flat: Tensor) -> dict[str, Tensor]:
         found = super().unpack(flat)
         return {**found, "first.weight": found["first.weight"][self._order.argsort()]}
-
-    # Passes
-
-    def forward(self, to: Activations) -> None:
-        """Compute logits and values of the rows in `to.x`."""
-        self._layer("first", to.x, to.first)
-        width = self.config.hidden[0]
-        ends = []
-        for t in range(self.towers):
-            below = to.first[..., t * width : (t + 1) * width]
-            for layer, out in enumerate(to.hidden[t]):
-                self._layer(f"towers.{t}.{2 * layer}", below, out)
-                below = out
-            ends.append(below)
-        self._product(ends[0], self.view(self.compute, "policy_head.weight"), to.logits)
-        self._product(ends[-1], self.view(self.compute, "value_head.weight"), to.value)
-
-    def _layer(self, name: str, x: Tensor, out: Tensor) -> None:
-        weight = self.view(self.compute, f"{name}.weight")
-        bias = self.view(self.compute, f"{name}.bias")
-        if self.members == 1 and self.kind == KINDS["relu"]:
-            torch.ops.aten._addmm_activation.out(bias[0], x[0], weight[0], out=out[0])
-            return
-        self._product(x, weight, out)
-        rows, columns = out.shape[1], out.shape[2]
-        self.kernels.activate(
-            -(-out.numel() // (8 * 256)),
-            256,
-            self.kernels.view(
-                "LayerView",
-                x=out,
-                bias=bias,
-                bias_stride=self.size,
-                members=self.members,
-                rows=rows,
-                columns=columns,
-                tanh=int(self.kind == KINDS["tanh"]),
-            ),
-        )
-
-    def _product(self, a: Tensor, b: Tensor, out: Tensor, *, add: bool = False) -> None:
-        """out = a @ b for every member; `add` adds to what is there."""
-        if add:
-            if self.members == 1:
-                out[0].addmm_(a[0], b[0])
-            else:
-                out.baddbmm_(a, b)
-        elif out.dtype == a.dtype:
-            if self.members == 1:
-                torch.mm(a[0], b[0], out=out[0])
-            else:
-                torch.bmm(a, b, out=out)
-        elif self.members == 1:
-            torch.ops.aten.mm.dtype_out(a[0], b[0], out.dtype, out=out[0])
-        else:
-            torch.ops.aten.bmm.dtype_out(a, b, out.dtype, out=out)
-
-    def backward(self, at: Activations) -> None:
-        """Fill `grad` from the gradients of logits and values in `at`."""
-        towers = self.towers
-        heads = [("policy_head", at.logits_grad, 0), ("value_head", at.value_grad, towers - 1)]
-        met: set[int] = set()
-        for name, grad, t in heads:
-            end = self._layers_of(at.first, at.hidden, t)[-1]
-            end_grad = self._layers_of(at.first_grad, at.hidden_grad, t)[-1]
-            self._weight_grad(name, end, grad)
-            self._bias_grad(at, name, grad, None)
-            weight = self.view(self.compute, f"{name}.weight")
-            self._product(grad, weight.transpose(1, 2), end_grad, add=t in met)
-            met.add(t)
-        for t in range(towers):
-            made, grads = at.hidden[t], at.hidden_grad[t]
-            below = self._layers_of(at.first, at.hidden, t)
-            below_grad = self._layers_of(at.first_grad, at.hidden_grad, t)
-            for layer in reversed(range(len(made))):
-                name = f"towers.{t}.{2 * layer}"
-                self._bias_grad(at, name, grads[layer], made[layer])
-                self._weight_grad(name, below[layer], grads[layer])
-                weight = self.view(self.compute, f"{name}.weight")
-                self._product(grads[layer], weight.transpose(1, 2), below_grad[layer])
-        self._bias_grad(at, "first", at.first_grad, at.first)
-        self._weight_grad("first", at.x, at.first_grad)
-        columns = len(self.bias_at)
-        self.kernels.sum_columns(
-            (-(-columns // 32), self.members),
-            256,
-            self.kernels.view(
-                "BiasesView",
-                sums=at.sums,
-                blocks=at.sum_blocks,
-                columns=columns,
-                to=self.bias_at,
-                grad=self.grad,
-                grad_stride=self.size,
-            ),
-        )
-
-    def _layers_of(self, first: Tensor, hidden: list[list[Tensor]], t: int) -> list[Tensor]:
-        """Return a tower's layers from its share of the first one upwards."""
-        width = self.config.hidden[0]
-        return [first[..., t * width : (t + 1) * width], *hidden[t]]
-
-    def _weight_grad(self, name: str, x: Tensor, grad: Tensor) -> None:
-        self._product(x.transpose(1, 2), grad, self.view(self.grad, f"{name}.weight"))
-
-    def _bias_grad(self, at: Activations, name: str, grad: Tensor, made: Tensor | None) -> None:
-        """Take the gradient through an activation, if any, and sum its columns by blocks."""
-        rows, columns = grad.shape[1], grad.shape[2]
-        self.kernels.backward_activation(
-            (-(-columns // 256), at.sum_blocks, self.members),
-            256,
-            self.kernels.view(
-                "ColumnsView",
-                grad=grad,
-                out=made,
-                rows=rows,
-                columns=columns,
-                rows_per_block=-(-rows // at.sum_blocks),
-                kind=self.kind if made is not None else 0,
-                sums=at.sums,
-                all_columns=len(self.bias_at),
-                first_column=self._bias_column[f"{name}.bias"],
-            ),
-        )
 
 
 class OwnPerceptron(FusedPerceptron):

@@ -62,6 +62,7 @@ class HierarchyNet(Net):
         self.heads = first.heads
         self.teller = RoleTeller(rules)
         self.roles = nn.ModuleDict(nets)
+        self.convolves = any(net.convolves for net in nets.values())
 
     def nets(self) -> Iterator[tuple[str, Net]]:
         """The networks by role."""
@@ -115,10 +116,6 @@ class HierarchyNet(Net):
 
     def twin(self) -> HierarchyNet:
         return HierarchyNet(self.inputs.rules, {role: net.twin() for role, net in self.nets()})
-
-    @property
-    def convolves(self) -> bool:
-        return any(net.convolves for _, net in self.nets())
 
 
 def nets_of(net: Net) -> list[tuple[str, Net]]:

@@ -46,6 +46,8 @@ class Net(nn.Module):
     """What a win is paid; a loss costs as much."""
     score_scale: Tensor
     score_head: nn.Linear
+    convolves = False
+    """Whether most of the work is torch's convolutions."""
 
     def __init__(
         self,
@@ -98,11 +100,6 @@ class Net(nn.Module):
             )
         made.load_state_dict({name: value.cpu() for name, value in self.state_dict().items()})
         return made
-
-    @property
-    def convolves(self) -> bool:
-        """Whether most of the work is torch's convolutions."""
-        return False
 
     @property
     def normaliser(self) -> Normaliser | None:

@@ -62,6 +62,7 @@ class OwnNet(Net):
                 f"leave net.inputs out, or have it read {FLOATS}"
             )
         self.reader = Reader(self.inputs, self.reads)
+        self.convolves = any(isinstance(part, nn.Conv2d) for part in self.module.modules())
         self._probe()
 
     # What it says
@@ -77,10 +78,6 @@ class OwnNet(Net):
         if SCORE in heads and not self.score_parameters:
             heads[SCORE] = heads[SCORE] / self.score_scale
         return heads
-
-    @property
-    def convolves(self) -> bool:
-        return any(isinstance(part, nn.Conv2d) for part in self.module.modules())
 
     # What is demanded of the module
 

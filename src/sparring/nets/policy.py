@@ -149,7 +149,8 @@ class Policy:
         mask = self._legal(seen, mask)
         greedy = greedy if self.greedy is None else self.greedy
         shown = self._shown(seen)
-        heads = self._forward(shown)
+        with torch.no_grad():
+            heads: Heads = self.net(shown)
         drawn, _ = Sampler(seed).draw(
             heads[POLICY], mask, rollout=rollout, step=step, rows=rows, greedy=greedy
         )
@@ -256,18 +257,15 @@ class Policy:
             f"{sizes_of(rules)}; set those flags"
         )
 
+    @torch.no_grad()
     def heads(self, obs: Bytes) -> Heads:
         """Return what the network says about rows, by head."""
-        return self._forward(self._shown(obs))
+        heads: Heads = self.net(self._shown(obs))
+        return heads
 
     def remembered(self, obs: Bytes, heads: Heads) -> Bytes:
         """Return what is remembered of rows [B, memory_bytes] about which heads were said."""
         return self._remembered(obs, self._shown(obs), heads)
-
-    @torch.no_grad()
-    def _forward(self, shown: Tensor) -> Heads:
-        heads: Heads = self.net(shown)
-        return heads
 
     @torch.no_grad()
     def _remembered(self, obs: Bytes, shown: Tensor, heads: Heads) -> Bytes:
@@ -279,7 +277,6 @@ class Policy:
         return numbers.view(np.uint8).reshape(len(obs), self.memory_bytes)
 
     def _shown(self, obs: Bytes) -> Tensor:
-        """Rows as a tensor where the network is."""
         self._check_rows(obs)
         return torch.from_numpy(np.ascontiguousarray(obs)).to(self.device)
 

@@ -137,6 +137,7 @@ class ResidualNet(Net):
         if config.sparse and OURS_ARE_FASTER and fits:
             size = at.height, at.width
             self.native = _native.Convolutions(*size, at.planes, rules.runs, threads)
+        self.convolves = self.native is None
         self._initialise()
 
     def _initialise(self) -> None:
@@ -206,10 +207,6 @@ class ResidualNet(Net):
                 n: getattr(self, f"{n}_head")(hidden) for n in (WDL, SCORE) if n in self.heads
             }
         return heads
-
-    @property
-    def convolves(self) -> bool:
-        return self.native is None
 
     @property
     def dtype(self) -> torch.dtype:
