@@ -14,6 +14,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from itertools import chain
+from typing import Unpack
 
 import torch
 from torch import Tensor, nn
@@ -26,7 +27,7 @@ from sparring.games.things import Declared, Pairs, Points, Things, things_of
 from sparring.nets.encoder import Layer, Norm, computed_in
 from sparring.nets.first_layer import FirstLayer
 from sparring.nets.initial import orthogonal_
-from sparring.nets.net import POLICY, VALUE, Heads, Net
+from sparring.nets.net import POLICY, VALUE, Asked, Heads, Net
 
 TABLE_WIDTH = 4
 """Numbers of the hidden layer in front of the table's token, in widths of a token."""
@@ -139,15 +140,9 @@ class AttentionNet(Net):
     order: Tensor
 
     def __init__(
-        self,
-        rules: Rules,
-        config: NetConfig,
-        *,
-        heads: Mapping[str, int] | None = None,
-        memory: int = 0,
-        threads: int = 1,
+        self, rules: Rules, config: NetConfig, *, threads: int = 1, **asked: Unpack[Asked]
     ) -> None:
-        super().__init__(rules, config, heads=heads, memory=memory)
+        super().__init__(rules, config, **asked)
         check(config)
         self.declared = sorted_by_need(things_of(rules))
         width = config.token_width

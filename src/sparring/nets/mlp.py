@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import pairwise
+from typing import Unpack
 
 import torch
 from torch import Tensor, nn
@@ -16,7 +17,7 @@ from sparring.nets.distribution import FIRST_LOG_SPREAD
 from sparring.nets.first_layer import FirstLayer, Tanh
 from sparring.nets.initial import orthogonal_
 from sparring.nets.inputs import Inputs
-from sparring.nets.net import BESIDE, POLICY, SCORE, VALUE, WDL, Heads, Net, head_width
+from sparring.nets.net import BESIDE, POLICY, SCORE, VALUE, WDL, Asked, Heads, Net, head_width
 from sparring.nets.normaliser import Normaliser
 
 SPREADS = ("shared", "predicted")
@@ -77,15 +78,9 @@ class Perceptron(LinearNet):
     """Linear layers over all features. A spread that all rows share is the head's bias alone."""
 
     def __init__(
-        self,
-        rules: Rules,
-        config: NetConfig,
-        *,
-        heads: Mapping[str, int] | None = None,
-        memory: int = 0,
-        threads: int = 1,
+        self, rules: Rules, config: NetConfig, *, threads: int = 1, **asked: Unpack[Asked]
     ) -> None:
-        super().__init__(rules, config, heads=heads, memory=memory)
+        super().__init__(rules, config, **asked)
         if config.spread not in SPREADS:
             raise ConfigError(f"spread {config.spread!r}; there are {list(SPREADS)}")
         if config.activation not in ACTIVATIONS:

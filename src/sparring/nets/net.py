@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import asdict
-from typing import Any
+from typing import Any, TypedDict, Unpack
 
 import torch
 from torch import Tensor, nn
@@ -30,6 +30,15 @@ Heads = dict[str, Tensor]
 """What a network says about rows, by head: [rows, width], values [rows]."""
 
 
+class Asked(TypedDict, total=False):
+    """What is asked of a network beside its settings."""
+
+    heads: Mapping[str, int] | None
+    """Widths by name; left out, a policy and a value."""
+    memory: int
+    """Bytes behind the observation in every row."""
+
+
 class Net(nn.Module):
     """A trunk with named heads. A critic has no policy, a policy may have no value.
 
@@ -49,22 +58,12 @@ class Net(nn.Module):
     convolves = False
     """Whether most of the work is torch's convolutions."""
 
-    def __init__(
-        self,
-        rules: Rules,
-        config: NetConfig,
-        *,
-        heads: Mapping[str, int] | None = None,
-        memory: int = 0,
-    ) -> None:
-        """Describe a network; its layers are the kind's own.
-
-        heads: widths by name; left out, a policy and a value.
-        memory: bytes behind the observation in every row.
-        """
+    def __init__(self, rules: Rules, config: NetConfig, **asked: Unpack[Asked]) -> None:
+        """Describe a network; its layers are the kind's own."""
         super().__init__()
         self.config, self.box = config, rules.box
-        self.inputs = Inputs(rules, memory, config.inputs)
+        self.inputs = Inputs(rules, asked.get("memory", 0), config.inputs)
+        heads = asked.get("heads")
         self.heads = dict(heads) if heads is not None else usual_heads(rules)
         self.value_parameters: tuple[str, ...] = ()
         """What a change of the value's unit multiplies: a linear layer's weight and bias.

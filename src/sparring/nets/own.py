@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, Unpack
 
 import torch
 from torch import Tensor, nn
@@ -25,7 +25,7 @@ from sparring.factories import (
     read_keywords,
 )
 from sparring.games.rules import Rules
-from sparring.nets.net import POLICY, SCORE, VALUE, Heads, Net, head_width
+from sparring.nets.net import POLICY, SCORE, VALUE, Asked, Heads, Net, head_width
 from sparring.nets.own_inputs import BYTES, FLOATS, READS, Reader, describe_inputs
 from sparring.nets.value_layer import find_last_layer
 
@@ -41,15 +41,8 @@ class OwnNet(Net):
     bounded one, says it in units of the rewards.
     """
 
-    def __init__(
-        self,
-        rules: Rules,
-        config: NetConfig,
-        *,
-        heads: Mapping[str, int] | None = None,
-        memory: int = 0,
-    ) -> None:
-        super().__init__(rules, config, heads=heads, memory=memory)
+    def __init__(self, rules: Rules, config: NetConfig, **asked: Unpack[Asked]) -> None:
+        super().__init__(rules, config, **asked)
         self.what = f"net.kind {config.kind}"
         given = describe_inputs(self.inputs, self.heads, head_width(rules))
         self.module = make_module(config, given)

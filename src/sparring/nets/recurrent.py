@@ -8,8 +8,7 @@ torch's cell.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
+from typing import Any, Unpack
 
 import torch
 from torch import Tensor, nn
@@ -22,7 +21,7 @@ from sparring.nets.initial import orthogonal_
 from sparring.nets.inputs import Inputs
 from sparring.nets.memory import held
 from sparring.nets.mlp import LinearNet, head_mask, tower
-from sparring.nets.net import MEMORY, Heads
+from sparring.nets.net import MEMORY, Asked, Heads
 
 
 class RecurrentNet(LinearNet):
@@ -33,15 +32,9 @@ class RecurrentNet(LinearNet):
     """
 
     def __init__(
-        self,
-        rules: Rules,
-        config: NetConfig,
-        *,
-        heads: Mapping[str, int] | None = None,
-        memory: int = 0,
-        threads: int = 1,
+        self, rules: Rules, config: NetConfig, *, threads: int = 1, **asked: Unpack[Asked]
     ) -> None:
-        super().__init__(rules, config, heads=heads, memory=memory)
+        super().__init__(rules, config, **asked)
         assert config.shared and not (config.policy_hidden or config.value_hidden)
         shown = Inputs(rules, 0, config.inputs)
         self.first = FirstLayer(

@@ -8,9 +8,8 @@ from __future__ import annotations
 
 import math
 import platform
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Unpack
 
 import torch
 from torch import Tensor, nn
@@ -21,7 +20,7 @@ from sparring.config import NetConfig
 from sparring.errors import ConfigError
 from sparring.games.rules import Rules
 from sparring.nets.convolution import ResidualBlock, Stem
-from sparring.nets.net import POLICY, SCORE, VALUE, WDL, Heads, Net
+from sparring.nets.net import POLICY, SCORE, VALUE, WDL, Asked, Heads, Net
 
 OURS_ARE_FASTER = platform.machine() in ("aarch64", "arm64")
 """Our own convolutions use 128-bit vectors; torch has wider ones for x86."""
@@ -94,15 +93,9 @@ class ResidualNet(Net):
     divisor: Tensor
 
     def __init__(
-        self,
-        rules: Rules,
-        config: NetConfig,
-        *,
-        heads: Mapping[str, int] | None = None,
-        memory: int = 0,
-        threads: int = 1,
+        self, rules: Rules, config: NetConfig, *, threads: int = 1, **asked: Unpack[Asked]
     ) -> None:
-        super().__init__(rules, config, heads=heads, memory=memory)
+        super().__init__(rules, config, **asked)
         unknown = [name for name in self.heads if name not in (POLICY, VALUE, WDL, SCORE)]
         if unknown or (VALUE not in self.heads and (WDL in self.heads or SCORE in self.heads)):
             raise ConfigError(
@@ -114,7 +107,7 @@ class ResidualNet(Net):
                 f"net.channels {config.channels} and net.blocks {config.blocks} must be at least 1"
             )
         self.layout = layout_of(rules)
-        at, channels = self.layout, config.channels
+        at, channels, memory = self.layout, config.channels, self.inputs.memory
         self.stem = nn.Conv2d(at.planes, channels, 3, padding=1)
         self.numbers = nn.Linear(at.numbers, channels, bias=False) if at.numbers else None
         self.memory = nn.Linear(memory // 4, channels, bias=False) if memory else None
