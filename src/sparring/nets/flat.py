@@ -25,6 +25,8 @@ from sparring.nets.memory import room_for
 from sparring.nets.net import head_width
 
 SOURCE = '#include "cuda/net.cuh"\n'
+KINDS = {"": 0, "relu": 1, "tanh": 2, "silu": 3}
+"""Activations, as the kernels count them."""
 VALUE_WIDTH = 8
 """Columns of the value head. One is used; products want their sizes in multiples of 8."""
 

@@ -38,31 +38,20 @@ def make_flat(
     """
     memory = room.get("memory", 0)
     assert not (why := why_not("captured", config, memory=memory)), why
-    if is_factory(config.kind):
-        return make_own(rules, config, members, heads=heads, **room)
-    if why_not("kernels", config, heads=tuple(heads or ()), memory=memory):
-        return CapturedNet(rules, config, members, heads=heads, **room)
-    return BY_KERNELS[config.kind](rules, config, members, **room)
-
-
-def make_own(
-    rules: Rules,
-    config: NetConfig,
-    members: int,
-    *,
-    heads: Mapping[str, int] | None = None,
-    **room: Unpack[Room],
-) -> FlatNet:
-    """The same for somebody's own networks: our kernels if it is a perceptron, else autograd."""
+    if not is_factory(config.kind):
+        if why_not("kernels", config, heads=tuple(heads or ()), memory=memory):
+            return CapturedNet(rules, config, members, heads=heads, **room)
+        return BY_KERNELS[config.kind](rules, config, members, **room)
+    # Somebody's own: our kernels if it is a perceptron, else autograd.
     with torch.random.fork_rng(devices=[]):  # fresh weights are drawn, and not used
-        net = make_net(rules, config, heads=heads, memory=room.get("memory", 0))
+        net = make_net(rules, config, heads=heads, memory=memory)
     ours = perceptron_config(net, config) if heads is None else None
     if isinstance(ours, NetConfig) and not why_not("kernels", ours):
         made = OwnPerceptron(net, ours, members, **room)
         if not (why := made.differs()):
             return made
         warnings.warn(
-            SparringWarning(f"net.kind {config.kind} is run by torch: {why}"), stacklevel=4
+            SparringWarning(f"net.kind {config.kind} is run by torch: {why}"), stacklevel=3
         )
     captured = CapturedNet(rules, config, members, heads=heads, **room)
     captured.eager = why_eager(captured) if room["device"].type == "cuda" else ""

@@ -17,7 +17,7 @@ from torch import Tensor
 from sparring.capabilities.ways import why_not
 from sparring.config import NetConfig
 from sparring.games.rules import Rules
-from sparring.nets.flat import VALUE_WIDTH, Room, Spot, WidenedNet, WidenedPass
+from sparring.nets.flat import KINDS, VALUE_WIDTH, Room, Spot, WidenedNet, WidenedPass
 from sparring.nets.mlp import head_mask
 from sparring.nets.net import POLICY, VALUE, Net, head_width
 from sparring.nets.recognised import (
@@ -32,8 +32,6 @@ from sparring.nets.recognised import (
 
 SUM_BLOCKS = 256
 """Most blocks of rows whose column sums are added up separately."""
-KINDS = {"relu": 1, "tanh": 2}
-"""Activations, as the kernels count them."""
 
 
 class PerceptronPass(WidenedPass):
@@ -55,7 +53,7 @@ class PerceptronPass(WidenedPass):
         (width, *hidden), towers = self.flat.config.hidden, self.flat.towers
         first = self.make(width * towers)
         behind = [[self.make(width) for width in hidden] for _ in range(towers)]
-        shares = torch.split(first, width, dim=-1)
+        shares = [first[..., t * width : (t + 1) * width] for t in range(towers)]
         return first, [[share, *layers] for share, layers in zip(shares, behind, strict=True)]
 
     def forward(self) -> None:

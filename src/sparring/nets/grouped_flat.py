@@ -27,7 +27,14 @@ from sparring.factories import is_factory
 from sparring.games.rules import Rules
 from sparring.kernels import Module, build
 from sparring.kernels.views import View
-from sparring.nets.flat import Room, rounded_up, row_constants, widened_width, widening_threads
+from sparring.nets.flat import (
+    KINDS,
+    Room,
+    rounded_up,
+    row_constants,
+    widened_width,
+    widening_threads,
+)
 from sparring.nets.grouped import check_shapes, policy_layers, shapes_of
 from sparring.nets.grouped_captured import FrozenNets, TiledNets
 from sparring.nets.inputs import Inputs
@@ -43,8 +50,6 @@ SORT_ROWS, TILE = 1024, 64
 """Rows of a block of the sort; rows and columns of a block of a product."""
 MOST_LIBRARY_GROUPS = 1023
 """More than so many matrices the library refuses."""
-KINDS = {"": 0, "relu": 1, "tanh": 2, "silu": 3}
-"""Activations, as the kernels count them."""
 FINISH_BLOCKS = 2048
 """Most blocks behind a product: enough for every GPU, each takes turns."""
 TAPS = 9
