@@ -178,7 +178,7 @@ class DQN:
             huber=self.config.huber,
         )
         self.packed.grad.zero_()
-        loss.backward()
+        loss.backward()  # type: ignore[no-untyped-call]
         return loss.detach(), error.mean(), error
 
     @torch.no_grad()

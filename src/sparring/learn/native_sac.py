@@ -2,7 +2,7 @@
 
 `SAC.learn_critics` and `SAC.learn_actor` are the reference, and what runs where networks have no
 native passes; tests hold both equal. Every sum has one order: any number of threads gives the same
-bits. Where losses are torch's, `native_heads` is the actor alone.
+bits. Where losses are torch's, `NativeHead` is the actor alone.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from sparring.learn.replay import Samples
 from sparring.nets.critics import CRITICS
 from sparring.nets.native_critics import NativeCritics, widened_runs
 from sparring.nets.native_net import NativeNet
-from sparring.nets.net import Heads
+from sparring.nets.net import POLICY
 
 Floats = npt.NDArray[np.float32]
 
@@ -27,7 +27,8 @@ Floats = npt.NDArray[np.float32]
 class NativeSteps:
     """The gradients of one batch, in the order in which they are followed."""
 
-    def __init__(self, actor: NativeNet, critics: NativeCritics) -> None:
+    def __init__(self, actor: NativeNet, critics: NativeCritics, temperature_grad: Tensor) -> None:
+        self.temperature_grad = temperature_grad
         self.actor, self.critics, self.box = actor, critics, critics.critics.box
         self.work = _native.ReplaySteps(actor.threads)
         self.runs = widened_runs(actor.net.inputs)
@@ -80,11 +81,11 @@ class NativeSteps:
         return loss, torch.from_numpy(error)
 
     def learn_actor(
-        self, samples: Samples, noise: Tensor, temperature: float
-    ) -> tuple[float, Tensor]:
-        """Fill the gradient of the actor, of the batch before; return the loss and the entropy.
+        self, samples: Samples, noise: Tensor, temperature: float, target: Tensor | float
+    ) -> tuple[float, float]:
+        """Fill the gradients of actor and temperature, of the batch before.
 
-        The entropy is the mean of all rows.
+        Return the loss and the mean entropy. target: what that aims at.
         """
         work, critics, actor, drawn = self.work, self.critics, self.actor.passes(), noise[0].numpy()
         actor.layers.forward(samples.obs.numpy(), None, self.head, True)
@@ -95,7 +96,8 @@ class NativeSteps:
         share = temperature / self.rows
         work.draw_gradient(self.head, drawn, self.read, self.read_grad, share, self.head_grad)
         actor.learn(torch.from_numpy(self.head_grad))
-        return loss, torch.tensor(entropy, dtype=torch.float64)
+        self.temperature_grad.fill_(entropy - target)
+        return loss, entropy
 
     def follow(self, tau: float) -> None:
         """Move the targets towards the critics by a share of the way."""
@@ -103,23 +105,35 @@ class NativeSteps:
         self.critics.followed()
 
 
-def native_heads(actor: NativeNet, obs: Tensor) -> Heads:
-    """What the heads say about rows, to be learned from: autograd goes on in native code."""
-    said = _Said.apply(next(actor.net.parameters()), obs, actor)
-    return actor.passes().split(said)
+class NativeHead:
+    """What an actor's policy head says about rows: autograd goes on in native code."""
+
+    def __init__(self, actor: NativeNet) -> None:
+        self.actor, self.weight = actor, next(actor.net.parameters())
+        self.width = actor.net.heads[POLICY]
+        assert next(iter(actor.net.heads)) == POLICY
+
+    def __call__(self, obs: Tensor) -> Tensor:
+        """Return [rows, width], to be learned from before the next call."""
+        apply: Any = _Said.apply
+        said: Tensor = apply(self.weight, obs, self)
+        return said
 
 
 class _Said(torch.autograd.Function):
     """A native pass; its backward adds to the gradient of the network's weights itself."""
 
     @staticmethod
-    def forward(ctx: Any, weight: Tensor, obs: Tensor, actor: NativeNet) -> Tensor:
+    def forward(ctx: Any, weight: Tensor, obs: Tensor, head: NativeHead) -> Tensor:
         """weight: one that learns, so that autograd asks for a backward."""
-        ctx.actor = actor
-        return actor.passes().said(obs, keep=True).clone()
+        said = head.actor.passes().said(obs, keep=True)
+        ctx.head, ctx.shape = head, said.shape
+        return said[:, : head.width].clone()
 
     @staticmethod
     def backward(ctx: Any, *grads: Tensor) -> tuple[None, None, None]:
-        """Of the batch that was asked about last."""
-        ctx.actor.passes().learn(grads[0].contiguous(), add=True)
+        """Nothing is learned by the other heads."""
+        grad = grads[0].new_zeros(ctx.shape)
+        grad[:, : ctx.head.width] = grads[0]
+        ctx.head.actor.passes().learn(grad, add=True)
         return None, None, None

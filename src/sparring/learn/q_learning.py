@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 import torch
 from torch import Tensor
+from torch.nn import functional
 
 
 def legal_mean(head: Tensor, mask: Tensor) -> Tensor:
@@ -79,15 +80,13 @@ def dqn_loss(
     huber: errors beyond it count linearly; 0: half the square of all.
     weight: of each sample; None: 1.
     """
-    off = q_of(policy_head, value, mask, action, dueling=dueling) - target
-    each = loss_of(off, huber)
-    return (each if weight is None else each * weight).mean(), off.detach().abs()
-
-
-def loss_of(off: Tensor, huber: float) -> Tensor:
-    """Half the square up to the bound, a straight line beyond it: both are this product."""
-    near = off.clamp(-huber, huber) if huber else off
-    return near * (off - 0.5 * near)
+    q = q_of(policy_head, value, mask, action, dueling=dueling)
+    if huber:
+        each = functional.huber_loss(q, target, delta=huber, reduction="none")
+    else:
+        each = 0.5 * functional.mse_loss(q, target, reduction="none")
+    loss = (each if weight is None else each * weight).mean()
+    return loss, (q.detach() - target).abs()
 
 
 def spread_epsilon(epsilon: float, spread: float, games: int) -> npt.NDArray[np.float32]:

@@ -10,7 +10,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from functools import partial
 from typing import Any
 
 import torch
@@ -24,7 +23,7 @@ from sparring.learn.experience import Experience, Losses, means
 from sparring.learn.exploring import Exploring
 from sparring.learn.knobs import AtMoment
 from sparring.learn.learner import Report, Snapshot
-from sparring.learn.native_sac import NativeSteps, native_heads
+from sparring.learn.native_sac import NativeHead, NativeSteps
 from sparring.learn.playing import Playing, copied
 from sparring.learn.replay import Samples
 from sparring.learn.sac_losses import (
@@ -44,7 +43,7 @@ from sparring.nets.arithmetic import BF16
 from sparring.nets.critics import Critics
 from sparring.nets.distribution import masked_log_probs
 from sparring.nets.native_critics import NativeCritics, why_not_critics
-from sparring.nets.net import POLICY, Heads
+from sparring.nets.net import POLICY
 from sparring.nets.packed import Packed, PackedAdam
 from sparring.nets.policy import VALUES, Policy
 from sparring.pools.protocol import GamePool
@@ -112,8 +111,8 @@ class SAC:
 
     def _lay_out(self, threads: int) -> None:
         """Make weights that learn together one array, and choose what computes."""
-        self.heads: Callable[[Tensor], Heads] = self.forward
-        """What the actor says, to be learned from."""
+        self.head: Callable[[Tensor], Tensor] = lambda obs: self.forward(obs)[POLICY]
+        """The actor's, to be learned from."""
         self.judges: Critics | NativeCritics = self.critics
         self.native: NativeSteps | None = None
         critics, temperature = Packed(self.critics), Packed(self.temperature)
@@ -122,13 +121,13 @@ class SAC:
             self.actor_adam, self.critic_adam = PackedAdam(Packed(self.net)), PackedAdam(critics)
             self.temperature_adam = PackedAdam(temperature)
             return
-        self.heads, work, tell = partial(native_heads, actor), _native.Updating(threads), None
+        self.head, work, tell = NativeHead(actor), _native.Updating(threads), None
         if not why_not_critics(self.critics):
             bf16 = self.forward.arithmetic == BF16
             self.judges = NativeCritics(self.critics, threads=threads, bf16=bf16)
             tell = self.judges.changed
             if self.net.box:
-                self.native = NativeSteps(actor, self.judges)
+                self.native = NativeSteps(actor, self.judges, temperature.grad)
         self.actor_adam = PackedAdam(actor.packed, native=work, tell=actor.changed)
         self.critic_adam = PackedAdam(critics, native=work, tell=tell)
         self.temperature_adam = PackedAdam(temperature, native=work)
@@ -181,21 +180,22 @@ class SAC:
         All of them see the temperature as it was before. Return losses and every sample's error.
         """
         samples, noise, steps = samples.to(self.device), self._noise(), self.native or self
-        temperature = self.temperature.worth()
+        temperature, target = self.temperature.worth(), self.target_entropy(samples.mask)
         loss, error = steps.learn_critics(samples, noise, temperature)
         self._descend(self.critic_adam, loss, "critic_loss")
-        policy_loss, entropy = steps.learn_actor(samples, noise, temperature)
+        policy_loss, entropy = steps.learn_actor(samples, noise, temperature, target)
         self._descend(self.actor_adam, policy_loss, "policy_loss")
         if not self.config.temperature:
-            aim = self.config.target_entropy or -float(self.net.box)
-            target = aim if self.net.box else entropy_target(samples.mask, self.config)
-            self.temperature_adam.packed.grad.zero_()
-            off = temperature_loss(self.temperature.log, entropy, target)
-            off.backward()
-            self._descend(self.temperature_adam, off.detach(), "temperature_loss")
+            self._descend(self.temperature_adam, entropy, "entropy")
         steps.follow(self.knobs.tau)
-        losses = {"critic_loss": loss, "policy_loss": policy_loss, "entropy": entropy.mean()}
+        losses = {"critic_loss": loss, "policy_loss": policy_loss, "entropy": entropy}
         return losses, error
+
+    def target_entropy(self, mask: Tensor) -> Tensor | float:
+        """What entropies aim at."""
+        if self.net.box:
+            return self.config.target_entropy or -float(self.net.box)
+        return entropy_target(mask, self.config)
 
     def learn_critics(
         self, samples: Samples, noise: Tensor, temperature: float
@@ -212,7 +212,7 @@ class SAC:
             q = chosen(self.judges(numbers), samples.action)
         loss, error = critic_loss(q, target, samples.weight)
         self.critic_adam.packed.grad.zero_()
-        loss.backward()
+        loss.backward()  # type: ignore[no-untyped-call]
         return loss.detach(), error
 
     @torch.no_grad()
@@ -230,14 +230,14 @@ class SAC:
         return discrete_critic_target(paid, discount, next_q, log_probs, temperature)
 
     def learn_actor(
-        self, samples: Samples, noise: Tensor, temperature: float
+        self, samples: Samples, noise: Tensor, temperature: float, target: Tensor | float
     ) -> tuple[Tensor, Tensor]:
-        """Fill the gradient of the actor; return the loss and the entropy of every row.
+        """Fill the gradients of actor and temperature; return the loss and the mean entropy.
 
-        The critics' own weights learn nothing here.
+        The critics' own weights learn nothing here. target: what entropies aim at.
         """
         numbers = self.critics.widen(samples.obs)
-        head = self.heads(samples.obs)[POLICY].float()
+        head = self.head(samples.obs).float()
         if self.net.box:
             action, log_prob = squashed_sample(head, noise[0])
             loss = actor_loss(self.judges.frozen(numbers, action), log_prob, temperature)
@@ -247,8 +247,10 @@ class SAC:
             q = self.judges.frozen(numbers)
             loss, entropy = discrete_actor_loss(q, log_probs, temperature)
         self.actor_adam.packed.grad.zero_()
-        loss.backward()
-        return loss.detach(), entropy.detach()
+        self.temperature_adam.packed.grad.zero_()
+        both = loss + temperature_loss(self.temperature.log, entropy, target)
+        both.backward()  # type: ignore[no-untyped-call]
+        return loss.detach(), entropy.detach().mean()
 
     def follow(self, tau: float) -> None:
         """Move the target critics towards the critics by a share of the way."""

@@ -10,6 +10,7 @@ import math
 
 import torch
 from torch import Tensor
+from torch.nn import functional
 
 from sparring.config import SACConfig
 from sparring.nets.distribution import LOG_SQRT_TAU, entropy_of, mean_and_spread
@@ -28,7 +29,7 @@ def squashed_sample(head: Tensor, noise: Tensor) -> tuple[Tensor, Tensor]:
     """
     mean, log_spread = mean_and_spread(head)
     drawn = torch.addcmul(mean, log_spread.exp(), noise)
-    squashing = 2 * (LOG_2 - drawn - torch.nn.functional.softplus(-2 * drawn))
+    squashing = 2 * (LOG_2 - drawn - functional.softplus(-2 * drawn))
     log_prob = -0.5 * noise * noise - LOG_SQRT_TAU - log_spread - squashing
     return torch.tanh(drawn), log_prob.sum(-1)
 
@@ -63,9 +64,9 @@ def _with_entropy(
 
 def critic_loss(q: Tensor, target: Tensor, weight: Tensor) -> tuple[Tensor, Tensor]:
     """Half the squared errors of both critics, and every sample's mean error."""
-    error = q - target.unsqueeze(-2)
-    each = (error * error).sum(-2)
-    return 0.5 * (weight * each).mean(-1), error.detach().abs().mean(-2)
+    wanted = target.unsqueeze(-2).expand_as(q)
+    each = functional.mse_loss(q, wanted, reduction="none").sum(-2)
+    return (0.5 * weight * each).mean(-1), (q.detach() - wanted).abs().mean(-2)
 
 
 def actor_loss(q: Tensor, log_prob: Tensor, temperature: Tensor | float) -> Tensor:

@@ -39,8 +39,11 @@ class FirstLayer(nn.Module):
     def forward(self, obs: Tensor) -> Tensor:
         """Return [rows, width] for byte rows [rows, row_bytes]."""
         if self.sparse and obs.device.type == "cpu":
+            given = obs, self.weight, self.bias, self.native
+            if not torch.is_grad_enabled():
+                return sparse_linear(*given)
             apply: Any = SparseLinear.apply
-            out: Tensor = apply(obs, self.weight, self.bias, self.native)
+            out: Tensor = apply(*given)
             return out
         return self.of(self.widen(obs))
 
@@ -63,6 +66,14 @@ class FirstLayer(nn.Module):
             self.normaliser.take_in(self.widen(rows.to(self.bias.device)))
 
 
+def sparse_linear(obs: Tensor, weight: Tensor, bias: Tensor, native: _native.FirstLayer) -> Tensor:
+    """The native layer."""
+    out = torch.empty(len(obs), weight.shape[1])
+    rows = obs.contiguous().numpy()
+    native.forward(rows, weight.detach().numpy(), bias.detach().numpy(), out.numpy())
+    return out
+
+
 class SparseLinear(torch.autograd.Function):
     """The native layer with its gradient."""
 
@@ -70,11 +81,8 @@ class SparseLinear(torch.autograd.Function):
     def forward(
         ctx: Any, obs: Tensor, weight: Tensor, bias: Tensor, native: _native.FirstLayer
     ) -> Tensor:
-        out = torch.empty(len(obs), weight.shape[1])
-        obs = obs.contiguous()
-        native.forward(obs.numpy(), weight.detach().numpy(), bias.detach().numpy(), out.numpy())
-        ctx.obs, ctx.native, ctx.features = obs, native, weight.shape[0]
-        return out
+        ctx.obs, ctx.native, ctx.features = obs.contiguous(), native, weight.shape[0]
+        return sparse_linear(ctx.obs, weight, bias, native)
 
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> tuple[Any, ...]:

@@ -127,7 +127,7 @@ class Perceptron(LinearNet):
         out: Tensor = self.first(obs)
         if not self.config.norm:
             out = self.activation(out)
-            return out.chunk(len(self.towers), dim=1)
+            return out.chunk(len(self.towers), dim=1) if len(self.towers) > 1 else [out]
         parts = out.chunk(len(self.towers), dim=1)
         return [
             self.activation(norm(part)) for norm, part in zip(self.first_norms, parts, strict=True)

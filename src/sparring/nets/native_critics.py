@@ -90,13 +90,23 @@ class NativeCritics:
 
     def __call__(self, numbers: Tensor, action: Tensor | None = None) -> Tensor:
         """What the critics say, to be learned from; see `Critics.forward`."""
-        said: Tensor = _Said.apply(_joined(numbers, action), self.critics.flat, self)
+        apply: Any = _Said.apply
+        said: Tensor = apply(_joined(numbers, action), self.critics.flat, self)
         return said
 
     def frozen(self, numbers: Tensor, action: Tensor | None = None) -> Tensor:
         """What the critics say, whose own weights learn nothing from it."""
-        said: Tensor = _Said.apply(_joined(numbers, action), self.critics.flat.detach(), self)
+        if action is None:  # nothing else learns from it either
+            return self.said(numbers.contiguous())
+        apply: Any = _Said.apply
+        said: Tensor = apply(_joined(numbers, action), self.critics.flat.detach(), self)
         return said
+
+    def said(self, read: Tensor) -> Tensor:
+        """What the critics say of rows of numbers."""
+        out = np.empty((len(read), CRITICS * self.each), np.float32)
+        self.say(read.numpy(), out)
+        return self.split(out)
 
     @torch.no_grad()
     def ahead(self, numbers: Tensor, action: Tensor | None = None) -> Tensor:
@@ -119,9 +129,7 @@ class _Said(torch.autograd.Function):
     def forward(ctx: Any, read: Tensor, flat: Tensor, passes: NativeCritics) -> Tensor:
         """flat: the weights, which learn if they ask for a gradient."""
         ctx.passes = passes
-        out = np.empty((len(read), CRITICS * passes.each), np.float32)
-        passes.say(read.numpy(), out)
-        return passes.split(out)
+        return passes.said(read)
 
     @staticmethod
     def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor | None, None, None]:
