@@ -220,9 +220,7 @@ class DQN:
 
     def snapshot(self, member: int = 0) -> Snapshot:
         """Copy what the next update depends on."""
-        saved = self.playing.snapshot(self.updates, self.experience.samples)
-        saved.tensors.update(self.learned())
-        return self.experience.snapshot(saved)
+        return self.experience.snapshot(self.updates, self.learned())
 
     def restore(self, snapshot: Snapshot, member: int = 0) -> None:
         """Put a fresh learner of the same configuration where the snapshot was taken."""
@@ -242,13 +240,8 @@ class DQN:
 
     def rehearse(self) -> list[Report]:
         """Do the work of an update with games that cost nothing, and put everything back."""
-        kept = self.snapshot().tensors
-
-        def learn(moment: Moment) -> None:
-            self.turn_knobs(moment)
-            self.learn(moment)
-
-        report = self.experience.rehearse(learn)
+        kept = {"net": copied(self.net), **self.learned()}
+        report = self.experience.rehearse(self.turn_knobs, self.learn)
         self.net.load_state_dict(kept["net"])
         self.put_learned(kept)
         return [report]

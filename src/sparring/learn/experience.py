@@ -165,10 +165,10 @@ class Experience:
             **self.replay.stats(),
         }
 
-    def rehearse(self, learn: Callable[[Moment], object]) -> Report:
+    def rehearse(self, *learning: Callable[[Moment], object]) -> Report:
         """Do the work of an update with games that cost nothing, and put counts back.
 
-        learn: makes the optimizer steps; what they changed is for the caller to put back.
+        learning: makes the optimizer steps; what they change is for the caller to put back.
         """
         collector, phases = self.playing.collector, self.playing.phases
         steps, owed, weights = self.steps, self.owed, self.replay.weights()
@@ -177,7 +177,8 @@ class Experience:
             for _ in range(self.rounds):
                 collector.rehearse(self.rollouts)
                 self.owed += collector.rollout.decisions() * self.config.ratio
-                learn(Moment(self.decisions, 0.0))
+                for call in learning:
+                    call(Moment(self.decisions, 0.0))
         left = time.perf_counter() - started - sum(phases.seconds.values())
         phases.seconds["other"] = max(left, 0.0)
         stepped = self.steps - steps
@@ -198,9 +199,10 @@ class Experience:
         self.replay.clear()
         self.since, self.owed = self.decisions, 0.0
 
-    def snapshot(self, saved: Snapshot) -> Snapshot:
-        """Add the replay and the counts to a snapshot of everything else."""
-        tensors, segments = dict(saved.tensors), dict[str, Segment]()
+    def snapshot(self, updates: int, learned: Mapping[str, dict[str, Tensor]]) -> Snapshot:
+        """Copy what the next update depends on. learned: all that learns besides the network."""
+        saved = self.playing.snapshot(updates, self.samples)
+        tensors, segments = {**saved.tensors, **learned}, dict[str, Segment]()
         meta = {
             **saved.meta,
             "rollouts": self.rollouts,
