@@ -23,6 +23,7 @@ from sparring.cluster.replicas.replica import (
     ITERATE,
     JOIN,
     POTS,
+    RESTORE,
     SETTINGS,
     STATE,
     SUMMED,
@@ -30,6 +31,7 @@ from sparring.cluster.replicas.replica import (
     packed,
     plain_settings,
     state_of,
+    unpacked,
 )
 from sparring.cluster.shares import demand_equal_shares
 from sparring.config import TrainConfig
@@ -228,17 +230,17 @@ class ReplicatedPPO:
         After one of them is gone, its games are not there, and an update was perhaps not finished:
         then the games of all begin anew.
         """
-        saved, own = self.ppo.snapshot(), state_of(self.ppo)
-        states = [own, *([] if self._broken else self.ask(Message(STATE)))]
-        totals = {name: sum(int(state.facts[name]) for state in states) for name in COUNTS}
-        meta = {**saved.meta, **totals, REPLICAS: [dict(state.facts) for state in states]}
+        saved, states = self.ppo.snapshot(), [state_of(self.ppo)]
+        if not self._broken:
+            states += map(unpacked, self.ask(Message(STATE)))
+        totals = {name: sum(int(state.meta[name]) for state in states) for name in COUNTS}
+        meta = {**saved.meta, **totals, REPLICAS: [state.meta for state in states]}
         if self._broken:
             return replace(saved, blobs={}, meta={**meta, REPLICAS: []})
         tensors, blobs = dict(saved.tensors), dict(saved.blobs)
         for rank, state in enumerate(states[1:], 1):
-            rows, raw = parts_of(state)
-            tensors[f"carried.{rank}"] = rows
-            blobs |= {f"{rank}.{name}": one for name, one in raw.items()}
+            tensors[f"carried.{rank}"] = state.tensors.get("carried", {})
+            blobs |= {f"{rank}.{name}": one for name, one in state.blobs.items()}
         return replace(saved, tensors=tensors, blobs=blobs, meta=meta)
 
     def restore(self, snapshot: Snapshot, member: int = 0) -> None:
@@ -251,7 +253,7 @@ class ReplicatedPPO:
                 f"replicas {len(counts)}"
             )
         for rank, other in enumerate(self.others, 1):
-            other.tell(packed(share_of(snapshot, rank, counts)))
+            other.tell(packed(RESTORE, share_of(snapshot, rank, counts)))
         self.ppo.restore(share_of(snapshot, 0, counts))
         self._answers()
 
@@ -272,16 +274,3 @@ def share_of(snapshot: Snapshot, rank: int, counts: Sequence[Mapping[str, int]])
         }
     meta = {name: value for name, value in snapshot.meta.items() if name != REPLICAS}
     return replace(snapshot, tensors=tensors, blobs=blobs, meta={**meta, **own})
-
-
-def parts_of(state: Message) -> tuple[dict[str, Tensor], dict[str, bytes]]:
-    """Rows of open decisions and games, as a checkpoint has them."""
-    rows: dict[str, Tensor] = {}
-    raw: dict[str, bytes] = {}
-    for key, array in state.arrays.items():
-        kind, _, name = key.partition(".")
-        if kind == "row":
-            rows[name] = torch.from_numpy(array.copy())
-        else:
-            raw[name] = array.tobytes()
-    return rows, raw

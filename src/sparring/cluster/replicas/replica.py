@@ -24,7 +24,7 @@ from sparring.errors import SparringError, SparringWarning, StateError
 from sparring.processes import follow_parent
 
 if TYPE_CHECKING:
-    from sparring.learn.learner import Report
+    from sparring.learn.learner import Report, Snapshot
     from sparring.learn.ppo import PPO
 
 JOIN, ITERATE, STATE, RESTORE = "join", "iterate", "state", "restore"
@@ -96,7 +96,7 @@ class Replica:
             (report,) = learner.iterate(facts["progress"])
             return told(learner, report)
         elif message.name == STATE:
-            return state_of(learner)
+            return packed(STATE, state_of(learner))
         elif message.name == RESTORE:
             learner.restore(unpacked(message))
         elif message.name == SETTINGS:
@@ -155,21 +155,21 @@ def told(learner: PPO, report: Report) -> Message:
     return Message("report", facts, arrays)
 
 
-def state_of(learner: PPO) -> Message:
+def state_of(learner: PPO) -> Snapshot:
     """What a checkpoint needs of one learner besides what all of them have: its games."""
+    from sparring.learn.learner import Snapshot
+
     collector = learner.collector
     rows, blobs = collector.state()
-    facts = {
+    counts = {
         "decisions": collector.decisions,
         "samples": learner.samples,
         "opponent_rows": collector.opponent_rows,
     }
-    arrays = {f"row.{name}": value.numpy() for name, value in rows.items()}
-    arrays |= {f"blob.{name}": np.frombuffer(raw, np.uint8) for name, raw in blobs.items()}
-    return Message(STATE, facts, arrays)
+    return Snapshot({"carried": rows}, blobs, counts)
 
 
-def packed(snapshot: Any) -> Message:
+def packed(name: str, snapshot: Snapshot) -> Message:
     """A snapshot as a message."""
     arrays = {
         f"tensor.{group}/{name}": value.detach().cpu().contiguous().numpy()
@@ -177,10 +177,10 @@ def packed(snapshot: Any) -> Message:
         for name, value in tensors.items()
     }
     blobs = {f"blob.{name}": np.frombuffer(raw, np.uint8) for name, raw in snapshot.blobs.items()}
-    return Message(RESTORE, {"meta": snapshot.meta}, {**arrays, **blobs})
+    return Message(name, {"meta": snapshot.meta}, {**arrays, **blobs})
 
 
-def unpacked(message: Message) -> Any:
+def unpacked(message: Message) -> Snapshot:
     """The snapshot of a message."""
     import torch
 
