@@ -106,7 +106,7 @@ def shares(ppo: PPOConfig, games: list[int], **game: Any) -> Callable[[int, Toge
     def one(rank: int, together: Together) -> PPO:
         with BY_TURNS:
             made = make(**game, ppo=ppo, first=sum(games[:rank]), games=games[rank])
-        made.join(together)
+        made.together = together
         return made
 
     return one

@@ -287,9 +287,9 @@ def test_kinds_without_native_losses_still_have_native_passes_where_they_can() -
     for config, judges in ((SACConfig(), NativeCritics), (SACConfig(critic_norm=True), None)):
         sac = SAC(pool, collect, config, replay, net, seed=1)
         assert sac.native is None
-        assert isinstance(sac.judges, NativeCritics) == (judges is NativeCritics)
+        assert isinstance(sac.q_nets, NativeCritics) == (judges is NativeCritics)
     torch_one = SAC(pool, CollectConfig(games=4, cpu="torch"), SACConfig(), replay, net, seed=1)
-    assert isinstance(torch_one.judges, Critics)
+    assert isinstance(torch_one.q_nets, Critics)
 
 
 def test_wrong_shapes_are_refused() -> None:

@@ -173,7 +173,7 @@ def passed(
     critics.flat.grad = torch.zeros_like(critics.flat)
     numbers = critics.widen(rows)
     passes = kind(critics)
-    found = {"ahead": passes.ahead(numbers, action).clone()}
+    found = {"ahead": passes.target_q(numbers, action).clone()}
     said = passes(numbers, action)
     found["said"] = said.detach().clone()
     said.backward(weight)

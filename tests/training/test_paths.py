@@ -125,8 +125,8 @@ def computed_by(learner: Any, role: str) -> str:
     if part.forward.native is None:
         return "torch bf16" if part.forward.bf16 else "torch float32"
     name = f"native {part.forward.arithmetic}"
-    if hasattr(learner, "judges"):  # SAC's critics, and its losses
-        native = type(learner.judges).__name__ == "NativeCritics"
+    if hasattr(learner, "q_nets"):  # SAC's critics, and its losses
+        native = type(learner.q_nets).__name__ == "NativeCritics"
         whole = learner.native is not None
         return name if whole else f"{name}, {'losses' if native else 'critics'} by torch"
     return name if learner.forward.lean else f"{name}, played by torch"

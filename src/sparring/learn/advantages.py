@@ -89,8 +89,8 @@ def samples_by_role(
 
 
 @torch.no_grad()
-def value_cuts(playing: Playing, *, by_role: bool) -> None:
-    """Estimate what cut games would still have paid the seats that were to move.
+def bootstrap_truncated(playing: Playing, *, by_role: bool) -> None:
+    """Value the last observations of truncated games, which their last decisions are paid.
 
     by_role: the rollout keeps in which role each was to move.
     """

@@ -1,8 +1,9 @@
 """DQN from replay: double, dueling, n-step, with masks. An update in the order in which it runs.
 
 The policy head holds values of actions (`learn.q_learning`), so that everything that plays a
-policy plays this one too, by its best action. `DQN.gradient` is `loss.backward()`; native code does
-the same where it can (`learn.native_dqn`), and `learn.fused.dqn` on a GPU.
+policy plays this one too, by its best action. An update is a few rounds of playing and learning;
+`replay.ratio` samples are drawn for every decision. `DQN.gradient` is `loss.backward()`; native
+code does the same where it can (`learn.native_dqn`), and `learn.fused.dqn` on a GPU.
 """
 
 from __future__ import annotations
@@ -92,7 +93,8 @@ class DQN:
         self.target.requires_grad_(False)
         self.target_forward = Forward(self.target, self.device, collect)
         self.native: NativeGradient | None = None
-        if native := self.forward.go_native(threads):
+        own = type(self) is not DQN  # a subclass may have other losses: it is left to torch
+        if native := None if own else self.forward.go_native(threads):
             target = NativeNet(self.target, threads=threads, arithmetic=self.forward.arithmetic)
             self.native = NativeGradient(native, target, weighted=replay.prioritised)
             self.packed, self.packed_target = native.packed, target.packed
@@ -110,7 +112,7 @@ class DQN:
         decisions, steps = experience.decisions, experience.steps
         earned: dict[str, float] = {}
         with self.forward.best_matmul():
-            for number in range(experience.rounds):
+            for number in range(experience.rounds):  # `earned` adds up over them
                 moment = Moment(experience.decisions, progress, experience.episodes)
                 self.turn_knobs(moment)
                 self.explore()
@@ -129,7 +131,7 @@ class DQN:
         self.optimizer.lr = self.knobs.lr
 
     def explore(self) -> None:
-        """Give every game an epsilon of its own; until learning begins, all of it is random."""
+        """Give every game an epsilon (as Ape-X spreads them); before learning, all is random."""
         spread, games = self.config.epsilon_spread, self.pool.num_games
         epsilon = 1.0 if self.experience.at_random else self.knobs.epsilon
         self.exploring.set_epsilon(spread_epsilon(epsilon, spread, games))
@@ -152,11 +154,11 @@ class DQN:
         """
         native = self.native
         found = native.gradient(samples, self.config) if native else self.gradient(samples)
-        loss, off, error = found
+        loss, mean_error, error = found
         norm = math.nan
         if math.isfinite(loss):
             norm = self.optimizer.descend(self.knobs.max_grad_norm)
-        losses = {"q_loss": loss, "td_error": off, "grad_norm": norm}
+        losses = {"q_loss": loss, "td_error": mean_error, "grad_norm": norm}
         if not math.isfinite(norm):
             raise self.experience.diverged(self.updates, losses)
         self.follow()
@@ -198,7 +200,7 @@ class DQN:
 
     @torch.no_grad()
     def follow(self) -> None:
-        """Move the target network towards the network, or replace it when its time has come."""
+        """Move the target network by tau, or replace it every so many optimizer steps."""
         every, share = self.config.target_every, self.knobs.tau
         if every:
             share = float((self.experience.steps + 1) % every == 0)

@@ -1,7 +1,10 @@
 """PPO by self-play on one page: rollout, advantages, epochs, minibatches, loss, step, report.
 
-One network may decide in all roles of a game, or every role has its own: `parts` has them by role,
-and one for all has the role "". The loss is written for autograd; `learn.backends` makes the steps.
+A rollout has a place for every row that was asked. A decision is complete when its seat decides
+again or its game is over; the indices of complete ones are the samples of an update, and those
+still open are carried into the next. One network may decide in all roles of a game, or every role
+has its own: `parts` has them by role, and one for all has the role "". `learn.backends` makes the
+steps: autograd on `PPO.loss`, or native code that is held equal to it.
 """
 
 from __future__ import annotations
@@ -19,7 +22,7 @@ from torch import Tensor
 from sparring.config import CollectConfig, HeadsConfig, NetConfig, PPOConfig
 from sparring.errors import ConfigError
 from sparring.learn.adjust import Terms, adjust_games
-from sparring.learn.advantages import linking_by_role, samples_by_role, value_cuts
+from sparring.learn.advantages import bootstrap_truncated, linking_by_role, samples_by_role
 from sparring.learn.collect import Sampling
 from sparring.learn.forward import Forward
 from sparring.learn.head_terms import head_terms
@@ -42,7 +45,7 @@ from sparring.schedule import Moment
 
 Arrays = dict[str, npt.NDArray[Any]]
 Options = dict[str, Any]
-Places = npt.NDArray[np.intp]
+Indices = npt.NDArray[np.intp]
 Rows = Mapping[str, Tensor]
 
 
@@ -73,7 +76,7 @@ def ppo_loss(
 ) -> Losses:
     """The clipped surrogate, the squared value error and the entropy bonus.
 
-    mirrored: rows that are images of what was played; others say how far the policy has moved.
+    mirrored: rows that are images of what was played: losses count them, KL and clip share do not.
     """
     clip, value_clip = knobs.clip, knobs.value_clip
     log_prob, entropy_each = evaluate_actions(logits, mask, action)
@@ -147,7 +150,8 @@ class PPO:
 
         config: settings of one network for all roles, or networks and settings by role, in the
         order of the game's roles. turns: which roles learn in which update. options: of `Playing`.
-        together: others that learn as one with it. correction: of what older weights have played.
+        together: data-parallel replicas, whose gradients are averaged. correction: V-trace, where
+        older weights have played.
         """
         if isinstance(config, PPOConfig):
             config = [RolePlan("", net or NetConfig(), (config,))]
@@ -166,7 +170,7 @@ class PPO:
         self.terms: list[Term] = [*head_terms(playing.rules, heads), *examples]
         """Of the loss, beside PPO's own."""
         self.collector.rollout.want_truth(truth_of(self.terms))
-        native = type(self).loss is PPO.loss  # a loss of somebody's own is left to torch
+        native = type(self).loss is PPO.loss  # a subclass with another loss is left to torch
         self.parts = make_parts(playing, self.roles, collect, self.terms, native=native)
         self.recurrent, self.normalises = self.net.config.recurrent, normalises(self.net)
         self.updates = self.samples = 0
@@ -204,7 +208,7 @@ class PPO:
             steps += found["learning/optimiser_steps"]
             learned += found["learning/samples"]
             stats |= {f"{name}/{role}" if role else name: one for name, one in found.items()}
-        if self.normalises:  # only now: it was played and learned as it was
+        if self.normalises:  # only now, so that old and new log-probs see the same observations
             take_in_rows(self.net, self.collector)
         self.samples, self.updates = self.samples + int(learned), self.updates + 1
         stats["learning/optimiser_steps"], stats["learning/samples"] = steps, learned
@@ -214,16 +218,14 @@ class PPO:
             self.collector.carry()
         return stats
 
-    def targets(self, knobs: Mapping[str, Knobs]) -> tuple[Places, Arrays]:
-        """Return the decisions that are complete, and advantages and returns by place."""
+    def targets(self, knobs: Mapping[str, Knobs]) -> tuple[Indices, Arrays]:
+        """Return the samples, and GAE advantages and returns by place."""
         collector, rollout, one = self.collector, self.collector.rollout, knobs.get("")
         if rollout.cuts.obs:
-            value_cuts(self.playing, by_role=one is None)
+            bootstrap_truncated(self.playing, by_role=one is None)
         if one:
-            linking: Options = {
-                "gamma": one.gamma,
-                "gamma_into": self.parts[""].settings.gamma_into,
-            }
+            into = self.parts[""].settings.gamma_into
+            linking: Options = {"gamma": one.gamma, "gamma_into": into}
             traces: Options = {"gae_lambda": one.gae_lambda}
         else:
             linking, traces = linking_by_role(self.roles, knobs, rollout.role)
@@ -237,7 +239,7 @@ class PPO:
         return samples, {"advantage": advantage, "returns": advantage + value}
 
     @np.errstate(over="ignore", invalid="ignore")  # a loss that is not finite is told instead
-    def learn(self, role: str, samples: Places, targets: Arrays, knobs: Knobs) -> dict[str, float]:
+    def learn(self, role: str, samples: Indices, targets: Arrays, knobs: Knobs) -> dict[str, float]:
         """Improve one network in epochs of minibatches; return what curves show."""
         part, number = self.parts[role], list(self.parts).index(role)
         terms = [term for term in self.terms if term.weight]
@@ -254,10 +256,9 @@ class PPO:
             logged: list[Shown] = []
             for epoch in range(part.settings.epochs):
                 minibatches = shuffled.epoch(self.updates, epoch, self.together)
-                for minibatch in minibatches:
-                    logged.append(part.backend.step(minibatch, knobs, loss, self.together))
-                moved = (float(losses["approx_kl"]) for losses in logged[-len(minibatches) :])
-                if knobs.target_kl and np.mean([*moved]) > knobs.target_kl:
+                done = [part.backend.step(one, knobs, loss, self.together) for one in minibatches]
+                logged += done
+                if knobs.target_kl and mean_losses(done)["approx_kl"] > knobs.target_kl:
                     break
         stats = {f"losses/{name}": mean for name, mean in mean_losses(logged).items()}
         stats |= {f"learning/{name}": float(len(mine)) for name, mine in own.items()}
@@ -275,8 +276,11 @@ class PPO:
             "learning/native": float(part.forward.native is not None),
         }
 
-    def batch(self, part: Part, samples: Places, targets: Arrays) -> tuple[Places, Arrays]:
-        """Rows and targets of samples; values in their unit, advantages normalised."""
+    def batch(self, part: Part, samples: Indices, targets: Arrays) -> tuple[Indices, Arrays]:
+        """Rows and targets of samples, with advantages normalised over all of them.
+
+        Values and returns are divided by `value_scale`, which follows the RMS of returns.
+        """
         sequence: Arrays = {}
         if self.recurrent:
             links, seat = self.collector.transitions, self.collector.rollout.seat
@@ -284,7 +288,7 @@ class PPO:
         advantage, returns = (targets[name][samples] for name in ("advantage", "returns"))
         if self.together.any(bool(self.collector.transitions.paid[samples].any())):
             size = np.sqrt(np.float32(self.together.mean(returns**2)))
-            part.has_unit |= part.net.follow_returns(float(size), known=part.has_unit)
+            part.has_unit |= part.net.update_value_scale(float(size), known=part.has_unit)
         for column in columns_of(self.terms) if self.terms else ():
             column.fill(self, samples, returns)
         scale, middle = float(part.net.value_scale), float(self.together.mean(advantage))
@@ -320,10 +324,6 @@ class PPO:
                 self.parts[role].settings = settings
         if terms.clear_replay:
             raise ConfigError("clear_replay: PPO has no replay; leave it out")
-
-    def join(self, together: Together) -> None:
-        """Learn as one with others from now on."""
-        self.together = together
 
     def policy(self, member: int = 0) -> Policy:
         """Return what plays; it never changes again."""

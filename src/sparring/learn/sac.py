@@ -113,10 +113,11 @@ class SAC:
         """Make weights that learn together one array, and choose what computes."""
         self.head: Callable[[Tensor], Tensor] = lambda obs: self.forward(obs)[POLICY]
         """The actor's, to be learned from."""
-        self.judges: Critics | NativeCritics = self.critics
+        self.q_nets: Critics | NativeCritics = self.critics
         self.native: NativeSteps | None = None
         critics, temperature = Packed(self.critics), Packed(self.temperature)
-        actor = self.forward.go_native(threads)
+        own = type(self) is not SAC  # a subclass may have other losses: it is left to torch
+        actor = None if own else self.forward.go_native(threads)
         if actor is None:
             self.actor_adam, self.critic_adam = PackedAdam(Packed(self.net)), PackedAdam(critics)
             self.temperature_adam = PackedAdam(temperature)
@@ -124,10 +125,10 @@ class SAC:
         self.head, work, tell = NativeHead(actor), _native.Updating(threads), None
         if not why_not_critics(self.critics):
             bf16 = self.forward.arithmetic == BF16
-            self.judges = NativeCritics(self.critics, threads=threads, bf16=bf16)
-            tell = self.judges.changed
+            self.q_nets = NativeCritics(self.critics, threads=threads, bf16=bf16)
+            tell = self.q_nets.changed
             if self.net.box:
-                self.native = NativeSteps(actor, self.judges, temperature.grad)
+                self.native = NativeSteps(actor, self.q_nets, temperature.grad)
         self.actor_adam = PackedAdam(actor.packed, native=work, tell=actor.changed)
         self.critic_adam = PackedAdam(critics, native=work, tell=tell)
         self.temperature_adam = PackedAdam(temperature, native=work)
@@ -160,7 +161,7 @@ class SAC:
             "lr": knobs.lr,
             "critic_lr": knobs.critic_lr,
             "gamma": knobs.gamma,
-            "temperature": self.temperature.worth(),
+            "temperature": self.temperature.value(),
         }
 
     def learn(self, moment: Moment) -> list[Losses]:
@@ -177,15 +178,17 @@ class SAC:
     def step(self, samples: Samples) -> tuple[Losses, Tensor]:
         """Make a step of the critics, the actor, the temperature and the target critics.
 
-        All of them see the temperature as it was before. Return losses and every sample's error.
+        The critics' target and the actor's loss use the temperature from before this step, and the
+        temperature learns from the entropy before the actor's step. Return losses and every
+        sample's error.
         """
         samples, noise, steps = samples.to(self.device), self._noise(), self.native or self
-        temperature, target = self.temperature.worth(), self.target_entropy(samples.mask)
+        temperature, target = self.temperature.value(), self.target_entropy(samples.mask)
         loss, error = steps.learn_critics(samples, noise, temperature)
         self._descend(self.critic_adam, loss, "critic_loss")
         policy_loss, entropy = steps.learn_actor(samples, noise, temperature, target)
         self._descend(self.actor_adam, policy_loss, "policy_loss")
-        if not self.config.temperature:
+        if not self.config.temperature:  # it is learned, not fixed
             self._descend(self.temperature_adam, entropy, "entropy")
         steps.follow(self.knobs.tau)
         losses = {"critic_loss": loss, "policy_loss": policy_loss, "entropy": entropy}
@@ -207,9 +210,9 @@ class SAC:
         target = self.targets(samples, noise, temperature)
         numbers = self.critics.widen(samples.obs)
         if self.net.box:
-            q = self.judges(numbers, samples.action)
+            q = self.q_nets(numbers, samples.action)
         else:
-            q = chosen(self.judges(numbers), samples.action)
+            q = chosen(self.q_nets(numbers), samples.action)
         loss, error = critic_loss(q, target, samples.weight)
         self.critic_adam.packed.grad.zero_()
         loss.backward()  # type: ignore[no-untyped-call]
@@ -217,16 +220,16 @@ class SAC:
 
     @torch.no_grad()
     def targets(self, samples: Samples, noise: Tensor, temperature: float) -> Tensor:
-        """What critics should have said: what was paid, and the worth of what follows."""
+        """What critics should have said: what was paid, and the smaller target critic's Q."""
         paid, discount = samples.paid, samples.discount
         numbers = self.critics.widen(samples.next_obs)
         head = self.forward(samples.next_obs)[POLICY].float()
         if self.net.box:
             action, log_prob = squashed_sample(head, noise[1])
-            next_q = self.judges.ahead(numbers, action)
+            next_q = self.q_nets.target_q(numbers, action)
             return critic_target(paid, discount, next_q, log_prob, temperature)
         log_probs = masked_log_probs(head, samples.next_mask)
-        next_q = self.judges.ahead(numbers)
+        next_q = self.q_nets.target_q(numbers)
         return discrete_critic_target(paid, discount, next_q, log_probs, temperature)
 
     def learn_actor(
@@ -234,17 +237,18 @@ class SAC:
     ) -> tuple[Tensor, Tensor]:
         """Fill the gradients of actor and temperature; return the loss and the mean entropy.
 
-        The critics' own weights learn nothing here. target: what entropies aim at.
+        It follows the smaller critic, whose weights learn nothing here. target: what entropies
+        aim at.
         """
         numbers = self.critics.widen(samples.obs)
         head = self.head(samples.obs).float()
         if self.net.box:
             action, log_prob = squashed_sample(head, noise[0])
-            loss = actor_loss(self.judges.frozen(numbers, action), log_prob, temperature)
+            loss = actor_loss(self.q_nets.frozen(numbers, action), log_prob, temperature)
             entropy = -log_prob
         else:
             log_probs = masked_log_probs(head, samples.mask)
-            q = self.judges.frozen(numbers)
+            q = self.q_nets.frozen(numbers)
             loss, entropy = discrete_actor_loss(q, log_probs, temperature)
         self.actor_adam.packed.grad.zero_()
         self.temperature_adam.packed.grad.zero_()

@@ -87,7 +87,7 @@ class Temperature(torch.nn.Module):
         first = config.temperature or config.first_temperature
         self.log = torch.nn.Parameter(torch.tensor(math.log(first)))
 
-    def worth(self) -> float:
+    def value(self) -> float:
         """The temperature itself; waits for a device."""
         return math.exp(float(self.log.detach()))
 

@@ -162,8 +162,8 @@ class Critics(nn.Module):
         return x if self.actions else x.squeeze(-1)
 
     @torch.no_grad()
-    def ahead(self, numbers: Tensor, action: Tensor | None = None) -> Tensor:
-        """What the targets say."""
+    def target_q(self, numbers: Tensor, action: Tensor | None = None) -> Tensor:
+        """What the target critics say."""
         said: Tensor = self(numbers, action, weights=self.target)
         return said
 

@@ -136,11 +136,12 @@ class Net(nn.Module):
             self.get_parameter(name).mul_(ratio)
         self.value_scale.fill_(scale)
 
-    def follow_returns(self, size: float, *, known: bool) -> bool:
-        """Measure values in the size of a rollout's returns; return whether there is a unit now.
+    def update_value_scale(self, size: float, *, known: bool) -> bool:
+        """Follow the RMS of a rollout's returns, `size`; return whether there is a scale now.
 
-        known: there was one before, which follows. A size that is not finite changes nothing: the
-        loss will not be finite either, and the weights are to stay.
+        What the head says about any row stays the same (as in PopArt). known: there was a scale
+        before, which moves by a tenth. A size that is not finite changes nothing: the loss will
+        not be finite either, and the weights are to stay.
         """
         if math.isfinite(size):
             size = max(size, 1e-6)

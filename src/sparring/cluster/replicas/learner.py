@@ -103,7 +103,7 @@ class ReplicatedPPO:
         store, port = open_store(host)
         self._say(Message(JOIN, {"host": host, "port": port, "limit_s": limit_s}))
         place: dict[str, Any] = {"host": host, "limit_s": limit_s, "device": str(ppo.device)}
-        ppo.join(Joined(store, share.rank, share.size, **place))
+        ppo.together = Joined(store, share.rank, share.size, **place)
         self._answers()
 
     @property

@@ -119,7 +119,7 @@ class Replica:
         host, port, share = facts["host"], facts["port"], self.share
         place: dict[str, Any] = {"limit_s": facts["limit_s"], "device": str(self.learner.device)}
         place["host"] = own_address(host, port)
-        self.learner.join(Joined(find_store(host, port), share.rank, share.size, **place))
+        self.learner.together = Joined(find_store(host, port), share.rank, share.size, **place)
 
 
 # What goes to and fro
