@@ -23,7 +23,7 @@ def said(run: Path) -> str:
 
 
 def test_a_checkpoint_says_what_auto_was(tmp_path: Path) -> None:
-    agent = trained(tmp_path, updates=1)
+    agent = trained(tmp_path, updates=1, device="cpu")
     assert said(agent.run) == resolve_cpu(AUTO) != AUTO
     assert f'cpu = "{resolve_cpu(AUTO)}"' in (agent.run / "config.toml").read_text()
 
@@ -32,7 +32,7 @@ def test_a_checkpoint_says_what_auto_was(tmp_path: Path) -> None:
 def test_bf16_goes_on_where_there_is_amx_or_says_what_to_do(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    agent = trained(tmp_path, updates=1, collect={"cpu": "bf16"})
+    agent = trained(tmp_path, updates=1, device="cpu", collect={"cpu": "bf16"})
     again = resume(str(agent.run), updates=2, quiet=True)
     assert said(again.run) == "bf16"
     monkeypatch.setenv(KERNELS, "avx2")
