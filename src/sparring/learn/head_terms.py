@@ -7,7 +7,7 @@ targets come from differs (`learn.outcomes`, `learn.fused.outcomes`).
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -18,26 +18,14 @@ from torch.nn import functional
 from sparring.config import HeadsConfig
 from sparring.games.hidden import Hidden, StateField, field_of
 from sparring.games.rules import Rules
-from sparring.learn.collect import Collector
-from sparring.learn.forward import Forward
 from sparring.learn.outcomes import WIDTH, Outcomes, outcomes_of
 from sparring.learn.terms import Arrays, Term, Weighted
 from sparring.nets.heads import RESULTS, demand_hidden
-from sparring.nets.net import HIDDEN, SCORE, UNIT_MEMORY, WDL, Heads, Net, next_unit
+from sparring.nets.net import HIDDEN, SCORE, UNIT_MEMORY, WDL, Heads, next_unit
 from sparring.schedule import Schedule
 
 SEAT = "hidden_seat"
 """What a minibatch calls the seat that does not see what is hidden."""
-
-
-class Played(Protocol):
-    """What terms look at: a learner that has played a rollout step by step."""
-
-    rules: Rules
-    net: Net
-    forward: Forward
-    collector: Collector
-    updates: int
 
 
 class WdlTerm(Weighted):
@@ -171,8 +159,8 @@ def head_terms(rules: Rules, config: HeadsConfig | None) -> list[Term]:
     return found
 
 
-def saying(learner: Played) -> Any:
-    """What the learner's network says of rows, as `learn.outcomes` asks for it."""
+def saying(learner: Any) -> Any:
+    """What a learner's network says of rows, as `learn.outcomes` asks for it."""
 
     @torch.no_grad()
     def say(obs: npt.NDArray[np.uint8]) -> npt.NDArray[np.float32]:
@@ -187,7 +175,7 @@ def saying(learner: Played) -> Any:
     return say
 
 
-def seats_of(learner: Played, places: npt.NDArray[Any]) -> npt.NDArray[np.int8]:
+def seats_of(learner: Any, places: npt.NDArray[Any]) -> npt.NDArray[np.int8]:
     """Who decided at places of a rollout."""
     rollout, seats = learner.collector.rollout, learner.rules.seats
     carried, chains = learner.collector.transitions.carried, learner.collector.transitions.chains
