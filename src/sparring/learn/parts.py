@@ -73,14 +73,14 @@ def make_backend(forward: Forward, threads: int, terms: Sequence[Term] = ()) -> 
     return TorchBackend(forward.net, eps=EPS, shown=LOGGED)
 
 
-def save(parts: Mapping[str, Part]) -> tuple[dict[str, dict[str, Tensor]], dict[str, Any]]:
+def save_parts(parts: Mapping[str, Part]) -> tuple[dict[str, dict[str, Tensor]], dict[str, Any]]:
     """What a snapshot has of optimizers, and of units."""
     units = {role: part.has_unit for role, part in parts.items()}
     tensors = {group_of(role): part.backend.tensors() for role, part in parts.items()}
     return tensors, {HAS_UNIT: units.get("", units)}
 
 
-def load(parts: Mapping[str, Part], snapshot: Snapshot) -> None:
+def load_parts(parts: Mapping[str, Part], snapshot: Snapshot) -> None:
     """Go on with the optimizers and units of a snapshot."""
     for role, part in parts.items():
         part.backend.load(snapshot.tensors.get(group_of(role), {}))

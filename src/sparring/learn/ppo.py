@@ -31,7 +31,7 @@ from sparring.learn.learner import DivergedError, Report, Snapshot
 from sparring.learn.minibatches import Samples, Shown, gathered, mean_losses, own_rows_of, shuffling
 from sparring.learn.mirror import MIRRORED
 from sparring.learn.normalising import normalises, take_in_rows
-from sparring.learn.parts import LOGGED, Part, load, make_parts, save
+from sparring.learn.parts import LOGGED, Part, load_parts, make_parts, save_parts
 from sparring.learn.plan import RolePlan, Turns
 from sparring.learn.playing import Playing
 from sparring.learn.sequences import STEP, in_sequence, say_in_sequence
@@ -331,7 +331,8 @@ class PPO:
 
     def snapshot(self, member: int = 0) -> Snapshot:
         """Copy what the next update depends on: weights, optimizers, games, open decisions."""
-        saved, (states, units) = self.playing.snapshot(self.updates, self.samples), save(self.parts)
+        saved = self.playing.snapshot(self.updates, self.samples)
+        states, units = save_parts(self.parts)
         late = self.correction.blobs() if self.correction and self.exact else {}
         tensors, blobs = {**saved.tensors, **states}, {**saved.blobs, **late}
         return replace(saved, tensors=tensors, blobs=blobs, meta={**saved.meta, **units})
@@ -345,5 +346,5 @@ class PPO:
 
     def load(self, snapshot: Snapshot) -> None:
         """Go on with the optimizers, units and counts of a snapshot."""
-        load(self.parts, snapshot)
+        load_parts(self.parts, snapshot)
         self.updates, self.samples = snapshot.meta["update"], snapshot.meta["samples"]
