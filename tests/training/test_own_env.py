@@ -145,17 +145,20 @@ def test_sac_goes_on_with_what_it_remembers_in_new_episodes() -> None:
         remember = ReplayConfig(warmup=1, batch=8, ratio=1.0, capacity=5000)
         pool = pool_of(pendulums(2), seed=1)
         made = SAC(pool, config.collect, config.sac, remember, config.net)
-        made.rounds = 100
+        made.experience.rounds = 100
         return made
 
     first, second = learner(), learner()
     first.iterate(0.0)
     second.restore(first.snapshot())
-    assert (second.replay.head, len(second.replay)) == (first.replay.head, len(first.replay))
+    assert (second.experience.replay.head, len(second.experience.replay)) == (
+        first.experience.replay.head,
+        len(first.experience.replay),
+    )
     (report,) = second.iterate(0.0)
     assert report.decisions == 2 * first.collector.decisions
     lost = first.pool.num_games  # those that were open in games that nobody plays to their end
-    assert len(second.replay) == 2 * first.collector.decisions - 2 * lost
+    assert len(second.experience.replay) == 2 * first.collector.decisions - 2 * lost
     assert np.isfinite(report.stats["losses/critic_loss"])
 
 

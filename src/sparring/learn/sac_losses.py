@@ -112,9 +112,10 @@ def discrete_actor_loss(
     q: Tensor, log_probs: Tensor, temperature: Tensor | float
 ) -> tuple[Tensor, Tensor]:
     """`actor_loss`, as an expectation over the legal actions; and the entropy of every row."""
-    entropy = entropy_of(log_probs)
-    value = (log_probs.exp() * q.amin(-3)).sum(-1)
-    return -(temperature * entropy + value).mean(-1), entropy
+    probs, safe = log_probs.exp(), log_probs.masked_fill(torch.isneginf(log_probs), 0.0)
+    certainty = (probs * safe).sum(-1)
+    value = (probs * q.amin(-3)).sum(-1)
+    return (temperature * certainty - value).mean(-1), -certainty.detach()
 
 
 def chosen(q: Tensor, action: Tensor) -> Tensor:
