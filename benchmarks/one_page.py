@@ -42,7 +42,7 @@ def fast(given: argparse.Namespace) -> None:
         began = time.process_time()
         (report,) = learner.iterate(progress)
         spent += (time.process_time() - began) / 60
-        progress = spent / given.minutes
+        progress = learner.updates / given.updates if given.updates else spent / given.minutes
         if (due := int(min(progress, 1) * given.points + 1e-6)) > shown:
             shown, act = due, partial(learner.policy().act, deterministic=True)
             won = page.wins(act, given.games)
@@ -55,6 +55,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("which", choices=["page", "fast"])
     parser.add_argument("--minutes", type=float, default=5.0)
+    parser.add_argument("--updates", type=int, default=0, help="updates instead of minutes")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--points", type=int, default=10)
     parser.add_argument("--games", type=int, default=4096, help="of every point")
@@ -64,7 +65,7 @@ def main() -> None:
         fast(given)
         return
     page.time = SimpleNamespace(perf_counter=time.process_time)
-    page.train(argparse.Namespace(**vars(given), updates=0, threads=1, csv=""), page.Settings())
+    page.train(argparse.Namespace(**vars(given), threads=1, csv=""), page.Settings())
 
 
 if __name__ == "__main__":

@@ -16,6 +16,8 @@ import pytest
 
 import sparring
 import sparring.learn
+from sparring.cluster.actors.learner import FleetPPO
+from sparring.cluster.replicas.learner import ReplicatedPPO
 from sparring.config import TrainConfig
 from sparring.learn.algos import factory_of
 from sparring.training.planning.settings import merged
@@ -90,6 +92,10 @@ def test_no_class_of_a_learner_has_a_grandparent() -> None:
     deep = {f"{one.__module__}.{one.__qualname__}": depth(one) for one in classes()}
     assert len(deep) > 50
     assert {name: found for name, found in deep.items() if found > DEEPEST} == {}
+
+
+def test_learners_of_several_processes_own_the_algorithm() -> None:
+    assert bases(FleetPPO) == bases(ReplicatedPPO) == []
 
 
 def entered(learner: Any) -> list[str]:
