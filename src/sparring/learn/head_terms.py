@@ -180,4 +180,5 @@ def seats_of(learner: Any, places: npt.NDArray[Any]) -> npt.NDArray[np.int8]:
     rollout, seats = learner.collector.rollout, learner.rules.seats
     carried, chains = learner.collector.transitions.carried, learner.collector.transitions.chains
     played = rollout.seat.reshape(-1)[np.maximum(places - carried, 0)]
-    return np.where(places < carried, places // chains % seats, played).astype(np.int8)
+    seat: npt.NDArray[np.int8] = np.where(places < carried, places // chains % seats, played)
+    return seat.astype(np.int8)

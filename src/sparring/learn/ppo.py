@@ -44,7 +44,6 @@ from sparring.pools.protocol import GamePool
 from sparring.schedule import Moment
 
 Arrays = dict[str, npt.NDArray[Any]]
-Options = dict[str, Any]
 Indices = npt.NDArray[np.intp]
 Rows = Mapping[str, Tensor]
 
@@ -225,8 +224,8 @@ class PPO:
             bootstrap_truncated(self.playing, by_role=one is None)
         if one:
             into = self.parts[""].settings.gamma_into
-            linking: Options = {"gamma": one.gamma, "gamma_into": into}
-            traces: Options = {"gae_lambda": one.gae_lambda}
+            linking: dict[str, Any] = {"gamma": one.gamma, "gamma_into": into}
+            traces: dict[str, Any] = {"gae_lambda": one.gae_lambda}
         else:
             linking, traces = linking_by_role(self.roles, knobs, rollout.role)
         samples = collector.link(**linking, demand=False)
