@@ -203,7 +203,7 @@ class DQN:
         """Move the target network by tau, or replace it every so many optimizer steps."""
         every, share = self.config.target_every, self.knobs.tau
         if every:
-            share = float((self.experience.steps + 1) % every == 0)
+            share = float((self.experience.steps + 1) % every == 0)  # this step counts, too
         if self.native:
             self.native.follow(share)
         elif share:

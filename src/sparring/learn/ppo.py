@@ -1,10 +1,10 @@
 """PPO by self-play on one page: rollout, advantages, epochs, minibatches, loss, step, report.
 
-A rollout has a place for every row that was asked. A decision is complete when its seat decides
-again or its game is over; the indices of complete ones are the samples of an update, and those
-still open are carried into the next. One network may decide in all roles of a game, or every role
-has its own: `parts` has them by role, and one for all has the role "". `learn.backends` makes the
-steps: autograd on `PPO.loss`, or native code that is held equal to it.
+A rollout has a place for every observation on which a seat had to decide. A decision is complete
+when its seat decides again or its game is over; the places of complete ones are the samples of an
+update, and those still open are carried into the next. One network may decide in all roles of a
+game, or every role has its own: `parts` has them by role, and one for all has the role "".
+`learn.backends` makes the steps: autograd on `PPO.loss`, or native code held equal to it.
 """
 
 from __future__ import annotations
@@ -147,10 +147,9 @@ class PPO:
     ) -> None:
         """Take over a pool.
 
-        config: settings of one network for all roles, or networks and settings by role, in the
-        order of the game's roles. turns: which roles learn in which update. options: of `Playing`.
-        together: data-parallel replicas, whose gradients are averaged. correction: V-trace, where
-        older weights have played.
+        config: settings of one network for all roles, or plans by role in the order of the game's.
+        turns: which roles learn in which update. options: of `Playing`. together: data-parallel
+        replicas, whose gradients are averaged. correction: V-trace, if older weights have played.
         """
         if isinstance(config, PPOConfig):
             config = [RolePlan("", net or NetConfig(), (config,))]
@@ -278,7 +277,8 @@ class PPO:
     def batch(self, part: Part, samples: Indices, targets: Arrays) -> tuple[Indices, Arrays]:
         """Rows and targets of samples, with advantages normalised over all of them.
 
-        Values and returns are divided by `value_scale`, which follows the RMS of returns.
+        The value head predicts value / `value_scale`, which follows the RMS of returns; when it
+        moves, the head is rescaled, so that what it predicts stays.
         """
         sequence: Arrays = {}
         if self.recurrent:
@@ -307,7 +307,7 @@ class PPO:
         return loss_of(self.parts[role].forward, self.terms, minibatch, knobs)
 
     def rows(self) -> Arrays:
-        """Rows of every place of the rollout."""
+        """Rows of every place; under V-trace, log_prob and value are the present network's."""
         rows = self.collector.rollout.rows()
         return {**rows, **self.correction.present} if self.correction else rows
 

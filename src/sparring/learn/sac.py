@@ -182,15 +182,15 @@ class SAC:
         temperature learns from the entropy before the actor's step. Return losses and every
         sample's error.
         """
-        samples, noise, steps = samples.to(self.device), self._noise(), self.native or self
+        samples, noise, way = samples.to(self.device), self._noise(), self.native or self
         temperature, target = self.temperature.value(), self.target_entropy(samples.mask)
-        loss, error = steps.learn_critics(samples, noise, temperature)
+        loss, error = way.learn_critics(samples, noise, temperature)
         self._descend(self.critic_adam, loss, "critic_loss")
-        policy_loss, entropy = steps.learn_actor(samples, noise, temperature, target)
+        policy_loss, entropy = way.learn_actor(samples, noise, temperature, target)
         self._descend(self.actor_adam, policy_loss, "policy_loss")
         if not self.config.temperature:  # it is learned, not fixed
             self._descend(self.temperature_adam, entropy, "entropy")
-        steps.follow(self.knobs.tau)
+        way.follow(self.knobs.tau)
         losses = {"critic_loss": loss, "policy_loss": policy_loss, "entropy": entropy}
         return losses, error
 
@@ -220,7 +220,7 @@ class SAC:
 
     @torch.no_grad()
     def targets(self, samples: Samples, noise: Tensor, temperature: float) -> Tensor:
-        """What critics should have said: what was paid, and the smaller target critic's Q."""
+        """What was paid, and the smaller of the target critics' Q, see `critic_target`."""
         paid, discount = samples.paid, samples.discount
         numbers = self.critics.widen(samples.next_obs)
         head = self.forward(samples.next_obs)[POLICY].float()
@@ -252,7 +252,7 @@ class SAC:
             loss, entropy = discrete_actor_loss(q, log_probs, temperature)
         self.actor_adam.packed.grad.zero_()
         self.temperature_adam.packed.grad.zero_()
-        both = loss + temperature_loss(self.temperature.log, entropy, target)
+        both = loss + temperature_loss(self.temperature.log, entropy.detach(), target)
         both.backward()  # type: ignore[no-untyped-call]
         return loss.detach(), entropy.detach().mean()
 
@@ -265,11 +265,11 @@ class SAC:
         shape = 2, self.experience.config.batch, self.net.box
         return step_noise(shape, self.seed, self.experience.steps).to(self.device)
 
-    def _descend(self, adam: PackedAdam, loss: Tensor | float, name: str) -> None:
-        """Follow the gradient of a loss, if both are finite."""
-        norm = adam.descend(self.knobs.max_grad_norm) if math.isfinite(loss) else math.nan
+    def _descend(self, adam: PackedAdam, figure: Tensor | float, name: str) -> None:
+        """Step on the gradient that was filled, if it and the figure given are finite."""
+        norm = adam.descend(self.knobs.max_grad_norm) if math.isfinite(figure) else math.nan
         if not math.isfinite(norm):
-            losses = {name: loss, "its gradient's norm": norm}
+            losses = {name: figure, "its gradient's norm": norm}
             raise self.experience.diverged(self.updates, losses)
 
     # Saving, measuring, and other terms
