@@ -156,7 +156,7 @@ def test_a_target_follows_as_torch_says() -> None:
 
 def make(algo: str, cpu: str = "float32", threads: int = 1, **settings: Any) -> DQN | SAC:
     """A small learner of laser hockey that has played enough to learn."""
-    game = "laser_hockey" if algo == "sac" else "laser_hockey_discrete"
+    game = settings.pop("game", "laser_hockey" if algo == "sac" else "laser_hockey_discrete")
     pool = Pool(sparring.Rules(game), 8, seed=1, threads=1, lineups=[Lineup((0, "weak"))])
     collect = CollectConfig(games=8, steps=16, cpu=cpu)
     replay = ReplayConfig(**REPLAY, prioritised=bool(settings.pop("prioritised", False)))
@@ -230,6 +230,28 @@ def test_steps_are_those_of_torch_and_either_goes_on_from_the_other(
         assert torch.equal(weights_of(native)[name], tensor), name
     (mine, _), (theirs, _) = steps(native, batches[:1])[0], steps(plain, batches[:1])[0]
     assert mine == pytest.approx(theirs, rel=1e-3, abs=1e-5)
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"game": "laser_hockey_discrete"},
+        {"game": "laser_hockey_discrete", "prioritised": True, "target_share": 0.5},
+        {"game": "laser_hockey_discrete", "critic_norm": True},
+        {"critic_norm": True},
+    ],
+)
+def test_steps_through_native_passes_are_those_of_torch(settings: dict[str, Any]) -> None:
+    native, plain = make("sac", **settings), make("sac", "torch", **settings)
+    assert native.forward.native and not native.native and not plain.forward.native
+    plain.restore(native.snapshot())
+    batches = batches_of(native)
+    for (mine, error), (theirs, other) in zip(
+        steps(native, batches), steps(plain, batches), strict=True
+    ):
+        assert mine == pytest.approx(theirs, rel=1e-4, abs=1e-5)
+        torch.testing.assert_close(error, other, atol=1e-3, rtol=1e-3)
+    close(weights_of(native), weights_of(plain), 2e-3)
 
 
 BF16 = pytest.param(
