@@ -31,6 +31,7 @@ from typing import Any
 
 import torch
 
+from sparring import trusted
 from sparring.config import NetConfig, TrainConfig
 from sparring.games.flags import read_rules
 from sparring.machine import cores, machine_facts
@@ -73,7 +74,8 @@ class Pathology:
 
 
 def env(name: str) -> str:
-    """An environment by its factory's name."""
+    """An environment by its factory's name, which whoever runs this has named."""
+    trusted.name(f"{ENVS}:make_{name}")
     return f"{ENVS}:make_{name}"
 
 
