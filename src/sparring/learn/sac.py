@@ -2,7 +2,7 @@
 
 The usual network is the actor; beside it learn two critics and a temperature, the price of entropy.
 Losses are in `learn.sac_losses`. `SAC.learn_critics` and `SAC.learn_actor` are `loss.backward()`;
-native code does the same where it can (`learn.native_sac`), and `learn.fused.sac` on a GPU.
+`learn.backends.native_sac` does the same where it can, and `learn.fused.sac` on a GPU.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ from sparring import _native
 from sparring.config import CollectConfig, NetConfig, ReplayConfig, SACConfig
 from sparring.errors import StateError
 from sparring.learn.adjust import Terms, adjust_games
+from sparring.learn.backends.native_sac import NativeHead, NativeSteps
 from sparring.learn.experience import Experience, Losses, means
 from sparring.learn.exploring import Exploring
 from sparring.learn.knobs import AtMoment
 from sparring.learn.learner import Report, Snapshot
-from sparring.learn.native_sac import NativeHead, NativeSteps
 from sparring.learn.playing import Playing, copied
 from sparring.learn.replay import Samples
 from sparring.learn.sac_losses import (

@@ -1,4 +1,4 @@
-"""Backends: who makes optimizer steps. `torch` is the reference, `native` is held equal to it."""
+"""Backends make optimizer steps: `torch` is the reference, native ones are held equal to it."""
 
 from __future__ import annotations
 
