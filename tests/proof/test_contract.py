@@ -23,8 +23,11 @@ from sparring.proof.contract import EnvReport, check_env
 
 @cache
 def checked(make: Callable[[], Any], **options: Any) -> EnvReport:
-    """Check without another process, which costs a second: a partial has no name."""
-    return check_env(partial(make), **{"games": 2, "steps": 300, **options})
+    """Check without another process, which costs a second: a partial has no name.
+
+    Ten minutes are more than a stalled machine takes: episodes end by themselves, not by the clock.
+    """
+    return check_env(partial(make), **{"games": 2, "steps": 300, "seconds": 600.0, **options})
 
 
 GOOD: dict[str, Callable[[], Any]] = {
