@@ -26,7 +26,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from sparring.commands.printing import make_table, print_json, print_table
+from sparring.commands.shared.printing import make_table, print_json, print_table
 from sparring.errors import ConfigError, SparringError
 from sparring.games import Rules, State, shogi
 from sparring.games.shogi.protocol import game_seed, position_line

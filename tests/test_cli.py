@@ -12,7 +12,7 @@ import pytest
 
 import sparring
 from sparring.cli import main
-from sparring.commands.table import COMMANDS
+from sparring.commands.shared.table import COMMANDS
 
 PROGRAM = Path(sys.executable).with_name("sparring")
 

@@ -14,7 +14,7 @@ from functools import partial
 from typing import Any, TextIO
 
 from sparring import trusted
-from sparring.commands.table import COMMANDS, Command
+from sparring.commands.shared.table import COMMANDS, Command
 from sparring.errors import ConfigError, SparringError, SparringWarning, nearest, printable
 
 SIMILAR = {"±": "+-", "…": "...", "–": "-", "—": "-", "×": "x", "│": "|", "┃": "|", "²": "2"}
@@ -111,7 +111,7 @@ def dispatch(args: list[str]) -> int:
         print(explain(command, rest))
         return OK
     config = read_options(command, rest)
-    opening = importlib.import_module("sparring.commands.opening")
+    opening = importlib.import_module("sparring.commands.shared.opening")
     config = opening.open_command(command.name, config)
     with loading_early(command, rest):
         return int(importlib.import_module(f"sparring.commands.{command.module}").run(config))
@@ -167,12 +167,12 @@ def find(args: list[str]) -> tuple[Command, list[str]]:
 
 def explain(command: Command, args: list[str]) -> str:
     """Return the help of a command; that of train has the values of the game that is named."""
-    from sparring.commands.helping import help_text
+    from sparring.commands.shared.helping import help_text
 
     config, words = words_of(command, [word for word in args if word not in HELP])
     default = None
     if command.name == "train":
-        opening = importlib.import_module("sparring.commands.opening")
+        opening = importlib.import_module("sparring.commands.shared.opening")
         default = opening.shown_training(words)
     text = help_text(command.name, config, default, every=HELP_ALL in args)
     return f"{text}\n{TRUST_HELP}"
@@ -193,7 +193,7 @@ def read_options(command: Command, args: list[str]) -> Any:
     config, words = words_of(command, args)
     if command.name != "train":
         return parse(command, config, words)
-    opening = importlib.import_module("sparring.commands.opening")
+    opening = importlib.import_module("sparring.commands.shared.opening")
     return opening.read_training(words, partial(parse, command, config))
 
 
@@ -201,7 +201,7 @@ def parse(command: Command, config: Any, args: list[str], default: Any = None) -
     """Read the options of a command over a configuration, if it does not start from the usual."""
     import tyro
 
-    from sparring.commands.opening import demand_options
+    from sparring.commands.shared.opening import demand_options
     from sparring.config.mistakes import unfit_value
     from sparring.config.ranges import NUMBERS
 

@@ -7,7 +7,7 @@ import shlex
 import pytest
 
 from sparring.cli import COMMANDS, find, main, words_of
-from sparring.commands.helping import EXAMPLES, SHORT
+from sparring.commands.shared.helping import EXAMPLES, SHORT
 from sparring.config.mistakes import unknown_option
 from sparring.config.options import options_of
 

@@ -12,7 +12,7 @@ from PIL import Image
 
 from commands.run_helpers import make_run
 from sparring.cli import main
-from sparring.commands import printing
+from sparring.commands.shared import printing
 from sparring.config import NetConfig
 from sparring.games.rules import Rules
 from sparring.nets.make import make_net

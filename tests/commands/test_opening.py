@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from sparring.cli import find, parse, words_of
-from sparring.commands import opening
-from sparring.commands.opening import read_typed
+from sparring.commands.shared import opening
+from sparring.commands.shared.opening import read_typed
 from sparring.config import TrainConfig
 from sparring.training.budget import BUDGETS
 

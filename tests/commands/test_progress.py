@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from sparring.commands import printing
+from sparring.commands.shared import printing
 from sparring.profiling import looking
 from sparring.profiling.progress import Progress
 

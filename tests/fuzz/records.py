@@ -11,7 +11,8 @@ from typing import Any
 
 from commands.run_helpers import make_run
 from fuzz.mutations import Raw, spoil_bytes, spoil_value
-from sparring.commands import compare, league, plot, printing, runs
+from sparring.commands import compare, league, plot, runs
+from sparring.commands.shared import printing
 from sparring.config.commands import LeagueShowConfig
 from sparring.config.runs import PlotConfig, RunsConfig
 from sparring.store import archive_index

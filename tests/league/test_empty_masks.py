@@ -7,7 +7,7 @@ import torch
 
 from proof.broken_envs import EmptyMask
 from sparring import factories
-from sparring.commands.own.game import OwnGame
+from sparring.commands.shared.own_game import OwnGame
 from sparring.config import NetConfig
 from sparring.errors import EnvError
 from sparring.league.arena import evaluate

@@ -10,7 +10,7 @@ import pytest
 import torch
 
 from sparring.cli import main, read_options
-from sparring.commands.table import COMMANDS
+from sparring.commands.shared.table import COMMANDS
 from sparring.errors import ConfigError, SparringError
 from sparring.training.planning.settings import members_of, merged, with_preset
 from sparring.training.train import at_once, prepare_new

@@ -11,7 +11,7 @@ import pytest
 
 import sparring.config
 from sparring.cli import main, read_options
-from sparring.commands.table import COMMANDS
+from sparring.commands.shared.table import COMMANDS
 from sparring.config import (
     CollectConfig,
     EvaluationConfig,

@@ -10,7 +10,7 @@ import pytest
 
 import sparring
 from sparring.cli import main, read_options
-from sparring.commands.table import COMMANDS
+from sparring.commands.shared.table import COMMANDS
 from sparring.config import BenchTrainConfig, TrainConfig
 from sparring.config.words import one_per_value
 from sparring.training.planning.settings import with_preset

@@ -6,7 +6,7 @@ from dataclasses import asdict
 
 from rich.text import Text
 
-from sparring.commands.printing import ProgressBar, make_console, print_json
+from sparring.commands.shared.printing import ProgressBar, make_console, print_json
 from sparring.config import CheckConfig
 from sparring.errors import ConfigError
 from sparring.factories import is_factory, read_keywords

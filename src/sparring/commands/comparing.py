@@ -6,7 +6,7 @@ import os
 from collections.abc import Sequence
 
 from sparring.commands.compare_picture import form_of, pairs_shown, shown
-from sparring.commands.printing import ProgressBar, make_table, print_table, say
+from sparring.commands.shared.printing import ProgressBar, make_table, print_table, say
 from sparring.errors import SparringError
 from sparring.league.intervals import wilson
 from sparring.league.statistics import Found

@@ -9,7 +9,7 @@ import shlex
 from collections.abc import Iterator
 
 from sparring import config as configs
-from sparring.commands.table import COMMANDS
+from sparring.commands.shared.table import COMMANDS
 from sparring.config import CompletionConfig
 from sparring.config.options import Option, options_of
 from sparring.games.rules import game_names

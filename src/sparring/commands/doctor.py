@@ -18,7 +18,7 @@ from rich.text import Text
 
 import sparring
 from sparring import _native
-from sparring.commands.printing import ProgressBar, make_console, print_facts, print_json
+from sparring.commands.shared.printing import ProgressBar, make_console, print_facts, print_json
 from sparring.config import DoctorConfig
 from sparring.errors import ConfigError
 from sparring.games import Rules, game_names

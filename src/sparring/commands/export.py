@@ -25,8 +25,8 @@ from sparring.commands.export_memory import (
     compare_steps,
     how_to_carry,
 )
-from sparring.commands.players import tell_origin
-from sparring.commands.printing import ProgressBar, print_json
+from sparring.commands.shared.players import tell_origin
+from sparring.commands.shared.printing import ProgressBar, print_json
 from sparring.config import ExportConfig
 from sparring.errors import ConfigError, SparringError
 from sparring.factories import in_a_line

@@ -7,7 +7,7 @@ from typing import Any
 
 from rich.console import Console
 
-from sparring.commands.printing import (
+from sparring.commands.shared.printing import (
     make_console,
     make_table,
     print_facts,

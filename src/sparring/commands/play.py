@@ -13,8 +13,8 @@ from pathlib import Path
 
 from rich.text import Text
 
-from sparring.commands.players import load_with_flags, player_called
-from sparring.commands.printing import make_console
+from sparring.commands.shared.players import load_with_flags, player_called
+from sparring.commands.shared.printing import make_console
 from sparring.config import PlayConfig
 from sparring.errors import ConfigError
 from sparring.games import Rules, State, game_names, new_state

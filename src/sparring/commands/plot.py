@@ -17,7 +17,7 @@ from sparring.commands.curves import (
     write_csv,
     write_page,
 )
-from sparring.commands.printing import make_table, print_json, print_table
+from sparring.commands.shared.printing import make_table, print_json, print_table
 from sparring.config import PlotConfig
 from sparring.draw.charts.axes import CLOCK, By
 from sparring.errors import ConfigError, nearest

@@ -7,8 +7,14 @@ from pathlib import Path
 
 from rich.text import Text
 
-from sparring.commands.printing import ProgressBar, make_console, make_table, print_table, say
-from sparring.commands.stopping import interruptible
+from sparring.commands.shared.printing import (
+    ProgressBar,
+    make_console,
+    make_table,
+    print_table,
+    say,
+)
+from sparring.commands.shared.stopping import interruptible
 from sparring.config import ProfileConfig
 from sparring.draw.marks import InAscii, bar, only_ascii, shortened
 from sparring.errors import ConfigError

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from sparring.commands.filming import (
+from sparring.commands.shared.filming import (
     check_documents,
     check_options,
     describe,
@@ -16,8 +16,8 @@ from sparring.commands.filming import (
     finished,
     result_line,
 )
-from sparring.commands.players import find_game, player_called
-from sparring.commands.printing import print_json
+from sparring.commands.shared.players import find_game, player_called
+from sparring.commands.shared.printing import print_json
 from sparring.config import RenderConfig
 from sparring.draw.names import short_names
 from sparring.errors import ConfigError

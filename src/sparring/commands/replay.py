@@ -11,8 +11,8 @@ from typing import Any
 
 from rich.text import Text
 
-from sparring.commands.filming import check_documents, check_options, draw, finished
-from sparring.commands.printing import make_console, print_json
+from sparring.commands.shared.filming import check_documents, check_options, draw, finished
+from sparring.commands.shared.printing import make_console, print_json
 from sparring.config import ReplayFileConfig
 from sparring.draw.names import short_names
 from sparring.errors import ConfigError

@@ -8,7 +8,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from sparring.commands.printing import make_table, print_json, print_table, say
+from sparring.commands.shared.printing import make_table, print_json, print_table, say
 from sparring.config import RunsConfig
 from sparring.draw.columns import Columns
 from sparring.errors import ConfigError, SparringError, nearest, printable

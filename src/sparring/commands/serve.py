@@ -123,7 +123,7 @@ def tell(config: ServeConfig, port: int, token: str) -> None:
     """Print where to look, now that somebody answers there."""
     page = page_of(config, port, token)
     if config.json:
-        from sparring.commands.printing import print_json
+        from sparring.commands.shared.printing import print_json
 
         address = address_of(config.host, port)
         facts = {"address": address, "page": page, "token": token}

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from statistics import median
 
-from sparring.commands.printing import (
+from sparring.commands.shared.printing import (
     ProgressBar,
     make_table,
     print_facts,
@@ -15,7 +15,7 @@ from sparring.commands.printing import (
     print_table,
     say,
 )
-from sparring.commands.stopping import Interrupted, interruptible
+from sparring.commands.shared.stopping import Interrupted, interruptible
 from sparring.config import SweepConfig
 from sparring.errors import SparringError
 from sparring.sweep.file import STRENGTH

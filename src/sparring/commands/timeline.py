@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from sparring.commands.printing import make_table, print_facts, print_json, print_table, say
+from sparring.commands.shared.printing import make_table, print_facts, print_json, print_table, say
 from sparring.config import TrainConfig
 from sparring.curriculum.timeline import (
     Entry,

@@ -11,9 +11,9 @@ from typing import Any
 
 from sparring.commands.cluster_runs import in_cluster, train_in_cluster
 from sparring.commands.curves import plot_run
-from sparring.commands.printing import ProgressBar, make_table, print_json, print_table, say
-from sparring.commands.results import draw_lines, next_command, results_table, score_word
-from sparring.commands.stopping import Interrupted, interruptible, stopped
+from sparring.commands.shared.printing import ProgressBar, make_table, print_json, print_table, say
+from sparring.commands.shared.results import draw_lines, next_command, results_table, score_word
+from sparring.commands.shared.stopping import Interrupted, interruptible, stopped
 from sparring.commands.timeline import show_timeline
 from sparring.config import ResumeConfig, TrainConfig
 from sparring.errors import SparringError, SparringWarning

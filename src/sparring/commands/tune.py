@@ -8,8 +8,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from sparring.commands.printing import ProgressBar, make_table, print_json, print_table, say
-from sparring.commands.stopping import Interrupted, interruptible
+from sparring.commands.shared.printing import ProgressBar, make_table, print_json, print_table, say
+from sparring.commands.shared.stopping import Interrupted, interruptible
 from sparring.config import TuneConfig
 from sparring.draw.charts.axes import label
 from sparring.draw.charts.curves import Page

@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 import sys
 
-from sparring.commands.players import who_plays
+from sparring.commands.shared.players import who_plays
 from sparring.config import UsiConfig
 from sparring.league.usi import GAME
 from sparring.league.usi.server import Server

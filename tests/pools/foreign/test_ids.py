@@ -11,7 +11,7 @@ import pytest
 import sparring
 from sparring import ids, trusted
 from sparring.cli import main
-from sparring.commands.opening import open_command
+from sparring.commands.shared.opening import open_command
 from sparring.config import CheckConfig, ProfileConfig, TuneConfig
 from sparring.errors import ConfigError, UntrustedError
 from sparring.factories import load_factory

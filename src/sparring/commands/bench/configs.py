@@ -13,8 +13,8 @@ from sparring.commands.bench.report import machine_line
 from sparring.commands.compare_picture import make_page
 from sparring.commands.comparing import matches_of, print_comparison
 from sparring.commands.curves import files_in, write_page
-from sparring.commands.printing import ProgressBar, print_json, print_table, say
-from sparring.commands.stopping import Interrupted, interruptible
+from sparring.commands.shared.printing import ProgressBar, print_json, print_table, say
+from sparring.commands.shared.stopping import Interrupted, interruptible
 from sparring.config import BenchConfigsConfig
 from sparring.config.tables import flat
 from sparring.errors import ConfigError

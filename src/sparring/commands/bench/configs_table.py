@@ -7,7 +7,7 @@ from statistics import median
 from typing import Any
 
 from sparring.commands.bench.report import short
-from sparring.commands.printing import make_table
+from sparring.commands.shared.printing import make_table
 from sparring.draw.charts.axes import label
 from sparring.draw.columns import Columns
 from sparring.league.statistics import estimate, interquartile_mean

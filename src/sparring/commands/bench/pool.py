@@ -12,7 +12,7 @@ import numpy as np
 
 from sparring.commands.bench.records import Ledger
 from sparring.commands.bench.report import show, show_problems
-from sparring.commands.printing import ProgressBar, print_json
+from sparring.commands.shared.printing import ProgressBar, print_json
 from sparring.config import BenchPoolConfig
 from sparring.errors import ConfigError
 from sparring.games import Rules

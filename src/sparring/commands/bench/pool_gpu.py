@@ -12,7 +12,7 @@ from rich.text import Text
 
 from sparring.commands.bench.records import Ledger
 from sparring.commands.bench.report import details, machine_line, proof_line, short, show_problems
-from sparring.commands.printing import (
+from sparring.commands.shared.printing import (
     ProgressBar,
     make_console,
     make_table,

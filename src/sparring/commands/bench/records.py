@@ -7,7 +7,7 @@ from pathlib import Path
 from statistics import geometric_mean, mean
 from typing import Any, Protocol
 
-from sparring.commands.printing import make_table, print_table, say
+from sparring.commands.shared.printing import make_table, print_table, say
 from sparring.errors import ConfigError
 from sparring.machine import machine_facts
 from sparring.measuring.records import Change, Figure, Record, changes, differences, since

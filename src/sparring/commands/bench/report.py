@@ -6,7 +6,7 @@ from typing import Any
 
 from rich.text import Text
 
-from sparring.commands.printing import make_console, make_table, print_table
+from sparring.commands.shared.printing import make_console, make_table, print_table
 from sparring.games.flags import as_typed
 
 

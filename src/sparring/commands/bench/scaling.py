@@ -9,7 +9,7 @@ from sparring.commands.bench.records import Ledger
 from sparring.commands.bench.report import machine_line, short, title
 from sparring.commands.bench.scaling_picture import make_page
 from sparring.commands.curves import files_asked, write_page
-from sparring.commands.printing import ProgressBar, make_table, print_json, print_table, say
+from sparring.commands.shared.printing import ProgressBar, make_table, print_json, print_table, say
 from sparring.config import BenchScalingConfig, TrainConfig
 from sparring.draw.columns import Columns
 from sparring.errors import ConfigError, SparringError

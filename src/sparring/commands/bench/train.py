@@ -16,7 +16,7 @@ from sparring.commands.bench.light import machine_share, share_lines
 from sparring.commands.bench.records import Ledger
 from sparring.commands.bench.report import machine_line, short, show_problems, title
 from sparring.commands.bench.settings import learning_facts, read_settings
-from sparring.commands.printing import (
+from sparring.commands.shared.printing import (
     ProgressBar,
     make_console,
     make_table,

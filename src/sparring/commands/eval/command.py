@@ -9,10 +9,10 @@ from types import ModuleType
 import torch
 
 from sparring.commands.eval import usi_match
-from sparring.commands.keeping import kept_games
-from sparring.commands.players import loaded_from, player_called, who_plays
-from sparring.commands.printing import ProgressBar, print_json, print_table, say
-from sparring.commands.results import (
+from sparring.commands.shared.keeping import kept_games
+from sparring.commands.shared.players import loaded_from, player_called, who_plays
+from sparring.commands.shared.printing import ProgressBar, print_json, print_table, say
+from sparring.commands.shared.results import (
     all_lines,
     next_command,
     results_table,

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import asdict
 
-from sparring.commands.printing import ProgressBar, print_json, print_table, say
-from sparring.commands.results import all_lines, results_table
+from sparring.commands.shared.printing import ProgressBar, print_json, print_table, say
+from sparring.commands.shared.results import all_lines, results_table
 from sparring.config import EvalConfig
 from sparring.errors import ConfigError, SparringError
 from sparring.games.flags import changed_flags, read_pair

@@ -6,7 +6,7 @@ import re
 from pathlib import Path
 
 from sparring.commands.new_game.naming import check_name, with_game
-from sparring.commands.printing import print_json, say
+from sparring.commands.shared.printing import print_json, say
 from sparring.config import NewGameConfig
 from sparring.errors import ConfigError
 from sparring.games import sources

@@ -8,8 +8,8 @@ from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
 
-from sparring.commands.own.game import OwnGame, own_players
-from sparring.commands.printing import ProgressBar, print_json
+from sparring.commands.shared.own_game import OwnGame, own_players
+from sparring.commands.shared.printing import ProgressBar, print_json
 from sparring.config import RenderConfig
 from sparring.draw.pictures import film as films
 from sparring.draw.pictures.frames import Frame, FrameReel, as_frame

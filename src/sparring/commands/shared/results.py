@@ -7,7 +7,7 @@ from collections.abc import Mapping
 
 from rich.table import Table
 
-from sparring.commands.printing import make_table
+from sparring.commands.shared.printing import make_table
 from sparring.games.rules import Rules
 from sparring.games.stats import shown, written
 from sparring.league.results import MatchResult

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Protocol
 
-from sparring.commands.printing import ProgressBar
+from sparring.commands.shared.printing import ProgressBar
 from sparring.config import RenderConfig
 from sparring.draw.pictures import film as films
 from sparring.draw.pictures import pixels, svg

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from sparring.commands.players import player_called
+from sparring.commands.shared.players import player_called
 from sparring.errors import ConfigError
 from sparring.games.rules import Rules
 from sparring.league.players import Seated, random_player
