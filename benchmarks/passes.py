@@ -25,8 +25,8 @@ from sparring import Pool, Rules, _native
 from sparring.config import NetConfig
 from sparring.machine import machine_facts, warn_if_busy
 from sparring.nets.make import make_net
-from sparring.nets.native_passes import NativePasses
-from sparring.nets.packed import Packed
+from sparring.nets.run.native import NativePasses
+from sparring.nets.run.packed import Packed
 
 Way = Callable[[], tuple[float, float]]
 """Passes once and says how many seconds forward and backward took."""

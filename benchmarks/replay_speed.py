@@ -28,7 +28,7 @@ from sparring.config import CollectConfig, DQNConfig, NetConfig, ReplayConfig, S
 from sparring.learn.dqn import DQN
 from sparring.learn.sac import SAC
 from sparring.machine import machine_facts, warn_if_busy
-from sparring.nets.arithmetic import resolve_cpu
+from sparring.nets.run.native import resolve_cpu
 from sparring.schedule import Moment
 
 DISCRETE = "laser_hockey_discrete"

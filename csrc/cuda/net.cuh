@@ -3,7 +3,7 @@
 //
 // Every array has a leading dimension for the members of a population, which learn side by side
 // and never mix; alone, there is one. NVRTC compiles this file with the layout of a row
-// (`row_constants` in src/sparring/nets/flat.py) and with SPARRING_BF16.
+// (`row_constants` in src/sparring/nets/run/flat.py) and with SPARRING_BF16.
 #pragma once
 
 #include "cuda/number.cuh"

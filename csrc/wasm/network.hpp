@@ -157,7 +157,7 @@ class PackedPerceptron final : public RowNetwork {
     std::vector<Head> heads;
   };
 
-  // Observations centred and scaled by what was seen in training, as nets/normaliser.py does it.
+  // Observations centred and scaled by what was seen in training, as nets/layers.py does it.
   void centre() {
     constexpr f32 kClip = 10;
     std::fill(numbers_.begin(), numbers_.end(), 0.0f);

@@ -21,7 +21,7 @@ from sparring.learn.forward import Forward
 from sparring.learn.learner import DivergedError, LostError
 from sparring.learn.ppo import PPO
 from sparring.learn.together import ALONE, Together
-from sparring.nets.memory import memory_of
+from sparring.nets.inputs import memory_of
 from sparring.schedule import Moment, Schedule
 
 LIMIT_S = 20.0

@@ -17,8 +17,9 @@ from sparring.errors import SparringError
 from sparring.games.rules import Rules
 from sparring.kernels import compiling
 from sparring.learn.fused import kernels as learner
-from sparring.nets import flat, grouped_flat
+from sparring.nets.frozen import gpu
 from sparring.nets.inputs import Inputs
+from sparring.nets.run import flat
 from sparring.pools import cuda
 from sparring.pools.native import Pool
 
@@ -146,7 +147,7 @@ def test_a_network_compiles_without_the_learner(game: str, memory: int, bf16: bo
 @pytest.mark.parametrize(("game", "memory"), [("skull_king", 32), ("shogi", 0)])
 def test_frozen_networks_compile(game: str, memory: int, bf16: bool) -> None:
     constants = flat.row_constants(Inputs(Rules(game), memory), bf16=bf16)
-    code = ptx(grouped_flat.SOURCE, constants, exact=False)
+    code = ptx(gpu.SOURCE, constants, exact=False)
     for kernel in (b"place_rows", b"widen_sorted", b"lay_boards", b"grouped_product"):
         assert kernel in code
 

@@ -14,8 +14,8 @@ from sparring.games.rules import Rules
 from sparring.learn.fused import DeviceGames, FusedPPO
 from sparring.nets import encoder
 from sparring.nets.attention import AttentionNet
-from sparring.nets.captured import CapturedNet
 from sparring.nets.make import make_net
+from sparring.nets.run.captured import CapturedNet
 from sparring.pools import Lineup, Pool
 from sparring.pools.cuda import CudaPool
 

@@ -22,9 +22,8 @@ from sparring.learn.outcomes import results_of
 from sparring.learn.ppo import ppo_loss
 from sparring.learn.terms import Arrays, Term
 from sparring.nets.distribution import masked_log_probs
-from sparring.nets.heads import asked_heads
 from sparring.nets.make import make_net
-from sparring.nets.net import HIDDEN, POLICY, SCORE, VALUE, WDL, Heads
+from sparring.nets.net import HIDDEN, POLICY, SCORE, VALUE, WDL, Heads, asked_heads
 from sparring.pools import Lineup
 from sparring.pools.cuda import CudaPool
 from sparring.pools.native import Pool

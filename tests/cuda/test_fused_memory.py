@@ -19,8 +19,8 @@ from sparring.learn.parts import LOGGED
 from sparring.learn.ppo import PPO
 from sparring.learn.sequences import FRESH, STEP, in_sequence, say_in_sequence
 from sparring.learn.transitions import Transitions
+from sparring.nets.inputs import memory_of
 from sparring.nets.make import make_net
-from sparring.nets.memory import memory_of
 from sparring.nets.net import Net
 from sparring.pools import LEARNER, Lineup, Pool, Pot
 from sparring.pools.cuda import CudaPool

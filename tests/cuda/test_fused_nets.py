@@ -14,12 +14,12 @@ from learn.fused_helpers import (
     learner,
     policy_bias,
 )
-from sparring.nets.captured import CapturedNet
-from sparring.nets.flat_kinds import make_flat
-from sparring.nets.fused_mlp import FusedPerceptron
-from sparring.nets.fused_residual import FusedResidual
 from sparring.nets.make import make_net
 from sparring.nets.net import head_width
+from sparring.nets.run.captured import CapturedNet
+from sparring.nets.run.fused_mlp import FusedPerceptron
+from sparring.nets.run.fused_residual import FusedResidual
+from sparring.nets.run.kinds import make_flat
 from sparring.pools.cuda import CudaPool
 
 

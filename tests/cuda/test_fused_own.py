@@ -20,13 +20,13 @@ from sparring.config import (
 )
 from sparring.errors import SparringWarning
 from sparring.learn.fused import FusedPPO
-from sparring.nets import flat_kinds
-from sparring.nets.captured import CapturedNet
-from sparring.nets.flat_kinds import make_flat
-from sparring.nets.fused_mlp import FusedPerceptron, OwnPerceptron
 from sparring.nets.make import make_net
 from sparring.nets.net import head_width
-from sparring.nets.recognised import Layers, from_perceptron, recognise, some_rows
+from sparring.nets.run import kinds
+from sparring.nets.run.captured import CapturedNet
+from sparring.nets.run.fused_mlp import FusedPerceptron, OwnPerceptron
+from sparring.nets.run.kinds import make_flat
+from sparring.nets.run.recognised import Layers, from_perceptron, recognise, some_rows
 from sparring.store.policies import load_policy
 from sparring.training.train import resume, train_population, train_with
 
@@ -186,7 +186,7 @@ def test_what_waits_for_the_device_is_launched_without_graphs() -> None:
 
 
 def test_a_capture_that_fails_leaves_everything_as_it_was(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(flat_kinds, "why_eager", lambda _: "")
+    monkeypatch.setattr(kinds, "why_eager", lambda _: "")
     ppo = learner(net=CHOOSING, graphs=True)
     other = learner(net=CHOOSING, graphs=False)
     first, _ = ppo.iterate(0.0)[0], other.iterate(0.0)  # the first time runs without graphs anyway

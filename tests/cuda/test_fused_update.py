@@ -20,8 +20,8 @@ from learn.fused_helpers import (
     turn,
 )
 from sparring.learn.parts import LOGGED
-from sparring.nets.captured import CapturedNet
 from sparring.nets.make import make_net
+from sparring.nets.run.captured import CapturedNet
 
 
 def test_every_epoch_meets_every_sample_once() -> None:

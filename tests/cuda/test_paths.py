@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from sparring.errors import SparringWarning
-from sparring.nets.captured import CapturedNet
+from sparring.nets.run.captured import CapturedNet
 from training.path_cells import CAPTURED, FLAT, KERNELS, SKULL_KING, prepared
 
 GPU: dict[str, Any] = {"device": "cuda", "pool": "cuda"}

@@ -12,7 +12,7 @@ from sparring import Lineup, Pool, Rules
 from sparring.config import CollectConfig, NetConfig, PPOConfig
 from sparring.learn.knobs import Knobs
 from sparring.learn.ppo import PPO
-from sparring.nets.memory import memory_of
+from sparring.nets.inputs import memory_of
 from sparring.schedule import Moment, Schedule
 
 GRU = NetConfig(hidden=(16,), memory="gru", memory_width=8, segment=4)

@@ -15,8 +15,8 @@ from sparring.learn.fused.minibatches import Samples
 from sparring.learn.fused.rollout import FusedRollout, legal_of, mask_of
 from sparring.learn.fused.terms import FusedTerms
 from sparring.learn.mirror import Mirroring, coins
-from sparring.nets.captured import CapturedNet
 from sparring.nets.make import make_net
+from sparring.nets.run.captured import CapturedNet
 from sparring.schedule import Moment, Schedule
 
 MEMBERS, STEPS, ROOM, OWN = 2, 12, 24, 8

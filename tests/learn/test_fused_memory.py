@@ -19,8 +19,8 @@ from sparring.learn.fused.rollout import FusedRollout
 from sparring.learn.fused.sequences import Cut, fresh_in, in_a_row, segments_of, spread
 from sparring.learn.sequences import FRESH, STEP, in_sequence
 from sparring.learn.transitions import NOT_A_SAMPLE, TO_NEXT, Transitions
-from sparring.nets.captured import CapturedNet, UnrolledPass
 from sparring.nets.make import make_net
+from sparring.nets.run.captured import CapturedNet, UnrolledPass
 from sparring.pools import Lineup
 from sparring.pools.cuda.memory import put_memory, room_for
 

@@ -23,10 +23,9 @@ from sparring.learn.fused.rollout import FusedRollout
 from sparring.learn.head_terms import HiddenTerm, saying, seats_of
 from sparring.learn.outcomes import final_scores, outcomes_of
 from sparring.learn.ppo import PPO
-from sparring.nets.captured import CapturedNet
-from sparring.nets.heads import heads_of
 from sparring.nets.make import make_net
-from sparring.nets.net import HIDDEN, SCORE, VALUE, WDL
+from sparring.nets.net import HIDDEN, SCORE, VALUE, WDL, heads_of
+from sparring.nets.run.captured import CapturedNet
 from sparring.schedule import Moment, Schedule
 
 ONE = Schedule.constant(1.0)

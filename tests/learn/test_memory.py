@@ -25,7 +25,7 @@ from sparring.errors import ConfigError
 from sparring.learn.dqn import DQN
 from sparring.learn.forward import bytes_of
 from sparring.learn.ppo import PPO
-from sparring.nets.memory import memory_of
+from sparring.nets.inputs import memory_of
 from sparring.nets.net import Net
 from sparring.pools import Pool
 from sparring.pools.foreign.make import make_pool

@@ -18,7 +18,7 @@ from sparring.learn.replay import Samples
 from sparring.learn.sac import SAC
 from sparring.learn.sac_losses import actor_loss, critic_loss, critic_target, squashed_sample
 from sparring.nets.critics import Critics
-from sparring.nets.native_critics import NativeCritics
+from sparring.nets.run.native_critics import NativeCritics
 from sparring.schedule import Moment, Schedule
 
 ROWS, ACTIONS, BOX = 300, 5, 3

@@ -18,7 +18,7 @@ from sparring.learn.collect import Draws
 from sparring.learn.opponents import PlayerActor, SlotActor
 from sparring.learn.ppo import PPO
 from sparring.learn.rollout import Earned
-from sparring.nets.grouped import GroupedNet
+from sparring.nets.frozen.cpu import GroupedNet
 from sparring.nets.make import make_net
 from sparring.nets.policy import Policy
 from sparring.pools import LEARNER, Lineup, Pool, Pot

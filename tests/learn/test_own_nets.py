@@ -11,9 +11,9 @@ from sparring.errors import SparringWarning
 from sparring.games.rules import Rules
 from sparring.learn import forward as forwards
 from sparring.learn.ppo import PPO
-from sparring.nets.grouped import GroupedNet, OneByOne, Stacked
+from sparring.nets.frozen.cpu import GroupedNet, OneByOne, Stacked
 from sparring.nets.make import make_net
-from sparring.nets.recognised import Layers, from_perceptron, recognise, some_rows
+from sparring.nets.run.recognised import Layers, from_perceptron, recognise, some_rows
 from sparring.pools import Pool
 from sparring.schedule import Schedule
 

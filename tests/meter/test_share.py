@@ -18,11 +18,10 @@ from sparring.meter.advice import Advice, Pace
 from sparring.meter.meter import WINDOW, Meter, Subject, meter_of
 from sparring.meter.share import Ceilings, Done, Reached, reckon
 from sparring.meter.work import Passes, Work, passes_of, work_of
-from sparring.nets.counts import ROWS, count
-from sparring.nets.heads import heads_of
 from sparring.nets.hierarchy import nets_of
 from sparring.nets.make import KINDS, make_net
-from sparring.nets.net import Net
+from sparring.nets.net import Net, heads_of
+from sparring.nets.sizes import ROWS, count
 from sparring.schedule import Schedule
 from sparring.training.planning.plan import make_learner, resolve
 from sparring.training.planning.settings import members_of

@@ -14,8 +14,8 @@ import own_envs
 from sparring import ConfigError, Rules, new_state
 from sparring.config import NetConfig
 from sparring.envs.gymnasium import SparringEnv
+from sparring.nets.inputs import memory_of
 from sparring.nets.make import make_net
-from sparring.nets.memory import memory_of
 from sparring.nets.policy import Policy
 from sparring.pools.foreign import make_pool
 from sparring.training.agent import Agent

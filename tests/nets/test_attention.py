@@ -16,10 +16,10 @@ from sparring import ConfigError, Pool, Rules
 from sparring.config import NetConfig
 from sparring.games.things import Declared, Pairs, Points, Things, columns, rows, things_of
 from sparring.nets.attention import AttentionNet, spans_of
-from sparring.nets.captured import CapturedNet
-from sparring.nets.counts import count
 from sparring.nets.make import make_net
 from sparring.nets.policy import Policy
+from sparring.nets.run.captured import CapturedNet
+from sparring.nets.sizes import count
 from sparring.store.policies import load_policy, save_policy
 from sparring.web.networks import pack_network
 

@@ -14,7 +14,7 @@ from sparring import _native
 from sparring.nets.critics import Critics, Widen
 from sparring.nets.inputs import Inputs
 from sparring.nets.make import make_net
-from sparring.nets.native_critics import NativeCritics, why_not_critics, widened_runs
+from sparring.nets.run.native_critics import NativeCritics, why_not_critics, widened_runs
 
 ROWS = 5
 SEEN = ("hand", "trick", "seat")

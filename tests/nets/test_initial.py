@@ -13,7 +13,7 @@ from torch import nn
 import sparring
 from sparring.config import NetConfig
 from sparring.games.rules import Rules
-from sparring.nets.initial import orthogonal_
+from sparring.nets.layers import orthogonal_
 from sparring.nets.make import KINDS, make_net
 
 WIDE = NetConfig(hidden=(512, 512))

@@ -17,9 +17,9 @@ from sparring.learn.dqn import DQN
 from sparring.learn.ppo import PPO
 from sparring.learn.pqn import PQN
 from sparring.learn.sac import SAC
-from sparring.nets.grouped import GroupedNet
+from sparring.nets.frozen.cpu import GroupedNet
+from sparring.nets.layers import CLIP, Normaliser
 from sparring.nets.make import make_net
-from sparring.nets.normaliser import CLIP, Normaliser
 from sparring.nets.policy import Policy
 from sparring.schedule import Schedule
 from sparring.store.policies import load_policy, save_policy

@@ -10,13 +10,13 @@ from torch import Tensor, nn
 from sparring.config import NetConfig
 from sparring.errors import ConfigError
 from sparring.games.rules import Rules
-from sparring.nets.grouped import GroupedNet
+from sparring.nets.frozen.cpu import GroupedNet
+from sparring.nets.inputs import memory_of
 from sparring.nets.make import make_net
-from sparring.nets.memory import memory_of
 from sparring.nets.mlp import Perceptron
-from sparring.nets.native_net import NativeNet
 from sparring.nets.net import MEMORY, POLICY, VALUE, Heads, Net
 from sparring.nets.recurrent import RecurrentNet
+from sparring.nets.run.native import NativeNet
 from sparring.pools import Pool
 
 GRU = NetConfig(hidden=(24, 16), memory="gru", memory_width=6)

@@ -13,10 +13,10 @@ from torch import Tensor
 from sparring import ConfigError, Pool, Rules
 from sparring.config import NetConfig
 from sparring.games import shogi
-from sparring.nets.flat import Spot
 from sparring.nets.make import make_net
 from sparring.nets.policy import Policy
 from sparring.nets.residual import ResidualNet, layout_of
+from sparring.nets.run.flat import Spot
 from sparring.store.policies import load_policy, save_policy
 
 OBSERVATIONS = ("COMPACT", "PLANES46")

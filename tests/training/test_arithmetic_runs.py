@@ -8,7 +8,7 @@ import pytest
 
 from sparring import _native
 from sparring.cli import main
-from sparring.nets.arithmetic import AUTO, KERNELS, resolve_cpu
+from sparring.nets.run.native import AUTO, KERNELS, resolve_cpu
 from sparring.store import checkpoint as checkpoints
 from sparring.training.train import resume
 from training.run_helpers import trained

@@ -8,8 +8,8 @@ from sparring.cluster.actors.processes import ProcessCrew
 from sparring.cluster.actors.weights import FlatWeights
 from sparring.config import TrainConfig
 from sparring.learn.plan import Plan
-from sparring.nets.heads import asked_heads
 from sparring.nets.make import make_net
+from sparring.nets.net import asked_heads
 from sparring.training.planning.settings import written
 
 

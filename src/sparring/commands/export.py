@@ -32,16 +32,16 @@ from sparring.errors import ConfigError, SparringError
 from sparring.factories import in_a_line
 from sparring.games.rules import Rules
 from sparring.nets.attention import AttentionNet
-from sparring.nets.counts import count
-from sparring.nets.first_layer import FirstLayer
 from sparring.nets.hierarchy import HierarchyNet, RoleTeller, nets_of
 from sparring.nets.inputs import Inputs
+from sparring.nets.layers import FirstLayer
 from sparring.nets.make import make_net
 from sparring.nets.mlp import Perceptron
 from sparring.nets.net import MEMORY, POLICY, VALUE, Net, head_width
 from sparring.nets.own import OwnNet
 from sparring.nets.own_inputs import BYTES
 from sparring.nets.policy import VALUES, Policy
+from sparring.nets.sizes import count
 from sparring.pools.foreign.again import check_same, is_own, made_again
 from sparring.pools.foreign.rules import ForeignRules
 from sparring.pools.native import Pool

@@ -14,8 +14,8 @@ from torch.nn import functional
 
 from sparring.errors import ConfigError
 from sparring.games.rules import Rules
-from sparring.nets.first_layer import FirstLayer
 from sparring.nets.inputs import Inputs
+from sparring.nets.layers import FirstLayer
 from sparring.nets.make import make_net
 from sparring.nets.mlp import Perceptron
 from sparring.nets.net import MEMORY, POLICY, VALUE, Net

@@ -15,7 +15,7 @@ from sparring.curriculum.timeline import (
     timeline_of,
 )
 from sparring.learn.room import room_line
-from sparring.nets.counts import Counts
+from sparring.nets.sizes import Counts
 from sparring.nets.transfer import Transfer
 from sparring.training.planning.settings import members_of
 from sparring.training.session import counted

@@ -16,8 +16,7 @@ import numpy.typing as npt
 
 from sparring.errors import ConfigError
 from sparring.learn.outcomes import results_of
-from sparring.nets.heads import RESULTS
-from sparring.nets.net import WDL
+from sparring.nets.net import RESULTS, WDL
 from sparring.nets.policy import Policy
 from sparring.pools import Lineup, Pool
 from sparring.pools.lineups import LEARNER

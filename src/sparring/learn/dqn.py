@@ -30,10 +30,10 @@ from sparring.learn.playing import Playing, copied
 from sparring.learn.q_learning import dqn_loss, spread_epsilon, td_target
 from sparring.learn.replay import Samples
 from sparring.nets.make import make_net
-from sparring.nets.native_net import NativeNet
 from sparring.nets.net import POLICY, VALUE
-from sparring.nets.packed import Packed, PackedAdam
 from sparring.nets.policy import BY_VALUE, DUELING, Policy
+from sparring.nets.run.native import NativeNet
+from sparring.nets.run.packed import Packed, PackedAdam
 from sparring.pools.protocol import GamePool
 from sparring.schedule import Moment
 

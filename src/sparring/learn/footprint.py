@@ -8,13 +8,12 @@ from torch import Tensor
 from sparring.config import NetConfig
 from sparring.games.rules import Rules
 from sparring.learn.plan import CPU, Plan
-from sparring.nets.counts import dense_twin
-from sparring.nets.flat import VALUE_WIDTH, rounded_up, widened_width
-from sparring.nets.inputs import Inputs
+from sparring.nets.inputs import Inputs, memory_of
 from sparring.nets.make import make_net
-from sparring.nets.memory import memory_of
 from sparring.nets.net import head_width
 from sparring.nets.residual import layout_of
+from sparring.nets.run.flat import VALUE_WIDTH, rounded_up, widened_width
+from sparring.nets.sizes import dense_twin
 
 SORT_BYTES = 16
 """Of every row that frozen networks answer: its place, the row and the group there, its turn."""

@@ -14,13 +14,11 @@ from torch import Tensor
 
 from sparring.config import CollectConfig
 from sparring.errors import SparringWarning
-from sparring.nets.arithmetic import BF16, FLOAT32, TORCH, resolve_cpu
-from sparring.nets.native_net import NativeNet
-from sparring.nets.native_passes import why_no_passes
 from sparring.nets.net import Heads, Net
 from sparring.nets.own import OwnNet
-from sparring.nets.recognised import differs, some_rows
 from sparring.nets.recurrent import RecurrentNet
+from sparring.nets.run.native import BF16, FLOAT32, TORCH, NativeNet, resolve_cpu, why_no_passes
+from sparring.nets.run.recognised import differs, some_rows
 
 
 class Forward:

@@ -20,8 +20,16 @@ from sparring.games.hidden import Hidden, StateField, field_of
 from sparring.games.rules import Rules
 from sparring.learn.outcomes import WIDTH, Outcomes, outcomes_of
 from sparring.learn.terms import Arrays, Term, Weighted
-from sparring.nets.heads import RESULTS, demand_hidden
-from sparring.nets.net import HIDDEN, SCORE, UNIT_MEMORY, WDL, Heads, next_unit
+from sparring.nets.net import (
+    HIDDEN,
+    RESULTS,
+    SCORE,
+    UNIT_MEMORY,
+    WDL,
+    Heads,
+    demand_hidden,
+    next_unit,
+)
 from sparring.schedule import Schedule
 
 SEAT = "hidden_seat"

@@ -15,7 +15,7 @@ from sparring.learn.collect import Answer, Draws
 from sparring.learn.forward import bytes_of
 from sparring.learn.learner import Learner
 from sparring.nets.distribution import Sampler
-from sparring.nets.grouped import GroupedHierarchy, GroupedNet
+from sparring.nets.frozen.cpu import GroupedHierarchy, GroupedNet
 from sparring.nets.net import MEMORY, POLICY
 from sparring.nets.remembering import Decides, seen_by
 from sparring.pools.lineups import Pots

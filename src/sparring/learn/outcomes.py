@@ -19,7 +19,7 @@ import numpy.typing as npt
 
 from sparring.learn.collect import Collector
 from sparring.learn.rollout import Episodes, Rollout
-from sparring.nets.heads import RESULTS
+from sparring.nets.net import RESULTS
 
 Floats = npt.NDArray[np.float32]
 Say = Callable[[npt.NDArray[np.uint8]], Floats]

@@ -21,8 +21,8 @@ from sparring.learn.plan import RolePlan
 from sparring.learn.playing import Playing
 from sparring.learn.terms import Term
 from sparring.nets.hierarchy import HierarchyNet
-from sparring.nets.native_net import NativeRoles
 from sparring.nets.net import Net
+from sparring.nets.run.native import NativeRoles
 
 EPS = 1e-5
 """Adam's."""

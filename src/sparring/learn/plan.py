@@ -12,7 +12,7 @@ from sparring.games.rules import Rules
 from sparring.learn.adjust import Terms
 from sparring.learn.cast import Cast
 from sparring.learn.path import ComputePath
-from sparring.nets.memory import memory_of
+from sparring.nets.inputs import memory_of
 from sparring.pools.native import Pool
 from sparring.pools.protocol import GamePool
 from sparring.pools.starts import Start

@@ -26,9 +26,9 @@ from sparring.learn.learner import Report, Snapshot
 from sparring.learn.opponents import SlotActor, check_slot
 from sparring.learn.timing import Timing
 from sparring.learn.transforms import transforms_of
-from sparring.nets.grouped import GroupedHierarchy, GroupedNet
-from sparring.nets.heads import asked_heads, blend_in
+from sparring.nets.frozen.cpu import GroupedHierarchy, GroupedNet
 from sparring.nets.make import make_net
+from sparring.nets.net import asked_heads, blend_in
 from sparring.nets.policy import BY_VALUE, Policy
 from sparring.pools.lineups import Pots
 from sparring.pools.protocol import GamePool

@@ -200,7 +200,7 @@ def on_gpu(plan: Plan) -> Make:
     from sparring.learn.fused.adam import FlatAdam
     from sparring.learn.fused.kernels import PPO_SOURCE, learner_kernels
     from sparring.learn.fused.update import EPSILON
-    from sparring.nets.flat_kinds import make_flat
+    from sparring.nets.run.kinds import make_flat
 
     device, members, bf16 = torch.device(plan.device), len(plan.seeds), plan.collect.bf16
     place = Place(plan.device, 1)

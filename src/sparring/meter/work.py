@@ -12,11 +12,11 @@ from itertools import pairwise
 from typing import Any
 
 from sparring.learn.plan import CPU, Plan
-from sparring.nets.counts import count
 from sparring.nets.critics import CRITICS, Critics
-from sparring.nets.first_layer import FirstLayer
 from sparring.nets.hierarchy import nets_of
+from sparring.nets.layers import FirstLayer
 from sparring.nets.net import Net
+from sparring.nets.sizes import count
 
 ALL = ""
 """The role of a network that is for all of them."""

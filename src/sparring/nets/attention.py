@@ -25,8 +25,7 @@ from sparring.errors import ConfigError
 from sparring.games.rules import Rules
 from sparring.games.things import Declared, Pairs, Points, Things, things_of
 from sparring.nets.encoder import Layer, Norm, computed_in
-from sparring.nets.first_layer import FirstLayer
-from sparring.nets.initial import orthogonal_
+from sparring.nets.layers import FirstLayer, orthogonal_
 from sparring.nets.net import POLICY, VALUE, Asked, Heads, Net
 
 TABLE_WIDTH = 4

@@ -16,7 +16,7 @@ import torch
 from torch import Tensor, nn
 
 from sparring.nets.inputs import Inputs
-from sparring.nets.normaliser import Normaliser
+from sparring.nets.layers import Normaliser
 
 CRITICS = 2
 """The smaller of their estimates is believed."""

@@ -6,7 +6,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from sparring.nets.initial import orthogonal_
+from sparring.nets.layers import orthogonal_
 
 WIDER = 2
 """Numbers of a token's hidden layer, in widths of a token."""

@@ -11,7 +11,7 @@ from sparring.factories import is_factory
 from sparring.games.rules import Rules
 from sparring.nets.attention import AttentionNet
 from sparring.nets.hierarchy import HierarchyNet
-from sparring.nets.memory import room_for
+from sparring.nets.inputs import room_for
 from sparring.nets.mlp import Perceptron
 from sparring.nets.net import Net
 from sparring.nets.own import OwnNet

@@ -14,14 +14,14 @@ from sparring.config import NetConfig
 from sparring.errors import ConfigError
 from sparring.games.rules import Rules
 from sparring.nets.distribution import FIRST_LOG_SPREAD
-from sparring.nets.first_layer import FirstLayer, Tanh
-from sparring.nets.initial import orthogonal_
 from sparring.nets.inputs import Inputs
+from sparring.nets.layers import FirstLayer, Normaliser, Tanh, orthogonal_
 from sparring.nets.net import BESIDE, POLICY, SCORE, VALUE, WDL, Asked, Heads, Net, head_width
-from sparring.nets.normaliser import Normaliser
 
 SPREADS = ("shared", "predicted")
 ACTIVATIONS: dict[str, type[nn.Module]] = {"relu": nn.ReLU, "tanh": nn.Tanh, "silu": nn.SiLU}
+NATIVE_ACTIVATIONS = tuple(ACTIVATIONS)
+"""As csrc/nets counts them."""
 
 
 class LinearNet(Net):

@@ -8,7 +8,7 @@ zeros, before anything is trained.
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Unpack
 
 import torch
@@ -27,8 +27,9 @@ from sparring.factories import (
 from sparring.games.rules import Rules
 from sparring.nets.net import POLICY, SCORE, VALUE, Asked, Heads, Net, head_width
 from sparring.nets.own_inputs import BYTES, FLOATS, READS, Reader, describe_inputs
-from sparring.nets.value_layer import find_last_layer
 
+OWN = "module."
+"""In front of the names of its tensors."""
 PROBED = 2
 """Rows that a module is tried with."""
 
@@ -222,3 +223,73 @@ def copies_of(module: nn.Module) -> Callable[..., nn.Module]:
         return copy.deepcopy(module)
 
     return make
+
+
+RESHAPING = (
+    "Squeeze",
+    "Unsqueeze",
+    "View",
+    "UnsafeView",
+    "ReshapeAlias",
+    "Select",
+    "Slice",
+    "Alias",
+)
+"""Steps that leave a single column what it is."""
+PRODUCTS = ("Addmm", "Mm")
+"""What a linear layer is to autograd, with a bias and without."""
+LEAF = "AccumulateGrad"
+
+
+def find_last_layer(said: Heads, named: Mapping[str, Tensor], head: str) -> tuple[str, ...]:
+    """Return the parameters of the linear layer that says a head of one number, () if none does.
+
+    said: by a forward pass that autograd has seen. named: the network's parameters.
+    """
+    value = said.get(head)
+    step = value.grad_fn if value is not None else None
+    while step is not None and kind_of(step) in RESHAPING:
+        step = step.next_functions[0][0]
+    if step is None or kind_of(step) not in PRODUCTS:
+        return ()
+    inputs = [each for each, _ in step.next_functions]
+    parts = [leaf_of(inputs[-1])] + ([leaf_of(inputs[0])] if kind_of(step) == "Addmm" else [])
+    layer = [part for part in parts if part is not None]
+    if len(layer) < len(parts) or layer[0].dim() != 2 or len(layer[0]) != 1:
+        return ()
+    # Behind the layer itself nobody may read its parameters, nor may another head.
+    behind = [inputs[-2]] + [h.grad_fn for name, h in said.items() if name != head]
+    used = {id(tensor) for tensor in leaves(behind)}
+    if any(id(part) in used for part in layer):
+        return ()
+    names = {id(tensor): name for name, tensor in named.items()}
+    return tuple(names[id(part)] for part in layer) if all(id(p) in names for p in layer) else ()
+
+
+def kind_of(step: Any) -> str:
+    """What autograd calls a step, without its number."""
+    name: str = step.name()
+    return name.partition("Backward")[0].removeprefix("torch::autograd::")
+
+
+def leaf_of(step: Any) -> Tensor | None:
+    """The parameter that a step reads, transposed or not; None if it reads something else."""
+    while step is not None and kind_of(step) in ("T", "Transpose"):
+        step = step.next_functions[0][0]
+    if step is None or kind_of(step) != LEAF:
+        return None
+    found: Tensor = step.variable
+    return found
+
+
+def leaves(steps: list[Any]) -> Iterator[Tensor]:
+    """All parameters that steps depend on."""
+    seen: set[Any] = set()
+    while steps:
+        step = steps.pop()
+        if step is None or step in seen:
+            continue
+        seen.add(step)
+        if kind_of(step) == LEAF:
+            yield step.variable
+        steps += [each for each, _ in step.next_functions]

@@ -15,11 +15,10 @@ from torch import nn
 from sparring.games.rules import Rules
 from sparring.nets.attention import AttentionNet
 from sparring.nets.encoder import Layer
-from sparring.nets.first_layer import FirstLayer
 from sparring.nets.hierarchy import ROLES, nets_of
+from sparring.nets.layers import FirstLayer, Normaliser
 from sparring.nets.mlp import Perceptron
 from sparring.nets.net import POLICY, Net
-from sparring.nets.normaliser import Normaliser
 from sparring.nets.residual import ResidualNet
 
 Places = Sequence[Hashable]

@@ -16,10 +16,8 @@ from torch.nn import functional
 
 from sparring.config import NetConfig
 from sparring.games.rules import Rules
-from sparring.nets.first_layer import FirstLayer
-from sparring.nets.initial import orthogonal_
-from sparring.nets.inputs import Inputs
-from sparring.nets.memory import held
+from sparring.nets.inputs import Inputs, held
+from sparring.nets.layers import FirstLayer, orthogonal_
 from sparring.nets.mlp import LinearNet, head_mask, tower
 from sparring.nets.net import MEMORY, Asked, Heads
 

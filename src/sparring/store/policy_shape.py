@@ -10,9 +10,8 @@ from torch import Tensor
 
 from sparring.factories import is_factory
 from sparring.games.rules import Rules
-from sparring.nets.heads import RESULTS
 from sparring.nets.hierarchy import ROLES
-from sparring.nets.net import POLICY, VALUE, WDL, head_width
+from sparring.nets.net import POLICY, RESULTS, VALUE, WDL, head_width
 from sparring.pools.foreign.choices import MOST, MOST_PARTS
 from sparring.store.plain import (
     anything,

@@ -8,8 +8,8 @@ import torch
 
 from sparring.learn.learner import Learner
 from sparring.learn.plan import Plan
-from sparring.nets.heads import asked_heads, blend_in
 from sparring.nets.make import make_net
+from sparring.nets.net import asked_heads, blend_in
 
 KEPT = ("carried", "replay")
 """What goes on: open decisions, and what is remembered."""

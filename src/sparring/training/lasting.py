@@ -10,7 +10,7 @@ from sparring.config import TrainConfig
 from sparring.factories import lasting_name
 from sparring.games.starts import lasting as lasting_start
 from sparring.learn.plan import CPU
-from sparring.nets.arithmetic import resolve_cpu
+from sparring.nets.run.native import resolve_cpu
 from sparring.pools.protocol import GamePool
 from sparring.training.planning.casting import pinned
 from sparring.training.planning.curricula import lasting_phases, with_phases

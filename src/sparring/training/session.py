@@ -14,8 +14,8 @@ from sparring.learn.algos import LEARNERS
 from sparring.learn.learner import DivergedError, Learner, closing_learner
 from sparring.learn.path import Announced
 from sparring.learn.plan import Plan
-from sparring.nets.counts import Counts, count
 from sparring.nets.net import Net
+from sparring.nets.sizes import Counts, count
 from sparring.nets.transfer import Transfer
 from sparring.pools.foreign.base import ForeignPool
 from sparring.store import checkpoint as checkpoints

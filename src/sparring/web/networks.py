@@ -20,12 +20,11 @@ from torch import Tensor, nn
 from sparring.capabilities.ways import why_not
 from sparring.errors import ConfigError
 from sparring.games.flags import changed_flags
-from sparring.nets.convolution import taps_first
 from sparring.nets.hierarchy import HierarchyNet
 from sparring.nets.mlp import Perceptron
 from sparring.nets.net import POLICY, VALUE, Net
 from sparring.nets.policy import DUELING, VALUES, Policy
-from sparring.nets.residual import CHANNEL_STEP, ResidualNet
+from sparring.nets.residual import CHANNEL_STEP, ResidualNet, taps_first
 from sparring.pools.foreign.rules import ForeignRules
 
 FORMAT, VERSION = "sparring-network", 1

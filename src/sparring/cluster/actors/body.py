@@ -23,7 +23,7 @@ from sparring.games.seeds import mixed_seed
 from sparring.learn.algos import hosted
 from sparring.learn.ppo import PPO
 from sparring.learn.rollout import groups_of
-from sparring.nets.arithmetic import as_can_be
+from sparring.nets.run.native import as_can_be
 from sparring.processes import Shapes
 from sparring.training.planning.plan import resolve
 from sparring.training.planning.settings import read_config

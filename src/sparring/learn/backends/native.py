@@ -22,9 +22,9 @@ from sparring.learn.minibatches import PLACE, Minibatch, Shown
 from sparring.learn.mirror import MIRRORED
 from sparring.learn.terms import NativeLoss, OwnRows, Term, gradients, own_rows, shown_of
 from sparring.learn.together import Together, average
-from sparring.nets.native_net import NativeNet
 from sparring.nets.net import POLICY, VALUE
-from sparring.nets.packed import PackedAdam
+from sparring.nets.run.native import NativeNet
+from sparring.nets.run.packed import PackedAdam
 
 Floats = npt.NDArray[np.float32]
 Known = tuple[npt.NDArray[np.uint8], npt.NDArray[np.int64] | None, dict[str, Any]]

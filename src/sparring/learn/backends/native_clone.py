@@ -12,8 +12,8 @@ from torch import Tensor
 
 from sparring.learn.backends import diverged
 from sparring.learn.taught import Decisions, Places, unpacked
-from sparring.nets.native_net import NativeNet
-from sparring.nets.packed import PackedAdam
+from sparring.nets.run.native import NativeNet
+from sparring.nets.run.packed import PackedAdam
 
 
 class NativeClone:

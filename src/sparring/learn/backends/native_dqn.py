@@ -13,8 +13,8 @@ from torch import Tensor
 from sparring import _native
 from sparring.config import DQNConfig
 from sparring.learn.replay import Samples
-from sparring.nets.native_net import NativeNet
 from sparring.nets.net import POLICY, VALUE
+from sparring.nets.run.native import NativeNet
 
 
 class NativeGradient:

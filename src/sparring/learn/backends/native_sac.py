@@ -17,9 +17,9 @@ from torch import Tensor
 from sparring import _native
 from sparring.learn.replay import Samples
 from sparring.nets.critics import CRITICS
-from sparring.nets.native_critics import NativeCritics, widened_runs
-from sparring.nets.native_net import NativeNet
 from sparring.nets.net import POLICY
+from sparring.nets.run.native import NativeNet
+from sparring.nets.run.native_critics import NativeCritics, widened_runs
 
 Floats = npt.NDArray[np.float32]
 

@@ -39,7 +39,7 @@ class FusedAnchor:
     def _ask(self, places: slice) -> None:
         obs, legal = self.rollout.obs[places], self.rollout.legal[places]
         obs = obs[:, : self.term.net.inputs.row_bytes]
-        # As in `nets.captured`: rounded weights that are kept would be read by a later replay.
+        # As in `nets.run.captured`: rounded weights that are kept would be read by a later replay.
         with torch.autocast(
             obs.device.type, torch.bfloat16, enabled=self.bf16, cache_enabled=False
         ):

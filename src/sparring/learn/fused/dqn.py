@@ -21,8 +21,8 @@ from sparring.learn.fused.kernels import REPLAY_SOURCE
 from sparring.learn.fused.playing import FusedPlaying
 from sparring.learn.learner import Report, Snapshot
 from sparring.learn.q_learning import dqn_loss, spread_epsilon, td_target
-from sparring.nets.flat_kinds import make_flat
 from sparring.nets.policy import BY_VALUE, DUELING
+from sparring.nets.run.kinds import make_flat
 from sparring.schedule import Moment
 
 KNOBS = ("lr", "gamma", "tau", "epsilon", "max_grad_norm")

@@ -19,7 +19,7 @@ from sparring.learn.fused.minibatches import Samples
 from sparring.learn.fused.rollout import Column, FusedRollout
 from sparring.learn.hindsight import ExamplesTerm
 from sparring.learn.rollout import RECORD
-from sparring.nets.flat import Pass, rounded_up
+from sparring.nets.run.flat import Pass, rounded_up
 from sparring.pools.cuda.sizes import STAGE_BYTES, sizes_of
 from sparring.schedule import Moment
 

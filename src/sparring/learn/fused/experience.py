@@ -30,8 +30,8 @@ from sparring.learn.fused.playing import FusedPlaying
 from sparring.learn.fused.replay import DeviceReplay
 from sparring.learn.learner import Report, Segment, Snapshot
 from sparring.learn.mirror import mirrors_of
-from sparring.nets.flat import Pass
 from sparring.nets.net import head_width
+from sparring.nets.run.flat import Pass
 from sparring.schedule import Moment
 
 EPSILON = 1e-8

@@ -14,8 +14,8 @@ from sparring.learn.fused.rollout import FusedRollout
 from sparring.learn.fused.terms import FusedTerm
 from sparring.learn.head_terms import SEAT
 from sparring.learn.terms import OfColumn, OfTruth, Term, columns_of, truth_of
-from sparring.nets.flat import FlatNet
 from sparring.nets.net import HIDDEN
+from sparring.nets.run.flat import FlatNet
 
 
 @dataclass(frozen=True)

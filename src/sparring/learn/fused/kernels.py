@@ -10,10 +10,10 @@ from sparring.config import NetConfig
 from sparring.games.rules import Rules
 from sparring.kernels import Module, ahead, build
 from sparring.kernels.views import View
-from sparring.nets import flat, grouped_flat
-from sparring.nets.flat import VALUE_WIDTH, FlatNet, Pass, row_constants
-from sparring.nets.inputs import Inputs
-from sparring.nets.memory import memory_of
+from sparring.nets.frozen import gpu
+from sparring.nets.inputs import Inputs, memory_of
+from sparring.nets.run import flat
+from sparring.nets.run.flat import VALUE_WIDTH, FlatNet, Pass, row_constants
 
 PPO_SOURCE = '#include "cuda/ppo.cuh"\n'
 REPLAY_SOURCE = '#include "cuda/optimiser.cuh"\n#include "cuda/replay.cuh"\n'
@@ -54,7 +54,7 @@ def compile_ahead(
         programs.append((flat.SOURCE, row_constants(inputs, bf16=bf16)))
         if slots:
             met = Inputs(rules, memory_of(rules, net))
-            programs.append((grouped_flat.SOURCE, row_constants(met, bf16=bf16)))
+            programs.append((gpu.SOURCE, row_constants(met, bf16=bf16)))
     for one, constants in programs:
         ahead(one, constants, exact=False, device=device, what=rules.name)
 

@@ -13,7 +13,7 @@ from sparring.config import PPOConfig
 from sparring.errors import ConfigError
 from sparring.learn.alike import demand_shared
 from sparring.learn.fused.games import Games
-from sparring.nets.flat import rounded_up
+from sparring.nets.run.flat import rounded_up
 
 SPARE = 1.01
 """Room in a minibatch per sample that is wanted there, where frozen opponents play."""

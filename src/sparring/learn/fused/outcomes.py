@@ -14,10 +14,9 @@ from torch import Tensor
 from sparring.learn.fused.rollout import FusedRollout
 from sparring.learn.outcomes import WIDTH
 from sparring.learn.transitions import NOT_A_SAMPLE
-from sparring.nets.captured import CapturedNet
-from sparring.nets.flat import FlatNet, Pass
-from sparring.nets.heads import RESULTS
-from sparring.nets.net import MOST_UNITS, SCORE, UNIT_MEMORY, WDL
+from sparring.nets.net import MOST_UNITS, RESULTS, SCORE, UNIT_MEMORY, WDL
+from sparring.nets.run.captured import CapturedNet
+from sparring.nets.run.flat import FlatNet, Pass
 
 
 class FusedOutcomes:

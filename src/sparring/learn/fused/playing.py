@@ -32,14 +32,12 @@ from sparring.learn.head_terms import head_terms
 from sparring.learn.learner import DivergedError, Report, Snapshot
 from sparring.learn.opponents import check_slot
 from sparring.learn.timing import Timing
-from sparring.nets.flat import FlatNet, Pass
-from sparring.nets.flat_hierarchy import FlatHierarchy
-from sparring.nets.flat_kinds import make_flat
-from sparring.nets.heads import asked_heads, blend_in
+from sparring.nets.inputs import memory_of, stacked
 from sparring.nets.make import make_net
-from sparring.nets.memory import memory_of, stacked
-from sparring.nets.net import Net
+from sparring.nets.net import Net, asked_heads, blend_in
 from sparring.nets.policy import BY_VALUE, Policy
+from sparring.nets.run.flat import FlatNet, Pass
+from sparring.nets.run.kinds import FlatHierarchy, make_flat
 from sparring.pools.lineups import LEARNER, Pots, check_answered
 from sparring.pools.protocol import EXACT
 from sparring.schedule import rounded

@@ -11,7 +11,7 @@ from sparring.kernels import Module
 from sparring.learn.fused.images import Images, Minibatch
 from sparring.learn.fused.kernels import heads_view
 from sparring.learn.fused.minibatches import Samples
-from sparring.nets.flat import Pass
+from sparring.nets.run.flat import Pass
 
 
 class PolicyLoss:

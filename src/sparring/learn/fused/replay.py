@@ -23,7 +23,7 @@ from sparring.learn.learner import Segment
 from sparring.learn.mirror import Mirroring
 from sparring.learn.ring import check_capacity, mask_words
 from sparring.learn.segments import Segments, demand_waiting, tensors_of
-from sparring.nets.flat import Pass
+from sparring.nets.run.flat import Pass
 from sparring.pools.lineups import LEARNER
 
 

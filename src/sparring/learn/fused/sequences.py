@@ -16,8 +16,8 @@ from torch import Tensor
 from sparring.kernels import Module
 from sparring.learn.fused.rollout import FusedRollout
 from sparring.learn.transitions import NOT_A_SAMPLE, TO_NEXT
-from sparring.nets.captured import CapturedNet, UnrolledPass
-from sparring.nets.flat import FlatNet
+from sparring.nets.run.captured import CapturedNet, UnrolledPass
+from sparring.nets.run.flat import FlatNet
 
 NOBODY = -1
 """In place of a place, where a segment has ended or a minibatch has none."""

@@ -19,8 +19,8 @@ from sparring.learn.fused.examples import Examples
 from sparring.learn.fused.images import Minibatch
 from sparring.learn.fused.rollout import FusedRollout, mask_of
 from sparring.learn.terms import Measures, Term, columns_of, shown_of
-from sparring.nets.flat import FlatNet, Pass
 from sparring.nets.net import POLICY, VALUE, Heads, head_width
+from sparring.nets.run.flat import FlatNet, Pass
 from sparring.schedule import Moment
 
 

@@ -29,8 +29,8 @@ from sparring.learn.fused.terms import FusedTerms
 from sparring.learn.knobs import Knobs
 from sparring.learn.mirror import Mirroring
 from sparring.learn.parts import LOGGED
-from sparring.nets.flat import Pass
 from sparring.nets.net import MOST_UNITS, UNIT_MEMORY
+from sparring.nets.run.flat import Pass
 from sparring.schedule import Moment
 
 EPSILON = 1e-5

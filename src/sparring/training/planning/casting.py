@@ -19,7 +19,7 @@ from sparring.learn.cast import Cast, Fixed, Seating
 from sparring.learn.collect import Actor
 from sparring.learn.opponents import MadePlayers, PlayerActor
 from sparring.nets.hierarchy import nets_of
-from sparring.nets.memory import memory_of
+from sparring.nets.inputs import memory_of
 from sparring.nets.net import usual_heads
 from sparring.nets.policy import Policy
 from sparring.pools.lineups import LEARNER, Lineup, PlayerId, Pot

@@ -20,8 +20,7 @@ from sparring.games.rules import Rules
 from sparring.learn.plan import Plan
 from sparring.learn.room import room_line
 from sparring.machine import UNNOTICED, free_memory, show_size
-from sparring.nets.inputs import Inputs
-from sparring.nets.memory import memory_of
+from sparring.nets.inputs import Inputs, memory_of
 from sparring.targets import check_folder
 from sparring.training.planning.algorithms import ROLLOUTS, demand_own_settings
 from sparring.training.planning.networks import check_networks

@@ -8,7 +8,7 @@ from sparring.capabilities.refusals import shown
 from sparring.config import CloningConfig, NetConfig, TrainConfig
 from sparring.errors import ConfigError
 from sparring.games.rules import Rules
-from sparring.nets.memory import memory_of
+from sparring.nets.inputs import memory_of
 from sparring.pools.limits import MOST_MEMORY
 from sparring.schedule import Schedule
 from sparring.training.planning.asked import changed

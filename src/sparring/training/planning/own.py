@@ -13,7 +13,7 @@ from sparring.factories import is_factory
 from sparring.games.flags import latest, read_rules
 from sparring.games.rules import Rules
 from sparring.machine import cores
-from sparring.nets.memory import memory_of
+from sparring.nets.inputs import memory_of
 from sparring.pools.foreign import pool_of
 from sparring.pools.foreign.base import ForeignPool
 from sparring.pools.foreign.make import Facts, facts_of, make_pool

@@ -13,12 +13,11 @@ from sparring.config import NetConfig, TrainConfig
 from sparring.errors import ConfigError
 from sparring.factories import is_factory, is_given, lasting_name, require_named
 from sparring.games.rules import Rules
-from sparring.nets.heads import asked_heads
+from sparring.nets.inputs import memory_of
 from sparring.nets.make import make_net
-from sparring.nets.memory import memory_of
-from sparring.nets.net import Net
+from sparring.nets.net import Net, asked_heads
 from sparring.nets.own import keep_net
-from sparring.nets.recognised import Layers, recognise
+from sparring.nets.run.recognised import Layers, recognise
 
 
 def name_net(changes: dict[str, Any]) -> None:

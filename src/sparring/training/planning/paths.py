@@ -13,12 +13,11 @@ from sparring.factories import is_factory
 from sparring.learn.algos import LEARNERS
 from sparring.learn.path import ComputePath
 from sparring.learn.plan import CPU, Plan
-from sparring.nets.arithmetic import AUTO, BF16, FLOAT32, TORCH, resolve_cpu
-from sparring.nets.captured import CapturedNet
-from sparring.nets.heads import asked_heads, heads_of
 from sparring.nets.inputs import Inputs
-from sparring.nets.net import HIDDEN, SCORE, WDL
-from sparring.nets.recognised import perceptron_config, recognise
+from sparring.nets.net import HIDDEN, SCORE, WDL, asked_heads, heads_of
+from sparring.nets.run.captured import CapturedNet
+from sparring.nets.run.native import AUTO, BF16, FLOAT32, TORCH, resolve_cpu
+from sparring.nets.run.recognised import perceptron_config, recognise
 from sparring.training.planning.algorithms import ROLLOUTS
 from sparring.training.planning.own_nets import made_own
 

@@ -22,7 +22,7 @@ from sparring.learn.learner import Learner
 from sparring.learn.plan import CPU, Plan, RolePlan, pays_apart
 from sparring.learn.room import demand_room
 from sparring.machine import MOST_THREADS, check_threads
-from sparring.nets.arithmetic import resolve_cpu
+from sparring.nets.run.native import resolve_cpu
 from sparring.pools.foreign.base import ForeignPool
 from sparring.pools.protocol import GamePool
 from sparring.pools.starts import read_starts

@@ -8,9 +8,9 @@ import torch
 from sparring import Pool, Rules
 from sparring.config import NetConfig
 from sparring.nets.make import make_net
-from sparring.nets.native_passes import NativePasses, why_no_passes
 from sparring.nets.net import POLICY, VALUE
-from sparring.nets.packed import Packed
+from sparring.nets.run.native import NativePasses, why_no_passes
+from sparring.nets.run.packed import Packed
 
 ROWS = 150
 NETS = {

@@ -23,19 +23,15 @@ from sparring.config import NetConfig
 from sparring.errors import ConfigError
 from sparring.games.rules import Rules
 from sparring.nets.hierarchy import is_hierarchy, of_role
+from sparring.nets.inputs import stacked
 from sparring.nets.make import make_net
-from sparring.nets.memory import stacked
-from sparring.nets.mlp import LinearNet, Perceptron, head_mask
+from sparring.nets.mlp import NATIVE_ACTIVATIONS, LinearNet, Perceptron, head_mask
 from sparring.nets.net import MEMORY, POLICY, Heads, Net, head_width, only_beside_policy
-from sparring.nets.own import OwnNet
-from sparring.nets.recognised import Layers, as_perceptron, recognise
+from sparring.nets.own import OWN, OwnNet
+from sparring.nets.run.recognised import Layers, as_perceptron, recognise
 
-OWN = "module."
-"""In front of tensors of somebody's own network, which may have some for further heads alone."""
 PANEL = 32
 """Columns that lie together in the native layers; widths are filled up to multiples of it."""
-NATIVE_ACTIVATIONS = ("relu", "tanh", "silu")
-"""As csrc/nets/grouped.hpp counts them."""
 
 
 class GroupedNet:

@@ -19,8 +19,8 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils.flop_counter import flop_registry
 from torch.utils.module_tracker import ModuleTracker
 
-from sparring.nets.first_layer import FirstLayer
 from sparring.nets.hierarchy import ROLES, nets_of
+from sparring.nets.layers import FirstLayer
 from sparring.nets.net import Net
 from sparring.nets.residual import ResidualNet
 

@@ -7,18 +7,20 @@ from collections.abc import Mapping
 from typing import Unpack
 
 import torch
+from torch import Tensor
 
 from sparring.capabilities.ways import why_not
 from sparring.config import NetConfig
 from sparring.errors import SparringWarning
 from sparring.factories import is_factory
 from sparring.games.rules import Rules
-from sparring.nets.captured import CapturedNet, why_eager
-from sparring.nets.flat import FlatNet, Room
-from sparring.nets.fused_mlp import FusedPerceptron, OwnPerceptron
-from sparring.nets.fused_residual import FusedResidual
+from sparring.nets.hierarchy import ROLES, of_role
 from sparring.nets.make import make_net
-from sparring.nets.recognised import perceptron_config
+from sparring.nets.run.captured import CapturedNet, why_eager
+from sparring.nets.run.flat import FlatNet, Room
+from sparring.nets.run.fused_mlp import FusedPerceptron, OwnPerceptron
+from sparring.nets.run.fused_residual import FusedResidual
+from sparring.nets.run.recognised import perceptron_config
 
 BY_KERNELS: Mapping[str, type[FlatNet]] = {"mlp": FusedPerceptron, "residual": FusedResidual}
 """Networks whose passes are kernels."""
@@ -56,3 +58,33 @@ def make_flat(
     captured = CapturedNet(rules, config, members, heads=heads, **room)
     captured.eager = why_eager(captured) if room["device"].type == "cuda" else ""
     return captured
+
+
+class FlatHierarchy:
+    """A `FlatNet` for every role. Tensors are named as in `nets.hierarchy.HierarchyNet`."""
+
+    def __init__(
+        self, rules: Rules, configs: Mapping[str, NetConfig], members: int, **room: Unpack[Room]
+    ) -> None:
+        self.roles = {
+            role: make_flat(rules, config, members, **room) for role, config in configs.items()
+        }
+        self.squash = any(net.squash for net in self.roles.values())
+
+    @property
+    def eager(self) -> str:
+        """Why passes cannot be held by a graph, "" if they can."""
+        return next((net.eager for net in self.roles.values() if net.eager), "")
+
+    def load(self, member: int, state: Mapping[str, Tensor]) -> None:
+        """Take over the weights of a network."""
+        for role, net in self.roles.items():
+            net.load(member, of_role(state, role))
+
+    def state(self, member: int) -> dict[str, Tensor]:
+        """Return the weights as the network loads them."""
+        return {
+            f"{ROLES}.{role}.{name}": tensor
+            for role, net in self.roles.items()
+            for name, tensor in net.state(member).items()
+        }

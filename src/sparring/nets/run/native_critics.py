@@ -17,9 +17,9 @@ from sparring import _native
 from sparring.capabilities.ways import why_no
 from sparring.games.features import runs_of
 from sparring.nets.critics import CRITICS, Critics
-from sparring.nets.grouped import NATIVE_ACTIVATIONS
 from sparring.nets.inputs import Inputs
-from sparring.nets.native_passes import Layer, Tower
+from sparring.nets.mlp import NATIVE_ACTIVATIONS
+from sparring.nets.run.native import Layer, Tower
 
 Floats = npt.NDArray[np.float32]
 

@@ -21,9 +21,9 @@ from sparring.config import NetConfig
 from sparring.errors import ConfigError
 from sparring.factories import in_a_line
 from sparring.games.rules import Rules
-from sparring.nets.flat import FlatNet, Pass, Room, Spot, rounded_up
 from sparring.nets.make import make_net
 from sparring.nets.net import MEMORY, POLICY, VALUE, WDL, Heads, Net, blended, head_width
+from sparring.nets.run.flat import FlatNet, Pass, Room, Spot, rounded_up
 
 ALIGNED = 64
 """Every parameter begins at a multiple of this many numbers."""

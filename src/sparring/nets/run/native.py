@@ -6,20 +6,25 @@ hold it equal to torch's.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from itertools import pairwise
+from typing import Any
 
+import numpy as np
+import numpy.typing as npt
 import torch
 from torch import Tensor, nn
 
 from sparring import _native
 from sparring.capabilities.ways import why_not
-from sparring.nets.grouped import NATIVE_ACTIVATIONS, OWN
-from sparring.nets.mlp import Perceptron
-from sparring.nets.net import POLICY, VALUE, Heads, Net
-from sparring.nets.own import OwnNet
-from sparring.nets.packed import Packed
-from sparring.nets.recognised import Layers, recognise
+from sparring.errors import ConfigError
+from sparring.nets.hierarchy import HierarchyNet, true_heads
+from sparring.nets.mlp import NATIVE_ACTIVATIONS, Perceptron
+from sparring.nets.net import POLICY, VALUE, WDL, Heads, Net
+from sparring.nets.own import OWN, OwnNet
+from sparring.nets.run.packed import Packed
+from sparring.nets.run.recognised import Layers, recognise
 
 Piece = tuple[int, int, int, int, int, int, int]
 """Column, columns, numbers that are read, places of weight and bias, strides of inputs, outputs."""
@@ -161,3 +166,131 @@ def linear(places: dict[str, int], name: str, reads: int, wide: int) -> Layer:
     """A linear layer as torch keeps it: a row for every output."""
     piece = (0, wide, reads, places[f"{name}.weight"], places[f"{name}.bias"], 1, reads)
     return reads, wide, [piece]
+
+
+class NativeNet:
+    """Owns where the weights lie, and the passes. The network must not be moved any more."""
+
+    def __init__(self, net: Net, *, threads: int, arithmetic: str) -> None:
+        """Take over a network that `why_no_passes` says nothing about."""
+        self.net, self.packed, self.threads = net, Packed(net), threads
+        self._passes = NativePasses(self.packed, threads=threads, bf16=arithmetic == BF16)
+        self.work = _native.Updating(threads)
+        """Does what there is to do besides passes."""
+        self._weight = self.packed.weight.numpy()
+        self._written = [*net.parameters(), self.packed.weight]
+        self._seen = -1
+        self._said = np.empty((0, 1), np.float32)
+
+    def passes(self) -> NativePasses:
+        """The passes, with the weights as they are now.
+
+        Torch counts how often every tensor was written to: whoever loads, rescales or steps is
+        noticed. Native code that writes says so, see `changed`.
+        """
+        seen = sum(tensor._version for tensor in self._written)
+        if seen != self._seen:
+            self._passes.layers.load(self._weight)
+            self._seen = seen
+        return self._passes
+
+    def changed(self) -> None:
+        """Native code has written other weights."""
+        self._seen = -1
+
+    @torch.no_grad()
+    def say(self, obs: Tensor) -> list[Heads]:
+        """What the heads say about rows, as `Forward.lean` has it; good until the next call."""
+        passes = self.passes()
+        return [passes.split(passes.said(obs.contiguous(), keep=False))]
+
+    def draw(
+        self,
+        obs: npt.NDArray[np.uint8],
+        mask: npt.NDArray[np.uint8],
+        *,
+        seed: int,
+        rows: npt.NDArray[np.intp],
+        rollout: int,
+        step: int,
+    ) -> tuple[npt.NDArray[Any], npt.NDArray[np.float32], npt.NDArray[np.float32]]:
+        """Draw an action for every row, as `Sampler.draw`; with log-probabilities and values.
+
+        Values are in units of the rewards.
+        """
+        count, box, layers = len(obs), self.net.box, self.passes().layers
+        if len(self._said) < count:
+            self._said = np.empty((count, sum(self.net.heads.values())), np.float32)
+        said = self._said[:count]
+        layers.forward(obs, None, said, False)
+        action: npt.NDArray[Any] = np.empty((count, box) if box else count, np.float32)
+        if not box:
+            action = action.view(np.int32)
+        log_prob, value = np.empty((2, count), np.float32)
+        judged = self.net.heads[POLICY] + self.net.heads[VALUE]
+        self.work.draw(
+            said=np.ascontiguousarray(said[:, :judged]),
+            mask=np.ascontiguousarray(mask),
+            seed=seed,
+            row_id=rows.astype(np.uint32),
+            episode=rollout,
+            drawn=step,
+            value_unit=float(self.net.value_scale),
+            action=None if box else action,
+            numbers=action if box else None,
+            log_prob=log_prob,
+            value=value,
+        )
+        if WDL in self.net.heads and float(self.net.wdl_blend):
+            heads = self._passes.split(torch.from_numpy(said))
+            value = self.net.true_values(heads).numpy()
+        return action, log_prob, value
+
+
+class NativeRoles:
+    """The same of a network for every role; see `HierarchyNet.forward`."""
+
+    def __init__(self, net: HierarchyNet, parts: dict[str, NativeNet]) -> None:
+        """parts: of every role."""
+        self.net, self.parts = net, parts
+
+    @torch.no_grad()
+    def say(self, obs: Tensor) -> list[Heads]:
+        """What the heads say, each about the rows of its role; values in units of rewards."""
+
+        def say(role: str, rows: Tensor | None) -> Heads:
+            part = self.parts[role]
+            passes = part.passes()
+            return true_heads(part.net, passes.split(passes.said(obs, index=rows, keep=False)))
+
+        return [self.net.by_role(obs, say)]
+
+
+AUTO, BF16, FLOAT32, TORCH = "auto", "bf16", "float32", "torch"
+BEST_WITH_AMX = BF16
+"""What `auto` means on a CPU with AMX, for perceptrons. Convolutions are torch's, whose bfloat16
+moves what a network says by half a percent and its gradients by more: they have to be asked for."""
+KERNELS = "SPARRING_KERNELS"
+"""The environment variable that names the kernels of native code, for tests."""
+
+
+def resolve_cpu(wanted: str, *, perceptron: bool = True) -> str:
+    """Return what `collect.cpu` means on this machine; refuse what it has not.
+
+    perceptron: the network is one, see `BEST_WITH_AMX`.
+    """
+    if wanted == AUTO:
+        return BEST_WITH_AMX if perceptron and _native.has_amx() else FLOAT32
+    if wanted == BF16 and not _native.has_amx():
+        named = os.environ.get(KERNELS, "")
+        why = f"{KERNELS}={named} leaves it out" if named else "this one has none"
+        raise ConfigError(
+            f"collect.cpu bf16 needs a CPU with AMX, and {why}; use --collect.cpu float32, or "
+            'for a run that goes on collect.cpu = "float32" in its config.toml'
+        )
+    return wanted
+
+
+def as_can_be(wanted: str) -> str:
+    """The same where nothing is learned: another machine may lack what the learner's has."""
+    return AUTO if wanted == BF16 and not _native.has_amx() else wanted

@@ -12,7 +12,7 @@ import sparring
 from sparring.capabilities.ways import why_not
 from sparring.config import NetConfig
 from sparring.errors import ConfigError
-from sparring.nets.grouped import GroupedNet
+from sparring.nets.frozen.cpu import GroupedNet
 from sparring.nets.make import make_net
 from sparring.nets.net import Net, head_width
 

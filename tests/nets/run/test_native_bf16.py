@@ -6,17 +6,25 @@ import pytest
 import torch
 from torch import Tensor
 
-from nets.test_native_passes import NETS, rows_of
+from nets.run.test_native_passes import NETS, rows_of
 from sparring import Rules, _native
 from sparring.config import CollectConfig, NetConfig
 from sparring.errors import ConfigError
 from sparring.learn.forward import Forward
-from sparring.nets.arithmetic import AUTO, BF16, FLOAT32, KERNELS, TORCH, as_can_be, resolve_cpu
 from sparring.nets.make import make_net
 from sparring.nets.mlp import Perceptron
-from sparring.nets.native_passes import NativePasses
 from sparring.nets.net import POLICY, VALUE
-from sparring.nets.packed import Packed
+from sparring.nets.run.native import (
+    AUTO,
+    BF16,
+    FLOAT32,
+    KERNELS,
+    TORCH,
+    NativePasses,
+    as_can_be,
+    resolve_cpu,
+)
+from sparring.nets.run.packed import Packed
 
 NEAR = 0.01
 """How far gradients may be from those of torch, as a share of their length."""

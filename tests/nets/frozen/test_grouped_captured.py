@@ -8,7 +8,7 @@ import torch
 
 from sparring.config import NetConfig
 from sparring.games.rules import Rules
-from sparring.nets.grouped_captured import FrozenNets, TiledNets, Tiles
+from sparring.nets.frozen.tiles import FrozenNets, TiledNets, Tiles
 from sparring.nets.make import make_net
 from sparring.pools import Pool
 

@@ -10,9 +10,9 @@ import torch
 
 from sparring.config import NetConfig
 from sparring.games.rules import Rules
-from sparring.nets.counts import Counts, count, dense_twin
 from sparring.nets.make import make_net
 from sparring.nets.net import POLICY, Net
+from sparring.nets.sizes import Counts, count, dense_twin
 
 MLP = NetConfig(hidden=(24, 16))
 

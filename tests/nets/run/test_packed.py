@@ -12,7 +12,7 @@ import sparring
 from sparring.config import NetConfig
 from sparring.nets.make import make_net
 from sparring.nets.net import Net
-from sparring.nets.packed import Packed, PackedAdam
+from sparring.nets.run.packed import Packed, PackedAdam
 
 NETS = {
     "two layers": ("skull_king", NetConfig(hidden=(40, 24))),

@@ -16,8 +16,8 @@ from torch import Tensor
 from sparring.capabilities.ways import why_not
 from sparring.config import NetConfig
 from sparring.games.rules import Rules
-from sparring.nets.flat import Room, Spot, WidenedNet, WidenedPass, rounded_up
 from sparring.nets.residual import ResidualNet, layout_of
+from sparring.nets.run.flat import Room, Spot, WidenedNet, WidenedPass, rounded_up
 
 ALIGNED = 64
 """Every tensor begins at a multiple of this many numbers."""

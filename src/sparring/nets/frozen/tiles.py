@@ -1,7 +1,7 @@
 """Frozen networks of any kind on a GPU, answered together: tiles of rows, each with its network.
 
 For networks that have no grouped passes of their own. Rows are sorted by network as everywhere
-(`nets.grouped_flat`); what a network has to answer is cut into tiles of one size, the last of them
+(`nets.frozen.gpu`); what a network has to answer is cut into tiles of one size, the last of them
 with room to spare. Every tile reads a copy of its network's weights, and all tiles go through the
 network at once (`torch.func.vmap`), or one after the other where an operation cannot be done for
 many at once. How many tiles there may be is known before; which network each has is known on the
@@ -16,9 +16,9 @@ import torch
 from torch import Tensor
 from torch.func import vmap
 
-from sparring.nets.captured import VALUE_SCALE, CapturedNet
-from sparring.nets.flat import rounded_up
 from sparring.nets.net import Heads
+from sparring.nets.run.captured import VALUE_SCALE, CapturedNet
+from sparring.nets.run.flat import rounded_up
 
 MOST_TILES_EACH = 4
 """Tiles of a network if all had as many rows: more waste fewer rows and copy more weights."""

@@ -1,8 +1,8 @@
 """What the learner on a GPU asks of its networks: flat arrays, and passes over batches.
 
 Every array has a leading dimension for the members of a population. Perceptrons and residual nets
-have passes of their own (`nets.fused_mlp`, `nets.fused_residual`); any other network is run by
-autograd (`nets.captured`).
+have passes of their own (`fused_mlp.py`, `fused_residual.py`); any other network is run by autograd
+(`captured.py`).
 """
 
 from __future__ import annotations
@@ -20,8 +20,7 @@ from torch import Tensor
 from sparring.config import NetConfig
 from sparring.games.rules import Rules
 from sparring.kernels import Module, build
-from sparring.nets.inputs import Inputs
-from sparring.nets.memory import room_for
+from sparring.nets.inputs import Inputs, room_for
 from sparring.nets.net import head_width
 
 SOURCE = '#include "cuda/net.cuh"\n'

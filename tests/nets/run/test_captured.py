@@ -8,8 +8,8 @@ import torch
 from sparring.config import NetConfig
 from sparring.errors import ConfigError
 from sparring.games.rules import Rules
-from sparring.nets.captured import CapturedNet
 from sparring.nets.make import make_net
+from sparring.nets.run.captured import CapturedNet
 from sparring.pools import Pool
 
 NETS = {

@@ -17,10 +17,10 @@ from torch import Tensor
 from sparring.capabilities.ways import why_not
 from sparring.config import NetConfig
 from sparring.games.rules import Rules
-from sparring.nets.flat import KINDS, VALUE_WIDTH, Room, Spot, WidenedNet, WidenedPass
 from sparring.nets.mlp import head_mask
 from sparring.nets.net import POLICY, VALUE, Net, head_width
-from sparring.nets.recognised import (
+from sparring.nets.run.flat import KINDS, VALUE_WIDTH, Room, Spot, WidenedNet, WidenedPass
+from sparring.nets.run.recognised import (
     COMPARED,
     Layers,
     as_perceptron,

@@ -27,7 +27,13 @@ from sparring.factories import is_factory
 from sparring.games.rules import Rules
 from sparring.kernels import Module, build
 from sparring.kernels.views import View
-from sparring.nets.flat import (
+from sparring.nets.frozen.cpu import check_shapes, policy_layers, shapes_of
+from sparring.nets.frozen.tiles import FrozenNets, TiledNets
+from sparring.nets.inputs import Inputs
+from sparring.nets.make import make_net
+from sparring.nets.net import MEMORY, POLICY, Net, head_width
+from sparring.nets.residual import Layout, layout_of
+from sparring.nets.run.flat import (
     KINDS,
     Room,
     rounded_up,
@@ -35,13 +41,7 @@ from sparring.nets.flat import (
     widened_width,
     widening_threads,
 )
-from sparring.nets.grouped import check_shapes, policy_layers, shapes_of
-from sparring.nets.grouped_captured import FrozenNets, TiledNets
-from sparring.nets.inputs import Inputs
-from sparring.nets.make import make_net
-from sparring.nets.net import MEMORY, POLICY, Net, head_width
-from sparring.nets.recognised import Layers, as_perceptron, perceptron_config, recognise
-from sparring.nets.residual import Layout, layout_of
+from sparring.nets.run.recognised import Layers, as_perceptron, perceptron_config, recognise
 
 SOURCE = '#include "cuda/grouped.cuh"\n'
 MOST_SLOTS = 255

@@ -1,0 +1,1 @@
+"""Frozen networks of one shape, whose rows are answered together."""
