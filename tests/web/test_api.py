@@ -30,7 +30,7 @@ from sparring.store.policies import load_policy, save_policy
 from sparring.web.acting import Service
 from sparring.web.loaded import MOST_LOADED
 from sparring.web.openapi import OPERATIONS
-from sparring.web.questions import Decision, Wish
+from sparring.web.questions import Decision, Question
 from sparring.web.server import make_app
 from sparring.web.thinking import Asked, Thinker, answer_all
 
@@ -125,20 +125,20 @@ REFUSED = [
     ({}, 422, "exactly one of"),
     ({"obs": [0], "state": "AA=="}, 422, "obs and state"),
     ({"obs": [0] * 31, "mask": [1] * 9}, 422, "31 bytes; for tic_tac_toe it has 32"),
-    ({"obs": [256] * 32, "mask": [1] * 9}, 422, "0..255"),
-    ({"obs": [0.5] * 32, "mask": [1] * 9}, 422, "0..255"),
+    ({"obs": [256] * 32, "mask": [1] * 9}, 422, "obs[0]: expected `int` <= 255"),
+    ({"obs": [0.5] * 32, "mask": [1] * 9}, 422, "obs[0]: expected `int`, got `float`"),
     ({"obs": "?", "mask": [1] * 9}, 422, "base64"),
-    ({"obs": {}, "mask": [1] * 9}, 422, "list of bytes"),
+    ({"obs": {}, "mask": [1] * 9}, 422, "obs: expected `str | array | null`, got `object`"),
     ({"obs": [0] * 32}, 422, "which of the 9 actions"),
     ({"obs": [0] * 32, "mask": [0] * 9}, 422, "no action is legal"),
     ({"obs": [0] * 32, "mask": [2] * 9}, 422, "1 is legal, 0 is not"),
     ({"numbers": [0] * 18, "mask": [1] * 9}, 422, "has 19; there is 18 of them"),
     ({"numbers": [0.5] * 19, "mask": [1] * 9}, 422, "multiple of"),
     ({"numbers": [999] * 19, "mask": [1] * 9}, 422, "out of its range"),
-    ({"numbers": ["1"] * 19, "mask": [1] * 9}, 422, "is no number"),
+    ({"numbers": ["1"] * 19, "mask": [1] * 9}, 422, "numbers[0]: expected `float`"),
     ({"state": "AAAA"}, 422, "not a saved state"),
-    ({"state": 5}, 422, "base64"),
-    ({"replay": []}, 422, "object with game"),
+    ({"state": 5}, 422, "state: expected `str | null`"),
+    ({"replay": []}, 422, "replay: expected `object | null`"),
     ({"replay": {"actions": [4, 4]}}, 422, "step 2"),
     ({"replay": {"actions": [0, 3, 1, 4, 2]}}, 422, "over"),
     ({"replay": {"game": "chess", "actions": []}}, 422, "no game called"),
@@ -146,10 +146,10 @@ REFUSED = [
     ({"replay": {"actions": [], "moves": []}}, 422, "'moves' is unknown"),
     ({"replay": {"actions": []}, "mask": [1] * 9}, 422, "leave mask out"),
     ({"replay": {"actions": []}, "row": 1}, 422, "nobody is to act there"),
-    ({"replay": {"actions": []}, "sampled": 1}, 422, "true or false"),
-    ({"replay": {"actions": []}, "top": -1}, 422, "whole number within"),
+    ({"replay": {"actions": []}, "sampled": 1}, 422, "sampled: expected `bool`"),
+    ({"replay": {"actions": []}, "top": -1}, 422, "top: expected `int` >= 0"),
     ({"replay": {"actions": []}, "topp": 1}, 422, "'topp' is unknown; did you mean 'top'?"),
-    ({"replay": {"actions": []}, "player": 3}, 422, "has to be a name"),
+    ({"replay": {"actions": []}, "player": 3}, 422, "player: expected `str`, got `int`"),
     ({"replay": {"actions": []}, "player": "../ttt"}, 422, "give RUN"),
     ({"replay": {"actions": []}, "player": "/etc"}, 422, "give RUN"),
     ({"replay": {"actions": []}, "player": "nobody"}, 503, "no player 'nobody'"),
@@ -219,18 +219,18 @@ def test_newer_checkpoint_answers_after_a_moment_and_the_old_one_until_then(runs
         nonlocal now
         found = []
         question = read({"replay": {"actions": []}})
-        found.append((await service.answer(question))["value"])
+        found.append((await service.answer(question)).value)
         save_policy(policy(seed=1), runs / "ttt")
-        found.append((await service.answer(question))["value"])  # nobody has looked yet
+        found.append((await service.answer(question)).value)  # nobody has looked yet
         now = 2.0
-        found.append((await service.answer(question))["value"])  # the old one, while it loads
+        found.append((await service.answer(question)).value)  # the old one, while it loads
         await asyncio.gather(*service.agents._loading.values())
-        found.append((await service.answer(question))["value"])
+        found.append((await service.answer(question)).value)
         shutil.rmtree(runs / "ttt")
         now = 4.0
         await service.answer(question)
         await asyncio.gather(*service.agents._loading.values())
-        found.append((await service.answer(question))["value"])
+        found.append((await service.answer(question)).value)
         return found
 
     first, second, third, fourth, fifth = asyncio.run(values())
@@ -272,7 +272,7 @@ def test_questions_that_come_together_share_a_pass():
     asked = []
     for at, state in enumerate(states):
         obs, mask = state.decision()
-        asked.append(Asked(Decision(obs[0], mask[0]), Wish(sampled=at % 2 == 1, seed=at)))
+        asked.append(Asked(Decision(obs[0], mask[0]), Question(sampled=at % 2 == 1, seed=at)))
     thinker = Thinker(4, wait_ms=1.0)
 
     async def together() -> list[Any]:
@@ -290,7 +290,7 @@ def test_questions_that_come_together_share_a_pass():
 def test_what_goes_wrong_in_a_pass_reaches_everybody():
     thinker = Thinker(8, wait_ms=0.0)
     obs, mask = new_state("tic_tac_toe").decision()
-    bad = Asked(Decision(obs[0, :3], mask[0]), Wish())
+    bad = Asked(Decision(obs[0, :3], mask[0]), Question())
 
     async def both() -> list[Any]:
         answers = (thinker.answer(policy(), bad) for _ in range(2))
@@ -361,9 +361,10 @@ def test_description_is_that_of_the_routes_and_its_examples_are_answered(ask, ru
             for name, example in content["examples"].items():
                 status, answer = post(example["value"])
                 assert status == 200, name
-                schema = told["responses"]["200"]["content"]["application/json"]["schema"]
+                schemas = described["components"]["schemas"]
+                schema = schemas["Answer"]
                 assert set(schema["required"]) <= set(answer) <= set(schema["properties"])
-                assert set(example["value"]) <= set(content["schema"]["properties"])
+                assert set(example["value"]) <= set(schemas["Question"]["properties"])
 
 
 def test_there_is_no_api_unless_it_is_asked_for(runs):
@@ -418,7 +419,7 @@ def test_what_an_agent_remembers_comes_with_its_answer_and_goes_with_the_next_qu
     for given, said in (
         ({}, 'send memory, "" where a game begins'),
         ({"memory": "AAAA"}, "memory: 3 bytes"),
-        ({"memory": 7}, "memory has to be"),
+        ({"memory": 7}, "memory: expected `str | array | null`"),
         ({"memory": in_base64(b"\xff" * 32)}, "not finite"),
         ({"memory": "AAAA", "player": "ttt"}, "remembers nothing"),
     ):

@@ -19,7 +19,7 @@ from sparring.errors import ConfigError, SparringWarning
 from sparring.store.files import read_regular
 from sparring.store.folders import RUNS
 
-NEEDED = ("starlette", "uvicorn")
+NEEDED = ("msgspec", "starlette", "uvicorn")
 TOKEN = re.compile(r"[A-Za-z0-9_.~-]{8,200}")
 """What can stand in an address and in a cookie as it is."""
 VARIABLE = "SPARRING_TOKEN"

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
+import msgspec
+from msgspec import Struct
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
@@ -15,7 +17,7 @@ from sparring.games.rules import Rules
 from sparring.web.answers import beside, read_json
 from sparring.web.folder import Folder
 from sparring.web.loaded import Agent, Agents, UnavailableError
-from sparring.web.openapi import OPERATIONS, describe
+from sparring.web.openapi import OPERATIONS, Answer, Health, Share, describe
 from sparring.web.questions import Decision, Question, decision_of, position, read_question, told
 
 if TYPE_CHECKING:
@@ -77,13 +79,13 @@ class Service:
                 raise HTTPException(
                     403, "states need --states, since they are a game's memory; send a replay"
                 )
-            return JSONResponse(await self.answer(question))
+            return plain(await self.answer(question))
         except UnavailableError as wrong:
             raise HTTPException(503, told(wrong)) from None
         except SparringError as wrong:
             raise HTTPException(422, told(wrong)) from None
 
-    async def answer(self, question: Question) -> dict[str, Any]:
+    async def answer(self, question: Question) -> Answer:
         """Return what an agent says, or what the bot says that stands in for it."""
         name = self.agents.name(question.player)
         try:
@@ -93,7 +95,7 @@ class Service:
                 raise
             return await self._stand_in(question, name, told(wrong))
         policy = agent.policy
-        if question.wish.sampled and policy.by_value:
+        if question.sampled and policy.by_value:
             raise ConfigError(f"{name} has learned values of actions; leave sampled out")
         row_bytes = policy.net.inputs.row_bytes
         decision = await quickly(question, decision_of, question, policy.rules, row_bytes)
@@ -103,30 +105,25 @@ class Service:
 
     async def _think(
         self, name: str, agent: Agent, decision: Decision, question: Question
-    ) -> dict[str, Any]:
+    ) -> Answer:
         from sparring.web.thinking import Asked
 
-        said = await self.thinker.answer(agent.policy, Asked(decision, question.wish))
+        said = await self.thinker.answer(agent.policy, Asked(decision, question))
         rules = agent.policy.rules
-        answer = {
-            "action": said["action"],
-            "name": name_of(rules, said["action"]),
-            "player": name,
-            "loaded_from": agent.policy.name,
-            "value": said["value"],
-            "memory": said["memory"],
-            "probabilities": None,
-            "fallback": False,
-        }
-        if rules.box:
-            return {**answer, "mean": said["mean"], "spread": said["spread"]}
-        answer["probabilities"] = [
-            {"action": action, "name": rules.action_name(action), "probability": share}
-            for action, share in said["probabilities"]
+        shares = [
+            Share(action, rules.action_name(action), share)
+            for action, share in said.pop("probabilities", ())
         ]
-        return answer
+        return Answer(
+            name=name_of(rules, said["action"]),
+            player=name,
+            probabilities=None if rules.box else shares,
+            fallback=False,
+            loaded_from=agent.policy.name,
+            **said,
+        )
 
-    async def _stand_in(self, question: Question, name: str, why: str) -> dict[str, Any]:
+    async def _stand_in(self, question: Question, name: str, why: str) -> Answer:
         if not question.by_state:
             raise UnavailableError(
                 f"{why}; {self.fallback} could stand in, but a bot needs a state or a replay"
@@ -140,17 +137,16 @@ class Service:
             )
         action = state.ask(self.fallback, question.row)
         action = [float(one) for one in action] if state.rules.box else int(action)
-        return {
-            "action": action,
-            "name": name_of(state.rules, action),
-            "player": name,
-            "loaded_from": None,
-            "value": None,
-            "memory": question.memory,
-            "probabilities": None,
-            "fallback": self.fallback,
-            "why": why,
-        }
+        return Answer(
+            action=action,
+            name=name_of(state.rules, action),
+            player=name,
+            value=None,
+            probabilities=None,
+            fallback=self.fallback,
+            memory=question.memory,
+            why=why,
+        )
 
     async def health(self, request: Request) -> Response:
         """Say whether questions are answered, and by whom."""
@@ -162,21 +158,26 @@ class Service:
                 trouble = told(wrong)
         broken = bool(trouble) and self.agents.default not in self.agents.kept
         thinker = self._thinker
-        facts = {
-            "status": "unavailable" if broken else "degraded" if trouble else "ok",
-            "agent": self.agents.default or None,
-            "trouble": trouble,
-            "fallback": self.fallback or None,
-            "loaded": [agent.plain(name) for name, agent in self.agents.kept.items()],
-            "rows": thinker.rows if thinker else 0,
-            "passes": thinker.passes if thinker else 0,
-            "waiting": thinker.waiting if thinker else 0,
-        }
-        return JSONResponse(facts, 503 if broken and not self.fallback else 200)
+        health = Health(
+            status="unavailable" if broken else "degraded" if trouble else "ok",
+            loaded=[agent.plain(name) for name, agent in self.agents.kept.items()],
+            agent=self.agents.default or None,
+            trouble=trouble,
+            fallback=self.fallback or None,
+            rows=thinker.rows if thinker else 0,
+            passes=thinker.passes if thinker else 0,
+            waiting=thinker.waiting if thinker else 0,
+        )
+        return plain(health, 503 if broken and not self.fallback else 200)
 
     async def openapi(self, request: Request) -> Response:
         """Describe all this for programs."""
         return JSONResponse(describe())
+
+
+def plain(value: Struct, status: int = 200) -> Response:
+    """Return an answer as `openapi` describes it."""
+    return Response(msgspec.json.encode(value), status, media_type="application/json")
 
 
 async def quickly(question: Question, work: Callable[..., Any], *given: Any) -> Any:

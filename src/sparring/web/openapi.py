@@ -5,133 +5,63 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from importlib.metadata import PackageNotFoundError, version
-from typing import Any
+from typing import Annotated, Any, Literal
 
-Schema = dict[str, Any]
+from msgspec import UNSET, Meta, Struct, UnsetType
+from msgspec.json import schema_components
 
-BYTES: Schema = {
-    "oneOf": [
-        {"type": "string", "contentEncoding": "base64"},
-        {"type": "array", "items": {"type": "integer", "minimum": 0, "maximum": 255}},
+from sparring.web.questions import WAYS, Octets, Question
+
+
+class Share(Struct):
+    """An action with its probability."""
+
+    action: int
+    name: str
+    probability: float
+
+
+class Answer(Struct):
+    """What an agent would do."""
+
+    action: Annotated[
+        int | list[float],
+        Meta(description="A number, or numbers within -1..1 where actions are continuous."),
     ]
-}
-SHARE: Schema = {
-    "type": "object",
-    "properties": {
-        "action": {"type": "integer"},
-        "name": {"type": "string"},
-        "probability": {"type": "number"},
-    },
-}
-ACTION: Schema = {
-    "description": "A number, or numbers within -1..1 where actions are continuous.",
-    "oneOf": [{"type": "integer"}, {"type": "array", "items": {"type": "number"}}],
-}
-NUMBER_OR_NULL: Schema = {"type": ["number", "null"]}
-QUESTION: Schema = {
-    "type": "object",
-    "description": "A decision, given in one of four ways: obs, numbers, state or replay.",
-    "additionalProperties": False,
-    "oneOf": [{"required": [way]} for way in ("obs", "numbers", "state", "replay")],
-    "properties": {
-        "player": {
-            "type": "string",
-            "description": "RUN (its best checkpoint), RUN/40, RUN/past/12 (a snapshot of its "
-            "league); latest is a run too. Left out: the server's --agent.",
-        },
-        "obs": {**BYTES, "description": "A row as the pool writes it."},
-        "numbers": {
-            "type": "array",
-            "items": {"type": "number"},
-            "description": "The same as one number per feature, as State.observe returns it.",
-        },
-        "mask": {**BYTES, "description": "With obs or numbers: 1 for every legal action."},
-        "memory": {
-            "oneOf": [*BYTES["oneOf"], {"type": "null"}],
-            "description": "Of a player that remembers: the memory of its answer to the seat's "
-            "decision before, empty where a game begins.",
-        },
-        "state": {
-            "type": "string",
-            "contentEncoding": "base64",
-            "description": "State.serialize(); taken with --states.",
-        },
-        "replay": {
-            "type": "object",
-            "description": "The position after some actions: game, flags, seed and actions, or a "
-            "whole replay. Game and flags are the player's where they are left out.",
-            "properties": {
-                "game": {"type": "string"},
-                "flags": {"type": "object"},
-                "seed": {"type": ["integer", "string"]},
-                "actions": {"type": "array"},
-            },
-            "required": ["actions"],
-        },
-        "row": {
-            "type": "integer",
-            "default": 0,
-            "description": "With state or replay, where seats move at once: whose decision.",
-        },
-        "sampled": {
-            "type": "boolean",
-            "default": False,
-            "description": "Draw the action instead of taking the most probable one.",
-        },
-        "seed": {"type": "integer", "default": 0, "description": "Of the draw."},
-        "step": {"type": "integer", "default": 0, "description": "Of the draw: another for each."},
-        "top": {
-            "type": "integer",
-            "default": 5,
-            "minimum": 0,
-            "maximum": 1000,
-            "description": "How many of the most probable actions are told.",
-        },
-    },
-}
-ANSWER: Schema = {
-    "type": "object",
-    "required": ["action", "name", "player", "value", "probabilities", "fallback"],
-    "properties": {
-        "action": ACTION,
-        "name": {"type": "string", "description": "What the action means."},
-        "player": {"type": "string", "description": "Who was asked."},
-        "loaded_from": {"type": ["string", "null"], "description": "Whose weights answered."},
-        "value": {**NUMBER_OR_NULL, "description": "What the seat is expected to be paid."},
-        "memory": {
-            "type": ["string", "null"],
-            "contentEncoding": "base64",
-            "description": "What the player remembers: send it with the seat's next decision.",
-        },
-        "probabilities": {"type": ["array", "null"], "items": SHARE},
-        "mean": {"type": "array", "items": {"type": "number"}},
-        "spread": {"type": "array", "items": {"type": "number"}},
-        "fallback": {
-            "description": "false, or the bot that stood in for the player.",
-            "oneOf": [{"const": False}, {"type": "string"}],
-        },
-        "why": {"type": "string", "description": "Why the bot stood in."},
-    },
-}
-HEALTH: Schema = {
-    "type": "object",
-    "required": ["status", "loaded"],
-    "properties": {
-        "status": {"enum": ["ok", "degraded", "unavailable"]},
-        "agent": {"type": ["string", "null"]},
-        "trouble": {"type": "string"},
-        "fallback": {"type": ["string", "null"]},
-        "loaded": {"type": "array", "items": {"type": "object"}},
-        "rows": {"type": "integer", "description": "Questions that networks have answered."},
-        "passes": {"type": "integer", "description": "Forward passes in which they did."},
-        "waiting": {"type": "integer"},
-    },
-}
-ERROR: Schema = {
-    "type": "object",
-    "required": ["error"],
-    "properties": {"error": {"type": "string", "description": "One line that says what to do."}},
-}
+    name: Annotated[str, Meta(description="What the action means.")]
+    player: Annotated[str, Meta(description="Who was asked.")]
+    value: Annotated[float | None, Meta(description="What the seat is expected to be paid.")]
+    probabilities: list[Share] | None
+    fallback: Annotated[
+        Literal[False] | str, Meta(description="false, or the bot that stood in for the player.")
+    ]
+    loaded_from: Annotated[str | None, Meta(description="Whose weights answered.")] = None
+    memory: Annotated[
+        Octets | None,
+        Meta(description="What the player remembers: send it with the seat's next decision."),
+    ] = None
+    mean: list[float] | UnsetType = UNSET
+    spread: list[float] | UnsetType = UNSET
+    why: Annotated[str, Meta(description="Why the bot stood in.")] | UnsetType = UNSET
+
+
+class Health(Struct):
+    """Whether questions are answered."""
+
+    status: Literal["ok", "degraded", "unavailable"]
+    loaded: list[dict[str, Any]]
+    agent: str | None = None
+    trouble: str = ""
+    fallback: str | None = None
+    rows: Annotated[int, Meta(description="Questions that networks have answered.")] = 0
+    passes: Annotated[int, Meta(description="Forward passes in which they did.")] = 0
+    waiting: int = 0
+
+
+class Error(Struct):
+    """Something that was refused."""
+
+    error: Annotated[str, Meta(description="One line that says what to do.")]
 
 
 @dataclass(frozen=True)
@@ -142,8 +72,8 @@ class Operation:
     method: str
     path: str
     summary: str
-    answer: Schema
-    request: Schema | None = None
+    answer: type
+    request: type | None = None
     examples: Mapping[str, Any] = field(default_factory=dict)
     """Requests that are answered by an agent for tic-tac-toe."""
     errors: Mapping[int, str] = field(default_factory=dict)
@@ -157,8 +87,8 @@ OPERATIONS = (
         "post",
         "/api/act",
         "What an agent would do",
-        ANSWER,
-        QUESTION,
+        Answer,
+        Question,
         {
             "replay": {"replay": {"game": "tic_tac_toe", "actions": [4, 0]}, "top": 3},
             "obs": {
@@ -189,12 +119,15 @@ OPERATIONS = (
         "get",
         "/api/health",
         "Whether questions are answered, and who is loaded",
-        HEALTH,
+        Health,
         errors={503: "The server's --agent cannot be loaded, and there is no --fallback."},
     ),
-    Operation("openapi", "get", "/openapi.json", "This description", {"type": "object"}),
+    Operation("openapi", "get", "/openapi.json", "This description", dict),
 )
 """Everything that `--api` adds; `acting.Service.routes` is made of it."""
+
+
+TYPES = (Question, Answer, Health, Error)
 
 
 def describe() -> dict[str, Any]:
@@ -202,6 +135,8 @@ def describe() -> dict[str, Any]:
     paths: dict[str, dict[str, Any]] = {}
     for one in OPERATIONS:
         paths.setdefault(one.path, {})[one.method] = operation(one)
+    _, schemas = schema_components(TYPES, ref_template="#/components/schemas/{name}")
+    schemas["Question"]["oneOf"] = [{"required": [way]} for way in WAYS]
     return {
         "openapi": "3.1.0",
         "info": {
@@ -210,7 +145,10 @@ def describe() -> dict[str, Any]:
             "description": "Where the server wants a token, send it: authorization: Bearer TOKEN.",
         },
         "paths": paths,
-        "components": {"securitySchemes": {"token": {"type": "http", "scheme": "bearer"}}},
+        "components": {
+            "schemas": schemas,
+            "securitySchemes": {"token": {"type": "http", "scheme": "bearer"}},
+        },
         "security": [{}, {"token": []}],
     }
 
@@ -224,7 +162,7 @@ def operation(one: Operation) -> dict[str, Any]:
         "responses": {
             "200": {"description": "The answer.", "content": json_of(one.answer)},
             **{
-                str(status): {"description": why, "content": json_of(ERROR)}
+                str(status): {"description": why, "content": json_of(Error)}
                 for status, why in sorted(errors.items())
             },
         },
@@ -238,8 +176,10 @@ def operation(one: Operation) -> dict[str, Any]:
     return told
 
 
-def json_of(schema: Schema) -> dict[str, Any]:
+def json_of(kind: type) -> dict[str, Any]:
     """Return a body of JSON."""
+    known = {"$ref": f"#/components/schemas/{kind.__name__}"}
+    schema = known if kind in TYPES else {"type": "object"}
     return {"application/json": {"schema": schema}}
 
 

@@ -7,56 +7,91 @@ from __future__ import annotations
 
 import base64
 import binascii
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 import numpy.typing as npt
+from msgspec import Meta, Struct, ValidationError, convert
 
 from sparring.errors import ConfigError, SparringError, nearest
 from sparring.games.narrowing import narrow
 from sparring.games.recorded import FORMAT, VERSION, read_facts
 from sparring.games.rules import Rules
-from sparring.games.sealed import is_number, is_whole
 from sparring.games.state import State, load_state
 
 Bytes = npt.NDArray[np.uint8]
+Base64 = Annotated[str, Meta(extra_json_schema={"contentEncoding": "base64"})]
+Octets = Base64 | list[Annotated[int, Meta(ge=0, le=255)]]
 
 WAYS = ("obs", "numbers", "state", "replay")
 """How a decision can be given."""
-KEYS = ("player", *WAYS, "mask", "memory", "row", "sampled", "seed", "step", "top")
 REPLAY_KEYS = (
     *("format", "version", "game", "rules_version", "flags", "seed", "index"),
     *("players", "setup", "actions", "scores", "end"),
 )
 MOST_ACTIONS = 10_000
 """Of a replay: they are played again for every question."""
-MOST_TOP = 1000
 
 
-@dataclass(frozen=True)
-class Wish:
-    """How an answer is to be chosen and told."""
+class Question(Struct, frozen=True, forbid_unknown_fields=True):
+    """A decision, given in one of four ways: obs, numbers, state or replay."""
 
-    sampled: bool = False
-    seed: int = 0
-    step: int = 0
-    top: int = 5
+    player: Annotated[
+        str,
+        Meta(
+            max_length=200,
+            description="RUN (its best checkpoint), RUN/40, RUN/past/12 (a snapshot of its "
+            "league); latest is a run too. Left out: the server's --agent.",
+        ),
+    ] = ""
+    obs: Annotated[Octets | None, Meta(description="A row as the pool writes it.")] = None
+    numbers: Annotated[
+        list[float] | None,
+        Meta(description="The same as one number per feature, as State.observe returns it."),
+    ] = None
+    mask: Annotated[
+        Octets | None, Meta(description="With obs or numbers: 1 for every legal action.")
+    ] = None
+    memory: Annotated[
+        Octets | None,
+        Meta(
+            description="Of a player that remembers: the memory of its answer to the seat's "
+            "decision before, empty where a game begins."
+        ),
+    ] = None
+    state: Annotated[Base64 | None, Meta(description="State.serialize(); taken with --states.")] = (
+        None
+    )
+    replay: Annotated[
+        dict[str, Any] | None,
+        Meta(
+            description="The position after some actions: game, flags, seed and actions, or a "
+            "whole replay. Game and flags are the player's where they are left out."
+        ),
+    ] = None
+    row: Annotated[
+        int,
+        Meta(
+            ge=0,
+            le=63,
+            description="With state or replay, where seats move at once: whose decision.",
+        ),
+    ] = 0
+    sampled: Annotated[
+        bool, Meta(description="Draw the action instead of taking the most probable one.")
+    ] = False
+    seed: Annotated[int, Meta(ge=-(2**63), description="Of the draw.")] = 0
+    step: Annotated[int, Meta(ge=0, le=2**31 - 1, description="Of the draw: another for each.")] = 0
+    top: Annotated[
+        int,
+        Meta(ge=0, le=1000, description="How many of the most probable actions are told."),
+    ] = 5
 
-
-@dataclass(frozen=True)
-class Question:
-    """One request, checked as far as that needs no player."""
-
-    player: str
-    way: str
-    given: Any
-    mask: Any
-    row: int
-    wish: Wish
-    memory: Any = None
-    """What the player remembers of the seat, as its answer before said; "": nothing yet."""
+    @property
+    def way(self) -> str:
+        """Which of the four ways it is."""
+        return next(way for way in WAYS if getattr(self, way) is not None)
 
     @property
     def by_state(self) -> bool:
@@ -74,38 +109,24 @@ class Decision:
 
 
 def read_question(body: Any) -> Question:
-    """Check what was posted."""
+    """Check what was posted, as far as that needs no player."""
     if not isinstance(body, dict):
         raise ConfigError(f"send one object with one of {', '.join(WAYS)}")
     for key in body:
-        if key not in KEYS:
-            raise ConfigError(f"{key!r} is unknown{nearest(str(key), KEYS)}")
-    ways = [way for way in WAYS if way in body]
+        if key not in Question.__struct_fields__:
+            raise ConfigError(f"{key!r} is unknown{nearest(str(key), Question.__struct_fields__)}")
+    try:
+        question = convert(body, Question)
+    except ValidationError as wrong:
+        what, _, where = str(wrong).partition(" - at `$.")
+        raise ConfigError(f"{where.rstrip('`')}: {what[0].lower()}{what[1:]}") from None
+    ways = [way for way in WAYS if getattr(question, way) is not None]
     if len(ways) != 1:
         found = " and ".join(ways) or "none of them"
         raise ConfigError(f"give exactly one of {', '.join(WAYS)}; there is {found}")
-    player = body.get("player", "")
-    if not isinstance(player, str) or len(player) > 200:
-        raise ConfigError("player has to be a name, such as RUN, RUN/40 or RUN/past/12")
-    if not isinstance(body.get("sampled", False), bool):
-        raise ConfigError("sampled has to be true or false")
-    wish = Wish(
-        body.get("sampled", False),
-        whole_within(body, "seed", 0, -(2**63), 2**64 - 1),
-        whole_within(body, "step", 0, 0, 2**31 - 1),
-        whole_within(body, "top", Wish.top, 0, MOST_TOP),
-    )
-    (way,) = ways
-    row = whole_within(body, "row", 0, 0, 63)
-    return Question(player, way, body[way], body.get("mask"), row, wish, body.get("memory"))
-
-
-def whole_within(body: Mapping[str, Any], key: str, default: int, low: int, high: int) -> int:
-    """Return a whole number within bounds."""
-    value = body.get(key, default)
-    if not is_whole(value) or not low <= value <= high:
-        raise ConfigError(f"{key} has to be a whole number within {low}..{high}")
-    return int(value)
+    if question.seed >= 2**64:
+        raise ConfigError("seed: expected a whole number below 2^64")
+    return question
 
 
 def position(question: Question, rules: Rules | None) -> State:
@@ -114,9 +135,9 @@ def position(question: Question, rules: Rules | None) -> State:
     rules: those of the player; a replay that names no game or no flags is played by them.
     """
     if question.way == "state":
-        state = load_state(from_base64(question.given, "state"))
+        state = load_state(from_base64(question.state or "", "state"))
     else:
-        state = replayed(question.given, rules)
+        state = replayed(question.replay or {}, rules)
     if state.over:
         raise ConfigError("the game is over in this position; nobody is to act")
     if question.row >= state.rules.rows or state.native.seat(question.row) < 0:
@@ -124,10 +145,8 @@ def position(question: Question, rules: Rules | None) -> State:
     return state
 
 
-def replayed(given: Any, rules: Rules | None) -> State:
+def replayed(given: dict[str, Any], rules: Rules | None) -> State:
     """Return the position after the actions of a replay; game, seed and actions are enough."""
-    if not isinstance(given, dict):
-        raise ConfigError("replay has to be an object with game, flags, seed and actions")
     for key in given:
         if key not in REPLAY_KEYS:
             raise ConfigError(f"replay: {key!r} is unknown{nearest(str(key), REPLAY_KEYS)}")
@@ -155,7 +174,7 @@ def decision_of(question: Question, rules: Rules, row_bytes: int) -> Decision:
     """
     held = row_bytes - rules.obs_bytes
     if question.way == "obs" and question.memory is None:  # a whole row, as a pool has it
-        obs = octets(question.given, row_bytes, "obs", rules)
+        obs = octets(question.obs or [], row_bytes, "obs", rules)
         return Decision(obs, read_mask(question.mask, rules))
     memory = read_memory(question.memory, held, rules)
     if question.by_state:
@@ -165,20 +184,20 @@ def decision_of(question: Question, rules: Rules, row_bytes: int) -> Decision:
         seen, mask = state.decision(question.row)
         return Decision(np.concatenate([seen[0], memory]), mask[0], state)
     if question.way == "obs":
-        obs = octets(question.given, rules.obs_bytes, "obs", rules)
+        obs = octets(question.obs or [], rules.obs_bytes, "obs", rules)
     else:
-        obs = narrowed(rules, question.given)
+        obs = narrowed(rules, question.numbers or [])
     return Decision(np.concatenate([obs, memory]), read_mask(question.mask, rules))
 
 
-def read_memory(given: Any, size: int, rules: Rules) -> Bytes:
+def read_memory(given: Octets | None, size: int, rules: Rules) -> Bytes:
     """Return what a player remembers, so many bytes; zeros where a game begins."""
     if given is None and size:
         raise ConfigError(
             'this player remembers: send memory, "" where a game begins, and then what its answer '
             "to the seat's decision before said"
         )
-    if not given and not isinstance(given, int):
+    if not given:
         return np.zeros(size, np.uint8)
     if not size:
         raise ConfigError("memory: this player remembers nothing; leave memory out")
@@ -188,7 +207,7 @@ def read_memory(given: Any, size: int, rules: Rules) -> Bytes:
     return memory
 
 
-def read_mask(given: Any, rules: Rules) -> Bytes:
+def read_mask(given: Octets | None, rules: Rules) -> Bytes:
     """Return which actions are legal, one byte each."""
     if rules.box:
         if given not in (None, []):
@@ -204,51 +223,29 @@ def read_mask(given: Any, rules: Rules) -> Bytes:
     return mask
 
 
-def octets(given: Any, count: int, key: str, rules: Rules) -> Bytes:
+def octets(given: Octets, count: int, key: str, rules: Rules) -> Bytes:
     """Return bytes that are given as text in base64 or as a list."""
-    if isinstance(given, str):
-        found = np.frombuffer(from_base64(given, key), np.uint8)
-    elif isinstance(given, list):
-        found = bytes_of(given, key)
-    else:
-        raise ConfigError(f"{key} has to be a list of bytes, or text in base64")
+    found = np.frombuffer(from_base64(given, key) if isinstance(given, str) else bytes(given), "u1")
     if len(found) != count:
         raise ConfigError(f"{key}: {len(found)} bytes; for {rules.name} it has {count}")
     return found
 
 
-def bytes_of(given: list[Any], key: str) -> Bytes:
-    """Return a list of bytes as an array."""
-    try:
-        found = np.array(given)
-    except ValueError:  # lists of different lengths
-        found = np.array("")
-    if given and (found.ndim != 1 or found.dtype.kind not in "iu"):
-        raise ConfigError(f"{key}: a list holds whole numbers within 0..255")
-    if found.size and not 0 <= found.min() <= found.max() < 256:
-        raise ConfigError(f"{key}: a list holds whole numbers within 0..255")
-    return found.astype(np.uint8)
-
-
-def from_base64(given: Any, key: str) -> bytes:
+def from_base64(given: str, key: str) -> bytes:
     """Return what a text stands for."""
     try:
-        if not isinstance(given, str):
-            raise ValueError
         return base64.b64decode(given, validate=True)
     except (ValueError, binascii.Error):
         raise ConfigError(f"{key} has to be text in base64") from None
 
 
-def narrowed(rules: Rules, given: Any) -> Bytes:
+def narrowed(rules: Rules, given: list[float]) -> Bytes:
     """Return the row of which `rules.widen` makes a list of numbers; others are refused."""
     features = rules.features
-    if not isinstance(given, list) or len(given) != len(features):
-        found = f"{len(given)} of them" if isinstance(given, list) else "something else"
-        raise ConfigError(f"numbers: {rules.name} has {len(features)}; there is {found}")
-    for feature, number in zip(features, given, strict=True):
-        if not is_number(number):
-            raise ConfigError(f"numbers: {feature.name} is no number")
+    if len(given) != len(features):
+        raise ConfigError(
+            f"numbers: {rules.name} has {len(features)}; there is {len(given)} of them"
+        )
     (row,) = narrow(features, rules.obs_bytes, np.array([given], np.float64))
     return np.asarray(row)
 

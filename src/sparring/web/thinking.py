@@ -15,7 +15,7 @@ import torch
 from sparring.nets.distribution import Sampler, masked_log_probs, mean_and_spread, played
 from sparring.nets.net import POLICY, VALUE, Heads
 from sparring.nets.policy import DUELING, VALUES, Policy, best_value
-from sparring.web.questions import Decision, Wish
+from sparring.web.questions import Decision, Question
 
 
 @dataclass(frozen=True)
@@ -23,7 +23,7 @@ class Asked:
     """A decision and how it is to be answered."""
 
     decision: Decision
-    wish: Wish
+    wish: Question
 
 
 @torch.no_grad()
@@ -60,7 +60,7 @@ def answer_all(policy: Policy, asked: Sequence[Asked]) -> list[dict[str, Any]]:
     return answers
 
 
-def chosen(policy: Policy, logits: torch.Tensor, mask: Any, wishes: Sequence[Wish]) -> Any:
+def chosen(policy: Policy, logits: torch.Tensor, mask: Any, wishes: Sequence[Question]) -> Any:
     """Return the actions that `Policy.act` returns for rows that are alone."""
     # The most probable ones follow from no seed; each of the others is row 0 of its own draw.
     actions, _ = Sampler(0).draw(logits, mask, rollout=0, step=0, greedy=True)
