@@ -35,7 +35,7 @@ assert sparring.__version__ == version('sparring'), sparring.__version__
 assert 'torch' not in sys.modules
 "
 step python -c "
-from sparring.web.modules import module_file
+from sparring.web.description import module_file
 assert module_file('skull_king').read_bytes().startswith(b'\\0asm')
 "
 step sparring games

@@ -18,7 +18,7 @@ from sparring.nets.make import make_net
 from sparring.nets.policy import Policy
 from sparring.pools.foreign.again import made_again
 from sparring.store.policies import save_policy
-from sparring.web import modules
+from sparring.web import description
 from sparring.web.agent_page import agent_page
 
 
@@ -32,7 +32,7 @@ def saved(tmp_path_factory):
 
 @pytest.fixture
 def built():
-    if not (modules.MODULES / "tic_tac_toe.wasm").is_file():
+    if not (description.MODULES / "tic_tac_toe.wasm").is_file():
         pytest.skip("no WebAssembly modules here; make web builds them")
 
 
@@ -78,7 +78,7 @@ def test_what_cannot_be_written_is_one_line(saved, words, told, capsys):
 
 
 def test_without_modules_the_error_says_what_to_do(saved, tmp_path, monkeypatch, capsys):
-    monkeypatch.setattr(modules, "MODULES", tmp_path / "none")
+    monkeypatch.setattr(description, "MODULES", tmp_path / "none")
     assert main(["export", str(saved), "--html", str(tmp_path / "agent.html")]) == 3
     assert "make web" in capsys.readouterr().err
     assert list(tmp_path.iterdir()) == []

@@ -375,9 +375,9 @@ def test_who_takes_nothing_of_an_answer_is_cut_off(monkeypatch: pytest.MonkeyPat
 
     import uvicorn
 
-    from sparring.web import connections
+    from sparring.web import listening
 
-    monkeypatch.setattr(connections, "STALL_S", 0.5)
+    monkeypatch.setattr(listening, "STALL_S", 0.5)
 
     async def large(scope, receive, send) -> None:
         await send({"type": "http.response.start", "status": 200, "headers": []})
@@ -385,7 +385,7 @@ def test_who_takes_nothing_of_an_answer_is_cut_off(monkeypatch: pytest.MonkeyPat
 
     async def tried() -> float:
         config = uvicorn.Config(
-            large, port=0, http=connections.Connection, lifespan="off", log_level="critical"
+            large, port=0, http=listening.Connection, lifespan="off", log_level="critical"
         )
         server = uvicorn.Server(config)
         serving = asyncio.create_task(server.serve())

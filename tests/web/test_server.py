@@ -22,7 +22,7 @@ from sparring.games.state import State
 from sparring.training.records.metrics import MetricsWriter
 from sparring.training.records.run import LOCK
 from sparring.training.records.trainer import NotTrainingError, trainer_of
-from sparring.web import modules
+from sparring.web import description
 from sparring.web.curves import MOST_POINTS, Follower, read_curves
 from web.made_runs import add, add_points, make_run
 
@@ -292,7 +292,7 @@ def test_a_page_hears_of_new_points_within_a_second_and_ctrl_c_ends_at_once(
 
 
 def test_pages_hear_what_keeps_them_from_playing(client, tmp_path, monkeypatch):
-    monkeypatch.setattr(modules, "MODULES", tmp_path)
+    monkeypatch.setattr(description, "MODULES", tmp_path)
     make_run(tmp_path, "own", game="tic_tac_toe")
     for game in ("/api/games/tic_tac_toe", "/api/runs/own"):
         assert "make web" in client.get(game).json()["unplayable"]

@@ -12,7 +12,7 @@ import pytest
 
 from sparring.errors import SparringError
 from sparring.games.rules import Rules
-from sparring.web.modules import module_file
+from sparring.web.description import module_file
 
 wasmtime = pytest.importorskip("wasmtime", reason='pip install "sparring[dev]" brings wasmtime')
 

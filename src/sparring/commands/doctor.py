@@ -25,7 +25,7 @@ from sparring.games import Rules, game_names
 from sparring.machine import MOST_THREADS, ask, cores, cpu_model, git_commit, load_average
 from sparring.proof.conformance import check
 from sparring.proof.validity import SIGNATURE_WAYS, signature
-from sparring.web.modules import MODULES
+from sparring.web.description import MODULES
 
 GIB = 2**30
 LEAST_DISK, LITTLE_DISK = 1 * GIB, 10 * GIB

@@ -22,8 +22,7 @@ from sparring.training.records.overview import read_json
 from sparring.training.records.run import RESULTS
 from sparring.training.records.strength import best_opponent, strength_in
 from sparring.web.bundle import APP, GAMES, bundle, file_of
-from sparring.web.description import describe_rules
-from sparring.web.modules import module_file
+from sparring.web.description import describe_rules, module_file
 from sparring.web.networks import header_of, pack_network
 
 MARK = "sparring agent file"

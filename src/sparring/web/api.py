@@ -18,15 +18,14 @@ from sparring.games.flags import read_rules
 from sparring.games.rules import game_names
 from sparring.web.acting import Service
 from sparring.web.control import control_routes
-from sparring.web.description import describe_rules
+from sparring.web.description import describe_rules, module_file, why_not_played
 from sparring.web.folder import Folder, shown
 from sparring.web.glance import Glances
 from sparring.web.live import Live, live_routes
-from sparring.web.mistakes import explain, unexpected
-from sparring.web.modules import module_file, why_not_played
 from sparring.web.players import player_routes
 from sparring.web.replays import replay_routes
 from sparring.web.runs import run_routes
+from sparring.web.security import explain, unexpected
 
 GAMES = Path(games.__file__).parent
 MakeService = Callable[[Folder], Service]

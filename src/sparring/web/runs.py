@@ -37,7 +37,7 @@ def run_routes(folder: Folder, glances: Glances) -> list[Route]:
 
     def show_league(request: Request) -> Any:
         run = folder.run(request.path_params["run"])
-        from sparring.web.told import told_league
+        from sparring.web.run_facts import told_league
 
         with reading(f"the league of {run.name}"):
             return told_league(run)
@@ -49,7 +49,7 @@ def run_routes(folder: Folder, glances: Glances) -> list[Route]:
                 f"compare needs 2 to {MOST_COMPARED} runs, these are {len(names)}: ?run=A&run=B"
             )
         paths = [folder.run(name) for name in names]
-        from sparring.web.told import told_comparison
+        from sparring.web.run_facts import told_comparison
 
         with reading("one of these runs"):
             return told_comparison(paths, request.query_params.get("by", ""))

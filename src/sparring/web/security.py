@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import json
+import sys
+import traceback
 from urllib.parse import parse_qs, urlsplit
 
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from sparring.web.guard import ACTING, WRONG_TOKEN, Buckets, Guard, client_of
@@ -241,3 +245,20 @@ async def say(send: Send, status: int, headers: dict[str, str], body: bytes) -> 
     raw = [(name.encode("latin-1"), value.encode("latin-1")) for name, value in listed.items()]
     await send({"type": "http.response.start", "status": status, "headers": raw})
     await send({"type": "http.response.body", "body": body})
+
+
+async def explain(request: Request, wrong: Exception) -> Response:
+    """Say what went wrong, but not where on this machine the runs lie."""
+    assert isinstance(wrong, HTTPException)
+    text = wrong.detail
+    if folder := getattr(request.app.state, "folder", None):
+        text = text.replace(f"{folder.root.absolute()}/", "").replace(f"{folder.root}/", "")
+    text = text.encode("utf-8", "replace").decode()  # half a character is none
+    return JSONResponse({"error": text}, wrong.status_code, headers=wrong.headers)
+
+
+async def unexpected(request: Request, wrong: Exception) -> Response:
+    """Say that the mistake is ours, and nothing about this machine."""
+    traceback.print_exception(wrong, file=sys.stderr)
+    text = f"{type(wrong).__name__} in the server, a mistake of ours; it is printed where it runs"
+    return JSONResponse({"error": text}, 500, headers=HEADERS)

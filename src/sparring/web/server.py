@@ -22,8 +22,7 @@ from starlette.staticfiles import StaticFiles
 from starlette.types import Receive, Scope, Send
 
 from sparring.web.guard import Guard
-from sparring.web.mistakes import explain, unexpected
-from sparring.web.security import Security
+from sparring.web.security import Security, explain, unexpected
 
 if TYPE_CHECKING:
     from sparring.web.api import MakeService

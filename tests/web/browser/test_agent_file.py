@@ -14,7 +14,7 @@ from sparring.config import NetConfig
 from sparring.nets.make import make_net
 from sparring.nets.policy import Policy
 from sparring.store.policies import save_policy
-from sparring.web.modules import MODULES
+from sparring.web.description import MODULES
 
 NETS = {
     "tic_tac_toe": NetConfig(hidden=(16,)),
