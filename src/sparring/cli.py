@@ -202,8 +202,8 @@ def parse(command: Command, config: Any, args: list[str], default: Any = None) -
     import tyro
 
     from sparring.commands.shared.opening import demand_options
-    from sparring.config.mistakes import unfit_value
     from sparring.config.ranges import NUMBERS
+    from sparring.config.words import unfit_value
 
     demand_options(command.name, config, args)
 

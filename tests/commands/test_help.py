@@ -8,8 +8,8 @@ import pytest
 
 from sparring.cli import COMMANDS, find, main, words_of
 from sparring.commands.shared.helping import EXAMPLES, SHORT
-from sparring.config.mistakes import unknown_option
 from sparring.config.options import options_of
+from sparring.config.words import unknown_option
 
 
 def helped(words: str, capsys: pytest.CaptureFixture[str]) -> str:

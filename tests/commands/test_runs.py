@@ -17,7 +17,7 @@ import pytest
 from commands.run_helpers import make_run, write_events, write_results
 from sparring.cli import main
 from sparring.training import status
-from sparring.training.records import metrics, overview
+from sparring.training.records import metrics, strength
 from sparring.training.records.run import Run
 
 
@@ -113,7 +113,7 @@ def test_strength_is_the_share_won_against_the_best_bot_whoever_else_was_met(
     write_results(alpha, random=1.0)  # which says nothing about careful; the evaluation does
     assert listed(capsys, "alpha")[0]["strength"] == 0.7
     curves = dict.fromkeys([f"eval/{status.PREVIOUS_BEST}/win", "eval/random/win"])
-    assert overview.opponents_of(curves) == ("random",)  # type: ignore[arg-type]
+    assert strength.opponents_of(curves) == ("random",)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(

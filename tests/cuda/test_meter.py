@@ -15,8 +15,8 @@ from sparring.meter.meter import meter_of
 from sparring.meter.minibatch import sizes_of
 from sparring.training.metering import subject_of
 from sparring.training.planning.plan import make_learner, resolve
-from sparring.training.planning.runs import run_plan
 from sparring.training.planning.settings import members_of
+from sparring.training.planning.training import run_plan
 from sparring.training.train import complete
 
 

@@ -20,9 +20,8 @@ from sparring.schedule import Schedule
 from sparring.store.policies import load_policy
 from sparring.training.planning.settings import merged, with_preset
 from sparring.training.records.metrics import read
-from sparring.training.teaching.making import make_decisions, tasks_of
+from sparring.training.teaching.making import make_decisions, read_sources, tasks_of
 from sparring.training.teaching.positions import Pay
-from sparring.training.teaching.sources import read_sources
 from sparring.training.train import resume, train_population, train_with
 
 QUICK: dict[str, Any] = {

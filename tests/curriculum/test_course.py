@@ -22,8 +22,8 @@ from pools.foreign_envs import Countdown
 from sparring.config import PPOConfig
 from sparring.curriculum.course import Course
 from sparring.curriculum.curriculum import Curriculum
-from sparring.curriculum.curves import curves_of
 from sparring.curriculum.phases import Phase, Threshold
+from sparring.curriculum.timeline import curves_of
 from sparring.learn.adjust import Terms, adjust_games
 from sparring.learn.cast import Seating
 from sparring.pools import LEARNER, Lineup, Pool

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from sparring.commands import replay
-from sparring.config.shown import ReplayFileConfig
+from sparring.config.tools import ReplayFileConfig
 from sparring.games import shogi
 from sparring.games.recorded import Replay
 from sparring.games.rules import Rules

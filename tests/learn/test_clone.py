@@ -18,9 +18,8 @@ from sparring.learn.taught import Decisions
 from sparring.nets.distribution import masked_log_probs
 from sparring.nets.make import make_net
 from sparring.schedule import Moment, Schedule
-from sparring.training.teaching.making import make_decisions, tasks_of
+from sparring.training.teaching.making import make_decisions, read_sources, tasks_of
 from sparring.training.teaching.positions import Pay
-from sparring.training.teaching.sources import read_sources
 
 
 @pytest.fixture(scope="module")

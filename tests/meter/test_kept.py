@@ -19,8 +19,8 @@ from sparring.meter.kept import Kept
 from sparring.training.callbacks import Callbacks
 from sparring.training.metering import meter_for
 from sparring.training.planning.plan import make_learner, resolve
-from sparring.training.planning.runs import run_plan
 from sparring.training.planning.settings import members_of
+from sparring.training.planning.training import run_plan
 from sparring.training.records import metrics
 from sparring.training.train import complete, train_with
 

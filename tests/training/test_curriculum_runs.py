@@ -17,7 +17,7 @@ from sparring.games.state import new_state
 from sparring.store import checkpoint as checkpoints
 from sparring.training.courses import adjustable, lead
 from sparring.training.member import Member
-from sparring.training.planning.runs import run_plan
+from sparring.training.planning.training import run_plan
 from sparring.training.records.metrics import read
 from sparring.training.train import new_run, prepare, resume
 from training.run_helpers import events, settings, trained

@@ -17,10 +17,9 @@ from sparring.errors import ConfigError
 from sparring.games.lookup import game_module
 from sparring.games.rules import Rules
 from sparring.nets.make import make_net
-from sparring.training.planning import networks
+from sparring.training.planning import demands
 from sparring.training.planning.asked import combination
-from sparring.training.planning.demands import check_targets
-from sparring.training.planning.networks import check_networks
+from sparring.training.planning.demands import check_networks, check_targets
 from sparring.training.planning.plan import resolve
 from sparring.training.planning.roles import nets_of, read_roles
 from sparring.training.planning.settings import merged
@@ -223,7 +222,7 @@ def test_presets_may_say_what_suits_another_kind_of_network(
 
 
 def test_more_frames_than_rows_have_room_for_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(networks, "MOST_MEMORY", 1024)
+    monkeypatch.setattr(demands, "MOST_MEMORY", 1024)
     net = {"memory": "stack", "frames": 64}
     config = merged(TrainConfig(game="tic_tac_toe"), {"net": net}, "train")
     with pytest.raises(ConfigError, match=r"net\.frames 64: .*at most .* frames are remembered"):

@@ -26,7 +26,7 @@ from sparring.store.policies import load_policy
 from sparring.training.evaluate import EvalWorker
 from sparring.training.loop import Trainer
 from sparring.training.member import Member
-from sparring.training.planning.runs import run_plan
+from sparring.training.planning.training import run_plan
 from sparring.training.records.metrics import read
 from sparring.training.train import new_run, resume
 from training.run_helpers import WORDS, events, settings, trained, trainer_for

@@ -13,8 +13,8 @@ from sparring.games.rules import Rules
 from sparring.learn.learner import Snapshot
 from sparring.training import evaluate
 from sparring.training.member import Member
-from sparring.training.planning.runs import run_plan
 from sparring.training.planning.settings import merged, with_preset
+from sparring.training.planning.training import run_plan
 from sparring.training.records.metrics import read
 from sparring.training.train import new_run
 

@@ -21,7 +21,7 @@ from sparring.store import checkpoint as checkpoints
 from sparring.store.archive import Archive
 from sparring.store.archive_index import ArchiveIndex
 from sparring.training.member import Member
-from sparring.training.planning.runs import run_plan
+from sparring.training.planning.training import run_plan
 from sparring.training.records.run import Run
 from sparring.training.train import resume, train_with
 from training.run_helpers import settings, trained

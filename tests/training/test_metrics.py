@@ -334,19 +334,6 @@ def test_wandb_gets_what_is_finite(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     assert told[2:] == [{"update": 4, "seconds": 2.0, "a": 1.0}, "finished"]
 
 
-def test_curves_of_older_runs_have_the_names_of_today(tmp_path: Path) -> None:
-    with MetricsWriter(tmp_path, tensorboard=False) as out:
-        for update in (1, 2, 3):
-            out.add(update, {"losses/clip_fraction": update / 10}, seconds=update)
-    assert read(tmp_path)["losses/clipfrac"][2].tolist() == [0.1, 0.2, 0.3]
-    with MetricsWriter(tmp_path, tensorboard=False) as out:
-        out.truncate_after(2)
-        out.add(3, {"losses/clipfrac": 0.9}, seconds=3)
-    found = read(tmp_path)
-    assert list(found) == ["losses/clipfrac"]
-    assert found["losses/clipfrac"][2].tolist() == [0.1, 0.2, 0.9]
-
-
 def test_a_file_that_was_only_begun_has_no_curves_yet(tmp_path: Path) -> None:
     (tmp_path / metrics.FILE).touch()
     assert metrics.read(tmp_path) == {}

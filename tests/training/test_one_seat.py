@@ -13,8 +13,8 @@ from sparring.games.rules import Rules
 from sparring.league.arena import ALONE, least_share, strength_of, usual_opponents
 from sparring.training.display import line, shown_strength
 from sparring.training.member import Member
-from sparring.training.planning.runs import run_plan
 from sparring.training.planning.settings import merged, with_preset
+from sparring.training.planning.training import run_plan
 from sparring.training.records.metrics import read
 from sparring.training.train import train
 

@@ -29,7 +29,7 @@ from sparring.pools.foreign.make import make_pool
 from sparring.pools.foreign.rules import ForeignRules
 from sparring.store.policies import load_policy, save_policy
 from sparring.training.evaluate import EvalWorker, play
-from sparring.training.own import SEED
+from sparring.training.evaluations import SEED
 from sparring.training.records.metrics import read
 
 CARDS, TABLE = "own_envs:make_cards", "own_envs:make_table"

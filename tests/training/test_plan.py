@@ -17,9 +17,6 @@ from sparring.cli import main
 from sparring.config import TrainConfig
 from sparring.errors import ConfigError
 from sparring.games.starts import lasting
-from sparring.schedule import Schedule
-from sparring.store.folders import CONFIG
-from sparring.training.planning.moved import COLLECTING
 from sparring.training.planning.place import choose_device
 from sparring.training.planning.plan import resolve
 from sparring.training.planning.settings import (
@@ -29,7 +26,6 @@ from sparring.training.planning.settings import (
     with_preset,
     written,
 )
-from sparring.training.train import resume, train
 
 
 def test_a_plan_decides_everything_once() -> None:
@@ -94,14 +90,8 @@ def test_members_vary_schedules_too() -> None:
 @pytest.mark.parametrize(
     ("words", "hint"),
     [
-        ("--ppo.games 8", "--ppo.games has moved: it is now --collect.games"),
-        ("--ppo.no-bf16", "--ppo.no-bf16 has moved: it is now --collect.no-bf16"),
-        ("--ppo.bf16=False", "--ppo.bf16 has moved: it is now --collect.no-bf16"),
-        ("--ppo.lambda- 0.9", "--ppo.lambda- has moved: it is now --ppo.gae-lambda"),
-        (
-            "--ppo.lr-end 0.1",
-            "--ppo.lr-end has moved: it is now part of ppo.lr, for example 0%:1e-3",
-        ),
+        ("--ppo.games 8", "no option --ppo.games; did you mean --collect.games?"),
+        ("--ppo.lambda 0.9", "no option --ppo.lambda; did you mean --ppo.gae-lambda?"),
         ("--ppo.lr fast", "'fast' is no schedule"),
         ("--ppo.lr 0:1e-3,10:-5", "ppo.lr 0:1e-3,10:-5 must be at least 0"),
         ("--ppo.gamma 1.5", "ppo.gamma 1.5 must be from 0 to 1"),
@@ -112,7 +102,7 @@ def test_members_vary_schedules_too() -> None:
         ("--algo .a:b", "neither module:factory"),
     ],
 )
-def test_a_flag_that_moved_names_its_new_place(
+def test_a_flag_that_is_elsewhere_names_its_place(
     words: str, hint: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main(["train", "tic_tac_toe", *words.split(), "--runs", str(tmp_path / "runs")]) == 2
@@ -181,37 +171,6 @@ def test_gpus_other_than_the_first_are_refused(
     assert choose_device("cuda:0") == choose_device("cuda") == choose_device("auto") == "cuda"
     with pytest.raises(sparring.ConfigError, match=re.escape(hint)):
         choose_device(name)
-
-
-def test_a_file_that_is_older_names_the_new_place(tmp_path: Path) -> None:
-    file = tmp_path / "old.toml"
-    file.write_text("[ppo]\nsteps = 8\n")
-    with pytest.raises(sparring.ConfigError, match=r"no setting 'steps'; it is now collect\.steps"):
-        with_preset("tic_tac_toe", str(file))
-
-
-def test_a_run_of_before_goes_on(tmp_path: Path) -> None:
-    """config.toml as it was written when ppo had the sizes and shares of the first rate."""
-    quick = {"collect": {"games": 16, "steps": 16}, "net": {"hidden": (8,)}, "eval": {"off": True}}
-    quick["ppo"] = {"lr": [["0%", 0.002], ["100%", 0.0002]], "entropy": 0.01, "gae_lambda": 0.9}
-    agent = train("tic_tac_toe", updates=4, quiet=True, runs=str(tmp_path), threads=1, **quick)
-    table = tomllib.loads((agent.run / CONFIG).read_text())
-    ppo = table["ppo"]
-    ppo |= {name: table["collect"][name] for name in COLLECTING}
-    table.pop("collect")
-    ppo["compile"] = False  # torch.compile, which is gone
-    ppo |= {"lr": 0.002, "lr_end": 0.1, "entropy_end": 1.0, "lambda_": ppo.pop("gae_lambda")}
-    for name in ("algo", "algo_set"):
-        table.pop(name)
-    (agent.run / CONFIG).write_text(tomlkit.dumps(table))
-    config = read_config(table, "old")
-    assert (config.collect.games, config.algo) == (16, "ppo")
-    assert config.ppo.lr == Schedule.line(0.002, 0.0002)
-    assert config.ppo.entropy == Schedule.constant(0.01)
-    again = resume(str(agent.run), updates=6, quiet=True)
-    assert again.ended == "done"
-    old = {"game": "tic_tac_toe", "collect": {"games": 16, "compile": True}}
-    assert read_config(old, "old").collect.games == 16
 
 
 @pytest.mark.parametrize(

@@ -18,7 +18,7 @@ ROOT = Path(sparring.__file__).parent
 FOLDER = f"{ROOT}/"
 MOST_FILES = 30
 """Files that a configuration may enter from `commands/train.py:run`."""
-ABOVE = {"training/train.py", "training/several.py", "training/lasting.py"}
+ABOVE = {"training/train.py", "training/several.py"}
 """Files of training that stand above planning: they settle configurations, and hand them down."""
 PLANNING = ("commands/", "config/", "training/planning/", "curriculum/reading.py")
 """Where configurations are read, completed and turned into plans."""

@@ -22,7 +22,7 @@ from sparring.training.budget import Every
 from sparring.training.callbacks import Callbacks, Watched
 from sparring.training.member import Member
 from sparring.training.planning.plan import make_learner, resolve
-from sparring.training.planning.runs import run_plan
+from sparring.training.planning.training import run_plan
 from sparring.training.records.metrics import read
 from sparring.training.records.overview import Overview, events_of
 from sparring.training.records.run import Run

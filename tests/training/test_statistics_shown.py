@@ -20,7 +20,7 @@ from sparring.league.arena import play_match
 from sparring.learn.dqn import DQN
 from sparring.learn.ppo import PPO
 from sparring.training.display import draw
-from sparring.training.display.parts import Machine
+from sparring.training.display.panel import Machine
 from sparring.training.status import Status, played_of
 
 COLLECT = CollectConfig(games=32, steps=40)

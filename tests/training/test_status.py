@@ -10,8 +10,8 @@ import torch
 from sparring.games.rules import Rules
 from sparring.learn.learner import Report, Snapshot
 from sparring.training.member import Member
-from sparring.training.planning.runs import run_plan
 from sparring.training.planning.settings import merged, with_preset
+from sparring.training.planning.training import run_plan
 from sparring.training.train import new_run
 
 

@@ -17,10 +17,8 @@ from sparring.learn.taught import Decisions, joined, split, unpacked
 from sparring.store.policies import load_policy
 from sparring.training.records.metrics import EARLIEST, read
 from sparring.training.teaching import teach
-from sparring.training.teaching.bots import bot_game
-from sparring.training.teaching.making import make_decisions, tasks_of
+from sparring.training.teaching.making import bot_game, make_decisions, read_sources, tasks_of
 from sparring.training.teaching.positions import Pay, decisions_of
-from sparring.training.teaching.sources import read_sources
 
 QUICK: dict[str, Any] = {
     "updates": 3,

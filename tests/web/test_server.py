@@ -20,8 +20,7 @@ from sparring.games.recorded import Replay
 from sparring.games.rules import Rules
 from sparring.games.state import State
 from sparring.training.records.metrics import MetricsWriter
-from sparring.training.records.run import LOCK
-from sparring.training.records.trainer import NotTrainingError, trainer_of
+from sparring.training.records.run import LOCK, NotTrainingError, trainer_of
 from sparring.web import description
 from sparring.web.curves import MOST_POINTS, Follower, read_curves
 from web.made_runs import add, add_points, make_run

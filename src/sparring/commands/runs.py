@@ -22,12 +22,11 @@ from sparring.training.records.overview import (
     STATES,
     UNMEASURED,
     Overview,
-    is_held,
     is_run,
     overviews,
     size_of,
 )
-from sparring.training.records.run import LOCK, Run, finite
+from sparring.training.records.run import LOCK, Run, finite, is_held
 from sparring.training.records.strength import written
 
 Told = dict[str, Any]

@@ -32,8 +32,7 @@ from sparring.training.planning.settings import (
     read_varied,
     value_at,
 )
-from sparring.training.records.ending import done_line, measured_line
-from sparring.training.records.overview import Overview, events_of
+from sparring.training.records.overview import Overview, done_line, events_of, measured_line
 from sparring.training.records.run import Run, check_name
 from sparring.training.records.strength import Strength, best_opponent, strength_in
 from sparring.training.results import UnmeasuredError, measure, rates

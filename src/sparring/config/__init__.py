@@ -18,15 +18,17 @@ from sparring.config.commands import (
     UsiConfig,
 )
 from sparring.config.learning import (
+    CloningConfig,
     CollectConfig,
     EnvConfig,
     EvaluationConfig,
     FleetConfig,
+    HeadsConfig,
     HierarchyConfig,
     HindsightConfig,
     LeagueConfig,
+    NetConfig,
 )
-from sparring.config.networks import CloningConfig, HeadsConfig, NetConfig
 from sparring.config.runs import (
     CompareConfig,
     PlotConfig,
@@ -34,16 +36,17 @@ from sparring.config.runs import (
     RunsConfig,
     TrainConfig,
 )
-from sparring.config.shown import RenderConfig, ReplayFileConfig
 from sparring.config.tools import (
     BenchConfigsConfig,
     BenchScalingConfig,
     CompletionConfig,
     ProfileConfig,
+    RenderConfig,
+    ReplayFileConfig,
+    ServeConfig,
     SweepConfig,
     TuneConfig,
 )
-from sparring.config.web import ServeConfig
 
 __all__ = [
     "ArenaConfig",

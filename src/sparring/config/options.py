@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import ast
+import inspect
+import textwrap
+from collections.abc import Hashable, Iterator, Mapping
 from dataclasses import MISSING, Field, dataclass, fields, is_dataclass, replace
 from functools import cache
 from types import UnionType
-from typing import Any, get_args, get_origin, get_type_hints
+from typing import Any, cast, get_args, get_origin, get_type_hints
 
 from tyro.conf import Positional, Suppress, UseAppendAction
 
-from sparring.config.help import help_of
 from sparring.config.ranges import Choice, Range, kinds_of
 from sparring.config.runs import TrainConfig
 from sparring.schedule import Schedule
@@ -163,3 +165,59 @@ def shown_default(option: Option) -> str:
     if isinstance(value, tuple):
         return " ".join(map(str, value))
     return {True: "on", False: "off"}.get(value, str(value)) if option.kind is bool else str(value)
+
+
+@cache
+def help_of(kind: Hashable) -> Mapping[str, str]:
+    """Return the help text of every field of a configuration, without line breaks."""
+    (tree,) = ast.parse(textwrap.dedent(inspect.getsource(cast(type, kind)))).body
+    assert isinstance(tree, ast.ClassDef)
+    found = {}
+    for field, below in zip(tree.body, tree.body[1:], strict=False):
+        if (
+            isinstance(field, ast.AnnAssign)
+            and isinstance(field.target, ast.Name)
+            and isinstance(below, ast.Expr)
+            and isinstance(below.value, ast.Constant)
+        ):
+            found[field.target.id] = " ".join(str(below.value.value).split())
+    return found
+
+
+def all_help(config: Any, prefix: str = "") -> dict[str, str]:
+    """Return the help texts of a configuration and of those inside it, by dotted names."""
+    found: dict[str, str] = {}
+    kind: type = type(config)
+    texts = help_of(kind)
+    for field in fields(config):
+        value = getattr(config, field.name)
+        if is_dataclass(value) and not isinstance(value, type):
+            found |= all_help(value, f"{prefix}{field.name}.")
+        else:
+            found[f"{prefix}{field.name}"] = texts.get(field.name, "")
+    return found
+
+
+def flat(table: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
+    """Return nested settings by dotted names."""
+    found: dict[str, Any] = {}
+    for key, value in table.items():
+        if isinstance(value, Mapping):
+            found |= flat(value, f"{prefix}{key}.")
+        else:
+            found[f"{prefix}{key}"] = value
+    return found
+
+
+def joined(common: Mapping[str, Any], own: Mapping[str, Any]) -> dict[str, Any]:
+    """Put tables of settings over those that are common; flags of the game add up."""
+    both = dict(common)
+    for key, value in own.items():
+        before = both.get(key)
+        if isinstance(before, Mapping) and isinstance(value, Mapping):
+            both[key] = joined(before, value)
+        elif key == "set" and isinstance(before, list) and isinstance(value, list):
+            both[key] = [*before, *value]
+        else:
+            both[key] = value
+    return both

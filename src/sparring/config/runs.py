@@ -9,15 +9,17 @@ from tyro.conf import Positional, Suppress, UseAppendAction
 
 from sparring.config.algorithms import DQNConfig, PPOConfig, ReplayConfig, SACConfig
 from sparring.config.learning import (
+    CloningConfig,
     CollectConfig,
     EnvConfig,
     EvaluationConfig,
     FleetConfig,
+    HeadsConfig,
     HierarchyConfig,
     HindsightConfig,
     LeagueConfig,
+    NetConfig,
 )
-from sparring.config.networks import CloningConfig, HeadsConfig, NetConfig
 from sparring.config.ranges import (
     Checked,
     Count,

@@ -1,4 +1,4 @@
-"""What the commands take that say what to do next: profile, tune, sweep, and their benches."""
+"""What the commands take that show games and runs, or say what to do next."""
 
 from __future__ import annotations
 
@@ -194,3 +194,98 @@ class BenchScalingConfig(Checked):
     """Exit code 1 if something got slower than in the record."""
     json: bool = False
     """Print one JSON object instead of tables."""
+
+
+@dataclass(frozen=True)
+class RenderConfig(Checked):
+    """Draw a game between policies or bots as a film or a picture."""
+
+    players: Positional[str]
+    """A run, checkpoint, policy or bot (bot:NAME too) for seat 0, or one per seat: latest,weak."""
+    out: str = "game.gif"
+    """The file: .gif, .mp4 (needs ffmpeg), .svg (moves in any browser) or .png (a still)."""
+    game: str = ""
+    """The game, where all players are bots."""
+    against: str = ""
+    """Who sits in the other seats, where one player is given. Left out: the best bot."""
+    episodes: Annotated[int, between(1, 100)] = 1
+    """Games, one after the other."""
+    seed: Seed = 0
+    """Which game is dealt; the next ones have the numbers after it."""
+    set: tuple[str, ...] = ()
+    """A flag of the game as key=value. Left out: those of the training."""
+    sampled: bool = False
+    """Draw actions as in training instead of taking the most probable one."""
+    still: bool = False
+    """One picture of the whole game. A .png is always that."""
+    speed: Annotated[float, between(0.01, 100)] = 1.0
+    """How fast the film runs. 0.5: half as fast as the game."""
+    fps: Annotated[float, between(0, 240)] = 0.0
+    """Frames per second of a .gif or .mp4. More are smoother and larger. 0: 25 and 50."""
+    width: Annotated[int, between(160, 3840)] = 760
+    """Pixels from left to right."""
+    save: str = ""
+    """A file for the game itself, which `sparring replay` plays again; -2, -3 for further ones."""
+    json: bool = False
+    """Print one JSON object instead of lines."""
+
+
+@dataclass(frozen=True)
+class ReplayFileConfig(Checked):
+    """Look at a recorded game: step by step, as text, as a film, or only whether it comes out."""
+
+    file: Positional[str]
+    """A file that play, render, eval, arena or a page has saved."""
+    seat: Annotated[int, between(-1, 255)] = -1
+    """Whose eyes: what this seat knew. -1: everything."""
+    text: bool = False
+    """Print the whole game instead of stepping through it."""
+    check: bool = False
+    """Only say whether it comes out as the file says; another result is exit code 3."""
+    out: str = ""
+    """A film or picture instead: .gif, .mp4, .svg or .png; of Shogi .kif, .csa or .usi too."""
+    still: bool = False
+    """Of --out: one picture of the whole game. A .png is always that."""
+    speed: Annotated[float, between(0.01, 100)] = 1.0
+    """Of --out: how fast the film runs."""
+    fps: Annotated[float, between(0, 240)] = 0.0
+    """Of --out: frames per second of a .gif or .mp4. 0: 25 and 50."""
+    width: Annotated[int, between(160, 3840)] = 760
+    """Of --out: pixels from left to right."""
+    json: bool = False
+    """Print the facts as one JSON object."""
+
+
+@dataclass(frozen=True)
+class ServeConfig(Checked):
+    """Show runs in a browser, live, and play against their agents there."""
+
+    folder: Positional[str] = ""
+    """The folder with the runs. Left out: that of --runs."""
+    runs: str = "runs"
+    """The same, as other commands take it. Files outside of it are never shown."""
+    host: str = "127.0.0.1"
+    """Where to listen; 0.0.0.0: in every network. Whoever comes from elsewhere needs the token."""
+    port: Annotated[int, between(0, 65_535)] = 8000
+    """The port to listen at. 0: any that is free."""
+    token: str = ""
+    """What a visitor has to show, for everything. Other users of this machine see it among the
+    processes: --token-file or SPARRING_TOKEN hides it. Left out: a new one each time."""
+    token_file: str = ""
+    """A file with the token in it, which nobody else should be able to read."""
+    open: bool = False
+    """Open the page in a browser as soon as it answers."""
+    api: bool = False
+    """Let programs ask agents for actions: POST /api/act, described in /openapi.json."""
+    agent: str = ""
+    """With --api: who answers requests that name nobody; a run, RUN/40, RUN/past/12 or a folder."""
+    fallback: str = ""
+    """With --api: the bot that answers for an agent that is missing or damaged. None: an error."""
+    states: bool = False
+    """With --api: take states as bytes, which are checked whole before anything is played."""
+    batch: Annotated[int, between(1, 4096)] = 64
+    """With --api: most requests that share a forward pass. Higher answers more a second."""
+    wait_ms: Annotated[float, between(0.0, 1000.0)] = 1.0
+    """With --api: how long requests wait for others, once several come at a time."""
+    json: bool = False
+    """Print the address as one JSON object instead of lines."""

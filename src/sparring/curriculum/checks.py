@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from sparring.curriculum.files import about
 from sparring.curriculum.phases import Phase
-from sparring.curriculum.places import about
 from sparring.errors import ConfigError
 from sparring.games.rules import Rules
 from sparring.schedule import Moment, Schedule

@@ -11,9 +11,7 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from sparring.curriculum.curriculum import BEGINNING, Curriculum
-from sparring.curriculum.phases import Phase
-from sparring.curriculum.standing import Standing
-from sparring.curriculum.thresholds import sure_of, wanted
+from sparring.curriculum.phases import Phase, Standing, sure_of, wanted
 from sparring.learn.adjust import Terms
 from sparring.schedule import Moment
 

@@ -1,20 +1,28 @@
-"""Files with phases: TOML with [[phases]], JSON, or the schema that a game's own project had."""
+"""Files with phases: TOML, JSON, or a game's own schema; and the line at which a mistake stands."""
 
 from __future__ import annotations
 
 import json
+import re
 import tomllib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 from sparring import trusted
-from sparring.curriculum.places import about, found_in
 from sparring.errors import ConfigError
 from sparring.games.lookup import game_module
 
 OF_OTHERS = "curriculum"
 """The key under which other projects keep their phases."""
+Key = str | int
+HEADER = re.compile(r"^\s*\[\[\s*phases\s*\]\]")
+TABLE = re.compile(r"^\s*\[\s*phases\s*\.\s*([^\]]+?)\s*\]")
+OTHER = re.compile(r"^\s*\[")
+SPACE = re.compile(r"[\s,:]*")
+DECODER = json.JSONDecoder(strict=False)
+PLAIN = re.compile(r"[^\s,:\]}]+")
 
 
 def read_curriculum(file: str, game: str, algo: str = "") -> dict[str, Any]:
@@ -91,3 +99,140 @@ def as_json(phase: Any) -> str:
         return json.dumps(without_null(phase))
     except (TypeError, ValueError):
         raise ConfigError(f"phases: {phase!r} holds something else than numbers and text") from None
+
+
+class MisplacedError(ConfigError):
+    """What is wrong with a phase, and which key it is about."""
+
+    def __init__(self, text: str, phase: int, keys: Sequence[Key] = ()) -> None:
+        super().__init__(text)
+        self.phase, self.keys = phase, tuple(keys)
+
+
+def unnamed(phase: int) -> str:
+    """What a phase is called that has no name, counted from 0."""
+    return f"phase {phase + 1}"
+
+
+@contextmanager
+def about(phase: int, name: str, *keys: Key) -> Iterator[None]:
+    """Say of which phase a mistake is, counted from 0, and remember the key.
+
+    Phase -1: it is beside the phases, and the keys count from the top of the file.
+    """
+    try:
+        yield
+    except MisplacedError:
+        raise
+    except ConfigError as wrong:
+        called = f" {name!r}" if name not in ("", unnamed(phase)) else ""
+        which = f"phase {phase + 1}{called}: " if phase >= 0 else ""
+        raise MisplacedError(f"{which}{wrong}", phase, keys) from None
+
+
+@contextmanager
+def found_in(*files: str) -> Iterator[None]:
+    """Name the file and the line of a mistake. files: where the phases may have come from."""
+    try:
+        yield
+    except MisplacedError as wrong:
+        for file in filter(None, files):
+            line = line_of(file, wrong.phase, wrong.keys)
+            if line:
+                raise ConfigError(f"{file}, line {line}: {wrong}") from None
+        raise ConfigError(str(wrong)) from None
+
+
+def line_of(file: str, phase: int, keys: Sequence[Key]) -> int:
+    """The line of a phase's key, or of the phase itself; 0 where the file does not have it."""
+    try:
+        text = Path(file).read_text("utf-8")
+    except (OSError, ValueError):
+        return 0
+    if Path(file).suffix == ".json":
+        lines = json_lines(text)
+        if phase < 0:
+            return nearest_line(lines, (*keys,)) or 1
+        for above in (("phases",), ("curriculum", "phases")):
+            if (*above, phase) in lines:
+                return nearest_line(lines, (*above, phase, *keys))
+        return 0
+    return nearest_line(toml_lines(text), (phase, *keys))
+
+
+def nearest_line(lines: Mapping[tuple[Key, ...], int], path: tuple[Key, ...]) -> int:
+    """The line of a path, or of what is around it; 0 where nothing is."""
+    while path and path not in lines:
+        path = path[:-1]
+    return lines.get(path, 0) if path else 0
+
+
+def toml_lines(text: str) -> dict[tuple[Key, ...], int]:
+    """The lines of all phases of a TOML file, and of their keys."""
+    found: dict[tuple[Key, ...], int] = {}
+    phase = -1
+    table: tuple[str, ...] = ()
+    for number, line in enumerate(text.splitlines(), start=1):
+        inner = TABLE.match(line)
+        if HEADER.match(line):
+            phase, table = phase + 1, ()
+            found[phase,] = number
+        elif inner and phase >= 0:
+            table = key_of(inner[1])
+            found.setdefault((phase, *table), number)
+        elif OTHER.match(line) and not line.lstrip().startswith("[["):
+            table = () if phase < 0 or in_a_list(line) else ("",)
+        elif "=" in line and phase >= 0 and not line.lstrip().startswith("#"):
+            keys = (*table, *key_of(line.partition("=")[0]))
+            for end in range(1, len(keys) + 1):
+                found.setdefault((phase, *keys[:end]), number)
+    return found
+
+
+def in_a_list(line: str) -> bool:
+    """Whether a line that begins with [ is part of a list's value, not a table's head."""
+    return not re.match(r"^\s*\[[^\[\],\"']+\]\s*(#.*)?$", line)
+
+
+def key_of(text: str) -> tuple[str, ...]:
+    """The parts of a dotted key; one in quotes stays whole."""
+    parts = re.findall(r"\"([^\"]*)\"|'([^']*)'|([^.\s\"']+)", text)
+    return tuple(next(filter(None, part), "") for part in parts)
+
+
+def json_lines(text: str) -> dict[tuple[Key, ...], int]:
+    """The line of every value of a JSON file, by its path; nothing if it is none."""
+    try:
+        json.loads(text)
+    except (ValueError, RecursionError):
+        return {}
+    found: dict[tuple[Key, ...], int] = {}
+    scan(text, skip(text, 0), (), found)
+    return found
+
+
+def scan(text: str, at: int, path: tuple[Key, ...], found: dict[tuple[Key, ...], int]) -> int:
+    """Note where the value at a place begins, and all inside it; return where it ends."""
+    found.setdefault(path, text.count("\n", 0, at) + 1)
+    if text[at] == '"':
+        return DECODER.raw_decode(text, at)[1]
+    if text[at] not in "[{":
+        plain = PLAIN.match(text, at)
+        return plain.end() if plain else at + 1
+    is_object, number = text[at] == "{", 0
+    at = skip(text, at + 1)
+    while text[at] not in "]}":
+        key: Key = number
+        if is_object:
+            key, end = DECODER.raw_decode(text, at)
+            found.setdefault((*path, key), text.count("\n", 0, at) + 1)
+            at = skip(text, end)
+        at = skip(text, scan(text, at, (*path, key), found))
+        number += 1
+    return at + 1
+
+
+def skip(text: str, at: int) -> int:
+    """The place of the next sign that is neither space, comma nor colon."""
+    space = SPACE.match(text, at)
+    return space.end() if space else at

@@ -1,4 +1,4 @@
-"""A phase: a named stretch of a run, what holds in it, and when it ends."""
+"""A phase: a stretch of a run, what holds in it, when it ends, and where a run stands in it."""
 
 from __future__ import annotations
 
@@ -7,6 +7,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from sparring.schedule import Schedule
+
+ALONE = 1.0
+"""The parity of a seat without opponents: then the score counts."""
 
 
 @dataclass(frozen=True)
@@ -52,3 +55,45 @@ class Phase:
     def ends(self) -> bool:
         """Whether it ends before the run does."""
         return bool(self.decisions or self.episodes or self.until)
+
+
+def sure_of(until: Threshold, results: Mapping[str, Mapping[str, Any]]) -> float | None:
+    """The lower end of the 95 % interval that counts, None if this was not measured.
+
+    Without a bot that is named: of the one against whom it is lowest.
+    """
+    if until.against and until.against not in results:
+        return None
+    met = [results[until.against]] if until.against else list(results.values())
+    lows = [found["score_low" if by_score(until, found) else "low"] for found in met]
+    known = [float(low) for low in lows if low is not None]
+    return min(known) if known and len(known) == len(lows) else None
+
+
+def by_score(until: Threshold, found: Mapping[str, Any]) -> bool:
+    """Whether the score decides."""
+    return until.score or found.get("parity") == ALONE
+
+
+def wanted(until: Threshold, last: Mapping[str, Any] | None) -> str:
+    """What a phase waits for, in words, and how much of it is sure by now."""
+    what = f"score {until.value:g}" if until.score else f"win share {until.value:g}"
+    against = f" against {until.against}" if until.against else ""
+    now = f" (now sure of {last['low']:.3g})" if last else ""
+    return f"{what}{against}{now}"
+
+
+@dataclass(frozen=True)
+class Standing:
+    """What there is to show about where a run stands."""
+
+    name: str
+    phase: int
+    """Counted from 1."""
+    phases: int
+    share: float | None
+    """How much of the phase is over, from 0 to 1; None where nothing but strength ends it."""
+    until: str
+    """What ends it, in words; "" in the last one."""
+    following: str
+    """The name of the next one."""

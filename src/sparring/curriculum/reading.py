@@ -10,8 +10,8 @@ from typing import Any
 from sparring.config import TrainConfig
 from sparring.config.ranges import read, read_count, settings_of
 from sparring.curriculum.checks import check_course, check_flags, check_weights, demand_length
+from sparring.curriculum.files import Key, about, found_in, unnamed
 from sparring.curriculum.phases import Phase, Threshold
-from sparring.curriculum.places import Key, about, found_in, unnamed
 from sparring.curriculum.rewards import demand_paid, read_rewards
 from sparring.errors import ConfigError, nearest
 from sparring.games.flags import read_flag, read_pair

@@ -10,8 +10,8 @@ from typing import Any
 
 from sparring import trusted
 from sparring.config import TrainConfig
+from sparring.config.options import joined
 from sparring.config.ranges import is_number
-from sparring.config.tables import joined
 from sparring.errors import ConfigError
 from sparring.store.folders import LATEST
 from sparring.training.budget import COUNTED

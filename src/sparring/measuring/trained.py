@@ -17,7 +17,7 @@ from typing import IO, Any
 
 import numpy as np
 
-from sparring.config.tables import flat
+from sparring.config.options import flat
 from sparring.errors import ConfigError, SparringError
 from sparring.league.results import ALONE
 from sparring.machine import cores
@@ -29,8 +29,8 @@ from sparring.store.folders import CHECKPOINTS
 from sparring.training.planning.settings import written
 from sparring.training.records import metrics
 from sparring.training.records.comparison import Entry
-from sparring.training.records.overview import Overview, events_of, is_held
-from sparring.training.records.run import LOCK, finite
+from sparring.training.records.overview import Overview, events_of
+from sparring.training.records.run import LOCK, finite, is_held
 from sparring.training.records.strength import LEAST_MILLIONS, gained_per
 
 STATE = "trained.json"

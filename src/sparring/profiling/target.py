@@ -17,10 +17,10 @@ from sparring.games.flags import read_pair
 from sparring.games.rules import game_names
 from sparring.meter.tree import running
 from sparring.store.lookup import locate, unknown
-from sparring.training.planning.own_nets import require_code
+from sparring.training.planning.own import require_code
 from sparring.training.planning.settings import merged, read_config
-from sparring.training.records.overview import Overview, is_held, is_run
-from sparring.training.records.run import LOCK
+from sparring.training.records.overview import Overview, is_run
+from sparring.training.records.run import LOCK, is_held
 from sparring.training.train import complete, demand_given
 
 OF_TRAINING = ("config", "algo", "threads", "device", "set", "change")

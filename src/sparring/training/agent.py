@@ -18,8 +18,8 @@ from sparring.nets.policy import Policy, is_position
 from sparring.store.files import read_regular
 from sparring.store.plain import anything, named, parse_json, table
 from sparring.store.policies import save_policy
-from sparring.training.records.last import last_evaluation
 from sparring.training.records.run import RESULTS
+from sparring.training.records.strength import last_evaluation
 
 A_MEASUREMENT = table({"results": named(named(anything))})
 

@@ -23,8 +23,8 @@ from sparring.learn.plan import Plan
 from sparring.store.archive import MATCH, TRAINING, Archive, ArchiveError, Entry
 from sparring.store.folders import SNAPSHOT
 from sparring.store.manifest import numbers
-from sparring.training.anew import start_anew
 from sparring.training.evaluate import PAIRS, write_ratings
+from sparring.training.starting import start_anew
 
 UPDATES_BETWEEN = 20
 """Updates from one snapshot to the next, where `league.every` does not say how many decisions."""

@@ -22,11 +22,10 @@ from sparring.training.budget import Every, planned_updates
 from sparring.training.callbacks import Callbacks, Watched
 from sparring.training.courses import adjustable, lead, take_up
 from sparring.training.evaluate import EvalWorker, evaluator
+from sparring.training.evaluations import can_be_measured, name_factory, unmeasured
 from sparring.training.leagues import leagues_of
 from sparring.training.member import Member
-from sparring.training.own import can_be_measured, name_factory, unmeasured
-from sparring.training.planning.runs import RunPlan
-from sparring.training.planning.training import TrainingPlan
+from sparring.training.planning.training import RunPlan, TrainingPlan
 from sparring.training.records.run import Run
 from sparring.training.resuming import demand_weights, going_on
 from sparring.training.status import DONE, STOPPED, WAITING, Status

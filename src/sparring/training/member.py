@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from sparring.curriculum.course import Course
-from sparring.curriculum.curves import curves_of
+from sparring.curriculum.timeline import curves_of
 from sparring.errors import SparringWarning
 from sparring.games.rules import Rules
 from sparring.league.arena import ALONE, least_share, strength_of, usual_opponents
@@ -20,15 +20,22 @@ from sparring.store import checkpoint as checkpoints
 from sparring.store.folders import BEST, SNAPSHOT, shown_path
 from sparring.store.policies import foreign_meta
 from sparring.training.budget import BUDGETS, set_budget
-from sparring.training.evaluations import curves_of_match, first_look, has_first_look, pace
+from sparring.training.evaluations import (
+    TrainingReturn,
+    by_training,
+    curves_of_match,
+    first_look,
+    has_first_look,
+    own_request,
+    pace,
+    too_few,
+)
 from sparring.training.league import League
-from sparring.training.own import TrainingReturn, by_training, own_request, too_few
-from sparring.training.planning.runs import RunPlan
-from sparring.training.records.episodes import EpisodesTable
+from sparring.training.planning.training import RunPlan
 from sparring.training.records.metrics import MetricsWriter
-from sparring.training.records.rescue import save_elsewhere, where_it_lies
 from sparring.training.records.run import EVENTS, Run
-from sparring.training.resuming import better_on_disk
+from sparring.training.records.sinks import EpisodesTable
+from sparring.training.resuming import better_on_disk, save_elsewhere, where_it_lies
 from sparring.training.status import PREVIOUS_BEST, Status, in_order
 
 

@@ -7,7 +7,7 @@ import sys
 from sparring.learn.learner import Learner
 from sparring.learn.plan import Plan
 from sparring.meter.meter import Meter, Subject, meter_of
-from sparring.training.planning.runs import RunPlan
+from sparring.training.planning.training import RunPlan
 
 LEAST_MINUTES = 1.0
 """Runs of less are over before two seconds of measuring have paid."""

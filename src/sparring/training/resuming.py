@@ -1,15 +1,19 @@
-"""Checkpoints that a run goes on from: what they must say, and one line where they do not."""
+"""Checkpoints that a run goes on from, and where the last one goes if the run's disk is full."""
 
 from __future__ import annotations
 
 import math
+import shutil
+import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 from sparring.errors import SparringError
-from sparring.learn.learner import Learner
+from sparring.learn.learner import Learner, Snapshot
 from sparring.nets.net import Net
+from sparring.store import checkpoint as checkpoints
 from sparring.store.checkpoint import Checkpoint, CheckpointError, is_whole
 from sparring.store.folders import BEST, CHECKPOINTS
 from sparring.store.manifest import advice
@@ -114,3 +118,33 @@ def going_on(saved: Checkpoint | None, run: Path) -> Iterator[None]:
             f"checkpoint {saved.number} of {run} cannot be gone on from: {type(wrong).__name__}: "
             f"{first}; {advice(run / 'checkpoints' / f'{saved.number:08d}')}"
         ) from wrong
+
+
+def save_elsewhere(run: str, snapshot: Snapshot, meta: Mapping[str, Any]) -> Path | None:
+    """Save a checkpoint on another disk; returns its folder, None if no disk took it."""
+    for folder in (Path(tempfile.gettempdir()), Path.home(), Path.cwd()):
+        place: Path | None = None
+        try:
+            place = Path(tempfile.mkdtemp(prefix=f"sparring-{run}-", dir=folder))
+            return checkpoints.save(
+                place,
+                snapshot.meta["update"],
+                tensors=snapshot.tensors,
+                blobs=snapshot.blobs,
+                meta=dict(meta),
+                segments=snapshot.segments,
+                alone=True,
+            )
+        except (checkpoints.CheckpointError, OSError):
+            if place:
+                shutil.rmtree(place, ignore_errors=True)
+    return None
+
+
+def where_it_lies(elsewhere: Path | None, home: Path) -> str:
+    """Say where a checkpoint is that its run's own disk did not take."""
+    if elsewhere is None:
+        return "no other place took it either: it is lost when this program ends"
+    return (
+        f"it lies in {elsewhere} instead: once there is space, move it to {home} to go on from it"
+    )

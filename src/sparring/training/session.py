@@ -35,7 +35,7 @@ from sparring.training.planning.training import TrainingPlan
 from sparring.training.records.run import NETWORK, Run
 from sparring.training.results import measure_here
 from sparring.training.starting import start_from
-from sparring.training.teaching.sources import read_sources
+from sparring.training.teaching.making import read_sources
 from sparring.training.teaching.teach import begin_taught, tell_members
 
 CALMER = 0.1

@@ -1,13 +1,18 @@
-"""Trained weights as the start of a run: where they lie, whether they fit, what is kept of them."""
+"""Trained weights as the start of a run, and a learner that begins anew in the middle of one."""
 
 from __future__ import annotations
 
 from dataclasses import replace
 
+import torch
+
 from sparring.errors import ConfigError, SparringError
 from sparring.games.rules import Rules
 from sparring.learn.learner import Learner
+from sparring.learn.plan import Plan
 from sparring.nets.hierarchy import is_hierarchy
+from sparring.nets.make import make_net
+from sparring.nets.net import asked_heads, blend_in
 from sparring.nets.places import feature_names
 from sparring.nets.policy import BY_VALUE, Policy
 from sparring.nets.transfer import Transfer, transferred
@@ -18,6 +23,8 @@ from sparring.store.policies import load_policy, whole_checkpoint
 LEAST_ALIKE = 0.5
 """Share of a game's features that another game has to have by name, so that one is a start for the
 other."""
+KEPT = ("carried", "replay")
+"""What goes on: open decisions, and what is remembered."""
 
 
 def found_init(text: str) -> str:
@@ -84,3 +91,24 @@ def demand_same_roles(path: str, *, wanted: bool, given: bool) -> None:
         f"init: {path} has {kinds[given]}, and this run is to have {kinds[wanted]}; "
         f"{'leave --hierarchy.on out' if wanted else 'add --hierarchy.on'}, or begin without init"
     )
+
+
+def start_anew(learner: Learner, plan: Plan, number: int, member: int) -> None:
+    """Give a learner fresh weights and a fresh optimiser; its games go on.
+
+    What is remembered in a replay stays: it says what games are like, not how to play them.
+    """
+    now = learner.snapshot(member)
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(plan.seeds[member] + 1_000_003 * number)
+        net = make_net(
+            learner.rules,
+            plan.net,
+            heads=asked_heads(learner.rules, plan.heads),
+            memory=now.meta.get("memory", 0),
+            roles=plan.role_nets,
+        )
+    blend_in(net, plan.heads)
+    kept = {name: now.tensors[name] for name in KEPT if name in now.tensors}
+    tensors = {**kept, "net": dict(net.state_dict()), "optimiser": {}}
+    learner.restore(replace(now, tensors=tensors, meta={**now.meta, "has_unit": False}), member)

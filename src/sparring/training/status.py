@@ -7,11 +7,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from sparring.curriculum.standing import Standing
+from sparring.curriculum.phases import Standing
 from sparring.games.stats import PREFIX
 from sparring.meter.share import Reached
 from sparring.training.budget import WarmUp, progress_of
-from sparring.training.trail import Trail
 
 PREVIOUS_BEST = "previous best"
 """What curves and tables call the best checkpoint before this one."""
@@ -35,6 +34,7 @@ FLEET = ("fleet/lag_mean", "fleet/actor_idle", "fleet/learner_idle", "fleet/rest
 
 MOST_STATS = 3
 """So many of the game's statistics are shown."""
+LIMIT = 64
 
 
 def shown_of(stats: Mapping[str, float]) -> dict[str, float]:
@@ -163,3 +163,27 @@ def in_order(before: dict[str, float], now: dict[str, float]) -> dict[str, float
     """
     order = [name for name in {**before, **now} if name != REST]
     return {name: now.get(name, 0.0) for name in (*order, *[REST] * (REST in now))}
+
+
+class Trail:
+    """A series from its beginning: where it grows too long, neighbours become their mean."""
+
+    def __init__(self) -> None:
+        self._values: list[float] = []
+        self._each, self._sum, self._count = 1, 0.0, 0
+
+    def add(self, value: float) -> None:
+        """Go on with a value."""
+        self._sum, self._count = self._sum + value, self._count + 1
+        if self._count < self._each:
+            return
+        self._values.append(self._sum / self._count)
+        self._sum, self._count = 0.0, 0
+        if len(self._values) == LIMIT:
+            pairs = zip(self._values[::2], self._values[1::2], strict=True)
+            self._values = [(a + b) / 2 for a, b in pairs]
+            self._each *= 2
+
+    def values(self) -> list[float]:
+        """The series; the last number may stand for fewer values than the others."""
+        return [*self._values, self._sum / self._count] if self._count else list(self._values)

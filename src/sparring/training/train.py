@@ -12,8 +12,11 @@ from typing import Any, overload
 from sparring import ids, trusted
 from sparring.config import TrainConfig
 from sparring.errors import ConfigError, SparringError
-from sparring.factories import demand_loaded, keep_factory
+from sparring.factories import demand_loaded, keep_factory, lasting_name
+from sparring.games.starts import lasting as lasting_start
 from sparring.kernels import compiling
+from sparring.learn.plan import CPU
+from sparring.nets.run.native import resolve_cpu
 from sparring.pools.foreign.faults import same_folder
 from sparring.pools.foreign.make import Facts
 from sparring.pools.protocol import GamePool
@@ -23,12 +26,21 @@ from sparring.store.policies import load_policy
 from sparring.training.agent import Agent
 from sparring.training.budget import only_one
 from sparring.training.callbacks import Callbacks
-from sparring.training.lasting import lasting
 from sparring.training.planning.algorithms import demand_of_mode, demand_own, mode_of, named
-from sparring.training.planning.casting import told
-from sparring.training.planning.own import facts_of_given, given_pool, is_maker, pool_again
-from sparring.training.planning.own_nets import name_net, net_again
-from sparring.training.planning.place import uses_gpu
+from sparring.training.planning.casting import pinned, told
+from sparring.training.planning.curricula import lasting_phases, with_phases
+from sparring.training.planning.own import (
+    facts_of_given,
+    given_pool,
+    is_maker,
+    is_perceptron,
+    lasting_net,
+    name_net,
+    net_again,
+    pool_again,
+    rules_of,
+)
+from sparring.training.planning.place import choose_device, uses_gpu
 from sparring.training.planning.role_words import BY_ROLE, demand_heard
 from sparring.training.planning.settings import (
     demand_same,
@@ -41,12 +53,13 @@ from sparring.training.planning.settings import (
     written,
 )
 from sparring.training.planning.training import plan_training
-from sparring.training.records.ending import amount
-from sparring.training.records.overview import Overview
+from sparring.training.records.overview import Overview, amount
 from sparring.training.records.run import Run, check_name, holding, nothing_left_in, word_of
 from sparring.training.resuming import demand_resumable
 from sparring.training.session import Session
 from sparring.training.several import Agents, demand_one_kind, train_several
+from sparring.training.starting import found_init
+from sparring.training.teaching.making import lasting as lasting_source
 
 SEVERAL = {"seeds", "population"}
 """Keywords that ask for `Agents`, also if there is one of them."""
@@ -390,3 +403,29 @@ def with_budget(config: TrainConfig, meta: dict[str, Any], wanted: dict[str, flo
         )
     changed: TrainConfig = replace(one_budget(config, wanted), **{kind: wanted[kind]})  # type: ignore[arg-type]
     return changed
+
+
+def lasting(
+    config: TrainConfig, pool: GamePool | None = None, opponents: Sequence[Any] = ()
+) -> TrainConfig:
+    """Return settings whose names stay what they are: `latest` is another run tomorrow.
+
+    pool, opponents: what the program that begins the run brings along.
+    """
+    config = with_phases(config)
+    rules = rules_of(config, pool)
+    collect = config.collect
+    if choose_device(config.device) == CPU:
+        perceptron = is_perceptron(rules, config.net)
+        collect = replace(collect, cpu=resolve_cpu(collect.cpu, perceptron=perceptron))
+    return replace(
+        config,
+        collect=collect,
+        game=lasting_name(config.game),
+        net=lasting_net(config.net),
+        init=found_init(config.init),
+        opponents=config.opponents if opponents else pinned(rules, config.opponents),
+        starts=tuple(map(lasting_start, config.starts)),
+        teach=tuple(lasting_source(rules, word) for word in config.teach),
+        phases=lasting_phases(config, rules),
+    )

@@ -12,7 +12,7 @@ import tomlkit
 
 from sparring import trusted
 from sparring.config import TrainConfig
-from sparring.config.tables import joined
+from sparring.config.options import joined
 from sparring.errors import ConfigError
 from sparring.factories import is_factory
 from sparring.store.files import write_atomic

@@ -20,9 +20,8 @@ from starlette.routing import Route
 from sparring.errors import ConfigError
 from sparring.store.files import read_regular
 from sparring.training.records.labels import Labels, write_labels
-from sparring.training.records.overview import Overview, is_held
-from sparring.training.records.run import LOCK
-from sparring.training.records.trainer import NotTrainingError, stop_training
+from sparring.training.records.overview import Overview
+from sparring.training.records.run import LOCK, NotTrainingError, is_held, stop_training
 from sparring.web.answers import RefusedError, beside, read_json
 from sparring.web.folder import Folder
 

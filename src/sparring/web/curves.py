@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import math
 import sqlite3
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from sparring.store.folders import mode_of
 from sparring.store.tables import EmptyError, reading
-from sparring.training.records.metrics import FILE, RENAMED, TABLE, MetricsError, explain
+from sparring.training.records.metrics import FILE, TABLE, MetricsError, explain
 
 MOST_POINTS = 1000
 """Points of a curve; a screen has no more columns."""
@@ -59,7 +59,7 @@ def read_curves(
             wanted = [name for name in names if not only or name.startswith(tuple(only))]
             curves = {name: thinned(db, name, after + 1, most) for name in wanted}
         last = max((points[-1][0] for points in curves.values() if points), default=after)
-        return {"last": last, "curves": {name: columns(p) for name, p in renamed(curves) if p}}
+        return {"last": last, "curves": {name: columns(p) for name, p in curves.items() if p}}
     except EmptyError:
         return {"last": after, "curves": {}}
     except NO_CURVES as wrong:
@@ -94,12 +94,6 @@ def thinned(db: sqlite3.Connection, name: str, first: int, most: int) -> list[Po
     ends = f"{POINTS} AND update_number IN ({int(begin)}, {int(end)})"
     found.update(ask(ends, name, first))
     return sorted(found, key=lambda point: point[0])
-
-
-def renamed(curves: dict[str, list[Point]]) -> Iterable[tuple[str, list[Point]]]:
-    """Give curves of older runs the names that they have now."""
-    for name, points in curves.items():
-        yield RENAMED.get(name, name) if RENAMED.get(name) not in curves else name, points
 
 
 def columns(points: Sequence[Point]) -> dict[str, list[Any]]:
@@ -163,7 +157,7 @@ class Follower:
             self.ends, self.begun = {}, False
             self.read(db)
             return {}, True
-        return {name: columns(points) for name, points in renamed(fresh)}, False
+        return {name: columns(points) for name, points in fresh.items()}, False
 
 
 def told(run: Path, wrong: Exception) -> str:

@@ -18,15 +18,9 @@ from sparring.league.results import ALONE
 from sparring.store.files import TEMP
 from sparring.store.folders import CONFIG, sorted_runs
 from sparring.training.records import labels, metrics
-from sparring.training.records.overview import (
-    CURVES_S,
-    DECISIONS,
-    Overview,
-    is_held,
-    is_run,
-)
+from sparring.training.records.overview import CURVES_S, DECISIONS, Overview, is_run
 from sparring.training.records.overview import told as told_in_line
-from sparring.training.records.run import EVENTS, LOCK, RESULTS
+from sparring.training.records.run import EVENTS, LOCK, RESULTS, is_held
 from sparring.training.records.strength import measure_name
 from sparring.web.folder import Folder
 

@@ -8,8 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from sparring.config import TrainConfig
-from sparring.config.help import all_help
-from sparring.config.tables import flat
+from sparring.config.options import all_help, flat
 from sparring.draw.charts.axes import By, Floats
 from sparring.errors import ConfigError
 from sparring.league.told import described as league_described

@@ -16,7 +16,7 @@ from sparring.commands.curves import files_in, write_page
 from sparring.commands.shared.printing import ProgressBar, print_json, print_table, say
 from sparring.commands.shared.stopping import Interrupted, interruptible
 from sparring.config import BenchConfigsConfig
-from sparring.config.tables import flat
+from sparring.config.options import flat
 from sparring.errors import ConfigError
 from sparring.games.rules import UNIVERSAL_FLAGS
 from sparring.measuring.configs import Named, Planned, cost, read_named

@@ -11,7 +11,7 @@ from sparring.learn.learner import Measured
 from sparring.learn.plan import Plan
 from sparring.meter.meter import meter_of
 from sparring.training.metering import subject_of
-from sparring.training.planning.runs import run_plan
+from sparring.training.planning.training import run_plan
 
 ROUNDS = 4
 """That are looked at, the first of which only warms up."""

@@ -12,9 +12,8 @@ from typing import Any
 
 from sparring import ids
 from sparring.config import ResumeConfig, TrainConfig
-from sparring.config.mistakes import unknown_option
 from sparring.config.ranges import READERS
-from sparring.config.words import is_option, values_of
+from sparring.config.words import is_option, unknown_option, values_of
 from sparring.errors import ConfigError, printable
 from sparring.games.flags import latest, read_rules
 from sparring.games.rules import Rules, game_names
@@ -25,7 +24,6 @@ from sparring.store.lookup import bot_called, locate, look_up, split_style, unkn
 from sparring.training.budget import BUDGETS
 from sparring.training.planning.algorithms import demand_of_mode, demand_own, typed
 from sparring.training.planning.asked import combination
-from sparring.training.planning.moved import moved_option
 from sparring.training.planning.role_words import BY_ROLE, demand_heard
 from sparring.training.planning.settings import (
     budget_of,
@@ -99,7 +97,7 @@ def amount_of(budget: str, text: str) -> Any:
 
 def demand_options(command: str, config: Any, words: list[str]) -> None:
     """Refuse an option that a command does not have, with the one that may be meant."""
-    if wrong := moved_option(words) or unknown_option(words, config, command):
+    if wrong := unknown_option(words, config, command):
         raise ConfigError(f"{wrong}; see: sparring {command} --help")
 
 

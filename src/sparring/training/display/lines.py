@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
-from sparring.curriculum.standing import Standing
+from sparring.curriculum.phases import Standing
 from sparring.training.status import Status
 
 EXACT = 100_000

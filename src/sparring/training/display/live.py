@@ -20,8 +20,7 @@ from rich.live import Live
 from sparring.draw.marks import InAscii, only_ascii
 from sparring.machine import cores, memory_used
 from sparring.training.display.lines import evaluation_line, line, phase_line
-from sparring.training.display.panel import draw
-from sparring.training.display.parts import Machine
+from sparring.training.display.panel import Machine, draw
 from sparring.training.status import Status
 
 LINE_EVERY_S = 10.0

@@ -1,4 +1,4 @@
-"""What a run needs besides settings in their ranges: room, a folder, an account. Asked first."""
+"""What a run needs besides settings in their ranges: other settings, room, a folder, an account."""
 
 from __future__ import annotations
 
@@ -13,18 +13,23 @@ from pathlib import Path
 
 import torch
 
-from sparring.config import NetConfig, TrainConfig
+from sparring.capabilities.refusals import shown
+from sparring.config import CloningConfig, NetConfig, TrainConfig
+from sparring.curriculum.curriculum import Curriculum
 from sparring.errors import ConfigError
 from sparring.factories import is_factory
+from sparring.games.goals import demand_goals, demand_told
 from sparring.games.rules import Rules
 from sparring.learn.plan import Plan
 from sparring.learn.room import room_line
 from sparring.machine import UNNOTICED, free_memory, show_size
 from sparring.nets.inputs import Inputs, memory_of
+from sparring.pools.limits import MOST_MEMORY
+from sparring.schedule import Schedule
 from sparring.targets import check_folder
-from sparring.training.planning.algorithms import ROLLOUTS, demand_own_settings
-from sparring.training.planning.networks import check_networks
-from sparring.training.planning.own_nets import check_own_nets, own_weights
+from sparring.training.planning.algorithms import REMEMBERS, ROLLOUTS, demand_own_settings
+from sparring.training.planning.asked import changed
+from sparring.training.planning.own import check_own_nets, own_weights
 
 COPIES = 5
 """Of a network while it learns: weights, gradients, two moments, and what is saved."""
@@ -197,3 +202,66 @@ def within_memory(plan: Plan) -> Iterator[None]:
             f"{described(plan.net, critic)}; make them smaller"
             + (f": {room_line(plan)}" if plan.fused else "")
         ) from None
+
+
+def check_networks(rules: Rules, config: TrainConfig, nets: Mapping[str, NetConfig]) -> None:
+    """Refuse settings of networks that nothing would come of."""
+    for role, net in nets.items():
+        check_room(rules, net, f"roles {role}.net" if role else "net")
+    check_heads(config)
+    check_teaching(config)
+
+
+def check_room(rules: Rules, net: NetConfig, where: str) -> None:
+    """Refuse a memory that no row has room for."""
+    if memory_of(rules, net) > MOST_MEMORY:
+        most = MOST_MEMORY // (4 * len(rules.features)) + 1
+        raise ConfigError(
+            f"{where}.frames {net.frames}: {rules.name} has {len(rules.features)} features, of "
+            f"which at most {most} frames are remembered"
+        )
+
+
+def check_heads(config: TrainConfig) -> None:
+    """Refuse a share of a head that there is not."""
+    heads = config.heads
+    if heads.blend and heads.wdl == Schedule.constant(0.0):
+        raise ConfigError(
+            f"heads.blend {heads.blend:g}: there is no head of win, draw and loss to blend in; "
+            "give its weight with --heads.wdl, or leave it out"
+        )
+
+
+def check_teaching(config: TrainConfig) -> None:
+    """Refuse settings of learning from records where there are none."""
+    name = changed(config.cloning, CloningConfig())
+    given = f"cloning.{name} {shown(getattr(config.cloning, name))}" if name else ""
+    if config.teach_minutes != TrainConfig.teach_minutes:
+        given = f"teach_minutes {config.teach_minutes:g}"
+    if given and not config.teach:
+        raise ConfigError(
+            f"{given}: nothing is learned from records; add --teach with records or bots, or leave "
+            "it out"
+        )
+
+
+def check_goals(rules: Rules, config: TrainConfig, curriculum: Curriculum) -> None:
+    """Refuse hindsight where flags leave out what a record would have to tell."""
+    if not config.hindsight.on:
+        return
+    demand_goals(rules)
+    if config.algo in REMEMBERS:
+        demand_told(rules, paid_parts(rules, curriculum))
+
+
+def paid_parts(rules: Rules, curriculum: Curriculum) -> list[str]:
+    """The parts that are paid for at some time of a run."""
+    parts, own = [], curriculum.own.rewards
+    if not own:
+        weights, roles = rules.weights(None), len(rules.roles)
+        parts = [one for i, one in enumerate(rules.parts) if any(weights[i * roles :][:roles])]
+    for one in (curriculum.own, *curriculum.phases):
+        for name, weight in one.rewards.items():
+            if any(weight.values):
+                parts.append(name.rpartition(".")[2])
+    return list(dict.fromkeys(parts))

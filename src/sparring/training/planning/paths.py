@@ -19,7 +19,7 @@ from sparring.nets.run.captured import CapturedNet
 from sparring.nets.run.native import AUTO, BF16, FLOAT32, TORCH, resolve_cpu
 from sparring.nets.run.recognised import perceptron_config, recognise
 from sparring.training.planning.algorithms import ROLLOUTS
-from sparring.training.planning.own_nets import made_own
+from sparring.training.planning.own import made_own
 
 NATIVE, KERNELS, CAPTURED, BY_TORCH = "native", "kernels", "captured graph", "torch"
 BY_TORCH_SPEED = {FLOAT32: 0.56, BF16: 0.25}

@@ -30,16 +30,26 @@ from sparring.training.planning.algorithms import SECTIONS
 from sparring.training.planning.asked import combination
 from sparring.training.planning.casting import cast_of
 from sparring.training.planning.curricula import check_own, curriculum_of, read_phases
-from sparring.training.planning.demands import check_demands, check_targets, within_memory
-from sparring.training.planning.hindsight import check_goals
+from sparring.training.planning.demands import (
+    check_demands,
+    check_goals,
+    check_targets,
+    within_memory,
+)
 from sparring.training.planning.members import (
     demand_alike,
     demand_same_chains,
     first_terms,
     rules_of_members,
 )
-from sparring.training.planning.own import by_factory, one_game, own_pool, rules_of
-from sparring.training.planning.own_nets import is_perceptron, require_code
+from sparring.training.planning.own import (
+    by_factory,
+    is_perceptron,
+    one_game,
+    own_pool,
+    require_code,
+    rules_of,
+)
 from sparring.training.planning.paths import paths_of
 from sparring.training.planning.place import Place, choose_place, played_elsewhere
 from sparring.training.planning.roles import nets_of, read_roles, turns_of

@@ -13,9 +13,8 @@ from typing import Any
 from sparring import trusted
 from sparring.config import TrainConfig
 from sparring.config.habits import FROM_FRESH, like, meant
-from sparring.config.options import paths_of
+from sparring.config.options import flat, paths_of
 from sparring.config.ranges import Checked
-from sparring.config.tables import flat
 from sparring.curriculum.files import as_json, read_curriculum
 from sparring.errors import ConfigError, nearest
 from sparring.games.flags import listed, read_pair
@@ -35,7 +34,6 @@ from sparring.training.planning.algorithms import (
     named,
     sections_of,
 )
-from sparring.training.planning.moved import modernised, moved_to
 from sparring.training.planning.presets import LEAGUES, presets_of
 from sparring.training.planning.role_words import joined
 
@@ -63,7 +61,7 @@ def merged(config: Any, changes: Mapping[str, Any], where: str) -> Any:
     new: dict[str, Any] = {}
     for key, value in changes.items():
         if key not in known:
-            hint = moved_to(type(config), key) or meant_by(str(key), config, changes, where)
+            hint = meant_by(str(key), config, changes, where)
             raise ConfigError(f"{where}: no setting {key!r}{hint}")
         if key == "roles":
             with said_by(where):
@@ -166,8 +164,7 @@ def read_file(file: str) -> dict[str, Any]:
     of_run = (Path(file).parent / CHECKPOINTS).is_dir()
     trusted.admit(Path(file).parent if of_run else Path(file), given)
     if of_run:
-        given = {key: value for key, value in given.items() if key not in OF_A_RUN}
-        return modernised(given)
+        return {key: value for key, value in given.items() if key not in OF_A_RUN}
     return given
 
 
@@ -290,7 +287,7 @@ def read_flags(text: str, word: str) -> list[Any]:
 
 def read_config(table: Mapping[str, Any], where: str) -> TrainConfig:
     """The configuration that a run's config.toml holds."""
-    config: TrainConfig = merged(TrainConfig(), modernised(table), where)
+    config: TrainConfig = merged(TrainConfig(), table, where)
     return config
 
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from sparring.config.tables import flat
+from sparring.config.options import flat
 from sparring.draw.charts.axes import By, Curve, Floats, placed
 from sparring.errors import ConfigError, nearest
 from sparring.factories import is_factory

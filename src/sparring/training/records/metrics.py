@@ -52,15 +52,6 @@ CREATE TABLE IF NOT EXISTS metrics (
 ) WITHOUT ROWID
 """
 
-RENAMED = {
-    "losses/policy": "losses/policy_loss",
-    "losses/value": "losses/value_loss",
-    "losses/clip_fraction": "losses/clipfrac",
-    "losses/gradient_norm": "losses/grad_norm",
-    "learning/gradient_steps": "learning/optimiser_steps",
-}
-"""What curves of older runs are called now."""
-
 Curve = tuple[npt.NDArray[np.int64], npt.NDArray[np.float64], npt.NDArray[np.float64]]
 """Update numbers, seconds of training, values (NaN where the value was not finite)."""
 
@@ -140,8 +131,6 @@ class MetricsWriter:
         try:
             with closing(connect(self.folder)) as db, db:
                 db.execute("DELETE FROM metrics WHERE update_number > ?", (update,))
-                rename = "UPDATE OR REPLACE metrics SET name = ? WHERE name = ?"
-                db.executemany(rename, ((new, old) for old, new in RENAMED.items()))
         except sqlite3.Error as wrong:
             raise MetricsError(explain(self.folder, wrong)) from wrong
         for sink in self._sinks:
@@ -277,13 +266,9 @@ def read(
     if not mode_of(path):
         return {}
     try:
-        curves = curves_of(fetch(path, only, since, limit_s=limit_s))
+        return curves_of(fetch(path, only, since, limit_s=limit_s))
     except (sqlite3.Error, TypeError, ValueError, OverflowError) as wrong:
         raise MetricsError(explain(run_folder, wrong)) from wrong
-    for old, new in RENAMED.items():
-        if old in curves and new not in curves:
-            curves[new] = curves.pop(old)
-    return curves
 
 
 def curves_of(rows: Sequence[tuple[str, int, float, float | None]]) -> dict[str, Curve]:

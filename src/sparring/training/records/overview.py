@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import fcntl
 import math
 import os
-import stat
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -22,8 +20,9 @@ from sparring.games.rules import Rules, game_names
 from sparring.league.results import ALONE
 from sparring.pools.foreign.again import RANDOM
 from sparring.pools.foreign.rules import ForeignRules
-from sparring.store.files import NO_LOCKS, TEMP
+from sparring.store.files import TEMP
 from sparring.store.folders import (
+    BEST,
     CHECKPOINTS,
     CONFIG,
     is_file,
@@ -33,16 +32,17 @@ from sparring.store.folders import (
 )
 from sparring.store.texts import read_json as parse_json
 from sparring.store.texts import read_toml
+from sparring.training.budget import COUNTED
 from sparring.training.records import labels, metrics
-from sparring.training.records.run import EVENTS, LOCK, NETWORK, RESULTS
+from sparring.training.records.run import EVENTS, LOCK, NETWORK, RESULTS, is_held
 from sparring.training.records.strength import (
     Strength,
     best_opponent,
     measure_name,
+    opponents_of,
     strength_in,
     strengths_over,
 )
-from sparring.training.status import PREVIOUS_BEST
 
 UNMEASURED = "unmeasured"
 """The state of a run that trained to its end and was not measured there as it should have been."""
@@ -350,34 +350,6 @@ def is_run(folder: Path) -> bool:
     return written or "game" in Overview(folder).config
 
 
-def is_held(lock: Path) -> bool:
-    """Whether a process trains the run; nothing is made or changed to find out."""
-    try:
-        handle = os.open(lock, os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY)
-    except OSError:
-        return False
-    try:
-        if not stat.S_ISREG(os.fstat(handle).st_mode):
-            return False
-        fcntl.flock(handle, fcntl.LOCK_SH | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return True
-    except OSError as wrong:
-        if wrong.errno not in NO_LOCKS:
-            raise
-    finally:
-        os.close(handle)
-    return False
-
-
-def opponents_of(curves: Mapping[str, metrics.Curve]) -> tuple[str, ...]:
-    """Return the opponents of a run's evaluations, without its own past."""
-    words = (name.split("/") for name in curves)
-    ends = ("win", "score")
-    found = dict.fromkeys("/".join(w[1:-1]) for w in words if w[0] == "eval" and w[-1] in ends)
-    return tuple(name for name in found if name and name != PREVIOUS_BEST)
-
-
 def newest_meta(run: Path) -> dict[str, Any]:
     """Return what a run's newest checkpoint says besides tensors; {} without one."""
     # Named here, because the store's own name for it comes with torch.
@@ -441,3 +413,36 @@ def told(wrong: BaseException) -> str:
     if isinstance(wrong, KeyError):
         line = f"it has no {line}"
     return line if len(line) <= LONGEST_TROUBLE else f"{line[:LONGEST_TROUBLE]}..."
+
+
+def amount(kind: str, value: float) -> str:
+    """Return a budget, or what is used of it, as a person writes it."""
+    return f"{value:,.2f}".rstrip("0").rstrip(".") if kind == "minutes" else f"{int(value):,}"
+
+
+def done_line(run: Overview) -> str:
+    """Say that a run is done, and which budget would have it go on."""
+    kind = next((kind for kind in COUNTED if run.planned(kind)), "minutes")
+    episodes = newest_meta(run.path).get("episodes", 0)
+    gone = {
+        "updates": run.updates,
+        "decisions": run.decisions,
+        "episodes": episodes if isinstance(episodes, int) else 0,
+        "minutes": run.minutes,
+    }[kind]
+    planned = run.planned(kind)
+    more = amount(kind, 2 * (planned if 2 * planned > gone else gone)).replace(",", "")
+    why = " (no progress for as many evaluations as eval.patience says)" * run.ended_early
+    return (
+        f"done: {amount(kind, gone)} of {amount(kind, planned)} {kind}{why}; "
+        f"give more: sparring resume {run.path} --{kind} {more}"
+    )
+
+
+def measured_line(run: Overview, update: int, decisions: int) -> str:
+    """Say whose strength is measured: of a run's checkpoints, the best one or the last."""
+    named = read_json(run.path / BEST)
+    best = named.get("checkpoint") if isinstance(named, dict) else None
+    which = "best so far" if best == update else "the last"
+    last = max(run.updates, update)
+    return f"measured: update {update:,} of {last:,} ({which}), {decisions:,} decisions"

@@ -1,7 +1,8 @@
-"""One training run's folder: its configuration, its machine, and where the rest lies."""
+"""A run's folder: its settings, its machine, who trains it, and where the rest lies."""
 
 from __future__ import annotations
 
+import fcntl
 import itertools
 import json
 import math
@@ -10,7 +11,9 @@ import platform
 import re
 import secrets
 import shutil
+import signal
 import sqlite3
+import stat
 import tomllib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
@@ -24,7 +27,14 @@ from tomlkit.exceptions import TOMLKitError
 from sparring import ids, trusted
 from sparring.errors import ConfigError, SparringError
 from sparring.machine import machine_facts
-from sparring.store.files import locked, read_regular, remove_stale_files, require_own, write_atomic
+from sparring.store.files import (
+    NO_LOCKS,
+    locked,
+    read_regular,
+    remove_stale_files,
+    require_own,
+    write_atomic,
+)
 from sparring.store.folders import CHECKPOINTS, CONFIG, LATEST, MADE_BY, RUNS, TEACHER
 from sparring.store.lookup import find_run
 from sparring.training.records import metrics
@@ -50,6 +60,9 @@ OTHERS = ("wandb",)
 MOST_CONFIG = 4 * 2**20
 """Bytes of the largest file of settings that is read."""
 HEADER = "# Every setting. With a budget in updates, decisions or episodes the run repeats.\n"
+PROC = Path("/proc")
+MOST_LOCK = 1024
+"""Bytes of a lock: a number and the name of a machine."""
 
 
 class Run:
@@ -329,3 +342,88 @@ def nothing_left_in(folder: str | Path) -> Iterator[list[Run]]:
             with suppress(OSError):  # another run is in it by now
                 root.rmdir()
         raise
+
+
+def is_held(lock: Path) -> bool:
+    """Whether a process trains the run; nothing is made or changed to find out."""
+    try:
+        handle = os.open(lock, os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY)
+    except OSError:
+        return False
+    try:
+        if not stat.S_ISREG(os.fstat(handle).st_mode):
+            return False
+        fcntl.flock(handle, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    except OSError as wrong:
+        if wrong.errno not in NO_LOCKS:
+            raise
+    finally:
+        os.close(handle)
+    return False
+
+
+class NotTrainingError(SparringError):
+    """A run that nobody trains, or nobody whom we can reach."""
+
+
+def trainer_of(run: Path) -> int:
+    """Return the process that holds a run's lock; an error says why there is none to be found."""
+    lock = run / LOCK
+    if not is_held(lock):
+        raise NotTrainingError(f"{run.name} is not being trained")
+    try:
+        number, _, host = read_regular(lock, MOST_LOCK).decode().strip().partition(" ")
+        pid = int(number)
+    except (OSError, ValueError):
+        raise NotTrainingError(
+            f"{run.name} is about to begin, or its lock does not say who trains it; try again"
+        ) from None
+    if host and host != platform.node():
+        raise NotTrainingError(f"{run.name} is being trained on {host}; stop it there")
+    if pid == os.getpid() or not holds(pid, lock):
+        raise NotTrainingError(
+            f"{run.name} is being trained by a process that cannot be reached from here, as in a "
+            "container; stop it there"
+        )
+    return pid
+
+
+def holds(pid: int, lock: Path) -> bool:
+    """Whether a process has this very file open, as far as the system tells."""
+    handles = PROC / str(pid) / "fd"
+    if not PROC.is_dir():  # a system that does not say; the lock is held and names this process
+        return True
+    try:
+        wanted = lock.stat()
+        for handle in handles.iterdir():
+            try:
+                facts = handle.stat()
+            except OSError:
+                continue
+            if (facts.st_dev, facts.st_ino) == (wanted.st_dev, wanted.st_ino):
+                return True
+    except OSError:
+        return False
+    return False
+
+
+def stop_training(run: Path) -> int:
+    """Tell whoever trains a run to finish its update, save and end; return the process."""
+    pid = trainer_of(run)
+    try:
+        if hasattr(os, "pidfd_open"):  # so that nobody else gets the signal who has the number next
+            handle = os.pidfd_open(pid)
+            try:
+                if trainer_of(run) == pid:
+                    signal.pidfd_send_signal(handle, signal.SIGINT)
+            finally:
+                os.close(handle)
+        else:
+            os.kill(pid, signal.SIGINT)
+    except ProcessLookupError:
+        raise NotTrainingError(f"{run.name} has just ended") from None
+    except PermissionError:
+        raise NotTrainingError(f"{run.name} is trained by somebody else's process") from None
+    return pid

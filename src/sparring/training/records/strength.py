@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -16,13 +17,16 @@ import numpy as np
 from sparring.games.rules import Rules
 from sparring.league.results import ALONE
 from sparring.pools.foreign.again import RANDOM, is_own
-from sparring.training.records.metrics import Curve
+from sparring.training.records.metrics import Curve, MetricsError, read
+from sparring.training.status import PREVIOUS_BEST
 
 RETURN = "return"
 """What strength is called where a seat plays alone."""
 SHARE = ("win", "low", "high")
 SCORE = ("score", "score_low", "score_high")
 """Where a result has the figure and its 95 % interval."""
+FIGURES = ("win", "low", "high", "score")
+"""Of an evaluation, as curves have them."""
 LEAST_HOURS, LEAST_MILLIONS = 0.1, 0.1
 """Between two evaluations; what is gained in less says nothing about an hour, or a million."""
 
@@ -129,3 +133,28 @@ def gained_per(spent: Any, score: Any, least: float) -> float | None:
     if len(score) < 2 or spent[-1] - spent[0] < least:
         return None
     return float((score[-1] - score[0]) / (spent[-1] - spent[0]))
+
+
+def opponents_of(curves: Mapping[str, Curve]) -> tuple[str, ...]:
+    """Return the opponents of a run's evaluations, without its own past."""
+    words = (name.split("/") for name in curves)
+    ends = ("win", "score")
+    found = dict.fromkeys("/".join(w[1:-1]) for w in words if w[0] == "eval" and w[-1] in ends)
+    return tuple(name for name in found if name and name != PREVIOUS_BEST)
+
+
+def last_evaluation(run: Path) -> dict[str, dict[str, Any]]:
+    """Return the figures of the last evaluation by opponent; {} where there is none to be read."""
+    try:
+        curves = read(run, "eval/*")
+    except (MetricsError, OSError):
+        return {}
+    found = {
+        name: {
+            figure: float(curves[f"eval/{name}/{figure}"][2][-1])
+            for figure in FIGURES
+            if len(curves.get(f"eval/{name}/{figure}", ((), (), ()))[2])
+        }
+        for name in opponents_of(curves)
+    }
+    return {name: figures for name, figures in found.items() if figures}

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from itertools import takewhile
 from typing import Any
 
-from sparring.config.tables import flat
+from sparring.config.options import flat
 from sparring.games.flags import read_pair
 from sparring.training.planning.role_words import as_text
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import glob
 import json
 import os
 import subprocess
@@ -18,16 +19,20 @@ from typing import IO, Any
 import numpy as np
 import numpy.typing as npt
 
-from sparring.errors import ConfigError, SparringError
-from sparring.games.lessons import Lesson, read_lessons
+from sparring.errors import ConfigError, SparringError, nearest
+from sparring.games.lessons import Lesson, file_kinds, read_lessons
+from sparring.games.recorded import Replay
 from sparring.games.rules import Rules
+from sparring.games.seeds import mixed_seed
+from sparring.games.state import State
 from sparring.learn.taught import Decisions, joined
 from sparring.machine import free_memory, show_size
 from sparring.processes import end_group, last_words, start_python
-from sparring.training.teaching.bots import bot_game
-from sparring.training.teaching.positions import Pay, decisions_of
-from sparring.training.teaching.sources import Sources
+from sparring.training.teaching.positions import Pay, decisions_of, plain_rules
 
+MAGIC = "*?["
+OPENING = 4
+"""Most steps at the beginning that lots decide, where nothing else makes two games differ."""
 SHARE = 0.5
 """Of the memory that is free, so much may be taken."""
 TASK = 32
@@ -37,6 +42,80 @@ LEAST_TASKS = 4
 WORKER = "sparring.training.teaching.worker"
 Tell = Callable[[int, int, int], None]
 """Is told how many tasks are done and how many there are, and how many positions that made."""
+
+
+@dataclass(frozen=True)
+class Sources:
+    """Where games come from."""
+
+    files: tuple[Path, ...]
+    bots: tuple[str, ...]
+    """Each plays in all seats of a share of the games."""
+
+
+def read_sources(rules: Rules, words: Sequence[str]) -> Sources:
+    """Find what the words of --teach mean; what is nothing is refused."""
+    files: dict[Path, None] = {}
+    bots: dict[str, None] = {}
+    for word in words:
+        if bot := rules.bot_called(word):
+            bots[str(rules.bots.called(bot))] = None
+        else:
+            files |= dict.fromkeys(files_called(rules, word))
+    return Sources(tuple(files), tuple(bots))
+
+
+def files_called(rules: Rules, word: str) -> list[Path]:
+    """Return the files that a word means: one, those of a folder and below it, or of a pattern."""
+    path, kinds = Path(word).expanduser(), file_kinds(rules)
+    if path.is_file():
+        return [path]
+    if path.is_dir():
+        found = [one for one in path.rglob("*") if one.suffix.lower() in kinds and one.is_file()]
+    elif any(sign in word for sign in MAGIC):
+        names = glob.glob(str(path), recursive=True)  # noqa: PTH207  (it may be absolute)
+        found = [one for one in map(Path, names) if one.suffix.lower() in kinds and one.is_file()]
+    else:
+        raise ConfigError(
+            f"teach: {word!r} is neither a bot of {rules.name} nor a file or folder"
+            f"{nearest(word, rules.bots)}"
+        )
+    if not found:
+        raise ConfigError(f"teach: {word} has no files that end in {', '.join(kinds)}")
+    return sorted(found)
+
+
+def lasting(rules: Rules, word: str) -> str:
+    """The same word with whole paths, for whoever reads it from another folder."""
+    return word if rules.bot_called(word) else str(Path(word).expanduser().absolute())
+
+
+def bot_game(rules: Rules, bot: str, seed: int, number: int) -> Lesson:
+    """Play a game with a bot in every seat. The same seed and number give the same game.
+
+    Where the rules leave nothing to chance, a few steps at the beginning are drawn by lot: none in
+    the first game, one in the second, up to `OPENING` of them.
+    """
+    plain = plain_rules(rules)
+    lots = 0 if rules.chance else number % (OPENING + 1)
+    rng = np.random.default_rng(mixed_seed(seed, number))
+    state = State(plain, seed, plain.weights(None), game=number)
+    actions: list[Any] = []
+    while not state.over:
+        by_lot = len(actions) < lots
+        moves = []
+        for row in range(rules.rows):
+            if state.native.seat(row) < 0:
+                moves.append(0)
+            elif by_lot:
+                moves.append(int(rng.choice(state.legal(row))))
+            else:
+                moves.append(int(state.ask(bot, row)))
+        actions.append(tuple(moves))
+        state.apply(moves[0] if rules.rows == 1 else np.array(moves))
+    played = (bot,) * rules.seats
+    replay = Replay(plain, seed, played, tuple(actions), tuple(state.scores), state.end, number)
+    return Lesson(replay, by_lot=lots)
 
 
 @dataclass(frozen=True)
