@@ -145,14 +145,37 @@ template <class G>
   requires requires { G::kEnds; }
 inline constexpr int kEndCount<G> = static_cast<int>(sizeof(G::kEnds) / sizeof(G::kEnds[0]));
 
-// One call for games with and without side storage.
-template <class G>
-SPARRING_FN inline void call_reset(G& game, const typename G::Config& config, Rng& chance,
-                                   u8* side) {
+// The core hands every game its side, which is empty where the game keeps none: `call` is given the
+// bytes as its last argument, or nothing.
+template <class G, class Byte, class Call>
+SPARRING_FN inline auto with_side(Byte* side, Call call) {
   if constexpr (HasSide<G>)
-    game.reset(config, chance, side);
+    return call(side);
   else
-    game.reset(config, chance);
+    return call();
+}
+
+template <class G>
+SPARRING_FN inline int side_bytes(const typename G::Config& config) {
+  if constexpr (HasSide<G>)
+    return G::side_bytes(config);
+  else
+    return 0;
+}
+
+template <class G>
+SPARRING_FN inline void call_observe(const G& game, const typename G::Config& config, int seat,
+                                     u8* out, const u8* side) {
+  with_side<G>(side, [&](auto... bytes) { game.observe(config, seat, out, bytes...); });
+}
+
+template <class G>
+SPARRING_FN inline void call_legal(const G& game, const typename G::Config& config, int row,
+                                   Legal<G>& out, const u8* side) {
+  if constexpr (kDiscrete<G>)
+    with_side<G>(side, [&](auto... bytes) { game.legal(config, row, out, bytes...); });
+  else
+    out = Legal<G>::none();
 }
 
 // A game goes on from a given position; it may leave some of it to chance, or keep what goes on
@@ -164,36 +187,6 @@ SPARRING_FN inline void call_begin_from(G& game, const typename G::Config& confi
     game.begin_from(config, start, chance);
   else
     game = start;
-}
-
-template <class G>
-SPARRING_FN inline void call_step(G& game, const typename G::Config& config,
-                                  const typename G::Action* actions, Rng& chance, Result& result,
-                                  u8* side) {
-  if constexpr (HasSide<G>)
-    game.step(config, actions, chance, result, side);
-  else
-    game.step(config, actions, chance, result);
-}
-
-template <class G>
-SPARRING_FN inline void call_observe(const G& game, const typename G::Config& config, int seat,
-                                     u8* out, const u8* side) {
-  if constexpr (HasSide<G>)
-    game.observe(config, seat, out, side);
-  else
-    game.observe(config, seat, out);
-}
-
-template <class G>
-SPARRING_FN inline void call_legal(const G& game, const typename G::Config& config, int row,
-                                   Legal<G>& out, const u8* side) {
-  if constexpr (!kDiscrete<G>)
-    out = Legal<G>::none();
-  else if constexpr (HasSide<G>)
-    game.legal(config, row, out, side);
-  else
-    game.legal(config, row, out);
 }
 
 }  // namespace sparring

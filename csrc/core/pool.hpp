@@ -206,7 +206,8 @@ class Pool final : public AnyPool {
   using Action = typename G::Action;
 
   Pool(const Config& config, const PoolOptions& options)
-      : AnyPool(options, G::shape(config), G::kRows, G::kRoles, box_size(), side_size(config)),
+      : AnyPool(options, G::shape(config), G::kRows, G::kRoles, box_size(),
+                sparring::side_bytes<G>(config)),
         tables_(counted<Table<G>>(options.games)),
         legal_(counted<Legal<G>>(options.games * G::kRows)),
         actions_(counted<Action>(options.games * G::kRows)),
@@ -592,13 +593,6 @@ class Pool final : public AnyPool {
       return 0;
     else
       return static_cast<int>(sizeof(Action) / sizeof(f32));
-  }
-
-  static int side_size(const Config& config) {
-    if constexpr (HasSide<G>)
-      return G::side_bytes(config);
-    else
-      return 0;
   }
 
   // Every chunk of games adds up counters of its own, a few cache lines, so that no thread waits

@@ -67,7 +67,7 @@ class State final : public AnyState {
     setting_->lineups = 1;
     setting_->lineup = setting_->own_lineups;
     setting_->pot = setting_->own_pots;
-    if constexpr (HasSide<G>) side_.resize(static_cast<size_t>(G::side_bytes(config)));
+    side_.resize(static_cast<size_t>(side_bytes<G>(config)));
     std::memset(static_cast<void*>(&held_), 0, sizeof held_);
     if (!begin(held_.table, *setting_, game_, side_.data(), held_.legal))
       raise(never_asks<G>(config, game_, skip_forced));

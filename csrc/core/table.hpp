@@ -183,12 +183,10 @@ SPARRING_FN inline typename G::Action bot_action(const Table<G>& table, const Se
                                                  int row, int player, const Legal<G>& legal,
                                                  Rng& rng, const u8* side) {
   if constexpr (requires { G::kBots; }) {
-    if (player < kRandomBot) {
-      if constexpr (HasSide<G>)
-        return table.game.act(bot_of(player), setting.config, row, legal, rng, side);
-      else
-        return table.game.act(bot_of(player), setting.config, row, legal, rng);
-    }
+    if (player < kRandomBot)
+      return with_side<G>(side, [&](auto... bytes) {
+        return table.game.act(bot_of(player), setting.config, row, legal, rng, bytes...);
+      });
   }
   return sample_action<G>(legal, rng);
 }
@@ -203,7 +201,9 @@ SPARRING_FN inline void take_step(Table<G>& table, const Setting<G>& setting, u3
       result.note(u64{table.length} * G::kRows + u64(row), actions[row]);
 #endif
   Rng chance(setting.seed, game, table.episode, Stream::kChance, table.chance_drawn);
-  call_step(table.game, setting.config, actions, chance, result, side);
+  with_side<G>(side, [&](auto... bytes) {
+    table.game.step(setting.config, actions, chance, result, bytes...);
+  });
   table.chance_drawn = chance.drawn();
   ++table.length;
 }
@@ -299,10 +299,8 @@ SPARRING_APART SPARRING_FN inline bool begin_elsewhere(Table<G>& table, const Se
   Rng chance(setting.seed, game, table.episode, Stream::kChance);
   call_begin_from(table.game, setting.config, starts.game[drawn - 1], chance);
   table.chance_drawn = chance.drawn();
-  if constexpr (HasSide<G>) {
-    const int bytes = G::side_bytes(setting.config);
+  if (const int bytes = side_bytes<G>(setting.config))
     copy_bytes(side, starts.side + i64{starts.side_of[drawn - 1]} * bytes, bytes);
-  }
   return true;
 }
 
@@ -317,7 +315,7 @@ SPARRING_FN inline void deal_episode(Table<G>& table, const Setting<G>& setting,
   take_seats(table, setting, game);
   if (setting.starts.count && begin_elsewhere(table, setting, game, side)) return;
   Rng chance(setting.seed, game, table.episode, Stream::kChance);
-  call_reset(table.game, setting.config, chance, side);
+  with_side<G>(side, [&](auto... bytes) { table.game.reset(setting.config, chance, bytes...); });
   table.chance_drawn = chance.drawn();
 }
 
