@@ -30,8 +30,9 @@ from sparring.commands.shared.printing import make_table, print_json, print_tabl
 from sparring.errors import ConfigError, SparringError
 from sparring.games import Rules, State, shogi
 from sparring.games.shogi.protocol import game_seed, position_line
-from sparring.league.elo import PRIOR, Rating, Score, groups_of, open_gaps, rate
-from sparring.league.openings import USUAL_PLIES
+from sparring.league.arena import USUAL_PLIES
+from sparring.league.elo import PRIOR, Score, open_gaps
+from sparring.league.ratings import Rating, groups_of, rate
 from sparring.league.seating import player_called
 from sparring.league.usi.engine import Engine, EngineError
 from sparring.league.usi.match import GO, Opening, random_opening, set_up
@@ -292,7 +293,7 @@ def measure(given: argparse.Namespace) -> dict[str, Any]:
         "options": {name: getattr(given, name) for name in options},
         "prior_draws_per_player": PRIOR,
         "engines": engines,
-        "players": [rounded(rating) for rating in rate(names, pairs, given.seed)],
+        "players": [rounded(rating) for rating in rate(names, pairs, anchors={}, seed=given.seed)],
         "pairs": [{**asdict(pair), "score": round(pair.share, 4)} for pair in pairs],
         "open_gaps": open_gaps(pairs),
         "groups": groups_of(names, pairs),

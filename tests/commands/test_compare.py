@@ -15,7 +15,7 @@ from sparring.cli import main
 from sparring.config import NetConfig
 from sparring.errors import ConfigError
 from sparring.games.rules import Rules
-from sparring.league.pairs import share_of_wins
+from sparring.league.arena import share_of_wins
 from sparring.league.statistics import student_factor
 from sparring.nets.make import make_net
 from sparring.nets.policy import Policy

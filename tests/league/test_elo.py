@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 from sparring import ConfigError
-from sparring.league.elo import Score, fit, groups_of, open_gaps, rate
+from sparring.league.elo import Score, fit, open_gaps
+from sparring.league.ratings import groups_of, rate
 
 
 def test_ratings_are_those_that_points_were_made_from() -> None:
@@ -20,7 +21,7 @@ def test_ratings_are_those_that_points_were_made_from() -> None:
 def test_draws_are_half_a_point_and_lost_matches_stay_finite() -> None:
     names = ["a", "b", "c"]
     pairs = [Score("a", "b", 0, 0, 40), Score("b", "c", 10, 20, 10)]
-    rows = {row.player: row for row in rate(names, pairs, 0)}
+    rows = {row.player: row for row in rate(names, pairs)}
     assert rows["a"].elo == 0
     # Of the prior's draws this match has the one of a and one of b's two halves: 0.75 in the mean.
     assert rows["b"].elo == pytest.approx(400 * np.log10(40.375 / 0.375), abs=0.1)
@@ -36,7 +37,7 @@ def test_more_games_make_narrower_intervals_around_the_truth() -> None:
     for games in (40, 4000):
         share = round(0.6 * games)
         pairs = [Score("a", "b", games - share, 0, share)]
-        row = {row.player: row for row in rate(["a", "b"], pairs, 0)}["b"]
+        row = {row.player: row for row in rate(["a", "b"], pairs)}["b"]
         assert row.low < 400 * np.log10(0.6 / 0.4) < row.high
         widths.append(row.high - row.low)
     assert row.low < row.elo < row.high
@@ -54,9 +55,9 @@ def test_players_in_between_close_a_gap() -> None:
 
 def test_repeated_pairs_add_up() -> None:
     """Three matches of one pair, one of them told from the other side, are one longer match."""
-    once = rate(["a", "b"], [Score("a", "b", 30, 40, 130)], 0)
+    once = rate(["a", "b"], [Score("a", "b", 30, 40, 130)])
     matches = [Score("a", "b", 10, 20, 70), Score("b", "a", 40, 10, 0), Score("a", "b", 20, 10, 20)]
-    assert rate(["a", "b"], matches, 0) == once
+    assert rate(["a", "b"], matches) == once
     assert once[0].player == "b"
     # Half a game of the prior is won and half is lost: 150.5 of 201 points.
     assert once[0].elo == pytest.approx(400 * np.log10(150.5 / 50.5), abs=0.01)
@@ -64,8 +65,8 @@ def test_repeated_pairs_add_up() -> None:
 
 
 def test_a_draw_is_worth_half_a_win() -> None:
-    drawn = rate(["a", "b"], [Score("a", "b", 0, 100, 100)], 0)
-    decided = rate(["a", "b"], [Score("a", "b", 50, 0, 150)], 0)
+    drawn = rate(["a", "b"], [Score("a", "b", 0, 100, 100)])
+    decided = rate(["a", "b"], [Score("a", "b", 50, 0, 150)])
     assert drawn[0].elo == pytest.approx(decided[0].elo)
     assert drawn[0].elo == pytest.approx(400 * np.log10(150.5 / 50.5), abs=0.01)
     # Half points vary less than whole ones.
@@ -76,7 +77,7 @@ def test_players_that_no_games_connect_are_not_compared() -> None:
     names = ["a", "x", "b", "y", "z"]
     scores = [Score("a", "b", 25, 0, 75), Score("y", "x", 75, 0, 25), Score("a", "z", 0, 0, 0)]
     assert groups_of(names, scores) == [["a", "b"], ["x", "y"], ["z"]]
-    rows = rate(names, scores, 0)
+    rows = rate(names, scores)
     assert [(row.player, row.group) for row in rows] == [
         ("b", 0),
         ("a", 0),
@@ -87,7 +88,7 @@ def test_players_that_no_games_connect_are_not_compared() -> None:
     by_name = {row.player: row for row in rows}
     # Each group has a zero of its own, and is rated as if the others did not exist.
     assert [by_name[name].elo for name in "axz"] == [0, 0, 0]
-    alone = rate(["a", "b"], scores[:1], 0)
+    alone = rate(["a", "b"], scores[:1])
     assert rows[:2] == alone
     assert by_name["y"].elo == pytest.approx(by_name["b"].elo)
     assert (by_name["z"].games, by_name["z"].score) == (0, None)
@@ -104,4 +105,4 @@ def test_a_circle_of_wins_leaves_no_gap() -> None:
 
 def test_nobody_meets_itself() -> None:
     with pytest.raises(ConfigError, match="a met itself"):
-        rate(["a"], [Score("a", "a", 1, 0, 1)], 0)
+        open_gaps([Score("a", "a", 1, 0, 1)])

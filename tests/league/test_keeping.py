@@ -10,7 +10,7 @@ import pytest
 from sparring import Replay, Rules
 from sparring.cli import main
 from sparring.league.arena import play_match
-from sparring.league.keeping import Keeping
+from sparring.league.tables import Keeping
 
 
 def any_player(obs, mask, rng):

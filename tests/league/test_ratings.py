@@ -11,7 +11,7 @@ import pytest
 from sparring import ConfigError, Rules
 from sparring.league.arena import play_match
 from sparring.league.elo import fit
-from sparring.league.plackett_luce import Fit
+from sparring.league.plackett_luce import RankingsFit
 from sparring.league.ratings import (
     Rankings,
     Rating,
@@ -138,7 +138,7 @@ def likelihood(log: npt.NDArray[np.float64], places: npt.NDArray[np.intp]) -> fl
 def test_ratings_are_where_the_likelihood_of_all_orders_is_largest() -> None:
     """Held against the definition, written out slowly, with ties of two, three and all."""
     places = np.array([[0, 1, 2, 3], [0, 0, 1, 1], [2, 0, 0, 0], [0, 0, 0, 0], [3, 2, 1, 0]])
-    found = Fit(list("abcd"), [Rankings(tuple("abcd"), places)], {0: 0.0})
+    found = RankingsFit(list("abcd"), [Rankings(tuple("abcd"), places)], {0: 0.0})
     found.prior[:] = 0
     best = found.likeliest() * np.log(10) / 400
 

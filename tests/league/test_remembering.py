@@ -14,9 +14,8 @@ from sparring.games.shogi.protocol import read_position, replay
 from sparring.league.arena import evaluate, play_match
 from sparring.league.cage2_challenge import judge_orders
 from sparring.league.deals import choose
-from sparring.league.keeping import Keeping
 from sparring.league.players import Seated, random_player
-from sparring.league.tables import Tables
+from sparring.league.tables import Keeping, Tables
 from sparring.league.usi.match import Opening, Referee, Terms
 from sparring.league.usi.server import Server
 from sparring.nets.remembering import Remembering, most_memory

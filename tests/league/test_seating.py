@@ -10,8 +10,7 @@ import torch
 
 from sparring import ConfigError, IllegalActionError, Policy, Rules
 from sparring.config import NetConfig, TrainConfig
-from sparring.league.arena import evaluate, play_match
-from sparring.league.openings import usual_plies
+from sparring.league.arena import evaluate, play_match, usual_plies
 from sparring.league.players import CallablePlayer
 from sparring.league.seating import Table, Who, player_called, read_tables, read_who, seat_player
 from sparring.nets.mlp import Perceptron

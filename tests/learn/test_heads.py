@@ -13,11 +13,11 @@ import pytest
 import torch
 
 import sparring
+from learn.calibration import calibration_error, listen, reliability
 from sparring import Lineup, Pool
 from sparring.config import CollectConfig, HeadsConfig, NetConfig, PPOConfig
 from sparring.games.hidden import hidden_of, truth_of
 from sparring.games.kuhhandel import read as read_kuhhandel
-from sparring.league.calibration import calibration_error, listen, reliability
 from sparring.learn.fused.outcomes import FusedOutcomes
 from sparring.learn.fused.rollout import FusedRollout
 from sparring.learn.head_terms import HiddenTerm, saying, seats_of

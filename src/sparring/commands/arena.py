@@ -21,9 +21,8 @@ from sparring.draw.names import short_names
 from sparring.errors import ConfigError, SparringError
 from sparring.games.flags import changed_flags
 from sparring.games.rules import Rules
-from sparring.league.arena import whole_rounds
+from sparring.league.arena import check_plies, whole_rounds
 from sparring.league.elo import open_gaps
-from sparring.league.openings import check_plies
 from sparring.league.players import Player, name_of
 from sparring.league.ratings import score_of
 from sparring.league.round_robin import (

@@ -29,7 +29,7 @@ def play(found: Comparison, games: int, seed: int, threads: int) -> tuple[list[M
     """Let the best policies of the groups meet; returns the matches, and why there are none."""
     import torch
 
-    from sparring.league.pairs import share_of_wins
+    from sparring.league.arena import share_of_wins
     from sparring.store.policies import load_policy
 
     torch.set_num_threads(threads)

@@ -58,8 +58,8 @@ def play(
 
     import torch
 
+    from sparring.league.arena import games_between, share_of_wins
     from sparring.league.intervals import wilson
-    from sparring.league.pairs import games_between, share_of_wins
     from sparring.store.cache import cached_policy
 
     threads = config.threads or os.cpu_count() or 1

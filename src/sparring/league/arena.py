@@ -9,13 +9,20 @@ from typing import Any
 from sparring.errors import ConfigError
 from sparring.games.rules import Rules
 from sparring.league.deals import Progress, play_deals
-from sparring.league.keeping import Keeping
-from sparring.league.openings import check_plies, usual_plies
 from sparring.league.own import OWN_GAMES, Terms, play_own
-from sparring.league.players import AnyPlayer, HasPolicy, Seated, name_of, random_player
+from sparring.league.players import (
+    AnyPlayer,
+    HasPolicy,
+    Player,
+    Seated,
+    draws,
+    name_of,
+    random_player,
+)
 from sparring.league.results import ALONE, MatchResult, PlayerResult, summarise
 from sparring.league.seating import sit
-from sparring.league.tables import Plan
+from sparring.league.tables import Keeping, Plan
+from sparring.pools import limits
 from sparring.pools.foreign.again import RANDOM, is_own
 from sparring.pools.foreign.base import ForeignPool
 from sparring.pools.lineups import PlayerId
@@ -34,6 +41,8 @@ __all__ = [
 ]
 
 USUAL_GAMES = 4096
+USUAL_PLIES = 6
+"""Decisions by lot, where a game is long enough for so many."""
 
 
 def evaluate(
@@ -226,3 +235,81 @@ def number_players(
                 policies[len(policies)] = player
         players.append(known[key])
     return players, policies
+
+
+def usual_plies(rules: Rules, players: Sequence[Seated | str], *, greedy: bool) -> int:
+    """Return how many decisions are left to lots unless somebody says otherwise.
+
+    None, if chance deals the cards or anybody draws, as bots do: then games differ anyway. Policies
+    that take their most probable action do not, and of functions nobody knows. At most so many that
+    even the shortest games by lot leave every seat one decision.
+    """
+    drawn = rules.chance or any(draws(player, greedy=greedy) for player in players)
+    if drawn or rules.seats == 1:
+        return 0
+    shortest = int(limits.lengths_by_lot(rules, USUAL_PLIES + rules.seats).min())
+    return max(0, min(USUAL_PLIES, shortest - rules.seats))
+
+
+def check_plies(rules: Rules, plies: int, name: str = "opening_plies=") -> int:
+    """Refuse openings that leave nothing to play, and those of an environment of one's own.
+
+    name: how the user wrote it.
+    """
+    if plies and is_own(rules):
+        raise ConfigError(
+            f"{name}{plies}: {rules.name} is your own environment, its seeds decide how games "
+            "open; leave it out"
+        )
+    return limits.check_plies(rules, plies, name)
+
+
+def tables_of(rules: Rules, games: int) -> list[tuple[int, int]]:
+    """Return the kinds of tables that two players share: our seats, and how many games are played.
+
+    With an odd number of seats there are two kinds, each side having one seat more in half of the
+    games; so that equals always win half.
+    """
+    few = rules.seats // 2
+    if rules.seats % 2 == 0:
+        return [(few, whole_rounds(rules, games))]
+    more, half = games - games // 2, games // 2
+    return [(few, whole_rounds(rules, more)), (few + 1, whole_rounds(rules, half))]
+
+
+def games_between(rules: Rules, games: int) -> int:
+    """Return how many games a pair plays that is asked for so many: whole rounds of the seats."""
+    return sum(count for _, count in tables_of(rules, games))
+
+
+def share_of_wins(
+    rules: Rules,
+    ours: Player,
+    theirs: Player,
+    *,
+    games: int,
+    seed: int,
+    threads: int,
+    greedy: bool = False,
+    progress: Progress | None = None,
+) -> tuple[float, int, int]:
+    """Return our share of the wins at tables that both share evenly, and of how many games.
+
+    The third number is that of deals that differ, which are independent of each other.
+    progress: called with the number of games played so far.
+    """
+    total, played, deals = 0.0, 0, 0
+    tables = tables_of(rules, games)
+    for at, (mine, part) in enumerate(tables):
+        result = play_match(
+            rules,
+            [ours] * mine + [theirs] * (rules.seats - mine),
+            games=part,
+            seed=seed + at,
+            threads=threads,
+            greedy=greedy,
+            progress=shifted(progress, played),
+        )
+        total += sum(player.win_share for player in result.players[:mine])
+        played, deals = played + result.games, deals + result.distinct_deals
+    return total / len(tables), played, deals

@@ -18,10 +18,9 @@ import numpy.typing as npt
 
 from sparring import _native
 from sparring.games.rules import Rules
-from sparring.league.keeping import Keeping
 from sparring.league.players import Seated, name_of
 from sparring.league.results import Record
-from sparring.league.tables import Plan, Score, Tables
+from sparring.league.tables import Keeping, Plan, Score, Tables
 from sparring.nets.remembering import most_memory, seen_by
 from sparring.pools.lineups import Lineup, PlayerId, player_id
 from sparring.pools.native import Pool

@@ -40,8 +40,11 @@ class Score:
     deals repeat others and so are worth less. Left out: all games are independent."""
 
     @property
+    def players(self) -> tuple[str, str]:
+        return self.one, self.two
+
+    @property
     def games(self) -> int:
-        """All of them."""
         return self.wins + self.draws + self.losses
 
     @property
@@ -49,9 +52,9 @@ class Score:
         """Of the points, a draw being half of one."""
         return (self.wins + self.draws / 2) / self.games
 
-    def points_of(self, name: str) -> float:
-        """What one of the two got."""
-        return self.games * (self.share if name == self.one else 1 - self.share)
+    def points_of(self, name: str) -> tuple[float, int]:
+        """Return what one of the two got, and of how many points."""
+        return self.games * (self.share if name == self.one else 1 - self.share), self.games
 
     @property
     def evidence(self) -> Floats:
@@ -59,23 +62,6 @@ class Score:
         if not self.deals:
             return np.array([self.losses, self.draws, self.wins, 0, 0, 0, 0, 0], np.float64)
         return np.array([0, 0, 0, *self.deals], np.float64)
-
-
-@dataclass(frozen=True)
-class Rating:
-    """A player's Elo with its 95 % interval, and what it comes from."""
-
-    player: str
-    elo: float
-    low: float
-    high: float
-    games: int
-    score: float | None
-    """Share of the points; None without games."""
-    group: int = 0
-    """Only players of one group can be compared: no games connect it with the others."""
-    anchor: bool = False
-    """Its rating was given, not found: the others are measured from it."""
 
 
 def fit(games: Floats, points: Floats, fixed: Mapping[int, float] | None = None) -> Floats:
@@ -108,7 +94,7 @@ def fit(games: Floats, points: Floats, fixed: Mapping[int, float] | None = None)
     return ratings
 
 
-class Results:
+class EloFit:
     """Scores of pairs that are all different as matrices, the prior among the games."""
 
     def __init__(
@@ -141,15 +127,20 @@ class Results:
         """Return the ratings."""
         return self.rate(self.counts)
 
-    def drawn_again(self, draw: np.random.Generator, samples: int) -> Floats:
+    def drawn_again(self, draw: np.random.Generator) -> Floats:
         """Return ratings with lots for the weight of every game, as Rubin's bootstrap has it.
 
         Drawing whole games again would call a match that was won 40 to 0 certain.
         """
-        some = max(1, MOST_NUMBERS // self.players**2)  # at a time, to bound the memory
-        parts = [min(some, samples - done) for done in range(0, samples, some)]
+        parts = parts_of(self.players**2)
         weights = (draw.gamma(self.counts, size=(part, *self.counts.shape)) for part in parts)
         return np.concatenate([self.rate(drawn) for drawn in weights])
+
+
+def parts_of(numbers: int) -> list[int]:
+    """Split the bootstrap to bound its memory: how many samples at a time, of so many numbers."""
+    some = max(1, MOST_NUMBERS // numbers)
+    return [min(some, SAMPLES - done) for done in range(0, SAMPLES, some)]
 
 
 def added_up(scores: Sequence[Score]) -> list[Score]:
@@ -179,75 +170,6 @@ def sum_of(matches: Sequence[Score]) -> Score:
         raise ConfigError(f"{pair} have matches with deals and without; give deals= for all")
     deals = tuple(sum(column) for column in zip(*paired, strict=True))
     return Score(matches[0].one, matches[0].two, *counts, deals=deals)
-
-
-def groups_of(names: Sequence[str], scores: Sequence[Score]) -> list[list[str]]:
-    """Return who can be compared with whom: players that games connect, if only through others.
-
-    Groups come in the order of their first names, and so do the players within.
-    """
-    group = {name: {name} for name in names}
-    for score in scores:
-        if score.games:
-            joined = group[score.one] | group[score.two]
-            group |= dict.fromkeys(joined, joined)
-    found: list[list[str]] = []
-    for name in names:
-        if not any(name in known for known in found):
-            found.append([other for other in names if other in group[name]])
-    return found
-
-
-def rate(
-    names: Sequence[str],
-    scores: Sequence[Score],
-    seed: int,
-    anchors: Mapping[str, float] | None = None,
-) -> list[Rating]:
-    """Return everybody's Elo, group by group, the best first.
-
-    anchors: players with ratings that are given. In a group without any, the first player has 0.
-    Ratings of two groups have nothing to do with each other.
-    """
-    pairs = added_up(scores)
-    ratings = []
-    for number, group in enumerate(groups_of(names, pairs)):
-        mine = [pair for pair in pairs if pair.one in group]
-        fixed = fixed_of(group, anchors or {})
-        rated = rate_group(group, mine, fixed, number, seed)
-        ratings += sorted(rated, key=lambda rating: -rating.elo)
-    return ratings
-
-
-def fixed_of(group: Sequence[str], anchors: Mapping[str, float]) -> dict[int, float]:
-    """Return whose ratings are given, by their place in the group: the first one's if nobody's."""
-    fixed = {at: float(anchors[name]) for at, name in enumerate(group) if name in anchors}
-    return fixed or {0: 0.0}
-
-
-def rate_group(
-    names: Sequence[str],
-    scores: Sequence[Score],
-    fixed: Mapping[int, float],
-    group: int,
-    seed: int,
-) -> list[Rating]:
-    """Return the ratings of players that games connect."""
-    if not scores:
-        elo = fixed[0]
-        return [Rating(name, elo, elo, elo, 0, None, group, anchor=True) for name in names]
-    results = Results(names, scores, fixed)
-    elos = results.likeliest()
-    again = results.drawn_again(np.random.default_rng(seed), SAMPLES)
-    low, high = np.percentile(again, [2.5, 97.5], axis=0)
-    ratings = []
-    for at, name in enumerate(names):
-        mine = [score for score in scores if name in (score.one, score.two)]
-        games = sum(score.games for score in mine)
-        share = sum(score.points_of(name) for score in mine) / games
-        bounds = float(elos[at]), float(low[at]), float(high[at])
-        ratings.append(Rating(name, *bounds, games, share, group, at in fixed))
-    return ratings
 
 
 def open_gaps(scores: Sequence[Score]) -> list[tuple[str, str]]:

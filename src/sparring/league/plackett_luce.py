@@ -18,7 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from sparring.errors import ConfigError
-from sparring.league.elo import ELO, LEAST_SHARE, MOST_NUMBERS, PRIOR, SAMPLES, Rating, fixed_of
+from sparring.league.elo import ELO, LEAST_SHARE, PRIOR, parts_of
 
 Floats = npt.NDArray[np.float64]
 Choice = tuple[int, ...]
@@ -42,6 +42,10 @@ class Rankings:
         shape = np.shape(self.places)
         if len(shape) != 2 or shape[1] != len(self.players):
             raise ConfigError(f"places {shape} are not (games, {len(self.players)} players)")
+
+    @property
+    def games(self) -> int:
+        return len(self.places)
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -97,7 +101,7 @@ def choices_of(players: Sequence[int], places: npt.NDArray[np.intp]) -> dict[Cho
     return found
 
 
-class Fit:
+class RankingsFit:
     """All tables of players that games connect, the prior among them."""
 
     def __init__(
@@ -128,12 +132,11 @@ class Fit:
         ratings: Floats = self.rate(counts, self.prior[None, :, None])[0]
         return ratings
 
-    def drawn_again(self, draw: np.random.Generator, samples: int, start: Floats) -> Floats:
+    def drawn_again(self, draw: np.random.Generator) -> Floats:
         """Return ratings with lots for the weight of every deal, as those of Elo."""
-        some = max(1, MOST_NUMBERS // self.among.size)
+        start = self.likeliest()
         found = []
-        for done in range(0, samples, some):
-            part = min(some, samples - done)
+        for part in parts_of(self.among.size):
             weights = [draw.gamma(t.counts, size=(part, len(t.counts))) for t in self.tables]
             prior = draw.gamma(self.prior[:, None], size=(part, len(self.prior), 2))
             found.append(self.rate(weights, prior, start))
@@ -180,44 +183,3 @@ class Fit:
             if np.abs(step).max() < 1e-8:
                 break
         return log
-
-
-def rate_rankings(
-    names: Sequence[str], tables: Sequence[Rankings], seed: int, anchors: Mapping[str, float]
-) -> list[Rating]:
-    """Return everybody's rating, group by group, the best first; see `elo.rate`."""
-    found = []
-    for number, group in enumerate(connected(names, tables)):
-        mine = [table for table in tables if table.players[0] in group and len(table.places)]
-        fixed = fixed_of(group, anchors)
-        if not mine:
-            elo = fixed[0]
-            found += [Rating(name, elo, elo, elo, 0, None, number, anchor=True) for name in group]
-            continue
-        fit = Fit(group, mine, fixed)
-        elos = fit.likeliest()
-        again = fit.drawn_again(np.random.default_rng(seed), SAMPLES, elos)
-        low, high = np.percentile(again, [2.5, 97.5], axis=0)
-        rated = []
-        for at, name in enumerate(group):
-            sat = [table for table in mine if name in table.players]
-            points, of = np.sum([table.points_of(name) for table in sat], axis=0)
-            games = sum(len(table.places) for table in sat)
-            bounds = float(elos[at]), float(low[at]), float(high[at])
-            rated.append(Rating(name, *bounds, games, float(points / of), number, at in fixed))
-        found += sorted(rated, key=lambda rating: -rating.elo)
-    return found
-
-
-def connected(names: Sequence[str], tables: Sequence[Rankings]) -> list[list[str]]:
-    """Return who can be compared with whom: players that tables connect, if only through others."""
-    group = {name: {name} for name in names}
-    for table in tables:
-        if len(table.places):
-            joined = set[str]().union(*(group[name] for name in table.players))
-            group |= dict.fromkeys(joined, joined)
-    found: list[list[str]] = []
-    for name in names:
-        if not any(name in known for known in found):
-            found.append([other for other in names if other in group[name]])
-    return found

@@ -8,13 +8,14 @@ league that grows do not drift: a player is as strong as its distance from the a
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
 from sparring.errors import ConfigError, nearest
-from sparring.league import elo
-from sparring.league.elo import Rating, Score
-from sparring.league.plackett_luce import Rankings, rate_rankings
+from sparring.league.elo import EloFit, Score, added_up
+from sparring.league.plackett_luce import Rankings, RankingsFit
 from sparring.league.results import MatchResult
 
 __all__ = ["Rankings", "Rating", "Score", "rankings_of", "rate", "score_of", "usual_anchors"]
@@ -23,6 +24,23 @@ ANCHOR = "random"
 """The bot that has 0 wherever it plays: the same one in every game, and it never changes."""
 DEAL_SHARES = 5
 """A deal of two games brings 0, 1/2, 1, 1 1/2 or 2 points."""
+
+
+@dataclass(frozen=True)
+class Rating:
+    """A player's Elo with its 95 % interval, and what it comes from."""
+
+    player: str
+    elo: float
+    low: float
+    high: float
+    games: int
+    score: float | None
+    """Share of the points; None without games."""
+    group: int = 0
+    """Only players of one group can be compared: no games connect it with the others."""
+    anchor: bool = False
+    """Its rating was given, not found: the others are measured from it."""
 
 
 def rate(
@@ -48,13 +66,61 @@ def rate(
     tables = [match for match in matches if isinstance(match, Rankings)]
     if scores and tables:
         raise ConfigError("matches are scores of two and rankings of tables; rate them apart")
-    if not tables:
-        met = [score for score in scores if score.one != score.two]
-        return elo.rate(names, met, seed, anchors)
     wrong = [len(table.players) for table in tables if len(table.players) != seats]
     if wrong:
         raise ConfigError(f"seats={seats}, but a table has {wrong[0]} players; say seats=")
-    return rate_rankings(names, [t for t in tables if len(t.names) > 1], seed, anchors)
+    met: Sequence[Score | Rankings] = [table for table in tables if len(table.names) > 1]
+    if not tables:
+        met = added_up([score for score in scores if score.one != score.two])
+    found: list[Rating] = []
+    for number, group in enumerate(groups_of(names, met)):
+        mine = [match for match in met if match.games and match.players[0] in group]
+        rated = rate_group(group, mine, anchors, number, seed)
+        found += sorted(rated, key=lambda rating: -rating.elo)
+    return found
+
+
+def rate_group(
+    names: Sequence[str],
+    matches: Sequence[Any],
+    anchors: Mapping[str, float],
+    group: int,
+    seed: int,
+) -> list[Rating]:
+    """Return the ratings of players that games connect; without an anchor the first has 0."""
+    fixed = {at: float(anchors[name]) for at, name in enumerate(names) if name in anchors}
+    fixed = fixed or {0: 0.0}
+    if not matches:
+        elo = fixed[0]
+        return [Rating(name, elo, elo, elo, 0, None, group, anchor=True) for name in names]
+    fit = (EloFit if isinstance(matches[0], Score) else RankingsFit)(names, matches, fixed)
+    elos, again = fit.likeliest(), fit.drawn_again(np.random.default_rng(seed))
+    low, high = np.percentile(again, [2.5, 97.5], axis=0)
+    ratings = []
+    for at, name in enumerate(names):
+        mine = [match for match in matches if name in match.players]
+        points, of = np.sum([match.points_of(name) for match in mine], axis=0)
+        games = sum(match.games for match in mine)
+        bounds = float(elos[at]), float(low[at]), float(high[at])
+        ratings.append(Rating(name, *bounds, games, float(points / of), group, at in fixed))
+    return ratings
+
+
+def groups_of(names: Sequence[str], matches: Sequence[Score | Rankings]) -> list[list[str]]:
+    """Return who can be compared with whom: players that games connect, if only through others.
+
+    Groups come in the order of their first names, and so do the players within.
+    """
+    group = {name: {name} for name in names}
+    for match in matches:
+        if match.games:
+            joined = set[str]().union(*(group[name] for name in match.players))
+            group |= dict.fromkeys(joined, joined)
+    found: list[list[str]] = []
+    for name in names:
+        if not any(name in known for known in found):
+            found.append([other for other in names if other in group[name]])
+    return found
 
 
 def check_names(
@@ -70,8 +136,7 @@ def check_names(
         if not np.isfinite(rating):
             raise ConfigError(f"the anchor {name!r} has the rating {rating}; give a number")
     for match in matches:
-        players = (match.one, match.two) if isinstance(match, Score) else match.players
-        strangers = [name for name in players if name not in names]
+        strangers = [name for name in match.players if name not in names]
         if strangers:
             raise ConfigError(f"{strangers[0]!r} played but is not among the names to be rated")
 

@@ -20,7 +20,6 @@ from sparring.config.ranges import MOST_SEED
 from sparring.errors import ConfigError
 from sparring.games.rules import Rules
 from sparring.league.arena import play_match, whole_rounds
-from sparring.league.keeping import Keeping
 from sparring.league.players import Player, name_of
 from sparring.league.ratings import (
     Rating,
@@ -32,6 +31,7 @@ from sparring.league.ratings import (
 )
 from sparring.league.results import MatchResult, Record, summarise
 from sparring.league.sprt import Sprt, Verdict
+from sparring.league.tables import Keeping
 
 Floats = npt.NDArray[np.float64]
 

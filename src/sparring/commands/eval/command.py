@@ -23,8 +23,7 @@ from sparring.config import EvalConfig
 from sparring.errors import ConfigError
 from sparring.games.flags import changed_flags
 from sparring.league import usi
-from sparring.league.arena import evaluate, usual_games, usual_opponents, whole_rounds
-from sparring.league.openings import check_plies
+from sparring.league.arena import check_plies, evaluate, usual_games, usual_opponents, whole_rounds
 from sparring.league.protocols import protocols
 from sparring.machine import check_threads
 from sparring.nets.policy import Policy

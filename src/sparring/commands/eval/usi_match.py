@@ -11,7 +11,7 @@ from sparring.config import EvalConfig
 from sparring.errors import ConfigError, SparringError
 from sparring.games.flags import changed_flags, read_pair
 from sparring.games.rules import Rules
-from sparring.league.openings import USUAL_PLIES
+from sparring.league.arena import USUAL_PLIES
 from sparring.league.players import Player
 from sparring.league.usi import GAME
 from sparring.league.usi.match import GO, Terms, play_match

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from sparring.errors import ConfigError, SparringError
-from sparring.league.keeping import Keeping
+from sparring.league.tables import Keeping
 from sparring.targets import check_folder
 
 OTHERS = re.compile(r"[^A-Za-z0-9._@-]+")

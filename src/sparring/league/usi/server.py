@@ -7,14 +7,54 @@ from typing import Any
 
 from sparring.errors import ConfigError, SparringError, nearest
 from sparring.games import Rules, State, shogi
-from sparring.games.shogi.protocol import centipawns, game_seed, lasting, read_position, replay
+from sparring.games.shogi.protocol import (
+    centipawns,
+    game_seed,
+    lasting,
+    play_on,
+    read_position,
+    replay,
+)
 from sparring.league.players import Player, name_of
-from sparring.league.usi.recalling import Recalling
+from sparring.nets.remembering import Bytes, Decides, Remembering
 
 NAME, AUTHOR = "sparring", "the sparring maintainers"
 MOST_SEED = 2**31 - 1
 WAITING_GOES = ("infinite", "ponder")
 """Kinds of `go` whose answer is due at `stop` or `ponderhit`, not before."""
+
+
+class Recalling:
+    """A player who is shown a game by its moves: it would have seen all positions of its side.
+
+    Programs tell the whole game before every move. What was followed before is not followed again,
+    unless moves were taken back.
+    """
+
+    def __init__(self, player: Decides, rules: Rules, *, skip_forced: bool) -> None:
+        """Remember nothing yet. skip_forced: whether it was trained without forced moves."""
+        self.rules = rules
+        self._mind = Remembering(player, skip_forced=skip_forced)
+        self._told: dict[int, tuple[str, list[str]]] = {}
+        """By seat: the start and the moves that it remembers."""
+
+    def memory(self, seat: int, start: str, moves: Sequence[str]) -> Bytes:
+        """What it remembers of a seat's decisions in these moves [1, memory_bytes]."""
+        if self._mind.player.memory_bytes:
+            self._follow(seat, start, list(moves))
+        return self._mind.before(seat)
+
+    def _follow(self, seat: int, start: str, moves: list[str]) -> None:
+        known = self._told.get(seat, (start, []))
+        if known != (start, moves[: len(known[1])]):
+            self._mind.held.pop(seat, None)
+            known = (start, [])
+        state = replay(self.rules, start, known[1])
+        for move in moves[len(known[1]) :]:
+            if not state.over and state.seat == seat:
+                self._mind.follow(state)
+            play_on(state, move)
+        self._told[seat] = (start, moves)
 
 
 class Server:

@@ -11,10 +11,9 @@ from sparring.curriculum.checks import check_weights
 from sparring.curriculum.phases import Phase
 from sparring.errors import ConfigError
 from sparring.games.rules import Rules
-from sparring.league.makers import Made
 from sparring.league.players import CallablePlayer, is_maker, name_of
 from sparring.league.roles import EXPLOITER, MAIN
-from sparring.league.seating import Table, Who, read_tables, seat_player
+from sparring.league.seating import Made, Table, Who, read_tables, seat_player
 from sparring.learn.cast import Cast, Fixed, Seating
 from sparring.learn.collect import Actor
 from sparring.learn.opponents import MadePlayers, PlayerActor

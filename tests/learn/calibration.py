@@ -21,7 +21,6 @@ from sparring.nets.policy import Policy
 from sparring.pools import Lineup, Pool
 from sparring.pools.lineups import LEARNER
 
-NAMES = ("win", "draw", "loss")
 BINS = 10
 AT_ONCE = 256
 """Games that are played side by side."""
@@ -154,46 +153,3 @@ def calibration_error(bins: Sequence[Bin]) -> float:
     """The expected distance between what was said and what happened."""
     total = sum(one.count for one in bins)
     return sum(one.count * abs(one.said - one.happened) for one in bins) / max(total, 1)
-
-
-def log_loss(told: Told) -> tuple[float, float]:
-    """Mean surprise about what came, and that of somebody who knows only how often each comes."""
-    chances = np.clip((told.said * told.happened).sum(1), 1e-9, 1)
-    usual = np.clip(told.happened.mean(0), 1e-9, 1)
-    return float(-np.log(chances).mean()), float(-(usual * np.log(usual)).sum())
-
-
-def table_of(told: Told) -> dict[str, Any]:
-    """Everything that is worth knowing, as plain values."""
-    surprise, usual = log_loss(told)
-    found: dict[str, Any] = {
-        "games": told.games,
-        "decisions": len(told.said),
-        "log_loss": surprise,
-        "log_loss_of_base_rates": usual,
-    }
-    for number, name in enumerate(NAMES):
-        bins = reliability(told.said[:, number], told.happened[:, number])
-        found[name] = {
-            "error": calibration_error(bins),
-            "bins": [{"said": b.said, "happened": b.happened, "count": b.count} for b in bins],
-        }
-    found["error"] = sum(found[name]["error"] for name in NAMES) / len(NAMES)
-    return found
-
-
-def lines_of(found: dict[str, Any]) -> list[str]:
-    """The same for people."""
-    lines = [
-        f"{found['decisions']:,} decisions of {found['games']:,} games; surprise "
-        f"{found['log_loss']:.3f} nats, by base rates alone {found['log_loss_of_base_rates']:.3f}"
-    ]
-    for name in NAMES:
-        lines.append(f"{name}: expected calibration error {100 * found[name]['error']:.1f} %")
-        lines.append("     said  happened  decisions")
-        lines += [
-            f"  {100 * one['said']:6.1f} %  {100 * one['happened']:6.1f} %  {one['count']:9,}"
-            for one in found[name]["bins"]
-        ]
-    lines.append(f"mean error {100 * found['error']:.1f} %")
-    return lines
