@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import re
 import subprocess
 import sys
 import time
@@ -19,14 +18,11 @@ from typing import Any
 
 import torch
 
+from pages import README, file_of, keep, write_table
 from sparring.games import game_names
 from sparring.machine import machine_facts
 from sparring.training.records.metrics import read
 
-ROOT = Path(__file__).resolve().parents[1]
-RESULTS = ROOT / "benchmarks" / "results"
-README = ROOT / "README.md"
-BEGIN, END = "<!-- gpu: begin -->", "<!-- gpu: end -->"
 GAME = "skull_king"
 HIDDEN = ("--hidden", "512", "--hidden", "512", "--hidden", "256")
 LARGE = ("--games", "65536", "--steps", "16", "--minibatch", "65536", "--opponents", "self=1")
@@ -85,10 +81,7 @@ def main() -> None:
             record["parts"][name] = command([*words, "--device", "cuda"])
     if "strength".startswith(given.only):
         record["parts"]["strength"] = strength(given.minutes)
-    slug = re.sub(r"[^a-z0-9]+", "-", gpu.lower()).strip("-")
-    path = given.out or RESULTS / f"gpu-{slug}.json"
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(json.dumps(record, indent=1) + "\n")
+    path = keep(record, given.out or file_of("gpu", gpu))
     for line in summary(record):
         print(line)
     print(f"wrote {path}")
@@ -201,10 +194,7 @@ def update_readme(records: list[dict[str, Any]]) -> None:
         "a population of 8 has 4,096 each. Shogi has a residual net of 128 channels and 6 blocks "
         "and 4,096 games.",
     ]
-    before, _, rest = README.read_text().partition(BEGIN)
-    _, _, after = rest.partition(END)
-    table = "\n".join(rows)
-    README.write_text(f"{before}{BEGIN}\n{table}\n{END}{after}")
+    write_table(README, "gpu", "\n".join(rows))
 
 
 def rate_of(cell: dict[str, Any]) -> float:

@@ -12,10 +12,8 @@ import argparse
 import collections
 import contextlib
 import itertools
-import json
 import os
 import random
-import re
 import shutil
 import sys
 import time
@@ -26,6 +24,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from pages import file_of, keep
 from sparring.commands.shared.printing import make_table, print_json, print_table
 from sparring.errors import ConfigError, SparringError
 from sparring.games import Rules, State, shogi
@@ -40,8 +39,6 @@ from sparring.machine import machine_facts
 from sparring.nets.policy import Policy
 from sparring.pools.limits import MOST_PLIES
 
-ROOT = Path(__file__).resolve().parents[1]
-RESULTS = ROOT / "benchmarks" / "results"
 LADDER = ("random", "fairy-20", "greedy", "ab2", "ab3", "fairy0")
 """From weak to strong; the first one has the Elo 0."""
 ENGINES: dict[str, tuple[dict[str, str], str, int]] = {
@@ -385,10 +382,7 @@ def main(words: Sequence[str] | None = None) -> int:
         print(wrong, file=sys.stderr)
         return 2
     machine = f"{record['machine']['cpu']}, {record['machine']['cores']} cores"
-    slug = re.sub(r"[^a-z0-9]+", "-", machine.lower()).strip("-")
-    path = given.out or RESULTS / f"ladder-{slug}.json"
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(json.dumps(record, indent=1) + "\n")
+    path = keep(record, given.out or file_of("ladder", machine))
     if given.json:
         print_json(record)
     else:

@@ -10,18 +10,14 @@ from __future__ import annotations
 
 import argparse
 import json
-import re
 import subprocess
 import sys
 from pathlib import Path
 from typing import Any
 
+from pages import README, ROOT, file_of, keep, stored, write_table
 from sparring.machine import machine_facts
 
-ROOT = Path(__file__).resolve().parents[1]
-RESULTS = ROOT / "benchmarks" / "results"
-README = ROOT / "README.md"
-BEGIN, END = "<!-- strength: begin -->", "<!-- strength: end -->"
 GAME = "skull_king"
 
 
@@ -42,13 +38,8 @@ def main() -> None:
         path = store(reports)
         print(f"wrote {path.relative_to(ROOT)}")
     if given.update_readme:
-        records = [json.loads(p.read_text()) for p in sorted(RESULTS.glob("learning-*.json"))]
-        text = README.read_text()
-        before, _, rest = text.partition(BEGIN)
-        _, _, after = rest.partition(END)
-        table = "\n\n".join(strength_table(record) for record in records)
-        README.write_text(f"{before}{BEGIN}\n{table}\n{END}{after}")
-        print("wrote the strength table of README.md")
+        tables = [strength_table(record) for record in stored("learning")]
+        write_table(README, "strength", "\n\n".join(tables))
 
 
 def train_all(given: argparse.Namespace) -> list[dict[str, Any]]:
@@ -79,10 +70,7 @@ def store(reports: list[dict[str, Any]]) -> Path:
         "date": machine["date"][:10],
         "runs": [{key: r[key] for key in ("ended", "seconds", "results")} for r in reports],
     }
-    slug = re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-")
-    path = RESULTS / f"learning-{slug}.json"
-    path.write_text(json.dumps(record, indent=2) + "\n")
-    return path
+    return keep(record, file_of("learning", name))
 
 
 def strength_table(record: dict[str, Any]) -> str:

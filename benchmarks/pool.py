@@ -9,17 +9,12 @@ from __future__ import annotations
 
 import argparse
 import json
-import re
 import subprocess
 import sys
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
-ROOT = Path(__file__).resolve().parents[1]
-RESULTS = ROOT / "benchmarks" / "results"
-README = ROOT / "README.md"
-BEGIN, END = "<!-- figures: begin -->", "<!-- figures: end -->"
+from pages import README, ROOT, file_of, keep, stored, write_table
 
 GAMES = {"skull_king": "Skull King, 4 players", "tic_tac_toe": "Tic-tac-toe"}
 WAYS = (
@@ -37,11 +32,11 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=20.0, help="time per game")
     given = parser.parse_args()
     if not given.stored:
-        path = store(measure(given.seconds))
+        record = measure(given.seconds)
+        path = keep(record, file_of("pool", record["machine"]))
         print(f"wrote {path.relative_to(ROOT)}")
     if given.update_readme:
-        README.write_text(with_figures(README.read_text(), figures(stored())))
-        print("wrote the figures of README.md")
+        write_table(README, "figures", figures(stored("pool")))
 
 
 def measure(seconds: float) -> dict[str, Any]:
@@ -81,20 +76,6 @@ def bench(game: str, seconds: float) -> dict[str, Any]:
     return report
 
 
-def store(record: dict[str, Any]) -> Path:
-    """Write a machine's record, replacing its older one."""
-    name = re.sub(r"[^a-z0-9]+", "-", record["machine"].lower()).strip("-")
-    path = RESULTS / f"pool-{name}.json"
-    RESULTS.mkdir(exist_ok=True)
-    path.write_text(json.dumps(record, indent=2) + "\n")
-    return path
-
-
-def stored() -> list[dict[str, Any]]:
-    """Return the records of all machines."""
-    return [json.loads(path.read_text()) for path in sorted(RESULTS.glob("pool-*.json"))]
-
-
 def figures(records: Sequence[dict[str, Any]]) -> str:
     """Return the README's part: one table per machine."""
     return "\n\n".join(machine_table(record) for record in records)
@@ -129,15 +110,6 @@ def short(rate: int) -> str:
             digits = 2 if rate < 10 * size else 1 if rate < 100 * size else 0
             return f"{rate / size:.{digits}f} {unit}"
     return str(rate)
-
-
-def with_figures(text: str, table: str) -> str:
-    """Return the README with the part between the markers replaced."""
-    before, begin, rest = text.partition(BEGIN)
-    _, end, after = rest.partition(END)
-    if not begin or not end:
-        sys.exit(f"README.md has no {BEGIN} ... {END}")
-    return f"{before}{BEGIN}\n{table}\n{END}{after}"
 
 
 if __name__ == "__main__":

@@ -22,24 +22,17 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
+from pages import RESULTS, ROOT, file_of, keep, stored, write_table
 from peers.contest import compare, contest
 from peers.entries import BOT, GAME, QUICK, SEATS, Entry, Settings, entries
-from peers.figures import (
-    DOCS,
-    QUICK_RESULTS,
-    RESULTS,
-    ROOT,
-    SHORT_RESULTS,
-    original_lines,
-    ratio_lines,
-    store,
-    stored,
-    text_table,
-    with_figures,
-)
+from peers.figures import docs_figures, original_lines, ratio_lines, text_table
 from peers.serve import serve
 from sides.words import read_side
 from sparring.machine import machine_facts, warn_if_busy
+
+QUICK_RESULTS = ROOT / "build" / "benchmarks"
+SHORT_RESULTS = QUICK_RESULTS / "short"
+DOCS = ROOT / "docs" / "benchmarks.md"
 
 
 def options() -> argparse.Namespace:
@@ -89,8 +82,8 @@ def report(given: argparse.Namespace) -> None:
                 print(f"{result['label']}: {problem}", file=sys.stderr)
         if not record["valid"]:
             sys.exit("not valid; nothing was written")
-        print(f"wrote {store(record, folder)}", file=sys.stderr)
-    for record in stored(folder):
+        print(f"wrote {keep(record, file_of('train', record['machine'], folder))}", file=sys.stderr)
+    for record in stored("train", folder):
         if given.json:
             print(json.dumps(record, indent=1))
             continue
@@ -99,8 +92,7 @@ def report(given: argparse.Namespace) -> None:
         if given.original:
             print(original_lines(record))
     if given.update_docs:
-        DOCS.write_text(with_figures(DOCS.read_text(), stored(folder)))
-        print(f"wrote the figures of {DOCS.relative_to(ROOT)}", file=sys.stderr)
+        write_table(DOCS, "train figures", docs_figures(stored("train", folder)))
 
 
 def measure(given: argparse.Namespace) -> dict[str, Any]:

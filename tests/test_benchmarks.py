@@ -236,7 +236,7 @@ def test_only_skipped_moves_are_decisions_without_a_sample(
 
 def test_ratios_are_those_of_the_rates(figures: ModuleType) -> None:
     contest = importlib.import_module("peers.contest")
-    (record,) = figures.stored()
+    (record,) = importlib.import_module("pages").stored("train")
     best = contest.compare(record["contestants"])
     by_name = {one["name"]: one for one in record["contestants"]}
     fastest = by_name[best["maskable"]]["samples_per_s"]["rounds"]
@@ -248,8 +248,9 @@ def test_ratios_are_those_of_the_rates(figures: ModuleType) -> None:
 
 
 def test_the_docs_show_what_is_stored(figures: ModuleType) -> None:
-    text = figures.DOCS.read_text()
-    assert text == figures.with_figures(text, figures.stored()), (
+    pages, docs = importlib.import_module("pages"), ROOT / "docs" / "benchmarks.md"
+    table = figures.docs_figures(pages.stored("train"))
+    assert docs.read_text() == pages.with_table(docs, "train figures", table), (
         "run: python benchmarks/train_vs_peers.py --stored --update-docs"
     )
 
@@ -264,9 +265,9 @@ def test_a_contest_is_held_shown_and_taken_up_by_the_docs(
         [sys.executable, str(SCRIPT), *words], capture_output=True, text=True, check=False
     )
     assert done.returncode == 0, done.stderr
-    (record,) = figures.stored(tmp_path)
+    (record,) = importlib.import_module("pages").stored("train", tmp_path)
     assert record["valid"]
-    text = figures.with_figures(figures.DOCS.read_text(), [record])
+    text = figures.docs_figures([record])
     for one in record["contestants"]:
         assert one["problems"] == []
         assert one["games_finished"] > 0

@@ -8,7 +8,6 @@ import io
 import re
 import shlex
 from pathlib import Path
-from types import ModuleType
 
 import pytest
 
@@ -218,24 +217,16 @@ def test_shogis_page_lists_every_flag_part_and_bot() -> None:
         assert re.search(rf"^\| [^|]*`{name}`[^|]* \|", page, re.M), name
 
 
-def benchmark() -> ModuleType:
-    spec = importlib.util.spec_from_file_location("pool_figures", ROOT / "benchmarks/pool.py")
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
-def test_the_figures_are_those_that_were_measured() -> None:
-    pool = benchmark()
-    records = pool.stored()
+def test_the_figures_are_those_that_were_measured(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(ROOT / "benchmarks")
+    pool, pages = (importlib.import_module(name) for name in ("pool", "pages"))
+    records = pages.stored("pool")
     assert records, "benchmarks/results has no pool-*.json"
     for record in records:
         assert set(record["games"]) == set(pool.GAMES)
         assert all(report["valid"] for report in record["games"].values())
-    readme = (ROOT / "README.md").read_text()
-    assert readme == pool.with_figures(readme, pool.figures(records)), (
+    shown = pages.with_table(pages.README, "figures", pool.figures(records))
+    assert pages.README.read_text() == shown, (
         "run: python benchmarks/pool.py --update-readme --stored"
     )
 

@@ -2,19 +2,9 @@
 
 from __future__ import annotations
 
-import json
-import re
-import sys
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
-ROOT = Path(__file__).resolve().parents[2]
-RESULTS, QUICK_RESULTS = ROOT / "benchmarks" / "results", ROOT / "build" / "benchmarks"
-SHORT_RESULTS = QUICK_RESULTS / "short"
-DOCS = ROOT / "docs" / "benchmarks.md"
-BEGIN, END = "<!-- train figures: begin -->", "<!-- train figures: end -->"
-NO_FIGURES = "No results are stored yet."
 ORIGINAL_STEPS_PER_S = 938
 ORIGINAL = (
     "MaskablePPO on the original Skull King environment: "
@@ -83,6 +73,11 @@ def docs_table(record: dict[str, Any]) -> str:
     return "\n".join([head, rule, *rows, "", where, "", original_lines(record)])
 
 
+def docs_figures(records: Sequence[dict[str, Any]]) -> str:
+    """Return the tables of all machines for the docs."""
+    return "\n\n".join(map(docs_table, records)) or "No results are stored yet."
+
+
 def original_lines(record: dict[str, Any]) -> str:
     """Compare with what was measured on the environment that our game replaces."""
     lines = [f"{ORIGINAL}."]
@@ -94,27 +89,3 @@ def original_lines(record: dict[str, Any]) -> str:
             times = rate / ORIGINAL_STEPS_PER_S
             lines.append(f"{result['label']}: {rate:,} samples/s, {times:.1f} times as many.")
     return "\n".join(lines)
-
-
-def store(record: dict[str, Any], folder: Path) -> Path:
-    """Write a machine's record, replacing its older one."""
-    name = re.sub(r"[^a-z0-9]+", "-", record["machine"].lower()).strip("-")
-    path = folder / f"train-{name}.json"
-    folder.mkdir(parents=True, exist_ok=True)
-    path.write_text(json.dumps(record, indent=2) + "\n")
-    return path
-
-
-def stored(folder: Path = RESULTS) -> list[dict[str, Any]]:
-    """Return the records of all machines."""
-    return [json.loads(path.read_text()) for path in sorted(folder.glob("train-*.json"))]
-
-
-def with_figures(text: str, records: Sequence[dict[str, Any]]) -> str:
-    """Return the docs with the part between the markers replaced."""
-    before, begin, rest = text.partition(BEGIN)
-    _, end, after = rest.partition(END)
-    if not begin or not end:
-        sys.exit(f"{DOCS.name} has no {BEGIN} ... {END}")
-    figures = "\n\n".join(map(docs_table, records)) or NO_FIGURES
-    return f"{before}{BEGIN}\n{figures}\n{END}{after}"
