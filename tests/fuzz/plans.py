@@ -17,8 +17,8 @@ from sparring.config import TrainConfig
 from sparring.config.tools import SweepConfig
 from sparring.measuring.configs import read_named
 from sparring.measuring.records import FORMAT, Figure, Record, changes, differences, since
-from sparring.sweep.confirm import forget
 from sparring.sweep.record import Folder
+from sparring.sweep.search import forget
 from sparring.training.planning.plan import resolve
 from sparring.training.planning.settings import (
     members_of,

@@ -8,11 +8,10 @@ from typing import Any
 
 from sparring.config import TrainConfig
 from sparring.sweep.file import SweepFile, read_sweep
-from sparring.sweep.jobs import Ended, Job, Judge, Point
 from sparring.sweep.points import config_at
 from sparring.sweep.record import Folder
 from sparring.sweep.search import Search
-from sparring.sweep.trials import DONE, FAILED, PRUNED, Trial
+from sparring.sweep.trials import DONE, FAILED, PRUNED, Ended, Job, Judge, Point, Trial
 
 HEAD = """
 game = "tic_tac_toe"

@@ -9,9 +9,9 @@ import pytest
 from scipy.stats import ttest_ind
 
 from sparring.config import TrainConfig
-from sparring.sweep.confirm import FRESH, confirm, difference_of, judged
 from sparring.sweep.file import read_sweep
 from sparring.sweep.record import Folder
+from sparring.sweep.search import FRESH, confirm, difference_of, judged
 from sparring.sweep.trials import DONE, FAILED, Trial
 from sweep.sweep_helpers import Function, StoppedError, write_sweep
 

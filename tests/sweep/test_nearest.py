@@ -10,8 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from sparring.sweep.nearest import distance, exchanged, nearest_trained
-from sparring.sweep.space import read_ranges
+from sparring.sweep.space import distance, exchanged, nearest_trained, read_ranges
 from sparring.sweep.trials import DONE, FAILED, PRUNED, RUNNING, Trial
 
 RANGES = read_ranges(

@@ -9,7 +9,6 @@ import pytest
 import sparring.sweep.sweep as sweeps
 from sparring.cli import main
 from sparring.config import SweepConfig
-from sparring.sweep.cost import confirm_s
 from sparring.sweep.file import read_sweep
 from sparring.sweep.points import config_at
 from sparring.sweep.record import Folder
@@ -38,9 +37,10 @@ def test_a_population_is_more_than_one_setting_with_several_seeds(
 
 
 def test_settings_that_cannot_be_one_population_are_confirmed_one_after_the_other() -> None:
-    together = confirm_s(3, 60.0, 8, together=True)
-    assert confirm_s(3, 60.0, 8, together=True, groups=2) == together + 60.0 + 8.0
-    assert confirm_s(0, 60.0, 8, together=True, groups=2) == 0
+    together = Place("populations", 8, 1).confirm_s(3, 60.0)
+    apart = Place("populations", 8, 1, shared=("ppo.epochs",))
+    assert apart.confirm_s(3, 60.0) == together + 60.0 + 8.0
+    assert apart.confirm_s(0, 60.0) == 0
 
 
 def test_a_folder_goes_on_in_itself(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

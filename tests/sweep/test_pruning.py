@@ -6,8 +6,7 @@ import random
 
 import numpy as np
 
-from sparring.sweep.pruning import FIRST_SHARE, LEAST, why_pruned
-from sparring.sweep.trials import DONE, FAILED, PRUNED, Trial
+from sparring.sweep.trials import DONE, FAILED, FIRST_SHARE, LEAST, PRUNED, Trial, why_pruned
 
 Curve = tuple[tuple[float, float, float], ...]
 

@@ -10,9 +10,9 @@ import pytest
 
 from sparring.config import SweepConfig
 from sparring.errors import ConfigError
-from sparring.sweep.confirm import forget
 from sparring.sweep.file import read_sweep
 from sparring.sweep.record import CONFIRM, OPTIONS, SPENT, TRIALS, Folder, Records
+from sparring.sweep.search import forget
 from sparring.sweep.sweep import prepare
 from sweep.sweep_helpers import write_sweep
 

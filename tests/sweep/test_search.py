@@ -12,19 +12,18 @@ import pytest
 from sparring.config import TrainConfig
 from sparring.errors import ConfigError, SparringError
 from sparring.sweep.file import differences, read_sweep
-from sparring.sweep.importance import importance, too_few
 from sparring.sweep.record import TRIALS, Folder, Records
 from sparring.sweep.sampling import (
     as_params,
     as_settings,
+    choices_of,
+    importance,
     make_study,
-    number_of,
-    order_of,
     propose,
+    too_few,
 )
-from sparring.sweep.search import best_of
 from sparring.sweep.space import read_range
-from sparring.sweep.trials import DONE, FAILED, PRUNED, RUNNING, Trial
+from sparring.sweep.trials import DONE, FAILED, PRUNED, RUNNING, Trial, best_of
 from sweep.sweep_helpers import HEAD, Function, StoppedError, search_with, told, write_sweep
 
 RANGES = """
@@ -204,8 +203,10 @@ def test_orders_go_to_the_sampler_and_back(items: int, sampler: str) -> None:
 
 
 def test_every_order_has_a_number() -> None:
-    orders = [order_of(number, 4) for number in range(24)]
+    one = read_range("set.order", {"permutation": [0, 1, 2, 3]}, "here")
+    orders = choices_of(one)
     assert len({tuple(order) for order in orders}) == 24
-    assert [number_of(order) for order in orders] == list(range(24))
+    numbers = [as_params({"set.order": one}, {"set.order": order}) for order in orders]
+    assert [found["set.order"] for found in numbers] == list(range(24))
     assert orders[0] == [0, 1, 2, 3]
     assert orders[-1] == [3, 2, 1, 0]

@@ -15,14 +15,23 @@ import pytest
 
 from sparring.cli import main
 from sparring.sweep.children import Children
-from sparring.sweep.confirm import confirm
 from sparring.sweep.file import read_sweep
-from sparring.sweep.jobs import Ended, Executor, Job, Point, never
 from sparring.sweep.points import check_points, config_at
 from sparring.sweep.record import TRIALS, Folder
-from sparring.sweep.search import Search, best_of
+from sparring.sweep.search import Search, confirm
 from sparring.sweep.training import Direct
-from sparring.sweep.trials import DONE, FAILED, PRUNED, Trial
+from sparring.sweep.trials import (
+    DONE,
+    FAILED,
+    PRUNED,
+    Ended,
+    Executor,
+    Job,
+    Point,
+    Trial,
+    best_of,
+    never,
+)
 from sweep.sweep_helpers import write_sweep
 
 HEAD = """

@@ -18,14 +18,18 @@ from sparring.commands.shared.printing import (
 from sparring.commands.shared.stopping import Interrupted, interruptible
 from sparring.config import SweepConfig
 from sparring.errors import SparringError
-from sparring.sweep.file import STRENGTH
-from sparring.sweep.importance import too_few
-from sparring.sweep.sampling import load_optuna
-from sparring.sweep.search import best_of
+from sparring.sweep.sampling import load_optuna, too_few
 from sparring.sweep.space import shown
-from sparring.sweep.sweep import Outcome, Sweep, conduct, described, prepare, write_results
-from sparring.sweep.trials import DONE, FAILED, PRUNED, Trial
-from sparring.sweep.value import SCORE
+from sparring.sweep.sweep import (
+    POPULATIONS,
+    Outcome,
+    Sweep,
+    conduct,
+    described,
+    prepare,
+    write_results,
+)
+from sparring.sweep.trials import DONE, FAILED, PRUNED, SCORE, STRENGTH, Trial, best_of, finished
 from sparring.training.planning.own import rules_of
 
 OK, NOTHING = 0, 3
@@ -157,7 +161,7 @@ def show_plan(sweep: Sweep) -> None:
     print_table(table)
     threads = f"{place.threads} thread{'s' if place.threads > 1 else ''}"
     prunes = search.prune and place.kind != "cluster"
-    if place.kind == "populations":
+    if place.kind == POPULATIONS:
         how = f"populations of up to {place.at_once} on a GPU"
         shared = f", members share {', '.join(place.shared)}" if place.shared else ""
         where = how + shared
@@ -230,7 +234,7 @@ def show(sweep: Sweep, found: Outcome) -> None:
 
 def show_best(sweep: Sweep, trials: Sequence[Trial]) -> None:
     """List the best trials."""
-    done = [trial for trial in trials if trial.state == DONE and trial.value is not None]
+    done = finished(trials)
     done.sort(key=lambda trial: (-(trial.value or 0.0), trial.number))
     names = list(sweep.file.ranges)
     numbers = ("trial", sweep.file.search.raised, "95 %", "decisions", "seconds")

@@ -14,8 +14,8 @@ from typing import IO, Any
 
 from sparring.config import TrainConfig
 from sparring.processes import end_group, last_words, start_python
-from sparring.sweep.jobs import Ended, Job, Judge, Point, failed
 from sparring.sweep.points import may_share
+from sparring.sweep.trials import Ended, Job, Judge, Point, failed
 from sparring.training.planning.settings import written
 
 

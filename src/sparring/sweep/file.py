@@ -4,37 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
-from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 from sparring.config import SweepConfig, TrainConfig
 from sparring.config.habits import like
 from sparring.config.options import paths_of
-from sparring.config.ranges import is_number
+from sparring.config.ranges import Checked, at_least, between, one_of
 from sparring.errors import ConfigError, nearest
 from sparring.sweep.space import Range, read_ranges
-from sparring.training.planning.settings import read_file
+from sparring.sweep.trials import STRENGTH
+from sparring.training.planning.settings import read_file, said_by
 
-SAMPLERS = ("random", "tpe", "gp")
 NEAREST = "nearest"
-STRENGTH = "strength"
 USUAL_TRIALS = 20
 USUAL_WARM_UP = 5
 """Trials that end before one is pruned."""
 LEAST_WARM_UP = 3
 MOST_TRIALS = 100_000
-KEYS = {
-    "sampler": "sampler",
-    "trials": "trials",
-    "minutes": "minutes",
-    "at_once": "at_once",
-    "seed": "seed",
-    "prune": "prune",
-    "confirm": "confirm",
-    "warm_start": "warm_start",
-    "raise": "raised",
-}
-"""What [sweep] may say, and what it is called here."""
 MAY_CHANGE = frozenset({"trials", "minutes", "at_once", "confirm"})
 """What may be otherwise when a sweep goes on."""
 BARRED = {
@@ -57,22 +43,22 @@ FIXED = {
 
 
 @dataclass(frozen=True)
-class Search:
+class Search(Checked, section="sweep"):
     """How a sweep searches: the table [sweep]."""
 
-    sampler: str = "tpe"
-    trials: int = 0
+    sampler: Annotated[str, one_of("random", "tpe", "gp")] = "tpe"
+    trials: Annotated[int, between(0, MOST_TRIALS)] = 0
     """How many at most; 0: as many as the minutes allow."""
-    minutes: float = 0.0
+    minutes: Annotated[float, at_least(0)] = 0.0
     """For all trials and their confirmation; 0: as long as the trials take."""
-    at_once: int = 0
+    at_once: Annotated[int, between(0, 1024)] = 0
     """Trials at the same time; 0: as many as pay."""
-    seed: int = 0
+    seed: Annotated[int, between(0, 2**31 - 1)] = 0
     prune: int = USUAL_WARM_UP
     """Trials that end before one is pruned; 0: none is pruned."""
-    confirm: int = 3
+    confirm: Annotated[int, between(0, 64)] = 3
     """Fresh seeds of the best setting and of the file's own; 0: nothing is confirmed."""
-    warm_start: str = ""
+    warm_start: Annotated[str, one_of("", NEAREST)] = ""
     """nearest: trials begin with the weights of the nearest one that was trained."""
     raised: str = STRENGTH
 
@@ -116,27 +102,22 @@ def read_sweep(path: str) -> SweepFile:
 
 def read_search(given: Mapping[str, Any], where: str) -> Search:
     """Read the table [sweep] but for its ranges."""
-    found: dict[str, Any] = {}
-    for key, value in given.items():
-        if key not in KEYS:
-            known = nearest(key, [*KEYS, "ranges"])
-            raise ConfigError(f"{where}: [sweep] has no key {key!r}{known}")
-        found[KEYS[key]] = read_prune(value, where) if key == "prune" else value
-    search = Search(**found)
-    demand_word(search.sampler, SAMPLERS, f"{where}: sweep.sampler")
-    demand_word(search.warm_start, ("", NEAREST), f"{where}: sweep.warm_start")
-    if not isinstance(search.raised, str) or not search.raised:
+    words = {field.name: field.name for field in fields(Search)}
+    words["raise"] = words.pop("raised")  # which Python keeps for itself
+    for key in given:
+        if key not in words:
+            raise ConfigError(
+                f"{where}: [sweep] has no key {key!r}{nearest(key, [*words, 'ranges'])}"
+            )
+    found = {words[key]: value for key, value in given.items()}
+    if "prune" in found:
+        found["prune"] = read_prune(found["prune"], where)
+    if not isinstance(found.get("raised", ""), str):
         raise ConfigError(
-            f'{where}: sweep.raise {search.raised!r}: give a word, such as "strength"'
+            f"{where}: sweep.raise {found['raised']!r}: give a word, such as strength"
         )
-    whole = {"trials": MOST_TRIALS, "at_once": 1024, "seed": 2**31 - 1, "confirm": 64}
-    for name, most in whole.items():
-        value = getattr(search, name)
-        if not is_number(value) or not isinstance(value, int) or not 0 <= value <= most:
-            raise ConfigError(f"{where}: sweep.{name} {value!r} must be a whole number 0 .. {most}")
-    if not is_number(search.minutes) or search.minutes < 0:
-        raise ConfigError(f"{where}: sweep.minutes {search.minutes!r} must be a number, 0 or more")
-    return search
+    with said_by(where):
+        return Search(**found)
 
 
 def read_prune(value: Any, where: str) -> int:
@@ -149,15 +130,6 @@ def read_prune(value: Any, where: str) -> int:
         f"{where}: sweep.prune {value!r} must be true, false, or the number of trials that end "
         f"before one is pruned, at least {LEAST_WARM_UP}"
     )
-
-
-def demand_word(word: Any, known: tuple[str, ...], where: str) -> None:
-    """Refuse a word that is none of those that there are."""
-    if word not in known:
-        there = " or ".join(filter(None, known))
-        close = nearest(str(word), known)
-        hint = close if "did you mean" in close else ""
-        raise ConfigError(f"{where} {word!r} is unknown; use {there}{hint}")
 
 
 def demand_setting(name: str, where: str) -> None:
@@ -214,8 +186,3 @@ def differences(before: SweepFile, now: SweepFile) -> list[str]:
         if had != has:
             found.append(f"range {name} was {had or 'not there'}, is {has or 'not there'}")
     return found
-
-
-def name_of(path: str) -> str:
-    """The name of a sweep: that of its file."""
-    return Path(path).stem

@@ -1,16 +1,21 @@
-"""From values of ranges to the complete configuration of a training, and what it refuses."""
+"""From values of ranges to the complete configuration of a training, and to a file of settings."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import tomllib
+from collections.abc import Mapping, Sequence
 from copy import deepcopy
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import tomlkit
+
+from sparring import trusted
 from sparring.config import TrainConfig
 from sparring.errors import ConfigError, SparringError
 from sparring.learn.alike import SHARED, demand_shared
+from sparring.store.files import write_atomic
 from sparring.sweep.file import SweepFile
 from sparring.sweep.space import shown
 from sparring.training.planning.members import demand_alike
@@ -63,6 +68,18 @@ def preset_of(file: SweepFile, point: Mapping[str, Any]) -> dict[str, Any]:
     if any(key.startswith(f"{FLAGS}.") for key in point):
         table[FLAGS] = list(config_at(file, point).set)
     return table
+
+
+def write_settings(path: Path, table: Mapping[str, Any], comments: Sequence[str]) -> None:
+    """Write a file for `sparring train --config`, whole or not at all; it is read back first."""
+    head = "\n".join(f"# {' '.join(line.split())}".rstrip() for line in comments)
+    plain = {key: value for key, value in table.items() if not isinstance(value, Mapping)}
+    plain |= {key: value for key, value in table.items() if isinstance(value, Mapping)}
+    text = f"{head}\n\n{tomlkit.dumps(plain)}"
+    if tomllib.loads(text) != plain:
+        raise ConfigError("the settings do not survive TOML; use tables, lists and values")
+    write_atomic(path, text.encode())
+    trusted.remember(path, trusted.texts(plain))
 
 
 def check_points(file: SweepFile) -> TrainConfig:

@@ -15,10 +15,11 @@ import os
 import shutil
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+from sparring.config.ranges import is_number
 from sparring.errors import ConfigError, SparringError
 from sparring.store import plain
 from sparring.store.files import locked, remove_stale_files, write_atomic
@@ -47,7 +48,6 @@ A_TRIAL = table(
 A_SIDE = word("|".join(SIDES), f"one of {', '.join(SIDES)}")
 CONFIRMING = table({"extra": table({"side": A_SIDE, "of": named(plain.anything)})})
 """And of a line of confirm.jsonl: `side` is part of the name of a folder that may be removed."""
-SECONDS = table({"seconds": plain.finite})
 
 
 class Records:
@@ -107,11 +107,11 @@ def read_trial(given: Any) -> Trial:
     return Trial(**{**given, "curve": curve})
 
 
+@dataclass(frozen=True)
 class Folder:
     """The folder of a sweep."""
 
-    def __init__(self, path: Path) -> None:
-        self.path = path
+    path: Path
 
     @classmethod
     def make(cls, path: Path, text: bytes, options: Mapping[str, Any]) -> Folder:
@@ -129,10 +129,6 @@ class Folder:
             raise
         return cls(path)
 
-    def keep(self, options: Mapping[str, Any]) -> None:
-        """Write down what the command line says."""
-        write_atomic(self.path / OPTIONS, (json.dumps(options, indent=2) + "\n").encode())
-
     @property
     def is_sweep(self) -> bool:
         """Whether a sweep was begun here."""
@@ -141,10 +137,27 @@ class Folder:
     @property
     def options(self) -> dict[str, Any]:
         """What the command line said when it was begun."""
+        return self._noted(OPTIONS)
+
+    @property
+    def spent_s(self) -> float:
+        """Seconds that were searched here so far."""
+        found: Any = self._noted(SPENT).get("seconds")
+        return max(0.0, float(found)) if is_number(found) else 0.0
+
+    def _noted(self, name: str) -> dict[str, Any]:
         with suppress(OSError, ValueError):
-            found = parse_json((self.path / OPTIONS).read_bytes())
-            return dict(found) if isinstance(found, dict) else {}
+            found = parse_json((self.path / name).read_bytes())
+            return found if isinstance(found, dict) else {}
         return {}
+
+    def keep(self, options: Mapping[str, Any]) -> None:
+        """Write down what the command line says."""
+        write_atomic(self.path / OPTIONS, (json.dumps(options, indent=2) + "\n").encode())
+
+    def spend(self, seconds: float) -> None:
+        """Write down how long it has taken so far."""
+        write_atomic(self.path / SPENT, (json.dumps({"seconds": seconds}) + "\n").encode())
 
     @property
     def trials(self) -> Records:
@@ -155,19 +168,6 @@ class Folder:
     def confirming(self) -> Records:
         """The runs that confirm what was found, read anew."""
         return Records(self.path / CONFIRM, CONFIRMING)
-
-    @property
-    def spent_s(self) -> float:
-        """Seconds that were searched here so far."""
-        with suppress(OSError, ValueError):
-            found = parse_json((self.path / SPENT).read_bytes())
-            SECONDS(found, "")
-            return max(0.0, float(found["seconds"]))
-        return 0.0
-
-    def spend(self, seconds: float) -> None:
-        """Write down how long it has taken so far."""
-        write_atomic(self.path / SPENT, (json.dumps({"seconds": seconds}) + "\n").encode())
 
     def run_path(self, name: str) -> Path:
         """Where a run lies; records of a folder that was moved name another place."""

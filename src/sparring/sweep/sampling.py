@@ -1,8 +1,9 @@
-"""What is tried next: a function of what was tried so far, the seed and the trial's number.
+"""What is tried next, and what has mattered so far.
 
-Every trial has a study of its own, made from the records, so that a sweep that goes on asks as
-one that was never interrupted. Trials that are under way count as such: the samplers keep away
-from them. One that failed counts as the worst there was, so that it is not tried again nearby.
+What is next is a function of what was tried so far, the seed and the trial's number. Every trial
+has a study of its own, made from the records, so that a sweep that goes on asks as one that was
+never interrupted. Trials that are under way count as such: the samplers keep away from them. One
+that failed counts as the worst there was, so that it is not tried again nearby.
 """
 
 from __future__ import annotations
@@ -11,19 +12,22 @@ import importlib.util
 import math
 import warnings
 from collections.abc import Iterable, Mapping, Sequence
+from itertools import pairwise, permutations
 from typing import Any
 
 import numpy as np
 
 from sparring.errors import ConfigError
 from sparring.schedule import Schedule
-from sparring.sweep.space import CHOICE, FLOAT, INT, PERMUTATION, Range, is_rising, same
-from sparring.sweep.trials import DONE, FAILED, PRUNED, RUNNING, Trial
+from sparring.sweep.space import CHOICE, FLOAT, INT, Range, same
+from sparring.sweep.trials import FAILED, RUNNING, Trial, finished
 
 FEW_ORDERS = 24
 """Orders that are choices of their own; of more, items have keys and are sorted by them."""
 STARTUP = 10
 """Random trials at the beginning, at most."""
+LEAST, LEAST_EACH = 8, 2
+"""Trials that have to have gone to their end before what matters is said: in all, and by range."""
 TRIES = 8
 """How often another point is asked for instead of one that was tried already."""
 
@@ -52,13 +56,12 @@ def distributions_of(ranges: Mapping[str, Range]) -> dict[str, Any]:
         elif one.kind == INT:
             low, high, step = int(one.low), int(one.high), int(one.step)
             found[name] = known.IntDistribution(low, high, log=one.log, step=step)
-        elif one.kind == PERMUTATION and not has_few_orders(one):
-            for item in range(len(one.choices)):
-                found[f"{name}#{item}"] = known.FloatDistribution(0.0, 1.0)
         elif is_line(one):
             found[name] = known.IntDistribution(0, len(one.choices) - 1)
+        elif choices := choices_of(one):
+            found[name] = known.CategoricalDistribution(tuple(range(len(choices))))
         else:
-            found[name] = known.CategoricalDistribution(tuple(range(count_of(one))))
+            found |= dict.fromkeys(keys_of(one), known.FloatDistribution(0.0, 1.0))
     return found
 
 
@@ -67,19 +70,24 @@ def is_line(one: Range) -> bool:
     if one.kind != CHOICE:
         return False
     try:
-        return is_rising([Schedule.read(choice).values[0] for choice in one.choices])
+        firsts = [Schedule.read(choice).values[0] for choice in one.choices]
     except ConfigError:
         return False
+    return all(before < after for before, after in pairwise(firsts))
 
 
-def has_few_orders(one: Range) -> bool:
-    """Whether every order is a choice."""
-    return math.factorial(len(one.choices)) <= FEW_ORDERS
+def choices_of(one: Range) -> Sequence[Any]:
+    """All values of a choice, or of an order that has few; none of what has too many."""
+    if one.kind == CHOICE:
+        return one.choices
+    if math.factorial(len(one.choices)) > FEW_ORDERS:
+        return ()
+    return [list(order) for order in permutations(one.choices)]
 
 
-def count_of(one: Range) -> int:
-    """How many choices there are."""
-    return len(one.choices) if one.kind == CHOICE else math.factorial(len(one.choices))
+def keys_of(one: Range) -> list[str]:
+    """The names of the keys by which items are put in order."""
+    return [f"{one.name}#{item}" for item in range(len(one.choices))]
 
 
 def as_params(ranges: Mapping[str, Range], settings: Mapping[str, Any]) -> dict[str, Any]:
@@ -89,14 +97,12 @@ def as_params(ranges: Mapping[str, Range], settings: Mapping[str, Any]) -> dict[
         value = settings[name]
         if one.is_number:
             found[name] = value
-        elif one.kind == CHOICE:
-            found[name] = place_in(one.choices, value)
-        elif has_few_orders(one):
-            found[name] = number_of([place_in(one.choices, item) for item in value])
+        elif choices := choices_of(one):
+            found[name] = place_in(choices, value)
         else:
             last = len(one.choices) - 1
-            for item, choice in enumerate(one.choices):
-                found[f"{name}#{item}"] = place_in(value, choice) / last
+            places = [place_in(value, choice) / last for choice in one.choices]
+            found |= zip(keys_of(one), places, strict=True)
     return found
 
 
@@ -106,12 +112,10 @@ def as_settings(ranges: Mapping[str, Range], params: Mapping[str, Any]) -> dict[
     for name, one in ranges.items():
         if one.is_number:
             found[name] = one.number(params[name])
-        elif one.kind == CHOICE:
-            found[name] = one.choices[params[name]]
-        elif has_few_orders(one):
-            found[name] = [one.choices[item] for item in order_of(params[name], len(one.choices))]
+        elif choices := choices_of(one):
+            found[name] = choices[params[name]]
         else:
-            keys = [params[f"{name}#{item}"] for item in range(len(one.choices))]
+            keys = [params[key] for key in keys_of(one)]
             found[name] = [one.choices[item] for item in np.argsort(keys, kind="stable")]
     return found
 
@@ -119,25 +123,6 @@ def as_settings(ranges: Mapping[str, Range], params: Mapping[str, Any]) -> dict[
 def place_in(values: Sequence[Any], value: Any) -> int:
     """Where a value is among others."""
     return next(at for at, one in enumerate(values) if same(one, value))
-
-
-def number_of(order: Sequence[int]) -> int:
-    """The number of an order, counted as in a dictionary."""
-    left, number = sorted(order), 0
-    for item in order:
-        at = left.index(item)
-        number += at * math.factorial(len(left) - 1)
-        left.pop(at)
-    return number
-
-
-def order_of(number: int, count: int) -> list[int]:
-    """The order of a number."""
-    left, order = list(range(count)), []
-    while left:
-        at, number = divmod(number, math.factorial(len(left) - 1))
-        order.append(left.pop(at))
-    return order
 
 
 def make_sampler(kind: str, seed: int, startup: int) -> Any:
@@ -156,17 +141,13 @@ def make_study(ranges: Mapping[str, Range], trials: Iterable[Trial], sampler: An
     study = optuna.create_study(direction="maximize", sampler=sampler)
     states, known = optuna.trial.TrialState, distributions_of(ranges)
     trials = sorted(trials, key=lambda trial: trial.number)
-    ended = [
-        trial.value for trial in trials if trial.state in (DONE, PRUNED) and trial.value is not None
-    ]
-    worst = min(ended, default=None)
+    worst = min((trial.value for trial in trials if trial.value is not None), default=None)
     for trial in trials:
         value = worst if trial.state == FAILED else trial.value
         if trial.state != RUNNING and value is None:
             continue
-        about: dict[str, Any] = {"state": states.RUNNING}
-        if trial.state != RUNNING:
-            about = {"state": states.COMPLETE, "value": value}
+        running = trial.state == RUNNING
+        about = {"state": states.RUNNING if running else states.COMPLETE, "value": value}
         params = as_params(ranges, trial.settings)
         study.add_trial(optuna.trial.create_trial(params=params, distributions=known, **about))
     return study
@@ -206,3 +187,31 @@ def propose(
             if settings not in tried:
                 break
     return settings
+
+
+def too_few(trials: Sequence[Trial], ranges: Mapping[str, Range]) -> str:
+    """Say that there are too few trials to tell what matters, "" if there are enough."""
+    done, wanted = finished(trials), max(LEAST, LEAST_EACH * len(ranges))
+    if len(done) < wanted:
+        return f"too few trials to tell what matters: {len(done)} of at least {wanted}"
+    if len({trial.value for trial in done}) < 2:
+        return "all trials came out alike, so that nothing tells what matters"
+    return ""
+
+
+def importance(trials: Sequence[Trial], ranges: Mapping[str, Range]) -> dict[str, float]:
+    """The share of every range in what tells good trials from others, the largest first.
+
+    PED-ANOVA (Watanabe et al., 2023); {} where there are too few trials. Shares add up to 1. The
+    keys of an order count together.
+    """
+    if too_few(trials, ranges):
+        return {}
+    optuna = load_optuna()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        found = optuna.importance.get_param_importances(make_study(ranges, finished(trials)))
+    shares = dict.fromkeys(ranges, 0.0)
+    for name, share in found.items():
+        shares[name.partition("#")[0]] += float(share)
+    return dict(sorted(shares.items(), key=lambda item: -item[1]))

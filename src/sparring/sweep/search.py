@@ -1,29 +1,87 @@
-"""The search itself: ask for settings, have them trained, write down what came of them."""
+"""The search: ask for settings, have them trained, and confirm the best with fresh seeds."""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from statistics import median
+from statistics import fmean, median
 from typing import Any
 
 from sparring.config import TrainConfig
+from sparring.league.intervals import welch_95
+from sparring.league.statistics import Found, stronger
 from sparring.sweep.file import NEAREST, SweepFile
-from sparring.sweep.jobs import Ended, Executor, Job, Point
 from sparring.sweep.points import config_at
-from sparring.sweep.pruning import why_pruned
-from sparring.sweep.record import Folder, Records
+from sparring.sweep.record import CONFIRM, Folder, Records
 from sparring.sweep.sampling import propose
-from sparring.sweep.trials import DONE, RUNNING, Trial
+from sparring.sweep.space import nearest_trained
+from sparring.sweep.trials import (
+    BEST,
+    DONE,
+    PRESET,
+    RUNNING,
+    Ended,
+    Executor,
+    Job,
+    Judge,
+    Point,
+    Trial,
+    never,
+    why_pruned,
+)
 from sparring.training.planning.own import rules_of
 from sparring.training.planning.settings import budget_of
 
 START_S = 8.0
 """Seconds in which a process begins: libraries, games, graphs."""
+FRESH = 1_000_000
+"""Seeds of the confirmation begin so far behind those of the search."""
+FINAL_GAMES = 2048
+"""Games of each run that confirms against each opponent, where the file says nothing: seeds differ
+by more than so many games leave open."""
+KEEP = "keep the preset"
+Noticed = Callable[[Trial], None]
 
-ARRIVED = Callable[[Trial], None]
+
+def carry_out(
+    executor: Executor,
+    records: Records,
+    more: Callable[[int], list[Trial]],
+    job_of: Callable[[Trial], Job],
+    noticed: Noticed,
+    *,
+    judge: Judge = never,
+) -> None:
+    """Have trials trained until there are no more; all are written down when they begin and end.
+
+    more: the next ones, at most so many. noticed: called with every trial that has ended.
+    """
+    running: dict[int, Trial] = {}
+    while True:
+        batch = more(executor.free) if executor.free else []
+        for trial in batch:
+            running[trial.number] = trial
+            records.put(trial)
+        if batch:
+            executor.begin([job_of(trial) for trial in batch], judge)
+        elif not running:
+            return
+        for ended in executor.wait():
+            trial = with_result(running.pop(ended.number), ended)
+            records.put(trial)
+            noticed(trial)
+
+
+def with_result(trial: Trial, ended: Ended) -> Trial:
+    """A trial and what came of it."""
+    about = {
+        name: getattr(ended, name)
+        for name in ("state", "value", "low", "high", "curve", "seconds", "decisions", "run", "why")
+    }
+    extra = {**trial.extra, **({"hopeless": ended.noted} if ended.noted else {})}
+    return replace(trial, **about, extra=extra)
 
 
 @dataclass
@@ -39,34 +97,19 @@ class Search:
     """Seconds to be left for what comes behind it, by those of a trial."""
     wanted: int = 0
     """About how many trials there will be, where the file does not say it."""
-    arrived: ARRIVED = lambda _trial: None
+    arrived: Noticed = lambda _trial: None
     """Called with every trial that ends."""
-    began: ARRIVED = lambda _trial: None
-    """Called with every trial that begins."""
 
     def __post_init__(self) -> None:
         self.records: Records = self.folder.trials
-        self.running: dict[int, Trial] = {}
         self._again = self.records.lost
         self._started, self._spent = time.perf_counter(), self.folder.spent_s
-        kind, _ = budget_of(self.config)
-        self._by = int(kind != "minutes")
-        """Trials are held against each other at equal decisions where the clock has no say."""
 
     def run(self) -> list[Trial]:
         """Search until there are enough trials, or no time for another one."""
-        while True:
-            batch = self._next(self.executor.free) if self.executor.free else []
-            if batch:
-                for trial in batch:
-                    self.running[trial.number] = trial
-                    self.records.put(trial)
-                    self.began(trial)
-                self.executor.begin([self._job(trial) for trial in batch], self._judge)
-            elif not self.running:
-                return self.records.ended
-            for ended in self.executor.wait():
-                self._take_in(ended)
+        judge = self._judge
+        carry_out(self.executor, self.records, self._next, self._job, self._ended, judge=judge)
+        return self.records.ended
 
     @property
     def spent_s(self) -> float:
@@ -74,15 +117,12 @@ class Search:
         return self._spent + time.perf_counter() - self._started
 
     def _next(self, room: int) -> list[Trial]:
-        """The trials that begin together."""
-        batch: list[Trial] = []
+        """The trials that begin together: first those that were lost, then fresh ones."""
+        batch, self._again = self._again[:room], self._again[room:]
+        for lost in batch:
+            self.folder.clear_run(run_name(lost.number))
         wanted = self.file.search.trials
         while len(batch) < room:
-            if self._again:
-                lost = self._again.pop(0)
-                self.folder.clear_run(run_name(lost.number))
-                batch.append(lost)
-                continue
             number = max([-1, *self.records.trials, *(trial.number for trial in batch)]) + 1
             if (wanted and number >= wanted) or not self._has_time():
                 break
@@ -91,12 +131,12 @@ class Search:
 
     def _fresh(self, number: int, batch: Sequence[Trial]) -> Trial:
         """A trial that nobody has tried."""
-        search, ranges = self.file.search, self.file.ranges
-        under_way = [*self.running.values(), *batch]
+        search, waiting = self.file.search, {trial.number for trial in self._again}
+        known = {**self.records.trials, **{trial.number: trial for trial in batch}}
         shared = self.executor.shared if batch else ()
         settings = propose(
-            ranges,
-            [*self.records.ended, *under_way],
+            self.file.ranges,
+            [trial for at, trial in known.items() if at not in waiting],
             kind=search.sampler,
             seed=search.seed,
             number=number,
@@ -110,8 +150,6 @@ class Search:
         """The run whose weights a trial begins with, "" for none."""
         if self.file.search.warm_start != NEAREST:
             return ""
-        from sparring.sweep.nearest import nearest_trained
-
         mine = config_at(self.file, settings)
         fitting = [
             trial
@@ -126,50 +164,33 @@ class Search:
         minutes = self.file.search.minutes
         if not minutes:
             return True
-        usual_s = self.usual_s()
+        known = [trial.seconds for trial in self.records.ended if trial.state == DONE]
+        kind, amount = budget_of(self.config)
+        usual_s = median(known) if known else amount * 60 * (kind == "minutes")
         needed = START_S + usual_s + self.reserve(usual_s)
         return self.spent_s + needed <= minutes * 60
 
-    def usual_s(self) -> float:
-        """How long a trial takes."""
-        known = [trial.seconds for trial in self.records.ended if trial.state == DONE]
-        if known:
-            return median(known)
-        kind, amount = budget_of(self.config)
-        return amount * 60 if kind == "minutes" else 0.0
-
     def _job(self, trial: Trial) -> Job:
-        config = config_at(
-            self.file,
-            trial.settings,
-            seed=trial.seed,
-            name=run_name(trial.number),
-            folder=str(self.folder.path),
-        )
-        if trial.init:
-            init = self.folder.run_path(Path(trial.init).name)
-            config = replace(config, init=str(init))
-        return Job(trial.number, config)
+        job = job_of(self.file, self.folder, trial, run_name(trial.number))
+        if not trial.init:
+            return job
+        init = self.folder.run_path(Path(trial.init).name)
+        return replace(job, config=replace(job.config, init=str(init)))
 
     def _judge(self, _number: int, curve: Sequence[Point]) -> str:
-        warm_up = self.file.search.prune
-        return why_pruned(curve, self.records.ended, warm_up=warm_up, by=self._by)
+        by = int(budget_of(self.config)[0] != "minutes")  # at equal decisions: the clock has no say
+        return why_pruned(curve, self.records.ended, warm_up=self.file.search.prune, by=by)
 
-    def _take_in(self, ended: Ended) -> None:
-        trial = with_result(self.running.pop(ended.number), ended)
-        self.records.put(trial)
+    def _ended(self, trial: Trial) -> None:
         self.folder.spend(self.spent_s)
         self.arrived(trial)
 
 
-def with_result(trial: Trial, ended: Ended) -> Trial:
-    """A trial and what came of it."""
-    about = {
-        name: getattr(ended, name)
-        for name in ("state", "value", "low", "high", "curve", "seconds", "decisions", "run", "why")
-    }
-    extra = {**trial.extra, **({"hopeless": ended.noted} if ended.noted else {})}
-    return replace(trial, **about, extra=extra)
+def job_of(file: SweepFile, folder: Folder, trial: Trial, name: str, *, final: bool = False) -> Job:
+    """The training of a trial."""
+    where = str(folder.path)
+    config = config_at(file, trial.settings, seed=trial.seed, name=name, folder=where)
+    return Job(trial.number, config, final)
 
 
 def run_name(number: int) -> str:
@@ -189,7 +210,140 @@ def same_net(one: TrainConfig, two: TrainConfig) -> bool:
     return sizes[0] == sizes[1]
 
 
-def best_of(trials: Sequence[Trial]) -> Trial | None:
-    """The best trial that went to its end; of equals the earliest."""
-    done = [trial for trial in trials if trial.state == DONE and trial.value is not None]
-    return max(done, key=lambda trial: (trial.value, -trial.number), default=None)
+@dataclass(frozen=True)
+class Confirmed:
+    """What fresh seeds say."""
+
+    best: tuple[float, ...]
+    """Values of the best setting, a seed each."""
+    preset: tuple[float, ...]
+    """Values of the file's own settings with the same seeds."""
+    runs: tuple[str, ...]
+    failed: tuple[str, ...] = ()
+    """What is wrong with runs that failed."""
+
+    @property
+    def difference(self) -> Found:
+        """By how much the best setting is better."""
+        there = self.best and self.preset
+        return difference_of(self.best, self.preset) if there else Found(0.0)
+
+    @property
+    def stronger(self) -> Found:
+        """How probably a run of the best setting is stronger than one of the preset."""
+        there = self.best and self.preset
+        return stronger(self.best, self.preset) if there else Found(0.5)
+
+    @property
+    def is_better(self) -> bool:
+        """Whether the whole interval is above 0, and no run of the best setting failed."""
+        return not self.missing and self.difference.low is not None and self.difference.low > 0
+
+    @property
+    def missing(self) -> str:
+        """A run of the best setting that failed: the others would be the lucky ones."""
+        return next((line for line in self.failed if line.startswith(f"{BEST}-")), "")
+
+    def plain(self) -> dict[str, Any]:
+        """As JSON has it."""
+        found = {"difference": self.difference.plain(), "stronger": self.stronger.plain()}
+        return {**asdict(self), **found, "better": self.is_better, "verdict": self.verdict}
+
+    @property
+    def verdict(self) -> str:
+        """The same in a sentence."""
+        if not self.best or not self.preset:
+            why = self.failed[0] if self.failed else "nothing was trained"
+            return f"the best setting was not confirmed: {why}; {KEEP}"
+        by = self.difference
+        shown = f"{by.value:+.4g}"
+        if by.low is not None and by.high is not None:
+            shown += f" ({by.low:+.4g} .. {by.high:+.4g})"
+        if self.missing:
+            return f"the best setting is not reliable: {self.missing}; without it {shown}; {KEEP}"
+        if by.low is None or by.high is None:
+            return f"one seed cannot tell whether the best setting is better: {shown}; {KEEP}"
+        seeds = f"over {len(self.best)} fresh seeds"
+        if self.is_better:
+            return f"the best setting is better than the preset by {shown} {seeds}"
+        how = "worse" if by.high < 0 else "not shown to be better"
+        return f"the best setting is {how} than the preset: {shown} {seeds}; {KEEP}"
+
+
+def difference_of(ours: Sequence[float], theirs: Sequence[float]) -> Found:
+    """By how much the mean of the one is above that of the other, with Welch's 95 % interval."""
+    value, half = fmean(ours) - fmean(theirs), welch_95(ours, theirs)
+    return Found(value) if half is None else Found(value, value - half, value + half)
+
+
+def confirm(
+    file: SweepFile,
+    folder: Folder,
+    executor: Executor,
+    best: Trial,
+    told: Noticed = lambda _trial: None,
+) -> Confirmed:
+    """Train the best setting and the file's own with seeds that the search never had.
+
+    What an earlier time has confirmed of the same setting is not trained again.
+    """
+    records = folder.confirming
+    if any(known.extra.get("of") != best.settings for known in records.trials.values()):
+        forget(folder)
+        records = folder.confirming
+    runs, there = planned(file, best), {ended.number for ended in records.ended}
+    waiting = [trial for trial in runs if trial.number not in there]
+
+    def more(room: int) -> list[Trial]:
+        batch, waiting[:] = waiting[:room], waiting[room:]
+        for trial in batch:
+            folder.clear_run(name_of(trial))
+        return batch
+
+    def job(trial: Trial) -> Job:
+        found = job_of(file, folder, trial, name_of(trial), final=True)
+        if "final_games" in file.settings.get("eval", {}):
+            return found
+        config = found.config
+        games = min(config.eval.final_games, FINAL_GAMES)
+        return replace(found, config=replace(config, eval=replace(config.eval, final_games=games)))
+
+    carry_out(executor, records, more, job, told)
+    return judged([records.trials[trial.number] for trial in runs])
+
+
+def judged(trials: Sequence[Trial]) -> Confirmed:
+    """What the runs say together."""
+    values: dict[str, list[float]] = {BEST: [], PRESET: []}
+    for trial in trials:
+        if trial.state == DONE and trial.value is not None:
+            values[trial.extra["side"]].append(trial.value)
+    return Confirmed(
+        best=tuple(values[BEST]),
+        preset=tuple(values[PRESET]),
+        runs=tuple(trial.run for trial in trials if trial.run),
+        failed=tuple(f"{name_of(trial)}: {trial.why}" for trial in trials if trial.state != DONE),
+    )
+
+
+def planned(file: SweepFile, best: Trial) -> list[Trial]:
+    """The runs of a confirmation: seed by seed, the best setting and the file's own."""
+    first = int(file.settings.get("seed", 0)) + FRESH
+    found: list[Trial] = []
+    for seed in range(file.search.confirm):
+        for side, settings in ((BEST, best.settings), (PRESET, {})):
+            extra = {"side": side, "of": best.settings}
+            found.append(Trial(len(found), settings, RUNNING, seed=first + seed, extra=extra))
+    return found
+
+
+def name_of(trial: Trial) -> str:
+    """The name of a run that confirms."""
+    return f"{trial.extra['side']}-{trial.number // 2 + 1}"
+
+
+def forget(folder: Folder) -> None:
+    """Remove what confirmed another setting."""
+    for trial in folder.confirming.trials.values():
+        folder.clear_run(name_of(trial))
+    (folder.path / CONFIRM).unlink(missing_ok=True)

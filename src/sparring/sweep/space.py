@@ -1,4 +1,4 @@
-"""What a sweep tries: a range of values for each setting.
+"""What a search tries: a range of values for each setting, and how far apart settings are.
 
 [sweep.ranges]
 "ppo.lr" = { low = 1e-4, high = 3e-3, log = true }
@@ -18,6 +18,7 @@ from typing import Any
 
 from sparring.config.ranges import is_number
 from sparring.errors import ConfigError, nearest
+from sparring.sweep.trials import DONE, Trial
 
 FLOAT, INT, CHOICE, PERMUTATION = "float", "int", "choice", "permutation"
 KEYS = {"low", "high", "step", "log", "permutation"}
@@ -25,6 +26,8 @@ HOW = "give { low = 1e-4, high = 1e-2, log = true }, choices in a list, or { per
 MOST_ITEMS = 32
 """Of a permutation."""
 MOST_CHOICES = 1000
+SHAPING = ("net", "hierarchy", "hierarchy.on", "algo", "dqn.dueling", "sac.critic_hidden")
+"""Ranges that decide what weights there are; so does everything under net."""
 
 
 @dataclass(frozen=True)
@@ -44,16 +47,13 @@ class Range:
     """Numbers are told apart by their ratio."""
     choices: tuple[Any, ...] = ()
     """The values of a choice; of a permutation, what is put in order."""
+    start: Any = None
+    """The choice that a search from a preset begins with."""
 
     @property
     def is_number(self) -> bool:
         """Whether values lie between two ends."""
         return self.kind in (FLOAT, INT)
-
-    @property
-    def is_ordered(self) -> bool:
-        """Whether values lie on a line: numbers, and choices that are rising numbers."""
-        return self.is_number or (self.kind == CHOICE and is_rising(self.choices))
 
     def __contains__(self, value: Any) -> bool:
         if self.kind == CHOICE:
@@ -70,10 +70,22 @@ class Range:
         if self.kind == CHOICE:
             return self.choices.index(value) / max(len(self.choices) - 1, 1)
         if self.kind == PERMUTATION:
-            return inversions([self.choices.index(item) for item in value])
+            return exchanged(value, self.choices)
         ends = [self.low, self.high, float(value)]
         low, high, at = map(math.log, ends) if self.log else ends
         return (at - low) / (high - low) if high > low else 0.0
+
+    def apart(self, one: Any, two: Any) -> float:
+        """How far apart two values are, between 0 and 1.
+
+        Numbers by their places; choices are the same or not; orders by the share of pairs that
+        stand the other way round (Kendall's tau).
+        """
+        if self.kind == CHOICE:
+            return float(one != two)
+        if self.kind == PERMUTATION:
+            return exchanged(one, two)
+        return abs(self.place(one) - self.place(two))
 
     def corners(self) -> list[Any]:
         """The values that are tried out before anything starts: both ends, or every choice."""
@@ -92,9 +104,8 @@ class Range:
             return " | ".join(map(shown, self.choices))
         if self.kind == PERMUTATION:
             return f"orders of {shown(self.choices)}"
-        by = (
-            f", step {shown(self.step)}" if self.step and (self.kind, self.step) != (INT, 1) else ""
-        )
+        usual = self.step in (0, int(self.kind == INT))
+        by = "" if usual else f", step {shown(self.step)}"
         return f"{shown(self.low)} .. {shown(self.high)}{by}{', log' if self.log else ''}"
 
 
@@ -109,10 +120,11 @@ def shown(value: Any) -> str:
     return str(value)
 
 
-def inversions(order: Sequence[int]) -> float:
-    """The share of pairs that stand the other way round than in 0, 1, 2."""
-    pairs = list(itertools.combinations(order, 2))
-    return sum(one > two for one, two in pairs) / max(len(pairs), 1)
+def exchanged(one: Sequence[Any], two: Sequence[Any]) -> float:
+    """The share of pairs that two orders of the same items have the other way round."""
+    places = [list(two).index(item) for item in one]
+    pairs = list(itertools.combinations(places, 2))
+    return sum(first > second for first, second in pairs) / max(len(pairs), 1)
 
 
 def is_order(value: Sequence[Any], items: Sequence[Any]) -> bool:
@@ -120,10 +132,39 @@ def is_order(value: Sequence[Any], items: Sequence[Any]) -> bool:
     return len(value) == len(items) and all(any(same(v, i) for v in value) for i in items)
 
 
-def is_rising(values: Sequence[Any]) -> bool:
-    """Whether values are numbers, each larger than the one before."""
-    numbers = all(is_number(value) for value in values)
-    return numbers and all(one < two for one, two in itertools.pairwise(values))
+def same(one: Any, two: Any) -> bool:
+    """Whether two values are one; true is not 1."""
+    return isinstance(one, bool) == isinstance(two, bool) and bool(one == two)
+
+
+def distance(one: Mapping[str, Any], two: Mapping[str, Any], ranges: Mapping[str, Range]) -> float:
+    """How far apart two settings are, every range being 1 long."""
+    return math.hypot(*(range_.apart(one[name], two[name]) for name, range_ in ranges.items()))
+
+
+def nearest_trained(
+    settings: Mapping[str, Any], trials: Sequence[Trial], ranges: Mapping[str, Range]
+) -> Trial | None:
+    """The trial that was trained to its end and is nearest, None where none has weights that fit.
+
+    Of several at the same distance the best one, and of those the first.
+    """
+    shaping = [name for name in ranges if shapes_net(name)]
+
+    def fits(trial: Trial) -> bool:
+        alike = all(settings[name] == trial.settings[name] for name in shaping)
+        return trial.state == DONE and bool(trial.run) and alike
+
+    def order(trial: Trial) -> tuple[float, float, int]:
+        value = -math.inf if trial.value is None or math.isnan(trial.value) else trial.value
+        return distance(settings, trial.settings, ranges), -value, trial.number
+
+    return min(filter(fits, trials), key=order, default=None)
+
+
+def shapes_net(name: str) -> bool:
+    """Whether a setting decides what weights there are."""
+    return name in SHAPING or name.startswith("net.") or ".net." in name
 
 
 def read_ranges(given: Any, where: str) -> dict[str, Range]:
@@ -176,11 +217,6 @@ def read_choices(given: Sequence[Any], said: str) -> tuple[Any, ...]:
     return tuple(given)
 
 
-def same(one: Any, two: Any) -> bool:
-    """Whether two values are one; true is not 1."""
-    return isinstance(one, bool) == isinstance(two, bool) and bool(one == two)
-
-
 def read_items(given: Mapping[str, Any], said: str) -> tuple[Any, ...]:
     """Read what is put in order."""
     items = given["permutation"]
@@ -202,12 +238,8 @@ def read_numbers(name: str, given: Mapping[str, Any], said: str) -> Range:
     for key in ("low", "high", "step"):
         if key in given and not is_number(given[key]):
             raise ConfigError(f"{said}: {key} {given[key]!r} is no finite number")
-    low, high, step, log = (
-        given["low"],
-        given["high"],
-        given.get("step", 0),
-        given.get("log", False),
-    )
+    low, high = given["low"], given["high"]
+    step, log = given.get("step", 0), given.get("log", False)
     if not isinstance(log, bool):
         raise ConfigError(f"{said}: log {log!r} must be true or false")
     if not low < high:

@@ -1,14 +1,13 @@
-"""A whole sweep: the file is checked, trials are made, and what was found is written down."""
+"""A whole sweep: what it will cost, where trials are trained, and what was found, written down."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+import math
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
-
-import tomlkit
 
 from sparring import trusted
 from sparring.config import SweepConfig, TrainConfig
@@ -17,29 +16,31 @@ from sparring.errors import ConfigError
 from sparring.machine import cores
 from sparring.store.files import write_atomic
 from sparring.sweep.children import Children, populated
-from sparring.sweep.confirm import Confirmed, confirm
-from sparring.sweep.cost import Cost, confirm_s, cost_of
-from sparring.sweep.file import SweepFile, differences, name_of, read_sweep, with_options
-from sparring.sweep.importance import importance
-from sparring.sweep.jobs import Executor
-from sparring.sweep.points import check_points, preset_of, ranges_shared
+from sparring.sweep.file import Search as SearchTable
+from sparring.sweep.file import SweepFile, differences, read_sweep, with_options
+from sparring.sweep.points import check_points, preset_of, ranges_shared, write_settings
 from sparring.sweep.record import FILE, TRIALS, Folder
-from sparring.sweep.search import Search, best_of
+from sparring.sweep.sampling import importance
+from sparring.sweep.search import START_S, Confirmed, Noticed, Search, confirm
 from sparring.sweep.space import shown
-from sparring.sweep.trials import Trial
-from sparring.sweep.value import demand_raised
+from sparring.sweep.trials import Executor, Trial, best_of, demand_raised
 from sparring.targets import check_folder
 from sparring.training.planning.own import rules_of
 from sparring.training.planning.place import uses_gpu
+from sparring.training.planning.settings import budget_of
 from sparring.training.records.run import finite
 
+EVALUATION_S = 3.0
+"""Seconds for the evaluation at the end of a trial."""
+MEASURING_S = 4.0
+"""Seconds for the games at the end of a run that confirms."""
+POPULATIONS = "populations"
 SWEEPS = Path("sweeps")
 PRESET, RESULTS = "best.toml", "results.json"
 MEMBERS = 8
 """Of a population, where nobody says how many."""
 KEPT = ("minutes", "trials", "sampler", "at_once", "device", "cluster")
 """What the command line says that holds when a sweep goes on."""
-Noticed = Callable[[Trial], None]
 
 
 @dataclass(frozen=True)
@@ -65,9 +66,62 @@ class Place:
             raised,
             at_once=self.at_once,
             threads=self.threads,
-            populations=self.kind == "populations",
+            populations=self.kind == POPULATIONS,
             shared=self.shared,
         )
+
+    def confirm_s(self, seeds: int, trial_s: float) -> float:
+        """Seconds of a confirmation: the best setting and the preset, each with so many seeds.
+
+        trial_s: of a trial with its evaluation. Members of a population are measured in turn; where
+        some ranges are shared, the best setting and the preset are no members of one.
+        """
+        if not seeds:
+            return 0.0
+        groups = 2 if self.shared else 1
+        rounds = groups * math.ceil(2 * seeds / self.at_once)
+        measured = 2 * seeds if self.kind == POPULATIONS else rounds
+        return rounds * (trial_s + START_S) + measured * MEASURING_S
+
+
+@dataclass(frozen=True)
+class Cost:
+    """Trials and seconds; None where the budget of a trial is not in minutes."""
+
+    trials: int | None
+    at_once: int
+    each_s: float | None
+    """Of a trial."""
+    search_s: float | None
+    confirm_s: float | None
+    """Of the confirmation; None where a trial's own time is not known."""
+    why: str = ""
+
+    def plain(self) -> dict[str, Any]:
+        """As JSON has it."""
+        parts = (self.search_s, self.confirm_s)
+        known = [seconds for seconds in parts if seconds is not None]
+        return {**asdict(self), "seconds": sum(known) if len(known) == len(parts) else None}
+
+
+def cost_of(search: SearchTable, config: TrainConfig, place: Place) -> Cost:
+    """Estimate it: trials by minutes by how many run at once, confirmation, evaluations."""
+    kind, amount = budget_of(config)
+    trials = search.trials or None
+    if kind != "minutes":
+        why = f"a trial's budget is {amount:g} {kind}: how long that takes is known after the first"
+        limit = search.minutes * 60 if search.minutes else None
+        return Cost(trials, place.at_once, None, limit, 0.0 if limit else None, why)
+    place = replace(place, at_once=max(place.at_once, 1))
+    evaluated = place.at_once if place.kind == POPULATIONS else 1
+    trained = amount * 60 + EVALUATION_S * evaluated
+    each = trained + START_S
+    confirm = place.confirm_s(search.confirm, trained)
+    rounds = math.ceil(trials / place.at_once) if trials else math.inf
+    if search.minutes:
+        rounds = min(rounds, max(int((search.minutes * 60 - confirm) // each), 0))
+        trials = int(min(trials or math.inf, rounds * place.at_once))
+    return Cost(trials, place.at_once, each, rounds * each, confirm)
 
 
 @dataclass(frozen=True)
@@ -116,7 +170,7 @@ def prepare(options: SweepConfig) -> Sweep:
         path = given / FILE
     else:
         path = given
-        out = options.out or SWEEPS / name_of(options.file)
+        out = options.out or SWEEPS / given.stem
         folder = Folder(check_folder(out, "--out" if options.out else ""))
     file = read_sweep(str(path))
     options = with_kept(options, folder)
@@ -129,17 +183,12 @@ def prepare(options: SweepConfig) -> Sweep:
     config = check_points(file)
     demand_raised(file.search.raised, config, rules_of(config), file.where)
     place = choose_place(file, config, options)
-    cost = cost_of(
-        file,
-        config,
-        place.at_once,
-        together=place.kind == "populations",
-        groups=2 if place.shared else 1,
-    )
+    cost = cost_of(file.search, config, place)
     demand_time(file, cost)
     records = folder.trials
     demand_tried(list(records.trials.values()), file, folder)
-    return Sweep(file, config, folder, place, cost, kept(options), records.ended)
+    kept = {name: getattr(options, name) for name in KEPT}
+    return Sweep(file, config, folder, place, cost, kept, records.ended)
 
 
 def with_kept(options: SweepConfig, folder: Folder) -> SweepConfig:
@@ -147,19 +196,8 @@ def with_kept(options: SweepConfig, folder: Folder) -> SweepConfig:
     usual = SweepConfig("")
     before = folder.options if folder.is_sweep else {}
     trusted.admit(folder.path / FILE, before)
-    return replace(
-        options,
-        **{
-            name: before[name]
-            for name in KEPT
-            if name in before and getattr(options, name) == getattr(usual, name)
-        },
-    )
-
-
-def kept(options: SweepConfig) -> dict[str, Any]:
-    """What of the command line holds when the sweep goes on."""
-    return {name: getattr(options, name) for name in KEPT}
+    silent = [name for name in KEPT if getattr(options, name) == getattr(usual, name)]
+    return replace(options, **{name: before[name] for name in silent if name in before})
 
 
 def demand_unchanged(before: SweepFile, now: SweepFile, folder: Folder) -> None:
@@ -207,18 +245,14 @@ def choose_place(file: SweepFile, config: TrainConfig, options: SweepConfig) -> 
         if set(shared) == set(file.ranges):  # a population would be one setting with several seeds
             return Place("processes", wanted or 1, config.threads or cores())
         members = wanted or min(MEMBERS, most)
-        return Place("populations", members, config.threads or cores(), shared)
+        return Place(POPULATIONS, members, config.threads or cores(), shared)
     return Place("processes", wanted or max(1, min(cores() // threads, most)), threads)
 
 
 def conduct(
-    sweep: Sweep,
-    *,
-    began: Noticed = lambda _: None,
-    arrived: Noticed = lambda _: None,
-    confirmed: Noticed = lambda _: None,
+    sweep: Sweep, *, arrived: Noticed = lambda _: None, confirmed: Noticed = lambda _: None
 ) -> Outcome:
-    """Search, confirm, and write everything down. The callbacks see trials begin and end."""
+    """Search, confirm, and write everything down. The callbacks see trials end."""
     folder = sweep.folder
     if not folder.is_sweep:
         Folder.make(folder.path, Path(sweep.file.where).read_bytes(), sweep.options)
@@ -227,28 +261,23 @@ def conduct(
         folder.keep(sweep.options)
         executor = sweep.place.executor(sweep.file.search.raised)
         try:
-            return searched(sweep, executor, began, arrived, confirmed)
+            return searched(sweep, executor, arrived, confirmed)
         finally:
             executor.close()
 
 
-def searched(
-    sweep: Sweep, executor: Executor, began: Noticed, arrived: Noticed, confirmed: Noticed
-) -> Outcome:
+def searched(sweep: Sweep, executor: Executor, arrived: Noticed, confirmed: Noticed) -> Outcome:
     """The same with somebody who trains."""
     file, folder, count = sweep.trained, sweep.folder, sweep.file.search.confirm
-    together = sweep.place.kind == "populations"
+    place = replace(sweep.place, at_once=executor.at_once)
     search = Search(
         file,
         folder,
         executor,
         sweep.config,
-        reserve=lambda each: confirm_s(
-            count, each, executor.at_once, together=together, groups=2 if executor.shared else 1
-        ),
+        reserve=lambda each: place.confirm_s(count, each),
         wanted=sweep.cost.trials or 0,
         arrived=arrived,
-        began=began,
     )
     trials = search.run()
     found = Outcome(trials, best_of(trials), importance(trials, file.ranges))
@@ -268,10 +297,7 @@ def write_preset(sweep: Sweep, best: Trial, confirmed: Confirmed | None) -> Path
     values = ", ".join(f"{name} = {shown(value)}" for name, value in best.settings.items())
     said = [f"The best of {sweep.folder.path}, trial {best.number}: {values}"]
     said.append(confirmed.verdict if confirmed else "Not confirmed with fresh seeds.")
-    head = "".join(f"# {' '.join(line.split())}\n" for line in said)
-    table = preset_of(sweep.file, best.settings)
-    write_atomic(path, f"{head}\n{tomlkit.dumps(table)}".encode())
-    trusted.remember(path, trusted.texts(table))
+    write_settings(path, preset_of(sweep.file, best.settings), said)
     return path
 
 
@@ -283,7 +309,7 @@ def write_results(sweep: Sweep, found: Outcome) -> None:
 
 def described(sweep: Sweep, found: Outcome) -> dict[str, Any]:
     """Everything that was found, as JSON has it."""
-    found_so: dict[str, Any] = {
+    found_so = {
         "folder": str(sweep.folder.path),
         "game": sweep.config.game,
         "raise": sweep.file.search.raised,
@@ -299,5 +325,4 @@ def described(sweep: Sweep, found: Outcome) -> dict[str, Any]:
         "preset": str(found.preset) if found.preset else None,
         "pictures": [str(path) for path in found.pictures],
     }
-    plain: dict[str, Any] = finite(found_so)
-    return plain
+    return dict(finite(found_so))

@@ -10,10 +10,8 @@ from typing import Any
 
 from sparring.errors import SparringError
 from sparring.league.arena import ALONE
-from sparring.sweep.jobs import Ended, Job, Judge, failed
 from sparring.sweep.training import DIVERGED, DIVERGED_WORDS, reason
-from sparring.sweep.trials import DONE, FAILED
-from sparring.sweep.value import value_of
+from sparring.sweep.trials import DONE, FAILED, Ended, Job, Judge, failed, value_of
 from sparring.training.records.metrics import read
 from sparring.training.records.overview import events_of
 from sparring.training.session import LOWERED

@@ -17,9 +17,18 @@ from sparring.config import TrainConfig
 from sparring.errors import ConfigError, SparringError, SparringWarning
 from sparring.league.arena import ALONE
 from sparring.learn.learner import DivergedError
-from sparring.sweep.jobs import Ended, Job, Judge, Point, failed
-from sparring.sweep.trials import DONE, FAILED, PRUNED
-from sparring.sweep.value import measured_against, value_of
+from sparring.sweep.trials import (
+    DONE,
+    FAILED,
+    PRUNED,
+    Ended,
+    Job,
+    Judge,
+    Point,
+    failed,
+    measured_against,
+    value_of,
+)
 from sparring.training.agent import Agent
 from sparring.training.callbacks import Callbacks, Watched
 from sparring.training.records.run import holding, nothing_left_in

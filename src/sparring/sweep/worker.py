@@ -38,8 +38,8 @@ def main(parent: int) -> None:
     threading.Thread(target=listen, args=(orders, hopeless), daemon=True).start()
     answer = answering()
 
-    from sparring.sweep.jobs import Job
     from sparring.sweep.training import train_jobs
+    from sparring.sweep.trials import Job
     from sparring.training.planning.settings import read_config
     from sparring.training.records.run import finite
 
