@@ -35,12 +35,12 @@ from sparring import trusted
 from sparring.config import NetConfig, TrainConfig
 from sparring.games.flags import read_rules
 from sparring.machine import cores, machine_facts
-from sparring.measuring.gauge import Gauge
-from sparring.measuring.steady import steady
 from sparring.nets.make import make_net
 from sparring.nets.policy import Policy
-from sparring.profiling.looking import Wish, look_at_own
-from sparring.profiling.verdict import Verdict, judge
+from sparring.speed.looking import Wish, look_at_own
+from sparring.speed.rounds import steady
+from sparring.speed.stand import Gauge
+from sparring.speed.verdicts.judge import Verdict, judge
 from sparring.store.policies import save_policy
 from sparring.training.planning.settings import merged
 from sparring.training.train import complete

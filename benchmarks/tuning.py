@@ -26,7 +26,7 @@ from typing import Any
 
 from sparring.config import TuneConfig
 from sparring.machine import cores, machine_facts, warn_if_busy
-from sparring.measuring.gauge import Gauge, UnfitError
+from sparring.speed.stand import Gauge, UnfitError
 from sparring.tuning.knobs import GAMES, MINIBATCH, STEPS, THREADS, Knob, Point
 from sparring.tuning.ratios import rate_of
 from sparring.tuning.search import Clock, Search

@@ -27,10 +27,7 @@ ASKED_OF_ROOT = {
 }
 """What the root has for everybody, besides modules."""
 
-NAMED_ABOVE = {
-    ("meter", "training"): "processes of a run are told apart by the module that they run",
-    ("meter", "cluster"): "processes of a run are told apart by the module that they run",
-}
+NAMED_ABOVE = {}
 """Packages above whose modules a string names, with the reason. The list may only shrink."""
 
 Arrows = Mapping[str, set[str]]

@@ -3,7 +3,8 @@
 python benchmarks/sides/learner.py TREE      requests and answers are JSON objects, one per line
 
 It imports nothing of this folder: everything but these lines comes from the tree, so that another
-checkout is measured as it is. Trees without `sparring.measuring` are too old.
+checkout is measured as it is. Trees without `sparring.speed` or, before it, `sparring.measuring`
+are too old.
 """
 
 from __future__ import annotations
@@ -12,6 +13,8 @@ import json
 import os
 import sys
 import warnings
+from importlib import import_module
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -35,25 +38,43 @@ def use_tree(tree: Path) -> None:
         )
 
 
+HOMES = {
+    "opened": ("speed.process", "measuring.process"),
+    "timed": ("speed.process", "measuring.process"),
+    "steady": ("speed.rounds", "measuring.steady"),
+    "work_of": ("training.meter.work", "meter.work"),
+    "density_of": ("training.meter.stepping", "meter.stepping"),
+    "Place": ("training.meter.ceilings", "meter.ceilings"),
+    "on_threads": ("training.meter.ceilings", "meter.ceilings"),
+    "products": ("training.meter.ceilings", "meter.ceilings"),
+}
+"""Where trees have what is used of them: those of today, and those of before."""
+
+
+def of_tree(name: str) -> Any:
+    """Return what the tree has under a name."""
+    for home in HOMES[name]:
+        if find_spec(f"sparring.{home.rpartition('.')[0]}"):
+            return getattr(import_module(f"sparring.{home}"), name)
+    raise ImportError(f"the tree has no {name}")
+
+
 class Side:
     """A learner, what it has to compute, and what this machine computes at best."""
 
     def __init__(self, request: dict[str, Any]) -> None:
         from sparring.machine import git_commit
-        from sparring.measuring.process import Ready, opened
-        from sparring.measuring.steady import steady
-        from sparring.meter.ceilings import Place
-        from sparring.meter.work import work_of
         from sparring.training.planning.settings import written
         from sparring.training.train import complete
 
         changes = {**request["settings"], "threads": request["threads"], "device": "cpu"}
-        config = steady(complete(request["game"], request["file"], changes))
-        self.held: dict[str, Ready] = {}
-        opened(self.held, {"name": SIDE, "config": written(config), "warm_up": request["warm_up"]})
+        config = of_tree("steady")(complete(request["game"], request["file"], changes))
+        self.held: dict[str, Any] = {}
+        asked = {"name": SIDE, "config": written(config), "warm_up": request["warm_up"]}
+        of_tree("opened")(self.held, asked)
         plan, learner = self.held[SIDE].plan, self.held[SIDE].learner
-        self.place = Place("cpu", plan.threads)
-        net = learner.policy().net
+        self.place = of_tree("Place")("cpu", plan.threads)
+        net, work_of = learner.policy().net, of_tree("work_of")
         density = density_in(plan) if plan.foreign is None else 1.0
         self.work = work_of(plan, config.algo, net, density)
         self.dense = work_of(plan, config.algo, net, 1.0)
@@ -68,9 +89,8 @@ class Side:
 
     def time(self, seconds: float) -> dict[str, Any]:
         """Play and learn for a while; return rates, and products per second of the update."""
-        from sparring.measuring.process import timed
-
-        rounds = timed(self.held, {"name": SIDE, "seconds": seconds, "least": 1})["rounds"]
+        asked = {"name": SIDE, "seconds": seconds, "least": 1}
+        rounds = of_tree("timed")(self.held, asked)["rounds"]
         took = sum(one["seconds"] for one in rounds)
         update = sum(one["phases"].get("update", 0.0) for one in rounds)
         return {
@@ -96,17 +116,15 @@ class Side:
         """What `a @ b` reaches here and now, in GFLOP/s."""
         import torch
 
-        from sparring.meter.ceilings import on_threads, products
-
-        with on_threads(self.place), torch.no_grad():
-            return float(2e-9 * products(self.place, precision, seconds))
+        with of_tree("on_threads")(self.place), torch.no_grad():
+            return float(2e-9 * of_tree("products")(self.place, precision, seconds))
 
 
 def density_in(plan: Any) -> float:
     """Share of what is observed that is not 0, the same on every machine and in every run."""
-    from sparring.meter.stepping import density_of
     from sparring.pools.native import Pool
 
+    density_of = of_tree("density_of")
     pool = Pool(plan.rules, 256, lineups=plan.cast.lineups, pots=plan.cast.pots)
     pool.reset()
     found = []

@@ -14,8 +14,9 @@ from typing import Any
 import pytest
 
 from sparring.cli import main
-from sparring.meter.tree import processes_of, running
-from sparring.profiling import child, looking, own, spy
+from sparring.speed import child, looking, own, spy
+from sparring.speed.evidence import processes_of
+from sparring.usage import running
 
 SMALL = ["--change", "net.hidden=[8]", "collect.games=8", "collect.steps=16", "ppo.minibatch=64"]
 FILES = {"report.md", "flame.html", "profile.speedscope.json", "profile.json"}
@@ -203,7 +204,7 @@ def test_a_run_that_goes_on_is_looked_at_and_goes_on(
 
 def wait_for_updates(folder: Path, run: subprocess.Popen[bytes]) -> None:
     """Wait until curves of some updates can be read."""
-    from sparring.profiling.progress import Progress
+    from sparring.speed.progress import Progress
 
     progress = Progress(folder)
     until = time.monotonic() + 40

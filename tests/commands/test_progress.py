@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from sparring.commands.shared import printing
-from sparring.profiling import looking
-from sparring.profiling.progress import Progress
+from sparring.speed import looking
+from sparring.speed.progress import Progress
 
 
 def test_steps_count_from_one_to_all_and_amounts_are_what_is_done(

@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
-from sparring.measuring.rounds import fill_slots
-from sparring.meter.ceilings import Place, measure_machine
-from sparring.meter.kept import Kept
-from sparring.meter.meter import meter_of
-from sparring.meter.minibatch import sizes_of
+from sparring.speed.rounds import fill_slots
+from sparring.training.meter.ceilings import Place, measure_machine
+from sparring.training.meter.kept import Kept
+from sparring.training.meter.meter import meter_of
+from sparring.training.meter.minibatch import sizes_of
 from sparring.training.metering import subject_of
 from sparring.training.planning.plan import make_learner, resolve
 from sparring.training.planning.settings import members_of

@@ -19,13 +19,13 @@ from rich.console import Console
 
 from sparring.curriculum.phases import Standing
 from sparring.draw.marks import InAscii
-from sparring.meter.advice import Advice
-from sparring.meter.share import Reached
 from sparring.training.display import Display, draw, line, live
 from sparring.training.display.lines import clock, count, size
 from sparring.training.display.live import LivePanel, moved_on
 from sparring.training.display.panel import Machine, short_names
 from sparring.training.member import Status, in_order
+from sparring.training.meter.advice import Advice
+from sparring.training.meter.share import Reached
 from sparring.training.status import LIMIT, WAITING, Trail, shown_of
 
 WIDTHS = (40, 60, 80, 100, 120, 200)

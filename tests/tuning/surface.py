@@ -9,9 +9,8 @@ from collections.abc import Callable
 from sparring.config import TrainConfig
 from sparring.errors import ConfigError
 from sparring.games.rules import Rules
-from sparring.measuring.gauge import UnfitError
-from sparring.measuring.reading import Opened, Reading
-from sparring.measuring.rounds import Round
+from sparring.speed.rounds import Reading, Round
+from sparring.speed.stand import Opened, UnfitError
 from sparring.training.planning.settings import with_preset
 from sparring.tuning.knobs import GAMES, THREADS, Knob
 

@@ -171,8 +171,8 @@ def measure_ceilings() -> Iterator[Finding]:
     except (ImportError, OSError):
         yield Finding("note", "ceilings", "cannot be measured without torch")
         return
-    from sparring.meter.ceilings import Place, measure_machine
-    from sparring.meter.kept import Kept
+    from sparring.training.meter.ceilings import Place, measure_machine
+    from sparring.training.meter.kept import Kept
 
     kept = Kept()
     kept.drop(list(kept.entries))
@@ -183,7 +183,7 @@ def measure_ceilings() -> Iterator[Finding]:
 
 def look_at_ceilings() -> Iterator[Finding]:
     """What this machine can do, as far as it was measured."""
-    from sparring.meter.kept import Kept
+    from sparring.training.meter.kept import Kept
 
     kept = Kept()
     found = {name: kept.numbers(name, "rate") for name in sorted(kept.entries)}

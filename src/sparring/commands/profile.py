@@ -19,13 +19,13 @@ from sparring.config import ProfileConfig
 from sparring.draw.marks import InAscii, bar, only_ascii, shortened
 from sparring.errors import ConfigError
 from sparring.machine import machine_facts
-from sparring.measuring.gauge import Gauge
-from sparring.profiling.folder import NUMBERS, choose_folder, write_folder
-from sparring.profiling.looking import Seen, Wish, look_at_own, look_at_run
-from sparring.profiling.report import Profile, by_size, listed, looked_line, pace_line
-from sparring.profiling.spy import CannotLookError, find_spy
-from sparring.profiling.target import Target, find_target
-from sparring.profiling.verdict import Verdict, judge
+from sparring.speed.folder import NUMBERS, choose_folder, write_folder
+from sparring.speed.looking import Seen, Wish, look_at_own, look_at_run
+from sparring.speed.report import Profile, by_size, listed, looked_line, pace_line
+from sparring.speed.spy import CannotLookError, find_spy
+from sparring.speed.stand import Gauge
+from sparring.speed.target import Target, find_target
+from sparring.speed.verdicts.judge import Verdict, judge
 
 RATE, NATIVE_RATE, GENTLE_RATE = 100, 25, 20
 """Samples per second: of Python, of native code, whose stacks take milliseconds to read, and of a

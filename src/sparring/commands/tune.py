@@ -17,7 +17,7 @@ from sparring.draw.charts.html import draw_html
 from sparring.draw.charts.png import draw_png
 from sparring.errors import ConfigError
 from sparring.machine import machine_facts, show_size, warn_if_busy
-from sparring.measuring.gauge import Gauge
+from sparring.speed.stand import Gauge
 from sparring.store.files import write_atomic
 from sparring.tuning.knobs import ALTERING, shown
 from sparring.tuning.outcome import Look, Outcome

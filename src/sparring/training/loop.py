@@ -16,7 +16,6 @@ from sparring.curriculum.course import Course
 from sparring.errors import EnvError, SparringWarning
 from sparring.games.rules import Rules
 from sparring.learn.learner import DivergedError, Learner, LostError, Report, Snapshot
-from sparring.meter.meter import Meter
 from sparring.store import checkpoint as checkpoints
 from sparring.training.budget import Every, planned_updates
 from sparring.training.callbacks import Callbacks, Watched
@@ -25,6 +24,7 @@ from sparring.training.evaluate import EvalWorker, evaluator
 from sparring.training.evaluations import can_be_measured, name_factory, unmeasured
 from sparring.training.leagues import leagues_of
 from sparring.training.member import Member
+from sparring.training.meter.meter import Meter
 from sparring.training.planning.training import RunPlan, TrainingPlan
 from sparring.training.records.run import Run
 from sparring.training.resuming import demand_weights, going_on

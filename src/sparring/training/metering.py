@@ -6,7 +6,7 @@ import sys
 
 from sparring.learn.learner import Learner
 from sparring.learn.plan import Plan
-from sparring.meter.meter import Meter, Subject, meter_of
+from sparring.training.meter.meter import Meter, Subject, meter_of
 from sparring.training.planning.training import RunPlan
 
 LEAST_MINUTES = 1.0

@@ -9,8 +9,8 @@ from pathlib import Path
 
 from sparring.curriculum.phases import Standing
 from sparring.games.stats import PREFIX
-from sparring.meter.share import Reached
 from sparring.training.budget import WarmUp, progress_of
+from sparring.training.meter.share import Reached
 
 PREVIOUS_BEST = "previous best"
 """What curves and tables call the best checkpoint before this one."""

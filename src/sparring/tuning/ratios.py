@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from statistics import fmean, median
 
 from sparring.league.intervals import student_95
-from sparring.measuring.reading import Reading
+from sparring.speed.rounds import Reading
 
 ENOUGH = 4
 """Turns that say themselves how much they vary."""

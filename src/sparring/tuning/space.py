@@ -11,8 +11,8 @@ from sparring.games.rules import Rules
 from sparring.learn.replay import replay_bytes
 from sparring.learn.room import LIST_BYTES, places_per_game, rollout_bytes
 from sparring.machine import show_size
-from sparring.measuring.steady import steady
 from sparring.pools.limits import bytes_per_game
+from sparring.speed.rounds import steady
 from sparring.training.planning.algorithms import sections_of
 from sparring.training.planning.settings import merged
 from sparring.tuning.knobs import (

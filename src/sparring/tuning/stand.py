@@ -9,8 +9,8 @@ from typing import Protocol
 from sparring.config import TrainConfig
 from sparring.errors import ConfigError
 from sparring.machine import show_size
-from sparring.measuring.gauge import UnfitError
-from sparring.measuring.reading import Opened, Reading
+from sparring.speed.rounds import Reading
+from sparring.speed.stand import Opened, UnfitError
 from sparring.tuning.knobs import Point
 from sparring.tuning.ratios import rate_of
 from sparring.tuning.space import Space

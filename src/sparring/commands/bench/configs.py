@@ -19,9 +19,9 @@ from sparring.config import BenchConfigsConfig
 from sparring.config.options import flat
 from sparring.errors import ConfigError
 from sparring.games.rules import UNIVERSAL_FLAGS
-from sparring.measuring.configs import Named, Planned, cost, read_named
-from sparring.measuring.records import Figure
-from sparring.measuring.trained import HaltedError, Progress, train_run
+from sparring.speed.named import Named, Planned, cost, read_named
+from sparring.speed.records import Figure
+from sparring.speed.trained import HaltedError, Progress, train_run
 from sparring.targets import check_folder
 from sparring.training.planning.place import choose_device
 from sparring.training.planning.settings import written

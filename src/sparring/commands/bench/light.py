@@ -9,7 +9,7 @@ from typing import Any
 from sparring.config import TrainConfig
 from sparring.learn.learner import Measured
 from sparring.learn.plan import Plan
-from sparring.meter.meter import meter_of
+from sparring.training.meter.meter import meter_of
 from sparring.training.metering import subject_of
 from sparring.training.planning.training import run_plan
 

@@ -18,10 +18,10 @@ from sparring.errors import ConfigError
 from sparring.games import Rules
 from sparring.games.flags import changed_flags, read_rules
 from sparring.machine import cores, machine_facts, warn_if_busy
-from sparring.measuring.records import Figure
-from sparring.measuring.scaling import thread_counts
 from sparring.pools import Lineup, Pool
 from sparring.proof.validity import Proof, prove
+from sparring.speed.records import Figure
+from sparring.speed.scaling import thread_counts
 
 WARM_UP_STEPS = 20
 

@@ -23,10 +23,10 @@ from sparring.config import BenchPoolConfig
 from sparring.games import Rules
 from sparring.games.flags import changed_flags, read_rules
 from sparring.machine import machine_facts
-from sparring.measuring.records import Figure
 from sparring.pools import Pool
 from sparring.pools.cuda import CudaPool
 from sparring.proof.validity import Proof, prove
+from sparring.speed.records import Figure
 
 COMPARED_GAMES, COMPARED_STEPS = 512, 600
 SIZES = (16_384, 65_536, 262_144)

@@ -10,7 +10,7 @@ from typing import Any, Protocol
 from sparring.commands.shared.printing import make_table, print_table, say
 from sparring.errors import ConfigError
 from sparring.machine import machine_facts
-from sparring.measuring.records import Change, Figure, Record, changes, differences, since
+from sparring.speed.records import Change, Figure, Record, changes, differences, since
 from sparring.targets import check_file
 
 SLOWER = 1

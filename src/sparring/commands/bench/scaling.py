@@ -16,12 +16,10 @@ from sparring.errors import ConfigError, SparringError
 from sparring.factories import is_factory
 from sparring.games.flags import changed_flags
 from sparring.machine import cores, machine_facts, show_size, warn_if_busy
-from sparring.measuring.advice import advise
-from sparring.measuring.gauge import Gauge
-from sparring.measuring.records import Figure
-from sparring.measuring.rounds import spread
-from sparring.measuring.scaling import Point, Row, Scaling, points
-from sparring.measuring.steady import steady
+from sparring.speed.records import Figure
+from sparring.speed.rounds import spread, steady
+from sparring.speed.scaling import Point, Row, advise, measure_points, points
+from sparring.speed.stand import Gauge, Stand
 from sparring.training.planning.place import uses_gpu
 from sparring.training.planning.plan import resolve
 from sparring.training.planning.settings import members_of, merged, with_preset, written
@@ -63,9 +61,9 @@ def run(config: BenchScalingConfig) -> int:
         Gauge() as gauge,
         ProgressBar(f"scaling {plan.rules.name}", len(rows) * config.passes + 1) as steps,
     ):
-        Scaling(gauge, settings, rows).measure(config.seconds, config.passes, steps.next)
+        measure_points(Stand(gauge), settings, rows, (config.seconds, config.passes), steps.next)
     demand_some(rows)
-    advice = advise(rows, usual)
+    take, why = advise(rows, usual)
     report: dict[str, Any] = {
         "command": "bench scaling",
         "game": plan.rules.name,
@@ -75,12 +73,12 @@ def run(config: BenchScalingConfig) -> int:
         "passes": max(len(row.readings) for row in rows),
         "usual": described_point(usual),
         "rows": [described(row, rows) for row in rows],
-        "advice": {"text": advice.text, "take": advice.take and described_point(advice.take)},
+        "advice": {"text": why, "take": take and described_point(take)},
         "machine": ledger.now.machine,
         "against": ledger.end(figures(rows)),
     }
     if config.out:
-        page = make_page(report, rows, advice.text)
+        page = make_page(report, rows, why)
         report["pictures"] = list(map(str, write_page(page, files)))
     if config.json:
         print_json(report)
@@ -142,7 +140,7 @@ def described(row: Row, rows: Sequence[Row]) -> dict[str, Any]:
     return {
         **told,
         "decisions_per_s": spread(row.rates, 0),
-        "samples_per_s": spread(row.sample_rates, 0),
+        "samples_per_s": spread([r.rate("samples") for r in row.readings], 0),
         "cpu_cores": round(sum(r.cpu_cores for r in row.readings) / len(row.readings), 2),
         "gpu_busy": round(sum(gpu) / len(gpu), 4),
         "memory_bytes": row.opened.memory_bytes,

@@ -11,7 +11,7 @@ from sparring.commands.bench.report import title
 from sparring.draw.charts.axes import Axis, Form
 from sparring.draw.charts.curves import Chart, Page, Series
 from sparring.draw.charts.several import colour_of
-from sparring.measuring.scaling import Row
+from sparring.speed.scaling import Row
 
 MIB = 2**20
 

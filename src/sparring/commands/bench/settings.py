@@ -8,7 +8,7 @@ from typing import Any
 from sparring.config import BenchTrainConfig, TrainConfig
 from sparring.errors import ConfigError
 from sparring.games.rules import Rules
-from sparring.measuring.steady import steady
+from sparring.speed.rounds import steady
 from sparring.training.planning.algorithms import sections_of
 from sparring.training.planning.place import uses_gpu
 from sparring.training.planning.settings import merged, with_preset

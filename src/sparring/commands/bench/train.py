@@ -30,11 +30,11 @@ from sparring.learn.learner import Measured
 from sparring.learn.plan import CPU, Plan
 from sparring.learn.room import room_line, rooms_of
 from sparring.machine import machine_facts, warn_if_busy
-from sparring.measuring.records import Figure
-from sparring.measuring.rounds import Round, fill_slots, measure_round, spread
 from sparring.pools.lineups import LEARNER
 from sparring.pools.protocol import GamePool
 from sparring.proof.validity import Proof, prove
+from sparring.speed.records import Figure
+from sparring.speed.rounds import Round, fill_slots, measure_round, spread
 from sparring.training.planning.plan import make_learner, resolve
 from sparring.training.planning.settings import members_of, merged
 

@@ -1,1 +1,0 @@
-"""Where a training's time goes: phases, sampled stacks, kernels, and what to do about it."""

@@ -1,0 +1,141 @@
+"""What functions cost, and how they call each other."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+from sparring.draw.charts.flame import Block
+from sparring.speed.evidence import Evidence, Frame, Stack, Stacks
+from sparring.speed.speedscope import title
+
+Key = tuple[str, str]
+"""A function: its name and file."""
+STARTS = ("runpy.py", "<frozen runpy>")
+"""Python's own way into a program, which is on every stack and says nothing."""
+LOOP = ("Trainer._learn", "sparring/training/loop.py")
+"""The function that trains; all that is above it is the way there."""
+NATIVE_TORCH = ("libtorch", "libc10", "libgomp", "libmkl", "libcudnn", "libcublas", "libcaffe")
+
+
+@dataclass(frozen=True)
+class Function:
+    """What a function costs, in shares of all samples."""
+
+    name: str
+    place: str
+    line: int
+    """Where most of its samples were."""
+    own: float
+    """In itself."""
+    total: float
+    """In itself and in what it calls; a function that calls itself counts once."""
+    native: bool
+
+    def plain(self) -> dict[str, Any]:
+        """As JSON has it."""
+        return asdict(self)
+
+
+@dataclass
+class _Count:
+    own: int = 0
+    total: int = 0
+    own_lines: Counter[int] = field(default_factory=Counter)
+    lines: Counter[int] = field(default_factory=Counter)
+    native: bool = False
+
+
+def costs(stacks: Stacks) -> list[Function]:
+    """Return every function that was met, the costliest by its own time first."""
+    counts: dict[Key, _Count] = {}
+    for stack in stacks.stacks:
+        met: set[Key] = set()
+        for frame in reversed(stack.frames):
+            key = key_of(frame)
+            count = counts.setdefault(key, _Count(native=frame.native))
+            if key not in met:  # the innermost of a recursion tells the line
+                met.add(key)
+                count.total += stack.samples
+                count.lines[frame.line] += stack.samples
+        last = stack.frames[-1]
+        counts[key_of(last)].own += stack.samples
+        counts[key_of(last)].own_lines[last.line] += stack.samples
+    everything = max(stacks.samples, 1)
+    found = [
+        Function(
+            name,
+            place,
+            (count.own_lines or count.lines).most_common(1)[0][0],
+            count.own / everything,
+            count.total / everything,
+            count.native,
+        )
+        for (name, place), count in counts.items()
+    ]
+    return sorted(found, key=lambda one: (-one.own, -one.total, one.name))
+
+
+def costliest(functions: Iterable[Function], most: int, *, by: str) -> list[Function]:
+    """Return the first few by own or total time."""
+    met = [one for one in functions if getattr(one, by) > 0]
+    return sorted(met, key=lambda one: (-getattr(one, by), -one.own, one.name))[:most]
+
+
+def key_of(frame: Frame) -> Key:
+    """What makes two frames the same function."""
+    return frame.name, frame.place
+
+
+def flame(evidence: Evidence) -> Block:
+    """Return all stacks as blocks on blocks: processes and threads, then calls."""
+    root = Block("all", "", "root")
+    for stack in (*evidence.stacks.stacks, *evidence.beside.stacks):
+        named = title(evidence.processes, stack.process, stack.thread)
+        block = root.inner(named, "", "root")
+        add(block, stack)
+    root.total = sum(block.total for block in root.blocks.values())
+    return root
+
+
+def add(block: Block, stack: Stack) -> None:
+    """Put a stack onto the block of its thread."""
+    block.total += stack.samples
+    for frame in within(stack.frames):
+        block = block.inner(frame.name, frame.place, kind_of(frame))
+        block.total += stack.samples
+        block.lines[frame.line] = block.lines.get(frame.line, 0) + stack.samples
+
+
+def within(frames: tuple[Frame, ...]) -> tuple[Frame, ...]:
+    """Leave out the way into a training, which is the same on every stack."""
+    for at, frame in enumerate(frames):
+        if key_of(frame) == LOOP:
+            return frames[at:]
+    first = 0
+    for at, frame in enumerate(frames[:-1]):
+        begins = frame.native and frame.place.startswith(("libc.", "libpython", "python"))
+        if begins or frame.place in STARTS:
+            first = at + 1
+        else:
+            break
+    return frames[first:]
+
+
+def kind_of(frame: Frame) -> str:
+    """Whose code it is."""
+    place = frame.place
+    if frame.native:
+        if place.startswith("_native"):
+            return "sparring native"
+        return "torch native" if place.startswith(NATIVE_TORCH) else "native"
+    package = place.partition("/")[0]
+    if package == "sparring":
+        return "sparring"
+    if package == "torch":
+        return "torch"
+    if place.startswith("<") or any(mark in frame.file for mark in ("-packages/", "/lib/python3")):
+        return "libraries"
+    return "yours"

@@ -1,0 +1,179 @@
+"""The process of a gauge: `python -m sparring.speed.process PARENT`."""
+
+from __future__ import annotations
+
+import gc
+import json
+import sys
+import time
+import warnings
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import torch
+
+from sparring.errors import ConfigError, SparringError
+from sparring.learn.learner import Learner, closing_learner
+from sparring.learn.plan import CPU, Plan
+from sparring.machine import free_memory
+from sparring.processes import answering, follow_parent
+from sparring.speed.rounds import Reading, Round, fill_slots, measure_round
+from sparring.speed.stand import Opened
+from sparring.training.planning.demands import demand_processes
+from sparring.training.planning.plan import make_learner, resolve
+from sparring.training.planning.settings import members_of, read_config
+from sparring.training.records.run import finite
+from sparring.training.session import close_games, closing_games
+from sparring.usage import below, memory, trim
+
+GRAPHS = 1
+"""Rounds more that a fused learner needs before it is warm: it captures graphs in them."""
+MEMORY = "memory ran out"
+OUT_OF_MEMORY = ("out of memory", "can't allocate memory", "cannot allocate memory")
+"""What libraries say then that have no error of its own for it."""
+
+
+@dataclass
+class Ready:
+    """Settings that are open."""
+
+    learner: Learner
+    plan: Plan
+    gpu_bytes: int = 0
+    """That it took on a GPU when it was opened."""
+
+    def close(self) -> None:
+        """End whoever works for it."""
+        with closing_learner(self.learner):
+            close_games(self.plan, brought=False)
+
+
+def opened(held: dict[str, Ready], request: Mapping[str, Any]) -> dict[str, Any]:
+    """Make a learner and warm it up."""
+    trim()  # or what others have let go of would be taken for room that it does not need
+    started, used, used_there = time.perf_counter(), memory(below()), gpu_used()
+    config = read_config(request["config"], "settings")
+    demand_processes(config)
+    plan = resolve(members_of(config))
+    with closing_games(plan, brought=False):
+        learner = make_learner(config, plan)
+    ready = Ready(learner, plan)
+    try:
+        if plan.cast.slots:
+            fill_slots(learner, plan)
+        for _ in range(request["warm_up"] + GRAPHS * plan.fused):
+            measure_round(learner)
+    except BaseException:
+        ready.close()
+        raise
+    ready.gpu_bytes = max(gpu_used() - used_there, 0)
+    held[request["name"]] = ready
+    net = learner.policy().net
+    made = Opened(
+        device=plan.device,
+        games_on=plan.games_on,
+        fused=plan.fused,
+        threads=plan.threads,
+        games=plan.collect.games,
+        steps=plan.collect.steps,
+        slots=plan.collect.slots,
+        parameters=sum(parameter.numel() for parameter in net.parameters()),
+        seconds=time.perf_counter() - started,
+        workers=getattr(plan.foreign, "workers", 0),
+        memory_bytes=max(memory(below()) - used, 0),
+        gpu_bytes=ready.gpu_bytes,
+        free_bytes=free_memory(),
+        gpu_free_bytes=torch.cuda.mem_get_info()[0] if plan.device != CPU else 0,
+    )
+    return asdict(made)
+
+
+def timed(held: dict[str, Ready], request: Mapping[str, Any]) -> dict[str, Any]:
+    """Measure rounds until the time is over."""
+    ready = known(held, request["name"])
+    torch.set_num_threads(ready.plan.threads)
+    on_gpu = ready.plan.device != CPU
+    others = gpu_used() - ready.gpu_bytes if on_gpu else 0
+    if on_gpu:
+        torch.cuda.reset_peak_memory_stats()
+    helpers = below()
+    until = time.perf_counter() + request["seconds"]
+    rounds: list[Round] = []
+    while len(rounds) < request["least"] or time.perf_counter() < until:
+        rounds.append(measure_round(ready.learner, helpers=helpers))
+    used = torch.cuda.max_memory_allocated() - others if on_gpu else 0
+    return asdict(Reading(tuple(rounds), memory(helpers), max(used, 0)))
+
+
+def shut(held: dict[str, Ready], request: Mapping[str, Any]) -> dict[str, Any]:
+    """Let go of settings, and of the memory that they had."""
+    known(held, request["name"])
+    held.pop(request["name"]).close()
+    clear()
+    return {}
+
+
+def known(held: Mapping[str, Ready], name: str) -> Ready:
+    """Return what is open under a name."""
+    if name not in held:
+        told = ", ".join(map(repr, held)) or "nothing"
+        raise SparringError(f"{name!r} is not open; {told} is")
+    return held[name]
+
+
+def gpu_used() -> int:
+    """Return the bytes that torch holds on the GPU."""
+    return torch.cuda.memory_allocated() if torch.cuda.is_available() else 0
+
+
+def clear() -> None:
+    """Give memory back that nobody holds any more."""
+    gc.collect()
+    trim()
+    if torch.cuda.is_available():
+        torch.cuda.empty_cache()
+
+
+DO: dict[str, Callable[[dict[str, Ready], Mapping[str, Any]], dict[str, Any]]] = {
+    "open": opened,
+    "time": timed,
+    "shut": shut,
+}
+
+
+def answer(held: dict[str, Ready], line: str) -> dict[str, Any]:
+    """Do what one request asks for. Whatever is wrong with it becomes its answer."""
+    request = json.loads(line)
+    try:
+        done: dict[str, Any] = finite(DO[request["do"]](held, request))
+        return done
+    except ConfigError as wrong:
+        told = {"refused": str(wrong)}
+    except SparringError as wrong:
+        told = {"failed": str(wrong)}
+    except (MemoryError, torch.OutOfMemoryError):
+        told = {"failed": MEMORY}
+    except Exception as wrong:
+        told = {"failed": f"{type(wrong).__name__}: {wrong}"}
+        if any(words in str(wrong).lower() for words in OUT_OF_MEMORY):
+            told = {"failed": MEMORY}
+        elif "CUDA error" in str(wrong):
+            told["over"] = "yes"  # a GPU that failed answers this process no more
+    clear()
+    return told
+
+
+def main(parent: int) -> None:
+    """Answer requests until stdin closes."""
+    follow_parent(parent)
+    tell = answering()
+    warnings.simplefilter("ignore")
+    sys.path += [place for place in json.loads(sys.stdin.readline()) if place not in sys.path]
+    held: dict[str, Ready] = {}
+    for line in sys.stdin:
+        tell(answer(held, line))
+
+
+if __name__ == "__main__":
+    main(int(sys.argv[1]))

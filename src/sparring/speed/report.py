@@ -1,0 +1,227 @@
+"""What was found, as JSON and as a page to keep."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import tomlkit
+
+from sparring.speed.evidence import EVALUATION, TRAINING, Evidence, Frame, Stacks
+from sparring.speed.functions import Function, costliest, costs
+from sparring.speed.looking import Seen
+from sparring.speed.verdicts.judge import Verdict
+from sparring.training.planning.settings import written
+
+FORMAT = "sparring profile 1"
+"""What makes a JSON file a profile."""
+MOST = 20
+"""So many functions and kernels are listed."""
+EVERYWHERE = 0.95
+"""A function on so many of the stacks is the way into the program, and no news."""
+CODE_LIMIT = 72
+
+
+@dataclass(frozen=True)
+class Profile:
+    """Everything about one look at a training."""
+
+    target: str
+    """As it was asked for."""
+    seen: Seen
+    verdicts: Sequence[Verdict]
+    machine: Mapping[str, Any]
+
+    @property
+    def evidence(self) -> Evidence:
+        """What the verdicts rest on."""
+        return self.seen.evidence
+
+    @property
+    def functions(self) -> list[Function]:
+        """Of the training process, the costliest by their own time first."""
+        return costs(self.evidence.stacks)
+
+
+def plain(profile: Profile) -> dict[str, Any]:
+    """Return all of it as JSON has it."""
+    evidence = profile.evidence
+    functions = profile.functions
+    return {
+        "format": FORMAT,
+        "target": profile.target,
+        "attached": evidence.attached,
+        "path": evidence.path,
+        "verdicts": [asdict(verdict) for verdict in profile.verdicts],
+        "phases": dict(evidence.phases),
+        "decisions_per_s": evidence.decisions_per_s,
+        "samples_per_s": evidence.samples_per_s,
+        "seconds": evidence.seconds,
+        "cpu_cores": evidence.cpu_cores,
+        "cores": evidence.cores,
+        "load": evidence.load,
+        "gpu": dict(evidence.gpu),
+        "kernels": [asdict(kernel) for kernel in evidence.kernels],
+        "functions": {
+            by: [one.plain() for one in listed(functions, by)] for by in ("own", "total")
+        },
+        "blind": list(evidence.blind),
+        "sampling": {
+            "rate": profile.seen.rate,
+            "native": profile.seen.native,
+            "updates": profile.seen.updates,
+            "cost": profile.seen.cost,
+            "samples": evidence.stacks.samples,
+            "beside": evidence.beside.samples,
+        },
+        "machine": dict(profile.machine),
+        "config": written(evidence.config),
+        "processes": {str(pid): does for pid, does in evidence.processes.items()},
+        "stacks": plain_stacks(evidence.stacks, evidence.beside),
+    }
+
+
+def plain_stacks(*several: Stacks) -> dict[str, Any]:
+    """Return stacks with every frame named once."""
+    numbers: dict[Frame, int] = {}
+    rows = [
+        {
+            "frames": [numbers.setdefault(frame, len(numbers)) for frame in stack.frames],
+            "samples": stack.samples,
+            "thread": stack.thread,
+            "process": stack.process,
+        }
+        for stacks in several
+        for stack in stacks.stacks
+    ]
+    frames = [[frame.name, frame.place, frame.line] for frame in numbers]
+    return {"frames": frames, "stacks": rows}
+
+
+def listed(functions: Sequence[Function], by: str, most: int = MOST) -> list[Function]:
+    """Return the costliest functions; by their total time without those that are on all stacks."""
+    if by == "total":
+        functions = [one for one in functions if one.total < EVERYWHERE]
+    return costliest(functions, most, by=by)
+
+
+def markdown(profile: Profile) -> str:
+    """Return the report."""
+    evidence = profile.evidence
+    parts = [
+        f"# Profile of {profile.target}",
+        "\n".join(f"- {verdict_line(verdict)}" for verdict in profile.verdicts),
+        "## Where the time goes",
+        *filter(None, [evidence.path]),
+        f"{pace_line(evidence)} {looked_line(profile.seen)}",
+        table(("phase", "share"), [(n, f"{s:.1%}") for n, s in by_size(evidence.phases)]),
+    ]
+    for by, words in (("own", "their own time"), ("total", "all that they call")):
+        rows = [function_row(one) for one in listed(profile.functions, by)]
+        if rows:
+            parts.append(f"## The {len(rows)} costliest functions by {words}")
+            parts.append(table(("function", "where", "own", "total"), rows))
+    parts += gpu_parts(evidence)
+    parts += beside_parts(evidence)
+    parts.append("## What could not be seen")
+    parts.append("\n".join(f"- {text}" for text in evidence.blind) or "Nothing that is known.")
+    parts.append("## Machine")
+    parts.append(table(("", ""), [(n, str(v)) for n, v in profile.machine.items()]))
+    parts += ["## Settings", f"```toml\n{tomlkit.dumps(written(evidence.config)).strip()}\n```"]
+    return "\n\n".join(parts) + "\n"
+
+
+def verdict_line(verdict: Verdict) -> str:
+    """Return a verdict in one sentence; its text says what it promises."""
+    line = f"**{verdict.cause}**: {verdict.text}"
+    return f"{line}. Do: `{verdict.do}`" if verdict.do else line
+
+
+def pace_line(evidence: Evidence) -> str:
+    """Say how fast it trains and what it uses."""
+    measured = EVALUATION in evidence.processes.values()
+    whom = "evaluations and others" if measured else "others"
+    others = f", {evidence.load:.1f} by {whom}" if evidence.load >= 0.1 else ""
+    return (
+        f"{evidence.decisions_per_s:,.0f} decisions/s, {evidence.samples_per_s:,.0f} samples/s; "
+        f"{evidence.cpu_cores:.1f} of {evidence.cores} cores are used by it{others}."
+    )
+
+
+def looked_line(seen: Seen) -> str:
+    """Say how it was looked at and what that has cost."""
+    stacks = seen.evidence.stacks
+    kind = "Python and native stacks" if seen.native else "Python stacks"
+    whose = "a run that was going on" if seen.evidence.attached else "a training of its own"
+    cost = "what that has cost is not known"
+    if seen.cost is not None:
+        less = "fewer" if seen.cost > 0 else "more"
+        cost = f"meanwhile it made {abs(seen.cost):.0%} {less} decisions/s, give or take noise"
+    return (
+        f"{kind} of {whose}, {seen.rate} times a second for {seen.evidence.seconds:.0f} s "
+        f"({seen.updates:,} updates): {stacks.samples:,} samples; {cost}."
+    )
+
+
+def function_row(one: Function) -> tuple[str, str, str, str]:
+    """Return a function's line in a table."""
+    where = f"{one.place}:{one.line}" if one.line else one.place
+    name = one.name if len(one.name) <= CODE_LIMIT else f"{one.name[: CODE_LIMIT - 1]}…"
+    return f"`{name}`", where, f"{one.own:.1%}", f"{one.total:.1%}"
+
+
+def gpu_parts(evidence: Evidence) -> list[str]:
+    """Say what the GPU was busy with."""
+    if not evidence.gpu:
+        return []
+    shares = [(name, f"{share:.1%}") for name, share in by_size(evidence.gpu)]
+    parts = ["## The GPU", table(("work", "share of the time"), shares)]
+    if evidence.kernels:
+        whole = sum(kernel.seconds for kernel in evidence.kernels)
+        rows = [
+            (
+                f"`{kernel.name[:CODE_LIMIT]}`",
+                kernel.kind,
+                f"{kernel.seconds / max(whole, 1e-9):.1%}",
+                f"{kernel.launches:,}",
+                f"{1e6 * kernel.seconds / kernel.launches:,.1f}",
+            )
+            for kernel in evidence.kernels[:MOST]
+        ]
+        heads = ("kernel", "work", "share of its work", "launches", "us each")
+        parts.append(table(heads, rows))
+    return parts
+
+
+def beside_parts(evidence: Evidence) -> list[str]:
+    """Say what the other processes of the training do."""
+    if not evidence.beside.samples:
+        return []
+    parts = ["## Processes beside it"]
+    kinds = {does for does in evidence.processes.values() if does != TRAINING}
+    for does in sorted(kinds):
+        pids = {pid for pid, what in evidence.processes.items() if what == does}
+        found = Stacks(
+            tuple(one for one in evidence.beside.stacks if one.process in pids),
+            evidence.beside.rate,
+        )
+        if not found.samples:
+            continue
+        busy = found.samples / found.rate / max(evidence.seconds, 1e-9)
+        parts.append(f"{does} ({len(pids)}): {busy:.2f} threads at work on average.")
+        rows = [function_row(one) for one in listed(costs(found), "own", 5)]
+        parts.append(table(("function", "where", "own", "total"), rows))
+    return parts
+
+
+def by_size(shares: Mapping[str, float]) -> list[tuple[str, float]]:
+    """Return shares, the largest first."""
+    return sorted(shares.items(), key=lambda pair: -pair[1])
+
+
+def table(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """Return a table in Markdown."""
+    lines = [heads, ["---"] * len(heads), *rows]
+    safe = [[cell.replace("|", "/") for cell in line] for line in lines]
+    return "\n".join(f"| {' | '.join(line)} |" for line in safe)

@@ -1,0 +1,194 @@
+"""Rounds of a learner, a rollout and its update each, timed; and what some of them tell."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from statistics import median
+from typing import Any
+
+import torch
+
+from sparring.config import TrainConfig
+from sparring.errors import ConfigError
+from sparring.games.rules import Rules
+from sparring.learn.learner import Learner, Measured, Report
+from sparring.learn.opponents import TakesOpponents
+from sparring.learn.plan import Plan
+from sparring.nets.make import make_net
+from sparring.training.planning.algorithms import sections_of
+from sparring.training.planning.settings import merged
+from sparring.usage import cpu_s
+
+
+def steady(config: TrainConfig) -> TrainConfig:
+    """Return settings whose rounds all cost the same, like those in the middle of a run.
+
+    All epochs are made, learning from replay has begun, and what plays is the network.
+    """
+    own: dict[str, dict[str, Any]] = {
+        "ppo": {"target_kl": 0.0},
+        "dqn": {"epsilon": config.dqn.epsilon.values[-1]},
+    }
+    changes: dict[str, Any] = {config.algo: own[config.algo]} if config.algo in own else {}
+    if config.hierarchy.on and changes:  # it goes before what roles have of their own
+        changes["roles"] = {role: dict(changes) for role in Rules(config.game).roles}
+    if has_replay(config):
+        changes["replay"] = {"warmup": 0}
+    calm: TrainConfig = merged(config, changes, "measuring")
+    return calm
+
+
+def has_replay(config: TrainConfig) -> bool:
+    """Whether decisions are remembered, and learned from more than once."""
+    return "replay" in sections_of(config.algo, config.dqn.mode)
+
+
+@dataclass(frozen=True)
+class Round:
+    """A rollout and its update."""
+
+    seconds: float
+    decisions: int
+    """The learner's own. Opponents, bots and forced moves are not among them."""
+    samples: int
+    """Decisions that were learned from."""
+    forced: int
+    """Moves of any seat that were played without asking, because there was only one."""
+    games: int
+    optimiser_steps: int
+    phases: dict[str, float]
+    """Seconds by phase."""
+    gpu_busy: float = 0.0
+    """Share of the time that a GPU which has everything was at work."""
+    cpu_s: float = 0.0
+    """Time on cores, of all threads of this process and of those that work for it."""
+    opponent_rows: int = 0
+    """Rows that frozen opponents answered."""
+
+
+@dataclass(frozen=True)
+class Reading:
+    """Rounds of one learner, timed, and the memory that its process held."""
+
+    rounds: tuple[Round, ...]
+    memory_bytes: int
+    """Of the process and those that work for it, with everything else that is open in it."""
+    gpu_bytes: int = 0
+    """Most that was in use on a GPU, without what else is open."""
+
+    @property
+    def seconds(self) -> float:
+        """That were timed."""
+        return sum(one.seconds for one in self.rounds)
+
+    def rate(self, unit: str = "decisions") -> float:
+        """So many per second over all rounds together."""
+        return float(sum(getattr(one, unit) for one in self.rounds)) / max(self.seconds, 1e-9)
+
+    @property
+    def decisions_per_s(self) -> float:
+        """Median over the rounds: one busy moment of the machine does not move it."""
+        return median(one.decisions / one.seconds for one in self.rounds)
+
+    @property
+    def samples_per_s(self) -> float:
+        """Decisions that were learned from, median over the rounds."""
+        return median(one.samples / one.seconds for one in self.rounds)
+
+    @property
+    def cpu_cores(self) -> float:
+        """Cores that were busy with this process and those that work for it."""
+        return self.rate("cpu_s")
+
+    @property
+    def gpu_busy(self) -> float:
+        """Share of the time in which the GPU was at work, 0 where nobody knows."""
+        return median(one.gpu_busy for one in self.rounds)
+
+    @property
+    def phases(self) -> dict[str, float]:
+        """Shares of the time by phase."""
+        return phase_shares(self.rounds)
+
+
+def phase_shares(rounds: Sequence[Round]) -> dict[str, float]:
+    """Shares of the time by phase, over all rounds."""
+    seconds = max(sum(one.seconds for one in rounds), 1e-9)
+    names = {name: None for one in rounds for name in one.phases}
+    return {name: sum(one.phases.get(name, 0.0) for one in rounds) / seconds for name in names}
+
+
+def timed_round(
+    learner: Learner, *, free: bool = False
+) -> tuple[Sequence[Report], float, dict[str, float]]:
+    """Collect and update once; return reports, seconds, and the seconds of every phase.
+
+    free: with games that cost nothing.
+    """
+    learner.phases.take()
+    started = time.perf_counter()
+    if free:
+        assert isinstance(learner, Measured)
+        reports = learner.rehearse()
+    else:
+        reports = learner.iterate(0.0)
+    seconds, phases = time.perf_counter() - started, learner.phases.take()
+    at_work = sum(phases.values())
+    if free and at_work:
+        seconds = at_work  # without putting back what it changed
+    phases["other"] = phases.get("other", 0.0) + max(seconds - at_work, 0.0)
+    return reports, seconds, phases
+
+
+def measure_round(learner: Learner, *, free: bool = False, helpers: Sequence[int] = ()) -> Round:
+    """Collect and update once. helpers: processes that work for this one; their cores count."""
+    answered, cpu = answered_by_opponents(learner), cpu_s(helpers)
+    reports, seconds, phases = timed_round(learner, free=free)
+    busy_s = cpu_s(helpers) - cpu
+
+    def total(name: str) -> int:
+        return int(sum(report.stats.get(name, 0.0) for report in reports))
+
+    return Round(
+        seconds,
+        total("learning/decisions"),
+        total("learning/samples"),
+        total("charts/forced"),
+        total("charts/games"),
+        int(reports[0].stats.get("learning/optimiser_steps", 0)),
+        phases,
+        reports[0].stats.get("charts/gpu_busy", 0.0),
+        busy_s,
+        answered_by_opponents(learner) - answered,
+    )
+
+
+def answered_by_opponents(learner: Learner) -> int:
+    """Return how many rows frozen opponents have answered so far; a population has several."""
+    counted = getattr(getattr(learner, "collector", learner), "opponent_rows", 0)
+    return sum(counted) if isinstance(counted, list) else int(counted)
+
+
+def fill_slots(learner: Learner, plan: Plan) -> None:
+    """Put another fresh network into every slot; all are drawn alike."""
+    if not isinstance(learner, TakesOpponents) or not isinstance(learner, Measured):
+        raise ConfigError("this learner takes no frozen opponents")
+    for slot in range(1, plan.cast.slots + 1):
+        with torch.random.fork_rng(devices=[]):
+            torch.manual_seed(1_000_000 + slot)
+            weights = make_net(plan.rules, plan.net, roles=plan.role_nets).state_dict()
+        for member in range(len(plan.seeds)):
+            learner.put(slot, weights, greedy=plan.cast.greedy, member=member)
+    everyone = dict.fromkeys(range(1, plan.cast.past_slots + 1), 1.0)
+    for member in range(len(plan.seeds)):
+        learner.set_pots(dict.fromkeys(plan.cast.pots, everyone), member)
+    learner.pool.reset()
+
+
+def spread(values: Sequence[float], digits: int) -> dict[str, Any]:
+    """Return median, range and all values."""
+    rounded = [round(value, digits or None) for value in values]
+    middle = round(median(values), digits or None)
+    return {"median": middle, "min": min(rounded), "max": max(rounded), "rounds": rounded}

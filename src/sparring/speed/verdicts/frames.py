@@ -1,0 +1,252 @@
+"""Whose code a function is, and what kind of work it does."""
+
+from __future__ import annotations
+
+import linecache
+import re
+import sys
+from collections.abc import Sequence
+from functools import lru_cache
+from pathlib import Path
+
+import sparring
+from sparring.speed.evidence import Frame
+
+OURS, STDLIB, LIBRARY, USER, NATIVE = "ours", "stdlib", "library", "user", "native"
+
+_PARTS = {
+    path.stem if path.is_file() else path.name
+    for path in Path(sparring.__file__).parent.iterdir()
+    if path.suffix == ".py" or path.is_dir()
+}
+_SOURCE = re.compile(
+    rf"^(?:{re.escape(str(Path(sparring.__file__).parents[1]))}|.*/src)/(sparring/.*)"
+)
+_PACKAGES = re.compile(r"(?:site|dist)-packages/(.*)")
+_STANDARD = re.compile(r"lib(?:64)?/python3[^/]*/(.*)")
+_KNOWN = frozenset(
+    {"torch", "numpy", "gymnasium", "gym", "pettingzoo", "stable_baselines3", "pandas", "scipy"}
+    | {"matplotlib", "pygame", "PIL", "jax", "tensorflow", "onnxruntime", "wandb", "tensorboard"}
+    | {"requests", "urllib3", "httpx", "loguru", "cv2", "imageio", "sklearn", "networkx", "keras"}
+)
+"""Packages that are told by their name alone, as a sampler may shorten paths."""
+
+INFERENCE, LOGGING, COPYING = "asking a network", "logging and writing", "copying"
+RENDERING, CHECKING, WAITING = "rendering", "checking", "waiting"
+GARBAGE, IMPORTING, READING = "collecting garbage", "importing", "reading and parsing"
+
+_BY_PACKAGE = {
+    "onnxruntime": INFERENCE,
+    "tensorflow": INFERENCE,
+    "keras": INFERENCE,
+    "jax": INFERENCE,
+    "sklearn": INFERENCE,
+    "stable_baselines3": INFERENCE,
+    "logging": LOGGING,
+    "loguru": LOGGING,
+    "structlog": LOGGING,
+    "rich": LOGGING,
+    "tqdm": LOGGING,
+    "warnings": LOGGING,
+    "json": LOGGING,
+    "csv": LOGGING,
+    "pickle": LOGGING,
+    "gzip": LOGGING,
+    "shutil": LOGGING,
+    "tempfile": LOGGING,
+    "sqlite3": LOGGING,
+    "tensorboard": LOGGING,
+    "tensorboardX": LOGGING,
+    "wandb": LOGGING,
+    "mlflow": LOGGING,
+    "h5py": LOGGING,
+    "_pyio": LOGGING,
+    "pprint": LOGGING,
+    "yaml": LOGGING,
+    "tomllib": READING,
+    "configparser": READING,
+    "xml": READING,
+    "copy": COPYING,
+    "matplotlib": RENDERING,
+    "pygame": RENDERING,
+    "PIL": RENDERING,
+    "imageio": RENDERING,
+    "moviepy": RENDERING,
+    "socket": WAITING,
+    "ssl": WAITING,
+    "http": WAITING,
+    "urllib": WAITING,
+    "urllib3": WAITING,
+    "requests": WAITING,
+    "httpx": WAITING,
+    "selectors": WAITING,
+    "subprocess": WAITING,
+    "importlib": IMPORTING,
+    "<frozen importlib": IMPORTING,
+}
+"""What a package is there for, whatever its functions are called."""
+
+_BY_FUNCTION = (
+    (
+        frozenset({"json", "csv", "pickle", "gzip", "yaml", "h5py"}),
+        re.compile(r"read|load|decode|decompress|parse|scan|__next__|__getitem__|fieldnames", re.I),
+        READING,
+    ),
+    (frozenset({"pathlib", "pandas"}), re.compile(r"\bread_"), READING),
+    (frozenset({"pathlib", "pandas"}), re.compile(r"\b(write_|to_csv|to_json)"), LOGGING),
+    (
+        frozenset({"numpy", "torch"}),
+        re.compile(r"^(_?load|loadtxt|genfromtxt|read_array)$"),
+        READING,
+    ),
+    (frozenset({"numpy", "torch"}), re.compile(r"^(_?savez?|savetxt|write_array)$"), LOGGING),
+)
+"""Functions of packages that read as well as write, or do other things besides."""
+
+_BY_LINE = (
+    (WAITING, re.compile(r"(?<!\bsys)\.std(in|out|err)\.(read|write|flush)")),  # of a program
+    (LOGGING, re.compile(r"\bprint\(|\blog(ger|ging)?\.\w+\(|\.(write|writelines|flush)\(")),
+    (LOGGING, re.compile(r"\bopen\(.*[\"'][wax][bt+]*[\"']|\bjson\.dump|\bpickle\.dump")),
+    (LOGGING, re.compile(r"\bnp\.save|\btorch\.save")),
+    (LOGGING, re.compile(r"\.(to_csv|writerow|writerows|fsync|write_text|write_bytes)\(")),
+    (READING, re.compile(r"\bopen\(|\b(json|pickle|marshal|tomllib|yaml|np|torch)\.\w*load")),
+    (READING, re.compile(r"\.(read_text|read_bytes|readlines?|genfromtxt|fromfile)\(")),
+    (READING, re.compile(r"\bpd\.read_|\bcsv\.(reader|DictReader)\(")),
+    (READING, re.compile(r"\b(f|fh|fp|\w*(file|handle|stream))\.read\(")),
+    (COPYING, re.compile(r"\bdeepcopy\(|\bcopy\.copy\(")),
+    (WAITING, re.compile(r"\bsleep\(|\.(recv|accept|communicate|urlopen)\(|\.join\(\)|\.wait\(")),
+    (GARBAGE, re.compile(r"\bgc\.collect\(")),
+)
+"""What a line calls that has no function of its own on a Python stack."""
+
+_BY_NATIVE = (
+    (
+        READING,
+        re.compile(
+            r"_io_\w*read|bufferedreader|textiowrapper_iternext|scan_?(once|string)|_pickle_load|"
+            r"unpickl|^(__libc_|__GI_+libc_)?f?read$",
+            re.I,
+        ),
+    ),
+    (
+        LOGGING,
+        re.compile(r"builtin_print|_io_|iobase|textiowrapper|\bfsync\b|\bwrite\b|fwrite", re.I),
+    ),
+    (
+        WAITING,
+        re.compile(
+            r"nanosleep|\bpysleep|time_sleep|\be?poll|\bselect\b|\brecv|cond_\w*wait|futex", re.I
+        ),
+    ),
+    (GARBAGE, re.compile(r"gc_collect|collect_with_callback|gc_alloc", re.I)),
+)
+
+
+@lru_cache(maxsize=65536)
+def within(file: str) -> tuple[str, str]:
+    """Whose a file is, and the package, or the path in ours."""
+    if file.startswith("<frozen "):
+        return STDLIB, file.removeprefix("<frozen ").split(".")[0].rstrip(">")
+    if not file.endswith(".py") and not file.startswith("<"):
+        return NATIVE, file
+    for found in (_SOURCE.search(file), _PACKAGES.search(file)):
+        if found:
+            return _of_package(found[1])
+    standard = _STANDARD.search(file)
+    if standard:
+        return STDLIB, _first(standard[1])
+    return (USER, file) if file.startswith("/") else _of_package(file)
+
+
+def _of_package(path: str) -> tuple[str, str]:
+    """A path that begins with a package."""
+    first = _first(path)
+    if first == "sparring" and "/" in path:
+        rest = path.split("/", 1)[1]
+        if _first(rest) in _PARTS:
+            return OURS, rest
+    if first in sys.stdlib_module_names:
+        return STDLIB, first
+    if first in _KNOWN or _first(path) in _BY_PACKAGE:
+        return LIBRARY, first
+    return USER, path
+
+
+def _first(path: str) -> str:
+    return path.partition("/")[0].removesuffix(".py")
+
+
+def owner(frame: Frame) -> str:
+    """Whose code it is."""
+    return within(frame.file)[0]
+
+
+def ours(frame: Frame) -> str:
+    """The path within our package, "" if it is not ours."""
+    whose, path = within(frame.file)
+    return path if whose == OURS else ""
+
+
+def work_of(frames: Sequence[Frame]) -> str:
+    """What kind of work somebody's code does here, "" if it is none that is known.
+
+    frames: from where their code begins, the outermost in front; the first that tells decides.
+    """
+    for frame in frames:
+        kind = _by_file(frame)
+        if kind:
+            return kind
+    return _by_line(frames) or _by_native(frames)
+
+
+_BY_FOLDER = (
+    ("torch", "nn/modules", INFERENCE),
+    ("torch", "utils/tensorboard", LOGGING),
+    ("gymnasium", "env_checker", CHECKING),
+    ("gymnasium", "wrappers/rendering", RENDERING),
+)
+"""Parts of packages that are there for something."""
+
+
+def _by_file(frame: Frame) -> str:
+    """What a function is there for, by where it stands."""
+    whose, where = within(frame.file)
+    if whose == OURS:
+        return INFERENCE if where.startswith("nets/") else ""
+    for package, folder, kind in _BY_FOLDER:
+        if where == package and folder in frame.file:
+            return kind
+    name = frame.name.rpartition(".")[2]  # some samplers say whose method it is
+    for packages, sign, kind in _BY_FUNCTION:
+        if where in packages and sign.search(name):
+            return kind
+    return _BY_PACKAGE.get(where, "") if whose in (STDLIB, LIBRARY) else ""
+
+
+def _by_line(frames: Sequence[Frame]) -> str:
+    """What the innermost line of Python calls; in Python's own library, who called it first."""
+    python = [frame for frame in frames if owner(frame) != NATIVE]
+    told = python[-1:]
+    if told and owner(told[0]) == STDLIB and (mine := hottest(frames)) is not None:
+        told = [mine, *told]
+    lines = [linecache.getline(frame.file, frame.line) for frame in told]
+    return next((kind for line in lines for kind, sign in _BY_LINE if sign.search(line)), "")
+
+
+def _by_native(frames: Sequence[Frame]) -> str:
+    """What native functions do, by their names."""
+    names = [frame.name for frame in frames if owner(frame) == NATIVE]
+    known = (kind for name in names for kind, sign in _BY_NATIVE if sign.search(name))
+    return next(known, "")
+
+
+def hottest(frames: Sequence[Frame]) -> Frame | None:
+    """The innermost function of the user's own."""
+    own = [frame for frame in frames if owner(frame) == USER]
+    return own[-1] if own else None
+
+
+def place_of(frame: Frame) -> str:
+    """Where to look: file and line."""
+    name = Path(frame.file).name
+    return f"{frame.name} ({name}:{frame.line})" if frame.line else f"{frame.name} ({name})"

@@ -1,0 +1,190 @@
+"""Stacks are read, counted and written as they were met."""
+
+from __future__ import annotations
+
+import threading
+from typing import Any
+
+import pytest
+
+from sparring.config import TrainConfig
+from sparring.errors import SparringError
+from sparring.speed.evidence import Evidence, Frame, Stack, Stacks, short_place
+from sparring.speed.functions import costliest, costs, flame
+from sparring.speed.inside import Sampler
+from sparring.speed.report import listed
+from sparring.speed.speedscope import (
+    NO_SYMBOL,
+    at_work,
+    read_stacks,
+    short_name,
+    without_waiting,
+    write_stacks,
+)
+
+MAIN, STEP, OBSERVE = (
+    Frame("main", "/home/me/program.py", 3),
+    Frame("Env.step", "/home/me/env.py", 10),
+    Frame("Env.observe", "/home/me/env.py", 20),
+)
+
+
+def spied(profiles: dict[str, list[list[int]]]) -> dict[str, Any]:
+    """A file as py-spy writes it."""
+    frames = [
+        {"name": 'process 7:"python -m sparring"', "file": "", "line": 0, "col": None},
+        {"name": "main", "file": "/home/me/program.py", "line": 3, "col": None},
+        {"name": "Env.step", "file": "/home/me/env.py", "line": 10, "col": None},
+        {"name": "at::add<float>(at::Tensor const&)", "file": "/x/libtorch_cpu.so", "line": 0},
+        {"name": "0x7f48d7c4524a", "file": "/usr/lib/libc.so.6", "line": 0},
+    ]
+    return {
+        "shared": {"frames": frames},
+        "profiles": [
+            {"type": "sampled", "name": name, "samples": samples, "weights": [0.01] * len(samples)}
+            for name, samples in profiles.items()
+        ],
+    }
+
+
+def test_equal_stacks_are_counted_together() -> None:
+    plain = spied(
+        {
+            'Process 7 Thread 7 "MainThread"': [[0, 1, 2], [0, 1, 3], [0, 1, 2]],
+            'Process 9 Thread 9 "MainThread"': [[1, 4]],
+        }
+    )
+    stacks = read_stacks(plain, 50)
+    assert stacks.rate == 50
+    assert stacks.stacks == (
+        Stack((MAIN, STEP), 2, "MainThread", 7),
+        Stack((MAIN, Frame("at::add", "libtorch_cpu.so")), 1, "MainThread", 7),
+        Stack((MAIN, Frame(NO_SYMBOL, "libc.so.6")), 1, "MainThread", 9),
+    )
+    assert [frame.native for frame in stacks.stacks[1].frames] == [False, True]
+
+
+def test_a_file_that_is_something_else_is_refused() -> None:
+    with pytest.raises(SparringError, match="cannot be read"):
+        read_stacks({"profiles": [{"name": "x", "samples": [[5]]}], "shared": {"frames": []}}, 10)
+
+
+def test_threads_that_wait_are_left_out_and_the_main_one_never() -> None:
+    """Thread 8 has worked for 0.02 s: two of its samples at 100 Hz, those off its usual place."""
+    plain = spied(
+        {
+            'Process 7 Thread 7 "MainThread"': [[1, 2]] * 5,
+            'Process 7 Thread 8 "metrics"': [[1, 4]] * 8 + [[1, 3]] * 2,
+            'Process 9 Thread 9 "MainThread"': [[1, 4]] * 10,
+        }
+    )
+    kept = at_work(plain, {(7, 7): 0.0, (7, 8): 0.02}, 7, 100)
+    assert [len(one["samples"]) for one in kept["profiles"]] == [5, 2, 0]
+    assert kept["profiles"][1]["samples"] == [[1, 3], [1, 3]]
+    assert without_waiting([[1], [2]], 2) == [[1], [2]]
+
+
+def test_a_thread_that_spins_in_one_place_keeps_what_it_has_worked() -> None:
+    """Nine tenths of the time on one line: that does not go with the tenth in which it waits."""
+    assert without_waiting([[1, 2]] * 10, 9) == [[1, 2]] * 9
+    assert without_waiting([[1, 2]] * 6 + [[1, 3]] * 4, 5) == [[1, 2]] + [[1, 3]] * 4
+
+
+@pytest.mark.parametrize(
+    ("name", "short"),
+    [
+        ("read", "read"),
+        ("at::_ops::addmm::call(at::Tensor const&, long)", "at::_ops::addmm::call"),
+        ("std::vector<int, std::allocator<int> >::push_back", "std::vector::push_back"),
+        ("at::(anonymous namespace)::add", "at::(anonymous namespace)::add"),
+        ("Sum::operator()(int) const", "Sum::operator() const"),
+    ],
+)
+def test_native_names_are_short(name: str, short: str) -> None:
+    assert short_name(name) == short
+
+
+def test_costs_are_those_counted_by_hand() -> None:
+    """observe calls itself once: it is on the stack, not twice in the sum."""
+    stacks = Stacks(
+        (
+            Stack((MAIN, STEP, OBSERVE), 5),
+            Stack((MAIN, STEP, OBSERVE, Frame("Env.observe", "/home/me/env.py", 22)), 1),
+            Stack((MAIN, Frame("Env.step", "/home/me/env.py", 12)), 3),
+            Stack((MAIN,), 1),
+        )
+    )
+    found = {one.name: one for one in costs(stacks)}
+    assert (found["main"].own, found["main"].total) == (0.1, 1.0)
+    assert (found["Env.step"].own, found["Env.step"].total) == (0.3, 0.9)
+    assert (found["Env.observe"].own, found["Env.observe"].total) == (0.6, 0.6)
+    assert found["Env.observe"].line == 20
+    assert found["Env.step"].line == 12, "where it is itself, not where it calls"
+    by_own = [one.name for one in costliest(found.values(), 2, by="own")]
+    assert by_own == ["Env.observe", "Env.step"]
+    assert [one.name for one in listed(list(found.values()), "total")] == [
+        "Env.step",
+        "Env.observe",
+    ]
+
+
+def test_a_flame_has_all_samples_of_all_processes() -> None:
+    stacks = Stacks((Stack((MAIN, STEP), 4, "MainThread", 7), Stack((MAIN,), 1, "metrics", 7)))
+    beside = Stacks((Stack((MAIN, OBSERVE), 3, "MainThread", 9),))
+    named = {7: "training", 9: "worker"}
+    seen = Evidence(TrainConfig(), {}, 0.0, 0.0, 1.0, stacks, beside, named)
+    root = flame(seen)
+    assert root.total == 8
+    tops = [(block.name, block.total) for block in root.blocks.values()]
+    assert tops == [
+        ("training, MainThread", 4),
+        ("training, metrics", 1),
+        ("worker, MainThread", 3),
+    ]
+    main = next(iter(next(iter(root.blocks.values())).blocks.values()))
+    assert (main.name, main.kind, main.total) == ("main", "yours", 4)
+
+
+def test_what_is_written_can_be_read_again() -> None:
+    stacks = Stacks(
+        (Stack((MAIN, STEP), 4, "MainThread", 7), Stack((MAIN,), 6, "MainThread", 7)), 20
+    )
+    plain = write_stacks(stacks, "a game", {7: "training"})
+    assert plain["$schema"] == "https://www.speedscope.app/file-format-schema.json"
+    (profile,) = plain["profiles"]
+    needed = {"endValue", "name", "samples", "startValue", "type", "unit", "weights"}
+    assert set(profile) == needed, "what the published schema asks for, and nothing else"
+    assert (profile["type"], profile["unit"]) == ("sampled", "seconds")
+    assert profile["weights"] == [0.2, 0.3]
+    assert profile["endValue"] == 0.5
+    frames = plain["shared"]["frames"]
+    assert all(set(frame) == {"name", "file", "line"} for frame in frames)
+    again = [[frames[at]["name"] for at in sample] for sample in profile["samples"]]
+    assert again == [["main", "Env.step"], ["main"]]
+
+
+def test_a_thread_within_sees_where_the_others_are() -> None:
+    """The main thread waits here for the one that looks, and is seen all the same."""
+    sampler = Sampler(100)
+
+    def look() -> None:
+        sampler.look()
+
+    looking = threading.Thread(target=look)
+    looking.start()
+    looking.join()
+    (stack,) = read_stacks(sampler.plain(5), 100).stacks
+    assert (stack.thread, stack.process, stack.samples) == ("MainThread", 5, 1)
+    assert any(
+        frame.name == test_a_thread_within_sees_where_the_others_are.__qualname__
+        for frame in stack.frames
+    )
+
+
+def test_places_begin_at_the_package() -> None:
+    assert short_place("/usr/lib/python3.11/json/decoder.py") == "json/decoder.py"
+    assert short_place("/v/lib/python3.11/site-packages/torch/nn/functional.py") == (
+        "torch/nn/functional.py"
+    )
+    assert short_place(costs.__code__.co_filename) == "sparring/speed/functions.py"
+    assert short_place("<frozen runpy>") == "<frozen runpy>"

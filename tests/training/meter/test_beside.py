@@ -1,0 +1,69 @@
+"""Other programs on the same cores are told, instead of advice that would not help."""
+
+from __future__ import annotations
+
+from sparring.learn.learner import Report
+from sparring.training.meter.advice import Pace
+from sparring.training.meter.beside import EVERY_S, Beside, Crowd, own_usage
+from sparring.training.meter.meter import Meter
+from sparring.training.meter.share import Ceilings
+from sparring.training.meter.work import Work
+from sparring.usage import Usage
+
+WORK = Work({"": 1000.0}, {"": 2800.0}, {"": 4}, {"": 100})
+STATS = {"learning/decisions": 500.0, "learning/samples": 400.0, "learning/optimiser_steps": 16.0}
+
+
+class Cores:
+    """Two cores, of which a run and others take what they get."""
+
+    def __init__(self) -> None:
+        self.seconds = self.own = self.others = 0.0
+
+    def passed(self, seconds: float, own: float, others: float) -> None:
+        self.seconds += seconds
+        self.own += own * seconds
+        self.others += others * seconds
+
+    def beside(self) -> Beside:
+        look = lambda: Usage(self.own, self.own + self.others)  # noqa: E731
+        return Beside(look, lambda: self.seconds, there=2)
+
+
+def test_the_line_of_a_run_says_who_else_wants_the_cores() -> None:
+    cores = Cores()
+    pace = Pace(1024, ((1024, 1.0, 1.0), (4096, 0.5, 0.6)))
+    meter = Meter(WORK, Ceilings(1e6, 5e4), pace=pace, beside=cores.beside())
+
+    def line() -> str:
+        meter.look([Report(STATS, 0, 0)], 20.0, {"update": 20.0})
+        reached = meter.look([Report(STATS, 0, 0)], 20.0, {"update": 20.0})
+        assert reached
+        return reached.line
+
+    cores.passed(EVERY_S, own=1.0, others=0.2)
+    assert "bound by the update; minibatch 1k -> 4k" in line()
+    cores.passed(EVERY_S, own=0.7, others=1.3)
+    crowded = line()
+    assert crowded.endswith("of this machine; other programs want 1.3 of 2 cores")
+    assert "minibatch" not in crowded and "bound" not in crowded
+    cores.passed(EVERY_S, own=1.9, others=0.1)
+    assert "minibatch 1k -> 4k" in line()
+
+
+def test_others_who_leave_room_are_no_crowd_and_looks_are_seldom() -> None:
+    cores = Cores()
+    beside = cores.beside()
+    cores.passed(EVERY_S, own=0.5, others=1.0)
+    assert beside.crowd() is None
+    cores.passed(EVERY_S, own=1.0, others=1.0)
+    assert beside.crowd() == Crowd(1.0, 2)
+    cores.passed(EVERY_S / 2, own=2.0, others=0.0)
+    assert beside.crowd() == Crowd(1.0, 2), "the last stretch is not over"
+
+
+def test_this_process_is_none_of_the_others() -> None:
+    before = own_usage()
+    sum(range(10**6))
+    after = own_usage()
+    assert before.own <= after.own and before.everybody <= after.everybody
