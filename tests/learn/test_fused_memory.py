@@ -13,10 +13,10 @@ from torch import Tensor
 from sparring import Pool
 from sparring.config import CollectConfig, NetConfig
 from sparring.games.rules import Rules
-from sparring.learn.footprint import minibatch_rows
 from sparring.learn.fused.games import Record
 from sparring.learn.fused.rollout import FusedRollout
 from sparring.learn.fused.sequences import Cut, fresh_in, in_a_row, segments_of, spread
+from sparring.learn.room import minibatch_rows
 from sparring.learn.sequences import FRESH, STEP, in_sequence
 from sparring.learn.transitions import NOT_A_SAMPLE, TO_NEXT, Transitions
 from sparring.nets.make import make_net

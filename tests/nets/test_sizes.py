@@ -12,7 +12,7 @@ from sparring.config import NetConfig
 from sparring.games.rules import Rules
 from sparring.nets.make import make_net
 from sparring.nets.net import POLICY, Net
-from sparring.nets.sizes import Counts, count, dense_twin
+from sparring.nets.sizes import Counts, count, dense_twin, pass_bytes, weights_of
 
 MLP = NetConfig(hidden=(24, 16))
 
@@ -100,3 +100,43 @@ def test_a_module_of_somebody_s_own_is_counted_without_a_formula() -> None:
     assert all(name.startswith("module.") for name in names)
     assert found.macs == sum(layer.shape[0] * layer.shape[1] for layer in found.layers)
     assert rules.actions in [layer.shape[0] for layer in found.layers]
+
+
+@pytest.mark.parametrize(
+    ("game", "config"),
+    [
+        ("skull_king", MLP),
+        ("laser_hockey", replace(MLP, shared=False, norm=True, spread="predicted")),
+        ("tic_tac_toe", replace(MLP, policy_hidden=(8,), value_hidden=(6, 4), normalise=True)),
+        ("tic_tac_toe", replace(MLP, memory="stack", frames=3)),
+        ("skull_king", replace(MLP, memory="gru", memory_width=8)),
+        ("shogi", NetConfig(kind="residual", channels=8, blocks=2)),
+        ("skull_king", NetConfig(kind="attention", token_width=16, token_layers=2)),
+        ("tic_tac_toe", NetConfig(kind="own_nets:Plain")),
+    ],
+)
+def test_settings_tell_the_weights_of_the_network_that_they_make(
+    game: str, config: NetConfig
+) -> None:
+    rules = Rules(game)
+    net = make_net(rules, config)
+    before = torch.random.get_rng_state()
+    assert weights_of(rules, config) == sum(weight.numel() for weight in net.parameters())
+    assert torch.equal(torch.random.get_rng_state(), before)
+
+
+def test_weights_are_told_of_networks_that_hardly_a_machine_has_room_for() -> None:
+    rules, wide, layers = Rules("tic_tac_toe"), 8192, 16
+    behind = (layers - 1) * (wide * wide + wide) + (wide + 1) * (rules.actions + 1)
+    found = weights_of(rules, NetConfig(hidden=(wide,) * layers))
+    assert found == (len(rules.features) + 1) * wide + behind
+
+
+@pytest.mark.parametrize("learn", [False, True])
+def test_a_pass_of_a_perceptron_takes_what_its_layers_do(learn: bool) -> None:
+    rules = Rules("tic_tac_toe")
+    narrow, wide = (
+        pass_bytes(rules, NetConfig(hidden=(width, 16)), bf16=False, learn=learn)
+        for width in (16, 24)
+    )
+    assert wide - narrow == 4 * 8 * (2 if learn else 1)

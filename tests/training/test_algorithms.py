@@ -13,8 +13,9 @@ import sparring
 from sparring.cli import find, main, read_options
 from sparring.config import DQNConfig, PPOConfig, ReplayConfig, SACConfig, TrainConfig
 from sparring.games.rules import Rules, game_names
+from sparring.nets.sizes import weights_of
 from sparring.training.planning.algorithms import SECTIONS, demand_own_settings
-from sparring.training.planning.demands import check_demands, learned_numbers, weights_of
+from sparring.training.planning.demands import check_demands, learned_numbers
 from sparring.training.planning.plan import resolve
 from sparring.training.planning.settings import (
     demand_same,

@@ -6,15 +6,15 @@ from dataclasses import dataclass
 
 import torch
 
-from sparring.config import DQNConfig, SACConfig
+from sparring.config import DQNConfig, NetConfig, SACConfig
 from sparring.errors import ConfigError
 from sparring.games.rules import Rules
-from sparring.learn.footprint import acting_bytes, minibatch_bytes
 from sparring.learn.plan import CPU, Plan
 from sparring.learn.replay import replay_bytes
 from sparring.learn.ring import MOST_PLACES, check_capacity
 from sparring.learn.transitions import OPEN
 from sparring.machine import UNNOTICED, demand_memory, free_memory, show_size
+from sparring.nets.sizes import pass_bytes
 from sparring.pools.limits import bytes_per_game
 
 LINK_BYTES = 17
@@ -30,6 +30,12 @@ WORKSPACE = 2**30
 0.2 to 0.9 GiB were seen with perceptrons."""
 EXAMPLE_BYTES = 12
 """Of every example on a GPU, besides its row: where it comes from, its place and its action."""
+SORT_BYTES = 16
+"""Of every row that frozen networks answer: its place, the row and the group there, its turn."""
+GAPS = 2
+"""Passes over boards make what they need anew, and graphs keep it: about as much lies between."""
+IMAGES = 4
+"""Copies of a row and its mask that are there at once while a minibatch is mirrored."""
 
 
 @dataclass(frozen=True)
@@ -155,6 +161,48 @@ def learning_bytes(plan: Plan) -> int:
     rows = collect.games * collect.steps * rules.rows
     each = row_bytes_of(plan) + networks * EXAMPLE_BYTES
     return listed - (-room_for(rows, plan.hindsight.share) * each // collect.games)
+
+
+def acting_bytes(plan: Plan) -> int:
+    """Bytes of a row for those who answer it: every network for itself, frozen ones together.
+
+    With games on CPU threads, which are answered slot by slot, another pass looks at cut games.
+    """
+    bf16, rules = plan.collect.bf16, plan.rules
+    nets = [role.net for role in plan.roles] or [plan.net]
+    passes = 2 if plan.games_on == CPU else 1
+    own = passes * sum(pass_bytes(rules, net, bf16=bf16, learn=False) for net in nets)
+    if not plan.cast.slots:
+        return own
+    return own + pass_bytes(rules, plan.net, bf16=bf16, learn=False) + SORT_BYTES
+
+
+def minibatch_bytes(plan: Plan) -> int:
+    """Bytes of all minibatches that are learned from at once: one of each member."""
+    bf16, rules = plan.collect.bf16, plan.rules
+    pairs = [(role.net, role.settings[0]) for role in plan.roles] or [(plan.net, plan.settings[0])]
+    images = IMAGES * plan.collect.mirror * (rules.obs_bytes + 64 * rules.legal_words)
+    return len(plan.seeds) * sum(
+        minibatch_rows(plan, net, getattr(own, "minibatch", 0))
+        * (
+            pass_bytes(rules, net, bf16=bf16, learn=True) * (GAPS if net.kind == "residual" else 1)
+            + images
+        )
+        for net, own in pairs
+    )
+
+
+def minibatch_rows(plan: Plan, net: NetConfig, samples: int) -> int:
+    """Rows of a minibatch of so many samples: in segments there is room for nobody's besides."""
+    if not net.recurrent:
+        return samples
+    from sparring.learn.fused.sequences import Cut
+
+    rules, collect = plan.rules, plan.collect
+    played = collect.games * collect.steps * rules.rows
+    seats, length = collect.games * rules.seats, min(net.segment, collect.steps + 1)
+    cut = Cut(1, seats, collect.steps, seats + played, length)
+    return cut.room(max(1, round(played / samples))) * length
 
 
 def remembers(plan: Plan) -> bool:

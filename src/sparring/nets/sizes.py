@@ -1,8 +1,10 @@
-"""How large a network is: numbers that it learns, and multiply-accumulates of one decision.
+"""How large a network is: numbers that it learns, multiply-accumulates of one decision, bytes.
 
-A pass over a few rows of zeros is run in plain torch, forward and back, and every product in it is
-counted by its shape. So layers of our own that skip zeros count as if they did not, and what nobody
-wrote a formula for, such as a module of somebody's own, is counted all the same.
+Everybody who asks reads it here. `weights_of` and `pass_bytes` answer for settings, before a
+network is made; `count` looks at one. It runs a pass over a few rows of zeros in plain torch,
+forward and back, and counts every product in it by its shape. So layers of our own that skip zeros
+count as if they did not, and what nobody wrote a formula for, such as a module of somebody's own,
+is counted all the same.
 """
 
 from __future__ import annotations
@@ -19,15 +21,27 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils.flop_counter import flop_registry
 from torch.utils.module_tracker import ModuleTracker
 
+from sparring.config import NetConfig
+from sparring.factories import is_factory
+from sparring.games.rules import Rules
 from sparring.nets.hierarchy import ROLES, nets_of
+from sparring.nets.inputs import Inputs, memory_of
 from sparring.nets.layers import FirstLayer
-from sparring.nets.net import Net
-from sparring.nets.residual import ResidualNet
+from sparring.nets.make import make_net
+from sparring.nets.net import Net, head_width
+from sparring.nets.residual import ResidualNet, layout_of
+from sparring.nets.run.flat import VALUE_WIDTH, rounded_up, widened_width
 
 ROWS = (2, 4)
 """Of the passes that are counted. Modules may take a single row for something else."""
 WHOLE = "Global"
 """What torch's tracker calls the outermost module's surroundings."""
+BOARDS = 4
+"""Boards of all channels that a pass over a residual net has at once, those that it reads too."""
+ALIVE = 4
+"""Tensors that a pass without gradients has at once, about."""
+TRACED_ROWS = 64
+"""Of a pass that is only looked at; so many that what all rows share does not count."""
 
 
 @dataclass(frozen=True)
@@ -189,3 +203,53 @@ class Products(TorchDispatchMode):  # type: ignore[no-untyped-call]
                 return self.owners[one.untyped_storage()._cdata]
         inside = max(self.tracker.parents - {WHOLE}, key=len, default="")
         return inside.partition(".")[2]
+
+
+def weights_of(rules: Rules, config: NetConfig) -> int:
+    """Numbers that a network of these settings learns, however large: ours are not really made."""
+    device = "cpu" if is_factory(config.kind) else "meta"
+    with torch.random.fork_rng(devices=[]), torch.device(device):
+        net = make_net(rules, config)
+    return sum(map(Tensor.numel, net.parameters()))
+
+
+def pass_bytes(rules: Rules, net: NetConfig, *, bf16: bool, learn: bool) -> int:
+    """Bytes of a row in a pass; with learn, of its gradients too."""
+    number, heads = 2 if bf16 else 4, rounded_up(head_width(rules)) + VALUE_WIDTH
+    inside = inside_of(rules, net, learn=learn)
+    widened = widened_width(Inputs(rules, memory_of(rules, net), net.inputs))
+    return number * (widened + inside + heads * learn) + 4 * heads
+
+
+def inside_of(rules: Rules, net: NetConfig, *, learn: bool) -> int:
+    """Numbers of a row inside a network."""
+    if net.kind == "mlp" and not net.recurrent:
+        towers = sum(net.hidden) * (1 if net.shared else 2)
+        return (towers + sum(net.policy_hidden + net.value_hidden)) * (2 if learn else 1)
+    if net.kind != "residual":
+        kept = traced(rules, net)
+        alive = sum(sorted(kept)[-ALIVE:])
+        return alive + sum(kept) * learn
+    boards = BOARDS + (2 * net.blocks if learn else 0)
+    return boards * net.channels * layout_of(rules).squares
+
+
+def traced(rules: Rules, net: NetConfig) -> list[int]:
+    """Numbers of a row that autograd keeps of a forward pass, by tensor.
+
+    For networks without passes of their own; it is tried with a few rows of zeros.
+    """
+    kept: dict[int, Tensor] = {}
+
+    def keep(tensor: Tensor) -> Tensor:
+        kept[tensor.untyped_storage()._cdata] = tensor
+        return tensor
+
+    with torch.random.fork_rng(devices=[]):
+        made = dense_twin(make_net(rules, net, memory=memory_of(rules, net)))
+    obs = torch.zeros(TRACED_ROWS, made.inputs.row_bytes, dtype=torch.uint8)
+    with torch.autograd.graph.saved_tensors_hooks(keep, lambda tensor: tensor):
+        made(obs)
+    own = [*made.parameters(), *made.buffers()]
+    besides = {one.untyped_storage()._cdata for one in own}
+    return [one.numel() // TRACED_ROWS for at, one in kept.items() if at not in besides]

@@ -8,7 +8,6 @@ import os
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import fields, replace
-from itertools import pairwise
 from pathlib import Path
 
 import torch
@@ -24,12 +23,13 @@ from sparring.learn.plan import Plan
 from sparring.learn.room import room_line
 from sparring.machine import UNNOTICED, free_memory, show_size
 from sparring.nets.inputs import Inputs, memory_of
+from sparring.nets.sizes import weights_of
 from sparring.pools.limits import MOST_MEMORY
 from sparring.schedule import Schedule
 from sparring.targets import check_folder
 from sparring.training.planning.algorithms import REMEMBERS, ROLLOUTS, demand_own_settings
 from sparring.training.planning.asked import changed
-from sparring.training.planning.own import check_own_nets, own_weights
+from sparring.training.planning.own import check_own_nets
 
 COPIES = 5
 """Of a network while it learns: weights, gradients, two moments, and what is saved."""
@@ -113,7 +113,7 @@ def check_targets(rules: Rules, targets: Sequence[float]) -> None:
 
 
 def learned_numbers(rules: Rules, config: TrainConfig, nets: Mapping[str, NetConfig]) -> int:
-    """About how many numbers all networks of an algorithm have while they learn."""
+    """How many numbers all networks of an algorithm have while they learn."""
     own = COPIES * sum(weights_of(rules, net) for net in nets.values())
     if config.algo == "dqn" and config.dqn.mode != ROLLOUTS:
         return own + weights_of(rules, config.net)  # the target network
@@ -121,26 +121,6 @@ def learned_numbers(rules: Rules, config: TrainConfig, nets: Mapping[str, NetCon
         return own
     critic = replace(config.net, kind="mlp", hidden=config.sac.critic_hidden or config.net.hidden)
     return own + CRITICS * (COPIES + 1) * (weights_of(rules, critic) + rules.box * critic.hidden[0])
-
-
-def weights_of(rules: Rules, net: NetConfig) -> int:
-    """About how many weights a network has."""
-    if is_factory(net.kind):
-        return own_weights(rules, net)
-    numbers = len(rules.features) + memory_of(rules, net) // 4
-    if net.kind == "residual":
-        return 9 * net.channels * (net.channels * 2 * net.blocks + numbers)
-    if net.kind == "attention":
-        return 4 * net.token_width * numbers + 8 * net.token_width**2 * (net.token_layers + 1)
-    actions = max(rules.actions, 2 * rules.box)
-    if net.recurrent:
-        numbers, width = len(rules.features), net.memory_width
-        cell = 3 * width * (net.hidden[-1] + width) + width * (actions + 1)
-        return cell + sum(a * b for a, b in pairwise((numbers, *net.hidden)))
-    heads = ((*net.policy_hidden, actions), (*net.value_hidden, 1))
-    behind = sum(a * b for head in heads for a, b in pairwise((net.hidden[-1], *head)))
-    trunk = sum(a * b for a, b in pairwise((numbers, *net.hidden)))
-    return behind + trunk * (1 if net.shared else 2)
 
 
 def described(net: NetConfig, critic: Sequence[int] = ()) -> str:

@@ -210,8 +210,3 @@ def made_own(rules: Rules, net: NetConfig, heads: Mapping[str, int] | None = Non
     """Make a network to look at. heads: widths by name; left out, a policy and a value."""
     with torch.random.fork_rng(devices=[]):
         return make_net(rules, net, heads=heads, memory=memory_of(rules, net))
-
-
-def own_weights(rules: Rules, net: NetConfig) -> int:
-    """How many weights a network of somebody's own has."""
-    return sum(parameter.numel() for parameter in made_own(rules, net).parameters())
