@@ -14,7 +14,7 @@ enum class Stream : u32 {
   kOpenings = 4,
   kExploring = 5,
   kReplay = 6,
-  kMirrors = 7,  // also in src/sparring/learn/mirror.py
+  kMirrors = 7,  // also in src/sparring/learn/transforms.py
   kStarts = 8,
   kHindsight = 9,
 };

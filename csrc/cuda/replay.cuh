@@ -266,7 +266,7 @@ extern "C" __global__ void weigh(PrioritiesView priorities, DrawView v, const f3
   atomicMax(priorities.highest + at / v.batch, weight);
 }
 
-// Who is learned from in the mirror; `coins` in src/sparring/learn/mirror.py.
+// Who is learned from in the mirror; `coins` in src/sparring/learn/transforms.py.
 extern "C" __global__ void throw_coins(DrawView v, u8* coin) {
   const i64 at = global_thread();
   if (at >= i64{v.members} * v.batch) return;

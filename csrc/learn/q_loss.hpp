@@ -1,5 +1,5 @@
 // DQN between the passes of its networks: targets, the loss and the gradient of the heads, one row
-// after the other. The twin of learn/q_learning.py. Host only.
+// after the other. The twin of learn/losses.py. Host only.
 #pragma once
 
 #include <cmath>

@@ -15,8 +15,7 @@ from cluster.crews import TINY, LocalCrew, alone, settings, together
 from sparring.cluster.actors.packing import counts_of
 from sparring.config import TrainConfig
 from sparring.errors import ConfigError, SparringWarning
-from sparring.learn.adjust import Terms
-from sparring.learn.learner import Learner, Report, Snapshot
+from sparring.learn.learner import Learner, Report, Snapshot, Terms
 from sparring.learn.rollout import Cuts
 from sparring.pools.lineups import Lineup, Pot
 from sparring.pools.starts import Start

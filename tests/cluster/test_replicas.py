@@ -19,8 +19,7 @@ from sparring.cluster.replicas.replica import Replica, Share
 from sparring.cluster.replicated import make_learner
 from sparring.config import CollectConfig, EvaluationConfig, NetConfig, PPOConfig, TrainConfig
 from sparring.errors import ConfigError
-from sparring.learn.adjust import Terms
-from sparring.learn.learner import LostError, Report
+from sparring.learn.learner import LostError, Report, Terms
 from sparring.pools.lineups import Lineup
 from sparring.training.planning.plan import resolve
 from sparring.training.planning.settings import written

@@ -21,7 +21,7 @@ from sparring.config import (
     TrainConfig,
 )
 from sparring.curriculum.course import Course
-from sparring.learn.adjust import adjust_games
+from sparring.learn.learner import adjust_games
 from sparring.pools import LEARNER, Lineup, Pool, Pot
 from sparring.pools.cuda import CudaPool
 from sparring.schedule import Moment

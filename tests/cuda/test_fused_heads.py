@@ -14,11 +14,10 @@ from torch import Tensor
 from learn.fused_helpers import COLLECT, NETS, PPO_, ROUNDED, game_of, learner, play, turn
 from sparring.config import CollectConfig, HeadsConfig, NetConfig
 from sparring.learn.fused import DeviceGames, FusedPPO, HostGames
-from sparring.learn.fused.outcomes import FusedOutcomes
+from sparring.learn.fused.heads import FusedOutcomes
 from sparring.learn.fused.rollout import mask_of
 from sparring.learn.fused.terms import FusedTerm
-from sparring.learn.head_terms import HiddenTerm, head_terms
-from sparring.learn.outcomes import results_of
+from sparring.learn.head_terms import HiddenTerm, head_terms, results_of
 from sparring.learn.ppo import ppo_loss
 from sparring.learn.terms import Arrays, Term
 from sparring.nets.distribution import masked_log_probs

@@ -14,9 +14,9 @@ from sparring.learn.dqn import DQN
 from sparring.learn.fused import DeviceGames
 from sparring.learn.fused.dqn import FusedDQN
 from sparring.learn.fused.sac import FusedSAC
-from sparring.learn.mirror import coins, mirrors_of
 from sparring.learn.replay import Samples
 from sparring.learn.sac import SAC
+from sparring.learn.transforms import coins, mirrors_of
 from sparring.learn.transitions import TRUNCATED
 from sparring.pools import Lineup, Pool
 from sparring.pools.cuda import CudaPool

@@ -14,8 +14,8 @@ from sparring.config import NetConfig, TrainConfig
 from sparring.learn.algos import LEARNERS
 from sparring.learn.fused import DeviceGames, FusedPPO
 from sparring.learn.fused.rollout import mask_of
-from sparring.learn.mirror import Mirroring, coins
 from sparring.learn.parts import LOGGED
+from sparring.learn.transforms import Mirroring, coins
 from sparring.nets.make import make_net
 from sparring.pools.cuda import CudaPool
 from sparring.training.planning.plan import resolve

@@ -12,9 +12,9 @@ import torch
 from learn.fused_helpers import NETS, game_of, learner, play
 from sparring.config import CloningConfig, CollectConfig, NetConfig, TrainConfig
 from sparring.games.rules import Rules
-from sparring.learn.anchor import ANCHOR, AnchorTerm
 from sparring.learn.clone import Cloning
-from sparring.learn.fused.anchor import FusedAnchor
+from sparring.learn.fused.heads import FusedAnchor
+from sparring.learn.head_terms import ANCHOR, AnchorTerm
 from sparring.nets.make import make_net
 from sparring.schedule import Schedule
 from sparring.store.policies import load_policy

@@ -9,7 +9,7 @@ import numpy as np
 from sparring.curriculum.curriculum import THE_RUN, Curriculum
 from sparring.curriculum.phases import Phase
 from sparring.games.rules import Rules
-from sparring.learn.cast import Seating
+from sparring.learn.plan import Seating
 from sparring.pools import LEARNER, Lineup
 from sparring.schedule import Moment, Schedule
 

@@ -24,8 +24,8 @@ from sparring.curriculum.course import Course
 from sparring.curriculum.curriculum import Curriculum
 from sparring.curriculum.phases import Phase, Threshold
 from sparring.curriculum.timeline import curves_of
-from sparring.learn.adjust import Terms, adjust_games
-from sparring.learn.cast import Seating
+from sparring.learn.learner import Terms, adjust_games
+from sparring.learn.plan import Seating
 from sparring.pools import LEARNER, Lineup, Pool
 from sparring.pools.foreign import pool_of
 from sparring.schedule import Moment

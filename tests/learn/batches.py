@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
-from sparring.learn.knobs import Knobs
+from sparring.learn.plan import Knobs
 from sparring.learn.ppo import PPO
 
 

@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from sparring.errors import ConfigError
-from sparring.learn.outcomes import results_of
+from sparring.learn.head_terms import results_of
 from sparring.nets.net import RESULTS, WDL
 from sparring.nets.policy import Policy
 from sparring.pools import Lineup, Pool

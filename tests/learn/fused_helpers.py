@@ -10,7 +10,7 @@ import torch
 from sparring.config import CollectConfig, NetConfig, PPOConfig
 from sparring.learn.fused import DeviceGames, FusedPPO
 from sparring.learn.fused.rollout import mask_of
-from sparring.learn.knobs import Knobs
+from sparring.learn.plan import Knobs
 from sparring.learn.ppo import Losses, ppo_loss
 from sparring.nets.net import Heads, head_width
 from sparring.pools import Lineup

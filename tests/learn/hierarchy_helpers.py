@@ -10,8 +10,7 @@ from learn.fused_helpers import PPO_
 from sparring.config import NetConfig
 from sparring.learn.fused.ppo import FusedPPO
 from sparring.learn.fused.rollout import mask_of
-from sparring.learn.knobs import Knobs
-from sparring.learn.plan import RolePlan
+from sparring.learn.plan import Knobs, RolePlan
 from sparring.learn.ppo import ppo_loss
 from sparring.nets.hierarchy import HierarchyNet
 from sparring.nets.net import Net

@@ -11,7 +11,7 @@ import numpy.typing as npt
 from sparring import Lineup, Pool, _native
 from sparring.config import CollectConfig
 from sparring.learn.collect import Answer, Collector, Draws
-from sparring.learn.timing import Timing
+from sparring.learn.learner import Timing
 
 REWARDS = {"score_delta": (1.0, 0.5), "manager": (0.25, 0.0), "worker": (0.0, 2.0)}
 Bids = dict[tuple[int, int, int], int]

@@ -12,10 +12,10 @@ import torch
 import sparring
 from sparring import Pool
 from sparring.config import CollectConfig, NetConfig, PPOConfig
+from sparring.learn.advantages import VTrace
 from sparring.learn.collect import Collector, Sampling
 from sparring.learn.forward import Forward
 from sparring.learn.ppo import PPO
-from sparring.learn.vtrace import VTrace
 
 NET = NetConfig(hidden=(32, 32))
 

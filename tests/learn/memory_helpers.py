@@ -10,7 +10,7 @@ from torch import nn
 
 from sparring import Lineup, Pool, Rules
 from sparring.config import CollectConfig, NetConfig, PPOConfig
-from sparring.learn.knobs import Knobs
+from sparring.learn.plan import Knobs
 from sparring.learn.ppo import PPO
 from sparring.nets.inputs import memory_of
 from sparring.schedule import Moment, Schedule

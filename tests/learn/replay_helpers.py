@@ -11,8 +11,8 @@ import numpy as np
 import sparring
 from sparring.config import CollectConfig, ReplayConfig
 from sparring.learn.collect import Answer, Collector, Draws
+from sparring.learn.learner import Timing
 from sparring.learn.replay import Replay
-from sparring.learn.timing import Timing
 from sparring.pools.native import Pool
 
 GAMMA = 0.9

@@ -9,12 +9,12 @@ import torch
 
 from sparring.config import CloningConfig, CollectConfig, NetConfig
 from sparring.games.rules import Rules
-from sparring.learn.anchor import ANCHOR, AnchorTerm
 from sparring.learn.clone import WARM_UP, Cloning, risen
-from sparring.learn.fused.anchor import FusedAnchor
+from sparring.learn.fused.heads import FusedAnchor
 from sparring.learn.fused.rollout import FusedRollout, legal_of
-from sparring.learn.mirror import mirrors_of
+from sparring.learn.head_terms import ANCHOR, AnchorTerm
 from sparring.learn.taught import Decisions
+from sparring.learn.transforms import mirrors_of
 from sparring.nets.distribution import masked_log_probs
 from sparring.nets.make import make_net
 from sparring.schedule import Moment, Schedule

@@ -15,8 +15,8 @@ from sparring.config import CollectConfig, DQNConfig, NetConfig, ReplayConfig
 from sparring.games.rules import Rules
 from sparring.learn.dqn import DQN
 from sparring.learn.learner import DivergedError, Snapshot
-from sparring.learn.mirror import coins, mirrors_of
 from sparring.learn.replay import Samples
+from sparring.learn.transforms import coins, mirrors_of
 from sparring.learn.transitions import TO_NEXT
 from sparring.nets.make import make_net
 from sparring.schedule import Moment, Schedule

@@ -14,7 +14,7 @@ from pools.workers.helpers import gone
 from sparring.config import CollectConfig
 from sparring.errors import SparringWarning
 from sparring.learn.collect import Answer, Collector, Draws
-from sparring.learn.timing import Timing
+from sparring.learn.learner import Timing
 from sparring.nets.distribution import Sampler
 from sparring.pools.foreign import make_pool
 from sparring.pools.lineups import Lineup

@@ -8,13 +8,12 @@ import torch
 
 from sparring import Rules
 from sparring.config import NetConfig
-from sparring.learn.anchor import ANCHOR, AnchorTerm
-from sparring.learn.fused.anchor import FusedAnchor
-from sparring.learn.fused.images import Images, Minibatch, throw
-from sparring.learn.fused.minibatches import Samples
+from sparring.learn.fused.heads import FusedAnchor
+from sparring.learn.fused.minibatches import Images, Minibatch, Samples, throw
 from sparring.learn.fused.rollout import FusedRollout, legal_of, mask_of
 from sparring.learn.fused.terms import FusedTerms
-from sparring.learn.mirror import Mirroring, coins
+from sparring.learn.head_terms import ANCHOR, AnchorTerm
+from sparring.learn.transforms import Mirroring, coins
 from sparring.nets.make import make_net
 from sparring.nets.run.captured import CapturedNet
 from sparring.schedule import Moment, Schedule

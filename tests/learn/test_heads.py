@@ -18,10 +18,9 @@ from sparring import Lineup, Pool
 from sparring.config import CollectConfig, HeadsConfig, NetConfig, PPOConfig
 from sparring.games.hidden import hidden_of, truth_of
 from sparring.games.kuhhandel import read as read_kuhhandel
-from sparring.learn.fused.outcomes import FusedOutcomes
+from sparring.learn.fused.heads import FusedOutcomes
 from sparring.learn.fused.rollout import FusedRollout
-from sparring.learn.head_terms import HiddenTerm, saying, seats_of
-from sparring.learn.outcomes import final_scores, outcomes_of
+from sparring.learn.head_terms import HiddenTerm, final_scores, outcomes_of, saying, seats_of
 from sparring.learn.ppo import PPO
 from sparring.nets.make import make_net
 from sparring.nets.net import HIDDEN, SCORE, VALUE, WDL, heads_of

@@ -18,13 +18,12 @@ from sparring.cli import main
 from sparring.config import CollectConfig, NetConfig, PPOConfig
 from sparring.errors import ConfigError
 from sparring.games.mirror import Mirror
-from sparring.learn.knobs import Knobs
 from sparring.learn.minibatches import Minibatch
-from sparring.learn.mirror import STREAM, Mirroring, coins
-from sparring.learn.plan import RolePlan
+from sparring.learn.plan import Knobs, RolePlan
 from sparring.learn.ppo import PPO, ppo_loss
 from sparring.learn.replay import Samples
 from sparring.learn.together import ALONE
+from sparring.learn.transforms import STREAM, Mirroring, coins
 from sparring.pools.foreign.base import ForeignRules
 from sparring.schedule import Moment, Schedule
 

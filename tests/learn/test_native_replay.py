@@ -13,10 +13,16 @@ import sparring
 from sparring import Lineup, Pool, _native
 from sparring.config import CollectConfig, DQNConfig, NetConfig, ReplayConfig, SACConfig
 from sparring.learn.dqn import DQN
-from sparring.learn.q_learning import dqn_loss, td_target
+from sparring.learn.losses import (
+    actor_loss,
+    critic_loss,
+    critic_target,
+    dqn_loss,
+    squashed_sample,
+    td_target,
+)
 from sparring.learn.replay import Samples
 from sparring.learn.sac import SAC
-from sparring.learn.sac_losses import actor_loss, critic_loss, critic_target, squashed_sample
 from sparring.nets.critics import Critics
 from sparring.nets.run.native_critics import NativeCritics
 from sparring.schedule import Moment, Schedule

@@ -20,10 +20,10 @@ from sparring.config import CollectConfig, HindsightConfig, NetConfig, PPOConfig
 from sparring.learn.backends.native import NativeBackend
 from sparring.learn.backends.torch import TorchBackend
 from sparring.learn.hindsight import ExamplesTerm, Hindsight
-from sparring.learn.knobs import Knobs
 from sparring.learn.learner import DivergedError
 from sparring.learn.minibatches import Dealt, Minibatch
 from sparring.learn.parts import LOGGED
+from sparring.learn.plan import Knobs
 from sparring.learn.ppo import PPO, ppo_loss
 from sparring.learn.terms import Weighted
 from sparring.learn.together import ALONE

@@ -14,8 +14,8 @@ from sparring import Lineup, Pool
 from sparring.config import CollectConfig, NetConfig, PPOConfig
 from sparring.learn.collect import Sampling
 from sparring.learn.forward import Forward
-from sparring.learn.knobs import Knobs
 from sparring.learn.learner import DivergedError
+from sparring.learn.plan import Knobs
 from sparring.learn.ppo import PPO, ppo_loss
 from sparring.schedule import Moment, Schedule
 

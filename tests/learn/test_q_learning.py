@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import torch
 
-from sparring.learn.q_learning import (
+from sparring.learn.losses import (
     best_actions,
     dqn_loss,
     q_values,

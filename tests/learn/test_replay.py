@@ -16,10 +16,10 @@ from sparring.config import CollectConfig, ReplayConfig, TrainConfig
 from sparring.errors import ConfigError, StateError
 from sparring.games.rules import Rules
 from sparring.learn.collect import Collector
+from sparring.learn.learner import Timing
 from sparring.learn.replay import Replay, Samples, replay_bytes
 from sparring.learn.rollout import Cuts
 from sparring.learn.room import demand_replay
-from sparring.learn.timing import Timing
 from sparring.machine import UNNOTICED
 from sparring.pools.foreign import pool_of
 from sparring.training.planning.plan import resolve

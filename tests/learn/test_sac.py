@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from sparring.config import SACConfig
-from sparring.learn.sac_losses import (
+from sparring.learn.losses import (
     actor_loss,
     chosen,
     critic_loss,

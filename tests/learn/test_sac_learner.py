@@ -14,14 +14,14 @@ import sparring
 from sparring import Lineup, Pool
 from sparring.config import CollectConfig, NetConfig, ReplayConfig, SACConfig, TrainConfig
 from sparring.learn.learner import DivergedError
-from sparring.learn.replay import Samples
-from sparring.learn.sac import SAC
-from sparring.learn.sac_losses import (
+from sparring.learn.losses import (
     chosen,
     critic_loss,
     discrete_critic_target,
     entropy_target,
 )
+from sparring.learn.replay import Samples
+from sparring.learn.sac import SAC
 from sparring.nets.distribution import entropy_of, masked_log_probs
 from sparring.schedule import Moment, Schedule
 from sparring.training.planning.plan import resolve

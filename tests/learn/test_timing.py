@@ -6,7 +6,7 @@ import time
 
 import pytest
 
-from sparring.learn.timing import Timing
+from sparring.learn.learner import Timing
 
 
 def test_blocks_add_up_under_their_names_until_they_are_taken() -> None:

@@ -11,9 +11,8 @@ from sparring.config import NetConfig, TrainConfig
 from sparring.curriculum.curriculum import BEGINNING, Curriculum
 from sparring.errors import ConfigError
 from sparring.games.rules import Rules
-from sparring.learn.adjust import Terms, adjust_games
-from sparring.learn.cast import Cast
-from sparring.learn.plan import Plan
+from sparring.learn.learner import Terms, adjust_games
+from sparring.learn.plan import Cast, Plan
 from sparring.pools import Pool
 from sparring.training.planning.casting import cast_of
 from sparring.training.planning.curricula import curriculum_of, read_phases

@@ -12,7 +12,7 @@ from typing import Any
 
 from sparring.curriculum.curriculum import BEGINNING, Curriculum
 from sparring.curriculum.phases import Phase, Standing, sure_of, wanted
-from sparring.learn.adjust import Terms
+from sparring.learn.learner import Terms
 from sparring.schedule import Moment
 
 

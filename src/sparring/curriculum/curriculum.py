@@ -18,7 +18,7 @@ from sparring.curriculum.rewards import Weights, weights_of
 from sparring.errors import ConfigError
 from sparring.games.rules import Rules
 from sparring.games.starts import Start, read_starts
-from sparring.learn.cast import Seating
+from sparring.learn.plan import Seating
 from sparring.pools.lineups import Lineup
 from sparring.schedule import Moment, Schedule
 

@@ -17,7 +17,7 @@ import torch
 from torch import Tensor
 
 from sparring.config import CloningConfig, CollectConfig
-from sparring.learn.backends.native_clone import NativeClone
+from sparring.learn.backends.native import NativeClone
 from sparring.learn.backends.torch import TorchBackend
 from sparring.learn.forward import Forward
 from sparring.learn.taught import Decisions, Places, split, unpacked

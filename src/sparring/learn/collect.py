@@ -15,9 +15,8 @@ from sparring.config import CollectConfig
 from sparring.errors import ConfigError
 from sparring.games.stats import curve_sums
 from sparring.learn.forward import Forward
-from sparring.learn.learner import Report
+from sparring.learn.learner import Report, Timing
 from sparring.learn.rollout import RECORD, Cuts, Earned, Group, Rollout, groups_of, recorded
-from sparring.learn.timing import Timing
 from sparring.learn.transitions import Transitions
 from sparring.nets.distribution import Sampler, drawn_for, played
 from sparring.nets.net import VALUE

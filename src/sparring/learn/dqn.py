@@ -1,9 +1,9 @@
 """DQN from replay: double, dueling, n-step, with masks. An update in the order in which it runs.
 
-The policy head holds values of actions (`learn.q_learning`), so that everything that plays a
+The policy head holds values of actions (`learn.losses`), so that everything that plays a
 policy plays this one too, by its best action. An update is a few rounds of playing and learning;
 `replay.ratio` samples are drawn for every decision. `DQN.gradient` is `loss.backward()`; native
-code does the same where it can (`learn.backends.native_dqn`), and `learn.fused.dqn` on a GPU.
+code does the same where it can (`learn.backends.native_replay`), and `learn.fused.dqn` on a GPU.
 """
 
 from __future__ import annotations
@@ -18,16 +18,14 @@ from torch import Tensor
 
 from sparring import _native
 from sparring.config import CollectConfig, DQNConfig, NetConfig, ReplayConfig
-from sparring.learn.adjust import Terms, adjust_games
-from sparring.learn.backends.native_dqn import NativeGradient
+from sparring.learn.backends.native_replay import NativeGradient
 from sparring.learn.experience import Experience, Losses, means
 from sparring.learn.exploring import Exploring
 from sparring.learn.forward import Forward
-from sparring.learn.knobs import AtMoment
-from sparring.learn.learner import Report, Snapshot
-from sparring.learn.normalising import share_normaliser
-from sparring.learn.playing import Playing, copied
-from sparring.learn.q_learning import dqn_loss, spread_epsilon, td_target
+from sparring.learn.learner import Report, Snapshot, Terms, adjust_games
+from sparring.learn.losses import dqn_loss, spread_epsilon, td_target
+from sparring.learn.plan import AtMoment
+from sparring.learn.playing import Playing, copied, share_normaliser
 from sparring.learn.replay import Samples
 from sparring.nets.make import make_net
 from sparring.nets.net import POLICY, VALUE

@@ -1,13 +1,15 @@
 """What every learner is: it turns experience into a better policy, and can be saved and continued.
 
-The loop, checkpoints, evaluation, display and bench know this protocol and nothing else.
+The loop, checkpoints, evaluation, display and bench know this protocol and nothing else. Besides:
+where its time goes, and what may change while a run goes on.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from time import perf_counter
 from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
@@ -17,9 +19,44 @@ from torch import Tensor
 from sparring.errors import SparringError
 from sparring.games.rules import Rules
 from sparring.learn.rollout import Episodes
-from sparring.learn.timing import Timing
 from sparring.nets.policy import Policy
+from sparring.pools.lineups import Lineup
 from sparring.pools.protocol import GamePool
+
+
+@dataclass
+class Timing:
+    """Seconds spent, by part of an update. Always on: two clock reads per part.
+
+    Curves and learners call these parts phases; a curriculum's are stretches of a run.
+    """
+
+    seconds: dict[str, float] = field(default_factory=dict)
+
+    def __call__(self, name: str) -> Timed:
+        """Return what counts the time of a `with` block."""
+        return Timed(self, name)
+
+    def take(self) -> dict[str, float]:
+        """Return what was counted and start anew."""
+        taken, self.seconds = self.seconds, {}
+        return taken
+
+
+class Timed:
+    """A `with` block whose seconds are counted. A generator would cost three times as much."""
+
+    __slots__ = ("name", "started", "timing")
+
+    def __init__(self, timing: Timing, name: str) -> None:
+        self.timing, self.name = timing, name
+
+    def __enter__(self) -> None:
+        self.started = perf_counter()
+
+    def __exit__(self, *_: object) -> None:
+        seconds = self.timing.seconds
+        seconds[self.name] = seconds.get(self.name, 0.0) + perf_counter() - self.started
 
 
 class DivergedError(SparringError):
@@ -140,3 +177,43 @@ class Measured(Learner, Protocol):
         of all but that. As in `iterate`, `learning/decisions` and `learning/samples` of the
         reports are those of this update, `learning/optimiser_steps` how often it stepped.
         """
+
+
+@dataclass(frozen=True)
+class Terms:
+    """What holds from the next update on. What is None stays as it is."""
+
+    lineups: tuple[Lineup, ...] | None = None
+    """Drawn from when games begin."""
+    flags: Mapping[str, Any] | None = None
+    """Of the game, those that may change; each game follows when it begins."""
+    starts: Sequence[Any] | None = None
+    """Positions in which games begin, `sparring.pools.starts.Start`; empty: as the rules say."""
+    rewards: Mapping[str, tuple[float, ...]] | None = None
+    """Weights by part, one per role, from the next step on."""
+    settings: Any = None
+    """Of the algorithm. Schedules count from the beginning of the run."""
+    role_settings: Mapping[str, Any] | None = None
+    """Of the algorithm by role, where roles have networks of their own."""
+    clear_replay: bool = False
+    """Forget what is remembered."""
+
+
+def adjust_games(pool: Any, terms: Terms, **which: int) -> None:
+    """Tell a pool what concerns it. which: `member=`, of a pool with the games of several."""
+    if terms.lineups is not None:
+        pool.set_lineups(terms.lineups, pool.pots, **which)
+    if terms.flags:
+        pool.set_config(**terms.flags, **which)
+    if terms.starts is not None:
+        pool.set_starts(terms.starts, **which)
+    if terms.rewards is not None:
+        pool.set_rewards(terms.rewards, **which)
+
+
+@runtime_checkable
+class Adjustable(Learner, Protocol):
+    """A learner whose games and settings may change between two updates."""
+
+    def adjust(self, terms: Terms, member: int = 0) -> None:
+        """Go on under other terms. No running game changes its rules, seats or start."""

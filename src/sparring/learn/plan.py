@@ -7,15 +7,20 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from torch import Tensor
+
 from sparring.config import CollectConfig, HeadsConfig, HindsightConfig, NetConfig, ReplayConfig
+from sparring.errors import ConfigError
 from sparring.games.rules import Rules
-from sparring.learn.adjust import Terms
-from sparring.learn.cast import Cast
+from sparring.learn.collect import Actor
+from sparring.learn.learner import Terms
 from sparring.learn.path import ComputePath
 from sparring.nets.inputs import memory_of
+from sparring.pools.lineups import Lineup
 from sparring.pools.native import Pool
 from sparring.pools.protocol import GamePool
 from sparring.pools.starts import Start
+from sparring.schedule import AtMoment, Schedule
 
 if TYPE_CHECKING:
     from sparring.pools.cuda import CudaPool
@@ -183,3 +188,86 @@ class Plan:
 def pays_apart(rewards: Mapping[str, tuple[float, ...]] | None, paid_by_role: bool) -> bool:
     """Whether roles are paid differently, now or later on; see `Plan`."""
     return paid_by_role or any(len(set(weights)) > 1 for weights in (rewards or {}).values())
+
+
+@dataclass(frozen=True)
+class Fixed:
+    """A frozen policy of the learner's own kind that line-ups name; it keeps its slot for good."""
+
+    name: str
+    """As it was typed."""
+    slot: int
+    weights: Mapping[str, Tensor]
+    greedy: bool
+
+
+@dataclass(frozen=True)
+class Seating:
+    """A line-up, and how often it is drawn as the run goes on."""
+
+    lineup: Lineup
+    weight: Schedule
+
+
+@dataclass(frozen=True)
+class Cast:
+    """Who plays."""
+
+    lineups: tuple[Lineup, ...]
+    """Those that the run begins with."""
+    fixed: tuple[Fixed, ...] = ()
+    past_slots: int = 0
+    """Slots that past selves share, the first ones; 0: nobody meets them."""
+    recent: tuple[int, ...] = ()
+    """Every N for which there is a pot past:N."""
+    pots: tuple[str, ...] = ()
+    """The names of the pots that line-ups draw from."""
+    greedy: bool = False
+    """Whether past selves take their most probable action."""
+    actors: Mapping[int, Actor] = field(default_factory=dict)
+    """Other networks and functions by policy id, one call each."""
+    others: tuple[str, ...] = ()
+    """What those are called, in the order of their ids."""
+    seatings: tuple[tuple[Seating, ...], ...] = ()
+    """Who plays in each phase; ids, slots and pots are the same in all of them."""
+
+    @property
+    def slots(self) -> int:
+        """Frozen networks of the learner's kind that can be met at a time."""
+        return self.past_slots + len(self.fixed)
+
+
+SHARED = {
+    "ppo": ("epochs", "minibatch"),
+    "dqn": ("double", "dueling", "huber", "target_every"),
+    "sac": ("critic_hidden", "critic_norm", "target_entropy", "target_share"),
+}
+"""By algorithm; they decide the shapes of what is computed, or the graph itself."""
+
+
+def demand_shared(algo: str, settings: Sequence[Any]) -> None:
+    """Refuse members that differ in these. settings: of the algorithm, one per member."""
+    for name in SHARED[algo]:
+        if len({getattr(one, name) for one in settings}) > 1:
+            raise ConfigError(f"members of a population share {algo}.{name}; it decides the shapes")
+
+
+__all__ = ["AtMoment", "Knobs"]
+
+
+@dataclass(frozen=True)
+class Knobs(AtMoment):
+    """The numbers of `PPOConfig` that a schedule may change, as they are in one update.
+
+    In the order of `Knobs` in csrc/cuda.
+    """
+
+    lr: float
+    entropy: float
+    clip: float
+    value_clip: float
+    value_weight: float
+    max_grad_norm: float
+    target_kl: float
+    gamma: float
+    gae_lambda: float

@@ -19,18 +19,18 @@ from torch import Tensor
 from sparring.config import CollectConfig, HeadsConfig, HindsightConfig, NetConfig
 from sparring.errors import ConfigError, StateError
 from sparring.games.seeds import mixed_seed
-from sparring.learn.adjust import Terms, adjust_games
 from sparring.learn.collect import Actor, Collector
 from sparring.learn.forward import Forward
-from sparring.learn.learner import Report, Snapshot
+from sparring.learn.learner import Report, Snapshot, Terms, Timing, adjust_games
 from sparring.learn.opponents import SlotActor, check_slot
-from sparring.learn.timing import Timing
 from sparring.learn.transforms import transforms_of
 from sparring.nets.frozen.cpu import GroupedHierarchy, GroupedNet
+from sparring.nets.hierarchy import nets_of
 from sparring.nets.make import make_net
-from sparring.nets.net import asked_heads, blend_in
+from sparring.nets.mlp import Perceptron
+from sparring.nets.net import Net, asked_heads, blend_in
 from sparring.nets.policy import BY_VALUE, Policy
-from sparring.pools.lineups import Pots
+from sparring.pools.lineups import LEARNER, Pots
 from sparring.pools.protocol import GamePool
 
 
@@ -222,3 +222,30 @@ class Playing:
 def copied(module: torch.nn.Module) -> dict[str, Tensor]:
     """All tensors of a module by name, on the CPU."""
     return {name: value.detach().cpu().clone() for name, value in module.state_dict().items()}
+
+
+def normalises(net: Net) -> bool:
+    """Whether a network, or one of its roles', normalises its observations."""
+    return any(each.normaliser is not None for _, each in nets_of(net) or [("", net)])
+
+
+def take_in_rows(net: Net, collector: Collector) -> None:
+    """Add the learner's own rows of a rollout to what its network normalises by.
+
+    Of several networks, each sees the rows of its role.
+    """
+    own = nets_of(net) or [("", net)]
+    if all(each.normaliser is None for _, each in own):
+        return
+    rollout = collector.rollout
+    obs, role = rollout.obs[collector.transitions.carried :], rollout.role.reshape(-1)
+    mine = rollout.policy.reshape(-1) == LEARNER
+    for number, (name, each) in enumerate(own):
+        rows = mine & (role == number) if name else mine
+        each.take_in(torch.from_numpy(obs[np.flatnonzero(rows)]))
+
+
+def share_normaliser(net: Net, other: Net) -> None:
+    """Have another network of the same kind, such as a target, normalise by the same numbers."""
+    if isinstance(net, Perceptron) and isinstance(other, Perceptron):
+        other.first.normaliser = net.first.normaliser

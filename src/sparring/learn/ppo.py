@@ -21,23 +21,19 @@ from torch import Tensor
 
 from sparring.config import CollectConfig, HeadsConfig, NetConfig, PPOConfig
 from sparring.errors import ConfigError
-from sparring.learn.adjust import Terms, adjust_games
-from sparring.learn.advantages import bootstrap_truncated, linking_by_role, samples_by_role
+from sparring.learn.advantages import VTrace, bootstrap_truncated, linking_by_role, samples_by_role
 from sparring.learn.collect import Sampling
 from sparring.learn.forward import Forward
 from sparring.learn.head_terms import head_terms
-from sparring.learn.knobs import Knobs
-from sparring.learn.learner import DivergedError, Report, Snapshot
+from sparring.learn.learner import DivergedError, Report, Snapshot, Terms, adjust_games
 from sparring.learn.minibatches import Samples, Shown, gathered, mean_losses, own_rows_of, shuffling
-from sparring.learn.mirror import MIRRORED
-from sparring.learn.normalising import normalises, take_in_rows
 from sparring.learn.parts import LOGGED, Part, load_parts, make_parts, save_parts
-from sparring.learn.plan import RolePlan, Turns
-from sparring.learn.playing import Playing
+from sparring.learn.plan import Knobs, RolePlan, Turns
+from sparring.learn.playing import Playing, normalises, take_in_rows
 from sparring.learn.sequences import STEP, in_sequence, say_in_sequence
 from sparring.learn.terms import Term, columns_of, losses_of, shown_of, truth_of
 from sparring.learn.together import ALONE, Together
-from sparring.learn.vtrace import VTrace
+from sparring.learn.transforms import MIRRORED
 from sparring.nets.distribution import evaluate_actions
 from sparring.nets.policy import Policy
 from sparring.pools.protocol import GamePool

@@ -20,16 +20,14 @@ from torch import Tensor
 
 from sparring.config import CollectConfig, DQNConfig, NetConfig
 from sparring.errors import ConfigError
-from sparring.learn.adjust import Terms, adjust_games
 from sparring.learn.backends.torch import OPTIMISER, TorchBackend
 from sparring.learn.collect import Answer, Draws
 from sparring.learn.forward import Forward
-from sparring.learn.knobs import AtMoment
-from sparring.learn.learner import DivergedError, Report, Snapshot
+from sparring.learn.learner import DivergedError, Report, Snapshot, Terms, adjust_games
+from sparring.learn.losses import dqn_loss, q_values, spread_epsilon
 from sparring.learn.minibatches import Samples, Shown, mean_losses, shuffling
-from sparring.learn.normalising import take_in_rows
-from sparring.learn.playing import Playing
-from sparring.learn.q_learning import dqn_loss, q_values, spread_epsilon
+from sparring.learn.plan import AtMoment
+from sparring.learn.playing import Playing, take_in_rows
 from sparring.learn.together import ALONE
 from sparring.nets.distribution import Sampler
 from sparring.nets.net import POLICY, VALUE, Heads

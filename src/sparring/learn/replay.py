@@ -17,9 +17,16 @@ from sparring.errors import StateError
 from sparring.games.rules import Rules
 from sparring.learn.hindsight import Hindsight
 from sparring.learn.learner import Segment
-from sparring.learn.ring import Ring, bytes_per_decision, check_capacity
+from sparring.learn.ring import (
+    Ring,
+    Segments,
+    array_of,
+    bytes_per_decision,
+    check_capacity,
+    demand_waiting,
+    tensors_of,
+)
 from sparring.learn.rollout import RECORD, Rollout
-from sparring.learn.segments import Segments, array_of, demand_waiting, tensors_of
 from sparring.learn.transitions import NOT_A_SAMPLE, Transitions
 from sparring.nets.distribution import played
 from sparring.pools.lineups import LEARNER

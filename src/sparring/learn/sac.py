@@ -1,8 +1,8 @@
 """Soft actor-critic from replay: an update in the order in which it runs.
 
 The usual network is the actor; beside it learn two critics and a temperature, the price of entropy.
-Losses are in `learn.sac_losses`. `SAC.learn_critics` and `SAC.learn_actor` are `loss.backward()`;
-`learn.backends.native_sac` does the same where it can, and `learn.fused.sac` on a GPU.
+Losses are in `learn.losses`. `SAC.learn_critics` and `SAC.learn_actor` are `loss.backward()`;
+`learn.backends.native_replay` does the same where it can, and `learn.fused.sac` on a GPU.
 """
 
 from __future__ import annotations
@@ -18,15 +18,11 @@ from torch import Tensor
 from sparring import _native
 from sparring.config import CollectConfig, NetConfig, ReplayConfig, SACConfig
 from sparring.errors import StateError
-from sparring.learn.adjust import Terms, adjust_games
-from sparring.learn.backends.native_sac import NativeHead, NativeSteps
+from sparring.learn.backends.native_replay import NativeHead, NativeSteps
 from sparring.learn.experience import Experience, Losses, means
 from sparring.learn.exploring import Exploring
-from sparring.learn.knobs import AtMoment
-from sparring.learn.learner import Report, Snapshot
-from sparring.learn.playing import Playing, copied
-from sparring.learn.replay import Samples
-from sparring.learn.sac_losses import (
+from sparring.learn.learner import Report, Snapshot, Terms, adjust_games
+from sparring.learn.losses import (
     Temperature,
     actor_loss,
     chosen,
@@ -39,6 +35,9 @@ from sparring.learn.sac_losses import (
     step_noise,
     temperature_loss,
 )
+from sparring.learn.plan import AtMoment
+from sparring.learn.playing import Playing, copied
+from sparring.learn.replay import Samples
 from sparring.nets.critics import Critics
 from sparring.nets.distribution import masked_log_probs
 from sparring.nets.net import POLICY

@@ -14,7 +14,7 @@ import tomlkit
 from sparring import trusted
 from sparring.config import TrainConfig
 from sparring.errors import ConfigError, SparringError
-from sparring.learn.alike import SHARED, demand_shared
+from sparring.learn.plan import SHARED, demand_shared
 from sparring.store.files import write_atomic
 from sparring.sweep.file import SweepFile
 from sparring.sweep.space import shown

@@ -7,8 +7,7 @@ from typing import Any
 
 from sparring.curriculum.course import Change, Course
 from sparring.errors import ConfigError, StateError
-from sparring.learn.adjust import Adjustable
-from sparring.learn.learner import Learner
+from sparring.learn.learner import Adjustable, Learner
 from sparring.schedule import Moment
 from sparring.store.checkpoint import Checkpoint
 from sparring.training.member import Member
@@ -22,7 +21,7 @@ def adjustable(learner: Learner) -> Adjustable:
     raise ConfigError(
         f"phases and schedules of rewards, flags or opponents: {type(learner).__name__} cannot be "
         "adjusted while it learns; give it a method adjust(terms, member), see "
-        "sparring.learn.adjust, or leave them out"
+        "sparring.learn.learner, or leave them out"
     )
 
 

@@ -22,8 +22,7 @@ from sparring.cluster.actors.pool import FleetPool
 from sparring.config import CollectConfig, FleetConfig
 from sparring.games.stats import curves
 from sparring.learn.collect import Actor, Collector
-from sparring.learn.learner import LostError
-from sparring.learn.timing import Timing
+from sparring.learn.learner import LostError, Timing
 from sparring.pools.lineups import check_answered
 
 WAIT_S = 1.0

@@ -37,9 +37,8 @@ from sparring.cluster.shares import demand_equal_shares
 from sparring.config import TrainConfig
 from sparring.errors import ConfigError, StateError
 from sparring.games.stats import curves
-from sparring.learn.adjust import Terms
 from sparring.learn.algos import hosted
-from sparring.learn.learner import DivergedError, LostError, Report, Snapshot
+from sparring.learn.learner import DivergedError, LostError, Report, Snapshot, Terms
 from sparring.learn.plan import CPU, Plan
 from sparring.learn.ppo import PPO
 from sparring.learn.rollout import Earned, Episodes

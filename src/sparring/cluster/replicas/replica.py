@@ -87,7 +87,7 @@ class Replica:
     def answer(self, message: Message) -> Message:
         """Do what a message says."""
         from sparring.cluster import seats
-        from sparring.learn.adjust import Terms
+        from sparring.learn.learner import Terms
 
         facts, learner = message.facts, self.learner
         if message.name == JOIN:

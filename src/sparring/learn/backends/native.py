@@ -1,7 +1,7 @@
-"""PPO's optimizer steps in native code: forward, loss, backward, clipping and Adam.
+"""Optimizer steps of PPO and of cloning in native code: forward, loss, backward, clipping, Adam.
 
-A minibatch is a handful of calls, and rows are read where they were played. `backends.torch` with
-`ppo.ppo_loss` is the reference, and what runs where `Forward.why_torch` gives a reason; tests hold
+A minibatch is a handful of calls, and rows are read where they lie. `backends.torch` with the loss
+of the page is the reference, and what runs where `Forward.why_torch` gives a reason; tests hold
 both equal. The sums have one order each: any number of threads gives the same bits.
 """
 
@@ -17,11 +17,12 @@ import torch
 from torch import Tensor
 
 from sparring.learn.backends import Loss, diverged
-from sparring.learn.knobs import Knobs
 from sparring.learn.minibatches import PLACE, Minibatch, Shown
-from sparring.learn.mirror import MIRRORED
+from sparring.learn.plan import Knobs
+from sparring.learn.taught import Decisions, Places, unpacked
 from sparring.learn.terms import NativeLoss, OwnRows, Term, gradients, own_rows, shown_of
 from sparring.learn.together import Together, average
+from sparring.learn.transforms import MIRRORED
 from sparring.nets.net import POLICY, VALUE
 from sparring.nets.run.native import NativeNet
 from sparring.nets.run.packed import PackedAdam
@@ -206,3 +207,60 @@ def known_of(data: Mapping[str, Tensor]) -> Known:
         known["action"], known["drawn"] = None, action.numpy()
     known["mirrored"] = None if mirrored is None else mirrored.view(torch.uint8).numpy()
     return data["obs"].numpy(), data[PLACE].numpy() if PLACE in data else None, known
+
+
+class NativeClone:
+    """Reads decisions where they lie; passes, losses and Adam are native."""
+
+    def __init__(self, native: NativeNet, *, eps: float) -> None:
+        """eps: Adam's."""
+        self.native = native
+        self.adam = PackedAdam(native.packed, eps=eps, native=native.work, tell=native.changed)
+        self._grad = native.packed.grad.numpy()
+        self._rooms = np.empty((2, 0, 1), np.float32)
+
+    def step(
+        self,
+        decisions: Decisions,
+        picked: Places,
+        turned: Mapping[str, Tensor],
+        *,
+        unit: float,
+        lr: float,
+        value_weight: float,
+        max_grad_norm: float,
+    ) -> tuple[float, float]:
+        """Make one step of the optimizer on some decisions; return the losses of both heads.
+
+        turned: their rows, where transforms changed them. unit: of values.
+        """
+        net = self.native.net
+        actions, rows = net.inputs.rules.actions, len(picked)
+        if turned:
+            obs, place = turned["obs"].numpy(), None
+            action, mask = turned["action"].numpy(), turned["mask"].numpy()
+        else:
+            obs, place = decisions.obs, picked
+            action, mask = decisions.action[picked], unpacked(decisions.legal[picked], actions)
+        if rows > self._rooms.shape[1]:
+            self._rooms = np.empty((2, rows, actions + 1), np.float32)
+        said, grad = self._rooms[:, :rows]
+        layers = self.native.passes().layers
+        layers.forward(obs, place, said, True)
+        missed = self.native.work.example_loss(
+            said=said, mask=mask, action=action, drawn=None, weight=1.0, grad=grad
+        )
+        returns = decisions.returns[picked] / unit
+        paid = np.isfinite(returns)
+        off = np.where(paid, said[:, -1] - returns, 0.0)
+        count = max(int(paid.sum()), 1)
+        grad[:, -1] = value_weight * 2 * off / count
+        layers.backward(grad, self._grad, None, False)
+        moves, values = missed / rows, float(np.sum(off**2)) / count
+        self.adam.lr = lr
+        total, norm = moves + value_weight * values, math.nan
+        if math.isfinite(total):
+            norm = self.adam.descend(max_grad_norm)
+        if not math.isfinite(norm):
+            raise diverged(total, norm, lr)
+        return moves, values

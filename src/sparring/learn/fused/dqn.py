@@ -12,7 +12,6 @@ import torch
 from torch import Tensor
 
 from sparring.config import CollectConfig, DQNConfig, NetConfig, ReplayConfig
-from sparring.learn.alike import demand_shared
 from sparring.learn.backends.torch import optimiser_state
 from sparring.learn.dqn import Knobs
 from sparring.learn.fused.experience import FusedExperience, head_of, value_of
@@ -20,7 +19,8 @@ from sparring.learn.fused.games import Games
 from sparring.learn.fused.kernels import REPLAY_SOURCE
 from sparring.learn.fused.playing import FusedPlaying
 from sparring.learn.learner import Report, Snapshot
-from sparring.learn.q_learning import dqn_loss, spread_epsilon, td_target
+from sparring.learn.losses import dqn_loss, spread_epsilon, td_target
+from sparring.learn.plan import demand_shared
 from sparring.nets.policy import BY_VALUE, DUELING
 from sparring.nets.run.kinds import make_flat
 from sparring.schedule import Moment

@@ -14,8 +14,8 @@ from torch import Tensor
 
 from sparring.errors import ConfigError, SparringError
 from sparring.games.rules import Rules
-from sparring.learn.adjust import Terms, adjust_games
 from sparring.learn.fused.rollout import EARNED, FusedRollout
+from sparring.learn.learner import Terms, adjust_games
 from sparring.learn.rollout import episodes_of, movers_of
 from sparring.pools.batch import Batch
 from sparring.pools.cuda import CudaPool

@@ -1,19 +1,23 @@
-"""Work that is launched again and again, as CUDA graphs; from Python where a network forbids it."""
+"""CUDA graphs of what is launched again and again, its time, and the figures that it leaves."""
 
 from __future__ import annotations
 
 import gc
 import time
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from typing import Any
 
 import torch
+from torch import Tensor
 
 from sparring.errors import SparringWarning
 from sparring.factories import in_a_line, is_factory
-from sparring.learn.timing import Timing
+from sparring.learn.fused.games import Games
+from sparring.learn.fused.rollout import EARNED, FusedRollout
+from sparring.learn.learner import Timing
+from sparring.pools.lineups import LEARNER
 
 
 @contextmanager
@@ -28,7 +32,7 @@ def no_garbage() -> Iterator[None]:
 
 
 class Graphs:
-    """Captures what is run under a name, and replays it from then on."""
+    """Captures what is run under a name and replays it; from Python where a network forbids it."""
 
     def __init__(self, device: torch.device, kind: str, *, on: bool, eager: str = "") -> None:
         """Capture nothing yet.
@@ -120,3 +124,49 @@ class Stopwatch:
         before, self._ended_at = self._ended_at, time.perf_counter()
         spent = sum(self.phases.seconds.values())
         return min(spent / max(self._ended_at - before, 1e-9), 1.0)
+
+
+def rollout_figures(rollout: FusedRollout, games: Games) -> dict[str, Tensor]:
+    """Count the rows of a rollout and what its finished games brought, by member."""
+    members = rollout.members
+
+    def by_member(of_step: Tensor) -> Tensor:
+        return of_step.view(rollout.steps, members, -1).sum((0, 2))
+
+    own, asked = rollout.policy == LEARNER, rollout.policy >= 0
+    earned = rollout.earned.double().view(members, -1, len(EARNED)).sum(1)
+    counts = rollout.counts.double()
+    return {
+        "decisions": by_member(own),
+        "opponent_rows": by_member(asked & ~own),
+        "forced": by_member(rollout.skipped.int()),
+        "frozen": (games.frozen != 0).view(members, -1).sum(1),
+        "cuts_dropped": rollout.cuts_dropped().view(members, -1).sum(1),
+        **{f"earned_{name}": earned[:, i] for i, name in enumerate(EARNED)},
+        **{f"count_{i}": counts[:, i] for i in range(counts.shape[1])},
+    }
+
+
+class Figures:
+    """Numbers by name that are measured on the device and read on the host."""
+
+    def __init__(self, measure: Callable[[], Mapping[str, Tensor]], members: int) -> None:
+        found = measure()
+        self._measure, self._names = measure, list(found)
+        device = next(iter(found.values())).device
+        self._here = torch.zeros(members, len(found), dtype=torch.float64, device=device)
+        self._host = torch.zeros(
+            self._here.shape, dtype=torch.float64, pin_memory=device.type == "cuda"
+        )
+
+    def take(self) -> None:
+        """Measure; may be part of a graph."""
+        self._here.copy_(torch.stack([one.double() for one in self._measure().values()], 1))
+
+    def fetch(self) -> None:
+        """Have them brought to the host; they are there once the stream is done."""
+        self._host.copy_(self._here, non_blocking=True)
+
+    def of(self, member: int) -> dict[str, float]:
+        """Those of a member that were fetched last."""
+        return dict(zip(self._names, self._host[member].tolist(), strict=True))

@@ -1,4 +1,8 @@
-"""Heads beside policy and value on a GPU: the terms of `learn.head_terms`, fed by the device."""
+"""Heads beside policy and value, and the anchor, on a GPU: terms of `learn.head_terms`, fed there.
+
+All of it is index arithmetic of fixed shapes in torch, so that a graph can hold it and a test
+compares it with the CPU's.
+"""
 
 from __future__ import annotations
 
@@ -9,13 +13,156 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from sparring.learn.fused.outcomes import FusedOutcomes
-from sparring.learn.fused.rollout import FusedRollout
+from sparring.learn.fused.rollout import FusedRollout, mask_of
 from sparring.learn.fused.terms import FusedTerm
-from sparring.learn.head_terms import SEAT
+from sparring.learn.head_terms import ANCHOR, SEAT, WIDTH, AnchorTerm
 from sparring.learn.terms import OfColumn, OfTruth, Term, columns_of, truth_of
-from sparring.nets.net import HIDDEN
-from sparring.nets.run.flat import FlatNet
+from sparring.learn.transitions import NOT_A_SAMPLE
+from sparring.nets.distribution import masked_log_probs
+from sparring.nets.net import HIDDEN, MOST_UNITS, POLICY, RESULTS, SCORE, UNIT_MEMORY, WDL
+from sparring.nets.run.captured import CapturedNet
+from sparring.nets.run.flat import FlatNet, Pass
+
+
+class FusedOutcomes:
+    """By place of the rollout, what came of the decision's game."""
+
+    def __init__(self, net: FlatNet, rollout: FusedRollout, *, blend: bool) -> None:
+        """Make the arrays. blend: values have a share of win, draw and loss."""
+        self.net, self.rollout, self.blend = net, rollout, blend
+        steps, games, seats = rollout.steps, rollout.games, rollout.rules.seats
+        self.ends = steps * games * seats
+        """Places of the table at which games end; those of games that go on come behind."""
+        self.passing: Pass = net.passing(games * seats // net.members, learn=False)
+        with torch.device(net.device):
+            self.step = torch.arange(steps)[:, None]
+            self.game = torch.arange(rollout.rows) // rollout.rules.rows
+            self.owner = torch.arange(rollout.carried) // rollout.chains
+            """Of open decisions: game and seat as one number."""
+            self.place = torch.arange(rollout.places)
+            self.alone = torch.eye(seats, dtype=torch.bool)
+            self.cuts = torch.full((self.ends + 1, WIDTH), torch.nan)
+            """What is expected of games that were cut; the last line is nobody's."""
+            self.result = torch.full((rollout.places, WIDTH), torch.nan)
+            self.final = torch.zeros(rollout.places, dtype=torch.bool)
+            self.score = torch.zeros(rollout.places)
+            """In its unit."""
+
+    def said(self, at: Pass) -> Tensor:
+        """What a pass says of its rows [rows of all members, WIDTH]."""
+        members, rows = at.value.shape[:2]
+        found = torch.zeros(members, rows, WIDTH, device=self.net.device)
+        if WDL in at.others:
+            found[..., :RESULTS] = at.others[WDL].softmax(-1)
+        if SCORE in at.others:
+            found[..., RESULTS:] = at.others[SCORE] * self.net.units["score_scale"][:, None, None]
+        return found.view(-1, WIDTH)
+
+    def take_cuts(self, number: int, at: Pass) -> None:
+        """Keep what is expected where games were cut for the `number`th time."""
+        rollout, said = self.rollout, self.said(at)
+        where = rollout.cut_at[number].long()
+        there = (rollout.cut_count[self.game] > number) & (where >= 0)
+        self.cuts[torch.where(there, where >> 1, self.ends)] = said
+        turned = torch.cat([said[:, :RESULTS].flip(-1), -said[:, RESULTS:]], -1)
+        also = there & (where & 1 == 1)
+        self.cuts[torch.where(also, where >> 1 ^ 1, self.ends)] = turned
+
+    def fill(self) -> None:
+        """Say what came of every decision of the rollout, and choose the units of it."""
+        rollout, seats = self.rollout, self.rollout.rules.seats
+        end = self._ends()
+        ended = torch.where(rollout.terminated[..., None, None], self._results(), self._cuts())
+        table = torch.cat([ended.view(-1, WIDTH), self._expected(end)])
+        self.result.copy_(table[end])
+        game = (end // seats).clamp(max=rollout.terminated.numel() - 1)
+        self.final.copy_((end < self.ends) & rollout.terminated.view(-1)[game])
+        self.cuts.fill_(torch.nan)
+        self._settle()
+
+    def _ends(self) -> Tensor:
+        """For every place, where what came of it stands in the table."""
+        rollout, seats = self.rollout, self.rollout.rules.seats
+        over = rollout.terminated | rollout.truncated
+        step = torch.where(over, self.step, rollout.steps).flip(0).cummin(0).values.flip(0)
+        played = (step[:, self.game] * rollout.games + self.game) * seats
+        played = played + rollout.seat.clamp(min=0)
+        waiting = step[0, self.owner // seats] * rollout.games * seats + self.owner
+        return torch.cat([waiting, played.view(-1)])
+
+    def _results(self) -> Tensor:
+        """Win, draw or loss of every seat against the best other one, and its score."""
+        score = self.rollout.final_score
+        assert score is not None
+        seats = score.shape[-1]
+        others = score[..., None, :].expand(*score.shape, seats)
+        best = others.masked_fill(self.alone, -torch.inf).amax(-1) if seats > 1 else score
+        found = torch.stack([score > best, score == best, score < best], -1).float()
+        return torch.cat([found, score[..., None]], -1)
+
+    def _cuts(self) -> Tensor:
+        """What is expected of games that were cut [steps, games, seats, WIDTH]."""
+        shape = (*self.rollout.terminated.shape, self.rollout.rules.seats, WIDTH)
+        return self.cuts[:-1].view(shape)
+
+    def _expected(self, end: Tensor) -> Tensor:
+        """What is expected of games that go on, by the last decision of every seat."""
+        rollout, owners = self.rollout, self.rollout.games * self.rollout.rules.seats
+        asked = torch.cat([self.owner >= 0, rollout.seat.view(-1) >= 0])
+        owner = torch.where((end >= self.ends) & asked, end - self.ends, owners)
+        last = torch.full((owners + 1,), -1, dtype=torch.int64, device=self.net.device)
+        last.scatter_reduce_(0, owner, self.place, "amax")
+        last = last[:-1]
+        self.passing.read(rollout.obs, last.view(self.net.members, -1).int())
+        self.passing.forward()
+        return torch.where((last >= 0)[:, None], self.said(self.passing), torch.nan)
+
+    def _by_member(self, by_place: Tensor) -> Tensor:
+        """Sums over the places of every member."""
+        carried, members = self.rollout.carried, self.net.members
+        front = by_place[:carried].view(members, -1).sum(1)
+        return front + by_place[carried:].view(self.rollout.steps, members, -1).sum((0, 2))
+
+    def _settle(self) -> None:
+        """Choose the units of scores and wins, as `learn.head_terms.OutcomeColumn` does."""
+        net, rollout = self.net, self.rollout
+        if SCORE in net.others:
+            assert rollout.final_score is not None
+            over = rollout.terminated[..., None]
+            squares = torch.where(over, rollout.final_score**2, 0.0)
+            shape = rollout.steps, net.members, -1
+            count = over.expand_as(squares).reshape(shape).sum((0, 2))
+            size = (squares.reshape(shape).sum((0, 2)) / count.clamp(min=1)).sqrt().clamp(min=1e-6)
+            before = net.units["score_scale"]
+            unit = UNIT_MEMORY * before + (1 - UNIT_MEMORY) * size
+            unit = torch.where(count > 0, torch.maximum(unit, size / MOST_UNITS), before)
+            assert isinstance(net, CapturedNet)
+            for name in net.module.score_parameters:
+                held = net.view(net.weight, name)
+                held.mul_((before / unit).view(-1, *[1] * (held.dim() - 1)))
+            before.copy_(unit)
+            self.score.copy_(self.result[:, RESULTS] / self._of_place(unit))
+        if self.blend:
+            known = self.final & (rollout.end != NOT_A_SAMPLE)
+            won = torch.where(known, self.result[:, 0] - self.result[:, 2], 0.0)
+            returns = torch.where(known, rollout.advantage + rollout.value, 0.0)
+            paid, decided = self._by_member(returns * won), self._by_member(won**2)
+            unit = net.units["wdl_unit"]
+            slope = paid.clamp(min=0.0) / decided.clamp(min=1e-6)
+            moved = UNIT_MEMORY * unit + (1 - UNIT_MEMORY) * slope
+            unit.copy_(torch.where(decided > 0, moved, unit))
+
+    def _of_place(self, by_member: Tensor) -> Tensor:
+        """A number of every member at all of its places."""
+        rollout, members = self.rollout, self.net.members
+        front = by_member.repeat_interleave(rollout.carried // members)
+        step = by_member.repeat_interleave(rollout.rows // members)
+        return torch.cat([front, step.repeat(rollout.steps)])
+
+    @property
+    def by_place(self) -> Mapping[str, Tensor]:
+        """What terms of the loss read."""
+        return {WDL: self.result[:, :RESULTS], SCORE: self.score}
 
 
 @dataclass(frozen=True)
@@ -70,3 +217,39 @@ def fused_heads(net: FlatNet, rollout: FusedRollout, terms: Sequence[Term]) -> l
         elif isinstance(term, OfColumn):
             found.append(OfOutcomes(term, outcomes[term.column]))
     return found
+
+
+AT_ONCE = 16384
+"""Places that the frozen network is asked about in one pass."""
+
+
+class FusedAnchor:
+    """Asks the frozen network once per update about all that was played."""
+
+    def __init__(self, term: AnchorTerm, rollout: FusedRollout, *, bf16: bool) -> None:
+        """Move the frozen network to where the rollout is."""
+        self.term, self.rollout, self.bf16 = term, rollout, bf16
+        device = rollout.obs.device
+        term.net.to(device)
+        room = torch.zeros(
+            rollout.places, rollout.rules.actions, dtype=torch.float16, device=device
+        )
+        self.by_place: Mapping[str, Tensor] = {ANCHOR: room}
+        self._ask(slice(0, min(AT_ONCE, rollout.places)))  # what it makes once, before any graph
+
+    def fill(self) -> None:
+        """Ask about every place; those that nobody decided are never picked."""
+        for at in range(0, self.rollout.places, AT_ONCE):
+            self._ask(slice(at, min(at + AT_ONCE, self.rollout.places)))
+
+    @torch.no_grad()
+    def _ask(self, places: slice) -> None:
+        obs, legal = self.rollout.obs[places], self.rollout.legal[places]
+        obs = obs[:, : self.term.net.inputs.row_bytes]
+        # As in `nets.run.captured`: rounded weights that are kept would be read by a later replay.
+        with torch.autocast(
+            obs.device.type, torch.bfloat16, enabled=self.bf16, cache_enabled=False
+        ):
+            logits = self.term.net(obs)[POLICY]
+        said = masked_log_probs(logits, mask_of(legal, self.rollout.rules))
+        self.by_place[ANCHOR][places].copy_(said)

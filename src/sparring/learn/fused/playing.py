@@ -29,9 +29,8 @@ from sparring.learn.fused.kernels import PPO_SOURCE, blocks_of, heads_view, lear
 from sparring.learn.fused.opponents import FrozenOpponents
 from sparring.learn.fused.rollout import FusedRollout
 from sparring.learn.head_terms import head_terms
-from sparring.learn.learner import DivergedError, Report, Snapshot
+from sparring.learn.learner import DivergedError, Report, Snapshot, Timing
 from sparring.learn.opponents import check_slot
-from sparring.learn.timing import Timing
 from sparring.nets.inputs import memory_of, stacked
 from sparring.nets.make import make_net
 from sparring.nets.net import Net, asked_heads, blend_in

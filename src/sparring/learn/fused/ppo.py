@@ -19,24 +19,22 @@ from torch import Tensor
 
 from sparring.config import CollectConfig, HeadsConfig, HindsightConfig, NetConfig, PPOConfig
 from sparring.errors import ConfigError
-from sparring.learn.adjust import Terms
 from sparring.learn.advantages import discounts_of
 from sparring.learn.backends.torch import OPTIMISER, optimiser_state
 from sparring.learn.fused.advantages import RoleDiscounts, carry, links_view, rollout_view
 from sparring.learn.fused.examples import Records, room_for
-from sparring.learn.fused.figures import Figures, rollout_figures
 from sparring.learn.fused.games import Games
+from sparring.learn.fused.graphs import Figures, rollout_figures
 from sparring.learn.fused.heads import fused_heads
 from sparring.learn.fused.kernels import blocks_of
 from sparring.learn.fused.minibatches import check_configs, kept_as_they_are
 from sparring.learn.fused.playing import FusedPlaying
 from sparring.learn.fused.terms import FusedTerm
 from sparring.learn.fused.update import Update
-from sparring.learn.knobs import Knobs
-from sparring.learn.learner import Report, Snapshot
-from sparring.learn.mirror import mirrors_of
+from sparring.learn.learner import Report, Snapshot, Terms
 from sparring.learn.parts import has_unit
-from sparring.learn.plan import RolePlan, Turns
+from sparring.learn.plan import Knobs, RolePlan, Turns
+from sparring.learn.transforms import mirrors_of
 from sparring.schedule import Moment
 
 

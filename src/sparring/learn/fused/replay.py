@@ -6,25 +6,78 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import torch
 from torch import Tensor
 
 from sparring import _native
 from sparring.config import ReplayConfig
+from sparring.games.rules import Rules
 from sparring.kernels import Module
 from sparring.kernels.views import View
 from sparring.learn.fused.advantages import links_view
 from sparring.learn.fused.kernels import blocks_of
-from sparring.learn.fused.ring import MemberRing
 from sparring.learn.fused.rollout import FusedRollout, mask_of
 from sparring.learn.learner import Segment
-from sparring.learn.mirror import Mirroring
-from sparring.learn.ring import check_capacity, mask_words
-from sparring.learn.segments import Segments, demand_waiting, tensors_of
+from sparring.learn.ring import (
+    Segments,
+    check_capacity,
+    columns_of,
+    demand_waiting,
+    mask_words,
+    tensors_of,
+)
+from sparring.learn.transforms import Mirroring
 from sparring.nets.run.flat import Pass
 from sparring.pools.lineups import LEARNER
+
+
+class Column:
+    """One column. Reading copies rows to the host, in the types that `learn.ring.Ring` has."""
+
+    def __init__(self, tensor: Tensor, kind: Any) -> None:
+        self.tensor, self.dtype = tensor, np.dtype(kind)
+        self.shape = tuple(tensor.shape)
+
+    def __getitem__(self, at: npt.NDArray[np.int64]) -> npt.NDArray[Any]:
+        """Copy the rows at these places."""
+        places = torch.from_numpy(at).to(self.tensor.device)
+        return as_kind(self.tensor[places].cpu().numpy(), self.dtype)
+
+    def write(self, at: npt.NDArray[np.int64], rows: npt.NDArray[Any]) -> None:
+        """Put rows at these places."""
+        kind = np.dtype(str(self.tensor.dtype).removeprefix("torch."))
+        places = torch.from_numpy(at).to(self.tensor.device)
+        values = torch.from_numpy(np.ascontiguousarray(as_kind(rows, kind)))
+        self.tensor[places] = values.to(self.tensor.device)
+
+
+class MemberRing:
+    """The columns of one member, as `learn.ring.Segments` reads and writes them on the host."""
+
+    def __init__(self, rules: Rules, capacity: int, columns: Mapping[str, Tensor]) -> None:
+        """Name the columns as `learn.ring.Ring` does; each has one row per place."""
+        self.capacity = capacity
+        kinds = columns_of(rules, columns["obs"].shape[1])
+        self.columns = {name: Column(columns[name], kind) for name, (kind, _) in kinds.items()}
+
+    def __getitem__(self, name: str) -> Column:
+        """A column."""
+        return self.columns[name]
+
+    def write(self, first: int, rows: Mapping[str, npt.NDArray[Any]]) -> None:
+        """Put rows at serial numbers from `first` on."""
+        for name, values in rows.items():
+            at = np.arange(first, first + len(values)) % self.capacity
+            self.columns[name].write(at, values)
+
+
+def as_kind(array: npt.NDArray[Any], kind: np.dtype[Any]) -> npt.NDArray[Any]:
+    """The same numbers in another type; words keep their bits."""
+    return array.view(kind) if array.itemsize == kind.itemsize else array.astype(kind)
 
 
 class DeviceReplay:

@@ -15,7 +15,6 @@ from torch import Tensor
 
 from sparring.config import CollectConfig, NetConfig, ReplayConfig, SACConfig
 from sparring.errors import StateError
-from sparring.learn.alike import demand_shared
 from sparring.learn.backends.torch import optimiser_state
 from sparring.learn.fused.adam import KINDS, FlatAdam
 from sparring.learn.fused.experience import FusedExperience, head_of
@@ -23,7 +22,7 @@ from sparring.learn.fused.games import Games
 from sparring.learn.fused.kernels import REPLAY_SOURCE
 from sparring.learn.fused.playing import FusedPlaying
 from sparring.learn.learner import Report, Snapshot
-from sparring.learn.sac_losses import (
+from sparring.learn.losses import (
     actor_loss,
     chosen,
     critic_loss,
@@ -33,6 +32,7 @@ from sparring.learn.sac_losses import (
     entropy_target,
     squashed_sample,
 )
+from sparring.learn.plan import demand_shared
 from sparring.nets.critics import Critics
 from sparring.nets.distribution import masked_log_probs
 from sparring.nets.policy import VALUES

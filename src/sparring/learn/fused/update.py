@@ -19,16 +19,14 @@ from sparring.kernels.views import View
 from sparring.learn.fused.adam import FlatAdam
 from sparring.learn.fused.advantages import estimate_view
 from sparring.learn.fused.examples import Examples, Records
-from sparring.learn.fused.images import Images, Minibatch
 from sparring.learn.fused.kernels import blocks_of, heads_view
-from sparring.learn.fused.minibatches import Samples, put_back, room_of
+from sparring.learn.fused.minibatches import Images, Minibatch, Samples, put_back, room_of
 from sparring.learn.fused.playing import FusedPlaying, Voice
-from sparring.learn.fused.policy_loss import PolicyLoss
 from sparring.learn.fused.sequences import Sequences
-from sparring.learn.fused.terms import FusedTerms
-from sparring.learn.knobs import Knobs
-from sparring.learn.mirror import Mirroring
+from sparring.learn.fused.terms import FusedTerms, PolicyLoss
 from sparring.learn.parts import LOGGED
+from sparring.learn.plan import Knobs
+from sparring.learn.transforms import Mirroring
 from sparring.nets.net import MOST_UNITS, UNIT_MEMORY
 from sparring.nets.run.flat import Pass
 from sparring.schedule import Moment

@@ -15,11 +15,10 @@ import sparring
 from sparring.errors import SparringError
 from sparring.factories import is_factory
 from sparring.learn.forward import Forward
-from sparring.learn.knobs import Knobs
 from sparring.learn.learner import Learner, Measured
 from sparring.learn.minibatches import Minibatch
 from sparring.learn.parts import make_backend
-from sparring.learn.plan import Plan
+from sparring.learn.plan import Knobs, Plan
 from sparring.learn.ppo import loss_of
 from sparring.learn.together import ALONE
 from sparring.nets.net import Net

@@ -17,7 +17,7 @@ from sparring.errors import ConfigError
 from sparring.games.flags import scheduled_flags
 from sparring.games.rules import Rules
 from sparring.games.starts import lasting as lasting_start
-from sparring.learn.cast import Cast
+from sparring.learn.plan import Cast
 from sparring.pools.foreign.base import ForeignPool
 from sparring.training.budget import BUDGETS, COUNTED
 from sparring.training.planning.casting import pinned

@@ -12,7 +12,7 @@ from sparring.curriculum.curriculum import BEGINNING, Curriculum
 from sparring.curriculum.rewards import weights_of
 from sparring.errors import ConfigError
 from sparring.games.rules import Rules
-from sparring.learn.adjust import Terms
+from sparring.learn.learner import Terms
 from sparring.learn.plan import pays_apart
 from sparring.training.planning.own import rules_of
 

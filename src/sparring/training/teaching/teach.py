@@ -18,13 +18,12 @@ from rich.progress import Progress as Bar
 from sparring.errors import ConfigError
 from sparring.games.rules import Rules
 from sparring.games.seeds import mixed_seed
-from sparring.learn.anchor import AnchorTerm
 from sparring.learn.clone import Cloning, Standing
-from sparring.learn.knobs import Knobs
+from sparring.learn.head_terms import AnchorTerm
 from sparring.learn.learner import Learner
-from sparring.learn.mirror import mirrors_of
-from sparring.learn.plan import Plan
+from sparring.learn.plan import Knobs, Plan
 from sparring.learn.taught import Decisions
+from sparring.learn.transforms import mirrors_of
 from sparring.nets.make import make_net
 from sparring.nets.net import Net
 from sparring.nets.policy import Policy
@@ -254,7 +253,7 @@ def hold(plan: Plan, learner: Any, policy: Policy, anchor: Schedule) -> None:
         term.net.to(plan.device)
         learner.terms.append(term)
         return
-    from sparring.learn.fused.anchor import FusedAnchor
+    from sparring.learn.fused.heads import FusedAnchor
 
     fused = FusedAnchor(term, learner.rollout, bf16=plan.collect.bf16)
     learner.put_terms([*learner.terms, fused])
