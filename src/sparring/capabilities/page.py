@@ -35,23 +35,19 @@ YES, NO = "yes", "-"
 
 
 def page(games: Mapping[str, Sequence[str]]) -> str:
-    """Return the page. games: names by ability."""
     return "\n".join([HEAD, *learners(), *networks(), *of_games(games), *ways(), *pairs()])
 
 
 def features() -> dict[str, Feature]:
-    """Everything that can be asked for, settings of networks as they are typed."""
     return {**FEATURES, **NET_SETTINGS}
 
 
 def learners() -> Iterator[str]:
-    """What learners offer."""
     yield "## Learners\n"
     yield from offers(LEARNER, LEARNERS, [choice.shown for choice in LEARNERS.values()])
 
 
 def networks() -> Iterator[str]:
-    """What networks offer."""
     yield "\n## Networks\n"
     yield from offers(NETWORK, NETWORKS, [choice.shown for choice in NETWORKS.values()])
     yield "\nWhat is missing here comes with a setting:\n"
@@ -61,7 +57,6 @@ def networks() -> Iterator[str]:
 
 
 def offers(part: str, choices: Mapping[str, Choice], names: Sequence[str]) -> Iterator[str]:
-    """A table of abilities by choice, with what asks for them."""
     yield from header(["asked for", "needs", *names])
     for name, ability in ABILITIES[part].items():
         there = [YES if name in choice.offers else NO for choice in choices.values()]
@@ -71,7 +66,6 @@ def offers(part: str, choices: Mapping[str, Choice], names: Sequence[str]) -> It
 
 
 def of_games(games: Mapping[str, Sequence[str]]) -> Iterator[str]:
-    """What games offer."""
     yield "\n## Games\n"
     yield from header(["asked for", "needs", "games"])
     for name, ability in ABILITIES[GAME].items():
@@ -99,7 +93,6 @@ def lacks(part: str, choices: Mapping[str, Choice]) -> Iterator[str]:
 
 
 def pairs() -> Iterator[str]:
-    """What does not combine, and why."""
     yield "\n## Pairs that do not combine\n"
     yield from header(["", "with", "because"])
     for name, feature in FEATURES.items():
@@ -109,20 +102,17 @@ def pairs() -> Iterator[str]:
 
 
 def asked_by(part: str, ability: str) -> str:
-    """The features that need an ability."""
     needing = features().items()
     return ", ".join(name for name, one in needing if ability in one.needs.get(part, ()))
 
 
 def header(names: Iterable[str]) -> Iterator[str]:
-    """The first two lines of a table."""
     names = list(names)
     yield row(names)
     yield row(["---"] * len(names))
 
 
 def row(cells: Iterable[str]) -> str:
-    """A line of a table."""
     return f"| {' | '.join(cells)} |"
 
 

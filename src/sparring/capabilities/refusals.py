@@ -74,7 +74,6 @@ class Combination:
         return not any(True for _ in self._lacks()) and not any(True for _ in self._clashes())
 
     def _lacks(self) -> Iterator[tuple[Asked, str, str]]:
-        """Yield who needs what of whom in vain."""
         for one in self.asked.values():
             for part in (LEARNER, GAME, NETWORK):
                 for ability in one.feature.needs.get(part, ()):
@@ -82,7 +81,6 @@ class Combination:
                         yield one, part, ability
 
     def _clashes(self) -> Iterator[tuple[Asked, Asked, str]]:
-        """Yield what forbids what, and why."""
         for one in self.asked.values():
             for other, why in one.feature.forbids.items():
                 if other in self.asked:
@@ -96,7 +94,6 @@ class Combination:
         return all(ability in offered_by(net) for net in self._nets(one))
 
     def _nets(self, one: Asked) -> list[NetConfig]:
-        """The networks that something is asked of."""
         return [self.networks[one.role]] if one.role else list(self.networks.values())
 
     def _lacking(self, one: Asked, part: str, ability: str) -> str:
@@ -128,7 +125,6 @@ def lacking(one: Asked, ability: Ability, holder: str, way: str) -> str:
 
 
 def lacking_network(one: Asked, ability: str, net: NetConfig) -> str:
-    """The same of a network."""
     known = ABILITIES[NETWORK][ability]
     if not one.role:
         return lacking(one, known, shown_network(net, ability), "")
@@ -171,12 +167,10 @@ def learner_of(algo: str, *, rollouts: bool, by_role: bool) -> str:
 
 
 def kind_of(net: NetConfig) -> str:
-    """Return the key of a network."""
     return "own" if is_factory(net.kind) else net.kind
 
 
 def offered_by(net: NetConfig) -> frozenset[str]:
-    """What a network offers with its settings."""
     offers = set(NETWORKS[kind_of(net)].offers)
     offers = offers | {"trunk"} if net.shared else offers - {"layers"}
     offers |= {"gru": {"state"}, "stack": {"frames"}}.get(net.memory, set())

@@ -186,7 +186,6 @@ class FleetConfig(Checked, section="fleet"):
     """Actors that may die in a run before it gives up."""
 
     def __post_init__(self) -> None:
-        """Refuse weights for which V-trace is not made."""
         super().__post_init__()
         if self.trace > self.rho:
             raise ConfigError(
@@ -262,7 +261,6 @@ class NetConfig(Checked, section="net"):
         return self.memory == "gru"
 
     def __post_init__(self) -> None:
-        """Refuse a network without layers, or with too many of them."""
         super().__post_init__()
         for name, least in (("hidden", 1), ("policy_hidden", 0), ("value_hidden", 0)):
             layers = len(getattr(self, name))

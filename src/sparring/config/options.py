@@ -83,7 +83,6 @@ def paths_of(config: Any) -> list[str]:
 
 
 def with_defaults(table: tuple[Option, ...], default: Any) -> Iterator[Option]:
-    """Give options the values of a configuration."""
     for option in table:
         value = default
         for key in option.path.split(".") if default is not None else ():

@@ -172,7 +172,6 @@ def whole(text: str) -> int:
 
 
 def read_number(text: str) -> float:
-    """Read a number."""
     try:
         return float(text)
     except ValueError:
@@ -204,7 +203,6 @@ def number_rule(about: PrimitiveTypeInfo) -> PrimitiveConstructorSpec[Any] | Non
 
 
 def hint(allowed: str, default: str) -> str:
-    """What stands behind a help text."""
     shown = f"default: {default}" if default else "default: none"
     return f"({allowed}; {shown})" if allowed else f"({shown})"
 
@@ -224,7 +222,6 @@ class Checked:
         cls._section = f"{section}." if section else ""
 
     def __post_init__(self) -> None:
-        """Read every value as its annotation wants it."""
         for name, (kind, limit) in settings_of(self).items():
             where = self._section + name
             object.__setattr__(self, name, read(getattr(self, name), kind, limit, where))
@@ -334,7 +331,6 @@ def shown(number: float) -> str:
 
 
 def named(kind: Any) -> str:
-    """A type in words."""
     words = {int: "a whole number", float: "a number", bool: "true or false", str: "text"}
     return "a table of settings" if is_dataclass(kind) else words.get(kind, str(kind))
 

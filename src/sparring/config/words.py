@@ -100,7 +100,6 @@ def is_number(word: str) -> bool:
 
 
 def lists_of(config: Any) -> dict[str, Option]:
-    """The options of a command that take several values, as they are typed."""
     return {f"--{option.name}": option for option in options_of(config) if option.several}
 
 
@@ -136,7 +135,6 @@ def unfit_value(args: Sequence[str], config: Any) -> str:
 
 
 def by_flag(config: Any) -> dict[str, Option]:
-    """Return the options of a command, by every form in which they are typed."""
     return {flag: option for option in options_of(config) for flag in option.flags}
 
 

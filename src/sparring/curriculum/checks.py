@@ -44,7 +44,6 @@ def check_course(phases: Sequence[Phase], spans: Sequence[tuple[int, int] | None
 
 
 def check_from(span: tuple[int, int] | None, end: int | None, index: int) -> None:
-    """Refuse a beginning that is not where the phase before ends."""
     if span is None:
         return
     begin, _ = span
@@ -60,7 +59,6 @@ def check_from(span: tuple[int, int] | None, end: int | None, index: int) -> Non
 
 
 def check_threshold(phase: Phase, *, last: bool) -> None:
-    """Refuse strength that may never come, or that nothing waits for."""
     if phase.until is None:
         return
     if last:
@@ -100,7 +98,6 @@ def check_flags(rules: Rules, flags: Mapping[str, Any]) -> None:
 
 
 def listed(value: Any) -> Sequence[Any]:
-    """The members of a list; anything else is one itself."""
     return value if isinstance(value, list | tuple) else [value]
 
 

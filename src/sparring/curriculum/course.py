@@ -69,7 +69,6 @@ class Course:
 
     @property
     def is_last(self) -> bool:
-        """Whether no phase follows."""
         return self.index == len(self.curriculum.phases) - 1
 
     # Going through
@@ -95,7 +94,6 @@ class Course:
         return Change(self.index + 1, self.phase.name, why, facts)
 
     def _over(self, now: Moment) -> str:
-        """Why this phase is over, "" if it is not."""
         if self.reached is not None:
             return "threshold"
         if not self.curriculum.is_over(self.index, self.origin, now):
@@ -134,7 +132,6 @@ class Course:
         return news if news != Terms() else None
 
     def _games(self, now: Moment) -> dict[str, Any]:
-        """Everything that concerns games."""
         curriculum, index, origin = self.curriculum, self.index, self.origin
         return {
             "lineups": curriculum.lineups_at(index, origin, now),
@@ -144,7 +141,6 @@ class Course:
         }
 
     def _learning(self) -> dict[str, Any]:
-        """Settings of the algorithm, for a whole phase."""
         at, factor = (self.index, self.origin, self.algo), self.lr_factor
         found: dict[str, Any] = {}
         if self.settings is not None:

@@ -146,7 +146,6 @@ class Curriculum:
 
 
 def placed(schedule: Schedule, phase: Phase, origin: Moment) -> Schedule:
-    """A schedule of a phase on the clock of the run."""
     return schedule.placed(origin, decisions=phase.decisions, episodes=phase.episodes)
 
 
@@ -158,7 +157,6 @@ def placed_flag(value: Any, phase: Phase, origin: Moment) -> Any:
 
 
 def changes(value: Any) -> bool:
-    """Whether a value is a schedule with more than one point, or has such ones in it."""
     if isinstance(value, list | tuple):
         return any(map(changes, value))
     return isinstance(value, Schedule) and value.changes

@@ -49,7 +49,6 @@ def read_curriculum(file: str, game: str, algo: str = "") -> dict[str, Any]:
 
 
 def read_table(file: str) -> dict[str, Any]:
-    """Read the table that a TOML or JSON file holds."""
     try:
         text = Path(file).read_text("utf-8")
     except (OSError, ValueError) as wrong:

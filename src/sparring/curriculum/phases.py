@@ -71,7 +71,6 @@ def sure_of(until: Threshold, results: Mapping[str, Mapping[str, Any]]) -> float
 
 
 def by_score(until: Threshold, found: Mapping[str, Any]) -> bool:
-    """Whether the score decides."""
     return until.score or found.get("parity") == ALONE
 
 

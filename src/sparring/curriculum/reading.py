@@ -47,7 +47,6 @@ def read_phases(rules: Rules, config: TrainConfig) -> tuple[Phase, ...]:
 
 
 def read_one(index: int, text: str) -> dict[str, Any]:
-    """Return the table of a phase, which is kept as JSON."""
     with about(index, ""):
         try:
             table = json.loads(text)
@@ -279,7 +278,6 @@ class Reader:
 
 
 def readable(name: str) -> bool:
-    """Whether a name fits into a line."""
     return len(name) <= LONGEST_NAME and name.isprintable()
 
 
@@ -299,7 +297,6 @@ def whole(given: Any, where: str) -> int:
 
 
 def number(given: Any, where: str) -> float:
-    """Read a finite number."""
     schedule = None if isinstance(given, str) else Schedule.read(given, where)
     if schedule is None or schedule.changes:
         raise ConfigError(f"{where}: {given!r} is no number")
@@ -346,5 +343,4 @@ def is_never(word: str) -> bool:
 
 
 def remembers(config: TrainConfig) -> bool:
-    """Whether what learns has a replay."""
     return config.algo == "sac" or (config.algo == "dqn" and config.dqn.mode != "rollouts")

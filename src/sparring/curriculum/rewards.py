@@ -54,7 +54,6 @@ def flattened(table: Mapping[Any, Any]) -> Iterator[tuple[str, Any]]:
 
 
 def read_weight(name: str, weight: Any, where: str) -> Schedule:
-    """Read a number or a schedule of them."""
     try:
         schedule = Schedule.read(weight)
     except ConfigError as wrong:

@@ -90,7 +90,6 @@ def end_of(phase: Phase, begins: Mapping[str, int] | None) -> dict[str, int] | N
 
 
 def until_of(phase: Phase) -> dict[str, Any] | None:
-    """What strength ends a phase."""
     if phase.until is None:
         return None
     kind = "score" if phase.until.score else "win"
@@ -104,7 +103,6 @@ def plain(values: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def plain_one(value: Any) -> Any:
-    """One value."""
     if isinstance(value, Schedule):
         return value.plain()
     return [plain_one(one) for one in value] if isinstance(value, list | tuple) else value
@@ -147,7 +145,6 @@ def terms_text(entry: Entry) -> str:
 
 
 def value_text(value: Any) -> str:
-    """One value in words."""
     if isinstance(value, list | tuple):
         return f"[{', '.join(map(value_text, value))}]"
     return shown(value) if isinstance(value, float) else str(value)
@@ -226,7 +223,6 @@ def changes_company(curriculum: Curriculum) -> bool:
 
 
 def shares(lineups: Sequence[Lineup]) -> dict[str, float]:
-    """How often every line-up is drawn."""
     total = sum(lineup.weight for lineup in lineups)
     found: dict[str, float] = {}
     for lineup in lineups:
@@ -236,13 +232,11 @@ def shares(lineups: Sequence[Lineup]) -> dict[str, float]:
 
 
 def who(lineup: Lineup) -> str:
-    """The others at a table, each of them once."""
     names = [called(player) for player in lineup.players if player != LEARNER]
     return ",".join(dict.fromkeys(names)) or "self"
 
 
 def called(player: Any) -> str:
-    """A player of a line-up in words."""
     if isinstance(player, Pot):
         return player.name
     return player if isinstance(player, str) else f"policy {player}"

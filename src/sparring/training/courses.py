@@ -41,7 +41,6 @@ def take_up(learner: Learner, courses: Sequence[Course], resume: Checkpoint) -> 
 
 
 def moment_of(member: Member, progress: float) -> Moment:
-    """How far a member has come."""
     status = member.status
     return Moment(status.decisions, progress, status.episodes)
 
@@ -65,7 +64,6 @@ def lead(learner: Adjustable, index: int, member: Member, progress: float) -> No
 
 
 def tell(member: Member, change: Change) -> None:
-    """Record that a phase begins."""
     status = member.status
     facts: dict[str, Any] = {
         "phase": change.phase,

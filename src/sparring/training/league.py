@@ -114,7 +114,6 @@ class League:
         return self._clock(update, decisions) + (self.settings.every or UPDATES_BETWEEN)
 
     def _count(self, met: npt.NDArray[np.int64] | None) -> None:
-        """Add up what the learner won, drew and lost."""
         if met is None:
             return
         policies = len(met) - len(self.learner.rules.bots)
@@ -138,7 +137,6 @@ class League:
         return self.cast.others[player - len(self.slots) - 1]
 
     def _record(self, update: int, decisions: int) -> None:
-        """Write down the games since the last snapshot."""
         counts = {name: (c[0], c[1], c[2]) for name, c in self.counted.items()}
         self._try(
             lambda: self.archive.record(update, decisions, counts, TRAINING, member=self.name)
@@ -181,7 +179,6 @@ class League:
     # Who is met
 
     def _known(self) -> list[Known]:
-        """Everybody who may be met, the oldest first."""
         everyone = [
             Known(
                 age,
@@ -210,7 +207,6 @@ class League:
         return entry.role != roles.FIXED and entry.hash not in self.lost
 
     def _last(self) -> int:
-        """The highest number that a snapshot ever had."""
         try:
             entries = self.archive.entries(removed=True)
         except ArchiveError:
@@ -247,7 +243,6 @@ class League:
     def _draw_anew(
         self, known: Sequence[Known] = (), wanted: npt.NDArray[np.float64] | None = None
     ) -> None:
-        """Fill the pots."""
         shares = np.zeros(0) if wanted is None else wanted
         made = pots(self.slots, known, shares, recent=self.cast.recent, best=self.best)
         self.drawn = {name: made[name] for name in self.cast.pots}
@@ -304,7 +299,6 @@ class League:
     # What lies on the disk
 
     def _weights(self) -> dict[str, Tensor]:
-        """The learner as it is now."""
         net = self.learner.policy(self.member).net
         return {name: value.detach().cpu() for name, value in net.state_dict().items()}
 
@@ -436,7 +430,6 @@ class League:
         return self.since_last.points / self.since_last.games if self.since_last.games else None
 
     def _curves(self) -> dict[str, float]:
-        """What curves show."""
         if not self.cast.past_slots:
             return {}
         values = {"league/snapshots": float(self.kept)}
@@ -446,5 +439,4 @@ class League:
 
 
 def warn(text: str) -> None:
-    """Say that something goes on without."""
     warnings.warn(SparringWarning(text), stacklevel=4)

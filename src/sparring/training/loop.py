@@ -181,7 +181,6 @@ class Trainer:
         return stop.asked or why
 
     def _learn(self, stop: Stop) -> str:
-        """Update until there is a reason to end, and return it."""
         started, before = time.perf_counter(), self.status.seconds
         why = self._early()  # a run that ended so is only measured again
         if not why and not self._finished():
@@ -202,11 +201,9 @@ class Trainer:
                 self.watch(member.status)
 
     def _finished(self) -> bool:
-        """Whether every member has used up its budget."""
         return all(m.status.progress >= 1 for m in self.members if m.active)
 
     def _one_update(self, started: float, before: float) -> None:
-        """Collect and learn once, and write down how it went."""
         learner, progress = self.learner, self.status.progress
         if self._adjusted is not None:
             for index, member in self._active():
@@ -252,7 +249,6 @@ class Trainer:
             raise DivergedError(f"every member has diverged; the last: {reports[-1].diverged}")
 
     def _call_back(self, reports: Sequence[Report]) -> None:
-        """Let the program that trains look at this update."""
         called = self.callbacks
         for watched, report in zip(self.watched, reports, strict=True):
             if not watched.member.active:

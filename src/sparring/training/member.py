@@ -220,7 +220,6 @@ class Member:
         }
 
     def _found(self) -> dict[str, Any]:
-        """What evaluations change of it."""
         return {
             "events": list(self.events),
             "best": dict(self.best),
@@ -431,7 +430,6 @@ class Member:
             self._take_best(update, earned.mean, by="training return")
 
     def _take_best(self, number: int, strength: float, **how: Any) -> None:
-        """Note that a checkpoint is the best so far."""
         self.status.best = number
         self.best = {"update": number, "strength": strength}
         self.note("best", checkpoint=number, strength=strength, **how)

@@ -46,7 +46,6 @@ class UnmeasuredError(SparringError):
     """A run that could not be measured to the end; it is whole all the same."""
 
     def __init__(self, text: str, results: dict[str, MatchResult]) -> None:
-        """results: of the matches before."""
         super().__init__(text)
         self.results = results
 
@@ -83,7 +82,6 @@ def play(
     *,
     threads: int,
 ) -> None:
-    """Play matches and add what they say to `results`."""
     rules = agent.policy.rules
     played = beside if isinstance(rules, ForeignRules) and rules.factory else Agent.evaluate
     for number, match in enumerate(matches):

@@ -166,7 +166,6 @@ class Session:
         resume: checkpoints.Checkpoint | None,
         events: Mapping[str, Mapping[str, Any]],
     ) -> tuple[Trainer, str]:
-        """Run the loop to its end and say why it ended."""
         first = self.training.first
         taught = begin_taught(
             self.plan,
@@ -233,7 +232,6 @@ class Session:
         return session, saved, {"why": why, "lr": str(lr), "from": saved.number if saved else 0}
 
     def _advice(self, run: Run) -> str:
-        """Say how to use what was learned before a divergence."""
         if not checkpoints.numbers(run.checkpoints):
             return "nothing was saved before that; start again with a lower learning rate"
         return (

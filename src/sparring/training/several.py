@@ -98,7 +98,6 @@ class Agents(Sequence[Agent]):
 
 
 def cells(found: Found, form: Any) -> tuple[str, str]:
-    """Return an estimate and its interval as text."""
     if found.low is None or found.high is None:
         return label(found.value, form), "-"
     return label(found.value, form), f"{label(found.low, form)} .. {label(found.high, form)}"
@@ -152,7 +151,6 @@ def one_by_one(
     quiet: bool,
     **options: Any,
 ) -> Iterator[Agent]:
-    """Train runs one after the other."""
     failed = []
     for number, member in enumerate(members, start=1):
         if not quiet:

@@ -83,7 +83,6 @@ def demand_same_heads(path: str, policy: Policy, *, by_value: bool) -> None:
 
 
 def demand_same_roles(path: str, *, wanted: bool, given: bool) -> None:
-    """Refuse one network for all roles where each has its own, or the other way round."""
     if wanted == given:
         return
     kinds = {True: "a network for every role", False: "one network for all roles"}

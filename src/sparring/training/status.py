@@ -38,7 +38,6 @@ LIMIT = 64
 
 
 def shown_of(stats: Mapping[str, float]) -> dict[str, float]:
-    """Return what is shown of how a learner learns."""
     told = {name: stats.get(f"learning/{name}", math.nan) for name in LEARNING}
     told |= {name: stats[name] for name in (*WORKERS, *FLEET) if name in stats}
     return {name: value for name, value in told.items() if math.isfinite(value)}

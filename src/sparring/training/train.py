@@ -372,7 +372,6 @@ def begin_again(run: Run, number: int, **options: Any) -> Agent:
 def go_on(
     session: Session, run: Run, saved: checkpoints.Checkpoint, *, clear_replay: bool
 ) -> Agent:
-    """Train on from a checkpoint, perhaps without what it remembers."""
     if not clear_replay:
         return session.finish([run], resume=saved)[0]
     tensors = {group: named for group, named in saved.tensors.items() if group != REPLAY}
@@ -381,7 +380,6 @@ def go_on(
 
 
 def check_remembers(run: Run, saved: checkpoints.Checkpoint) -> None:
-    """Refuse to clear a replay that is not there."""
     if REPLAY not in saved.tensors and not saved.segments:
         raise ConfigError(
             f"clear_replay: checkpoint {saved.number} of {run.path} holds no replay "
@@ -390,7 +388,6 @@ def check_remembers(run: Run, saved: checkpoints.Checkpoint) -> None:
 
 
 def with_budget(config: TrainConfig, meta: dict[str, Any], wanted: dict[str, float]) -> TrainConfig:
-    """Return a run's configuration with another budget, if one is given."""
     kind = only_one(wanted)
     if not kind:
         return config

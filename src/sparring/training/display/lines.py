@@ -89,7 +89,6 @@ def learning_words(learning: Mapping[str, float]) -> list[str]:
 
 
 def fleet_words(told: Mapping[str, float]) -> str:
-    """How actors and their learner keep step."""
     failed = int(told.get("fleet/restarts", 0))
     again = f", {failed} died and started again" if failed else ""
     idle = f"actors {told['fleet/actor_idle']:.0%} idle, learner {told['fleet/learner_idle']:.0%}"
@@ -97,7 +96,6 @@ def fleet_words(told: Mapping[str, float]) -> str:
 
 
 def workers_words(told: Mapping[str, float]) -> str:
-    """How worker processes fare."""
     failed = int(told.get("workers/restarts", 0))
     again = f", {failed} failed and started again" if failed else ""
     idle = f", {told['workers/idle']:.0%} idle" if "workers/idle" in told else ""

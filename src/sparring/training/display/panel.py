@@ -74,14 +74,12 @@ def flow(phrases: Iterable[str], width: int, *, style: str = "") -> Text:
 
 
 def progress_bar(status: Status, width: int) -> Text:
-    """Return a bar and the share of the way."""
     gone = status.shown_progress
     share = f" {gone:4.0%}"
     return Text.assemble(bar(gone, width - len(share), style="cyan"), share)
 
 
 def number(value: float) -> str:
-    """Return a mean, or that there is none yet."""
     return "-" if math.isnan(value) else f"{value:.2f}" if abs(value) < 1000 else count(value)
 
 
@@ -95,7 +93,6 @@ def spark(status: Status, name: str, width: int, *, parity: float = 1.0) -> Text
 
 
 def learned(statuses: Sequence[Status], width: int) -> Table:
-    """Return what was played and learned so far, by all members."""
     status = statuses[0]
     total = f"of {status.total_updates:,}" if status.total_updates else ""
     grid = grid_of(LABEL, VALUE)
@@ -151,7 +148,6 @@ def strengths(status: Status, width: int, most: int, *, narrow: bool = False) ->
 
 
 def strengths_title(status: Status, alone: bool) -> list[str]:
-    """Return what the numbers below are."""
     when = f" of {weights(status)}" if status.evaluated >= 0 else ""
     if alone:
         return [f"score{when}"]
@@ -160,12 +156,10 @@ def strengths_title(status: Status, alone: bool) -> list[str]:
 
 
 def and_more(rest: int) -> list[Text]:
-    """Return a line about those for whom there is no room."""
     return [Text(f"and {rest} more", style="dim")] if rest > 0 else []
 
 
 def phases(status: Status) -> RenderableType:
-    """Return where the time goes, always in the same order."""
     grid = grid_of(LABEL, PHASE)
     for name, share in status.phases.items():
         label = Text(shortened(name, LABEL), style="dim")
@@ -174,12 +168,10 @@ def phases(status: Status) -> RenderableType:
 
 
 def phase_words(status: Status) -> list[str]:
-    """Return where the time goes, in words."""
     return [f"{name} {share:3.0%}" for name, share in status.phases.items()]
 
 
 def machine_facts(status: Status, machine: Machine) -> list[tuple[str, str]]:
-    """Return what the run uses of the machine."""
     told = []
     if not math.isnan(status.cpu_cores):
         told.append(("CPU", f"{status.cpu_cores:.1f} of {machine.cores} cores"))
@@ -194,7 +186,6 @@ def machine_facts(status: Status, machine: Machine) -> list[tuple[str, str]]:
 
 
 def machine_grid(status: Status, machine: Machine) -> Table:
-    """Return what the run uses of the machine, a line each."""
     grid = grid_of(LABEL)
     for label, value in machine_facts(status, machine):
         grid.add_row(Text(label, style="dim"), value)
@@ -213,17 +204,14 @@ def speed_lines(status: Status, width: int) -> list[Text]:
 
 
 def loss_words(status: Status) -> list[str]:
-    """Return what the learner says about itself."""
     return [f"{name} {value:.4f}" for name, value in status.losses.items()]
 
 
 def stat_words(status: Status) -> list[str]:
-    """Return how the learner plays."""
     return [f"{name.replace('_', ' ')} {written(value)}" for name, value in status.stats.items()]
 
 
 def members(statuses: Sequence[Status], width: int, most: int) -> RenderableType:
-    """Return one line per member of a population, so many at most."""
     opponents = list(dict.fromkeys(name for status in statuses for name in status.wins))
     heads = ("score", *opponents, "best")
     phased = any(status.standing and status.standing.phases > 1 for status in statuses)
@@ -315,7 +303,6 @@ def two_columns(
 def one_column(
     statuses: Sequence[Status], machine: Machine, width: int, most: int
 ) -> list[RenderableType]:
-    """Return everything below each other."""
     status = statuses[0]
     parts: list[RenderableType] = [learned(statuses, width), Text()]
     if len(statuses) == 1:
@@ -325,7 +312,6 @@ def one_column(
 
 
 def short_form(statuses: Sequence[Status], width: int, most: int, *, over: bool) -> RenderableType:
-    """Return the little that matters most."""
     status = statuses[0]
     total = f" of {status.total_updates:,}" if status.total_updates else ""
     rate = count(sum(one.decisions_per_s for one in statuses))
@@ -348,18 +334,15 @@ def short_form(statuses: Sequence[Status], width: int, most: int, *, over: bool)
 
 
 def head(status: Status, width: int) -> RenderableType:
-    """Return how far the run is."""
     told = spent(status)
     return progress_bar(status, width - len(told) - 3) + Text(f"   {told}")
 
 
 def spent(status: Status) -> str:
-    """Return time gone and to go."""
     return f"{clock(status.seconds)} gone, {left(status)}"
 
 
 def foot(statuses: Sequence[Status], *, over: bool) -> list[str]:
-    """Return what comes next, and what is safe."""
     status = statuses[0]
     known = len(statuses) == 1 and status.best >= 0
     best = f"best update {status.best:,}" if known else ""
@@ -373,6 +356,5 @@ def foot(statuses: Sequence[Status], *, over: bool) -> list[str]:
 
 
 def place(statuses: Sequence[Status]) -> str:
-    """Return the folder of the run, or that of all runs."""
     run = statuses[0].run
     return str(run) if len(statuses) == 1 else f"{len(statuses)} runs in {run.parent}"

@@ -62,13 +62,11 @@ def combination(
 
 
 def learner_key(config: TrainConfig) -> str:
-    """The learner of a run, as the table calls it."""
     rollouts = config.dqn.mode == ROLLOUTS
     return learner_of(config.algo, rollouts=rollouts, by_role=config.hierarchy.on)
 
 
 def ask(feature: str, typed: str, instead: str | None = None) -> Asked:
-    """Somebody asks for a feature of the table."""
     return Asked(FEATURES[feature], typed, instead=instead)
 
 
@@ -106,7 +104,6 @@ def of_learner(
 
 
 def of_heads(heads: HeadsConfig) -> Iterator[tuple[str, Asked]]:
-    """What heads beside policy and value ask for."""
     name = changed(heads, HeadsConfig())
     if name:
         yield "heads", ask("heads", f"heads.{name} {shown(getattr(heads, name))}")
@@ -132,7 +129,6 @@ def of_networks(config: TrainConfig, nets: Mapping[str, NetConfig]) -> dict[str,
 
 
 def of_place(rules: Rules, config: TrainConfig, members: int) -> Iterator[tuple[str, Asked]]:
-    """What processes, devices and somebody's own code ask for."""
     if members > 1:
         yield "population", ask("population", f"a population of {members}", "")
     if config.actors:

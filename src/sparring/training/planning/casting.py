@@ -61,7 +61,6 @@ def cast_of(
 
 
 def weight_of(table: Table) -> Schedule:
-    """How often a table is drawn as a run goes on."""
     return table.schedule or Schedule.constant(table.weight)
 
 
@@ -71,7 +70,6 @@ def told(given: Sequence[Any]) -> tuple[str, ...]:
 
 
 def shown(word: Any) -> str:
-    """A table in words."""
     if isinstance(word, list | tuple):
         return ",".join(shown(inner) for inner in word)
     return str(word) if isinstance(word, str | int | float) else name_of(word)
@@ -170,7 +168,6 @@ class Casting:
         return Seating(Lineup(players, table.weight, table.shuffle), weight_of(table))
 
     def _meet(self, who: Who) -> None:
-        """Find out who somebody is."""
         if who.kind in ("past", "best"):
             self.styles.add(bool(who.greedy))
         if who.kind in ("self", "bot", "past", "best"):
@@ -219,7 +216,6 @@ class Casting:
 
 
 def first_of(seatings: Sequence[Seating]) -> tuple[Lineup, ...]:
-    """Whom a run meets when it begins."""
     beginning = Moment(0, 0.0)
     return tuple(one.lineup for one in seatings if one.weight.at(beginning) > 0)
 
@@ -242,7 +238,6 @@ def check_leagues(cast: Cast, leagues: Sequence[LeagueConfig]) -> None:
 
 
 def pot_of(who: Who) -> str:
-    """The pot that past selves are drawn from."""
     return f"past:{who.newest}" if who.newest else who.kind
 
 

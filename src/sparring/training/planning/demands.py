@@ -77,7 +77,6 @@ def demand_processes(config: TrainConfig) -> None:
 
 
 def check_roles(rules: Rules, config: TrainConfig) -> None:
-    """Refuse discounts by role that are not one for each."""
     into = getattr(getattr(config, config.algo, None), "gamma_into", ())
     if len(into) not in (0, len(rules.roles)):
         raise ConfigError(
@@ -87,7 +86,6 @@ def check_roles(rules: Rules, config: TrainConfig) -> None:
 
 
 def check_network(rules: Rules, config: TrainConfig, nets: Mapping[str, NetConfig]) -> None:
-    """Refuse networks that do not fit into the memory that is free."""
     Inputs(rules, seen=config.net.inputs)  # refuses blocks that there are not
     check_own_nets(rules, config, nets)
     needed = 4 * learned_numbers(rules, config, nets)
@@ -185,7 +183,6 @@ def within_memory(plan: Plan) -> Iterator[None]:
 
 
 def check_networks(rules: Rules, config: TrainConfig, nets: Mapping[str, NetConfig]) -> None:
-    """Refuse settings of networks that nothing would come of."""
     for role, net in nets.items():
         check_room(rules, net, f"roles {role}.net" if role else "net")
     check_heads(config)
@@ -193,7 +190,6 @@ def check_networks(rules: Rules, config: TrainConfig, nets: Mapping[str, NetConf
 
 
 def check_room(rules: Rules, net: NetConfig, where: str) -> None:
-    """Refuse a memory that no row has room for."""
     if memory_of(rules, net) > MOST_MEMORY:
         most = MOST_MEMORY // (4 * len(rules.features)) + 1
         raise ConfigError(
@@ -203,7 +199,6 @@ def check_room(rules: Rules, net: NetConfig, where: str) -> None:
 
 
 def check_heads(config: TrainConfig) -> None:
-    """Refuse a share of a head that there is not."""
     heads = config.heads
     if heads.blend and heads.wdl == Schedule.constant(0.0):
         raise ConfigError(
@@ -213,7 +208,6 @@ def check_heads(config: TrainConfig) -> None:
 
 
 def check_teaching(config: TrainConfig) -> None:
-    """Refuse settings of learning from records where there are none."""
     name = changed(config.cloning, CloningConfig())
     given = f"cloning.{name} {shown(getattr(config.cloning, name))}" if name else ""
     if config.teach_minutes != TrainConfig.teach_minutes:

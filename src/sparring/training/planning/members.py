@@ -45,7 +45,6 @@ def rules_of_members(configs: Sequence[TrainConfig], rules: Rules) -> tuple[Rule
 
 
 def demand_live(rules: Rules, theirs: Rules) -> None:
-    """Refuse members of other rules than flags can make of a running game."""
     other = differing(rules, theirs)
     fixed = [name for name in other if name not in rules.fields or not rules.fields[name].live]
     if not fixed:

@@ -126,7 +126,6 @@ def pool_again(
 
 
 def check_unchanged(rules: ForeignRules, meta: Mapping[str, Any], run: str) -> None:
-    """Refuse to go on in an environment that sees or does something else."""
     now, before = rules.plain(), ForeignRules(**meta["foreign"]).plain()
     for key in before:
         if before[key] != now.get(key):

@@ -43,7 +43,6 @@ def paths_of(algo: str, plan: Plan, because: str) -> tuple[ComputePath, ...]:
 
 
 def path_of(algo: str, plan: Plan, net: NetConfig, because: str) -> ComputePath:
-    """Return the path of one network."""
     network, bf16 = shape_of(plan, net), plan.collect.bf16
     if plan.fused:
         return fused_path(algo, plan, net, network)
@@ -57,7 +56,6 @@ def path_of(algo: str, plan: Plan, net: NetConfig, because: str) -> ComputePath:
 
 
 def host_path(algo: str, plan: Plan, net: NetConfig, network: str) -> ComputePath:
-    """Return the path of a network on a CPU."""
     arithmetic = plan.collect.cpu
     if why := why_torch(algo, plan, net):
         rounded = arithmetic == BF16 and convolves(plan, net)
@@ -73,7 +71,6 @@ def host_path(algo: str, plan: Plan, net: NetConfig, network: str) -> ComputePat
 
 
 def torch_speed(algo: str, net: NetConfig, arithmetic: str) -> float | None:
-    """What torch is of native passes, where that was measured."""
     if algo != "ppo" or not net.perceptron or net.recurrent:
         return None
     return BY_TORCH_SPEED[resolve_cpu(AUTO) if arithmetic == TORCH else arithmetic]
@@ -112,7 +109,6 @@ def as_played(paths: Sequence[ComputePath]) -> tuple[ComputePath, ...]:
 
 
 def fused_path(algo: str, plan: Plan, net: NetConfig, network: str) -> ComputePath:
-    """Return the path of a network within graphs of a GPU."""
     why = why_captured(plan, net)
     name = f"{CAPTURED if why else KERNELS} {BF16 if plan.collect.bf16 else FLOAT32}"
     if algo == "sac":
@@ -123,7 +119,6 @@ def fused_path(algo: str, plan: Plan, net: NetConfig, network: str) -> ComputePa
 
 
 def why_captured(plan: Plan, net: NetConfig) -> str:
-    """Say what keeps a network from kernels of its own, "" if nothing does."""
     if plan.heads.asked or not is_factory(net.kind):
         return why_not("kernels", net, heads=shown_heads(plan.heads), memory=plan.memory)
     ours = perceptron_config(made_own(plan.rules, net), net)
@@ -131,12 +126,10 @@ def why_captured(plan: Plan, net: NetConfig) -> str:
 
 
 def shown_heads(heads: HeadsConfig) -> list[str]:
-    """Name the heads that are asked for."""
     return [f"heads.{name}" for name in (WDL, SCORE, HIDDEN) if any(getattr(heads, name).values)]
 
 
 def captured_speed(algo: str, plan: Plan, net: NetConfig) -> float | None:
-    """What a captured graph is of kernels, where that was measured."""
     members = len(plan.seeds)
     if algo != "ppo" or net.recurrent or plan.games_on == CPU:
         return None
@@ -167,7 +160,6 @@ def shape_of(plan: Plan, net: NetConfig) -> str:
 
 
 def several(count: int, what: str) -> str:
-    """Count things."""
     return f"{count} {what}{'s' * (count != 1)}"
 
 

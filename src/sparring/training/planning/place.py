@@ -60,7 +60,6 @@ def choose_place(config: TrainConfig, asked: Iterable[Asked]) -> Place:
 
 
 def why_nowhere(names: Sequence[str], asked: Sequence[Asked]) -> str:
-    """Say what no place has that may be taken."""
     for one in asked:
         for ability in one.feature.needs.get(PLACE, ()):
             if all(ability not in PLACES[name].offers for name in names):
@@ -83,7 +82,6 @@ def inherent(asked: Iterable[Asked]) -> bool:
 
 
 def why_no_kernels() -> str:
-    """Say what keeps this machine from graphs on its GPU, "" if nothing does."""
     from sparring import kernels
 
     try:
@@ -131,7 +129,6 @@ def choose_device(name: str) -> str:
 
 
 def choose_pool(name: str, device: str) -> str:
-    """Return where the games live: with the network, unless said otherwise."""
     if name not in ("auto", CPU, "cuda"):
         raise ConfigError(f"pool {name!r} is unknown; use cpu, cuda or auto")
     if name == "cuda" and not device.startswith("cuda"):

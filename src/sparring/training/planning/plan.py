@@ -169,7 +169,6 @@ def calmer(settings: Any, factor: float) -> Any:
 
 
 def calmer_role(role: RolePlan, factor: float) -> RolePlan:
-    """A role with other learning rates."""
     return replace(role, settings=tuple(calmer(one, factor) for one in role.settings))
 
 
@@ -182,7 +181,6 @@ def computed(rules: Rules, config: TrainConfig, place: Place) -> CollectConfig:
 
 
 def paid_by(curriculum: Curriculum) -> dict[str, Any]:
-    """What a plan says of what is paid."""
     return {
         "rewards": curriculum.rewards_at(0, BEGINNING, BEGINNING),
         "paid_by_role": curriculum.pays_by_role and not curriculum.is_plain,
@@ -190,7 +188,6 @@ def paid_by(curriculum: Curriculum) -> dict[str, Any]:
 
 
 def demand_meant(configs: Sequence[TrainConfig], rules: Rules, pool: GamePool | None) -> None:
-    """Refuse settings that nothing would come of."""
     config = configs[0]
     if pool is not None or by_factory(config):
         demand_fitting(config, rules)
@@ -209,7 +206,6 @@ def demand_meant(configs: Sequence[TrainConfig], rules: Rules, pool: GamePool | 
 def demand_games(
     config: TrainConfig, games: GamePool, curriculum: Curriculum, *, elsewhere: bool
 ) -> None:
-    """Refuse games of somebody's own that are too many or too few, or have no such phases."""
     if not elsewhere and config.collect.games != games.num_games:
         raise ConfigError(
             f"collect.games {config.collect.games}: the environment has {games.num_games} games"
@@ -232,7 +228,6 @@ def make_learner(config: TrainConfig, plan: Plan) -> Learner:
 
 
 def demand_named(config: TrainConfig, pool: GamePool | None) -> None:
-    """Refuse processes that would have to make an environment which has no name."""
     processes = {"actors": config.actors, "cluster": config.cluster}
     if config.workers != "0":
         processes["workers"] = config.workers
@@ -250,7 +245,6 @@ def demand_named(config: TrainConfig, pool: GamePool | None) -> None:
 
 
 def demand_fitting(config: TrainConfig, rules: Rules) -> None:
-    """Refuse settings that nothing would come of in an environment that somebody brought along."""
     usual = TrainConfig()
     unfit = {
         name: (getattr(config, name), getattr(usual, name), why) for name, why in UNFIT.items()
@@ -270,5 +264,4 @@ def demand_fitting(config: TrainConfig, rules: Rules) -> None:
 
 
 def read_options(words: Sequence[str]) -> dict[str, str]:
-    """Read the settings of a learner of one's own."""
     return dict(read_pair(word, "algo_set") for word in words)

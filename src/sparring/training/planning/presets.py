@@ -130,12 +130,10 @@ def presets_of(
 
 
 def kind_of(algo: str, mode: str) -> str:
-    """Return what tables by algorithm call it."""
     return PQN if algo == "dqn" and mode == ROLLOUTS else algo
 
 
 def own_of(table: Mapping[str, Any], algo: str, mode: str) -> dict[str, Any]:
-    """Return settings without those of other algorithms."""
     others = set(OF_ALGORITHMS) - set(sections_of(algo, mode))
     return {key: value for key, value in table.items() if key not in others}
 

@@ -61,7 +61,6 @@ def turns_of(config: HierarchyConfig) -> Turns:
 
 
 def check_hierarchy(rules: Rules, config: TrainConfig) -> None:
-    """Refuse settings of a hierarchy where there is none, and roles that there are not."""
     hierarchy = config.hierarchy
     if not hierarchy.on:
         usual = HierarchyConfig()
@@ -77,7 +76,6 @@ def check_hierarchy(rules: Rules, config: TrainConfig) -> None:
 
 
 def read_words(rules: Rules, config: TrainConfig) -> dict[str, Said]:
-    """Read ROLE.SECTION.KEY=VALUE and ROLE.ended_by=ROLE."""
     said = {role: Said() for role in rules.roles}
     for word in config.roles:
         name, text = read_pair(word, "roles")
@@ -98,7 +96,6 @@ def read_words(rules: Rules, config: TrainConfig) -> dict[str, Said]:
 
 
 def read_ends(rules: Rules, role: str, text: str) -> tuple[str, ...]:
-    """Read the roles whose decisions end what a role did before."""
     ends = tuple(filter(None, (part.strip() for part in text.split(","))))
     for other in ends:
         if other not in rules.roles or other == role:

@@ -177,7 +177,6 @@ def read_toml(file: str) -> dict[str, Any]:
 
 
 def why_unreadable(file: str, wrong: Exception) -> str:
-    """Say what is the matter with a file of settings."""
     if isinstance(wrong, RecursionError):
         return f"{file} is nested too deeply; use tables of settings"
     if isinstance(wrong, OSError):
@@ -220,7 +219,6 @@ def members_of(config: TrainConfig) -> list[TrainConfig]:
 
 
 def demand_varied(config: TrainConfig, varied: Sequence[tuple[list[str], list[Any]]]) -> None:
-    """Refuse to vary what the algorithm does not have, or the algorithm itself."""
     names = [".".join(keys) for keys, _ in varied]
     if "algo" in names:
         raise ConfigError(
@@ -265,7 +263,6 @@ def read_varied(word: str) -> tuple[list[str], list[Any]]:
 
 
 def flag_named(name: str, word: str) -> str:
-    """The flag that is varied."""
     key = name.partition(".")[2]
     if not key:
         raise ConfigError(f"vary: {word!r} names no flag; give set.KEY=value,value")

@@ -54,7 +54,6 @@ def described(found: Comparison, matches: Sequence[Match]) -> dict[str, Any]:
 
 
 def described_group(found: Comparison, group: Group) -> dict[str, Any]:
-    """Return one group."""
     at = {by: found.strength_at_common(group, by) for by in found.budgets}
     rate = found.score_per_hour(group)
     return {
@@ -156,5 +155,4 @@ def apart(found: Comparison) -> list[str]:
 
 
 def listed(words: Sequence[str]) -> str:
-    """Return words as a sentence has them."""
     return " and ".join([", ".join(words[:-1]), words[-1]]) if len(words) > 1 else words[0]

@@ -78,7 +78,6 @@ class Entry:
 
     @property
     def has_curve(self) -> bool:
-        """Whether it was evaluated on the way."""
         return bool(len(self.strength_by("decisions")[0]))
 
     def strength_by(self, by: By) -> tuple[Floats, Floats]:
@@ -301,7 +300,6 @@ def common_rules(runs: Sequence[Overview]) -> Rules:
 
 
 def rules_of(run: Overview) -> Rules:
-    """Return a run's game with its flags."""
     if is_factory(run.game):
         return own_rules(run.path)
     return read_rules(run.game, latest(run.config.get("set", ())))
@@ -314,7 +312,6 @@ def asking(run: Overview) -> dict[str, Any]:
 
 
 def version_of(run: Overview) -> int | None:
-    """Return the version of the rules that a run's newest checkpoint names."""
     version = newest_meta(run.path).get("rules_version")
     return int(version) if version is not None else None
 
@@ -360,7 +357,6 @@ def differing(entries: Sequence[Entry]) -> tuple[str, ...]:
 
 
 def read_keys(by: str, entries: Sequence[Entry]) -> tuple[str, ...]:
-    """Return the settings that a user named."""
     keys = []
     there = dict.fromkeys(key for entry in entries for key in entry.settings)
     for word in filter(None, (part.strip() for part in by.split(","))):
@@ -377,7 +373,6 @@ def read_keys(by: str, entries: Sequence[Entry]) -> tuple[str, ...]:
 
 
 def make_groups(entries: Sequence[Entry], keys: Sequence[str]) -> tuple[Group, ...]:
-    """Put runs together that have the same settings, in the order in which they were given."""
     found: dict[str, list[Entry]] = {}
     for entry in entries:
         found.setdefault(repr([value_of(entry, key) for key in keys]), []).append(entry)
@@ -406,7 +401,6 @@ def known_of(entry: Entry, keys: Sequence[str]) -> dict[str, Any]:
 
 
 def value_of(entry: Entry, key: str) -> Any:
-    """Return what a run has for a key."""
     return entry.run.name if key == EACH_RUN else entry.settings.get(key)
 
 

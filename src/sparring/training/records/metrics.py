@@ -152,7 +152,6 @@ class MetricsWriter:
             warnings.warn(SparringWarning(text), stacklevel=3)
 
     def _work(self) -> None:
-        """Write batches until told to stop."""
         more = True
         while more:
             rows, waiting, more = self._take()

@@ -166,7 +166,6 @@ class Overview:
 
     @property
     def ended_early(self) -> bool:
-        """Whether it ended because nothing was gained any more."""
         return self.ended == "early"
 
     @property
@@ -375,7 +374,6 @@ def events_of(folder: Path) -> list[dict[str, Any]]:
 
 
 def last_number(curves: Mapping[str, metrics.Curve], name: str) -> int:
-    """Return a counter's last value."""
     values = curves[name][2] if name in curves else np.empty(0)
     there = values[np.isfinite(values)]
     return int(there[-1]) if len(there) else 0

@@ -217,7 +217,6 @@ class CsvFile:
 
 
 def of_update(line: str, update: int) -> bool:
-    """Whether a line is of this update or one before."""
     number = line.partition(",")[0]
     return number.isdecimal() and int(number) <= update
 

@@ -111,7 +111,6 @@ def keys(against: str) -> tuple[str, str, str]:
 
 
 def at_updates(curve: Curve | None) -> dict[int, float]:
-    """Return a curve's finite values by update."""
     if curve is None:
         return {}
     at, _, values = curve

@@ -167,7 +167,6 @@ def done(rules: Rules, pay: Pay, task: Task) -> Decisions | None:
 
 
 def lessons(rules: Rules, task: Task) -> Iterator[Lesson]:
-    """Yield the games of a task."""
     for path in task.files:
         yield from read_lessons(rules, path)
     for number in task.numbers:
@@ -230,7 +229,6 @@ class Helper:
     """A process that makes decisions."""
 
     def __init__(self, rules: Rules, pay: Pay) -> None:
-        """Start it."""
         self.said = tempfile.TemporaryFile()  # noqa: SIM115  (closed with the process)
         words = [str(os.getpid())]
         pipes: dict[str, Any] = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
@@ -285,7 +283,6 @@ def write_answer(into: IO[bytes], found: Decisions | str | None) -> None:
 
 
 def read_answer(pipe: IO[bytes]) -> Decisions | str | None:
-    """Read what `write_answer` wrote."""
     head = json.loads(pipe.readline())
     if "wrong" in head:
         return str(head["wrong"])

@@ -112,7 +112,6 @@ class Progress:
 
 
 def words(standing: Standing) -> str:
-    """How it goes, in a line."""
     told = [f"{count(standing.seen / max(standing.seconds, 1e-9))} positions/s"]
     told.append(f"loss {standing.moves:.3f}")
     if standing.measured:
@@ -130,7 +129,6 @@ class Taught:
 
 
 def pay_of(plan: Plan, rules: Rules) -> Pay:
-    """How a run pays in its first update."""
     knobs = Knobs.at(plan.settings[0], Moment(0, 0.0))
     return Pay(
         tuple(rules.weights(plan.rewards)),
@@ -141,7 +139,6 @@ def pay_of(plan: Plan, rules: Rules) -> Pay:
 
 
 def demand_alike(plan: Plan) -> None:
-    """Refuse members who would have to be taught differently."""
     first, several = plan.settings[0], len(plan.seeds) > 1
     if several and any(terms.flags or terms.rewards for terms in plan.first):
         raise ConfigError("teach: all members are taught alike; vary neither flags nor rewards")
@@ -153,7 +150,6 @@ def demand_alike(plan: Plan) -> None:
 def read_decisions(
     plan: Plan, wanted: TeachingPlan, progress: Progress
 ) -> tuple[Sources, Decisions]:
-    """Make the decisions of everything that --teach names."""
     rules = plan.rules
     sources = read_sources(rules, wanted.sources)
     tasks = tasks_of(sources, wanted.cloning.games, mixed_seed(plan.seed, OWN_LOTS))
@@ -174,7 +170,6 @@ def check_records(plan: Plan, wanted: TeachingPlan) -> str:
 
 
 def fresh_net(plan: Plan, learner: Learner) -> Net:
-    """The network that a learner begins with, once more."""
     start = learner.snapshot()
     with torch.random.fork_rng(devices=[]):
         net = make_net(
