@@ -24,7 +24,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from sparring.config import TuneConfig
+from sparring.config.tools import TuneConfig
 from sparring.machine import cores, machine_facts, warn_if_busy
 from sparring.speed.stand import Gauge, UnfitError
 from sparring.tuning.knobs import GAMES, MINIBATCH, STEPS, THREADS, Knob, Point

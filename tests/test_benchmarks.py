@@ -20,7 +20,8 @@ import torch
 from sparring import Lineup, Pool
 from sparring.cli import main
 from sparring.commands.bench.train import read_settings
-from sparring.config import BenchTrainConfig, CollectConfig, NetConfig, PPOConfig
+from sparring.config import CollectConfig, NetConfig, PPOConfig
+from sparring.config.commands import BenchTrainConfig
 from sparring.learn.ppo import PPO
 from sparring.schedule import Schedule
 from sparring.training.planning.settings import with_preset

@@ -122,7 +122,7 @@ def commands(page: Path) -> set[str]:
 def options(name: str) -> set[str]:
     """Every option of a command, as it is typed."""
     command = next(command for command in COMMANDS if command.name == name)
-    known = by_flag(getattr(config, command.config))
+    known = by_flag(command.settings)
     return {*known, "--help", "--help-all", "--trust", "--league", "--game"}
 
 

@@ -182,7 +182,7 @@ def words_of(command: Command, args: list[str]) -> tuple[Any, list[str]]:
     """Return the kind of a command's configuration, and its words as the parser takes them."""
     from sparring.config.words import game_first, one_per_value
 
-    config = getattr(importlib.import_module("sparring.config"), command.config)
+    config = command.settings
     if command.name == "train":
         args = ["--league.preset" if word == "--league" else word for word in args]
     return config, one_per_value(game_first(args, config), config)

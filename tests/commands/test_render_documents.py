@@ -13,7 +13,7 @@ import pytest
 from commands.render_helpers import SVG, report
 from sparring import Rules
 from sparring.commands import render
-from sparring.config import RenderConfig
+from sparring.config.tools import RenderConfig
 from sparring.draw.pictures.svg import flip_through, short
 from sparring.errors import ConfigError, SparringError
 from sparring.games.picture import Episode, SvgPicture

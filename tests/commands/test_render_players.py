@@ -14,7 +14,8 @@ from commands.render_helpers import BOARD, report
 from sparring import Rules
 from sparring.cli import main
 from sparring.commands import render
-from sparring.config import NetConfig, RenderConfig
+from sparring.config import NetConfig
+from sparring.config.tools import RenderConfig
 from sparring.games import laser_hockey
 from sparring.nets.mlp import Perceptron
 from sparring.nets.policy import Policy

@@ -180,7 +180,7 @@ def test_a_policy_trained_on_the_gpu_wins(tmp_path: Path) -> None:
 def test_bench_train_reports_the_ceiling(
     population: int, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    from sparring.config import BenchTrainConfig
+    from sparring.config.commands import BenchTrainConfig
 
     options = BenchTrainConfig(
         game="skull_king",
@@ -207,7 +207,7 @@ def test_bench_train_reports_the_ceiling(
 
 
 def test_bench_pool_compares_and_measures(capsys: pytest.CaptureFixture[str]) -> None:
-    from sparring.config import BenchPoolConfig
+    from sparring.config.commands import BenchPoolConfig
 
     options = BenchPoolConfig(
         game="tic_tac_toe", games=2048, seconds=0.5, rounds=2, device="cuda", json=True

@@ -16,7 +16,8 @@ import pytest
 from sparring import Rules
 from sparring.cli import main
 from sparring.commands.eval import usi_match
-from sparring.config import EvalConfig, NetConfig
+from sparring.config import NetConfig
+from sparring.config.commands import EvalConfig
 from sparring.games import shogi
 from sparring.games.shogi.protocol import game_seed
 from sparring.league.usi import engine as usi_engine

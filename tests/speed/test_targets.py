@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 
 from sparring.cli import main
-from sparring.config import ProfileConfig, TrainConfig
+from sparring.config import TrainConfig
+from sparring.config.tools import ProfileConfig
 from sparring.errors import ConfigError
 from sparring.speed.folder import choose_folder
 from sparring.speed.report import FORMAT

@@ -8,7 +8,7 @@ import pytest
 
 import sparring.sweep.sweep as sweeps
 from sparring.cli import main
-from sparring.config import SweepConfig
+from sparring.config.tools import SweepConfig
 from sparring.sweep.file import read_sweep
 from sparring.sweep.points import config_at
 from sparring.sweep.record import Folder

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from sparring.config import SweepConfig
+from sparring.config.tools import SweepConfig
 from sparring.errors import ConfigError
 from sparring.sweep.file import read_sweep
 from sparring.sweep.record import CONFIRM, OPTIONS, SPENT, TRIALS, Folder, Records

@@ -24,7 +24,12 @@ from sparring.config.ranges import Checked, Range, at_least, kinds_of
 from sparring.errors import ConfigError
 from sparring.schedule import Schedule
 
-CONFIGS = [getattr(sparring.config, name) for name in sparring.config.__all__]
+CONFIGS = list(
+    dict.fromkeys(
+        [getattr(sparring.config, name) for name in sparring.config.__all__]
+        + [command.settings for command in COMMANDS]
+    )
+)
 
 
 def is_number(kind: Any) -> bool:

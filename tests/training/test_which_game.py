@@ -11,7 +11,8 @@ import pytest
 import sparring
 from sparring.cli import main, read_options
 from sparring.commands.shared.table import COMMANDS
-from sparring.config import BenchTrainConfig, TrainConfig
+from sparring.config import TrainConfig
+from sparring.config.commands import BenchTrainConfig
 from sparring.config.words import one_per_value
 from sparring.training.planning.settings import with_preset
 

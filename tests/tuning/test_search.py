@@ -12,7 +12,8 @@ from pathlib import Path
 import pytest
 
 from sparring.commands.tune import cells, next_command, verdict
-from sparring.config import TrainConfig, TuneConfig
+from sparring.config import TrainConfig
+from sparring.config.tools import TuneConfig
 from sparring.errors import SparringError
 from sparring.tuning.knobs import GAMES, THREADS, Knob, Point
 from sparring.tuning.outcome import Outcome

@@ -8,7 +8,8 @@ import pytest
 
 from sparring.cli import main
 from sparring.commands.tune import verdict
-from sparring.config import TrainConfig, TuneConfig
+from sparring.config import TrainConfig
+from sparring.config.tools import TuneConfig
 from sparring.errors import ConfigError
 from sparring.training.planning.settings import merged, with_preset
 from sparring.tuning.knobs import Ground, Knob, Point, chosen, knobs_of

@@ -375,7 +375,7 @@ def test_there_is_no_api_unless_it_is_asked_for(runs):
 
 def test_options_of_an_agent_need_the_api():
     from sparring.commands.serve import run
-    from sparring.config import ServeConfig
+    from sparring.config.tools import ServeConfig
     from sparring.errors import ConfigError
 
     for given in ({"agent": "ttt"}, {"fallback": "strong"}, {"states": True}):

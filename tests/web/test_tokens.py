@@ -13,7 +13,7 @@ from starlette.testclient import TestClient
 
 from sparring.cli import main
 from sparring.commands.serve import token_for
-from sparring.config import ServeConfig
+from sparring.config.tools import ServeConfig
 from sparring.errors import ConfigError, SparringWarning
 from sparring.web.guard import Guard
 from sparring.web.server import make_app

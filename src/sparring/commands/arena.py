@@ -14,7 +14,7 @@ import torch
 from sparring.commands.shared.keeping import kept_games
 from sparring.commands.shared.players import loaded_from, who_plays
 from sparring.commands.shared.printing import ProgressBar, make_table, print_json, print_table, say
-from sparring.config import ArenaConfig
+from sparring.config.commands import ArenaConfig
 from sparring.draw.charts.ladder import Rung, draw_ladder
 from sparring.draw.charts.payoff import Payoff, draw_payoff
 from sparring.draw.names import short_names

@@ -7,7 +7,7 @@ from dataclasses import asdict
 from rich.text import Text
 
 from sparring.commands.shared.printing import ProgressBar, make_console, print_json
-from sparring.config import CheckConfig
+from sparring.config.commands import CheckConfig
 from sparring.errors import ConfigError
 from sparring.factories import is_factory, read_keywords
 from sparring.games.flags import changed_flags, read_rules

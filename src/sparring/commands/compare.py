@@ -9,7 +9,7 @@ from sparring.commands.compare_picture import make_page
 from sparring.commands.comparing import matches_of, print_comparison
 from sparring.commands.curves import files_asked, files_in, told_files, write_page
 from sparring.commands.shared.printing import print_json, say
-from sparring.config import CompareConfig
+from sparring.config.runs import CompareConfig
 from sparring.errors import ConfigError
 from sparring.store.folders import LATEST, RUNS, sorted_runs
 from sparring.store.lookup import find_run, holds_policy

@@ -8,10 +8,9 @@ from __future__ import annotations
 import shlex
 from collections.abc import Iterator
 
-from sparring import config as configs
 from sparring.commands.shared.table import COMMANDS
-from sparring.config import CompletionConfig
 from sparring.config.options import Option, options_of
+from sparring.config.tools import CompletionConfig
 from sparring.games.rules import game_names
 
 RUNS_TAKEN = ("run", "challenger", "policy", "players", "player", "names")
@@ -31,7 +30,7 @@ def run(config: CompletionConfig) -> int:
 def commands() -> Iterator[tuple[str, list[Option]]]:
     """Return every command with its options."""
     for command in COMMANDS:
-        yield command.name, options_of(getattr(configs, command.config))
+        yield command.name, options_of(command.settings)
 
 
 def first_words() -> list[str]:

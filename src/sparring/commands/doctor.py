@@ -19,7 +19,7 @@ from rich.text import Text
 import sparring
 from sparring import _native
 from sparring.commands.shared.printing import ProgressBar, make_console, print_facts, print_json
-from sparring.config import DoctorConfig
+from sparring.config.commands import DoctorConfig
 from sparring.errors import ConfigError
 from sparring.games import Rules, game_names
 from sparring.machine import MOST_THREADS, ask, cores, cpu_model, git_commit, load_average

@@ -27,7 +27,7 @@ from sparring.commands.export_memory import (
 )
 from sparring.commands.shared.players import tell_origin
 from sparring.commands.shared.printing import ProgressBar, print_json
-from sparring.config import ExportConfig
+from sparring.config.commands import ExportConfig
 from sparring.errors import ConfigError, SparringError
 from sparring.factories import in_a_line
 from sparring.games.rules import Rules

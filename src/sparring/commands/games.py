@@ -15,7 +15,7 @@ from sparring.commands.shared.printing import (
     print_table,
     say,
 )
-from sparring.config import GamesConfig
+from sparring.config.commands import GamesConfig
 from sparring.errors import ConfigError
 from sparring.games import Field, Rules, game_names
 from sparring.games.flags import read_rules

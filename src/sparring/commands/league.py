@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from sparring.commands.league_pictures import write_pictures
 from sparring.commands.shared.printing import ProgressBar, make_table, print_json, print_table, say
-from sparring.config import LeagueShowConfig
+from sparring.config.commands import LeagueShowConfig
 from sparring.draw.charts.axes import label
 from sparring.errors import ConfigError, SparringError
 from sparring.league.told import described

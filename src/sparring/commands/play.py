@@ -15,7 +15,7 @@ from rich.text import Text
 
 from sparring.commands.shared.players import load_with_flags, player_called
 from sparring.commands.shared.printing import make_console
-from sparring.config import PlayConfig
+from sparring.config.commands import PlayConfig
 from sparring.errors import ConfigError
 from sparring.games import Rules, State, game_names, new_state
 from sparring.games.flags import as_typed, changed_flags, read_rules

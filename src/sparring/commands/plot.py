@@ -18,7 +18,7 @@ from sparring.commands.curves import (
     write_page,
 )
 from sparring.commands.shared.printing import make_table, print_json, print_table
-from sparring.config import PlotConfig
+from sparring.config.runs import PlotConfig
 from sparring.draw.charts.axes import CLOCK, By
 from sparring.errors import ConfigError, nearest
 from sparring.store.folders import shown_path

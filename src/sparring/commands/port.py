@@ -5,7 +5,7 @@ from __future__ import annotations
 from rich.text import Text
 
 from sparring.commands.shared.printing import make_console, print_json
-from sparring.config import PortConfig
+from sparring.config.commands import PortConfig
 from sparring.games.flags import read_rules
 from sparring.proof.port import AFTER_THE_END, PortDifference, PortReport, port
 

@@ -15,7 +15,7 @@ from sparring.commands.shared.printing import (
     say,
 )
 from sparring.commands.shared.stopping import interruptible
-from sparring.config import ProfileConfig
+from sparring.config.tools import ProfileConfig
 from sparring.draw.marks import InAscii, bar, only_ascii, shortened
 from sparring.errors import ConfigError
 from sparring.machine import machine_facts

@@ -18,7 +18,7 @@ from sparring.commands.shared.filming import (
 )
 from sparring.commands.shared.players import find_game, player_called
 from sparring.commands.shared.printing import print_json
-from sparring.config import RenderConfig
+from sparring.config.tools import RenderConfig
 from sparring.draw.names import short_names
 from sparring.errors import ConfigError
 from sparring.games import Rules, State, new_state

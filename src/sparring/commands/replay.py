@@ -13,7 +13,7 @@ from rich.text import Text
 
 from sparring.commands.shared.filming import check_documents, check_options, draw, finished
 from sparring.commands.shared.printing import make_console, print_json
-from sparring.config import ReplayFileConfig
+from sparring.config.tools import ReplayFileConfig
 from sparring.draw.names import short_names
 from sparring.errors import ConfigError
 from sparring.games import State

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from sparring.commands.shared.printing import make_table, print_json, print_table, say
-from sparring.config import RunsConfig
+from sparring.config.runs import RunsConfig
 from sparring.draw.columns import Columns
 from sparring.errors import ConfigError, SparringError, nearest, printable
 from sparring.games.rules import game_names

@@ -14,7 +14,7 @@ from pathlib import Path
 from urllib.parse import quote
 
 from sparring import trusted
-from sparring.config import ServeConfig
+from sparring.config.tools import ServeConfig
 from sparring.errors import ConfigError, SparringWarning
 from sparring.store.files import read_regular
 from sparring.store.folders import RUNS

@@ -16,7 +16,7 @@ from sparring.commands.shared.printing import (
     say,
 )
 from sparring.commands.shared.stopping import Interrupted, interruptible
-from sparring.config import SweepConfig
+from sparring.config.tools import SweepConfig
 from sparring.errors import SparringError
 from sparring.sweep.sampling import load_optuna, too_few
 from sparring.sweep.space import shown

@@ -15,7 +15,8 @@ from sparring.commands.shared.printing import ProgressBar, make_table, print_jso
 from sparring.commands.shared.results import draw_lines, next_command, results_table, score_word
 from sparring.commands.shared.stopping import Interrupted, interruptible, stopped
 from sparring.commands.timeline import show_timeline
-from sparring.config import ResumeConfig, TrainConfig
+from sparring.config import TrainConfig
+from sparring.config.runs import ResumeConfig
 from sparring.errors import SparringError, SparringWarning
 from sparring.games.rules import Rules
 from sparring.league.arena import strength_of, usual_opponents

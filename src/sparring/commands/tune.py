@@ -10,7 +10,7 @@ from typing import Any
 
 from sparring.commands.shared.printing import ProgressBar, make_table, print_json, print_table, say
 from sparring.commands.shared.stopping import Interrupted, interruptible
-from sparring.config import TuneConfig
+from sparring.config.tools import TuneConfig
 from sparring.draw.charts.axes import label
 from sparring.draw.charts.curves import Page
 from sparring.draw.charts.html import draw_html

@@ -6,7 +6,7 @@ import io
 import sys
 
 from sparring.commands.shared.players import who_plays
-from sparring.config import UsiConfig
+from sparring.config.commands import UsiConfig
 from sparring.league.usi import GAME
 from sparring.league.usi.server import Server
 

@@ -10,7 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from sparring import trusted
-from sparring.config import ProfileConfig, TrainConfig
+from sparring.config import TrainConfig
+from sparring.config.tools import ProfileConfig
 from sparring.errors import ConfigError
 from sparring.factories import is_factory
 from sparring.games.flags import read_pair

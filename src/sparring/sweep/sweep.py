@@ -10,8 +10,9 @@ from pathlib import Path
 from typing import Any
 
 from sparring import trusted
-from sparring.config import SweepConfig, TrainConfig
+from sparring.config import TrainConfig
 from sparring.config.ranges import shortened
+from sparring.config.tools import SweepConfig
 from sparring.errors import ConfigError
 from sparring.machine import cores
 from sparring.store.files import write_atomic

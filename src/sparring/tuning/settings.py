@@ -7,7 +7,8 @@ from typing import Any
 
 import torch
 
-from sparring.config import TrainConfig, TuneConfig
+from sparring.config import TrainConfig
+from sparring.config.tools import TuneConfig
 from sparring.errors import ConfigError
 from sparring.factories import is_factory
 from sparring.learn.plan import CPU

@@ -12,7 +12,8 @@ import sparring
 from sparring import ids, trusted
 from sparring.cli import main
 from sparring.commands.shared.opening import open_command
-from sparring.config import CheckConfig, ProfileConfig, TuneConfig
+from sparring.config.commands import CheckConfig
+from sparring.config.tools import ProfileConfig, TuneConfig
 from sparring.errors import ConfigError, UntrustedError
 from sparring.factories import load_factory
 from sparring.pools.foreign import make_pool

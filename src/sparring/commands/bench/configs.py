@@ -15,8 +15,8 @@ from sparring.commands.comparing import matches_of, print_comparison
 from sparring.commands.curves import files_in, write_page
 from sparring.commands.shared.printing import ProgressBar, print_json, print_table, say
 from sparring.commands.shared.stopping import Interrupted, interruptible
-from sparring.config import BenchConfigsConfig
 from sparring.config.options import flat
+from sparring.config.tools import BenchConfigsConfig
 from sparring.errors import ConfigError
 from sparring.games.rules import UNIVERSAL_FLAGS
 from sparring.speed.named import Named, Planned, cost, read_named

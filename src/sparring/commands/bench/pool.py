@@ -13,7 +13,7 @@ import numpy as np
 from sparring.commands.bench.records import Ledger
 from sparring.commands.bench.report import show, show_problems
 from sparring.commands.shared.printing import ProgressBar, print_json
-from sparring.config import BenchPoolConfig
+from sparring.config.commands import BenchPoolConfig
 from sparring.errors import ConfigError
 from sparring.games import Rules
 from sparring.games.flags import changed_flags, read_rules

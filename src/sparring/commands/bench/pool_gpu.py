@@ -19,7 +19,7 @@ from sparring.commands.shared.printing import (
     print_json,
     print_table,
 )
-from sparring.config import BenchPoolConfig
+from sparring.config.commands import BenchPoolConfig
 from sparring.games import Rules
 from sparring.games.flags import changed_flags, read_rules
 from sparring.machine import machine_facts

@@ -10,7 +10,8 @@ from sparring.commands.bench.report import machine_line, short, title
 from sparring.commands.bench.scaling_picture import make_page
 from sparring.commands.curves import files_asked, write_page
 from sparring.commands.shared.printing import ProgressBar, make_table, print_json, print_table, say
-from sparring.config import BenchScalingConfig, TrainConfig
+from sparring.config import TrainConfig
+from sparring.config.tools import BenchScalingConfig
 from sparring.draw.columns import Columns
 from sparring.errors import ConfigError, SparringError
 from sparring.factories import is_factory

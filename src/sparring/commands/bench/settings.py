@@ -5,7 +5,8 @@ from __future__ import annotations
 import os
 from typing import Any
 
-from sparring.config import BenchTrainConfig, TrainConfig
+from sparring.config import TrainConfig
+from sparring.config.commands import BenchTrainConfig
 from sparring.errors import ConfigError
 from sparring.games.rules import Rules
 from sparring.speed.rounds import steady

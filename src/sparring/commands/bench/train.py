@@ -23,7 +23,8 @@ from sparring.commands.shared.printing import (
     print_json,
     print_table,
 )
-from sparring.config import BenchTrainConfig, TrainConfig
+from sparring.config import TrainConfig
+from sparring.config.commands import BenchTrainConfig
 from sparring.errors import ConfigError, SparringError, SparringWarning
 from sparring.games.flags import changed_flags
 from sparring.learn.learner import Measured

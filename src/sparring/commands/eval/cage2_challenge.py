@@ -7,7 +7,7 @@ from typing import Any
 from rich.table import Table
 
 from sparring.commands.shared.printing import ProgressBar, make_table, print_json, print_table
-from sparring.config import EvalConfig
+from sparring.config.commands import EvalConfig
 from sparring.errors import ConfigError
 from sparring.games.flags import changed_flags, read_pair
 from sparring.games.rules import Rules

@@ -19,7 +19,7 @@ from sparring.commands.shared.results import (
     score_word,
     stats_table,
 )
-from sparring.config import EvalConfig
+from sparring.config.commands import EvalConfig
 from sparring.errors import ConfigError
 from sparring.games.flags import changed_flags
 from sparring.league import usi

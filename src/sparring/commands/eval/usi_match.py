@@ -7,7 +7,7 @@ from dataclasses import asdict
 
 from sparring.commands.shared.printing import ProgressBar, print_json, print_table, say
 from sparring.commands.shared.results import all_lines, results_table
-from sparring.config import EvalConfig
+from sparring.config.commands import EvalConfig
 from sparring.errors import ConfigError, SparringError
 from sparring.games.flags import changed_flags, read_pair
 from sparring.games.rules import Rules

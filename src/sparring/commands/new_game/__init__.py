@@ -7,7 +7,7 @@ from pathlib import Path
 
 from sparring.commands.new_game.naming import check_name, with_game
 from sparring.commands.shared.printing import print_json, say
-from sparring.config import NewGameConfig
+from sparring.config.commands import NewGameConfig
 from sparring.errors import ConfigError
 from sparring.games import sources
 from sparring.games.sources import LIST, listed_games

@@ -8,7 +8,7 @@ import sys
 import numpy as np
 
 from sparring.commands.shared.own_game import OwnGame, own_players
-from sparring.config import PlayConfig
+from sparring.config.commands import PlayConfig
 from sparring.errors import ConfigError
 from sparring.league.players import Seated, name_of
 from sparring.nets.policy import Policy

@@ -10,7 +10,7 @@ from typing import Any
 
 from sparring.commands.shared.own_game import OwnGame, own_players
 from sparring.commands.shared.printing import ProgressBar, print_json
-from sparring.config import RenderConfig
+from sparring.config.tools import RenderConfig
 from sparring.draw.pictures import film as films
 from sparring.draw.pictures.frames import Frame, FrameReel, as_frame
 from sparring.errors import ConfigError, SparringWarning

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from sparring.commands.shared.printing import ProgressBar
-from sparring.config import RenderConfig
+from sparring.config.tools import RenderConfig
 from sparring.draw.pictures import film as films
 from sparring.draw.pictures import pixels, svg
 from sparring.errors import ConfigError, SparringError

@@ -11,8 +11,9 @@ from pathlib import Path
 from typing import Any
 
 from sparring import ids
-from sparring.config import ResumeConfig, TrainConfig
+from sparring.config import TrainConfig
 from sparring.config.ranges import READERS
+from sparring.config.runs import ResumeConfig
 from sparring.config.words import is_option, unknown_option, values_of
 from sparring.errors import ConfigError, printable
 from sparring.games.flags import latest, read_rules

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from importlib import import_module
+from typing import Any
 
 
 @dataclass(frozen=True)
@@ -13,6 +15,12 @@ class Command:
     help: str
     config: str
     module: str
+
+    @property
+    def settings(self) -> Any:
+        """The class of its options, wherever it stands."""
+        homes = (import_module(f"sparring.config.{file}") for file in ("runs", "commands", "tools"))
+        return next(getattr(home, self.config) for home in homes if hasattr(home, self.config))
 
 
 COMMANDS = (
