@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import warnings
 from collections.abc import Iterable
 
 LIKE, ALIKE = 0.6, 0.7
@@ -49,6 +50,11 @@ RAISED = (Exception, SystemExit)
 
 class SparringWarning(UserWarning):
     """Something works, but not as well as it could."""
+
+
+def warn(text: str) -> None:
+    """Say that something works, but not as well as it could; the caller goes on."""
+    warnings.warn(SparringWarning(text), stacklevel=3)
 
 
 def in_one_line(text: str) -> str:

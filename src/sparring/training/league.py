@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
@@ -13,7 +12,7 @@ import numpy.typing as npt
 from torch import Tensor
 
 from sparring.config import LeagueConfig
-from sparring.errors import SparringWarning
+from sparring.errors import warn
 from sparring.league import roles
 from sparring.league.matchmaking import Known, Results, decayed, passed, rating_of, weights
 from sparring.league.slots import Slots, generator, pots
@@ -436,7 +435,3 @@ class League:
         if self.share is not None:
             values["league/past"] = self.share
         return values
-
-
-def warn(text: str) -> None:
-    warnings.warn(SparringWarning(text), stacklevel=4)

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Sequence
 
 from sparring.config import LeagueConfig
-from sparring.errors import ConfigError, SparringWarning
+from sparring.errors import ConfigError, warn
 from sparring.learn.learner import Learner
 from sparring.learn.opponents import TakesOpponents
 from sparring.learn.plan import Cast, Plan
@@ -54,8 +53,7 @@ def leagues_of(
         if resume is not None and saved:
             bring_home(run, saved["home"])
             if saved.get("last") != NONE_YET and not archive.path.exists():
-                text = f"{archive.path} is gone; past selves in slots are met, the others are lost"
-                warnings.warn(SparringWarning(text), stacklevel=2)
+                warn(f"{archive.path} is gone; past selves in slots are met, the others are lost")
             needed = needed_by(run.checkpoints)
             archive.forget_after(resume.number, last=saved.get("last"), needed=needed)
             league.restore(saved, resume.tensors["net"])

@@ -6,14 +6,13 @@ import math
 import os
 import signal
 import time
-import warnings
 from collections.abc import Callable, Sequence
 from functools import partial
 from types import FrameType
 from typing import Any
 
 from sparring.curriculum.course import Course
-from sparring.errors import EnvError, SparringWarning
+from sparring.errors import EnvError, warn
 from sparring.games.rules import Rules
 from sparring.learn.learner import DivergedError, Learner, LostError, Report, Snapshot
 from sparring.store import checkpoint as checkpoints
@@ -97,13 +96,13 @@ class Trainer:
             text = f"{own.name} cannot be saved: a resumed run keeps its network, not its games"
             if first.plays_on:
                 text = "a resumed run keeps its network, not the games that actors are playing"
-            warnings.warn(SparringWarning(text + unmeasured(own)), stacklevel=3)
+            warn(text + unmeasured(own))
         if first.only_here and not first.evaluation.off:
             text = (
                 f"net.kind {learning.net.kind} is an object of this program, so that it is not "
                 "measured beside training: give a class of a module, such as my_module:MyNet"
             )
-            warnings.warn(SparringWarning(text), stacklevel=3)
+            warn(text)
         self._adjusted = adjustable(learner) if courses else None
         with going_on(resume, runs[0].path):
             if resume is not None:
@@ -243,8 +242,7 @@ class Trainer:
                 member.active = False
                 member.note("diverged", why=report.diverged, seconds=self.status.seconds)
                 member.save_last(self.learner.snapshot(index))
-                text = f"{member.run.name} is stopped, the others go on: {report.diverged}"
-                warnings.warn(SparringWarning(text), stacklevel=2)
+                warn(f"{member.run.name} is stopped, the others go on: {report.diverged}")
         if not any(member.active for member in self.members):
             raise DivergedError(f"every member has diverged; the last: {reports[-1].diverged}")
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
@@ -10,7 +9,7 @@ from typing import Any
 
 from sparring.curriculum.course import Course
 from sparring.curriculum.timeline import curves_of
-from sparring.errors import SparringWarning
+from sparring.errors import warn
 from sparring.games.rules import Rules
 from sparring.league.arena import ALONE, least_share, strength_of, usual_opponents
 from sparring.learn.learner import Report, Snapshot
@@ -188,8 +187,7 @@ class Member:
         try:
             self.run.write_json(name, obj)
         except OSError as wrong:
-            text = f"{self.run.path / name} was not written, training goes on: {wrong.strerror}"
-            warnings.warn(SparringWarning(text), stacklevel=3)
+            warn(f"{self.run.path / name} was not written, training goes on: {wrong.strerror}")
 
     def _name_best(self) -> None:
         """Say in a file which checkpoint is the best one."""
@@ -245,7 +243,7 @@ class Member:
         try:
             self._submit(snapshot)
         except checkpoints.CheckpointError as wrong:
-            warnings.warn(SparringWarning(f"not saved, training goes on: {wrong}"), stacklevel=2)
+            warn(f"not saved, training goes on: {wrong}")
             return
         self._prune(self.plan.saving.keep)
 
@@ -272,7 +270,7 @@ class Member:
         self.unsaved = True
         self.elsewhere = save_elsewhere(self.run.name, snapshot, self.meta(snapshot))
         text = where_it_lies(self.elsewhere, self.run.checkpoints)
-        warnings.warn(SparringWarning(f"{wrong}; {text}"), stacklevel=2)
+        warn(f"{wrong}; {text}")
 
     def _submit(self, snapshot: Snapshot) -> None:
         self.saver.submit(
@@ -288,7 +286,7 @@ class Member:
         try:
             self.saver.wait()
         except checkpoints.CheckpointError as wrong:
-            warnings.warn(SparringWarning(f"not saved, training goes on: {wrong}"), stacklevel=2)
+            warn(f"not saved, training goes on: {wrong}")
         self._show_saved()
 
     def _show_saved(self) -> None:
@@ -360,8 +358,7 @@ class Member:
         self.evaluated = self.evaluated if small else number
         self.owed.discard(number)
         if result.get("error"):
-            text = f"evaluation of update {number} failed: {result['error']}"
-            warnings.warn(SparringWarning(text), stacklevel=2)
+            warn(f"evaluation of update {number} failed: {result['error']}")
             return None
         known = [ALONE] if self.rules.seats == 1 else self.opponents
         results = {name: result["results"][name] for name in known if name in result["results"]}
@@ -409,7 +406,7 @@ class Member:
         text = too_few(self.rules, self.plan.evaluation, games)
         if text and not self.noted(what):
             self.note(what, episodes=games)
-            warnings.warn(SparringWarning(text), stacklevel=3)
+            warn(text)
         return float(games)
 
     def _tell_best(self, number: int, seconds: float) -> None:
@@ -446,7 +443,7 @@ class Member:
         try:
             self.saver.close()
         except checkpoints.CheckpointError as wrong:
-            warnings.warn(SparringWarning(str(wrong)), stacklevel=2)
+            warn(str(wrong))
         self.metrics.close()
         if self.episodes_csv:
             self.episodes_csv.close()

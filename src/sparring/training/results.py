@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 import sys
 import tempfile
-import warnings
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -13,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from sparring.config import EvaluationConfig
-from sparring.errors import SparringError, SparringWarning
+from sparring.errors import SparringError, warn
 from sparring.league.arena import ALONE, play_own_match, usual_opponents
 from sparring.league.own import Terms
 from sparring.league.results import MatchResult, load_result
@@ -115,8 +114,7 @@ def measure_here(agent: Agent, wanted: EvaluationConfig, pool: ForeignPool) -> N
         found = play_own_match(rules, [agent.policy, *others], terms, given=pool)
     except SparringError as wrong:
         keep(agent, {}, why_not=str(wrong))
-        text = f"{shown_path(agent.run)} was not measured: {wrong}"
-        warnings.warn(SparringWarning(text), stacklevel=2)
+        warn(f"{shown_path(agent.run)} was not measured: {wrong}")
         return
     keep(agent, {(others or [ALONE])[0]: found})
 
@@ -168,8 +166,7 @@ def keep(agent: Agent, results: dict[str, MatchResult], why_not: str = "") -> No
     try:
         Run.open(agent.run).write_json(RESULTS, found)
     except OSError as wrong:
-        text = f"{agent.run / RESULTS} was not written: {wrong.strerror}"
-        warnings.warn(SparringWarning(text), stacklevel=2)
+        warn(f"{agent.run / RESULTS} was not written: {wrong.strerror}")
 
 
 def rates(agent: Agent) -> dict[str, float]:

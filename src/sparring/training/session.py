@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
 from sparring.curriculum.course import Course
-from sparring.errors import ConfigError, EnvError, SparringWarning
+from sparring.errors import ConfigError, EnvError, warn
 from sparring.learn.algos import LEARNERS
 from sparring.learn.learner import DivergedError, Learner, closing_learner
 from sparring.learn.path import Announced
@@ -252,7 +251,7 @@ def close_games(plan: Plan, *, brought: bool) -> None:
         try:
             plan.foreign.close()
         except EnvError as wrong:  # what was trained is not lost by that
-            warnings.warn(SparringWarning(str(wrong)), stacklevel=2)
+            warn(str(wrong))
 
 
 @contextmanager

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-import warnings
 from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property
 from pathlib import Path
@@ -11,7 +10,7 @@ from typing import Any, overload
 
 from sparring.config import TrainConfig
 from sparring.draw.charts.axes import label
-from sparring.errors import ConfigError, SparringError, SparringWarning
+from sparring.errors import ConfigError, SparringError, warn
 from sparring.league.statistics import Found
 from sparring.learn.learner import DivergedError
 from sparring.pools.protocol import GamePool
@@ -160,15 +159,14 @@ def one_by_one(
             (agent,) = train_members([member], quiet=quiet, pool=pool, **options)
         except DivergedError as wrong:
             failed.append(number)
-            warnings.warn(SparringWarning(f"run {number} failed: {wrong}"), stacklevel=4)
+            warn(f"run {number} failed: {wrong}")
             if len(failed) == len(members):
                 raise
             continue
         yield agent
         if agent.ended.startswith("SIG"):
             if number < len(members):
-                text = f"{agent.ended}: runs {number + 1} to {len(members)} were not begun"
-                warnings.warn(SparringWarning(text), stacklevel=4)
+                warn(f"{agent.ended}: runs {number + 1} to {len(members)} were not begun")
             return
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import warnings
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
@@ -13,7 +12,7 @@ from sparring.capabilities.refusals import Asked, lacking
 from sparring.capabilities.table import ABILITIES, PLACE, PLACES
 from sparring.capabilities.ways import Way, first_way, missing
 from sparring.config import TrainConfig
-from sparring.errors import ConfigError, SparringWarning
+from sparring.errors import ConfigError, warn
 from sparring.learn.plan import CPU
 
 GPU = "cuda"
@@ -98,8 +97,7 @@ def played_elsewhere(config: TrainConfig) -> bool:
 
 def warn_apart(why: Sequence[str]) -> None:
     """Say that games are on the CPU, where every policy is called by itself: that is slower."""
-    text = f"slower than it could be, with games on the CPU: {'; '.join(why)}"
-    warnings.warn(SparringWarning(text), stacklevel=4)
+    warn(f"slower than it could be, with games on the CPU: {'; '.join(why)}")
 
 
 def choose_device(name: str) -> str:

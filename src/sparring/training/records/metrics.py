@@ -8,18 +8,16 @@ import queue
 import sqlite3
 import threading
 import time
-import warnings
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing, suppress
 from pathlib import Path
-from types import TracebackType
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from sparring.errors import SparringError, SparringWarning
+from sparring.errors import SparringError, warn
 from sparring.store.folders import mode_of
 from sparring.store.tables import LIMIT_S, EmptyError, reading
 from sparring.training.records.sinks import (
@@ -96,12 +94,7 @@ class MetricsWriter:
     def __enter__(self) -> MetricsWriter:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     def add(self, update: int, values: Mapping[str, float], *, seconds: float) -> None:
@@ -149,7 +142,7 @@ class MetricsWriter:
         """Warn in the thread that trains, so that the display is not torn."""
         told, self._wrong = self._wrong, []
         for text in told:
-            warnings.warn(SparringWarning(text), stacklevel=3)
+            warn(text)
 
     def _work(self) -> None:
         more = True

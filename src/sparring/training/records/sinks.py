@@ -12,14 +12,13 @@ import importlib.util
 import os
 import time
 import tomllib
-import warnings
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
-from sparring.errors import ConfigError, SparringWarning
+from sparring.errors import ConfigError, warn
 from sparring.games.rules import Rules
 from sparring.pools.lineups import LEARNER, player_id
 from sparring.store.files import write_atomic
@@ -272,8 +271,7 @@ class EpisodesTable:
             self._told = False
         except WaitingError as wrong:
             if not self._told:
-                text = f"{wrong}; training goes on, they are kept for now"
-                warnings.warn(SparringWarning(text), stacklevel=2)
+                warn(f"{wrong}; training goes on, they are kept for now")
             self._told = True
 
     def close(self) -> None:
@@ -281,7 +279,7 @@ class EpisodesTable:
         try:
             self._table.close()
         except WaitingError as wrong:
-            warnings.warn(SparringWarning(str(wrong)), stacklevel=2)
+            warn(str(wrong))
 
     def _called(self, policy: int) -> str:
         return self._names.get(policy, f"policy {policy}")

@@ -13,7 +13,6 @@ from contextlib import ExitStack, suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from queue import SimpleQueue
-from types import TracebackType
 from typing import IO, Any
 
 import numpy as np
@@ -238,12 +237,7 @@ class Helper:
     def __enter__(self) -> Helper:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         end_group(self.process)
         for pipe in (self.process.stdin, self.process.stdout, self.said):
             if pipe is not None:
