@@ -69,11 +69,7 @@ def why_no(passes: str, feature: str) -> str:
 
 
 def network_asks(net: NetConfig, *, heads: Sequence[str] = (), memory: int = 0) -> list[Asked]:
-    """What a network asks of what computes it.
-
-    heads: what it is asked besides policy and value, as it is typed. memory: bytes behind the
-    observation.
-    """
+    """What a network asks of what computes it. heads: as they are typed. memory: bytes."""
     asked = [Asked(FEATURES["heads"], head) for head in heads]
     asked += [one for _, one in net_settings(net) if PASSES in one.feature.needs]
     found = {KINDS.get(net.kind, "other modules"): f"net.kind {net.kind}"}

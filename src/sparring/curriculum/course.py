@@ -78,10 +78,7 @@ class Course:
         return self._news(self._games(BEGINNING))
 
     def advance(self, now: Moment, update: int) -> Change | None:
-        """Begin the next phase if this one is over. Called before every update.
-
-        update: how many there were so far.
-        """
+        """Begin the next phase if this one is over. Called before every update."""
         why = "" if self.is_last else self._over(now)
         if not why:
             return None

@@ -41,10 +41,7 @@ class Curriculum:
     beginning of the run, whatever the phase."""
 
     def lineups_at(self, index: int, origin: Moment, now: Moment) -> tuple[Lineup, ...]:
-        """Who is met, without those whose weight is 0 by now.
-
-        origin: when the phase began.
-        """
+        """Who is met, without those whose weight is 0 by now. origin: when the phase began."""
         phase = self.phases[index]
         drawn = []
         for seating in self.seatings[index]:

@@ -26,10 +26,7 @@ PLAIN = re.compile(r"[^\s,:\]}]+")
 
 
 def read_curriculum(file: str, game: str, algo: str = "") -> dict[str, Any]:
-    """Return what a file says: phases, and perhaps other settings of a run.
-
-    game: whose schema a file may be written in, besides ours. algo: what learns, if it is known.
-    """
+    """What a file says, in our schema or the game's: phases, and perhaps other settings."""
     table = read_table(file)
     if isinstance(table.get(OF_OTHERS), Mapping):
         module = game_module(game, "curriculum")

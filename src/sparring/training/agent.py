@@ -64,10 +64,7 @@ class Agent:
 
     @property
     def results(self) -> dict[str, dict[str, Any]]:
-        """The last measurement of the finished run by opponent, or its last evaluation.
-
-        {} before there is one.
-        """
+        """The last measurement by opponent, or the last evaluation; {} before there is one."""
         with suppress(OSError, ValueError):
             found = parse_json(read_regular(self.run / RESULTS))
             A_MEASUREMENT(found, "")

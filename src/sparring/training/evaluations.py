@@ -53,10 +53,7 @@ def curves_of_match(name: str, found: Mapping[str, Any]) -> dict[str, float]:
 def pace(
     first: dict[str, float], results: Mapping[str, Any], seconds: float, rules: Rules
 ) -> dict[str, float]:
-    """Return the mean score over opponents, and what was gained of it per hour since the first.
-
-    first: seconds and score of the first evaluation; filled by that one.
-    """
+    """Mean score over opponents, and its gain per hour since the evaluation in `first`."""
     score = sum(found["score"] for found in results.values()) / len(results)
     if not first:
         first |= {"seconds": seconds, "score": score}

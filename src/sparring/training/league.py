@@ -46,10 +46,7 @@ class League:
         name: str,
         member: int = 0,
     ) -> None:
-        """Take over the slots of a learner.
-
-        name: the run's. member: which of a population's.
-        """
+        """Take over the slots of a learner. member: which of a population's."""
         self.settings, self.plan, self.learner, self.archive = settings, plan, learner, archive
         self.name, self.member, self.seed = name, member, plan.seeds[member]
         self.cast, self.slots = plan.cast, Slots(plan.cast.slots)
@@ -90,10 +87,7 @@ class League:
         self._draw_anew()
 
     def after(self, report: Report, *, update: int, seconds: float) -> dict[str, float]:
-        """Count what an update brought; keep a snapshot and draw others when it is time.
-
-        Returns what curves show.
-        """
+        """Count what an update brought, keep a snapshot when it is time; return curves."""
         self._count(report.met)
         if self._clock(update, report.decisions) >= self.due:
             self.due = self._next_due(update, report.decisions)
@@ -265,10 +259,7 @@ class League:
         return [str(self.archive.file(entry.hash)) for entry in chosen]
 
     def take_match(self, number: int, decisions: int, who: str, found: Mapping[str, Any]) -> str:
-        """Learn how a match went against a past self, given by its file, or a bot.
-
-        Returns what curves call it.
-        """
+        """Learn how a match against a past self or a bot went; return its name in curves."""
         content = Path(who).stem if who.endswith(SNAPSHOT) else who
         wins, draws, losses = (int(count) for count in found[PAIRS])
         counts = wins, draws, losses
@@ -385,10 +376,7 @@ class League:
         }
 
     def restore(self, state: Mapping[str, Any], spare: Mapping[str, Tensor]) -> None:
-        """Seat everybody as they sat, before the games are there.
-
-        spare: what plays in the place of a snapshot that is gone until its games are over.
-        """
+        """Seat everybody before the games are there. spare: plays for a snapshot that is gone."""
         saved = state["slots"]
         self.slots.load({"slots": [saved[str(number + 1)] for number in range(len(saved))]})
         self.results = {name: Results(*values) for name, values in state["results"].items()}

@@ -356,10 +356,7 @@ class Trainer:
             member.want_evaluation()
 
     def _ask_for_evaluation(self, *, soon: bool = False) -> None:
-        """Send the next waiting checkpoint to the worker once it is free; members take turns.
-
-        soon: while training goes on, when the first answer is wanted soon.
-        """
+        """Send the next waiting checkpoint to the worker if it is free. soon: others follow."""
         if not self.worker or self.worker.busy:
             return
         for step in range(len(self.members)):

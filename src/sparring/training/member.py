@@ -321,10 +321,7 @@ class Member:
         return number >= 0 and (self.run.checkpoints / f"{number:08d}").exists()
 
     def request(self, *, soon: bool = False) -> dict[str, Any] | None:
-        """The evaluation that is due, once its checkpoint is written.
-
-        soon: others will follow, so that the first may be small.
-        """
+        """The evaluation that is due, once its checkpoint is written. soon: it may be small."""
         if not self.has_request:
             return None
         number = next(iter(self.waiting))

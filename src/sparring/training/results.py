@@ -145,10 +145,7 @@ def beside(
 
 
 def keep(agent: Agent, results: dict[str, MatchResult], why_not: str = "") -> None:
-    """Write results.json; a full disk is said, the results are there all the same.
-
-    why_not: what kept further matches from being played.
-    """
+    """Write results.json; a full disk is said. why_not: what kept further matches away."""
     meta = agent.policy.meta
     summaries = {name: result.summary() for name, result in results.items()}
     strength = strength_in(summaries, best_opponent(agent.policy.rules))

@@ -87,10 +87,7 @@ def demand_weights(learner: Learner, saved: Checkpoint) -> None:
 
 
 def better_on_disk(run: Path, best: Mapping[str, float], *, until: int) -> tuple[int, float] | None:
-    """Return number and strength of a best checkpoint that was found after the last save.
-
-    best: what the checkpoint knows that the run goes on from. until: the number of that one.
-    """
+    """Number and strength of a best checkpoint, up to `until`, found after `best` was saved."""
     found = read_json(run / BEST)
     named = found if isinstance(found, dict) else {}
     number, strength = named.get("checkpoint"), named.get("strength")

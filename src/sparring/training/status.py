@@ -44,10 +44,7 @@ def shown_of(stats: Mapping[str, float]) -> dict[str, float]:
 
 
 def played_of(stats: Mapping[str, float], before: Mapping[str, float]) -> dict[str, float]:
-    """Return what is shown of how a learner plays: the first few statistics of the game.
-
-    before: what was shown; it stays where an update counted nothing.
-    """
+    """The first few statistics of the game; `before` stays where an update counted nothing."""
     told = {
         name.removeprefix(PREFIX): value for name, value in stats.items() if name.startswith(PREFIX)
     }
@@ -156,10 +153,7 @@ class Status:
 
 
 def in_order(before: dict[str, float], now: dict[str, float]) -> dict[str, float]:
-    """Return shares of phases in the order in which they were first met; what is left comes last.
-
-    A phase that took no part in an update keeps its place.
-    """
+    """Shares of phases in the order of their first meeting, what is left last."""
     order = [name for name in {**before, **now} if name != REST]
     return {name: now.get(name, 0.0) for name in (*order, *[REST] * (REST in now))}
 

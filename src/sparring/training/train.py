@@ -142,10 +142,7 @@ def train(
 def complete(
     game: str, file: str, changes: Mapping[str, Any], *, facts: Facts | None = None
 ) -> TrainConfig:
-    """Every setting of a run, from defaults, presets, a file and keywords.
-
-    facts: of an environment that the program brings along.
-    """
+    """Every setting of a run. facts: of an environment that the program brings along."""
     changes = dict(changes)
     asked: dict[str, Any] = {
         "league": str(changes.get("league", {}).get("preset", "")),
@@ -235,10 +232,7 @@ def prepare(
     quiet: bool = False,
     **given: Any,
 ) -> Session:
-    """Plan training, and build what trains; nothing is written yet.
-
-    given: what `plan_training` takes besides settings.
-    """
+    """Plan training (given: see `plan_training`) and build what trains; nothing is written."""
     compiling.PROGRESS.quiet = quiet
     return Session.prepare(plan_training(configs, **given), callbacks=callbacks, quiet=quiet)
 
@@ -405,10 +399,7 @@ def with_budget(config: TrainConfig, meta: dict[str, Any], wanted: dict[str, flo
 def lasting(
     config: TrainConfig, pool: GamePool | None = None, opponents: Sequence[Any] = ()
 ) -> TrainConfig:
-    """Return settings whose names stay what they are: `latest` is another run tomorrow.
-
-    pool, opponents: what the program that begins the run brings along.
-    """
+    """Settings whose names stay what they are: `latest` is another run tomorrow."""
     config = with_phases(config)
     rules = rules_of(config, pool)
     collect = config.collect

@@ -246,10 +246,7 @@ def draw(
     height: int = 50,
     over: bool = False,
 ) -> RenderableType:
-    """Return what there is to see of a run, or of the members of a population.
-
-    over: nothing will come any more.
-    """
+    """Draw a run, or the members of a population. over: nothing will come any more."""
     status = statuses[0]
     standing = phase_told(status.standing) if len(statuses) == 1 else []
     if width < SHORT or height < LOW:

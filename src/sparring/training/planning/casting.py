@@ -242,10 +242,7 @@ def pot_of(who: Who) -> str:
 
 
 def same_kind(policy: Policy, rules: Rules, net: NetConfig, roles: Mapping[str, NetConfig]) -> bool:
-    """Whether a policy has the network of the learner, so that both can be answered together.
-
-    roles: the learner's networks by role, none if it has one for all.
-    """
+    """Whether a policy has the network of the learner (by role, where it has several)."""
     theirs = policy.net
     own = {role: one.config for role, one in nets_of(theirs)}
     if own or roles:

@@ -44,10 +44,7 @@ def curriculum_of(
 
 
 def check_own(pool: ForeignPool, curriculum: Curriculum, *, named: bool) -> None:
-    """Refuse phases that nothing would come of in an environment that somebody brought along.
-
-    named: it has a factory, by which evaluations make it too.
-    """
+    """Refuse phases that mean nothing in somebody's own environment. named: by a factory."""
     name, flags = pool.rules.name, {flag for phase in curriculum.phases for flag in phase.flags}
     for number, phase in enumerate(curriculum.phases, start=1):
         where = f"phase {number} {phase.name!r}"

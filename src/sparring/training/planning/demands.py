@@ -42,10 +42,7 @@ OFFLINE = ("offline", "disabled", "dryrun")
 
 
 def check_demands(rules: Rules, config: TrainConfig, nets: Mapping[str, NetConfig]) -> None:
-    """Refuse a run that could not be made or would fail at its first update.
-
-    nets: by role; one called "" where it is for all.
-    """
+    """Refuse a run that could not be made or would fail at its first update. nets: by role."""
     demand_own_settings(config)
     check_roles(rules, config)
     check_networks(rules, config, nets)

@@ -75,10 +75,7 @@ def first_terms(own: Sequence[Rules], curricula: Sequence[Curriculum]) -> tuple[
 
 
 def own_terms(own: Sequence[Rules], curricula: Sequence[Curriculum]) -> tuple[Terms, ...]:
-    """What the games of every member begin under, besides what the first one's are made with.
-
-    None where nobody has anything of its own.
-    """
+    """What every member's games begin under besides the first one's; none where nobody differs."""
     paid = [one.rewards_at(0, BEGINNING, BEGINNING) for one in curricula]
     terms = []
     for rules, rewards in zip(own, paid, strict=True):
@@ -89,10 +86,7 @@ def own_terms(own: Sequence[Rules], curricula: Sequence[Curriculum]) -> tuple[Te
 
 
 def demand_same_chains(paid: Sequence[Mapping[str, Any]]) -> None:
-    """Refuse members of which only some pay their roles differently: decisions link otherwise.
-
-    paid: what every member's plan says of what is paid.
-    """
+    """Refuse members of which only some pay their roles differently: decisions link otherwise."""
     if len({pays_apart(**one) for one in paid}) > 1:
         raise ConfigError(
             "rewards: some members of the population pay every role its own and others do not, so "

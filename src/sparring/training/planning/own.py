@@ -38,10 +38,7 @@ def by_factory(config: TrainConfig) -> bool:
 
 
 def own_pool(config: TrainConfig, first_game: int = 0) -> ForeignPool:
-    """Make the games of a run, as many as collect.games says.
-
-    first_game: how many games of the same run are played by others before these.
-    """
+    """Make collect.games games of a run. first_game: how many others play before these."""
     workers, games = workers_of(config), config.collect.games
     room: dict[str, Any] = {
         "seed": config.seed,
@@ -69,10 +66,7 @@ def workers_of(config: TrainConfig) -> int:
 
 
 def rules_of(config: TrainConfig, pool: GamePool | None = None) -> Rules:
-    """What a run plays by. Of an environment by its name, one is made to be looked at.
-
-    pool: an environment that a program brought along.
-    """
+    """What a run plays by. pool: an environment that a program brought along."""
     if pool is not None:
         return pool.rules
     if by_factory(config):
@@ -104,10 +98,7 @@ def given_pool(game: Any, config: TrainConfig) -> ForeignPool:
 def pool_again(
     game: Any, config: TrainConfig, meta: Mapping[str, Any], run: str
 ) -> ForeignPool | None:
-    """The games of a run that goes on, where the program that began it has to bring them again.
-
-    None: they are found by their name. meta: of the checkpoint.
-    """
+    """The games of a run that goes on, if its program has to bring them; None: found by name."""
     if "foreign" not in meta:
         if game is not None:
             raise ConfigError(f"game: {run} plays {config.game}, which needs no environment")
@@ -136,10 +127,7 @@ def check_unchanged(rules: ForeignRules, meta: Mapping[str, Any], run: str) -> N
 
 
 def name_net(changes: dict[str, Any]) -> None:
-    """Put a name where a program gave the class of a network, or a network.
-
-    It may stand for all settings of the network, or for its kind; arguments may be a table.
-    """
+    """Put a name where a program gave a network or its class, as `net` or as its kind."""
     given = changes.get("net")
     if given is None or isinstance(given, NetConfig):
         return

@@ -31,10 +31,7 @@ CAPTURED_MEMBERS, CAPTURED_MEMBERS_SPEED = 4, 0.23
 
 
 def paths_of(algo: str, plan: Plan, because: str) -> tuple[ComputePath, ...]:
-    """Return the path of the network, or of every role's; none of a learner of somebody's own.
-
-    because: why a network on a GPU is not part of graphs there.
-    """
+    """Return the path of every network. because: why one on a GPU is not part of graphs there."""
     if algo not in LEARNERS:
         return ()
     nets = plan.role_nets or {"": plan.net}

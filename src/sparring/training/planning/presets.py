@@ -92,10 +92,7 @@ def presets_of(
     hierarchy: bool = False,
     facts: Facts | None = None,
 ) -> Iterator[tuple[str, Mapping[str, Any]]]:
-    """Return what presets say, each with where it stands; a later one goes before.
-
-    mode: of DQN. facts: of an environment of somebody's own, where they are known.
-    """
+    """Yield what presets say, each with where it stands; a later one goes before. mode: of DQN."""
     kind = kind_of(algo, mode)
     if facts or is_factory(game):
         facts = facts or facts_of(game)

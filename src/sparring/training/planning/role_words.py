@@ -46,10 +46,7 @@ def as_text(value: Any) -> str:
 
 
 def demand_heard(words: Sequence[str], names: Collection[str]) -> None:
-    """Refuse settings of all networks that every role has its own of: nobody would hear them.
-
-    names: what was typed, such as net.hidden.
-    """
+    """Refuse settings of all networks, such as net.hidden, that every role has its own of."""
     own = [read_pair(word, "roles")[0].partition(".") for word in words]
     roles = {role for role, _, _ in own}
     for name in names:

@@ -289,10 +289,7 @@ def read_config(table: Mapping[str, Any], where: str) -> TrainConfig:
 
 
 def written(config: TrainConfig) -> dict[str, Any]:
-    """The complete configuration as plain values, to be written to a file.
-
-    What belongs to other algorithms is left out.
-    """
+    """The complete configuration as plain values, without what belongs to other algorithms."""
     others = set(OF_ALGORITHMS) - set(sections_of(config.algo, config.dqn.mode))
     table: dict[str, Any] = as_plain(asdict(config))
     table["phases"] = [json.loads(phase) for phase in config.phases]

@@ -317,10 +317,7 @@ def version_of(run: Overview) -> int | None:
 
 
 def common_opponents(runs: Sequence[Overview]) -> tuple[str, ...]:
-    """Return whom strength is measured against: the game's best bot, if all runs met it.
-
-    Otherwise everybody whom all of them met.
-    """
+    """Whom strength is measured against: the best bot if all runs met it, else everybody shared."""
     met = [dict.fromkeys((*run.opponents, *run.met)) for run in runs]
     for run, names in zip(runs, met, strict=True):
         if not names:

@@ -141,10 +141,7 @@ class Run:
     def branch(
         self, number: int, config: Mapping[str, Any], *, best: int = -1, told: str = ""
     ) -> Run:
-        """Begin a new run at one of this run's checkpoints; this one stays as it is.
-
-        best: the best checkpoint up to there, which comes along.
-        """
+        """Begin a new run at a checkpoint; this one stays as it is. best: comes along."""
 
         def fill(path: Path) -> None:
             # Here: reading a run needs no learning library.
@@ -205,10 +202,7 @@ class Run:
 
     @contextmanager
     def held(self) -> Iterator[None]:
-        """Keep other processes from training or measuring the same run at the same time.
-
-        What would have this one write elsewhere is refused.
-        """
+        """Keep other processes from the run; refuse what would have this one write elsewhere."""
         try:
             require_own(self.path, besides=OTHERS)
         except OSError as wrong:
@@ -272,10 +266,7 @@ def holding(runs: Sequence[Run]) -> Iterator[None]:
 
 
 def to_toml(config: Mapping[str, Any], told: str = "") -> str:
-    """Return a configuration as TOML; what is read back is equal to what was given.
-
-    told: a line for its head, which is a comment there.
-    """
+    """Return a configuration as TOML that reads back equal. told: a comment for its head."""
     plain = {key: plain_value(value, str(key)) for key, value in config.items()}
     try:
         head = f"# {told}\n" if told else ""
@@ -325,10 +316,7 @@ def learning_facts() -> dict[str, Any]:
 
 @contextmanager
 def nothing_left_in(folder: str | Path) -> Iterator[list[Run]]:
-    """Take away new runs whose settings turn out not to work at the first update.
-
-    The runs are put into the list that this gives.
-    """
+    """Take away the new runs in this list if their settings do not work at the first update."""
     runs: list[Run] = []
     root = Path(folder).absolute()
     was_there = root.exists()

@@ -141,10 +141,7 @@ class Task:
 
 
 def tasks_of(sources: Sources, games: int, seed: int) -> list[Task]:
-    """Share out the work; what comes of it does not depend on who does it.
-
-    games: that bots play.
-    """
+    """Share out the work, whoever does it. games: that bots play."""
     files = sources.files
     tasks = [Task(files[at : at + TASK]) for at in range(0, len(files), TASK)]
     for index, bot in enumerate(sources.bots):

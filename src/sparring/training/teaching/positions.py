@@ -50,10 +50,7 @@ def plain_rules(rules: Rules) -> Rules:
 
 
 def other_flags(rules: Rules, lesson: Lesson) -> str:
-    """Say by which flags a game was played that the run has otherwise, "" if by none.
-
-    Another game is refused.
-    """
+    """Say which flags a game was played by that the run has otherwise; another game is refused."""
     theirs, source = lesson.replay.rules, lesson.replay.source
     if theirs is rules or theirs is plain_rules(rules):
         return ""

@@ -257,10 +257,7 @@ def begin_taught(
     resumed: bool,
     quiet: bool,
 ) -> Taught | None:
-    """Give runs what --teach names: now, or what was cloned when they began.
-
-    A population is taught once: all members begin with the same weights.
-    """
+    """Give runs what --teach names; a population is taught once, with the same weights."""
     folder = runs[0].path / TEACHER
     if not wanted.sources:
         return None
