@@ -11,7 +11,6 @@ import sys
 import tempfile
 from collections.abc import Mapping
 from pathlib import Path
-from types import TracebackType
 from typing import Any
 
 from sparring.errors import SparringError
@@ -74,12 +73,7 @@ class Spy:
     def __enter__(self) -> Spy:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *wrong: object) -> None:
         if self._process.poll() is None:
             # Asked first: one that is killed could leave the process that it reads stopped.
             self._process.send_signal(signal.SIGINT)

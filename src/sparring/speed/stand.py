@@ -19,7 +19,6 @@ import sys
 import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass
-from types import TracebackType
 from typing import IO, Any, Protocol
 
 from sparring.config import TrainConfig
@@ -81,12 +80,7 @@ class Gauge:
     def __enter__(self) -> Gauge:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *wrong: object) -> None:
         self.close()
 
     def open(self, name: str, config: TrainConfig, *, warm_up: int = 2) -> Opened:

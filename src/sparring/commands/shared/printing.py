@@ -8,7 +8,6 @@ import sys
 import textwrap
 import time
 from collections.abc import Iterable, Sequence
-from types import TracebackType
 from typing import Any
 
 from rich.console import Console
@@ -148,12 +147,7 @@ class ProgressBar:
             self.bar.start()
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *wrong: object) -> None:
         if self.bar:
             self.bar.stop()
 

@@ -13,7 +13,6 @@ import subprocess
 import threading
 import time
 from collections.abc import Mapping
-from types import TracebackType
 from typing import IO, Literal
 
 from sparring.errors import ConfigError, SparringError, nearest
@@ -68,12 +67,7 @@ class Engine:
         self.start()
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *wrong: object) -> None:
         self.close()
 
     def start(self) -> None:
