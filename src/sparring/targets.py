@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 
-from sparring.errors import ConfigError
+from sparring.errors import ConfigError, SparringError
 
 
 def check_file(
@@ -49,6 +50,17 @@ def check_folder(path: str | Path, option: str) -> Path:
     folder, said = Path(path), f"{option} {path}".strip()
     _try_writing(folder, said)
     return folder
+
+
+@contextmanager
+def writing(what: object, option: str) -> Iterator[None]:
+    """Say why something could not be written, and by which option another place is chosen."""
+    try:
+        yield
+    except OSError as wrong:
+        raise SparringError(
+            f"cannot write {what}: {wrong.strerror or wrong}; choose another with {option}"
+        ) from wrong
 
 
 def _is_there(path: Path, said: str) -> bool:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import pytest
 
 from sparring import Rules
-from sparring.commands.eval.usi_match import read_options
 from sparring.errors import ConfigError
 from sparring.games.flags import (
     as_typed,
@@ -15,6 +14,7 @@ from sparring.games.flags import (
     scheduled_flags,
 )
 from sparring.league.seating import read_tables
+from sparring.league.usi.match import read_options
 from sparring.training.planning.settings import read_varied
 
 

@@ -9,6 +9,7 @@ import pytest
 
 from remembering import KINDS, remembering
 from sparring import ConfigError, Lineup, Pool, Rules
+from sparring.config.commands import EvalConfig
 from sparring.games import shogi
 from sparring.games.shogi.protocol import read_position, replay
 from sparring.league.arena import evaluate, play_match
@@ -16,7 +17,7 @@ from sparring.league.cage2_challenge import judge_orders
 from sparring.league.deals import choose
 from sparring.league.players import Seated, random_player
 from sparring.league.tables import Keeping, Tables
-from sparring.league.usi.match import Opening, Referee, Terms
+from sparring.league.usi.match import Opening, Referee
 from sparring.league.usi.server import Server
 from sparring.nets.remembering import Remembering, most_memory
 
@@ -210,7 +211,7 @@ def test_a_referee_begins_every_game_with_nothing_remembered() -> None:
             return min(shogi.moves(replay(policy.rules, start, moves)))
 
     policy = remembering(Rules("shogi", {"max_plies": 16}))
-    terms = Terms("first", {}, "", 1.0, 1.0, 2, "", 2, 0, False)
+    terms = EvalConfig("first", engine_timeout_s=1.0)
     engine: Any = Engine()
     opening = Opening(shogi.START, tuple(OPENING[:2]))
     referee = Referee(policy, engine, policy.rules, terms, skip_forced=False)

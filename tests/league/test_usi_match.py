@@ -7,7 +7,6 @@ import os
 import shutil
 import sys
 import time
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +14,6 @@ import pytest
 
 from sparring import Rules
 from sparring.cli import main
-from sparring.commands.eval import usi_match
 from sparring.config import NetConfig
 from sparring.config.commands import EvalConfig
 from sparring.games import shogi
@@ -108,9 +106,8 @@ def test_a_fault_loses_the_game_and_is_reported(
 
 
 def test_silence_loses_the_game_too() -> None:
-    config = EvalConfig("random", engine=f"{FAKE} silent", games=2)
-    terms = replace(usi_match.terms_of(config), timeout_s=0.2)
-    match = play_match("random", Rules("shogi"), terms, lambda _: None)
+    config = EvalConfig("random", engine=f"{FAKE} silent", games=2, engine_timeout_s=0.2)
+    match = play_match("random", Rules("shogi"), config, lambda _: None, start_s=30.0)
     assert match.result.ends == {"timeout": 2}
     assert match.faults[0].what == "fake did not answer 'go movetime 100' in time"
 

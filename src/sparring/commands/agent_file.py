@@ -5,11 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from sparring.errors import ConfigError, SparringError
+from sparring.errors import ConfigError
 from sparring.machine import show_size
 from sparring.nets.policy import Policy
 from sparring.store.files import write_atomic
-from sparring.targets import check_file
+from sparring.targets import check_file, writing
 from sparring.web.agent_page import MARK, agent_page
 
 LOOK = 4096
@@ -37,12 +37,8 @@ def write_page(policy: Policy, word: str, target: Path) -> dict[str, Any]:
     """Write the page, the whole of it or nothing; return what is to be said about it."""
     page, parts, about = agent_page(policy, word)
     replaced = check_page(target)
-    try:
+    with writing(target, "--html"):
         write_atomic(target, page.encode())
-    except OSError as wrong:
-        raise SparringError(
-            f"cannot write {target}: {wrong.strerror or wrong}; choose another with --html"
-        ) from None
     return {
         "file": str(target),
         "bytes": target.stat().st_size,

@@ -18,7 +18,7 @@ from sparring.config.commands import ArenaConfig
 from sparring.draw.charts.ladder import Rung, draw_ladder
 from sparring.draw.charts.payoff import Payoff, draw_payoff
 from sparring.draw.names import short_names
-from sparring.errors import ConfigError, SparringError
+from sparring.errors import ConfigError
 from sparring.games.flags import changed_flags
 from sparring.games.rules import Rules
 from sparring.league.arena import check_plies, whole_rounds
@@ -37,7 +37,7 @@ from sparring.league.round_robin import (
 from sparring.league.sprt import Sprt
 from sparring.machine import check_threads
 from sparring.store.files import write_atomic
-from sparring.targets import check_folder
+from sparring.targets import check_folder, writing
 
 FAIR = "every deal from every seat"
 PAYOFF, LADDER = "payoff.png", "ladder.png"
@@ -63,15 +63,11 @@ def run(config: ArenaConfig) -> int:
         settings = replace(settings, keep=games_kept.match)
     anchors = read_anchors(config.anchor)
     total = len(pairs_of(rules, [name_of(p) for p in players])) * whole_rounds(rules, config.games)
-    with ProgressBar(f"playing {rules.name}", total) as steps:
-
-        def tell(played: int, doing: str) -> None:
-            steps.reach(played, doing)
-
-        with somewhere(config, rules, settings) as elsewhere:
-            found = play_round_robin(
-                rules, players, settings, anchors=anchors, progress=tell, elsewhere=elsewhere
-            )
+    bar = ProgressBar(f"playing {rules.name}", total)
+    with bar as steps, somewhere(config, rules, settings) as elsewhere:
+        found = play_round_robin(
+            rules, players, settings, anchors=anchors, progress=steps.reach, elsewhere=elsewhere
+        )
     pictures = draw(found, out) if out else []
     files = games_kept.write() if games_kept else []
     if config.json:
@@ -262,14 +258,10 @@ def draw(found: Standings, out: Path) -> list[Path]:
         PAYOFF: draw_payoff(payoff, title=f"{game}: who beats whom", facts=[*alone, *facts]),
         LADDER: draw_ladder(rungs, title=f"{game}: ladder", facts=[*facts, FAIR]),
     }
-    try:
+    with writing(f"into {out}", "--out"):
         out.mkdir(parents=True, exist_ok=True)
         for name, data in pictures.items():
             write_atomic(out / name, data)
-    except OSError as wrong:
-        raise SparringError(
-            f"cannot write into {out}: {wrong.strerror or wrong}; choose another with --out"
-        ) from wrong
     return [out / name for name in pictures]
 
 

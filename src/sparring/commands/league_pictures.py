@@ -9,10 +9,10 @@ import numpy as np
 
 from sparring.draw.charts.ladder import Past, Rung, draw_ladder, draw_past
 from sparring.draw.charts.payoff import draw_payoff
-from sparring.errors import SparringError
 from sparring.league.told import payoff_of
 from sparring.store.files import write_atomic
 from sparring.store.standings import Pair, Player, Standings
+from sparring.targets import writing
 
 MOST_LINES = 8
 """Lines of ratings over time; more cannot be told apart."""
@@ -27,14 +27,10 @@ def write_pictures(
     if rungs:
         drawn["league-ladder.png"] = draw_ladder(rungs, title=f"{standings.run}: ladder")
         drawn["league-ratings.png"] = draw_past(past(standings), title=f"{standings.run}: ratings")
-    try:
+    with writing(f"into {folder}", "--out"):
         folder.mkdir(parents=True, exist_ok=True)
         for name, data in drawn.items():
             write_atomic(folder / name, data)
-    except OSError as wrong:
-        raise SparringError(
-            f"cannot write into {folder}: {wrong.strerror or wrong}; choose another with --out"
-        ) from wrong
     return [folder / name for name in drawn]
 
 

@@ -18,7 +18,7 @@ from sparring.commands.shared.printing import make_console
 from sparring.config.commands import PlayConfig
 from sparring.errors import ConfigError
 from sparring.games import Rules, State, game_names, new_state
-from sparring.games.flags import as_typed, changed_flags, read_rules
+from sparring.games.flags import as_typed, changed_flags, listed, read_rules
 from sparring.games.lookup import game_module
 from sparring.games.recorded import Replay
 from sparring.games.terminal import Choice, match, terminal_of
@@ -106,7 +106,7 @@ def read_game(config: PlayConfig) -> tuple[Player | None, Rules]:
 
 def seat_others(rules: Rules, person: int, against: str, usual: Player) -> dict[int, Player]:
     """Return the player of every other seat."""
-    names = [name.strip() for name in against.split(",") if name.strip()]
+    names = listed(against)
     known = {name: player_called(name, rules) for name in names}
     players = [known[name] for name in names] or [usual]
     others = [seat for seat in range(rules.seats) if seat != person]

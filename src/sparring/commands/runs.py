@@ -12,6 +12,7 @@ from sparring.commands.shared.printing import make_table, print_json, print_tabl
 from sparring.config.runs import RunsConfig
 from sparring.draw.columns import Columns
 from sparring.errors import ConfigError, SparringError, nearest, printable
+from sparring.games.flags import listed
 from sparring.games.rules import game_names
 from sparring.machine import show_size
 from sparring.store.files import remove_folder
@@ -123,7 +124,7 @@ def chosen(everything: Sequence[Told], config: RunsConfig) -> list[Told]:
         found = [one for one in found if one["game"] == config.game]
     if config.tagged and found:
         known = sorted({tag for one in everything for tag in one["tags"]})
-        for tag in comma_list(config.tagged):
+        for tag in listed(config.tagged):
             if tag not in known:
                 raise ConfigError(f"--tagged {tag!r}{nearest(tag, known)}")
             found = [one for one in found if tag in one["tags"]]
@@ -156,11 +157,6 @@ def one_line(note: str) -> str:
     return text if len(text) <= LONGEST_NOTE else f"{text[: LONGEST_NOTE - 3]}..."
 
 
-def comma_list(text: str) -> list[str]:
-    """Return the words between commas."""
-    return [word.strip() for word in text.split(",") if word.strip()]
-
-
 def write_about(config: RunsConfig, root: Path) -> int:
     """Write a note and tags to the runs that were named, to all of them or none."""
     if not config.names:
@@ -170,7 +166,7 @@ def write_about(config: RunsConfig, root: Path) -> int:
         )
     if config.game or config.tagged:
         raise ConfigError("--game and --tagged are for listing; name the runs to write about")
-    add, drop = comma_list(config.tag), comma_list(config.untag)
+    add, drop = listed(config.tag), listed(config.untag)
     if config.note and is_run(root / config.note) and not is_run(root / config.names[0]):
         raise ConfigError(
             f'the run comes before its note: sparring runs {config.note} --note "{config.names[0]}"'

@@ -11,11 +11,11 @@ from sparring.commands.shared.printing import ProgressBar
 from sparring.config.tools import RenderConfig
 from sparring.draw.pictures import film as films
 from sparring.draw.pictures import pixels, svg
-from sparring.errors import ConfigError, SparringError
+from sparring.errors import ConfigError
 from sparring.games import Rules
 from sparring.games.picture import Episode, Film, Picture, SvgPicture
 from sparring.store.files import temp_name
-from sparring.targets import check_file
+from sparring.targets import check_file, writing
 
 FPS = {".gif": 25.0, ".mp4": 50.0}
 MOST_FPS = {".gif": 50.0, ".mp4": 240.0}
@@ -85,12 +85,9 @@ def finished(path: Path) -> Iterator[Path]:
     """Give a name to write to; the file gets its own name when it is whole, or is removed."""
     unfinished = path.with_name(temp_name(path.name))
     try:
-        yield unfinished
-        unfinished.replace(path)
-    except OSError as wrong:
-        raise SparringError(
-            f"cannot write {path}: {wrong.strerror or wrong}; choose another with --out"
-        ) from wrong
+        with writing(path, "--out"):
+            yield unfinished
+            unfinished.replace(path)
     finally:
         unfinished.unlink(missing_ok=True)
 

@@ -6,9 +6,9 @@ import re
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from sparring.errors import ConfigError, SparringError
+from sparring.errors import ConfigError
 from sparring.league.tables import Keeping
-from sparring.targets import check_folder
+from sparring.targets import check_folder, writing
 
 OTHERS = re.compile(r"[^A-Za-z0-9._@-]+")
 
@@ -36,7 +36,7 @@ class KeptGames:
     def write(self) -> list[Path]:
         """Write all games and return their files."""
         files: list[Path] = []
-        try:
+        with writing(f"into {self.folder}", "--save-games"):
             for name, parts in self.matches.items():
                 place = self.folder / name
                 place.mkdir(parents=True, exist_ok=True)
@@ -44,11 +44,6 @@ class KeptGames:
                     for replay, seat in zip(keeping.replays, keeping.seats, strict=True):
                         file = f"{replay.name.removesuffix('.json')}-seat{seat}.json"
                         files.append(replay.write(place / file))
-        except OSError as wrong:
-            raise SparringError(
-                f"cannot write into {self.folder}: {wrong.strerror or wrong}; choose another "
-                "folder with --save-games"
-            ) from None
         return files
 
     @property

@@ -155,7 +155,7 @@ class ProgressBar:
         """Say which step comes now; they count from 1."""
         self.reach(self.done + 1, doing)
 
-    def reach(self, done: int, doing: str) -> None:
+    def reach(self, done: int, doing: str = "games") -> None:
         """Say how much is done, and what comes now."""
         self.done = done
         if self.bar:

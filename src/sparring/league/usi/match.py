@@ -12,9 +12,12 @@ from pathlib import Path
 
 import numpy as np
 
+from sparring.config.commands import EvalConfig
 from sparring.errors import ConfigError, SparringError
 from sparring.games import Rules, State, new_state, shogi
+from sparring.games.flags import read_pair
 from sparring.games.shogi.protocol import game_seed, position_line, read_position
+from sparring.league.arena import USUAL_PLIES
 from sparring.league.players import Player, name_of
 from sparring.league.results import MatchResult, Record, summarise
 from sparring.league.usi.engine import Engine, EngineError
@@ -27,31 +30,12 @@ GO = {
     "depth": "go depth {}",
 }
 """What an engine is told for each kind of limit."""
+GAMES = 100
+"""Unless somebody says otherwise: an engine takes its time."""
+IN_MILLISECONDS = ("movetime", "byoyomi")
+MOST_LIMIT = 2**31 - 1
 FAULTS_RUNNING = 3
 """After so many games in a row an engine is broken, not weak."""
-
-
-@dataclass(frozen=True)
-class Terms:
-    """What is agreed before a match."""
-
-    engine: str
-    """A command line, without a shell."""
-    options: Mapping[str, str]
-    """What the engine is set to."""
-    go: str
-    """How it is asked for a move, with its limit."""
-    timeout_s: float
-    """After so long without an answer it has lost."""
-    start_s: float
-    """How long it may take to start, and to get ready for a game."""
-    games: int
-    openings: str
-    """A file of positions; "" for random moves."""
-    opening_plies: int
-    seed: int
-    sampled: bool
-    """Whether the challenger draws its moves or plays the best."""
 
 
 @dataclass(frozen=True)
@@ -98,6 +82,35 @@ class Match:
     faults: tuple[Fault, ...]
     stopped: str = ""
     """Why not all games were played."""
+
+
+def read_limit(config: EvalConfig) -> str:
+    """Return the `go` line of a limit."""
+    kind, _, number = config.engine_limit.partition("=")
+    digits = number.isascii() and number.isdecimal() and len(number) <= len(str(MOST_LIMIT))
+    if kind not in GO or not digits or not 0 < int(number) <= MOST_LIMIT:
+        known = ", ".join(f"{name}=NUMBER" for name in GO)
+        raise ConfigError(
+            f"--engine-limit {config.engine_limit[:40]!r} is none of {known}, "
+            f"with numbers from 1 to {MOST_LIMIT}"
+        )
+    if kind in IN_MILLISECONDS and int(number) >= 1000 * config.engine_timeout_s:
+        raise ConfigError(
+            f"--engine-limit {config.engine_limit} leaves no time before the engine has lost; "
+            "raise --engine-timeout-s"
+        )
+    return GO[kind].format(number)
+
+
+def read_options(pairs: Sequence[str]) -> dict[str, str]:
+    """Return the options that the engine is given."""
+    options = {}
+    for pair in pairs:
+        name, value = read_pair(pair, "engine-option")
+        if pair.splitlines() != [pair]:
+            raise ConfigError(f"engine-option: {pair!r} has to be one line")
+        options[name] = value
+    return options
 
 
 def read_openings(path: str, rules: Rules) -> list[Opening]:
@@ -151,10 +164,17 @@ class Referee:
     """Plays the games of a match, one after the other."""
 
     def __init__(
-        self, challenger: Player, engine: Engine, rules: Rules, terms: Terms, *, skip_forced: bool
+        self,
+        challenger: Player,
+        engine: Engine,
+        rules: Rules,
+        config: EvalConfig,
+        *,
+        skip_forced: bool,
     ) -> None:
         """Begin nothing yet. skip_forced: whether moves without a choice are the rules' to make."""
-        self.engine, self.rules, self.terms = engine, rules, terms
+        self.engine, self.rules, self.config = engine, rules, config
+        self.go = read_limit(config)
         self.challenger = (
             challenger
             if isinstance(challenger, str)
@@ -169,13 +189,13 @@ class Referee:
         self.engine.new_game()
         if not isinstance(self.challenger, str):
             self.challenger.reset()
-        state = set_up(self.rules, opening, game_seed(self.terms.seed, number))
+        state = set_up(self.rules, opening, game_seed(self.config.seed, number))
         while not state.over:
             if state.seat == seat:
                 move = self.own_move(state, len(moves))
             else:
                 place = position_line(opening.start, moves)
-                move = self.engine.move(place, self.terms.go, self.terms.timeout_s)
+                move = self.engine.move(place, self.go, self.config.engine_timeout_s)
                 if move == "resign":
                     return Outcome(1.0, tuple(moves), "resignation", opening.start)
             if move not in shogi.moves(state):
@@ -188,7 +208,7 @@ class Referee:
         """Return what the challenger plays."""
         if isinstance(self.challenger, str):
             return shogi.usi(state, state.ask(self.challenger))
-        greedy = not self.terms.sampled
+        greedy = not self.config.sampled
         action = self.challenger.action(state, greedy=greedy, seed=state.seed, step=ply)
         return shogi.usi(state, action)
 
@@ -202,28 +222,31 @@ def illegal(state: State, move: str) -> str:
 
 
 def play_match(
-    challenger: Player, rules: Rules, terms: Terms, progress: Callable[[int], None]
+    challenger: Player,
+    rules: Rules,
+    config: EvalConfig,
+    progress: Callable[[int], None],
+    *,
+    start_s: float = 0.0,
 ) -> Match:
-    """Play all games."""
+    """Play all games. start_s: how long the engine may take to start; 0: as long as for a move."""
     skip_forced = rules.skip_forced
     rules = rules.changed({"skip_forced": 0})  # every move has to be told to the engine
-    limit = int(rules.config["max_plies"])
-    if not terms.openings and terms.opening_plies >= limit:
-        raise ConfigError(
-            f"--opening-plies {terms.opening_plies} leaves no move to play with max_plies={limit}"
-        )
-    book = read_openings(terms.openings, rules) if terms.openings else []
+    limit, plies = int(rules.config["max_plies"]), config.opening_plies
+    plies = USUAL_PLIES if plies is None else plies
+    if not config.openings and plies >= limit:
+        raise ConfigError(f"--opening-plies {plies} leaves no move to play with max_plies={limit}")
+    book = read_openings(config.openings, rules) if config.openings else []
     outcomes: list[Outcome] = []
     faults: list[Fault] = []
     stopped = ""
-    with Engine(terms.engine, terms.options, start_s=terms.start_s) as engine:
-        referee = Referee(challenger, engine, rules, terms, skip_forced=skip_forced)
-        for number in range(terms.games):
+    options, start_s = read_options(config.engine_option), start_s or config.engine_timeout_s
+    with Engine(config.engine or "", options, start_s=start_s) as engine:
+        referee = Referee(challenger, engine, rules, config, skip_forced=skip_forced)
+        for number in range(config.games or GAMES):
             pair, seat = divmod(number, 2)
             opening = (
-                book[pair % len(book)]
-                if book
-                else random_opening(rules, terms.opening_plies, terms.seed, pair)
+                book[pair % len(book)] if book else random_opening(rules, plies, config.seed, pair)
             )
             try:
                 outcomes.append(referee.play(opening, seat, number))
@@ -237,7 +260,7 @@ def play_match(
             if stopped:
                 break
         names = (name_of(challenger), engine.name)
-    result = summary(rules, names, outcomes, 0 if book else terms.opening_plies)
+    result = summary(rules, names, outcomes, 0 if book else plies)
     return Match(result, engine.name, tuple(faults), stopped)
 
 

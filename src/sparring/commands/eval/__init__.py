@@ -1,1 +1,0 @@
-"""`sparring eval`: policies and bots against each other, other engines and published scores."""
