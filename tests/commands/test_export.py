@@ -16,7 +16,8 @@ from remembering import remembering
 from sparring import Pool, Rules
 from sparring.cli import main
 from sparring.commands import export
-from sparring.commands.export_memory import compare_steps
+from sparring.commands.export import compare_steps
+from sparring.commands.shared.plain_nets import PlainFirstLayer
 from sparring.config import NetConfig
 from sparring.nets.hierarchy import nets_of
 from sparring.nets.make import make_net
@@ -84,7 +85,7 @@ def test_the_file_says_what_torch_says(
 def test_bytes_are_added_up_to_the_numbers_they_are() -> None:
     rules = Rules("tic_tac_toe")
     net = Perceptron(rules, NetConfig(hidden=(8, 8)))
-    layer = export.PlainFirstLayer(net.inputs, net.first)
+    layer = PlainFirstLayer(net.inputs, net.first)
     floats = [0.0, -0.0, 1.0, -1.0, 3.14159, -2.5e-3, 6.02e23, 1e-30, 16777216.0, -7.0, 2.0**-126]
     for dtype, code, values in (
         (torch.uint8, "B", [0, 1, 127, 128, 255]),

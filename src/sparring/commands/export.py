@@ -6,55 +6,50 @@ import importlib
 import json
 import logging
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import torch
-from torch import Tensor, nn
 
-from sparring.commands.agent_file import check_page, print_page, write_page
-from sparring.commands.export_memory import (
-    AFTER,
-    PROOF_STEPS,
-    PlainRemembering,
-    compare_steps,
-    how_to_carry,
-)
+from sparring.commands.shared.plain_nets import has_values, plain_net
 from sparring.commands.shared.players import tell_origin
 from sparring.commands.shared.printing import ProgressBar, print_json
 from sparring.config.commands import ExportConfig
 from sparring.errors import ConfigError, SparringError
 from sparring.factories import in_a_line
 from sparring.games.rules import Rules
-from sparring.nets.attention import AttentionNet
-from sparring.nets.hierarchy import HierarchyNet, RoleTeller, nets_of
-from sparring.nets.inputs import Inputs
-from sparring.nets.layers import FirstLayer
-from sparring.nets.make import make_net
-from sparring.nets.mlp import Perceptron
-from sparring.nets.net import MEMORY, POLICY, VALUE, Net, head_width
+from sparring.machine import show_size
+from sparring.nets.hierarchy import nets_of
+from sparring.nets.net import MEMORY, POLICY, VALUE, head_width
 from sparring.nets.own import OwnNet
-from sparring.nets.own_inputs import BYTES
-from sparring.nets.policy import VALUES, Policy
+from sparring.nets.policy import Policy
 from sparring.nets.sizes import count
 from sparring.pools.foreign.again import check_same, is_own, made_again
 from sparring.pools.foreign.rules import ForeignRules
 from sparring.pools.native import Pool
-from sparring.store.files import temp_name
+from sparring.store.files import temp_name, write_atomic
 from sparring.store.lookup import find_policy
 from sparring.store.policies import load_policy
-from sparring.targets import check_file
+from sparring.targets import check_file, writing
+from sparring.web.agent_page import MARK, agent_page
 
 OPSET = 20
 PROOF_ROWS = 256
+PROOF_STEPS = 5
+"""Decisions in a row over which a file that remembers is held against torch."""
 TOLERANCE = 1e-4
 TORCHSCRIPT = (".pt", ".pth", ".ts", ".torchscript")
 NEEDED = ("onnx", "onnxscript", "onnxruntime")
+AFTER = "next_memory"
+"""What comes out; inputs and outputs of a file have different names."""
+LOOK = 4096
+"""A page says within so many bytes that it is one of ours."""
+Numbers = dict[str, npt.NDArray[Any]]
+"""Inputs or outputs of a file, by name."""
 
 
 def run(config: ExportConfig) -> int:
@@ -176,122 +171,12 @@ def require_extra() -> None:
             ) from None
 
 
-class PlainNet(nn.Module):
-    """The network as one graph: bytes in, logits and values in units of reward out."""
-
-    def __init__(self, rules: Rules, net: Net, *, valued: bool) -> None:
-        """Copy a network. valued: whether its values are to come out too."""
-        super().__init__()
-        self.valued = valued
-        self.net = make_net(rules, replace(net.config, sparse=False), heads=net.heads)
-        self.net.load_state_dict(net.state_dict())
-        if isinstance(self.net, Perceptron | AttentionNet):
-            first = PlainFirstLayer(self.net.inputs, self.net.first)
-            self.net.first = first  # type: ignore[assignment]
-        if isinstance(self.net, OwnNet) and self.net.reads != BYTES:
-            self.net.reader.widen = PlainWiden(self.net.inputs)
-
-    def forward(self, obs: Tensor) -> tuple[Tensor, ...]:
-        """Return logits [rows, actions], and values [rows] if the network has any."""
-        heads = self.net(obs)
-        logits = heads[POLICY]
-        return (logits, self.net.true_values(heads)) if self.valued else (logits,)
-
-
-class PlainHierarchy(nn.Module):
-    """A network for every role as one graph: all of them answer, the row's own is taken."""
-
-    def __init__(self, rules: Rules, net: HierarchyNet, *, valued: bool) -> None:
-        super().__init__()
-        self.teller = RoleTeller(rules)
-        self.nets = nn.ModuleList(PlainNet(rules, own, valued=valued) for _, own in net.nets())
-
-    def forward(self, obs: Tensor) -> tuple[Tensor, ...]:
-        """Return logits [rows, actions], and values [rows] if the networks have any."""
-        told = self.teller(obs)
-        answers = [net(obs) for net in self.nets]
-        chosen: tuple[Tensor, ...] = answers[-1]
-        for role, said in enumerate(answers[:-1]):
-            mine = told == role
-            chosen = tuple(
-                torch.where(mine if own.dim() == 1 else mine[:, None], own, other)
-                for own, other in zip(said, chosen, strict=True)
-            )
-        return chosen
-
-
-def plain_net(policy: Policy) -> nn.Module:
-    """Return a policy's network as one graph."""
-    net, valued = policy.net, has_values(policy)
-    if isinstance(net, HierarchyNet):
-        return PlainHierarchy(policy.rules, net, valued=valued)
-    if policy.memory_bytes:
-        return PlainRemembering(policy.rules, net, PlainFirstLayer, valued=valued)
-    return PlainNet(policy.rules, net, valued=valued)
-
-
-class PlainWiden(nn.Module):
-    """Bytes as numbers without reading them as another type, which ONNX runtimes do not know."""
-
-    divisor: Tensor
-    powers: Tensor
-
-    def __init__(self, inputs: Inputs) -> None:
-        super().__init__()
-        self.parts, _, divisors = inputs.stretches()
-        self.register_buffer("divisor", torch.tensor(divisors))
-        exponents = torch.arange(256, dtype=torch.float64).clamp(min=1) - 150
-        self.register_buffer("powers", torch.exp2(exponents).float())
-
-    def forward(self, obs: Tensor) -> Tensor:
-        """Return the numbers, in the order in which their bytes lie."""
-        return self.widen(obs)
-
-    def widen(self, obs: Tensor) -> Tensor:
-        """Return the numbers, in the order in which their bytes lie."""
-        numbers = [self.number(obs, dtype, a, b) for dtype, a, b in self.parts]
-        return torch.cat(numbers, dim=1) / self.divisor
-
-    def number(self, obs: Tensor, dtype: torch.dtype, start: int, end: int) -> Tensor:
-        """Add up little-endian bytes to the numbers that they stand for."""
-        size = dtype.itemsize
-        byte = [obs[:, start + at : end : size].float() for at in range(size)]
-        if dtype == torch.uint8:
-            return byte[0]
-        negative = (byte[-1] >= 128).float()
-        if dtype == torch.int8:
-            return byte[0] - 256 * negative
-        if dtype == torch.int16:
-            return byte[0] + 256 * byte[1] - 65536 * negative
-        high = torch.floor(byte[2] / 128)
-        exponent = 2 * (byte[3] - 128 * negative) + high
-        mantissa = byte[0] + 256 * byte[1] + 65536 * (byte[2] - 128 * high)
-        mantissa = mantissa + 2.0**23 * (exponent > 0).float()
-        return (1 - 2 * negative) * mantissa * self.powers[exponent.long()]
-
-
-class PlainFirstLayer(PlainWiden):
-    """The first layer likewise."""
-
-    weight: Tensor
-    sparse = False
-
-    def __init__(self, inputs: Inputs, first: FirstLayer) -> None:
-        super().__init__(inputs)
-        _, order, _ = inputs.stretches()
-        self.bias = first.bias
-        self.normaliser = first.normaliser
-        self.register_buffer("weight", first.weight.detach()[torch.tensor(order)])
-
-    def forward(self, obs: Tensor) -> Tensor:
-        """Return [rows, width] for byte rows [rows, obs_bytes]."""
-        return self.of(self.widen(obs))
-
-    def of(self, numbers: Tensor) -> Tensor:
-        """The same of rows that are widened already."""
-        if self.normaliser is not None:
-            numbers = self.normaliser(numbers)
-        return torch.addmm(self.bias, numbers, self.weight)
+def how_to_carry(policy: Policy) -> str:
+    """Say what is to be done with what is remembered."""
+    return (
+        f"{MEMORY}: {policy.memory_bytes // 4} zeros where a game begins; then give every decision "
+        f"of a seat the {AFTER} of its decision before."
+    )
 
 
 def write(policy: Policy, path: Path) -> None:
@@ -351,27 +236,42 @@ def compare(policy: Policy, path: Path) -> float:
     """Return the largest difference between the file and torch, on games played at random."""
     onnxruntime: Any = importlib.import_module("onnxruntime")
     session = onnxruntime.InferenceSession(str(path), providers=["CPUExecutionProvider"])
-    obs = real_observations(policy.rules, PROOF_ROWS)
-    net, names = policy.net, outputs_of(policy)
-    if policy.memory_bytes:
+    obs, names = real_observations(policy.rules, PROOF_ROWS), outputs_of(policy)
 
-        def run(given: dict[str, npt.NDArray[Any]]) -> dict[str, npt.NDArray[Any]]:
-            return dict(zip(names, session.run(names, given), strict=True))
+    def run(given: Numbers) -> Numbers:
+        return dict(zip(names, session.run(names, given), strict=True))
 
-        return max(compare_steps(policy, run, obs[rows]) for rows in (slice(None), slice(0, 1)))
-    with torch.no_grad():
-        heads = net(torch.from_numpy(obs).to(policy.device))
-    wanted, scales = [heads[POLICY].cpu().numpy()], [1.0]
-    if has_values(policy):
-        # Values may be hundreds of points; what counts is the difference in the network's own unit.
-        wanted.append(net.true_values(heads).cpu().numpy())
-        units = [one for _, one in nets_of(net)] or [net]
-        scales.append(max(1.0, *(float(one.value_scale) for one in units)))
-    worst = 0.0
-    for rows in (slice(None), slice(0, 1)):
-        found = session.run(names, {"obs": obs[rows]})
-        for ours, theirs, scale in zip(wanted, found, scales, strict=True):
-            worst = max(worst, float(np.abs(theirs - ours[rows]).max()) / scale)
+    return max(compare_steps(policy, run, obs[rows]) for rows in (slice(None), slice(0, 1)))
+
+
+@torch.no_grad()
+def compare_steps(
+    policy: Policy, run: Callable[[Numbers], Numbers], obs: npt.NDArray[np.uint8]
+) -> float:
+    """Return the largest difference between a file and torch; run: the file.
+
+    Where something is remembered, over several decisions in a row, each going on with what it
+    remembers itself. Values may be hundreds of points: they count in the network's own unit.
+    """
+    net, rows, memory = policy.net, len(obs), policy.memory_bytes
+    units = [one for _, one in nets_of(net)] or [net]
+    scale = max(1.0, *(float(one.value_scale) for one in units)) if VALUE in net.heads else 1.0
+    mine, worst = policy.blank(rows), 0.0
+    theirs = np.zeros((rows, memory // 4), np.float32)
+    for step in range(PROOF_STEPS if memory else 1):
+        seen = np.roll(obs, step, axis=0)
+        whole = policy.rows(seen, mine)
+        heads = policy.heads(whole)
+        mine = policy.remembered(whole, heads)
+        found = run({"obs": seen, **({MEMORY: theirs} if memory else {})})
+        wanted = {"logits": heads[POLICY].cpu().numpy()}
+        if memory:
+            theirs, wanted[AFTER] = found[AFTER], mine.view(np.float32)
+        if "value" in found:
+            wanted["value"] = net.true_values(heads).cpu().numpy()
+        for name, ours in wanted.items():
+            gap = np.abs(found[name] - ours).max() / (scale if name == "value" else 1.0)
+            worst = max(worst, float(gap))
     return worst
 
 
@@ -379,15 +279,6 @@ def outputs_of(policy: Policy) -> list[str]:
     """What the file gives for every row."""
     values = ["value"] if has_values(policy) else []
     return ["logits", *values, *([AFTER] if policy.memory_bytes else [])]
-
-
-def has_values(policy: Policy) -> bool:
-    """Whether the value head says what a row is worth.
-
-    One by value is worth its best legal action, and the file knows no masks.
-    """
-    trained = policy.meta.get(VALUES, True) and not policy.by_value
-    return VALUE in policy.net.heads and trained
 
 
 def real_observations(rules: Rules, rows: int) -> npt.NDArray[np.uint8]:
@@ -421,3 +312,51 @@ def own_observations(rules: Rules, rows: int) -> npt.NDArray[np.uint8]:
     while sum(map(len, parts)) < rows:
         parts.append(pool.step(pool.sample_actions()).obs.copy())
     return np.concatenate(parts)[:rows]
+
+
+# A page that plays by itself
+
+
+def check_page(target: Path) -> bool:
+    """Refuse what may not be written to; return whether a page of ours is to be replaced."""
+    check_file(target, "--html", suffixes=(".html", ".htm"))
+    if not target.exists():
+        return False
+    try:
+        with target.open("rb") as file:
+            ours = MARK.encode() in file.read(LOOK)
+    except OSError as wrong:
+        raise ConfigError(f"--html {target}: {wrong.strerror}; choose another") from None
+    if not ours:
+        raise ConfigError(
+            f"{target} is there already and no agent of sparring; choose another name"
+        )
+    return True
+
+
+def write_page(policy: Policy, word: str, target: Path) -> dict[str, Any]:
+    """Write the page, the whole of it or nothing; return what is to be said about it."""
+    page, parts, about = agent_page(policy, word)
+    replaced = check_page(target)
+    with writing(target, "--html"):
+        write_atomic(target, page.encode())
+    return {
+        "file": str(target),
+        "bytes": target.stat().st_size,
+        "replaced": replaced,
+        "game": policy.rules.name,
+        "bots": list(policy.rules.bots),
+        "parts": parts,
+        "strength": about["strength"],
+    }
+
+
+def print_page(policy: Policy, facts: dict[str, Any]) -> None:
+    """Say where the page is, how large, and what is in it."""
+    again = ", in place of the one before" if facts["replaced"] else ""
+    print(
+        f"{facts['file']}: {policy.name} plays {facts['game']}, {show_size(facts['bytes'])}{again}"
+    )
+    sizes = ", ".join(f"{name} {show_size(size)}" for name, size in facts["parts"].items())
+    print(f"inside: {sizes}; bots {', '.join(facts['bots'])}")
+    print("Open it in a browser, from a disk or from any server; it needs no network.")

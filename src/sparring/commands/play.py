@@ -13,6 +13,7 @@ from pathlib import Path
 
 from rich.text import Text
 
+from sparring.commands.shared.own_game import play_own
 from sparring.commands.shared.players import load_with_flags, player_called
 from sparring.commands.shared.printing import make_console
 from sparring.config.commands import PlayConfig
@@ -50,12 +51,10 @@ def run(config: PlayConfig) -> int:
     """Play one game."""
     agent, rules = read_game(config)
     if is_own(rules):
-        from sparring.commands.own import play as own  # loads torch
-
         assert not isinstance(agent, str | None)
         if config.save:
             raise ConfigError(f"--save keeps sparring's own games, not {rules.name}; leave it out")
-        return own.run(config, agent)
+        return play_own(config, agent)
     if rules.box or rules.rows > 1:
         watched = config.game if agent else f"{rules.name}:{rules.bots[-1]}"
         raise ConfigError(f"{rules.name} is not played in turns; {instead(rules.name, watched)}")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -11,25 +12,36 @@ import numpy as np
 from sparring.commands.shared.filming import (
     check_documents,
     check_options,
-    describe,
     draw,
     finished,
     result_line,
+    write_reel,
 )
+from sparring.commands.shared.own_game import OwnGame, own_players
 from sparring.commands.shared.players import find_game, player_called
 from sparring.commands.shared.printing import print_json
 from sparring.config.tools import RenderConfig
 from sparring.draw.names import short_names
-from sparring.errors import ConfigError
+from sparring.draw.pictures.frames import Frame, FrameReel, as_frame
+from sparring.errors import ConfigError, SparringWarning
 from sparring.games import Rules, State, new_state
-from sparring.games.flags import changed_flags
+from sparring.games.flags import changed_flags, listed
 from sparring.games.picture import Episode, SvgPicture, picture_of
 from sparring.games.recorded import Replay
-from sparring.league.players import Player, name_of
+from sparring.league.players import Player, Seated, name_of
 from sparring.machine import show_size
 from sparring.nets.remembering import Remembering
 from sparring.pools.foreign.again import is_own
 from sparring.targets import check_file
+
+PIXELS = "rgb_array"
+USUAL_FPS = 10.0
+"""Where an environment does not say how fast it is shown (metadata["render_fps"])."""
+MOST_FPS = 50.0
+MOST_FRAMES = 2000
+"""Of all games together: an environment without a time limit may never end, and frames are kept."""
+Told = tuple[Sequence[Any], list[dict[str, Any]], dict[str, Any]]
+"""Who played, how the games went, and what is in the file."""
 
 
 def run(config: RenderConfig) -> int:
@@ -38,38 +50,27 @@ def run(config: RenderConfig) -> int:
     check_options(config, out)
     if (config.still or out.suffix == ".png") and config.episodes > 1:
         raise ConfigError("a still shows one game; leave out --episodes, or write .gif")
-    words = split(config.players)
+    words = listed(config.players)
     if not words:
         raise ConfigError("who plays? Give a run or a bot, or one per seat: latest,strong")
-    everyone = [*words, *split(config.against)]
-    rules, known = find_game(everyone, config.game, config.set)
-    if is_own(rules):
-        from sparring.commands.own import render as own  # loads torch
-
-        (policy,) = known.values()
-        if config.save:
-            raise ConfigError(f"--save keeps sparring's own games, not {rules.name}; leave it out")
-        assert not isinstance(policy, str)
-        return own.run(config, policy, words, finished)
-    players = find_players(config, words, rules, known)
-    picture = picture_of(rules)
-    if isinstance(picture, SvgPicture):
-        check_documents(config, rules, out)
+    rules, known = find_game([*words, *listed(config.against)], config.game, config.set)
+    own = is_own(rules)
+    if own and config.save:
+        raise ConfigError(f"--save keeps sparring's own games, not {rules.name}; leave it out")
     kept = check_save(config)
-    episodes, replays = play(rules, players, config)
-    with finished(out) as unfinished:
-        facts = draw(picture, episodes, config, unfinished)
-    for path, replay in zip(kept, replays, strict=False):
-        replay.write(path)
+    if own:
+        players, episodes, facts = film_env(config, rules, words, next(iter(known.values())))
+    else:
+        players, episodes, facts = film_game(config, rules, words, known, kept)
     told = {
         "file": str(out),
         "bytes": out.stat().st_size,
         "game": rules.name,
-        "flags": changed_flags(rules),
+        **({} if own else {"flags": changed_flags(rules)}),
         "players": [name_of(player) for player in players],
         "seed": config.seed,
         "sampled": config.sampled,
-        "episodes": [describe(episode) for episode in episodes],
+        "episodes": episodes,
         **({"saved": [str(path) for path in kept]} if kept else {}),
         **facts,
     }
@@ -77,12 +78,39 @@ def run(config: RenderConfig) -> int:
         print_json(told)
         return 0
     for episode in episodes:
-        print(result_line(episode))
+        names = short_names(told["players"])
+        if own:
+            returns = ", ".join(f"{score:g}" for score in episode["scores"])
+            print(f"{rules.name}, {episode['steps']} steps, {episode['end']}: return {returns}")
+        else:
+            print(result_line(rules, names=names, **episode))
     shape = f"{facts['frames']} frames, {facts['seconds']:.1f} s" if facts["frames"] else "a still"
     print(f"{out}: {shape}, {show_size(told['bytes'])}")
     if kept:
         print(f"saved: {', '.join(map(str, kept))}; next: sparring replay {kept[0]}")
     return 0
+
+
+def film_game(
+    config: RenderConfig,
+    rules: Rules,
+    words: list[str],
+    known: dict[str, Player],
+    kept: Sequence[Path],
+) -> Told:
+    """Play and draw a game of ours. known: players by their words, as far as there are some."""
+    players, out = find_players(config, words, rules, known), Path(config.out)
+    picture = picture_of(rules)
+    if isinstance(picture, SvgPicture):
+        check_documents(config, rules, out)
+    episodes, replays = play(rules, players, config)
+    with finished(out) as unfinished:
+        facts = draw(picture, episodes, config, unfinished)
+    for path, replay in zip(kept, replays, strict=False):
+        replay.write(path)
+    last = [(len(episode.states) - 1, episode.states[-1]) for episode in episodes]
+    told = [{"steps": steps, "end": state.end, "scores": state.scores} for steps, state in last]
+    return players, told, facts
 
 
 def check_save(config: RenderConfig) -> list[Path]:
@@ -103,7 +131,7 @@ def find_players(
     config: RenderConfig, words: list[str], rules: Rules, known: dict[str, Player]
 ) -> list[Player]:
     """Return who sits in each seat. known: players by their words, as far as there are some."""
-    against = split(config.against)
+    against = listed(config.against)
     if len(words) == 1:
         others = against or [rules.bots[-1]] * (rules.seats - 1)
         words = words + (others * (rules.seats - 1) if len(others) == 1 < rules.seats else others)
@@ -118,11 +146,6 @@ def find_players(
         if word not in known:
             known[word] = player_called(word, rules)
     return [known[word] for word in words]
-
-
-def split(text: str) -> list[str]:
-    """Return the words of a comma list."""
-    return [word.strip() for word in text.split(",") if word.strip()]
 
 
 def play(
@@ -176,3 +199,97 @@ def answer(
     if isinstance(player, str):
         return state.ask(player, row)
     return player.action(state, row=row, greedy=not sampled, seed=state.seed, step=step)
+
+
+# Environments of somebody's own, from the frames that they draw themselves
+
+
+def film_env(config: RenderConfig, rules: Rules, words: list[str], policy: Any) -> Told:
+    """Play and draw in the environment of a policy. words: who plays, its own among them."""
+    out = Path(config.out)
+    if out.suffix == ".svg":
+        raise ConfigError(
+            f"{rules.name} draws pixels itself: --out {out.with_suffix('.gif')}, .mp4 or .png"
+        )
+    players = seated(config, policy, words)
+    game = OwnGame(policy.name, rules, PIXELS)
+    demand_frames(game)
+    frames, told = played(game, players, config)
+    own_fps = float((game.env.metadata or {}).get("render_fps") or USUAL_FPS)
+    fps = config.fps or min(own_fps * config.speed, MOST_FPS)
+    reel = FrameReel(frames, fps, config.width if config.width != RenderConfig.width else 0)
+    with finished(out) as unfinished:
+        if out.suffix == ".png":
+            reel.draw(reel.shots[-1]).save(unfinished, "PNG")
+            return players, told, {"frames": 0, "seconds": 0.0}
+        write_reel(reel, unfinished, out.suffix, fps)
+    return players, told, {"frames": len(frames), "seconds": len(frames) / fps}
+
+
+def seated(config: RenderConfig, policy: Any, words: Sequence[str]) -> list[Seated]:
+    """One player per seat: the policy everywhere, unless others are named."""
+    rules = policy.rules
+    against = listed(config.against)
+    if len(words) > 1 and against:
+        raise ConfigError("--against is for one player; here every seat has its own, leave it out")
+    if against and rules.seats == 1:
+        raise ConfigError(f"--against {config.against}: {rules.name} has one seat; leave it out")
+    if against:
+        return [policy, *own_players(against, rules, rules.seats - 1, "--against")]
+    if len(words) == 1:
+        return [policy] * rules.seats
+    return own_players(words, rules, rules.seats, config.players)
+
+
+def demand_frames(game: OwnGame) -> None:
+    """Refuse an environment that has no frames, and say what is missing."""
+    if PIXELS not in game.modes:
+        listed = ", ".join(game.modes) or "none"
+        raise ConfigError(
+            f"{game.rules.name} draws no pixels: its metadata['render_modes'] has {listed}; add "
+            f"{PIXELS!r} and have render() return an array [height, width, 3]"
+        )
+
+
+def played(
+    game: OwnGame, players: Sequence[Seated], config: RenderConfig
+) -> tuple[list[Frame], list[dict[str, Any]]]:
+    """Play the games; return their frames, and how they went."""
+    frames: list[Frame] = []
+    told: list[dict[str, Any]] = []
+    for seed in range(config.seed, config.seed + config.episodes):
+        game.start(seed)
+        frames.append(shown(game))
+        while not game.over and len(frames) < MOST_FRAMES:
+            game.play(
+                [
+                    (row, game.answer(players[seat], seat, greedy=not config.sampled))
+                    for row, seat in game.asked()
+                ]
+            )
+            frames.append(shown(game))
+        end = game.end if game.over else "unfinished"
+        told.append({"steps": game.steps, "end": end, "scores": game.score.tolist()})
+        if len(frames) >= MOST_FRAMES:
+            left = config.seed + config.episodes - seed - 1
+            if left or not game.over:
+                text = (
+                    f"the film was cut after {MOST_FRAMES} frames; draw fewer episodes, or give "
+                    "the environment a time limit (gymnasium.wrappers.TimeLimit)"
+                )
+                warnings.warn(SparringWarning(text), stacklevel=2)
+            break
+    return frames, told
+
+
+def shown(game: OwnGame) -> Frame:
+    """What the environment shows now."""
+    given = game.render()
+    frame = as_frame(given)
+    if frame is None:
+        kind = getattr(given, "shape", None) or type(given).__name__
+        raise ConfigError(
+            f"{game.rules.name}: render() returns {kind}, not an array [height, width, 3] of "
+            f"uint8; let {game.word} take render_mode, and hand it to the environment"
+        )
+    return frame

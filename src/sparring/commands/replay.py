@@ -11,7 +11,13 @@ from typing import Any
 
 from rich.text import Text
 
-from sparring.commands.shared.filming import check_documents, check_options, draw, finished
+from sparring.commands.shared.filming import (
+    check_documents,
+    check_options,
+    draw,
+    finished,
+    result_line,
+)
 from sparring.commands.shared.printing import make_console, print_json
 from sparring.config.tools import ReplayFileConfig
 from sparring.draw.names import short_names
@@ -106,11 +112,8 @@ def report(replay: Replay, config: ReplayFileConfig, differences: list[str]) -> 
 
 
 def result_of(replay: Replay) -> str:
-    """Say in a line what was played and how it ended."""
-    pairs = zip(replay.players, replay.scores, strict=True)
-    scores = ", ".join(f"{name} {score:g}" for name, score in pairs)
-    steps = f"{len(replay.actions)} steps"
-    return f"{replay.rules.name}, {steps}, {replay.end or 'not over'}: {scores}"
+    steps, names = len(replay.actions), replay.players
+    return result_line(replay.rules, steps, replay.end, names, replay.scores)
 
 
 def film(replay: Replay, states: list[State], config: ReplayFileConfig) -> dict[str, Any]:

@@ -13,8 +13,7 @@ from gymnasium import spaces
 
 import own_envs
 from sparring import factories
-from sparring.commands.own.play import Table
-from sparring.commands.shared.own_game import OwnGame
+from sparring.commands.shared.own_game import OwnGame, Table
 from sparring.commands.shared.results import next_command
 from sparring.config import NetConfig
 from sparring.errors import ConfigError, IllegalActionError

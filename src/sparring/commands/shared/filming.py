@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -128,33 +129,26 @@ def draw_pages(
 
 
 def shoot(film: Film, config: Filmed, path: Path) -> dict[str, Any]:
-    """Write a film in pixels."""
     kind = Path(config.out).suffix
     fps = config.fps or FPS[kind]
     shots = films.shoot(film, fps=fps, speed=config.speed)
-    studio = films.Studio(film, shots, config.width)
-    with ProgressBar("drawing", len(shots)) as steps:
-
-        def tell() -> None:
-            steps.next("frames")
-
-        if kind == ".gif":
-            films.write_gif(studio, path, tell)
-        else:
-            films.write_mp4(studio, path, fps, tell)
+    write_reel(films.Studio(film, shots, config.width), path, kind, fps)
     return {"frames": len(shots), "seconds": shots[-1].end_s}
 
 
-def describe(episode: Episode) -> dict[str, Any]:
-    """Return how a game went as plain values."""
-    last = episode.states[-1]
-    return {"steps": len(episode.states) - 1, "end": last.end, "scores": last.scores}
+def write_reel(reel: films.Reel[Any], path: Path, kind: str, fps: float) -> None:
+    """Write a film in pixels."""
+    with ProgressBar("drawing", len(reel.shots)) as steps:
+        tell = partial(steps.next, "frames")
+        if kind == ".gif":
+            films.write_gif(reel, path, tell)
+        else:
+            films.write_mp4(reel, path, fps, tell)
 
 
-def result_line(episode: Episode) -> str:
-    """Say how a game went."""
-    last = episode.states[-1]
-    scores = ", ".join(
-        f"{name} {score:g}" for name, score in zip(episode.names, last.scores, strict=True)
-    )
-    return f"{last.rules.name}, {len(episode.states) - 1} steps, {last.end}: {scores}"
+def result_line(
+    rules: Rules, steps: int, end: str | None, names: Sequence[str], scores: Sequence[float]
+) -> str:
+    """Say in a line what was played and how it ended."""
+    told = ", ".join(f"{name} {score:g}" for name, score in zip(names, scores, strict=True))
+    return f"{rules.name}, {steps} steps, {end or 'not over'}: {told}"
