@@ -28,7 +28,7 @@ COMMANDS = (
     Command("resume", "go on with a run where it stopped", "ResumeConfig", "train"),
     Command("games", "list the games, or one game's flags and sizes", "GamesConfig", "games"),
     Command("play", "play against bots or a trained agent in the terminal", "PlayConfig", "play"),
-    Command("eval", "measure a policy or a bot over many games", "EvalConfig", "eval"),
+    Command("eval", "measure a policy or a bot over many games", "EvalConfig", "evaluate"),
     Command("exploit", "train against a policy: how much can it lose", "ExploitConfig", "exploit"),
     Command("arena", "let everybody meet everybody and rate them", "ArenaConfig", "arena"),
     Command("serve", "show runs and play games in a browser", "ServeConfig", "serve"),
