@@ -28,13 +28,13 @@ import numpy as np
 
 from sparring.cluster.actors.body import Body
 from sparring.cluster.actors.learner import FleetPPO, places_of
-from sparring.cluster.fleet import make_learner
-from sparring.cluster.messages import Message
+from sparring.cluster.learners import with_actors
 from sparring.cluster.ray.host import FEW, as_array, trimmed
 from sparring.config import TrainConfig
 from sparring.errors import SparringError, SparringWarning
 from sparring.games.rules import game_names
 from sparring.machine import machine_facts, warn_if_busy
+from sparring.messages import Message
 from sparring.training.planning.plan import resolve
 from sparring.training.planning.settings import with_preset, written
 
@@ -119,7 +119,7 @@ def rows_of(config: TrainConfig) -> int:
 
 def seen(config: TrainConfig, seconds: float) -> dict[str, float]:
     """Rollouts per second that actors and a learner make together, and what the learner needs."""
-    learner = make_learner(config, resolve([config]))
+    learner = with_actors(config, resolve([config]))
     assert isinstance(learner, FleetPPO)
     try:
         for _ in range(2 * config.actors + 2):  # everybody is there, everything warm

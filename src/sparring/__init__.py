@@ -58,8 +58,8 @@ __all__ = [
 ]
 
 PLACED_LEARNERS = {
-    "ppo@actors": "sparring.cluster.fleet:make_learner",
-    "ppo@replicas": "sparring.cluster.replicated:make_learner",
+    "ppo@actors": "sparring.cluster.learners:with_actors",
+    "ppo@replicas": "sparring.cluster.learners:with_replicas",
 }
 """Learners that several processes make up, by algorithm and place. They lie above planning, as each
 of these processes plans its own part of a run; `learn.algos.factory_at` loads one by its name."""

@@ -13,9 +13,9 @@ import numpy as np
 from sparring.cluster.actors.body import Body, Place
 from sparring.cluster.actors.crew import Order, Parcel
 from sparring.cluster.actors.learner import FleetPPO, places_of
-from sparring.cluster.messages import Message
 from sparring.config import TrainConfig
 from sparring.learn.learner import Learner
+from sparring.messages import Message
 from sparring.processes import SharedArrays
 from sparring.training.planning.plan import make_learner, resolve
 from sparring.training.planning.settings import merged, with_preset, written

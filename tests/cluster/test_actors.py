@@ -21,12 +21,11 @@ import sparring
 from cluster.crews import TINY, alone, children, settings, shared_memory
 from pools.workers.helpers import alive, gone
 from sparring import trusted
-from sparring.cluster.actors.crew import Parcel
-from sparring.cluster.actors.hand import Hand
+from sparring.cluster.actors.crew import Hand, Parcel
 from sparring.cluster.actors.learner import FleetPPO
 from sparring.cluster.actors.packing import counts_of
 from sparring.cluster.actors.processes import ProcessCrew
-from sparring.cluster.fleet import make_crew
+from sparring.cluster.learners import make_crew
 from sparring.config import TrainConfig
 from sparring.errors import SparringError, SparringWarning
 from sparring.learn.learner import LostError
@@ -211,10 +210,10 @@ def make_fleet_of(theirs: TrainConfig, mine: TrainConfig, plan: Any) -> FleetPPO
 SCRIPT = """
 import sys
 from cluster.crews import settings
-from sparring.cluster.fleet import make_learner
+from sparring.cluster.learners import with_actors
 from sparring.training.planning.plan import resolve
 config = settings(actors=2)
-learner = make_learner(config, resolve([config]))
+learner = with_actors(config, resolve([config]))
 learner.iterate(0.0)
 print(*learner.crew.pids, flush=True)
 while True:

@@ -13,16 +13,15 @@ import pytest
 from cluster.crews import settings
 from sparring import trusted
 from sparring.cluster.actors.body import Body
-from sparring.cluster.actors.crew import Order
+from sparring.cluster.actors.crew import MOST_FAILED, Crew, Order
 from sparring.cluster.actors.learner import places_of
 from sparring.cluster.actors.packing import counts_of
-from sparring.cluster.actors.standing import MOST_FAILED, Standing
-from sparring.cluster.messages import Message
 from sparring.cluster.ray.host import FEW, trimmed
 from sparring.cluster.ray.jobs import archive, unpack_archive
 from sparring.cluster.ray.session import connect, kept_environment
 from sparring.errors import ConfigError, SparringError, SparringWarning
 from sparring.learn.learner import LostError
+from sparring.messages import Message
 from sparring.training.planning.settings import members_of, value_at, written
 
 
@@ -98,10 +97,10 @@ def test_what_is_sent_leaves_out_unused_room() -> None:
 
 
 def test_of_what_was_said_the_last_is_said_again() -> None:
-    standing = Standing(5)
+    crew = Crew([], 5)
     for name, key in (("put", 1), ("flags", None), ("put", 2), ("put", 1)):
-        standing.keep(Message(name, {"key": key} if key else {}))
-    assert [(one.name, one.facts.get("key")) for one in standing.kept] == [
+        crew.keep(Message(name, {"key": key} if key else {}))
+    assert [(one.name, one.facts.get("key")) for one in crew.kept] == [
         ("flags", None),
         ("put", 2),
         ("put", 1),
@@ -109,46 +108,46 @@ def test_of_what_was_said_the_last_is_said_again() -> None:
 
 
 def test_deaths_are_counted_told_once_and_end_a_run_at_last() -> None:
-    standing, order = Standing(3), Order(0, 7)
+    crew, order = Crew([], 3), Order(0, 7)
     with pytest.warns(SparringWarning, match="actor 0 died") as told:
-        standing.died(0, "died", [order], words="oh", ready=True)
-        standing.died(0, "died", [], words="oh", ready=True)
-    assert len(told) == 1 and standing.restarts == 2
-    assert standing.lost() == [order] and standing.lost() == []
+        crew.died(0, "died", [order], words="oh", ready=True)
+        crew.died(0, "died", [], words="oh", ready=True)
+    assert len(told) == 1 and crew.restarts == 2
+    assert crew.lost() == [order] and crew.lost() == []
     with pytest.warns(SparringWarning), pytest.raises(SparringError, match="most_restarts is 3"):
-        standing.died(1, "hung", [], ready=True)
-        standing.died(1, "hung", [], ready=True)
+        crew.died(1, "hung", [], ready=True)
+        crew.died(1, "hung", [], ready=True)
 
 
 @pytest.mark.filterwarnings("ignore::sparring.errors.SparringWarning")
 def test_an_actor_that_never_gets_ready_ends_a_run() -> None:
-    standing = Standing(100)
-    standing.died(1, "died", [], ready=True)
+    crew = Crew([], 100)
+    crew.died(1, "died", [], ready=True)
     with pytest.raises(SparringError, match="3 times in a row without a rollout"):
         for life in range(1, MOST_FAILED + 1):
-            standing.died(0, "died", [], ready=False, life=life)
+            crew.died(0, "died", [], ready=False, life=life)
     with pytest.raises(SparringError, match="before it was ready"):
-        standing.died(2, "died", [], ready=False, life=0)
+        crew.died(2, "died", [], ready=False, life=0)
 
 
 @pytest.mark.filterwarnings("ignore::sparring.errors.SparringWarning")
 def test_kills_say_nothing_of_the_next_life() -> None:
-    standing = Standing(100)
+    crew = Crew([], 100)
     for life in range(10):
-        standing.died(0, "died", [], ready=True, life=life, killed=True)
-    standing.died(1, "died", [], ready=False, life=0, killed=True)
-    assert standing.restarts == 11
+        crew.died(0, "died", [], ready=True, life=life, killed=True)
+    crew.died(1, "died", [], ready=False, life=0, killed=True)
+    assert crew.restarts == 11
 
 
 @pytest.mark.filterwarnings("ignore::sparring.errors.SparringWarning")
 def test_an_actor_that_never_hands_in_anything_ends_a_run_that_is_saved() -> None:
-    standing = Standing(100)
+    crew = Crew([], 100)
     for _ in range(2 * MOST_FAILED):
-        standing.died(0, "died", [])
-        standing.played(0)
+        crew.died(0, "died", [])
+        crew.played(0)
     with pytest.raises(LostError, match="3 times in a row without a rollout"):
         for _ in range(MOST_FAILED):
-            standing.died(0, "died", [])
+            crew.died(0, "died", [])
 
 
 def test_flags_vary_from_run_to_run() -> None:

@@ -18,7 +18,6 @@ import torch
 from cluster.crews import LocalCrew
 from combinations.cells import FUNCTION, Cell, Game
 from sparring.cluster.actors.learner import FleetPPO, demand_fleet
-from sparring.cluster.messages import Message
 from sparring.cluster.replicas.joined import LOOPBACK
 from sparring.cluster.replicas.learner import ReplicatedPPO, demand_replicas
 from sparring.cluster.replicas.replica import Replica, Share
@@ -27,6 +26,7 @@ from sparring.errors import ConfigError, SparringWarning
 from sparring.games.rules import Rules
 from sparring.learn.learner import Learner, closing_learner
 from sparring.learn.plan import Plan
+from sparring.messages import Message
 from sparring.nets.make import make_net
 from sparring.nets.policy import Policy
 from sparring.schedule import Moment

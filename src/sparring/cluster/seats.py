@@ -1,8 +1,12 @@
-"""What actors are told between rollouts: who plays, what is paid, where games begin."""
+"""What holds wherever processes share the games of a run, and what they are told between rollouts:
+who plays, what is paid, where games begin.
+"""
 
 from __future__ import annotations
 
+import tempfile
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -10,10 +14,13 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from sparring.cluster.messages import Message
+from sparring.config import TrainConfig
+from sparring.errors import ConfigError
 from sparring.games.rules import Rules
 from sparring.games.starts import Position, Start, position_of
+from sparring.messages import Message
 from sparring.pools.lineups import Lineup, Pot, Pots
+from sparring.training.planning.casting import GIVEN
 
 TABLES, FLAGS, REWARDS, STARTS, PUT = "tables", "flags", "rewards", "starts", "put"
 BEGIN = "begin_anew"
@@ -99,3 +106,39 @@ def put(slot: int, weights: Mapping[str, Tensor], *, greedy: bool) -> Message:
 def heard_weights(arrays: Mapping[str, npt.NDArray[Any]]) -> dict[str, Tensor]:
     """The same as a learner takes them."""
     return {name: torch.from_numpy(array.copy()) for name, array in arrays.items()}
+
+
+def demand_equal_shares(config: TrainConfig, name: str, count: int) -> None:
+    """Refuse games that cannot be shared out equally, and players that only one process has.
+
+    name: the setting that says how many processes there are.
+    """
+    given = [word.removeprefix(GIVEN) for word in config.opponents if word.startswith(GIVEN)]
+    if given:
+        raise ConfigError(
+            f"{name} {count}: opponents {', '.join(given)} are objects of this program, which "
+            f"other processes do not have; save them and name the file, or leave {name} out"
+        )
+    games = config.collect.games
+    if games % count:
+        near = max(games // count, 1) * count
+        raise ConfigError(
+            f"{name} {count}: collect.games {games} cannot be shared out equally; nearest: {near}"
+        )
+
+
+def part_of(config: TrainConfig, games: int, threads: int) -> TrainConfig:
+    """The settings of a run for one process with a share of its games, which leaves nothing behind:
+    folders and curves are the learner's.
+    """
+    return replace(
+        config,
+        collect=replace(config.collect, games=games),
+        cluster="",
+        replicas=1,
+        threads=threads,
+        runs=tempfile.gettempdir(),
+        name="",
+        init="",
+        wandb=False,
+    )

@@ -123,7 +123,7 @@ def test_a_process_that_cannot_be_started_is_told(monkeypatch: pytest.MonkeyPatc
         raise OSError("no room for another process")
 
     before = open_files()
-    monkeypatch.setattr("sparring.pools.workers.worker.start_python", full)
+    monkeypatch.setattr("sparring.processes.start_python", full)
     with pytest.raises(OSError, match="no room"):
         WorkerPool(TROUBLE, 2, workers=2)
     assert open_files() == before

@@ -2,31 +2,34 @@
 
 from __future__ import annotations
 
+import time
 import warnings
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import torch
 
 from sparring.cluster import seats
 from sparring.cluster.actors.episodes import WholeEpisodes
 from sparring.cluster.actors.packing import Arrays, pack, shapes_of
-from sparring.cluster.actors.weights import FlatWeights
-from sparring.cluster.messages import Message
-from sparring.cluster.shares import part_of
+from sparring.cluster.actors.weights import Flat, FlatWeights
+from sparring.cluster.seats import part_of
 from sparring.errors import SparringWarning, StateError
 from sparring.games.seeds import mixed_seed
 from sparring.learn.algos import hosted
 from sparring.learn.ppo import PPO
 from sparring.learn.rollout import groups_of
+from sparring.messages import Message
 from sparring.nets.run.native import as_can_be
 from sparring.processes import Shapes
 from sparring.training.planning.plan import resolve
 from sparring.training.planning.settings import read_config
+
+Newer = Callable[[int], tuple[int, Flat] | None]
+"""Returns weights that are newer than a version, and theirs; None if there are none."""
 
 
 @dataclass(frozen=True)
@@ -43,15 +46,6 @@ class Place:
     def first_game(self) -> int:
         """Games of other actors that go before its own."""
         return self.index * self.games
-
-    def plain(self) -> dict[str, int]:
-        """As JSON has it."""
-        return {
-            "index": self.index,
-            "games": self.games,
-            "threads": self.threads,
-            "life": self.life,
-        }
 
 
 class Body:
@@ -82,15 +76,28 @@ class Body:
         """Whether its games have begun."""
         self._heard = 0
         self.weights = FlatWeights(self._player.net)
+        self._version, self._idle_since = 0, time.perf_counter()
 
     @property
     def shapes(self) -> Shapes:
         """What its rollouts take, packed."""
         return shapes_of(self.collector)
 
-    def take_weights(self, flat: npt.NDArray[np.uint8]) -> None:
+    def take_weights(self, flat: Flat) -> None:
         """Play with other weights from now on."""
         self.weights.read(self._player.net, flat)
+
+    def fulfil(self, number: int, out: Arrays, newer: Newer) -> dict[str, Any]:
+        """Play rollout `number` with the newest weights; return the facts of a parcel."""
+        started = time.perf_counter()
+        if (found := newer(self._version)) is not None:
+            self._version, flat = found
+            self.take_weights(flat)
+        self.play(number, out)
+        ended = time.perf_counter()
+        idle_s, self._idle_since = started - self._idle_since, ended
+        times = {"played_s": ended - started, "idle_s": idle_s}
+        return {"number": number, "version": self._version, **times}
 
     def play(self, number: int, out: Arrays) -> None:
         """Play rollout `number` and pack it."""

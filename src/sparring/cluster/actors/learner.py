@@ -15,7 +15,7 @@ from sparring.cluster.actors.collector import FleetCollector
 from sparring.cluster.actors.crew import Crew
 from sparring.cluster.actors.pool import FleetPool
 from sparring.cluster.actors.weights import FlatWeights
-from sparring.cluster.shares import demand_equal_shares
+from sparring.cluster.seats import demand_equal_shares
 from sparring.config import FleetConfig, TrainConfig
 from sparring.errors import ConfigError, SparringWarning
 from sparring.learn.advantages import VTrace

@@ -11,9 +11,9 @@ import numpy.typing as npt
 from sparring import _native
 from sparring.cluster import seats
 from sparring.cluster.actors.crew import Crew
-from sparring.cluster.messages import Message
 from sparring.errors import ConfigError, SparringError, StateError
 from sparring.games.rules import SKIP_FORCED, Rewards, Rules
+from sparring.messages import Message
 from sparring.pools.foreign.rules import ForeignRules
 from sparring.pools.lineups import LEARNER, FilledPots, Lineup, Pots, numbered
 from sparring.pools.protocol import EXACT, BatchLike

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import json
 import os
-import time
 from collections.abc import Mapping
 from dataclasses import fields
 from typing import Any
@@ -17,9 +16,9 @@ import numpy.typing as npt
 
 from sparring.cluster.actors.body import Body, Place
 from sparring.cluster.actors.packing import counts_of
-from sparring.cluster.messages import Message, refusal
 from sparring.errors import SparringError
 from sparring.learn.rollout import Cuts, Episodes
+from sparring.messages import Message, refusal
 
 Bytes = npt.NDArray[np.uint8]
 FEW = {f"cut.{one.name}": "cuts" for one in fields(Cuts)} | {
@@ -33,9 +32,7 @@ class Host:
 
     def __init__(self) -> None:
         """Be there; games begin with `begin`, which can say what is wrong with them."""
-        self._newest: tuple[int, Bytes] | None = None
-        self._version = 0
-        self._idle_since = time.perf_counter()
+        self._newest: tuple[int, Bytes] = 0, np.zeros(0, np.uint8)
 
     def begin(self, begin: str) -> str:
         """Make the games; return what cannot be, as JSON, nothing if all is well."""
@@ -47,7 +44,6 @@ class Host:
         self._out = {
             name: np.zeros(shape, kind) for name, (kind, shape) in self._body.shapes.items()
         }
-        self._idle_since = time.perf_counter()
         return ""
 
     def pid(self) -> int:
@@ -56,27 +52,15 @@ class Host:
 
     def post(self, version: int, weights: Bytes) -> None:
         """Let the next rollout be played with these weights, if there are none newer."""
-        if self._newest is None or version > self._newest[0]:
+        if version > self._newest[0]:
             self._newest = version, weights
 
     def play(self, number: int, version: int, weights: Bytes) -> Bytes:
         """Play a rollout with these weights or newer ones; return a message as bytes."""
-        started = time.perf_counter()
         self.post(version, weights)
-        assert self._newest is not None
-        newest, flat = self._newest
-        if newest != self._version:
-            self._body.take_weights(flat)
-            self._version = newest
-        self._body.play(number, self._out)
-        ended = time.perf_counter()
-        facts = {
-            "number": number,
-            "version": newest,
-            "played_s": ended - started,
-            "idle_s": started - self._idle_since,
-        }
-        self._idle_since = ended
+        facts = self._body.fulfil(
+            number, self._out, lambda known: self._newest if self._newest[0] != known else None
+        )
         return as_array(Message("parcel", facts, trimmed(self._out)))
 
     def hear(self, said: Bytes) -> Bytes:

@@ -8,11 +8,11 @@ from collections.abc import Mapping
 from dataclasses import asdict
 from typing import Any
 
-from sparring.cluster.messages import Message, refusal
 from sparring.cluster.ray.session import Cluster
 from sparring.cluster.replicas.replica import Replica, Share
 from sparring.errors import SparringError
 from sparring.learn.learner import LostError
+from sparring.messages import Message, refusal
 
 START_S = 120.0
 """Seconds more than `fleet.limit_s` that the first answer may take."""

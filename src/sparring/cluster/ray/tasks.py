@@ -11,7 +11,6 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from sparring.cluster.messages import REFUSED, Message, error_of
 from sparring.cluster.ray.host import as_array
 from sparring.cluster.ray.jobs import (
     TRAIN,
@@ -29,6 +28,7 @@ from sparring.league.players import Player
 from sparring.league.results import MatchResult
 from sparring.league.round_robin import Settings
 from sparring.league.sprt import Verdict
+from sparring.messages import REFUSED, Message, error_of
 from sparring.training.planning.settings import written
 
 STOP_S = 30.0

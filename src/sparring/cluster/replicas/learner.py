@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import asdict, replace
 from typing import Any, Protocol
 
 import numpy as np
@@ -17,7 +17,6 @@ import torch
 from torch import Tensor
 
 from sparring.cluster import seats
-from sparring.cluster.messages import REFUSED, Message, error_of
 from sparring.cluster.replicas.joined import Joined, open_store
 from sparring.cluster.replicas.replica import (
     ITERATE,
@@ -33,7 +32,7 @@ from sparring.cluster.replicas.replica import (
     state_of,
     unpacked,
 )
-from sparring.cluster.shares import demand_equal_shares
+from sparring.cluster.seats import demand_equal_shares
 from sparring.config import TrainConfig
 from sparring.errors import ConfigError, StateError
 from sparring.games.stats import curves
@@ -42,7 +41,9 @@ from sparring.learn.learner import DivergedError, LostError, Report, Snapshot, T
 from sparring.learn.plan import CPU, Plan
 from sparring.learn.ppo import PPO
 from sparring.learn.rollout import Earned, Episodes
+from sparring.messages import REFUSED, Message, checked
 from sparring.pools.lineups import Pots
+from sparring.processes import CLOSE_S, Child, GoneError
 
 REPLICAS = "replicas"
 """Where snapshots have the counts of every learner."""
@@ -72,6 +73,31 @@ def demand_replicas(config: TrainConfig, plan: Plan) -> None:
             "--cluster local"
         )
     demand_equal_shares(config, "replicas", size)
+
+
+class ReplicaProcess(Child):
+    """Another learner as a process of this machine."""
+
+    def __init__(self, settings: Mapping[str, Any], share: Share, limit_s: float) -> None:
+        """Start it; it says when it is ready. limit_s: how long an answer may take."""
+        self.share, self.limit_s = share, limit_s
+        super().__init__("sparring.cluster.replicas.replica", threads=share.threads)
+        self.tell(Message("begin", {"settings": settings, "share": asdict(share)}))
+
+    def answer(self, limit_s: float = 0.0) -> Message:
+        """Wait for what it says."""
+        try:
+            return super().answer(limit_s or self.limit_s)
+        except TimeoutError:
+            raise LostError(
+                f"replica {self.share.rank} has said nothing for {self.limit_s:g} s (fleet.limit_s)"
+            ) from None
+        except GoneError as gone:
+            raise LostError(f"replica {self.share.rank} has died: {gone}") from None
+
+    def end(self, patience_s: float = CLOSE_S) -> None:
+        """Let it go; nothing of it is left."""
+        super().end(patience_s)
 
 
 class ReplicatedPPO:
@@ -119,11 +145,7 @@ class ReplicatedPPO:
 
     def _answers(self) -> list[Message]:
         """What they say to that, in their order; what is wrong with one of them is raised."""
-        answers = [other.answer() for other in self.others]
-        for answer in answers:
-            if answer.name == REFUSED:
-                raise error_of(answer)
-        return answers
+        return list(map(checked, [other.answer() for other in self.others]))
 
     def ask(self, message: Message) -> list[Message]:
         """Tell all others something and wait until it is done."""

@@ -1,16 +1,12 @@
 """One of several learners that learn as one: it has a share of the games and does what it is told.
 
-As a process it is `python -m sparring.cluster.replicas.replica PARENT SOCKET`, and ends with the
-learner of the run, the first of them. Anywhere else it is a `Replica` that is handed bytes.
+As a process it ends with the learner of the run, the first of them. Anywhere else it is a `Replica`
+that is handed bytes.
 """
 
 from __future__ import annotations
 
-import faulthandler
-import os
 import signal
-import socket
-import sys
 import warnings
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
@@ -18,10 +14,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from sparring.cluster.messages import Message, refusal
-from sparring.cluster.wire import Inbox, send
 from sparring.errors import SparringError, SparringWarning, StateError
-from sparring.processes import follow_parent
+from sparring.messages import Message, refusal
+from sparring.processes import Parent
 
 if TYPE_CHECKING:
     from sparring.learn.learner import Report, Snapshot
@@ -58,7 +53,7 @@ class Replica:
         """Make games and network. settings: of the run, as its file has them."""
         import torch
 
-        from sparring.cluster.shares import part_of
+        from sparring.cluster.seats import part_of
         from sparring.learn.algos import hosted
         from sparring.learn.ppo import PPO
         from sparring.training.planning.plan import resolve
@@ -198,27 +193,19 @@ def unpacked(message: Message) -> Snapshot:
     return Snapshot(tensors, blobs, dict(message.facts["meta"]))
 
 
-def main(parent: int, fd: int) -> None:
+def main() -> None:
     """Learn until the first learner is gone."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # it decides when to end
-    follow_parent(parent)
-    faulthandler.enable()
-    os.dup2(2, 1)  # what games print is no output of the learner
-    os.set_inheritable(fd, False)
-    first = socket.socket(fileno=fd)
-    inbox, replica = Inbox(first), None
-    while inbox.fill():
-        for message in inbox.messages():
-            if replica is None:
-                try:
-                    replica = Replica(message.facts["settings"], message.facts["share"])
-                except SparringError as wrong:
-                    send(first, refusal(wrong))
-                    return
-                send(first, Message("ready"))
-            else:
-                send(first, Message.unpack(replica.hear(message.pack())))
+    begun: list[Replica] = []
+
+    def answer(message: Message) -> Message:
+        if begun:
+            return begun[0].answer(message)
+        begun.append(Replica(message.facts["settings"], message.facts["share"]))
+        return Message("ready")
+
+    Parent().serve(answer)
 
 
 if __name__ == "__main__":
-    main(*map(int, sys.argv[1:3]))
+    main()

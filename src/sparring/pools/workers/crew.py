@@ -13,15 +13,17 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from sparring.errors import ConfigError, EnvError, SparringError, SparringWarning, VectorError
+from sparring.errors import ConfigError, EnvError, SparringError, SparringWarning
 from sparring.games.seeds import mixed_seed
-from sparring.pools.workers.lines import codes
-from sparring.pools.workers.parts import Part, Seeds
+from sparring.messages import Message
+from sparring.pools.workers.parts import Part, Seeds, codes
 from sparring.pools.workers.worker import Worker
 from sparring.processes import SharedArrays
 
 LOOK_S = 0.5
 """How often workers are looked after while nothing happens."""
+FLUSH_S = 0.01
+"""How often it is tried to say more to one that has not read what it was told."""
 PATIENCE_S = 2.0
 """Seconds that workers have to close their environments at the end."""
 IN_A_ROW = 3
@@ -109,7 +111,7 @@ class Crew:
         """Wait until none of these parts owes an answer."""
         self._until(lambda: not any(part.asked for part in parts))
 
-    def tell_all(self, message: dict[str, Any]) -> str:
+    def tell_all(self, message: Message) -> str:
         """Say something to all workers, when nothing else is asked; return what one refuses."""
         self._until(lambda: all(worker.up for worker in self.workers))
         lives = [worker.life for worker in self.workers]
@@ -125,7 +127,7 @@ class Crew:
         for worker in self.workers:
             worker.owes = False
         told = [worker.answers.pop(0) for worker in self.workers if worker.answers]
-        return next((str(answer["answer"]) for answer in told if answer.get("answer")), "")
+        return next((answer.facts["refused"] for answer in told if answer.facts["refused"]), "")
 
     def memory_mib(self) -> float:
         """What all of them take."""
@@ -140,6 +142,8 @@ class Crew:
         for worker in self.workers:
             worker.let_go()
         for worker in self.workers:
+            if worker.runs:
+                self._pass_on(worker)
             worker.end(max(until - time.monotonic(), 0.01) if worker.up else 0.0)
         os.close(self._done)
         os.close(self._done_theirs)
@@ -156,19 +160,19 @@ class Crew:
         """Wait a little for anything to happen, and deal with it."""
         if self.ended:
             raise SparringError("the workers of this pool have ended; make another one")
-        events = self._poll.poll(min(timeout_s, self._look_s) * 1000)
+        late = [one.process.channel for one in self.workers if one.process.channel.waits]
+        wait_s = FLUSH_S if late else self._look_s
+        for channel in late:
+            channel.flush()
         troubled: set[int] = set()
-        for fd, _ in events:
+        for fd, _ in self._poll.poll(min(timeout_s, wait_s) * 1000):
             if fd == self._done:
                 self._answered()
-            elif fd in self._of_file:
+            else:
                 worker = self._of_file[fd]
-                if fd == worker.err:
-                    self._pass_on(worker)
-                else:
-                    worker.hear()
-                    self._greet_again(worker)
-                if worker.lines.closed:
+                worker.hear()
+                self._greet_again(worker)
+                if worker.process.gone:
                     troubled.add(worker.index)
         now = time.monotonic()
         if now >= self._next_look:
@@ -191,7 +195,8 @@ class Crew:
     def _look_after(self, now: float, troubled: set[int]) -> None:
         """Find workers that are gone without a word, or do nothing."""
         for worker in self.workers:
-            if worker.process.poll() is not None:
+            self._pass_on(worker)
+            if worker.process.process.poll() is not None:
                 troubled.add(worker.index)
                 continue
             busy = worker.owes or any(part.told for part in worker.parts)
@@ -203,8 +208,7 @@ class Crew:
             if now - worker.since > limit and (busy or not worker.up):
                 what = "a step or reset" if worker.up else "making its environments"
                 setting = "env.step_limit_s" if worker.up else "env.start_limit_s"
-                last = f"{what} took longer than {setting} {limit:g}"
-                worker.said = {"raised": last, "refused": True}
+                worker.said = ConfigError(f"{what} took longer than {setting} {limit:g}")
                 troubled.add(worker.index)
 
     # Beginnings and ends of workers
@@ -221,18 +225,12 @@ class Crew:
         }
         worker.rest = b""
         worker.start(job, self._done_theirs)
-        for fd in (worker.lines.end.fileno(), worker.err):
-            self._of_file[fd] = worker
-            self._poll.register(fd, select.POLLIN)
-
-    def _forget(self, fd: int) -> None:
-        """Do not look at a file any more."""
-        if self._of_file.pop(fd, None):
-            self._poll.unregister(fd)
+        self._of_file[worker.process.channel.socket.fileno()] = worker
+        self._poll.register(worker.process.channel.socket, select.POLLIN)
 
     def _greeted(self, worker: Worker) -> dict[str, Any]:
         """Take a worker's first word: what its environments are. All have to be alike."""
-        hello = worker.answers.pop(0)
+        hello = dict(worker.answers.pop(0).facts)
         if self.hello and hello != self.hello:
             raise SparringError(f"{self.job['word']} makes other environments every time")
         return hello
@@ -261,8 +259,10 @@ class Crew:
 
     def _lost(self, worker: Worker) -> None:
         """End what is left of a worker and start it again, or give up."""
-        for fd in (worker.lines.end.fileno(), worker.err):
-            self._forget(fd)
+        fd = worker.process.channel.socket.fileno()
+        del self._of_file[fd]
+        self._poll.unregister(fd)
+        self._pass_on(worker)
         worker.end()
         self._answered()  # what it finished is finished
         if self.memory is None:
@@ -305,11 +305,9 @@ class Crew:
 
     def _failed_start(self, worker: Worker) -> Exception:
         """What to say when environments cannot even be made."""
-        refused = bool(worker.said and worker.said["refused"])
-        said = worker.farewell()
-        text = said if refused else f"game {self.job['word']!r} cannot be made: {said}"
-        vector = worker.said and worker.said.get("vector")
-        return VectorError(text) if vector else ConfigError(text)
+        if isinstance(worker.said, ConfigError):
+            return worker.said
+        return ConfigError(f"game {self.job['word']!r} cannot be made: {worker.farewell()}")
 
     def _show(self, worker: Worker, how: str, text: str) -> None:
         """Tell a fault, the same one once."""
@@ -326,10 +324,7 @@ class Crew:
 
     def _pass_on(self, worker: Worker) -> None:
         """Show what a worker writes to its standard error; what several say alike, once."""
-        raw = worker.overhear()
-        if not raw:  # closed: the process is gone, or has closed it
-            self._forget(worker.err)
-        *lines, worker.rest = (worker.rest + raw).split(b"\n")
+        *lines, worker.rest = (worker.rest + worker.process.overhear()).split(b"\n")
         for line in (one.decode(errors="replace") for one in lines):
             if line in self._heard or len(self._heard) > MOST_LINES:
                 continue

@@ -13,6 +13,9 @@ from sparring.pools.foreign.sheet import sheet_shapes
 from sparring.processes import Shapes
 
 Seeds = list[int | None]
+CONTROL = 0xFFFF
+"""In place of a part's number: a message is waiting."""
+CODE_BYTES = 2
 LINE = 8
 """Numbers of 8 bytes in a cache line: every worker has one for itself."""
 
@@ -39,6 +42,18 @@ class Part:
     """Whether the process knows."""
     seeds: Seeds | None = field(default=None, repr=False)
     """What games are to begin with; None: they are stepped."""
+
+
+def code(part: int) -> bytes:
+    """A part's number as pipes carry it."""
+    return part.to_bytes(CODE_BYTES, "little")
+
+
+def codes(raw: bytes) -> list[int]:
+    """The numbers that a pipe brought; whole ones, as they are written whole."""
+    return [
+        int.from_bytes(raw[at : at + CODE_BYTES], "little") for at in range(0, len(raw), CODE_BYTES)
+    ]
 
 
 def split(total: int, ways: int) -> list[tuple[int, int]]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import time
 import weakref
 from collections.abc import Iterable, Mapping, Sequence
@@ -13,6 +12,7 @@ import numpy.typing as npt
 
 from sparring import trusted
 from sparring.errors import ConfigError, IllegalActionError
+from sparring.messages import Message
 from sparring.pools.foreign.base import ForeignBatch, ForeignPool
 from sparring.pools.foreign.rules import ForeignRules
 from sparring.pools.foreign.seats import seeds_of
@@ -194,23 +194,24 @@ class WorkerPool(ForeignPool):
 
     def demand_flags(self, flags: Iterable[str]) -> None:
         """Refuse flags that the envs have no place for; nothing changes."""
-        self._say({"demand": list(flags)})
+        self._say(Message("demand", {"flags": list(flags)}))
 
     def _set_config(self, flags: Mapping[str, Any]) -> None:
         crew, before = self._crew, self._crew.flags
         crew.flags = {**before, **flags}  # first: a worker that dies of them is told by its job
         try:
-            self._say({"flags": dict(flags)})
+            self._say(Message("flags", {"flags": dict(flags)}))
         except ConfigError:
             crew.flags = before
             raise
 
-    def _say(self, message: dict[str, Any]) -> None:
+    def _say(self, message: Message) -> None:
         try:
-            json.dumps(message)
+            message.pack()
         except TypeError:
+            told = {message.name: message.facts["flags"]}
             raise ConfigError(
-                f"flags {message} cannot be sent to worker processes; give numbers, texts, lists"
+                f"flags {told} cannot be sent to worker processes; give numbers, texts, lists"
             ) from None
         refused = self._crew.tell_all(message)
         if refused:

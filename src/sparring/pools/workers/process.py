@@ -3,24 +3,21 @@
 from __future__ import annotations
 
 import atexit
-import faulthandler
 import os
-import socket
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Mapping
 from typing import Any
 
 from sparring.errors import ConfigError, SparringError, VectorError
 from sparring.factories import in_a_line
+from sparring.messages import Message, refusal
 from sparring.pools.foreign.make import make_pool
 from sparring.pools.foreign.playing import Playing
-from sparring.pools.foreign.rules import ForeignRules
 from sparring.pools.foreign.seats import TablesPool
 from sparring.pools.foreign.sheet import Sheet
-from sparring.pools.workers.lines import CONTROL, Lines, code, codes
-from sparring.pools.workers.parts import shared_shapes
-from sparring.processes import SharedArrays, end_with_children, follow_parent
+from sparring.pools.workers.parts import CONTROL, code, codes, shared_shapes
+from sparring.processes import Parent, SharedArrays, end_with_children
 
 READ_BYTES = 4096
 
@@ -28,7 +25,7 @@ READ_BYTES = 4096
 class Service:
     """Plays the parts of one worker."""
 
-    def __init__(self, job: dict[str, Any], pool: TablesPool, memory: SharedArrays) -> None:
+    def __init__(self, job: Mapping[str, Any], pool: TablesPool, memory: SharedArrays) -> None:
         self.pool, self.memory, mine = pool, memory, job["worker"]
         self.action = memory["action"]
         beat, self.busy = memoryview(memory["beat"][mine]), memory["busy"][mine]
@@ -52,38 +49,38 @@ class Service:
         playing.step(self.action[rows])
         self.ended[0] += playing.ended - before
 
-    def hear(self, message: dict[str, Any]) -> dict[str, Any]:
-        """Do what was said in a line; return an answer, empty where a part's number is one."""
-        if "start" in message:
-            playing, _ = self.parts[message["start"]]
-            playing.start(message["seeds"])
-            return {}
-        do: Callable[[], Any] = (
-            (lambda: self.pool.set_config(**message["flags"]))
-            if "flags" in message
-            else (lambda: self.pool.demand_flags(message["demand"]))
-        )
+    def hear(self, message: Message) -> Message | None:
+        """Do what was said; return an answer, None where a part's number is one."""
+        facts = message.facts
         try:
-            do()
+            if message.name == "start":
+                self.parts[facts["part"]][0].start(facts["seeds"])
+                return None
+            if message.name == "flags":
+                self.pool.set_config(**facts["flags"])
+            else:
+                self.pool.demand_flags(facts["flags"])
         except ConfigError as wrong:
-            return {"answer": str(wrong)}
-        return {"answer": ""}
+            if message.name == "start":
+                raise
+            return Message("answer", {"refused": str(wrong)})
+        return Message("answer", {"refused": ""})
 
 
-def serve(service: Service, lines: Lines, go: int, done: int) -> None:
+def serve(service: Service, parent: Parent) -> None:
     """Work until nobody is there any more."""
-    busy, clock = service.busy, time.perf_counter
+    busy, clock, (go, done) = service.busy, time.perf_counter, parent.fds
     while raw := os.read(go, READ_BYTES):
         for told in codes(raw):
             began, part = clock(), told
             if told == CONTROL:
-                message = lines.receive()
+                message = next(parent, None)
                 if message is None:
                     return
-                part = message.get("start", CONTROL)
+                part = message.facts.get("part", CONTROL)
                 answer = service.hear(message)
                 if answer:
-                    lines.send(answer)
+                    parent.tell(answer)
             else:
                 service.step(told)
             busy[0] += clock() - began
@@ -91,7 +88,7 @@ def serve(service: Service, lines: Lines, go: int, done: int) -> None:
                 os.write(done, code(part))
 
 
-def make(job: dict[str, Any]) -> TablesPool:
+def make(job: Mapping[str, Any]) -> TablesPool:
     """Make the environments; vectors are refused."""
     pool = make_pool(job["word"], copies=job["games"])  # seeds come when games begin
     if not isinstance(pool, TablesPool):
@@ -104,29 +101,21 @@ def make(job: dict[str, Any]) -> TablesPool:
     return pool
 
 
-def last_words(wrong: BaseException) -> dict[str, Any]:
-    """What is told of a fault: the last line of it, and where in somebody's code it was."""
-    told = str(wrong) if isinstance(wrong, SparringError) else in_a_line(wrong)
-    refused, vector = (isinstance(wrong, kind) for kind in (ConfigError, VectorError))
-    return {"raised": told, "refused": refused, "vector": vector}
-
-
-def work(lines: Lines, go: int, done: int) -> None:
+def work(parent: Parent) -> None:
     """Make environments, say what they are, play."""
-    job = lines.receive()
-    if job is None:
-        return
+    job = next(parent).facts
     os.chdir(job["folder"])
-    sys.path[:] = job["path"]
     pool = make(job)
     if job["flags"]:
         pool.set_config(**job["flags"])
-    lines.send({"hello": pool.rules.plain(), "agents": [str(agent) for agent in pool.agents]})
-    _, (fd, *_), _, _ = socket.recv_fds(lines.end, 1, 1)
-    rules: ForeignRules = pool.rules
+    agents = [str(agent) for agent in pool.agents]
+    parent.tell(Message("hello", {"hello": pool.rules.plain(), "agents": agents}))
+    if next(parent, None) is None:
+        return
+    (fd,), rules = parent.channel.fds, pool.rules
     shapes = shared_shapes(rules, job["all_games"], job["workers"], job["memory"])
     try:
-        serve(Service(job, pool, SharedArrays(shapes, fd)), lines, go, done)
+        serve(Service(job, pool, SharedArrays(shapes, fd)), parent)
     finally:
         pool.close()
 
@@ -137,22 +126,18 @@ def leave() -> None:
     end_with_children()
 
 
-def main(words: list[str]) -> int:
-    """Be a worker. words: the parent's number, and the files that were inherited."""
-    parent, control, go, done = map(int, words)
-    follow_parent(parent)
+def main() -> int:
+    """Be a worker."""
+    parent = Parent()
     atexit.register(leave)  # before all others, so that it is called behind them
-    for fd in (control, go, done):  # what an env starts shall not hold them
-        os.set_inheritable(fd, False)
-    faulthandler.enable()
-    lines = Lines(socket.socket(fileno=control))
     try:
-        work(lines, go, done)
+        work(parent)
     except BaseException as wrong:  # the pool tells it, once
-        lines.send(last_words(wrong))
+        said = wrong if isinstance(wrong, SparringError) else SparringError(in_a_line(wrong))
+        parent.tell(refusal(said))
         return 1
     return 0
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    sys.exit(main())
