@@ -40,7 +40,8 @@ from sparring.nets.policy import Policy
 from sparring.speed.looking import Wish, look_at_own
 from sparring.speed.rounds import steady
 from sparring.speed.stand import Gauge
-from sparring.speed.verdicts.judge import Verdict, judge
+from sparring.speed.verdicts.case import Verdict
+from sparring.speed.verdicts.judge import judge
 from sparring.store.policies import save_policy
 from sparring.training.planning.settings import merged
 from sparring.training.train import complete

@@ -7,8 +7,7 @@ from pathlib import Path
 import pytest
 
 import sparring
-from sparring.speed.evidence import Frame
-from sparring.speed.verdicts.frames import (
+from sparring.speed.code import (
     LOGGING,
     OURS,
     READING,
@@ -18,6 +17,7 @@ from sparring.speed.verdicts.frames import (
     owner,
     work_of,
 )
+from sparring.speed.evidence import Frame
 
 HOME = str(Path(sparring.__file__).parent)
 LIB = "/usr/lib/python3.11"

@@ -1,61 +1,41 @@
-"""Verdicts look for our own code by file and function: what they look for has to be there."""
+"""Verdicts read the phases that our code names: what they look for has to be named there."""
 
 from __future__ import annotations
 
-import ast
-from functools import cache
 from importlib.util import find_spec
-from pathlib import Path
 
 import pytest
 
-import sparring
-from sparring.speed.evidence import DOES
-from sparring.speed.functions import LOOP
-from sparring.speed.verdicts.places import MARKS, ROOTS, WORKER
+from sparring.speed.code import HOME, LOOP, phase_of, phases_in
+from sparring.speed.evidence import DOES, Frame
+from sparring.speed.verdicts import case
+from sparring.training.meter.share import WORDS
 
-SOURCE = Path(sparring.__file__).parent
-
-
-@cache
-def functions_in(path: Path) -> frozenset[str]:
-    """Names of functions in a file, those of methods with and without their class."""
-    found: set[str] = set()
-    for node in ast.walk(ast.parse(path.read_text("utf-8"))):
-        if isinstance(node, ast.FunctionDef):
-            found.add(node.name)
-        elif isinstance(node, ast.ClassDef):
-            inner = [one.name for one in node.body if isinstance(one, ast.FunctionDef)]
-            found |= {f"{node.name}.{name}" for name in inner}
-    return frozenset(found)
+READ = (
+    *(case.STEPPING, case.GAMES, case.RESET, case.INFERENCE, case.OPPONENTS, case.PAST),
+    *(case.CALLBACK, case.SAVING, case.RECORDING, case.SHOWING, case.LEAGUE, LOOP),
+)
+TIMED = tuple(name for name in WORDS if name not in ("other", "rollout"))
 
 
-def files_of(start: str) -> list[Path]:
-    """The files whose path in the package begins so."""
-    return [
-        path
-        for path in SOURCE.rglob("*.py")
-        if path.relative_to(SOURCE).as_posix().startswith(start)
-    ]
+def named_somewhere() -> set[str]:
+    """All phases that files of ours name."""
+    files = (path.relative_to(HOME).as_posix() for path in HOME.rglob("*.py"))
+    return {name for file in files for _, _, name in phases_in(file)}
 
 
-@pytest.mark.parametrize(("start", "names", "place"), MARKS)
-def test_what_a_stack_is_told_by_is_there(start: str, names: frozenset[str], place: str) -> None:
-    """Otherwise code that moved would be 'elsewhere', and a verdict would be missing."""
-    files = files_of(start)
-    assert files, f"{place}: no file of ours begins with {start}"
-    there = frozenset().union(*map(functions_in, files))
-    assert names <= there, f"{place}: {start} has no function {sorted(names - there)}"
+def test_every_phase_that_a_verdict_reads_is_named_in_the_code() -> None:
+    """Otherwise code that moved would be nowhere, and a verdict would be missing."""
+    assert {*READ, *TIMED} <= named_somewhere()
 
 
-@pytest.mark.parametrize("start", [*ROOTS, WORKER])
-def test_the_files_of_every_training_are_there(start: str) -> None:
-    assert files_of(start)
-
-
-def test_the_function_that_trains_is_there() -> None:
-    name, place = LOOP
-    assert name in functions_in(SOURCE.parent / place)
+def test_the_innermost_phase_counts() -> None:
+    first, last, _ = next(one for one in phases_in("learn/collect.py") if one[2] == "stepping")
+    file = f"{HOME}/learn/collect.py"
+    assert phase_of(Frame("f", file, first)) == phase_of(Frame("f", file, last)) == "stepping"
+    assert phase_of(Frame("f", "sparring/learn/collect.py", last)) == "stepping"
+    assert phase_of(Frame("f", file, 1)) == ""
+    assert phase_of(Frame("f", "/home/me/my_env.py", last)) == ""
 
 
 @pytest.mark.parametrize("module", DOES)

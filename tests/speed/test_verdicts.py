@@ -13,12 +13,12 @@ import pytest
 
 import sparring
 from sparring.config import TrainConfig
+from sparring.speed.code import phases_in
 from sparring.speed.evidence import Evidence, Frame, Stack, Stacks
 from sparring.speed.stand import Gauge, Opened
-from sparring.speed.verdicts.case import Case
-from sparring.speed.verdicts.judge import CANNOT_TELL, LEARNING, Verdict, judge
-from sparring.speed.verdicts.told import typed, without
-from sparring.speed.verdicts.trying import Timed
+from sparring.speed.verdicts.case import Case, Verdict, typed, without
+from sparring.speed.verdicts.judge import CANNOT_TELL, LEARNING, judge
+from sparring.speed.verdicts.trials import Timed
 from sparring.training.planning.settings import merged, with_preset
 
 HOME = str(Path(sparring.__file__).parent)
@@ -27,28 +27,30 @@ PACKAGES = f"{LIB}/site-packages"
 MAIN = 4242
 SAMPLES = 1000
 
-LOOP = ((f"{HOME}/training/loop.py", "Trainer._one_update"),)
+
+def named(file: str, phase: str) -> tuple[str, str, int]:
+    """A function of ours in a line whose phase the code names so."""
+    return next((f"{HOME}/{file}", phase, last) for _, last, one in phases_in(file) if one == phase)
+
+
+LOOP = (named("training/loop.py", "training"),)
 STEP = (
     *LOOP,
     (f"{HOME}/learn/ppo.py", "iterate"),
-    (f"{HOME}/learn/collect.py", "Collector._receive"),
-    (f"{HOME}/pools/foreign/playing.py", "Playing.step"),
+    named("learn/collect.py", "stepping"),
+    named("pools/foreign/playing.py", "stepping"),
     (f"{HOME}/pools/foreign/solo.py", "SoloTable.play"),
 )
-RESET = (*STEP[:-1], (f"{HOME}/pools/foreign/solo.py", "SoloTable.start"))
-ANSWER = (
-    *LOOP,
-    (f"{HOME}/learn/ppo.py", "iterate"),
-    (f"{HOME}/learn/collect.py", "Collector._answer"),
-)
+RESET = (*STEP[:-1], named("pools/foreign/playing.py", "reset"))
+ANSWER = (*LOOP, (f"{HOME}/learn/ppo.py", "iterate"), named("learn/collect.py", "inference"))
 UPDATE = (
     *LOOP,
-    (f"{HOME}/learn/ppo.py", "learn"),
+    named("learn/ppo.py", "update"),
     (f"{HOME}/learn/backends/native.py", "NativeBackend.step"),
 )
-OTHERS = (*ANSWER, (f"{HOME}/learn/collect.py", "Collector._answer_other"))
-CALLBACK = (*LOOP, (f"{HOME}/training/loop.py", "Trainer._call"))
-SAVE = (*LOOP, (f"{HOME}/training/loop.py", "Trainer.save"))
+OTHERS = (*ANSWER, named("learn/collect.py", "opponents"))
+CALLBACK = (*LOOP, named("training/loop.py", "callback"))
+SAVE = (*LOOP, named("training/loop.py", "saving"))
 MINE = ("/home/me/my_env.py", "MyEnv.step")
 TORCH = f"{PACKAGES}/torch/nn/modules"
 
@@ -56,9 +58,13 @@ OWN = replace(with_preset("tic_tac_toe"), game="my_env:make_env", threads=1)
 GAME = replace(with_preset("tic_tac_toe"), threads=1)
 
 
-def stack(share: float, *frames: tuple[str, str], thread: str = "MainThread") -> Stack:
+At = tuple[str, str] | tuple[str, str, int]
+"""A function: its file, its name, and the line if that matters."""
+
+
+def stack(share: float, *frames: At, thread: str = "MainThread") -> Stack:
     """A stack that was met for a share of the time."""
-    made = tuple(Frame(name, file, 7) for file, name in frames)
+    made = tuple(Frame(name, file, *line or (7,)) for file, name, *line in frames)
     return Stack(made, round(SAMPLES * share), thread, MAIN)
 
 
@@ -363,8 +369,8 @@ def test_opponents_without_a_slot_are_named_by_their_share() -> None:
     stacks = [stack(0.6, *OTHERS, (f"{TORCH}/linear.py", "Linear.forward")), stack(0.4, *UPDATE)]
     evidence = seen(GAME, stacks, **phases(inference=0.6, update=0.4))
     case = Case(evidence)
-    assert case.places.at("opponents") == pytest.approx(0.6)
-    assert case.places.at("inference") == 0
+    assert case.at("opponents") == pytest.approx(0.6)
+    assert case.at("inference") == 0
 
 
 @pytest.mark.parametrize("game", ["skull_king", "tic_tac_toe"])

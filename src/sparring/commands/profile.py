@@ -25,7 +25,8 @@ from sparring.speed.report import Profile, by_size, listed, looked_line, pace_li
 from sparring.speed.spy import CannotLookError, find_spy
 from sparring.speed.stand import Gauge
 from sparring.speed.target import Target, find_target
-from sparring.speed.verdicts.judge import Verdict, judge
+from sparring.speed.verdicts.case import Verdict
+from sparring.speed.verdicts.judge import judge
 
 RATE, NATIVE_RATE, GENTLE_RATE = 100, 25, 20
 """Samples per second: of Python, of native code, whose stacks take milliseconds to read, and of a

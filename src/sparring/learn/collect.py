@@ -20,6 +20,7 @@ from sparring.learn.rollout import RECORD, Cuts, Earned, Group, Rollout, groups_
 from sparring.learn.transitions import Transitions
 from sparring.nets.distribution import Sampler, drawn_for, played
 from sparring.nets.net import VALUE
+from sparring.phases import phase
 from sparring.pools.lineups import LEARNER, check_answered
 from sparring.pools.protocol import EXACT, FIRST_READY, GamePool, WaitsForAny
 
@@ -305,6 +306,7 @@ class Collector:
             if played:
                 self._remember(answer, draws)
 
+    @phase("opponents")
     def _answer_other(self, number: int, one: int, asks: Asks, *, played: bool) -> None:
         """Ask another policy group by group: its chances may depend on what is asked at once."""
         for ask in asks:

@@ -18,6 +18,7 @@ from sparring.nets.distribution import Sampler
 from sparring.nets.frozen.cpu import GroupedHierarchy, GroupedNet
 from sparring.nets.net import MEMORY, POLICY
 from sparring.nets.remembering import Decides, seen_by
+from sparring.phases import phase
 from sparring.pools.lineups import Pots
 
 Bytes = npt.NDArray[np.uint8]
@@ -67,6 +68,7 @@ class SlotActor:
         self.net.load(slot, weights)
         self.greedy[slot], self.filled[slot] = greedy, True
 
+    @phase("past selves")
     @torch.no_grad()
     def answer(self, obs: Bytes, mask: Bytes, slot: npt.NDArray[np.int16], draws: Draws) -> Answer:
         """Choose an action for every row; `slot` says whose it is."""

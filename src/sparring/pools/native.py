@@ -24,6 +24,7 @@ from sparring.games.sealed import seal, unseal
 from sparring.games.seeds import seed_bits
 from sparring.games.state import State
 from sparring.machine import MOST_THREADS, check_threads, demand_memory, show_size
+from sparring.phases import phase
 from sparring.pools.batch import Batch
 from sparring.pools.limits import (
     MOST_INDEX,
@@ -190,6 +191,7 @@ class Pool:
         self._started = True
         return self._whole
 
+    @phase("games")
     def step(self, action: npt.ArrayLike) -> Batch:
         """Answer all rows at once. An illegal action refuses the whole step."""
         self._check_idle()
@@ -200,6 +202,7 @@ class Pool:
             raise IllegalActionError(describe_refusal(self.rules, refused))
         return self._whole
 
+    @phase("games")
     def send(self, action: npt.ArrayLike, slot: int = 0) -> None:
         """Hand a slot's actions to the threads and return at once. `recv` waits for them."""
         slot = self._slot(slot)
@@ -210,6 +213,7 @@ class Pool:
         self._native.send(slot)
         self._in_flight[slot] = True
 
+    @phase("games")
     def recv(self, slot: int = 0) -> Batch:
         """Wait for a slot and return its rows."""
         slot = self._slot(slot)

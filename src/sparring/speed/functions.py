@@ -8,6 +8,7 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from sparring.draw.charts.flame import Block
+from sparring.speed.code import LOOP, phase_of
 from sparring.speed.evidence import Evidence, Frame, Stack, Stacks
 from sparring.speed.speedscope import title
 
@@ -15,8 +16,6 @@ Key = tuple[str, str]
 """A function: its name and file."""
 STARTS = ("runpy.py", "<frozen runpy>")
 """Python's own way into a program, which is on every stack and says nothing."""
-LOOP = ("Trainer._learn", "sparring/training/loop.py")
-"""The function that trains; all that is above it is the way there."""
 NATIVE_TORCH = ("libtorch", "libc10", "libgomp", "libmkl", "libcudnn", "libcublas", "libcaffe")
 
 
@@ -112,7 +111,7 @@ def add(block: Block, stack: Stack) -> None:
 def within(frames: tuple[Frame, ...]) -> tuple[Frame, ...]:
     """Leave out the way into a training, which is the same on every stack."""
     for at, frame in enumerate(frames):
-        if key_of(frame) == LOOP:
+        if phase_of(frame) == LOOP:
             return frames[at:]
     first = 0
     for at, frame in enumerate(frames[:-1]):

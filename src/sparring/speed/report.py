@@ -11,7 +11,7 @@ import tomlkit
 from sparring.speed.evidence import EVALUATION, TRAINING, Evidence, Frame, Stacks
 from sparring.speed.functions import Function, costliest, costs
 from sparring.speed.looking import Seen
-from sparring.speed.verdicts.judge import Verdict
+from sparring.speed.verdicts.case import Verdict
 from sparring.training.planning.settings import written
 
 FORMAT = "sparring profile 1"

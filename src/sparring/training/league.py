@@ -19,6 +19,7 @@ from sparring.league.slots import Slots, generator, pots
 from sparring.learn.learner import Report
 from sparring.learn.opponents import TakesOpponents
 from sparring.learn.plan import Plan
+from sparring.phases import phase
 from sparring.store.archive import MATCH, TRAINING, Archive, ArchiveError, Entry
 from sparring.store.folders import SNAPSHOT
 from sparring.store.manifest import numbers
@@ -86,6 +87,7 @@ class League:
         self.due = self._next_due(0, 0)
         self._draw_anew()
 
+    @phase("league")
     def after(self, report: Report, *, update: int, seconds: float) -> dict[str, float]:
         """Count what an update brought, keep a snapshot when it is time; return curves."""
         self._count(report.met)
@@ -258,6 +260,7 @@ class League:
         chosen = [entries[-1], *(entries[at] for at in picked)]
         return [str(self.archive.file(entry.hash)) for entry in chosen]
 
+    @phase("league")
     def take_match(self, number: int, decisions: int, who: str, found: Mapping[str, Any]) -> str:
         """Learn how a match against a past self or a bot went; return its name in curves."""
         content = Path(who).stem if who.endswith(SNAPSHOT) else who
@@ -278,6 +281,7 @@ class League:
         entry = self.archive.called(content)
         return f"past {entry.number}" if entry else "past"
 
+    @phase("league")
     def new_best(
         self, tensors: Mapping[str, Tensor], *, update: int, decisions: int, seconds: float
     ) -> None:

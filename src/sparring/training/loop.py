@@ -15,6 +15,7 @@ from sparring.curriculum.course import Course
 from sparring.errors import EnvError, warn
 from sparring.games.rules import Rules
 from sparring.learn.learner import DivergedError, Learner, LostError, Report, Snapshot
+from sparring.phases import phase
 from sparring.store import checkpoint as checkpoints
 from sparring.training.budget import Every, planned_updates
 from sparring.training.callbacks import Callbacks, Watched
@@ -179,6 +180,7 @@ class Trainer:
                 self._close()
         return stop.asked or why
 
+    @phase("training")
     def _learn(self, stop: Stop) -> str:
         started, before = time.perf_counter(), self.status.seconds
         why = self._early()  # a run that ended so is only measured again
@@ -256,6 +258,7 @@ class Trainer:
             if called.on_update:
                 self._call(called.on_update, watched)
 
+    @phase("callback")
     def _call(self, callback: Callable[..., Any], *args: Any) -> None:
         """Call somebody else's code; an error of it ends the run, saved."""
         try:
@@ -289,11 +292,13 @@ class Trainer:
 
     # Saving
 
+    @phase("saving")
     def save(self) -> None:
         """Hand a checkpoint of every member to the background writers."""
         for index, member in self._active():
             member.save(self.learner.snapshot(index))
 
+    @phase("saving")
     def _save_last(self) -> None:
         for index, member in self._active():
             member.save_last(self.learner.snapshot(index))

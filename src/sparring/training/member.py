@@ -13,6 +13,7 @@ from sparring.errors import warn
 from sparring.games.rules import Rules
 from sparring.league.arena import ALONE, least_share, strength_of, usual_opponents
 from sparring.learn.learner import Report, Snapshot
+from sparring.phases import phase
 from sparring.pools.foreign.again import is_own
 from sparring.schedule import Moment
 from sparring.store import checkpoint as checkpoints
@@ -124,6 +125,7 @@ class Member:
         else:
             self._name_best()
 
+    @phase("recording")
     def record(
         self,
         report: Report,
@@ -281,6 +283,7 @@ class Member:
             segments=snapshot.segments,
         )
 
+    @phase("saving")
     def wait_for_save(self) -> None:
         """Wait for the checkpoint that is being written; a full disk does not stop training."""
         try:

@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from sparring.errors import SparringError
+from sparring.phases import phase
 from sparring.pools.foreign.rules import ForeignRules
 from sparring.pools.foreign.sheet import CUT, OVER, RUNNING, Sheet
 from sparring.pools.foreign.tables import Table
@@ -58,6 +59,7 @@ class Playing:
     inside: npt.NDArray[np.bool_]
     truncated: npt.NDArray[np.bool_]
 
+    @phase("reset")
     def start(self, seeds: Sequence[int | None]) -> None:
         """Start an episode at every table; without a seed the env goes on with its own numbers."""
         sheet = self.sheet
@@ -70,6 +72,7 @@ class Playing:
         self._check()
         self._show()
 
+    @phase("stepping")
     def step(self, action: npt.NDArray[Any]) -> None:
         """Answer all rows; what ends begins anew or rests. Actions for nobody are ignored."""
         rows, sheet = self.rules.rows, self.sheet
@@ -90,6 +93,7 @@ class Playing:
             self._check()
         self._show()
 
+    @phase("reset")
     def _end(self, games: npt.NDArray[np.intp]) -> None:
         """Write down episodes that are over, and begin the next ones."""
         sheet, cut = self.sheet, self.truncated[games]

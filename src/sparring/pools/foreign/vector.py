@@ -11,6 +11,7 @@ import numpy.typing as npt
 
 from sparring.errors import ConfigError, SparringError, SparringWarning
 from sparring.games.seeds import ANY_ENV
+from sparring.phases import phase
 from sparring.pools.foreign.base import (
     TERMINATED,
     TRUNCATED,
@@ -49,6 +50,7 @@ class VectorEnvPool(ForeignPool):
         self._score = np.zeros((self.num_games, 1))
         self._length = np.zeros(self.num_games, np.int32)
 
+    @phase("reset")
     def _reset(self, seed: int | None) -> None:
         if seed is not None:
             seed = (seed + self.first_game) % (ANY_ENV - self.num_games)
@@ -73,6 +75,7 @@ class VectorEnvPool(ForeignPool):
     def _set_config(self, flags: Mapping[str, Any]) -> None:
         set_on_vector(self.rules.name, self.env, flags)
 
+    @phase("stepping")
     def _step(self, action: npt.NDArray[Any]) -> None:
         batch, held = self._batch, self._held
         self._length += batch.policy != NOBODY

@@ -1,1 +1,1 @@
-"""One module per kind of cause: what speaks for it, what to do, and what that would bring."""
+"""What to do about a training's speed: causes in somebody's code, in settings, and around it."""

@@ -18,6 +18,7 @@ from rich.live import Live
 
 from sparring.draw.marks import InAscii, only_ascii
 from sparring.machine import cores, memory_used
+from sparring.phases import phase
 from sparring.training.display.lines import evaluation_line, line, phase_line
 from sparring.training.display.panel import Machine, draw
 from sparring.training.status import Status
@@ -59,6 +60,7 @@ class Display:
         if self.panel:
             self.panel.stop(list(self.statuses.values()))
 
+    @phase("display")
     def __call__(self, status: Status) -> None:
         """Draw or print. A terminal or pipe that is gone does not end the run."""
         if self.quiet:

@@ -18,6 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from sparring.errors import SparringError, warn
+from sparring.phases import phase
 from sparring.store.folders import mode_of
 from sparring.store.tables import LIMIT_S, EmptyError, reading
 from sparring.training.records.sinks import (
@@ -144,6 +145,7 @@ class MetricsWriter:
         for text in told:
             warn(text)
 
+    @phase("recording")
     def _work(self) -> None:
         more = True
         while more:

@@ -1,11 +1,12 @@
-"""Whose code a function is, and what kind of work it does."""
+"""Whose code a function is, what kind of work it does, and which phase it names."""
 
 from __future__ import annotations
 
+import ast
 import linecache
 import re
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from functools import lru_cache
 from pathlib import Path
 
@@ -13,77 +14,40 @@ import sparring
 from sparring.speed.evidence import Frame
 
 OURS, STDLIB, LIBRARY, USER, NATIVE = "ours", "stdlib", "library", "user", "native"
+HOME = Path(sparring.__file__).parent
+LOOP = "training"
+"""The phase of all that a run does."""
+MARKS = ("phase", "phases")
+"""What names a phase: a decorator, or what a `with` block calls."""
 
 _PARTS = {
     path.stem if path.is_file() else path.name
-    for path in Path(sparring.__file__).parent.iterdir()
+    for path in HOME.iterdir()
     if path.suffix == ".py" or path.is_dir()
 }
-_SOURCE = re.compile(
-    rf"^(?:{re.escape(str(Path(sparring.__file__).parents[1]))}|.*/src)/(sparring/.*)"
-)
+_SOURCE = re.compile(rf"^(?:{re.escape(str(HOME.parent))}|.*/src)/(sparring/.*)")
 _PACKAGES = re.compile(r"(?:site|dist)-packages/(.*)")
 _STANDARD = re.compile(r"lib(?:64)?/python3[^/]*/(.*)")
 _KNOWN = frozenset(
-    {"torch", "numpy", "gymnasium", "gym", "pettingzoo", "stable_baselines3", "pandas", "scipy"}
-    | {"matplotlib", "pygame", "PIL", "jax", "tensorflow", "onnxruntime", "wandb", "tensorboard"}
-    | {"requests", "urllib3", "httpx", "loguru", "cv2", "imageio", "sklearn", "networkx", "keras"}
+    {"torch", "numpy", "gymnasium", "gym", "pettingzoo", "pandas", "scipy"} | {"cv2", "networkx"}
 )
-"""Packages that are told by their name alone, as a sampler may shorten paths."""
+"""Packages of no one kind of work that are told by their name: a sampler may shorten paths."""
 
 INFERENCE, LOGGING, COPYING = "asking a network", "logging and writing", "copying"
 RENDERING, CHECKING, WAITING = "rendering", "checking", "waiting"
 GARBAGE, IMPORTING, READING = "collecting garbage", "importing", "reading and parsing"
 
-_BY_PACKAGE = {
-    "onnxruntime": INFERENCE,
-    "tensorflow": INFERENCE,
-    "keras": INFERENCE,
-    "jax": INFERENCE,
-    "sklearn": INFERENCE,
-    "stable_baselines3": INFERENCE,
-    "logging": LOGGING,
-    "loguru": LOGGING,
-    "structlog": LOGGING,
-    "rich": LOGGING,
-    "tqdm": LOGGING,
-    "warnings": LOGGING,
-    "json": LOGGING,
-    "csv": LOGGING,
-    "pickle": LOGGING,
-    "gzip": LOGGING,
-    "shutil": LOGGING,
-    "tempfile": LOGGING,
-    "sqlite3": LOGGING,
-    "tensorboard": LOGGING,
-    "tensorboardX": LOGGING,
-    "wandb": LOGGING,
-    "mlflow": LOGGING,
-    "h5py": LOGGING,
-    "_pyio": LOGGING,
-    "pprint": LOGGING,
-    "yaml": LOGGING,
-    "tomllib": READING,
-    "configparser": READING,
-    "xml": READING,
-    "copy": COPYING,
-    "matplotlib": RENDERING,
-    "pygame": RENDERING,
-    "PIL": RENDERING,
-    "imageio": RENDERING,
-    "moviepy": RENDERING,
-    "socket": WAITING,
-    "ssl": WAITING,
-    "http": WAITING,
-    "urllib": WAITING,
-    "urllib3": WAITING,
-    "requests": WAITING,
-    "httpx": WAITING,
-    "selectors": WAITING,
-    "subprocess": WAITING,
-    "importlib": IMPORTING,
-    "<frozen importlib": IMPORTING,
+_PACKAGES_BY_WORK = {
+    INFERENCE: "onnxruntime tensorflow keras jax sklearn stable_baselines3",
+    LOGGING: "logging loguru structlog rich tqdm warnings json csv pickle gzip shutil tempfile "
+    "sqlite3 tensorboard tensorboardX wandb mlflow h5py _pyio pprint yaml",
+    READING: "tomllib configparser xml",
+    COPYING: "copy",
+    RENDERING: "matplotlib pygame PIL imageio moviepy",
+    WAITING: "socket ssl http urllib urllib3 requests httpx selectors subprocess",
+    IMPORTING: "importlib",
 }
+_BY_PACKAGE = {name: work for work, names in _PACKAGES_BY_WORK.items() for name in names.split()}
 """What a package is there for, whatever its functions are called."""
 
 _BY_FUNCTION = (
@@ -141,6 +105,14 @@ _BY_NATIVE = (
     (GARBAGE, re.compile(r"gc_collect|collect_with_callback|gc_alloc", re.I)),
 )
 
+_BY_FOLDER = (
+    ("torch", "nn/modules", INFERENCE),
+    ("torch", "utils/tensorboard", LOGGING),
+    ("gymnasium", "env_checker", CHECKING),
+    ("gymnasium", "wrappers/rendering", RENDERING),
+)
+"""Parts of packages that are there for something."""
+
 
 @lru_cache(maxsize=65536)
 def within(file: str) -> tuple[str, str]:
@@ -159,7 +131,6 @@ def within(file: str) -> tuple[str, str]:
 
 
 def _of_package(path: str) -> tuple[str, str]:
-    """A path that begins with a package."""
     first = _first(path)
     if first == "sparring" and "/" in path:
         rest = path.split("/", 1)[1]
@@ -167,7 +138,7 @@ def _of_package(path: str) -> tuple[str, str]:
             return OURS, rest
     if first in sys.stdlib_module_names:
         return STDLIB, first
-    if first in _KNOWN or _first(path) in _BY_PACKAGE:
+    if first in _KNOWN or first in _BY_PACKAGE:
         return LIBRARY, first
     return USER, path
 
@@ -181,10 +152,43 @@ def owner(frame: Frame) -> str:
     return within(frame.file)[0]
 
 
-def ours(frame: Frame) -> str:
-    """The path within our package, "" if it is not ours."""
+def phase_of(frame: Frame) -> str:
+    """The innermost phase that our code names around a line, "" if there is none."""
     whose, path = within(frame.file)
-    return path if whose == OURS else ""
+    if whose != OURS:
+        return ""
+    around = [one for one in phases_in(path) if one[0] <= frame.line <= one[1]]
+    return max(around)[2] if around else ""
+
+
+@lru_cache
+def phases_in(path: str) -> tuple[tuple[int, int, str], ...]:
+    """First line, last line and name of all phases in a file of ours."""
+    try:
+        tree = ast.parse((HOME / path).read_text("utf-8"))
+    except (OSError, SyntaxError):
+        return ()
+    return tuple(
+        (node.lineno, node.end_lineno or node.lineno, name)
+        for node in ast.walk(tree)
+        if isinstance(node, ast.With | ast.FunctionDef)
+        for name in _named(node)
+    )
+
+
+def _named(node: ast.With | ast.FunctionDef) -> Iterator[str]:
+    """The phases that a block or a function names."""
+    if isinstance(node, ast.With):
+        calls = [one.context_expr for one in node.items]
+    else:
+        calls = node.decorator_list
+    for call in calls:
+        if not isinstance(call, ast.Call) or len(call.args) != 1:
+            continue
+        called, given = call.func, call.args[0]
+        name = called.attr if isinstance(called, ast.Attribute) else getattr(called, "id", "")
+        if name in MARKS and isinstance(given, ast.Constant):
+            yield str(given.value)
 
 
 def work_of(frames: Sequence[Frame]) -> str:
@@ -192,20 +196,8 @@ def work_of(frames: Sequence[Frame]) -> str:
 
     frames: from where their code begins, the outermost in front; the first that tells decides.
     """
-    for frame in frames:
-        kind = _by_file(frame)
-        if kind:
-            return kind
-    return _by_line(frames) or _by_native(frames)
-
-
-_BY_FOLDER = (
-    ("torch", "nn/modules", INFERENCE),
-    ("torch", "utils/tensorboard", LOGGING),
-    ("gymnasium", "env_checker", CHECKING),
-    ("gymnasium", "wrappers/rendering", RENDERING),
-)
-"""Parts of packages that are there for something."""
+    known = filter(None, map(_by_file, frames))
+    return next(known, "") or _by_line(frames) or _by_native(frames)
 
 
 def _by_file(frame: Frame) -> str:
@@ -234,7 +226,6 @@ def _by_line(frames: Sequence[Frame]) -> str:
 
 
 def _by_native(frames: Sequence[Frame]) -> str:
-    """What native functions do, by their names."""
     names = [frame.name for frame in frames if owner(frame) == NATIVE]
     known = (kind for name in names for kind, sign in _BY_NATIVE if sign.search(name))
     return next(known, "")
