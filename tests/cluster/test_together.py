@@ -16,7 +16,7 @@ import sparring
 from sparring import Pool
 from sparring.cluster.replicas.joined import Joined
 from sparring.config import CollectConfig, NetConfig, PPOConfig
-from sparring.learn.collect import Answer, Draws
+from sparring.learn.acting import Answer, Draws
 from sparring.learn.forward import Forward
 from sparring.learn.learner import DivergedError, LostError
 from sparring.learn.ppo import PPO

@@ -10,7 +10,8 @@ import numpy.typing as npt
 
 from sparring import Lineup, Pool, _native
 from sparring.config import CollectConfig
-from sparring.learn.collect import Answer, Collector, Draws
+from sparring.learn.acting import Answer, Draws
+from sparring.learn.collect import Collector
 from sparring.learn.learner import Timing
 
 REWARDS = {"score_delta": (1.0, 0.5), "manager": (0.25, 0.0), "worker": (0.0, 2.0)}

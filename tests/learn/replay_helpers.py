@@ -10,7 +10,8 @@ import numpy as np
 
 import sparring
 from sparring.config import CollectConfig, ReplayConfig
-from sparring.learn.collect import Answer, Collector, Draws
+from sparring.learn.acting import Answer, Draws
+from sparring.learn.collect import Collector
 from sparring.learn.learner import Timing
 from sparring.learn.replay import Replay
 from sparring.pools.native import Pool

@@ -304,7 +304,7 @@ def test_a_step_counts_samples_by_their_weights_and_says_how_wrong_they_were() -
     samples = by_hand.experience.replay.sample(0, 0.75)
     assert samples.weight.min() < 0.5
     _, error = by_hand.step(samples)
-    learner.learn(Moment(0, 0.75))
+    learner.experience.learn(Moment(0, 0.75), learner.step)
     assert torch.equal(learner.packed.weight, by_hand.packed.weight)
     assert (learner.experience.owed, learner.experience.steps) == (0.0, 1)
     assert learner.experience.replay.weight is not None
@@ -333,7 +333,7 @@ def test_every_step_decides_anew_who_is_mirrored() -> None:
     for dqn in (learner, by_hand):
         play(dqn)
     learner.experience.owed = 64.0
-    learner.learn(Moment(0, 0.0))
+    learner.experience.learn(Moment(0, 0.0), learner.step)
     (mirroring,) = mirrors_of(by_hand.rules, collect, "cpu")
     for step in range(2):
         coin = coins(1, step, 32)

@@ -13,7 +13,8 @@ import torch
 from pools.workers.helpers import gone
 from sparring.config import CollectConfig
 from sparring.errors import SparringWarning
-from sparring.learn.collect import Answer, Collector, Draws
+from sparring.learn.acting import Answer, Draws
+from sparring.learn.collect import Collector
 from sparring.learn.learner import Timing
 from sparring.nets.distribution import Sampler
 from sparring.pools.foreign import make_pool

@@ -26,18 +26,13 @@ Factory = Callable[[Plan], Learner]
 
 
 def make_ppo(plan: Plan) -> Learner:
-    """PPO: as graphs on a GPU, or step by step in torch."""
-    if plan.fused:
-        return make_fused_ppo(plan)
-    config, options = plan.roles or plan.settings[0], hosted(plan)
-    return PPO(plan.host_pool(), plan.collect, config, plan.net, turns=plan.turns, **options)
-
-
-def make_fused_ppo(plan: Plan) -> Learner:
-    """PPO as graphs on a GPU, with one network or one for every role."""
+    """PPO: as graphs on a GPU, or step by step; with one network or one for every role."""
+    if not plan.fused:
+        config, options = plan.roles or plan.settings[0], hosted(plan)
+        return PPO(plan.host_pool(), plan.collect, config, plan.net, turns=plan.turns, **options)
     from sparring.learn.fused import FusedPPO
 
-    options: dict[str, Any] = {"hindsight": plan.hindsight}
+    options = {"hindsight": plan.hindsight}
     if plan.roles:
         options |= {"roles": plan.roles, "turns": plan.turns}
     else:

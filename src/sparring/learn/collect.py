@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Any, Protocol, cast, runtime_checkable
+from collections.abc import Mapping, Sequence
+from typing import Any, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -14,12 +13,13 @@ from sparring import _native
 from sparring.config import CollectConfig
 from sparring.errors import ConfigError
 from sparring.games.stats import curve_sums
+from sparring.learn.acting import Actor, Answer, Bytes, Draws, GroupedActor, SeatsAnew
 from sparring.learn.forward import Forward
 from sparring.learn.learner import Report, Timing
 from sparring.learn.rollout import RECORD, Cuts, Earned, Group, Rollout, groups_of, recorded
 from sparring.learn.transitions import Transitions
 from sparring.nets.distribution import Sampler, drawn_for, played
-from sparring.nets.net import VALUE
+from sparring.nets.net import POLICY, VALUE
 from sparring.phases import phase
 from sparring.pools.lineups import LEARNER, check_answered
 from sparring.pools.protocol import EXACT, FIRST_READY, GamePool, WaitsForAny
@@ -28,74 +28,8 @@ UNKNOWN = np.uint32(_native.UNKNOWN_RECORD).astype(np.int32)
 """In place of a record that may have come or not."""
 
 
-@dataclass(frozen=True)
-class Draws:
-    """Which random numbers answer some rows: the same whatever batch the rows come in."""
-
-    rollout: int
-    step: int | npt.NDArray[np.intp]
-    """Of all rows, or of each: groups of games may have come to different ones."""
-    rows: npt.NDArray[np.intp]
-
-    @property
-    def one_step(self) -> int:
-        """The step of all rows."""
-        assert isinstance(self.step, int)
-        return self.step
-
-    def of(self, rows: Any) -> Draws:
-        """Those of some of the rows."""
-        step = self.step if isinstance(self.step, int) else self.step[rows]
-        return Draws(self.rollout, step, self.rows[rows])
-
-
-@dataclass(frozen=True)
-class Answer:
-    """What a policy says about some rows."""
-
-    action: npt.NDArray[Any]
-    """The learner's as drawn, before bounds or squashing; others' as games take it."""
-    columns: Mapping[str, npt.NDArray[np.float32]] = field(default_factory=dict)
-    """What the learner keeps beside it."""
-    memory: npt.NDArray[np.uint8] | None = None
-    """What is remembered of each row's seat, the first bytes of its memory [rows, bytes]."""
-
-
 Asks = Sequence[tuple[int, Group]]
 """Groups of games that are asked together, each at a step of its own."""
-
-
-class Actor(Protocol):
-    """Answers the rows of one policy."""
-
-    def answer(
-        self, obs: npt.NDArray[np.uint8], mask: npt.NDArray[np.uint8], draws: Draws
-    ) -> Answer:
-        """Choose an action for every row."""
-
-
-@runtime_checkable
-class SeatsAnew(Protocol):
-    """An actor whose players last for a game."""
-
-    def begin(self, games: Iterable[int] | None = None) -> None:
-        """Let games begin anew, by their numbers in the run; all of them if none are given."""
-
-
-class GroupedActor(Protocol):
-    """Answers the rows of several policies together."""
-
-    slots: int
-    """Policies 1 to this one."""
-
-    def answer(
-        self,
-        obs: npt.NDArray[np.uint8],
-        mask: npt.NDArray[np.uint8],
-        slot: npt.NDArray[np.int16],
-        draws: Draws,
-    ) -> Answer:
-        """Choose an action for every row; `slot` says whose it is."""
 
 
 class Sampling:
@@ -105,9 +39,7 @@ class Sampling:
         self.forward, self.sampler = forward, Sampler(seed)
 
     @torch.no_grad()
-    def answer(
-        self, obs: npt.NDArray[np.uint8], mask: npt.NDArray[np.uint8], draws: Draws
-    ) -> Answer:
+    def answer(self, obs: Bytes, mask: Bytes, draws: Draws) -> Answer:
         """Choose an action for every row: one batched forward."""
         native = self.forward.native
         if native and isinstance(draws.step, int) and VALUE in native.net.heads:
@@ -117,11 +49,9 @@ class Sampling:
             memory = self.forward.memory(obs, {}) if self.forward.remembers else None
             return Answer(drawn[0], kept, memory)
         heads = self.forward(torch.from_numpy(obs))
-        action, log_prob = self.sampler.draw(
-            heads["policy"], mask, rollout=draws.rollout, step=draws.step, rows=draws.rows
-        )
+        action, log_prob = draws.draw(self.sampler, heads[POLICY], mask)
         columns = {"log_prob": log_prob}
-        if "value" in heads:
+        if VALUE in heads:
             columns["value"] = self.forward.net.true_values(heads).cpu().numpy()
         return Answer(action, columns, self.forward.memory(obs, heads))
 
@@ -220,7 +150,6 @@ class Collector:
         return {**self.earned.stats(), **counted, **fare}
 
     def _play_in_turn(self, number: int) -> None:
-        """Ask one slot after the other, again and again."""
         for step in range(self.steps):
             for group in self.groups:
                 if step:
@@ -255,7 +184,6 @@ class Collector:
                     self._answer(number, [(step, group)], played=False)
 
     def _ask(self, number: int, asks: Asks) -> None:
-        """Store the rows of groups, choose their actions and hand them over."""
         rollout = self.rollout
         with self.phases("stepping"):
             for step, group in asks:
@@ -319,7 +247,6 @@ class Collector:
                     self._remember(answer, asked[2])
 
     def _remember(self, answer: Answer, draws: Draws) -> None:
-        """Write what is remembered of the seats whose rows were answered."""
         if answer.memory is None:
             return
         rows = draws.rows - self.first_row
@@ -328,7 +255,6 @@ class Collector:
         self.pool.memory[game, seat, :size] = answer.memory
 
     def _policies(self, asks: Asks) -> npt.NDArray[np.int16]:
-        """Who decides in the rows of groups."""
         found = [self.rollout.policy[step, group.rows] for step, group in asks]
         return found[0] if len(found) == 1 else np.concatenate(found)
 
@@ -355,7 +281,6 @@ class Collector:
         return places, (rollout.obs[places], rollout.mask[places], draws)
 
     def _receive(self, step: int, group: Group) -> None:
-        """Wait for the games of a group and store what the step brought."""
         rollout, games = self.rollout, group.games
         with self.phases("stepping"):
             if self.by_slot:
@@ -388,7 +313,6 @@ class Collector:
                 actor.begin((first_game + ended).tolist())
 
     def _played(self, at: slice) -> npt.NDArray[Any]:
-        """The actions at these places as the games take them."""
         action = self.rollout.action[at]
         return played(action, squash=True) if self.squash else action
 

@@ -18,9 +18,9 @@ from torch import Tensor
 
 from sparring import _native
 from sparring.config import CollectConfig, DQNConfig, NetConfig, ReplayConfig
+from sparring.learn.acting import Exploring
 from sparring.learn.backends.native_replay import NativeGradient
 from sparring.learn.experience import Experience, Losses, means
-from sparring.learn.exploring import Exploring
 from sparring.learn.forward import Forward
 from sparring.learn.learner import Report, Snapshot, Terms, adjust_games
 from sparring.learn.losses import dqn_loss, spread_epsilon, td_target
@@ -62,7 +62,6 @@ class DQN:
         threads: int = 1,
         **options: Any,
     ) -> None:
-        """Take over a pool. options: those of `Playing`."""
         assert not pool.rules.box and not net.recurrent
         self.playing = playing = Playing(
             pool,
@@ -80,7 +79,7 @@ class DQN:
         self.knobs = Knobs.at(config, Moment(0, 0.0))
         self.rules, self.pool, self.collector = playing.rules, pool, playing.collector
         self.phases, self.slots, self.put = playing.phases, playing.slots, playing.put
-        self.set_pots, self.seated = playing.set_pots, playing.seated
+        self.set_pots, self.seated, self.exact = playing.set_pots, playing.seated, playing.exact
         assert isinstance(playing.actor, Exploring)
         self.exploring = playing.actor
         self.net, self.forward, self.device = playing.net, playing.forward, playing.device
@@ -116,12 +115,12 @@ class DQN:
                 self.explore()
                 gamma = self.knobs.gamma
                 earned = experience.play(moment, gamma, self.config, anew=not number)
-                logged += self.learn(moment)
+                logged += experience.learn(moment, self.step)
         self.updates += 1
         knobs = {name: getattr(self.knobs, name) for name in ("lr", "gamma", "epsilon")}
         stats = means(logged) | {f"learning/{name}": value for name, value in knobs.items()}
         stats |= experience.stats(decisions, steps) | earned
-        return [self.playing.report(stats, experience.samples)]
+        return [self.collector.report(stats, experience.samples)]
 
     def turn_knobs(self, moment: Moment) -> None:
         """Read every schedule."""
@@ -133,16 +132,6 @@ class DQN:
         spread, games = self.config.epsilon_spread, self.pool.num_games
         epsilon = 1.0 if self.experience.at_random else self.knobs.epsilon
         self.exploring.set_epsilon(spread_epsilon(epsilon, spread, games))
-
-    def learn(self, moment: Moment) -> list[Losses]:
-        """Make the optimizer steps that the replay ratio asks for."""
-        logged = list[Losses]()
-        while (samples := self.experience.sample(moment)) is not None:
-            with self.phases("update"):
-                losses, error = self.step(samples)
-            self.experience.learned(samples, error)
-            logged.append(losses)
-        return logged
 
     @torch.enable_grad()
     def step(self, samples: Samples) -> tuple[Losses, Tensor]:
@@ -209,11 +198,6 @@ class DQN:
 
     # Saving, measuring, and other terms
 
-    @property
-    def exact(self) -> bool:
-        """Whether a snapshot holds the games in flight."""
-        return self.playing.collector.exact
-
     def policy(self, member: int = 0) -> Policy:
         """Return what plays; it never changes again."""
         return self.playing.policy(self.updates)
@@ -240,11 +224,7 @@ class DQN:
 
     def rehearse(self) -> list[Report]:
         """Do the work of an update with games that cost nothing, and put everything back."""
-        kept = {"net": copied(self.net), **self.learned()}
-        report = self.experience.rehearse(self.turn_knobs, self.learn)
-        self.net.load_state_dict(kept["net"])
-        self.put_learned(kept)
-        return [report]
+        return [self.experience.rehearse(self)]
 
     def adjust(self, terms: Terms, member: int = 0) -> None:
         """Go on under other terms. No running game changes its rules, seats or start."""

@@ -12,6 +12,7 @@ from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from statistics import fmean
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -19,7 +20,7 @@ from torch import Tensor
 
 from sparring.config import CollectConfig, DQNConfig, ReplayConfig, SACConfig
 from sparring.learn.learner import DivergedError, Report, Segment, Snapshot
-from sparring.learn.playing import Playing, take_in_rows
+from sparring.learn.playing import Playing, copied, take_in_rows
 from sparring.learn.replay import Replay, Samples
 from sparring.learn.rollout import Episodes, Rollout
 from sparring.learn.transitions import TERMINATED, TO_NEXT, Transitions
@@ -206,7 +207,6 @@ class Experience:
     def _store(
         self, moment: Moment, settings: DQNConfig | SACConfig, ended: Sequence[Episodes]
     ) -> None:
-        """Put the rollout into the replay, and pay the games that were won in it backwards."""
         rollout, transitions = self.playing.collector.rollout, self.playing.collector.transitions
         if self.bonus is None and any(settings.win_bonus.values):
             self._pay_wins(self.replay.head)
@@ -223,11 +223,22 @@ class Experience:
         self.bonus.pay(serials, rollout, transitions, ended, worth)
 
     def _pay_wins(self, since: int) -> None:
-        """Look after decisions from a serial number on."""
         self.bonus = WinBonus(self.replay, since)
         self.replay.unsettled = self.bonus.unsettled
 
     # Learning
+
+    def learn(
+        self, moment: Moment, step: Callable[[Samples], tuple[Losses, Tensor]]
+    ) -> list[Losses]:
+        """Make the optimizer steps that the replay ratio asks for; return the losses of each."""
+        logged = list[Losses]()
+        while (samples := self.sample(moment)) is not None:
+            with self.playing.phases("update"):
+                losses, error = step(samples)
+            self.learned(samples, error)
+            logged.append(losses)
+        return logged
 
     def sample(self, moment: Moment) -> Samples | None:
         """Draw the batch of the next optimizer step; None: the replay ratio asks for no more."""
@@ -266,11 +277,12 @@ class Experience:
             **self.replay.stats(),
         }
 
-    def rehearse(self, *learning: Callable[[Moment], object]) -> Report:
-        """Do the work of an update with games that cost nothing, and put counts back.
+    def rehearse(self, learner: Any) -> Report:
+        """Do the work of an update with games that cost nothing, and put everything back.
 
-        learning: makes the optimizer steps; what they change is for the caller to put back.
+        learner: from replay; has `turn_knobs`, `step`, `learned` and `put_learned`.
         """
+        kept = {"net": copied(learner.net), **learner.learned()}
         collector, phases = self.playing.collector, self.playing.phases
         steps, owed, weights = self.steps, self.owed, self.replay.weights()
         started = time.perf_counter()
@@ -278,8 +290,9 @@ class Experience:
             for _ in range(self.rounds):
                 collector.rehearse(self.rollouts)
                 self.owed += collector.rollout.decisions() * self.config.ratio
-                for call in learning:
-                    call(Moment(self.decisions, 0.0))
+                moment = Moment(self.decisions, 0.0)
+                learner.turn_knobs(moment)
+                self.learn(moment, learner.step)
         left = time.perf_counter() - started - sum(phases.seconds.values())
         phases.seconds["other"] = max(left, 0.0)
         stepped = self.steps - steps
@@ -288,9 +301,11 @@ class Experience:
             "learning/samples": float(stepped * self.config.batch),
             "learning/decisions": float(self.rounds * collector.rollout.decisions()),
         }
-        report = self.playing.report(stats, self.samples)
+        report = self.playing.collector.report(stats, self.samples)
         self.steps, self.owed = steps, owed
         self.replay.put_weights(weights)
+        learner.net.load_state_dict(kept["net"])
+        learner.put_learned(kept)
         return report
 
     # Saving

@@ -66,7 +66,6 @@ class Forward:
         return differs(self.net, said, rows, rounded=self.arithmetic == BF16)
 
     def __call__(self, obs: Tensor) -> Heads:
-        """Return what every head says about the rows."""
         if self.lean and not torch.is_grad_enabled():
             return self.lean(obs)[0]
         on_device = obs.to(self.device, non_blocking=True)

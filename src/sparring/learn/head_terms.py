@@ -169,7 +169,6 @@ class WdlTerm(Weighted):
     name = WDL
 
     def __init__(self, weight: Schedule, column: OutcomeColumn) -> None:
-        """column: what came of games."""
         super().__init__(weight)
         self.column = column
 
@@ -190,7 +189,6 @@ class ScoreTerm(Weighted):
     name = SCORE
 
     def __init__(self, weight: Schedule, column: OutcomeColumn) -> None:
-        """column: what came of games."""
         super().__init__(weight)
         self.column = column
 
@@ -213,7 +211,6 @@ class HiddenTerm(Weighted):
     measured = ("hidden_accuracy",)
 
     def __init__(self, weight: Schedule, hidden: Hidden, state_field: StateField) -> None:
-        """hidden: what that is. state_field: where games keep the truth."""
         super().__init__(weight)
         self.hidden, self.state_field = hidden, state_field
 

@@ -80,7 +80,6 @@ class ExamplesTerm(Weighted):
     name, counted = "hindsight", "examples"
 
     def __init__(self, hindsight: Hindsight) -> None:
-        """hindsight: sees the decisions of a rollout anew."""
         super().__init__(hindsight.config.weight)
         self.hindsight = hindsight
 

@@ -34,7 +34,6 @@ class Timing:
     seconds: dict[str, float] = field(default_factory=dict)
 
     def __call__(self, name: str) -> Timed:
-        """Return what counts the time of a `with` block."""
         return Timed(self, name)
 
     def take(self) -> dict[str, float]:

@@ -135,7 +135,6 @@ class Dealt:
     """Shuffles them before every epoch."""
 
     def __len__(self) -> int:
-        """How many."""
         return len(self.rows["obs"])
 
     def deal(self, minibatches: int) -> list[dict[str, Tensor]]:

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from sparring.errors import ConfigError
-from sparring.learn.collect import Answer, Draws
+from sparring.learn.acting import Answer, Draws
 from sparring.learn.forward import bytes_of
 from sparring.learn.learner import Learner
 from sparring.nets.distribution import Sampler
@@ -77,19 +77,13 @@ class SlotActor:
             raise ConfigError(f"policy {empty} sits at tables and its slot is empty")
         said = self.net.say(torch.from_numpy(obs), slot)
         heads, memory = said[POLICY], said.get(MEMORY)
-        action, _ = self._draw(heads, mask, draws, slice(None), greedy=False)
+        action, _ = draws.draw(self.sampler, heads, mask)
         best = np.flatnonzero(self.greedy[slot])
         if len(best):
-            action[best], _ = self._draw(heads[best], mask[best], draws, best, greedy=True)
+            action[best], _ = draws.of(best).draw(
+                self.sampler, heads[best], mask[best], greedy=True
+            )
         return Answer(action, memory=None if memory is None else bytes_of(memory))
-
-    def _draw(
-        self, heads: Tensor, mask: Bytes, draws: Draws, rows: Any, *, greedy: bool
-    ) -> tuple[npt.NDArray[Any], npt.NDArray[np.float32]]:
-        mine = draws.of(rows)
-        return self.sampler.draw(
-            heads, mask, rollout=mine.rollout, step=mine.step, rows=mine.rows, greedy=greedy
-        )
 
 
 class PlayerActor:

@@ -12,7 +12,7 @@ from torch import Tensor
 from sparring.config import CollectConfig, HeadsConfig, HindsightConfig, NetConfig, ReplayConfig
 from sparring.errors import ConfigError
 from sparring.games.rules import Rules
-from sparring.learn.collect import Actor
+from sparring.learn.acting import Actor
 from sparring.learn.learner import Terms
 from sparring.learn.path import ComputePath
 from sparring.nets.inputs import memory_of

@@ -19,7 +19,8 @@ from torch import Tensor
 from sparring.config import CollectConfig, HeadsConfig, HindsightConfig, NetConfig
 from sparring.errors import ConfigError, StateError
 from sparring.games.seeds import mixed_seed
-from sparring.learn.collect import Actor, Collector
+from sparring.learn.acting import Actor
+from sparring.learn.collect import Collector
 from sparring.learn.forward import Forward
 from sparring.learn.learner import Report, Snapshot, Terms, Timing, adjust_games
 from sparring.learn.opponents import SlotActor, check_slot
@@ -132,10 +133,6 @@ class Playing:
                 f"{net.config.memory} needs {net.inputs.memory}; make it with "
                 f"memory={net.inputs.memory}"
             )
-
-    def report(self, stats: dict[str, float], samples: int) -> Report:
-        """What was earned and learned. samples: trained so far."""
-        return self.collector.report(stats, samples)
 
     def rehearse(self, learner: Any, knobs: Any) -> Report:
         """Make an update with games that cost nothing, and put everything back.

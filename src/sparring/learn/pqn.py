@@ -20,16 +20,14 @@ from torch import Tensor
 
 from sparring.config import CollectConfig, DQNConfig, NetConfig
 from sparring.errors import ConfigError
+from sparring.learn.acting import Exploring
 from sparring.learn.backends.torch import OPTIMISER, TorchBackend
-from sparring.learn.collect import Answer, Draws
-from sparring.learn.forward import Forward
 from sparring.learn.learner import DivergedError, Report, Snapshot, Terms, adjust_games
 from sparring.learn.losses import dqn_loss, q_values, spread_epsilon
 from sparring.learn.minibatches import Samples, Shown, mean_losses, shuffling
 from sparring.learn.plan import AtMoment
 from sparring.learn.playing import Playing, take_in_rows
 from sparring.learn.together import ALONE
-from sparring.nets.distribution import Sampler
 from sparring.nets.net import POLICY, VALUE, Heads
 from sparring.nets.policy import BY_VALUE, DUELING, Policy
 from sparring.pools.protocol import GamePool
@@ -50,41 +48,6 @@ class Knobs(AtMoment):
     max_grad_norm: float
 
 
-class Exploring:
-    """Answers the learner's rows and keeps what the best action is worth."""
-
-    def __init__(self, forward: Forward, seed: int, *, rows: int, dueling: bool) -> None:
-        """rows: of every game."""
-        self.forward, self.sampler = forward, Sampler(seed)
-        self.rows, self.dueling = rows, dueling
-        self.epsilon = np.ones(1, np.float32)
-        """By game."""
-
-    @torch.no_grad()
-    def best(self, obs: Tensor, mask: Tensor) -> tuple[Heads, npt.NDArray[np.float32]]:
-        """Return the heads, and what the best legal action is worth."""
-        heads = self.forward(obs)
-        legal = mask.to(heads[POLICY].device)
-        q = q_values(heads[POLICY], heads[VALUE], legal, dueling=self.dueling)
-        return heads, q.amax(-1).cpu().numpy()
-
-    def answer(
-        self, obs: npt.NDArray[np.uint8], mask: npt.NDArray[np.uint8], draws: Draws
-    ) -> Answer:
-        """Choose an action for every row."""
-        heads, value = self.best(torch.from_numpy(obs), torch.from_numpy(mask))
-        action, _ = self.sampler.draw(
-            heads[POLICY],
-            mask,
-            rollout=draws.rollout,
-            step=draws.step,
-            rows=draws.rows,
-            greedy=True,
-            epsilon=self.epsilon[draws.rows // self.rows],
-        )
-        return Answer(action, {"value": value}, self.forward.memory(obs, heads))
-
-
 class PQN:
     """Explores, and learns the values of actions from every rollout."""
 
@@ -98,17 +61,15 @@ class PQN:
         seed: int = 0,
         **options: Any,
     ) -> None:
-        """Take over a pool. options: those of `learn.playing.Playing`."""
         assert not pool.rules.box and not net.recurrent
         self.config, self.seed = config, seed
-        rows, dueling = pool.rules.rows, config.dueling
         playing = self.playing = Playing(
             pool,
             collect,
             net,
-            lambda forward: Exploring(forward, seed, rows=rows, dueling=dueling),
+            lambda forward: Exploring(forward, pool.rules, seed, greedy=True, keep=self.worth),
             ("value",),
-            facts={BY_VALUE: True, DUELING: dueling},
+            facts={BY_VALUE: True, DUELING: config.dueling},
             seed=seed,
             **options,
         )
@@ -128,13 +89,13 @@ class PQN:
         with self.playing.best_matmul():
             earned = self.collector.collect(self.updates)
             stats = self.update(knobs)
-        return [self.playing.report({**stats, **earned}, self.samples)]
+        return [self.collector.report({**stats, **earned}, self.samples)]
 
     def knobs_at(self, moment: Moment) -> Knobs:
         """Read every schedule, and explore by them."""
         knobs = Knobs.at(self.config, moment)
         spread, games = self.config.epsilon_spread, self.pool.num_games
-        self.exploring.epsilon = spread_epsilon(knobs.epsilon, spread, games)
+        self.exploring.set_epsilon(spread_epsilon(knobs.epsilon, spread, games))
         return knobs
 
     def update(self, knobs: Knobs) -> dict[str, float]:
@@ -168,13 +129,20 @@ class PQN:
             self.collector.carry()
         return stats
 
+    def worth(self, heads: Heads, mask: Tensor) -> dict[str, npt.NDArray[np.float32]]:
+        """What the best legal action of every row is worth, which is kept beside the action."""
+        legal = mask.to(heads[POLICY].device)
+        q = q_values(heads[POLICY], heads[VALUE], legal, dueling=self.config.dueling)
+        return {"value": q.amax(-1).cpu().numpy()}
+
+    @torch.no_grad()
     def lambda_returns(self, knobs: Knobs) -> tuple[npt.NDArray[np.intp], npt.NDArray[np.float32]]:
         """Return the decisions that are complete, and what each is to be worth."""
         rollout, transitions = self.collector.rollout, self.collector.transitions
         if rollout.cuts.obs:  # what cut games would still have paid
             obs, mask = np.concatenate(rollout.cuts.obs), np.concatenate(rollout.cuts.mask)
-            _, after = self.exploring.best(torch.from_numpy(obs), torch.from_numpy(mask))
-            rollout.cuts.settle(rollout, after)
+            after = self.worth(self.forward(torch.from_numpy(obs)), torch.from_numpy(mask))
+            rollout.cuts.settle(rollout, after["value"])
         samples = self.collector.link(knobs.gamma, self.config.gamma_into)
         value = rollout.columns["value"]
         beyond = transitions.advantages(value, knobs.q_lambda)[samples]

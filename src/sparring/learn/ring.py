@@ -82,7 +82,6 @@ class Ring:
         self.columns["end"][:] = 0  # whatever else is read was written before
 
     def __getitem__(self, name: str) -> npt.NDArray[Any]:
-        """A column."""
         return self.columns[name]
 
     def write(self, first: int, rows: Mapping[str, npt.NDArray[Any]]) -> None:

@@ -220,7 +220,6 @@ class Episodes:
     """[games, seats], who sat there: 0 is the learner, bots are below -1."""
 
     def __len__(self) -> int:
-        """How many."""
         return len(self.game)
 
     def met(self, policies: int, bots: int) -> npt.NDArray[np.int64]:

@@ -18,9 +18,9 @@ from torch import Tensor
 from sparring import _native
 from sparring.config import CollectConfig, NetConfig, ReplayConfig, SACConfig
 from sparring.errors import StateError
+from sparring.learn.acting import Exploring
 from sparring.learn.backends.native_replay import NativeHead, NativeSteps
 from sparring.learn.experience import Experience, Losses, means
-from sparring.learn.exploring import Exploring
 from sparring.learn.learner import Report, Snapshot, Terms, adjust_games
 from sparring.learn.losses import (
     Temperature,
@@ -76,7 +76,6 @@ class SAC:
         threads: int = 1,
         **options: Any,
     ) -> None:
-        """Take over a pool. options: those of `Playing`."""
         assert not pool.rules.box or (net.squash and net.spread == "predicted")
         self.playing = playing = Playing(
             pool,
@@ -93,7 +92,7 @@ class SAC:
         self.config, self.updates, self.seed = config, 0, seed
         self.rules, self.pool, self.collector = playing.rules, pool, playing.collector
         self.phases, self.slots, self.put = playing.phases, playing.slots, playing.put
-        self.set_pots, self.seated = playing.set_pots, playing.seated
+        self.set_pots, self.seated, self.exact = playing.set_pots, playing.seated, playing.exact
         assert isinstance(playing.actor, Exploring)
         self.exploring = playing.actor
         self.net, self.forward, self.device = playing.net, playing.forward, playing.device
@@ -145,11 +144,11 @@ class SAC:
                 knobs = self.turn_knobs(moment)
                 self.exploring.set_epsilon(1.0 if experience.at_random else 0.0)
                 earned = experience.play(moment, self.knobs.gamma, self.config, anew=not number)
-                logged += self.learn(moment)
+                logged += experience.learn(moment, self.step)
         self.updates += 1
         stats = means(logged) | {f"learning/{name}": value for name, value in knobs.items()}
         stats |= experience.stats(decisions, steps) | earned
-        return [self.playing.report(stats, experience.samples)]
+        return [self.collector.report(stats, experience.samples)]
 
     def turn_knobs(self, moment: Moment) -> dict[str, float]:
         """Read every schedule; return what curves show of them."""
@@ -162,16 +161,6 @@ class SAC:
             "gamma": knobs.gamma,
             "temperature": self.temperature.value(),
         }
-
-    def learn(self, moment: Moment) -> list[Losses]:
-        """Make the optimizer steps that the replay ratio asks for."""
-        logged = list[Losses]()
-        while (samples := self.experience.sample(moment)) is not None:
-            with self.phases("update"):
-                losses, error = self.step(samples)
-            self.experience.learned(samples, error)
-            logged.append(losses)
-        return logged
 
     @torch.enable_grad()
     def step(self, samples: Samples) -> tuple[Losses, Tensor]:
@@ -273,11 +262,6 @@ class SAC:
 
     # Saving, measuring, and other terms
 
-    @property
-    def exact(self) -> bool:
-        """Whether a snapshot holds the games in flight."""
-        return self.playing.collector.exact
-
     def policy(self, member: int = 0) -> Policy:
         """Return what plays; it never changes again."""
         return self.playing.policy(self.updates)
@@ -317,7 +301,6 @@ class SAC:
         self.temperature_adam.load(tensors["temperature_optimiser"])
 
     def _fresh(self) -> dict[str, dict[str, Tensor]]:
-        """Critics and a temperature that have learned nothing."""
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(self.seed + 1_000_003 * (self.updates + 1))
             self.critics.begin()
@@ -329,11 +312,7 @@ class SAC:
 
     def rehearse(self) -> list[Report]:
         """Do the work of an update with games that cost nothing, and put everything back."""
-        kept = {"net": copied(self.net), **self.learned()}
-        report = self.experience.rehearse(self.turn_knobs, self.learn)
-        self.net.load_state_dict(kept["net"])
-        self.put_learned(kept)
-        return [report]
+        return [self.experience.rehearse(self)]
 
     def adjust(self, terms: Terms, member: int = 0) -> None:
         """Go on under other terms. No running game changes its rules, seats or start."""

@@ -50,7 +50,6 @@ class Weighted:
     """The weight of a term, which follows a schedule."""
 
     def __init__(self, weight: Schedule) -> None:
-        """weight: of its loss."""
         self.schedule, self.weight = weight, weight.at(Moment(0, 0.0))
 
     def turn(self, moment: Moment) -> None:

@@ -139,7 +139,6 @@ class Moves:
                 return
 
     def __call__(self, given: Tensor) -> Tensor:
-        """Return the bytes at their new places."""
         if self.units is None:
             return given
         head = given[:, : self.end].view(len(given), -1, self.unit)

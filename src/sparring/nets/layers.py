@@ -147,7 +147,6 @@ class Normaliser(nn.Module):
     count: Tensor
 
     def __init__(self, numbers: int) -> None:
-        """numbers: those of an observation."""
         super().__init__()
         self.numbers = numbers
         self.register_buffer("mean", torch.zeros(numbers, dtype=torch.float64))

@@ -55,7 +55,6 @@ class RecurrentNet(LinearNet):
         self._initialise(shown)
 
     def _initialise(self, shown: Inputs) -> None:
-        """Orthogonal weights, those of the cell gate by gate; heads as a perceptron's."""
         self.initialise_layers(shown, [self.trunk])
         with torch.no_grad():
             for weight in (self.cell.weight_ih, self.cell.weight_hh):

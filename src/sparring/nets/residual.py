@@ -133,7 +133,6 @@ class ResidualNet(Net):
         self._initialise()
 
     def _initialise(self) -> None:
-        """A policy almost alike for all rows and the value 0 to begin with."""
         for module in self.modules():
             if isinstance(module, nn.Conv2d | nn.Linear):
                 nn.init.kaiming_normal_(module.weight, nonlinearity="relu")

@@ -21,7 +21,8 @@ from sparring.cluster.actors.packing import Gathered, counts_of
 from sparring.cluster.actors.pool import FleetPool
 from sparring.config import CollectConfig, FleetConfig
 from sparring.games.stats import curves
-from sparring.learn.collect import Actor, Collector
+from sparring.learn.acting import Actor
+from sparring.learn.collect import Collector
 from sparring.learn.learner import LostError, Timing
 from sparring.pools.lineups import check_answered
 

@@ -141,7 +141,6 @@ class NativeBackend:
     def _add_terms(
         self, terms: Sequence[Term], rows: Mapping[str, Tensor], said: Floats, grad: Floats
     ) -> dict[str, float]:
-        """Add the gradients of terms; return their losses."""
         split = self.native.passes().split
         losses, by_head = gradients(terms, split(torch.from_numpy(said)), rows)
         into = split(torch.from_numpy(grad))
@@ -170,7 +169,6 @@ class NativeBackend:
     def _averaged(
         self, minibatch: Minibatch, knobs: Knobs, together: Together
     ) -> tuple[float, dict[str, float]]:
-        """Loss and gradient of all learners' rows, who may use torch."""
         packed, losses = self.native.packed, torch.zeros(len(self.shown) + 1)
         if len(minibatch.picked):
             total, shown = self._learn(minibatch, knobs)
@@ -183,7 +181,6 @@ class NativeBackend:
         return total, dict(zip(self.shown, rest, strict=True))
 
     def _room(self, rows: int) -> tuple[Floats, Floats]:
-        """Where what is said goes, and its gradient."""
         if rows > self._rooms.shape[1]:
             self._rooms = np.empty((2, rows, sum(self.native.net.heads.values())), np.float32)
         return self._rooms[0, :rows], self._rooms[1, :rows]
@@ -213,7 +210,6 @@ class NativeClone:
     """Reads decisions where they lie; passes, losses and Adam are native."""
 
     def __init__(self, native: NativeNet, *, eps: float) -> None:
-        """eps: Adam's."""
         self.native = native
         self.adam = PackedAdam(native.packed, eps=eps, native=native.work, tell=native.changed)
         self._grad = native.packed.grad.numpy()

@@ -27,7 +27,6 @@ class NativeGradient:
     """Of a network and the target that follows it."""
 
     def __init__(self, net: NativeNet, target: NativeNet, *, weighted: bool) -> None:
-        """weighted: samples have weights that differ."""
         assert list(net.net.heads) == [POLICY, VALUE]
         self.net, self.target, self.weighted = net, target, weighted
         self.work = _native.ReplaySteps(net.threads)

@@ -53,7 +53,6 @@ class TorchBackend:
     def _averaged(
         self, rows: Mapping[str, Tensor], knobs: Any, loss_of: Loss, together: Together
     ) -> tuple[Tensor, Mapping[str, Tensor]]:
-        """Loss and gradient of all learners' rows."""
         parameters = list(self.net.parameters())
         losses = torch.zeros(len(self.shown) + 1, device=parameters[0].device)
         if len(rows["obs"]):

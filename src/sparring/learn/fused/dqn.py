@@ -134,7 +134,6 @@ class FusedDQN:
 
     @torch.no_grad()
     def _targets(self) -> Tensor:
-        """What the sampled decisions are to be worth."""
         replay, beyond = self.replay, self.beyond
         replay.read(beyond, replay.after)
         beyond.forward()
@@ -164,7 +163,6 @@ class FusedDQN:
         target.compute.copy_(target.weight * target.scale)
 
     def _learned(self, error: Tensor) -> None:
-        """Note how wrong the estimates were."""
         huber = self.config.huber or torch.inf
         small = error.clamp(max=huber)
         each = self.replay.weight * (0.5 * small**2 + torch.nan_to_num(huber * (error - small)))

@@ -43,7 +43,6 @@ class Records:
     """What came of the goals of a rollout's decisions, and the kernels that see them anew."""
 
     def __init__(self, games: Games, rollout: FusedRollout, config: HindsightConfig) -> None:
-        """config: how many of them are seen."""
         self.rollout, self.games, self.config = rollout, games, config
         pool: Any = games.pool  # on a GPU, the plan refuses others
         self.kernels: Module = build(
@@ -77,7 +76,6 @@ class Examples:
     name, counted = ExamplesTerm.name, ExamplesTerm.counted
 
     def __init__(self, records: Records, kernels: Module, samples: Samples) -> None:
-        """Make everything, once and for all."""
         self.records, self.kernels, self.samples = records, kernels, samples
         self.first, self.room = samples.room, records.room(samples.room)
         """Where they begin in a minibatch, and how many it has room for."""

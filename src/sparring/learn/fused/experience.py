@@ -102,7 +102,6 @@ class FusedExperience:
             self._begin_anew(member)
 
     def _begin_anew(self, member: int) -> None:
-        """Count from here: nothing is remembered."""
         self.since[member], self.owed[member] = self.playing.decisions[member], 0.0
 
     # What steps are made of
@@ -231,7 +230,6 @@ class FusedExperience:
             self.playing.samples[member] += steps * batch
 
     def _play_and_remember(self) -> None:
-        """Play a rollout and take its decisions into the replay."""
         self.playing.play()
         self.replay.push(self._link)
         carry(self.playing.kernels, self.playing.rollout)
@@ -246,7 +244,6 @@ class FusedExperience:
         self.quota.sub_(1)
 
     def _link(self) -> None:
-        """Turn rows into transitions."""
         rollout, kernels = self.playing.rollout, self.playing.kernels
         estimate = estimate_view(
             kernels,
@@ -291,7 +288,6 @@ class FusedExperience:
     # Reports
 
     def _measure(self) -> dict[str, Tensor]:
-        """Every figure of a rollout by name, one number per member."""
         playing = self.playing
         return {**rollout_figures(playing.rollout, playing.games), **self.replay.figures()}
 
@@ -313,7 +309,6 @@ class FusedExperience:
         return reports
 
     def _counted(self, member: int, decisions: float) -> dict[str, float]:
-        """How much an update learned, as curves show it."""
         return {
             "learning/optimiser_steps": float(self.made[member]),
             "learning/samples": float(self.made[member] * self.config.batch),
@@ -323,7 +318,6 @@ class FusedExperience:
     def _stats(
         self, member: int, total: Mapping[str, float], losses: Sequence[float]
     ) -> dict[str, float]:
-        """Name what an update found as curves show it."""
         made, kept = self.made[member], self.figures.of(member)["kept"]
         stats = self._counted(member, total["decisions"])
         decisions = max(total["decisions"], 1.0)

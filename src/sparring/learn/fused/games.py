@@ -189,7 +189,6 @@ class HostGames:
         return slice(slot * self.at_once, (slot + 1) * self.at_once)
 
     def _ask(self, rollout: FusedRollout, step: int, slot: int, record: Record) -> None:
-        """Send the rows of a slot to the device."""
         rows = self._slice(slot)
         at = rollout.at(step, rows)
         obs, legal, policy = self._rows
@@ -204,7 +203,6 @@ class HostGames:
         record.seat[step, rows], record.role[step, rows] = batch.seat, batch.role
 
     def _call_back(self, rollout: FusedRollout, step: int, slot: int, record: Record) -> None:
-        """Have the actions of a slot brought to the host."""
         rows = self._slice(slot)
         record.actions[rows].copy_(rollout.action[rollout.at(step, rows)], non_blocking=True)
         if rollout.remembered is not None:

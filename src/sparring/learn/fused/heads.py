@@ -81,7 +81,6 @@ class FusedOutcomes:
         self._settle()
 
     def _ends(self) -> Tensor:
-        """For every place, where what came of it stands in the table."""
         rollout, seats = self.rollout, self.rollout.rules.seats
         over = rollout.terminated | rollout.truncated
         step = torch.where(over, self.step, rollout.steps).flip(0).cummin(0).values.flip(0)
@@ -101,7 +100,6 @@ class FusedOutcomes:
         return torch.cat([found, score[..., None]], -1)
 
     def _cuts(self) -> Tensor:
-        """What is expected of games that were cut [steps, games, seats, WIDTH]."""
         shape = (*self.rollout.terminated.shape, self.rollout.rules.seats, WIDTH)
         return self.cuts[:-1].view(shape)
 
@@ -118,7 +116,6 @@ class FusedOutcomes:
         return torch.where((last >= 0)[:, None], self.said(self.passing), torch.nan)
 
     def _by_member(self, by_place: Tensor) -> Tensor:
-        """Sums over the places of every member."""
         carried, members = self.rollout.carried, self.net.members
         front = by_place[:carried].view(members, -1).sum(1)
         return front + by_place[carried:].view(self.rollout.steps, members, -1).sum((0, 2))
@@ -153,7 +150,6 @@ class FusedOutcomes:
             unit.copy_(torch.where(decided > 0, moved, unit))
 
     def _of_place(self, by_member: Tensor) -> Tensor:
-        """A number of every member at all of its places."""
         rollout, members = self.rollout, self.net.members
         front = by_member.repeat_interleave(rollout.carried // members)
         step = by_member.repeat_interleave(rollout.rows // members)

@@ -96,7 +96,6 @@ class Images:
     """
 
     def __init__(self, mirroring: Mirroring, rollout: FusedRollout, samples: Samples) -> None:
-        """Make the arrays."""
         self.mirroring, self.rollout, self.samples = mirroring, rollout, samples
         picked, self.room = samples.picked, samples.room
         _, members, stride = picked.shape

@@ -156,7 +156,6 @@ class FusedPlaying:
         self._told_cuts = False
 
     def _make_flat(self, *, bf16: bool) -> FlatNet | FlatHierarchy:
-        """Room for the networks of all members."""
         room: dict[str, Any] = {"bf16": bf16, "device": self.device}
         room["memory"] = self.pool.memory_bytes
         if self.roles:
@@ -165,7 +164,6 @@ class FusedPlaying:
         return make_flat(self.rules, self.config, self.members, heads=heads, **room)
 
     def _make_voices(self) -> dict[str, Voice]:
-        """Return who answers the learner's rows."""
         at_once = self.games.at_once
         if not self.roles:
             return {"": Voice(self.kernels, self.net, at_once)}

@@ -20,7 +20,7 @@ from torch import Tensor
 from sparring.config import CollectConfig, HeadsConfig, HindsightConfig, NetConfig, PPOConfig
 from sparring.errors import ConfigError
 from sparring.learn.advantages import discounts_of
-from sparring.learn.backends.torch import OPTIMISER, optimiser_state
+from sparring.learn.backends.torch import optimiser_state
 from sparring.learn.fused.advantages import RoleDiscounts, carry, links_view, rollout_view
 from sparring.learn.fused.examples import Records, room_for
 from sparring.learn.fused.games import Games
@@ -32,7 +32,7 @@ from sparring.learn.fused.playing import FusedPlaying
 from sparring.learn.fused.terms import FusedTerm
 from sparring.learn.fused.update import Update
 from sparring.learn.learner import Report, Snapshot, Terms
-from sparring.learn.parts import has_unit
+from sparring.learn.parts import group_of, has_unit
 from sparring.learn.plan import Knobs, RolePlan, Turns
 from sparring.learn.transforms import mirrors_of
 from sparring.schedule import Moment
@@ -274,7 +274,6 @@ class FusedPPO:
         self.figures.take()
 
     def _diverged(self) -> Tensor:
-        """Members with a loss, gradient or weight that is not finite, in any role."""
         found = [part.diverged for part in self.parts.values()]
         return torch.stack(found).amax(0) if self.roles else found[0]
 
@@ -301,7 +300,6 @@ class FusedPPO:
     # Reports
 
     def _measure(self) -> dict[str, Tensor]:
-        """Every figure of rollout and updates by name, one number per member."""
         found: dict[str, Tensor] = {}
         for role, part in self.parts.items():
             found |= {measured_of(name, role): value for name, value in part.measure().items()}
@@ -325,7 +323,6 @@ class FusedPPO:
         return int(sum(found[measured_of("samples", role)] for role in self.parts))
 
     def _stats(self, member: int) -> dict[str, float]:
-        """Name what an update found as curves show it."""
         found = self.figures.of(member)
         stats: dict[str, float] = {}
         for role, part in self.parts.items():
@@ -343,7 +340,7 @@ class FusedPPO:
         saved = self.playing.snapshot(member)
         tensors, units = dict(saved.tensors), {}
         for role, part in self.parts.items():
-            tensors[saved_as(role)] = part.adam.state(member, part.net)
+            tensors[group_of(role)] = part.adam.state(member, part.net)
             units[role] = bool(part.has_unit[member])
         meta = {**saved.meta, "has_unit": units if self.roles else units[""]}
         return replace(saved, tensors=tensors, meta=meta)
@@ -353,7 +350,7 @@ class FusedPPO:
         self.playing.restore(snapshot, member)
         units = snapshot.meta["has_unit"] if self.roles else {"": has_unit(snapshot)}
         for role, part in self.parts.items():
-            part.adam.load_state(member, part.net, optimiser_state(snapshot, saved_as(role)))
+            part.adam.load_state(member, part.net, optimiser_state(snapshot, group_of(role)))
             part.diverged[member] = 0
             part.has_unit[member] = int(units[role])
 
@@ -366,8 +363,3 @@ def shown_of(name: str, role: str) -> str:
 def measured_of(name: str, role: str) -> str:
     """What figures call something of a role."""
     return f"{role}/{name}" if role else name
-
-
-def saved_as(role: str) -> str:
-    """What snapshots call the optimiser of a role."""
-    return f"{OPTIMISER}.{role}" if role else OPTIMISER

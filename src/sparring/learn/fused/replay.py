@@ -43,7 +43,6 @@ class Column:
         self.shape = tuple(tensor.shape)
 
     def __getitem__(self, at: npt.NDArray[np.int64]) -> npt.NDArray[Any]:
-        """Copy the rows at these places."""
         places = torch.from_numpy(at).to(self.tensor.device)
         return as_kind(self.tensor[places].cpu().numpy(), self.dtype)
 
@@ -65,7 +64,6 @@ class MemberRing:
         self.columns = {name: Column(columns[name], kind) for name, (kind, _) in kinds.items()}
 
     def __getitem__(self, name: str) -> Column:
-        """A column."""
         return self.columns[name]
 
     def write(self, first: int, rows: Mapping[str, npt.NDArray[Any]]) -> None:
@@ -144,7 +142,6 @@ class DeviceReplay:
         self._make_views()
 
     def _make_views(self) -> None:
-        """Describe the arrays to the kernels."""
         view, rollout = self.kernels.view, self.rollout
         members, rules = self.members, rollout.rules
         names = ("obs", "legal", "action", "paid", "discount", "next", "end", "heads")

@@ -126,7 +126,6 @@ class FusedRollout:
             self.tail, self.advantage = torch.zeros(self.places), torch.zeros(self.places)
 
     def _make_for_heads(self, scores: bool, truth: StateField | None) -> None:
-        """Make what heads beside policy and value learn from."""
         self.columns: list[Column] = []
         """What terms of the loss want to know of every place besides."""
         shape = self.steps, self.games, self.rules.seats

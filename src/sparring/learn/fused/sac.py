@@ -210,7 +210,6 @@ class FusedSAC:
         return discrete_critic_target(paid, discount, q, log_probs, temperature)
 
     def _taken(self, numbers: Tensor) -> Tensor:
-        """What the critics do say of them."""
         action = self.replay.actions()
         return self._ask(numbers, action) if self.rules.box else chosen(self._ask(numbers), action)
 
@@ -238,7 +237,6 @@ class FusedSAC:
         return loss, entropy.detach(), aim
 
     def _fresh(self, member: int) -> dict[str, dict[str, Tensor]]:
-        """Critics and a temperature that have learned nothing."""
         config, seed = self.experience.settings[member], self.games.seeds[member]
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(seed + 1_000_003 * (self.updates + 1))
@@ -301,7 +299,6 @@ class FusedSAC:
         }
 
     def _moments(self, adam: FlatAdam, member: int, shape: tuple[int, ...]) -> dict[str, Tensor]:
-        """What an optimiser of a single tensor remembers."""
         if not self.experience.steps[member]:
             return {}
         moments = zip(KINDS, (adam.first, adam.second), strict=True)

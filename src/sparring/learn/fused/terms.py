@@ -152,17 +152,14 @@ class PlacedRows(Mapping[str, Tensor]):
     """What transforms know of every row."""
 
     def __getitem__(self, name: str) -> Tensor:
-        """What is called so, at these places."""
         if name == "mask":
             return mask_of(self.legal, self.rules)
         return self.known[name] if name in self.known else self.by_place[name][self.place]
 
     def __iter__(self) -> Iterator[str]:
-        """Names."""
         return iter(("mask", *self.known, *self.by_place))
 
     def __len__(self) -> int:
-        """How many names there are."""
         return len(self.by_place) + len(self.known) + 1
 
 

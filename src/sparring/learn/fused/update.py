@@ -111,7 +111,6 @@ class Update:
         self._make_views()
 
     def _make_arrays(self) -> None:
-        """Make everything that kernels write."""
         names = self.kernels.names
         self.knob_names = names("Knobs")
         if set(self.knob_names) != {field.name for field in fields(Knobs)}:
@@ -139,7 +138,6 @@ class Update:
         )
 
     def _make_views(self) -> None:
-        """Describe the arrays to the kernels."""
         view, net, rollout = self.kernels.view, self.net, self.rollout
         self._by_place = {
             "obs": rollout.obs,
@@ -285,7 +283,6 @@ class Update:
             image.throw()
 
     def _rescale_values(self) -> None:
-        """Bring the value head to the new unit of values."""
         net = self.net
         first = net.value_from
         count = net.size - first

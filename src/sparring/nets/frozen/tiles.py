@@ -107,7 +107,6 @@ class TiledNets:
         return place.flatten(), {name: head.flatten(0, 1) for name, head in said.items()}
 
     def _say(self, named: dict[str, Tensor], obs: Tensor) -> Heads:
-        """What every tile's network says about its rows [tiles, size, ...]."""
         if not self.apart:
             together: Heads = vmap(self.nets.run)(named, obs)
             return together
@@ -119,7 +118,6 @@ class TiledNets:
 
     @torch.no_grad()
     def _try(self) -> None:
-        """Find out whether the network can answer all tiles at once."""
         of = torch.zeros(2, dtype=torch.long, device=self.nets.device)
         shape = (2, self.tiles.size, self.nets.inputs.row_bytes)
         obs = torch.zeros(shape, dtype=torch.uint8, device=self.nets.device)

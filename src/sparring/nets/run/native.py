@@ -251,7 +251,6 @@ class NativeRoles:
     """The same of a network for every role; see `HierarchyNet.forward`."""
 
     def __init__(self, net: HierarchyNet, parts: dict[str, NativeNet]) -> None:
-        """parts: of every role."""
         self.net, self.parts = net, parts
 
     @torch.no_grad()
