@@ -18,8 +18,7 @@ from sparring.games.state import State, new_state
 from sparring.pools.foreign.make import made
 from sparring.proof.conformance import random_action
 from sparring.proof.contract.drivers import EnvRaisedError
-from sparring.proof.contract.kinds import driver_of
-from sparring.proof.contract.playing import Clock, seed_globals
+from sparring.proof.contract.playing import Clock, driver_of, seed_globals
 from sparring.proof.port_env import EnvSide
 
 COMPARED = ("end", "reward", "seat", "mask", "obs", "score", "final-mask")

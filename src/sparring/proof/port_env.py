@@ -27,8 +27,8 @@ from sparring.games.state import State
 from sparring.pools.foreign.encoding import Encoding, encoding_of
 from sparring.pools.foreign.rules import rules_for
 from sparring.proof.contract.drivers import Driver, EnvRaisedError, Moment
+from sparring.proof.contract.gym import VectorDriver
 from sparring.proof.contract.values import short
-from sparring.proof.contract.vectors import VectorDriver
 
 
 class EnvSide:

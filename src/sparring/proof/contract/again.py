@@ -8,7 +8,7 @@ from typing import Any
 
 from sparring.proof.contract.child import play_elsewhere
 from sparring.proof.contract.drivers import Driver, EnvRaisedError
-from sparring.proof.contract.ends import Make, told_difference
+from sparring.proof.contract.ends import Make
 from sparring.proof.contract.findings import Ledger
 from sparring.proof.contract.playing import (
     OTHER_GLOBALS,
@@ -24,19 +24,36 @@ IN_OTHERS = 2
 """So many episodes are played in fresh objects and processes: making them may be dear."""
 
 
+Again = Callable[[Script], Difference | None]
+"""Plays an episode once more; returns where it parts from the first time."""
+
+
+def hold(
+    name: str, again: Again, scripts: Sequence[Script], ledger: Ledger, *, good: str, advice: str
+) -> bool:
+    """Note whether episodes come again; return that. good: what is said if they do."""
+    found = next((found for found in map(again, scripts) if found), None)
+    if found is None:
+        ledger.ok(name, good)
+    else:
+        ledger.wrong(name, str(found), advice, found.place)
+    return found is None
+
+
 def same_object(driver: Driver, scripts: Sequence[Script], ledger: Ledger) -> None:
     """Play episodes again in an object that has played others, one of them not to its end."""
     half = Replay(driver, scripts[-1])
     while not half.done and half.step < len(scripts[-1].actions) // 2:
         half.next()
     driver.reset(None)
-    found = first_difference(scripts, lambda script: Replay(driver, script).rest())
-    if found:
-        told, place = told_difference(found)
-        advice = "something lives on from the episode before; set everything in reset"
-        ledger.wrong("same object", told, advice, place)
-    else:
-        ledger.ok("same object", f"{len(scripts)} episodes came again after others")
+    hold(
+        "same object",
+        lambda script: Replay(driver, script).rest(),
+        scripts,
+        ledger,
+        good=f"{len(scripts)} episodes came again after others",
+        advice="something lives on from the episode before; set everything in reset",
+    )
 
 
 def reset_twice(driver: Driver, scripts: Sequence[Script], ledger: Ledger) -> None:
@@ -46,12 +63,8 @@ def reset_twice(driver: Driver, scripts: Sequence[Script], ledger: Ledger) -> No
         driver.reset(script.seed)
         return Replay(driver, script).rest()
 
-    found = first_difference(scripts[:1], again)
-    if found:
-        told, place = told_difference(found)
-        ledger.wrong("reset twice", told, "set everything in reset", place)
-    else:
-        ledger.ok("reset twice", "is as good as once")
+    told = {"good": "is as good as once", "advice": "set everything in reset"}
+    hold("reset twice", again, scripts[:1], ledger, **told)
 
 
 def fresh_object(make: Make, scripts: Sequence[Script], ledger: Ledger) -> bool:
@@ -59,37 +72,32 @@ def fresh_object(make: Make, scripts: Sequence[Script], ledger: Ledger) -> bool:
 
     def again(script: Script) -> Difference | None:
         seed_globals(12)  # what is drawn while an env is made has another source than before
-        driver = make()
-        found = Replay(driver, script).rest()
-        driver.dismiss()
-        return found
+        return replayed(make, script)
 
-    found = first_difference(scripts[:IN_OTHERS], again)
-    if not found:
-        ledger.ok("fresh object", "the same episodes")
-        return True
-    told, place = told_difference(found)
     advice = "draw from self.np_random (seeded by super().reset(seed=seed)), and in reset alone"
-    ledger.wrong("fresh object", told, advice, place)
-    return False
+    some = scripts[:IN_OTHERS]
+    return hold("fresh object", again, some, ledger, good="the same episodes", advice=advice)
 
 
-def global_numbers(make: Make, scripts: Sequence[Script], ledger: Ledger) -> None:
+def global_numbers(make: Make, scripts: Sequence[Script], ledger: Ledger) -> bool:
     """Play episodes again with other global random numbers of Python and NumPy."""
+    return hold(
+        "global random numbers",
+        lambda script: replayed(make, script, shared=OTHER_GLOBALS),
+        scripts[:IN_OTHERS],
+        ledger,
+        good="have no part in it",
+        advice="use self.np_random instead of `random` and `np.random`: workers share no such "
+        "numbers",
+    )
 
-    def again(script: Script) -> Difference | None:
-        driver = make()
-        found = Replay(driver, script, shared=OTHER_GLOBALS).rest()
-        driver.dismiss()
-        return found
 
-    found = first_difference(scripts[:IN_OTHERS], again)
-    if not found:
-        ledger.ok("global random numbers", "have no part in it")
-        return
-    told, place = told_difference(found)
-    advice = "use self.np_random instead of `random` and `np.random`: workers share no such numbers"
-    ledger.wrong("global random numbers", told, advice, place)
+def replayed(make: Make, script: Script, **options: int) -> Difference | None:
+    """Play an episode again in an object of its own. options: of `Replay`."""
+    driver = make()
+    found = Replay(driver, script, **options).rest()
+    driver.dismiss()
+    return found
 
 
 def other_process(
@@ -119,23 +127,14 @@ def other_process(
                 return found
         return None
 
-    found = first_difference(some, again)
-    if not found:
-        ledger.ok(name, "the same episodes")
-        return
-    told, place = told_difference(found)
     advice = "sort sets before they are walked through, and ask neither clock nor process id"
-    ledger.wrong(name, told, advice, place)
+    hold(name, again, some, ledger, good="the same episodes", advice=advice)
 
 
 def seeds_differ(make: Make, scripts: Sequence[Script], ledger: Ledger) -> None:
     """Play the actions of an episode from another seed."""
-    differ = 0
-    for script in scripts[:IN_OTHERS]:
-        driver = make()
-        differ += Replay(driver, script, seed=script.seed + 1).rest() is not None
-        driver.dismiss()
-    if differ:
+    some = scripts[:IN_OTHERS]
+    if any(replayed(make, script, seed=script.seed + 1) for script in some):
         ledger.ok("seeds", "other seeds, other episodes")
         return
     detail = f"seeds {scripts[0].seed} and {scripts[0].seed + 1} play the same"
@@ -157,9 +156,9 @@ def independence(make: Make, scripts: Sequence[Script], ledger: Ledger) -> None:
     if not differences:
         ledger.ok("independence", "two envs in turn play as each alone")
         return
-    told, place = told_difference(min(differences, key=lambda found: found.step))
+    first = min(differences, key=lambda found: found.step)
     advice = "envs share something: keep state in self, not in the class or the module"
-    ledger.wrong("independence", f"beside another env {told}", advice, place)
+    ledger.wrong("independence", f"beside another env {first}", advice, first.place)
 
 
 def closing(driver: Driver, ledger: Ledger) -> None:
@@ -172,10 +171,3 @@ def closing(driver: Driver, ledger: Ledger) -> None:
         ledger.wrong("close", str(raised), advice)
     else:
         ledger.ok("close", "works, also twice")
-
-
-def first_difference(
-    scripts: Sequence[Script], again: Callable[[Script], Difference | None]
-) -> Difference | None:
-    """Return the first difference that playing episodes again brings."""
-    return next((found for found in map(again, scripts) if found), None)

@@ -22,8 +22,14 @@ from sparring.pools.foreign.seats import read_agents
 from sparring.proof.contract import again, ends
 from sparring.proof.contract.drivers import Driver, EnvRaisedError
 from sparring.proof.contract.findings import EnvReport, Ledger
-from sparring.proof.contract.kinds import driver_of
-from sparring.proof.contract.playing import Clock, Script, StuckError, play, seed_globals
+from sparring.proof.contract.playing import (
+    Clock,
+    Script,
+    StuckError,
+    driver_of,
+    play,
+    seed_globals,
+)
 from sparring.proof.contract.tables import TableDriver
 from sparring.proof.contract.watching import Watch
 
@@ -222,8 +228,7 @@ class Check:
             for name in names:
                 ledger.unsure(name, "a fresh object plays differently anyway")
             return
-        again.global_numbers(self.make, scripts, ledger)
-        if ledger.is_wrong("global random numbers"):
+        if not again.global_numbers(self.make, scripts, ledger):
             for name in names[1:]:
                 ledger.unsure(name, "global random numbers have a part in it")
             return

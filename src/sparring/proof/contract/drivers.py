@@ -16,7 +16,6 @@ from typing import Any
 
 from sparring.errors import RAISED
 from sparring.pools.foreign.encoding import MASK
-from sparring.proof.contract.findings import Fault
 from sparring.proof.contract.values import Fact, fact_of
 
 Actions = dict[Any, Any]
@@ -39,7 +38,12 @@ class Moment:
     given: Any = None
     """The observations as one object, as the env gave them."""
     over: bool = False
-    faults: list[Fault] = field(default_factory=list)
+    faults: list[tuple[str, str, str]] = field(default_factory=list)
+    """Properties that do not hold, what shows it, and what to do."""
+
+    def fault(self, name: str, detail: str, advice: str) -> None:
+        """Note something that does not hold."""
+        self.faults.append((name, detail, advice))
 
     def facts(self) -> dict[str, Fact]:
         """Return everything that has to be the same whenever the same is played."""

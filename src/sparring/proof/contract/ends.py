@@ -10,9 +10,9 @@ import numpy as np
 
 from sparring.proof.contract.drivers import Driver, EnvRaisedError, Moment, told
 from sparring.proof.contract.findings import Ledger, Place
-from sparring.proof.contract.playing import Difference, Replay, Script
+from sparring.proof.contract.gym import VectorDriver
+from sparring.proof.contract.playing import Replay, Script
 from sparring.proof.contract.values import short
-from sparring.proof.contract.vectors import VectorDriver
 
 FORBIDDEN = 6
 """So many forbidden actions are tried."""
@@ -158,8 +158,3 @@ def skip_what_is_not_there(driver: Driver, ledger: Ledger) -> None:
     ledger.skipped |= {"autoreset"}
     if len(driver.everyone()) == 1 and driver.kind == "gymnasium.Env":
         ledger.skipped |= {"agents"}
-
-
-def told_difference(found: Difference) -> tuple[str, Place]:
-    """Return what differs and where."""
-    return str(found), Place(found.seed, None, found.step)

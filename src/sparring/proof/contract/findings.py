@@ -53,15 +53,6 @@ NOWHERE = Place()
 
 
 @dataclass(frozen=True)
-class Fault:
-    """Something that does not hold, what shows it, and what to do."""
-
-    name: str
-    detail: str
-    advice: str = ""
-
-
-@dataclass(frozen=True)
 class EnvFinding:
     """One property of an environment."""
 
@@ -131,10 +122,6 @@ class Ledger:
     def wrong(self, name: str, detail: str, advice: str = "", place: Place = NOWHERE) -> None:
         """Note that a property does not hold."""
         self.add(name, WRONG, detail, advice, place)
-
-    def fault(self, fault: Fault, place: Place) -> None:
-        """Note a fault that was found at a place."""
-        self.wrong(fault.name, fault.detail, fault.advice, place)
 
     def unsure(self, name: str, detail: str, advice: str = "", place: Place = NOWHERE) -> None:
         """Note that it cannot be told whether a property holds."""

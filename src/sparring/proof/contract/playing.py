@@ -10,7 +10,11 @@ from typing import Any
 
 import numpy as np
 
+from sparring.pools.foreign.make import SOLO, TOGETHER, TURNS, VECTOR, kind_of
 from sparring.proof.contract.drivers import Actions, Driver, EnvRaisedError, Moment
+from sparring.proof.contract.findings import Place
+from sparring.proof.contract.gym import SoloDriver, VectorDriver
+from sparring.proof.contract.tables import ParallelDriver, TurnDriver
 from sparring.proof.contract.values import Fact, draw_action
 
 SAME_GLOBALS, OTHER_GLOBALS = 1, 2
@@ -22,6 +26,19 @@ FEWEST = 5
 Facts = dict[str, Fact]
 See = Callable[[Driver, Moment, int], None]
 """Called with every answer of an env and its step; the reset is step 0."""
+
+
+DRIVERS: dict[str, type[Driver]] = {
+    SOLO: SoloDriver,
+    VECTOR: VectorDriver,
+    TURNS: TurnDriver,
+    TOGETHER: ParallelDriver,
+}
+
+
+def driver_of(env: Any, what: str) -> Driver:
+    """Return the driver for an env of any kind that is known."""
+    return DRIVERS[kind_of(env, what)](env)
 
 
 class StuckError(Exception):
@@ -115,6 +132,11 @@ class Difference:
     what: str
     before: str
     now: str
+
+    @property
+    def place(self) -> Place:
+        """Where that is."""
+        return Place(self.seed, None, self.step)
 
     def __str__(self) -> str:
         return f"{self.what} was {self.before}, now it is {self.now}"

@@ -13,22 +13,18 @@ from sparring.proof.contract.drivers import (
     mask_of,
     parts_of,
 )
-from sparring.proof.contract.findings import Fault
 
 
 class TableDriver(Driver):
     """What AECEnv and ParallelEnv have in common."""
 
     def everyone(self) -> Sequence[Any]:
-        """Return all agents."""
         return tuple(self.env.possible_agents)
 
     def observation_space(self, who: Any) -> Any:
-        """Return an agent's space."""
         return self.env.observation_space(who)
 
     def action_space(self, who: Any) -> Any:
-        """Return an agent's space."""
         return self.env.action_space(who)
 
     def note_agents(self, moment: Moment) -> None:
@@ -37,10 +33,10 @@ class TableDriver(Driver):
         strangers = [agent for agent in agents if agent not in self.env.possible_agents]
         if strangers:
             text = f"{strangers[0]} is in agents and not in possible_agents"
-            moment.faults.append(Fault("agents", text, "list everyone in possible_agents"))
+            moment.fault("agents", text, "list everyone in possible_agents")
         if len(set(agents)) < len(agents):
             text = f"agents {agents} has somebody twice"
-            moment.faults.append(Fault("agents", text, "remove agents that are out"))
+            moment.fault("agents", text, "remove agents that are out")
 
     def note_keys(self, moment: Moment, name: str, given: Any, agents: Sequence[Any]) -> None:
         """Note that a dictionary lacks agents."""
@@ -49,7 +45,7 @@ class TableDriver(Driver):
         missing = [agent for agent in agents if agent not in given]
         if missing:
             text = f"{name} has no {missing[0]!r}, who is there; its keys: {list(given)}"
-            moment.faults.append(Fault("agents", text, "give every agent that is there a value"))
+            moment.fault("agents", text, "give every agent that is there a value")
 
 
 class TurnDriver(TableDriver):
@@ -58,22 +54,19 @@ class TurnDriver(TableDriver):
     kind = "pettingzoo AECEnv"
 
     def reset(self, seed: int | None) -> Moment:
-        """Begin an episode."""
         self.restart(seed)
         moment = Moment()
         if not self.env.agents:
-            moment.faults.append(Fault("agents", "nobody is there after a reset", "fill agents"))
+            moment.fault("agents", "nobody is there after a reset", "fill agents")
         self._look(moment)
         return moment
 
     def look_again(self, answer: Any) -> Moment:
-        """Look at the env anew."""
         moment = Moment()
         self._look(moment)
         return moment
 
     def step(self, actions: Actions) -> Moment:
-        """Play the action of the agent whose turn it is."""
         (agent,) = actions
         self.timed_step(actions[agent])
         moment = Moment(reward=dict(self.env.rewards))
@@ -101,7 +94,7 @@ class TurnDriver(TableDriver):
                 advice = (
                     "begin step() with: if the agent is out, return self._was_dead_step(action)"
                 )
-                moment.faults.append(Fault("agents", text, advice))
+                moment.fault("agents", text, advice)
                 break
         left = [agent for agent in env.agents if agent not in gone]
         moment.over = not left
@@ -125,17 +118,15 @@ class ParallelDriver(TableDriver):
     kind = "pettingzoo ParallelEnv"
 
     def reset(self, seed: int | None) -> Moment:
-        """Begin an episode."""
         obs, infos = parts_of(self.restart(seed), 2, "reset()", "(observations, infos)")
         moment = Moment()
         agents = tuple(self.env.agents)
         if not agents:
-            moment.faults.append(Fault("agents", "nobody is there after a reset", "fill agents"))
+            moment.fault("agents", "nobody is there after a reset", "fill agents")
         self._look(moment, obs, infos, agents)
         return moment
 
     def look_again(self, answer: Any) -> Moment:
-        """Return what the env answered; without an answer only who is there is known."""
         moment = Moment(asked=tuple(self.env.agents))
         if answer is not None:
             obs, infos = answer
@@ -143,7 +134,6 @@ class ParallelDriver(TableDriver):
         return moment
 
     def step(self, actions: Actions) -> Moment:
-        """Play everyone's action."""
         names = "(observations, rewards, terminations, truncations, infos)"
         answer = parts_of(self.timed_step(dict(actions)), 5, "step()", names)
         obs, rewards, terminated, truncated, infos = answer
@@ -159,15 +149,15 @@ class ParallelDriver(TableDriver):
         for agent in gone:
             if agent in self.env.agents:
                 text = f"{agent} is out and still in agents"
-                moment.faults.append(Fault("agents", text, "take agents that are out off agents"))
+                moment.fault("agents", text, "take agents that are out off agents")
             if agent not in obs and not moment.terminated[agent]:
                 text = f"{agent} is truncated and has no last observation"
                 advice = "give it: what would have followed is estimated from it"
-                moment.faults.append(Fault("last observation", text, advice))
+                moment.fault("last observation", text, advice)
         lost = [a for a in actions if a not in gone and a not in self.env.agents]
         if lost:
             text = f"{lost[0]} left agents without being terminated or truncated"
-            moment.faults.append(Fault("agents", text, "set one of the two for it"))
+            moment.fault("agents", text, "set one of the two for it")
         left = tuple(agent for agent in self.env.agents if agent not in gone)
         self._look(moment, obs, infos, left)
         return moment

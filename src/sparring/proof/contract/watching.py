@@ -40,7 +40,7 @@ class Watch:
         self.place = Place(self.place.seed, self.place.episode, step)
         self.seen["steps"] += step > 0
         for fault in moment.faults:
-            self.ledger.fault(fault, self.place)
+            self.ledger.wrong(*fault, self.place)
         self._look_back(moment, step)
         for who, obs in (*moment.obs.items(), *moment.last.items()):
             self._observation(driver, who, obs)
