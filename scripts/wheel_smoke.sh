@@ -43,6 +43,7 @@ step sparring check tic_tac_toe
 step sparring train tic_tac_toe --updates 2 --collect.games 16 --eval.final-games 32
 step sparring eval latest --games 32
 step sparring resume latest --updates 3
+"$work/bare/bin/python" -m pip install -q "$wheel[plot]"
 step sparring plot latest
 step sparring render latest --out game.png
 step sparring render captain --game skull_king --out table.svg --still

@@ -59,7 +59,8 @@ def test_no_learning_library_is_loaded(words: list[str]) -> None:
 import sys
 from sparring.cli import main
 main({words!r})
-heavy = [m for m in ("torch", "gymnasium", "pettingzoo", "tensorboard") if m in sys.modules]
+names = ("torch", "gymnasium", "pettingzoo", "tensorboard", "matplotlib")
+heavy = [m for m in names if m in sys.modules]
 sys.exit(", ".join(heavy) or 0)
 """
     done = run(sys.executable, "-c", asked)

@@ -17,7 +17,7 @@ from PIL import Image
 from commands.run_helpers import make_run as make_known_run
 from sparring.cli import main
 from sparring.commands.curves import plot_run
-from sparring.draw.charts.png import COLOURS
+from sparring.draw.charts.paper import COLOURS
 from sparring.errors import SparringError
 from sparring.training.records.metrics import MetricsWriter
 from sparring.training.records.run import Run
@@ -59,11 +59,12 @@ class Page(HTMLParser):
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         self.outside += [f"{k}={v}" for k, v in attrs if k in ("src", "href")]
-        if tag not in ("meta", "path"):
+        if tag != "meta":
             self.open.append(tag)
 
     def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        assert tag == "path"
+        assert tag in ("path", "use", "rect", "g")
+        self.outside += [v or "" for k, v in attrs if k == "xlink:href" and not v.startswith("#")]
 
     def handle_endtag(self, tag: str) -> None:
         assert self.open.pop() == tag
@@ -85,28 +86,26 @@ def test_a_normal_run_becomes_a_picture_and_a_page(
     with Image.open(run.path / "plot.png") as image:
         assert image.format == "PNG"
         assert image.width == 1600
-        seen = {bytes(colour).hex() for _, colour in image.getcolors(2**24) or ()}
+        seen = {bytes(c).hex() for _, c in image.convert("RGB").getcolors(2**24) or ()}
     assert {COLOURS[0][1:], COLOURS[1][1:]} <= seen
 
     page = Page(run.path / "plot.html")
     assert page.outside == []
     assert "http" not in (run.path / "plot.html").read_text()
     assert "url(" not in page.data["style"]
-    titles = page.data["b"]
+    titles = page.data["text"]
     for title in ("Win share against each opponent", "Score", "Speed", "Where the time goes"):
         assert title in titles
     assert titles.index("Policy loss") < titles.index("Value loss") < titles.index("Odd one")
-    assert "<random>" in page.data["span"]
-    assert "equal strength 25%" in page.data["span"]
-    assert "58.3%" in page.data["em"]
-    assert "400k" in page.data["em"]
+    for shown in ("<random>", "equal strength 25%", "58.3%", "400k"):
+        assert shown in titles
 
 
 def test_an_empty_run_says_so(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     run = make_run(tmp_path, 0)
     assert main(["plot", str(run.path)]) == 0
     assert "nothing has been measured yet" in capsys.readouterr().out
-    assert "Nothing has been measured yet" in Page(run.path / "plot.html").data["p"]
+    assert "Nothing has been measured yet" in Page(run.path / "plot.html").data["text"]
     with Image.open(run.path / "plot.png") as image:
         image.load()
     (run.path / "metrics.sqlite").unlink()
@@ -181,10 +180,42 @@ def test_out_may_name_the_file(
     assert main([*both, "v1.2/"]) == 0
     assert sorted(file.name for file in Path("v1.2").iterdir()) == ["plot.html", "plot.png"]
     assert main([*both, "v1.2"]) == 0, "a folder that is there stays one"
+    assert main([*both, "cmp.svg"]) == 0
+    assert Path("cmp.svg").read_text().startswith("<?xml")
+    assert main([*both, "cmp.pdf"]) == 0
+    assert Path("cmp.pdf").read_bytes().startswith(b"%PDF")
     capsys.readouterr()
-    assert main([*both, "cmp.svg"]) == 2
-    assert "--out cmp.svg has to end in .png or .html" in capsys.readouterr().err
-    assert not Path("cmp.svg").exists()
+    assert main([*both, "cmp.jpg"]) == 2
+    assert "--out cmp.jpg has to end in .png, .svg, .pdf or .html" in capsys.readouterr().err
+    assert not Path("cmp.jpg").exists()
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        "plot try-one",
+        "compare try-one try-two",
+        "arena random careful --game tic_tac_toe --out pictures",
+        "league try-one",
+        "tune tic_tac_toe",
+        "bench scaling tic_tac_toe --out x.svg",
+        "bench configs nothing.toml",
+    ],
+)
+def test_without_matplotlib_nothing_is_begun(
+    several: Path,
+    words: str,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.chdir(several.parent)
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    assert main(words.split()) == 2
+    told = capsys.readouterr()
+    assert told.err.splitlines()[-1].endswith(
+        "charts need matplotlib: pip install 'sparring[plot]'"
+    )
+    assert told.out == ""
 
 
 def test_an_unknown_run_is_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -217,7 +248,7 @@ def several(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def series_of(page: Path, title: str) -> list[dict[str, Any]]:
     """What the pointer shows in a chart."""
-    figure = page.read_text().partition(f"<b>{title}</b>")[2]
+    figure = page.read_text().partition(f'aria-label="{title}"')[2]
     text = figure.partition('<script type="application/json">')[2].partition("</script>")[0]
     found: list[dict[str, Any]] = json.loads(text)["series"]
     return found
@@ -231,7 +262,7 @@ def test_several_runs_share_a_picture(
     shown = capsys.readouterr().out
     assert "runs: runs/try-one, runs/try-two" in shown
     with Image.open(several / "plot.png") as image:
-        seen = {bytes(colour).hex() for _, colour in image.getcolors(2**24) or ()}
+        seen = {bytes(c).hex() for _, c in image.convert("RGB").getcolors(2**24) or ()}
     assert {COLOURS[0][1:], COLOURS[1][1:]} <= seen
     page = several / "plot.html"
     Page(page)

@@ -9,14 +9,21 @@ import numpy.typing as npt
 import pytest
 from PIL import Image
 
-from sparring.draw.charts.ladder import Past, Rung, draw_ladder, draw_past
-from sparring.draw.charts.payoff import Payoff, colour_of, draw_payoff
-from sparring.draw.charts.png import COLOURS
+from sparring.draw.charts.chart import Series
+from sparring.draw.charts.league import (
+    Payoff,
+    Rung,
+    colour_for,
+    ladder_page,
+    past_page,
+    payoff_page,
+)
+from sparring.draw.charts.paper import COLOURS, Page, render
 
 
-def pixels(data: bytes) -> npt.NDArray[np.uint8]:
-    with Image.open(io.BytesIO(data)) as image:
-        return np.array(image)
+def pixels(page: Page) -> npt.NDArray[np.uint8]:
+    with Image.open(io.BytesIO(render(page, ".png"))) as image:
+        return np.array(image.convert("RGB"))
 
 
 def is_colour(image: npt.NDArray[np.uint8], colour: str) -> npt.NDArray[np.bool_]:
@@ -26,9 +33,9 @@ def is_colour(image: npt.NDArray[np.uint8], colour: str) -> npt.NDArray[np.bool_
 
 @pytest.mark.parametrize("parity", [0.5, 0.25])
 def test_equals_are_white_and_colours_grow_with_the_distance(parity: float) -> None:
-    assert colour_of(parity, parity) == "#ffffff"
-    red = [int(colour_of(share, parity)[1:3], 16) for share in (parity, 0.9, 1.0)]
-    blue = [int(colour_of(share, parity)[5:7], 16) for share in (parity, 0.1, 0.0)]
+    assert colour_for(parity, parity) == "#ffffff"
+    red = [int(colour_for(share, parity)[1:3], 16) for share in (parity, 0.9, 1.0)]
+    blue = [int(colour_for(share, parity)[5:7], 16) for share in (parity, 0.1, 0.0)]
     assert red == sorted(red, reverse=True)
     assert blue == sorted(blue, reverse=True)
     assert red[2] < 120
@@ -40,8 +47,8 @@ def test_a_cell_has_the_colour_of_its_share(players: int) -> None:
     share = np.full((players, players), np.nan)
     share[0, 1], share[1, 0] = 0.9, 0.1
     names = tuple(f"player {at}" for at in range(players))
-    image = pixels(draw_payoff(Payoff(names, share, share - 0.02, share + 0.02), title="who"))
-    beats, beaten = (is_colour(image[:-80], colour_of(s, 0.5)) for s in (0.9, 0.1))
+    image = pixels(payoff_page(Payoff(names, share, share - 0.02, share + 0.02), title="who"))
+    beats, beaten = (is_colour(image[:-80], colour_for(s, 0.5)) for s in (0.9, 0.1))
     assert beats.any()
     assert beaten.any()
     # The first row's is above and to the right of the second row's.
@@ -55,7 +62,7 @@ def test_a_longer_interval_is_a_longer_bar_and_anchors_have_none() -> None:
         Rung("unsure", 300, 100, 500),
         Rung("fixed", 0, 0, 0, True),
     ]
-    image = is_colour(pixels(draw_ladder(rungs, title="ladder")), COLOURS[0])
+    image = is_colour(pixels(ladder_page(rungs, title="ladder")), COLOURS[0])
     rows = [image[110 + 6 + 44 * at : 110 + 6 + 44 * (at + 1)].any(axis=0) for at in range(3)]
     sure, unsure, fixed = (np.ptp(np.flatnonzero(row)) for row in rows)
     assert unsure > 8 * sure
@@ -64,14 +71,17 @@ def test_a_longer_interval_is_a_longer_bar_and_anchors_have_none() -> None:
 
 def test_ladders_of_any_length_are_drawn() -> None:
     for count in (1, 45):
-        image = pixels(draw_ladder([Rung("x" * 90, at, at, at) for at in range(count)], title="l"))
+        image = pixels(ladder_page([Rung("x" * 90, at, at, at) for at in range(count)], title="l"))
         assert image.shape[1] == 1200
 
 
 def test_ratings_over_time_have_a_line_per_player() -> None:
     x = np.linspace(0, 1e6, 10)
-    players = [Past("main", x, x / 1e3, x / 1e3 - 50, x / 1e3 + 50), Past("past", x, 0 * x)]
-    image = pixels(draw_past(players, title="ratings"))
+    players = [
+        Series("main", 0, x, x / 1e3, x / 1e3 - 50, x / 1e3 + 50),
+        Series("past", 0, x, 0 * x),
+    ]
+    image = pixels(past_page(players, title="ratings"))
     assert is_colour(image, COLOURS[0]).any()
     assert is_colour(image, COLOURS[1]).any()
-    assert draw_past([], title="nothing yet")
+    assert render(past_page([], title="nothing yet"), ".png")

@@ -12,9 +12,8 @@ from typing import Any
 import pytest
 from PIL import Image
 
-from sparring.draw.charts.parallel import WIDTH, parallel_sheet
-from sparring.draw.charts.shapes import LETTER, Dot, Stroke, Told, Words, draw_sheets_html
-from sparring.draw.charts.slices import history_sheet, running_best
+from sparring.draw.charts.paper import MARGIN, Area, Page, blank, looking_alike, render
+from sparring.draw.charts.trials import WIDTH, Sheet, history_sheet, parallel_sheet
 from sparring.sweep.pictures import PAGE, draw_sweep, facts_of, found_of, sheets_of
 from sparring.sweep.space import Range, read_ranges
 from sparring.sweep.trials import DONE, FAILED, PRUNED, RUNNING, Trial
@@ -49,6 +48,24 @@ def size_of(file: Path) -> tuple[int, int]:
     return Image.open(io.BytesIO(file.read_bytes())).size
 
 
+def figure_of(sheet: Sheet) -> Any:
+    figure = blank(WIDTH - 2 * MARGIN, sheet.height, "none")
+    with looking_alike():
+        sheet.draw(Area(figure, 0, 0, WIDTH - 2 * MARGIN, sheet.height), Page("", (), ()))
+    return figure
+
+
+def told_of(sheet: Sheet) -> dict[str, list[Any]]:
+    """The lines of which the pointer says something, by trial."""
+    found: dict[str, list[Any]] = {}
+    for axes in figure_of(sheet).axes:
+        for line in axes.lines:
+            if line.get_gid():
+                name = line.get_gid().removeprefix("told ").partition(":")[0]
+                found.setdefault(name, []).append(line)
+    return found
+
+
 def test_places_are_those_of_ranges_and_orders_have_a_column_for_every_item() -> None:
     found = found_of(TRIALS, TWO, "percent", "strength")
     assert [one.number for one in found.trials] == [0, 1, 2, 3, 5], "who runs is not shown"
@@ -66,20 +83,17 @@ def test_the_best_is_trained_to_its_end_and_pruned_ones_are_hollow() -> None:
     found = found_of(TRIALS, TWO, "percent", "strength")
     assert found.best is not None
     assert found.best.number == 2
-    assert running_best(found) == [(0, 0.5), (2, 0.7)]
-    sheet = history_sheet(found)
-    told = {shape.text.split(":")[0]: shape for shape in sheet.shapes if isinstance(shape, Told)}
-    hollow = {
-        name: [s.hollow for s in one.shapes if isinstance(s, Dot)] for name, one in told.items()
+    assert found.running_best() == [(0, 0.5), (2, 0.7)]
+    told = told_of(history_sheet(found))
+    marks = {name: lines[-1].get_markerfacecolor() for name, lines in told.items()}
+    assert marks == {
+        "trial 0": "#2563eb",
+        "trial 1": "#ffffff",
+        "trial 2": "#f27900",
+        "trial 3": "#5d6572",
+        "trial 5": "#2563eb",
     }
-    assert hollow == {
-        "trial 0": [False],
-        "trial 1": [True],
-        "trial 2": [False],
-        "trial 3": [],
-        "trial 5": [False],
-    }
-    assert sum(isinstance(s, Stroke) for s in told["trial 3"].shapes) == 2, "a cross"
+    assert [line.get_marker() for line in told["trial 3"]] == ["x"]
 
 
 def test_four_pictures_and_a_page_that_needs_nothing_else(tmp_path: Path) -> None:
@@ -96,7 +110,7 @@ def test_four_pictures_and_a_page_that_needs_nothing_else(tmp_path: Path) -> Non
     assert "best: trial 2, strength 70.0%" in page
     assert "80.0%" in page
     assert page.count("<svg") == 4
-    assert not re.search(r"""(src|href)=|https?://|@import""", page)
+    assert not re.search(r"""(src|href)="(?!#)|https?://|@import""", page)
     assert "prefers-color-scheme: dark" in page
     assert page.count("trial 3: no value") == 1
     assert sorted(file.name for file in (tmp_path / "s").iterdir()) == sorted(f.name for f in files)
@@ -119,7 +133,8 @@ def test_four_pictures_and_a_page_that_needs_nothing_else(tmp_path: Path) -> Non
 def test_whatever_was_tried_can_be_drawn(trials: list[Trial]) -> None:
     for ranges in (TWO, {"ppo.lr": TWO["ppo.lr"]}):
         found = found_of(trials, ranges, "number", "strength")
-        page = draw_sheets_html("t", facts_of(found), [*sheets_of(found, {}).values()])
+        sheets = tuple(sheets_of(found, {}).values())
+        page = render(Page("t", facts_of(found), sheets), ".html").decode()
         assert "not known yet" in page
         assert not re.search(r'"[^"]*\b(nan|inf)\b', page), "places are numbers"
 
@@ -136,14 +151,16 @@ def test_twelve_ranges_and_200_trials_have_room_for_their_names() -> None:
     trials = [Trial(n, dict.fromkeys(ranges, 1 + n % 3), DONE, n / 200) for n in range(200)]
     found = found_of(trials, ranges, "number", "strength")
     sheet = parallel_sheet(found)
-    lines = [shape for shape in sheet.shapes if isinstance(shape, Told)]
-    assert len(lines) == 200
-    assert lines[-1].text.startswith("trial 199"), "the best is on top"
-    named = [one for one in sheet.shapes if isinstance(one, Words) and one.anchor == "ms"]
+    assert len(told_of(sheet)) == 200
+    best = told_of(sheet)["trial 199"][0]
+    others = [lines[0].get_zorder() for lines in told_of(sheet).values()]
+    assert best.get_zorder() == max(others) > min(others), "the best is on top"
     rows: dict[float, list[tuple[float, float]]] = {}
-    for one in named:
-        half = LETTER * one.size * len(one.text) / 2
-        rows.setdefault(one.y, []).append((one.x - half, one.x + half))
+    for text in figure_of(sheet).texts:
+        if text.get_horizontalalignment() == "center":
+            box = text.get_window_extent()
+            rows.setdefault(text.get_position()[1], []).append((box.x0, box.x1))
+    assert len(rows) == 2
     for row in rows.values():
         ends = sorted(row)
         assert all(a[1] <= b[0] + 1 for a, b in pairwise(ends))

@@ -13,8 +13,7 @@ from rich.console import Console
 from sparring import Lineup, Pool, Rules
 from sparring.cli import main
 from sparring.config import CollectConfig, DQNConfig, NetConfig, PPOConfig, ReplayConfig
-from sparring.draw.charts.curves import make_charts, statistic_names
-from sparring.draw.charts.several import make_common_charts
+from sparring.draw.charts.curves import make_charts, make_common_charts, statistic_names
 from sparring.games.stats import PREFIX, curves
 from sparring.league.arena import play_match
 from sparring.learn.dqn import DQN

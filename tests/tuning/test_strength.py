@@ -6,7 +6,7 @@ import math
 
 import pytest
 
-from sparring.draw.charts.html import draw_html
+from sparring.draw.charts.paper import render
 from sparring.tuning.knobs import GAMES, Knob, Point
 from sparring.tuning.picture import strength_page
 from sparring.tuning.search import Clock
@@ -80,7 +80,7 @@ def test_the_picture_shows_every_training() -> None:
     found = halved(Learning(best=512))
     page = strength_page("tuned", ("fact",), found)
     assert len(page.charts[0].series) == len(found.trials)  # type: ignore[union-attr]
-    assert f"target {found.target:.3f}" in draw_html(page)
+    assert f"target {found.target:.3f}" in render(page, ".html").decode()
     assert not strength_page("tuned", (), Found(found.preset, found.preset)).charts
 
 

@@ -11,12 +11,13 @@ from typing import Any
 
 import torch
 
+from sparring.commands.curves import write_pages
 from sparring.commands.shared.keeping import kept_games
 from sparring.commands.shared.players import loaded_from, who_plays
 from sparring.commands.shared.printing import ProgressBar, make_table, print_json, print_table, say
 from sparring.config.commands import ArenaConfig
-from sparring.draw.charts.ladder import Rung, draw_ladder
-from sparring.draw.charts.payoff import Payoff, draw_payoff
+from sparring.draw.charts.league import Payoff, Rung, ladder_page, payoff_page
+from sparring.draw.charts.paper import check_matplotlib
 from sparring.draw.names import short_names
 from sparring.errors import ConfigError
 from sparring.games.flags import changed_flags
@@ -36,8 +37,7 @@ from sparring.league.round_robin import (
 )
 from sparring.league.sprt import Sprt
 from sparring.machine import check_threads
-from sparring.store.files import write_atomic
-from sparring.targets import check_folder, writing
+from sparring.targets import check_folder
 
 FAIR = "every deal from every seat"
 PAYOFF, LADDER = "payoff.png", "ladder.png"
@@ -111,6 +111,7 @@ def folder_of(config: ArenaConfig) -> Path | None:
         return None
     if Path(config.out).suffix:
         raise ConfigError(f"--out {config.out} is no folder; name one for {PAYOFF} and {LADDER}")
+    check_matplotlib()
     return check_folder(config.out, "--out")
 
 
@@ -254,15 +255,11 @@ def draw(found: Standings, out: Path) -> list[Path]:
         for name, row in zip(names, found.ratings, strict=True)
     ]
     game = found.rules.name
-    pictures = {
-        PAYOFF: draw_payoff(payoff, title=f"{game}: who beats whom", facts=[*alone, *facts]),
-        LADDER: draw_ladder(rungs, title=f"{game}: ladder", facts=[*facts, FAIR]),
+    pages = {
+        PAYOFF: payoff_page(payoff, title=f"{game}: who beats whom", facts=[*alone, *facts]),
+        LADDER: ladder_page(rungs, title=f"{game}: ladder", facts=[*facts, FAIR]),
     }
-    with writing(f"into {out}", "--out"):
-        out.mkdir(parents=True, exist_ok=True)
-        for name, data in pictures.items():
-            write_atomic(out / name, data)
-    return [out / name for name in pictures]
+    return write_pages({out / name: page for name, page in pages.items()})
 
 
 def described(

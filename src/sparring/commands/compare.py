@@ -10,6 +10,7 @@ from sparring.commands.comparing import matches_of, print_comparison
 from sparring.commands.curves import files_asked, files_in, told_files, write_page
 from sparring.commands.shared.printing import print_json, say
 from sparring.config.runs import CompareConfig
+from sparring.draw.charts.paper import check_matplotlib
 from sparring.errors import ConfigError
 from sparring.store.folders import LATEST, RUNS, sorted_runs
 from sparring.store.lookup import find_run, holds_policy
@@ -23,6 +24,7 @@ LEAST_GAMES = 4
 def run(config: CompareConfig) -> int:
     """Compare the runs and say what was found."""
     check_numbers(config)
+    check_matplotlib()
     files = files_asked(config.out, "compare")
     paths = runs_meant(config.run)
     found = compare(paths, config.by, seed=config.seed)

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from sparring.draw.charts.axes import Axis, By, Form, label
-from sparring.draw.charts.curves import Chart, Page, Series
-from sparring.draw.charts.estimates import Estimate, Estimates
-from sparring.draw.charts.several import colour_of
+from sparring.draw.charts.chart import Chart, Estimate, Estimates, Series
+from sparring.draw.charts.curves import colour_of
+from sparring.draw.charts.paper import Page
 from sparring.league.statistics import Found
 from sparring.training.records.compared import Match, budget_name, measure_of
 from sparring.training.records.comparison import Comparison, Group
@@ -45,7 +45,7 @@ def make_page(found: Comparison, matches: Sequence[Match]) -> Page:
     charts: list[Chart | Estimates] = [curve_chart(found, by) for by in found.budgets]
     charts += estimates(found, matches)
     title = f"{found.rules.name}: {len(found.groups)} groups, {runs} runs"
-    return Page(title, facts, tuple(charts), Axis("minutes", 1.0))
+    return Page(title, facts, tuple(charts))
 
 
 def curve_chart(found: Comparison, by: By) -> Chart:

@@ -5,22 +5,20 @@ from __future__ import annotations
 import csv
 import io
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 
 from sparring.config.ranges import is_number
 from sparring.draw.charts.axes import CLOCK, By, Curve, Mark, at_updates, axis_of, placed
-from sparring.draw.charts.curves import Page, make_charts
-from sparring.draw.charts.html import draw_html
-from sparring.draw.charts.png import draw_png
-from sparring.draw.charts.several import make_common_charts, short_names
+from sparring.draw.charts.curves import make_charts, make_common_charts, short_names
+from sparring.draw.charts.paper import SUFFIXES, Page, check_matplotlib, render
 from sparring.errors import ConfigError, SparringError, printable
 from sparring.factories import is_factory
 from sparring.games.flags import latest, read_rules
 from sparring.store.files import write_atomic
 from sparring.store.plain import listed, parse_json, perhaps, table, text, whole
-from sparring.targets import check_file, check_folder
+from sparring.targets import check_file, check_folder, writing
 from sparring.training.records import metrics
 from sparring.training.records.overview import events_of, own_rules
 from sparring.training.records.run import PHASE, Run
@@ -30,11 +28,6 @@ A_MACHINE = table(
     {"gpus": listed(text)},
 )
 """The shape of machine.json, as far as it is shown."""
-DRAWN: dict[str, Callable[[Page], bytes]] = {
-    ".png": draw_png,
-    ".html": lambda page: draw_html(page).encode(),
-}
-"""Kinds of files that a page is written as."""
 
 
 def plot_run(
@@ -99,28 +92,35 @@ def files_asked(out: str, name: str) -> tuple[Path, ...]:
     """
     if not out:
         return ()
+    check_matplotlib()
     path = Path(out)
     if out.endswith("/") or path.is_dir() or not path.suffix:
         return files_in(check_folder(path, "--out"), name)
-    if path.suffix not in DRAWN:
+    if path.suffix not in SUFFIXES:
+        known = ", ".join(SUFFIXES[:-1])
         raise ConfigError(
-            f"--out {out} has to end in {' or '.join(DRAWN)}; a folder of that name ends in /"
+            f"--out {out} has to end in {known} or {SUFFIXES[-1]}; a folder of that name ends in /"
         )
     return (check_file(path, "--out", parents=True),)
 
 
 def write_page(page: Page, files: Sequence[Path]) -> tuple[Path, ...]:
     """Write a page as pictures and as HTML, as the names of the files say; return these."""
-    drawn = {file: DRAWN[file.suffix](page) for file in files}
-    for file, data in drawn.items():
-        try:
-            file.parent.mkdir(parents=True, exist_ok=True)
-            write_atomic(file, data)
-        except OSError as wrong:
-            raise SparringError(
-                f"cannot write {file}: {wrong.strerror or wrong}; choose another with --out"
-            ) from wrong
-    return tuple(files)
+    return tuple(write_pages(dict.fromkeys(files, page)))
+
+
+def write_pages(pages: Mapping[Path, Page]) -> list[Path]:
+    """Write every page into its file; return the files."""
+    for file, data in {file: render(page, file.suffix) for file, page in pages.items()}.items():
+        write_file(file, data, "--out")
+    return list(pages)
+
+
+def write_file(file: Path, data: bytes, option: str) -> None:
+    """Write a file that was asked for with an option, and the folders above it."""
+    with writing(file, option):
+        file.parent.mkdir(parents=True, exist_ok=True)
+        write_atomic(file, data)
 
 
 def told_files(files: Sequence[Path]) -> dict[str, str]:
@@ -140,13 +140,7 @@ def write_csv(runs: Sequence[Run], path: Path) -> int:
         for line in csv_lines(metrics.read(run.path)):
             out.writerow((run.path.absolute().name, *line) if several else line)
             count += 1
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        write_atomic(path, text.getvalue().encode())
-    except OSError as wrong:
-        raise SparringError(
-            f"cannot write {path}: {wrong.strerror or wrong}; choose another with --csv"
-        ) from wrong
+    write_file(path, text.getvalue().encode(), "--csv")
     return count
 
 

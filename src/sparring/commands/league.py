@@ -8,6 +8,7 @@ from sparring.commands.league_pictures import write_pictures
 from sparring.commands.shared.printing import ProgressBar, make_table, print_json, print_table, say
 from sparring.config.commands import LeagueShowConfig
 from sparring.draw.charts.axes import label
+from sparring.draw.charts.paper import check_matplotlib
 from sparring.errors import ConfigError, SparringError
 from sparring.league.told import described
 from sparring.store.standings import Pair, Player, Standings, standings_of, wanted
@@ -17,6 +18,7 @@ from sparring.training.records.run import Run
 
 def run(config: LeagueShowConfig) -> int:
     """Read a run's league, let its snapshots meet if wanted, print and draw."""
+    check_matplotlib()
     out = check_folder(config.out, "--out") if config.out else None
     found = Run.open(config.run)
     if config.matches == 1:

@@ -7,12 +7,12 @@ from pathlib import Path
 
 import numpy as np
 
-from sparring.draw.charts.ladder import Past, Rung, draw_ladder, draw_past
-from sparring.draw.charts.payoff import draw_payoff
+from sparring.commands.curves import write_pages
+from sparring.draw.charts.chart import Series
+from sparring.draw.charts.league import Rung, ladder_page, past_page, payoff_page
+from sparring.draw.charts.paper import Page
 from sparring.league.told import payoff_of
-from sparring.store.files import write_atomic
 from sparring.store.standings import Pair, Player, Standings
-from sparring.targets import writing
 
 MOST_LINES = 8
 """Lines of ratings over time; more cannot be told apart."""
@@ -22,16 +22,12 @@ def write_pictures(
     standings: Standings, chosen: Sequence[Player], pairs: Sequence[Pair], folder: Path
 ) -> list[Path]:
     """Draw what there are numbers for; return the files."""
-    drawn = {"league-payoff.png": payoff(standings, chosen, pairs)}
+    pages = {"league-payoff.png": payoff(standings, chosen, pairs)}
     rungs = ladder(standings)
     if rungs:
-        drawn["league-ladder.png"] = draw_ladder(rungs, title=f"{standings.run}: ladder")
-        drawn["league-ratings.png"] = draw_past(past(standings), title=f"{standings.run}: ratings")
-    with writing(f"into {folder}", "--out"):
-        folder.mkdir(parents=True, exist_ok=True)
-        for name, data in drawn.items():
-            write_atomic(folder / name, data)
-    return [folder / name for name in drawn]
+        pages["league-ladder.png"] = ladder_page(rungs, title=f"{standings.run}: ladder")
+        pages["league-ratings.png"] = past_page(past(standings), title=f"{standings.run}: ratings")
+    return write_pages({folder / name: page for name, page in pages.items()})
 
 
 def ladder(standings: Standings) -> list[Rung]:
@@ -50,7 +46,7 @@ def ladder(standings: Standings) -> list[Rung]:
     ]
 
 
-def past(standings: Standings) -> list[Past]:
+def past(standings: Standings) -> list[Series]:
     """Return what the learner was worth over time: its snapshots where they were taken, and bots.
 
     All ratings are those of the last time that everybody was rated, on one scale.
@@ -63,18 +59,18 @@ def past(standings: Standings) -> list[Past]:
             for player in rated
             if player.rated and player.role == role and player.decisions is not None
         )
-        lines.append(Past(f"snapshots, {role}", *np.array(points, np.float64).T))
+        lines.append(Series(f"snapshots, {role}", 0, *np.array(points, np.float64).T))
     ends = np.array([0.0, max((float(line.x.max()) for line in lines), default=1.0)])
     bots = [player for player in rated if player.role == "bot"][: MOST_LINES - len(lines)]
     for bot in bots:
         assert bot.rated
-        lines.append(Past(bot.name, ends, np.full(2, bot.rated.rating)))
+        lines.append(Series(bot.name, 0, ends, np.full(2, bot.rated.rating)))
     return lines
 
 
-def payoff(standings: Standings, chosen: Sequence[Player], pairs: Sequence[Pair]) -> bytes:
+def payoff(standings: Standings, chosen: Sequence[Player], pairs: Sequence[Pair]) -> Page:
     """Draw a matrix: the learner against everybody, and the matches of snapshots if any."""
     facts = ["self: the learner's games so far, a draw being half a point"]
     facts += [f"{pairs[0].games:,} games per match"] if pairs else ["--matches fills the rest"]
     made = payoff_of(standings, chosen, pairs)
-    return draw_payoff(made, title=f"{standings.run}: who beats whom", facts=facts)
+    return payoff_page(made, title=f"{standings.run}: who beats whom", facts=facts)

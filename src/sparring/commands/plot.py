@@ -20,6 +20,7 @@ from sparring.commands.curves import (
 from sparring.commands.shared.printing import make_table, print_json, print_table
 from sparring.config.runs import PlotConfig
 from sparring.draw.charts.axes import CLOCK, By
+from sparring.draw.charts.paper import check_matplotlib
 from sparring.errors import ConfigError, nearest
 from sparring.store.folders import shown_path
 from sparring.targets import check_file
@@ -30,6 +31,7 @@ from sparring.training.records.run import Run
 def run(config: PlotConfig) -> int:
     """Draw runs and say where the pictures are."""
     by = read_by(config.by)
+    check_matplotlib()
     files = files_asked(config.out, "plot")
     if config.csv:
         check_file(config.csv, "--csv", parents=True)

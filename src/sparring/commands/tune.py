@@ -8,17 +8,15 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from sparring.commands.curves import write_page
 from sparring.commands.shared.printing import ProgressBar, make_table, print_json, print_table, say
 from sparring.commands.shared.stopping import Interrupted, interruptible
 from sparring.config.tools import TuneConfig
 from sparring.draw.charts.axes import label
-from sparring.draw.charts.curves import Page
-from sparring.draw.charts.html import draw_html
-from sparring.draw.charts.png import draw_png
+from sparring.draw.charts.paper import Page, check_matplotlib
 from sparring.errors import ConfigError
 from sparring.machine import machine_facts, show_size, warn_if_busy
 from sparring.speed.stand import Gauge
-from sparring.store.files import write_atomic
 from sparring.tuning.knobs import ALTERING, shown
 from sparring.tuning.outcome import Look, Outcome
 from sparring.tuning.picture import make_page, strength_page
@@ -44,6 +42,7 @@ WORDS = {
 
 def run(config: TuneConfig) -> int:
     """Search, write what was found, and say what it is worth."""
+    check_matplotlib()
     path = file_for(config.game, config.out)
     if config.target and config.goal != "strength":
         raise ConfigError(f"target {config.target:g} is for --for strength; leave it out")
@@ -237,9 +236,7 @@ def pictures_of(path: Path) -> tuple[Path, Path]:
 
 def draw(page: Page, path: Path) -> None:
     """Write the picture and the page."""
-    png, html = pictures_of(path)
-    write_atomic(png, draw_png(page))
-    write_atomic(html, draw_html(page).encode())
+    write_page(page, pictures_of(path))
 
 
 def tell(

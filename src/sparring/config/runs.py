@@ -182,8 +182,8 @@ class PlotConfig(Checked):
     by: Annotated[str, one_of("minutes", "decisions", "updates")] = "minutes"
     """What the curves are drawn over: minutes, decisions or updates."""
     out: str = ""
-    """A file, .png or .html, or a folder for plot.png and plot.html. Left out: the run's folder, or
-    that of several runs."""
+    """A file, .png, .svg, .pdf or .html, or a folder for plot.png and plot.html. Left out: the
+    run's folder, or that of several runs."""
     csv: str = ""
     """A file for all numbers, a line each: update, seconds, decisions, name, value."""
     json: bool = False
@@ -236,7 +236,7 @@ class CompareConfig(Checked):
     threads: Threads = 0
     """Threads for the matches. 0: one per core."""
     out: str = ""
-    """A file, .png or .html, or a folder for compare.png and compare.html. Left out: beside the
-    runs."""
+    """A file, .png, .svg, .pdf or .html, or a folder for compare.png and compare.html. Left out:
+    beside the runs."""
     json: bool = False
     """Print one JSON object instead of tables."""

@@ -182,7 +182,7 @@ class BenchScalingConfig(Checked):
     seed: Seed = 0
     """Which games are played and where the network starts."""
     out: str = ""
-    """A file, .png or .html, or a folder for scaling.png and scaling.html. Left out: no
+    """A file, .png, .svg, .pdf or .html, or a folder for scaling.png and scaling.html. Left out: no
     pictures."""
     save: str = ""
     """A JSON file for what is measured, with the machine: a record for later."""

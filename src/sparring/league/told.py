@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from sparring.draw.charts.payoff import Payoff
+from sparring.draw.charts.league import Payoff
 from sparring.league.intervals import wilson
 from sparring.store.archive_index import SELF, Tally
 from sparring.store.standings import Pair, Player, Standings

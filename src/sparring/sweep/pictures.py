@@ -7,11 +7,18 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from sparring.draw.charts.axes import Form, label, ticks
-from sparring.draw.charts.importance import importance_sheet
-from sparring.draw.charts.parallel import parallel_sheet
-from sparring.draw.charts.shapes import Sheet, draw_sheet_png, draw_sheets_html
-from sparring.draw.charts.slices import history_sheet, slices_sheet
-from sparring.draw.charts.tried import Column, Found, Tried
+from sparring.draw.charts.paper import Page, render
+from sparring.draw.charts.trials import (
+    WIDTH,
+    Column,
+    Found,
+    Sheet,
+    Tried,
+    history_sheet,
+    importance_sheet,
+    parallel_sheet,
+    slices_sheet,
+)
 from sparring.store.files import write_atomic
 from sparring.sweep.space import CHOICE, INT, PERMUTATION, Range, shown
 from sparring.sweep.trials import FAILED, PRUNED, RUNNING, Trial
@@ -44,14 +51,14 @@ def draw_sweep(
     """
     found = found_of(trials, ranges, form, what)
     sheets = sheets_of(found, importance)
-    written = []
+    pages = {f"{name}.png": Page("", (), (sheet,), width=WIDTH) for name, sheet in sheets.items()}
+    title = title or f"Sweep {folder.name}"
+    pages[PAGE] = Page(title, facts_of(found), tuple(sheets.values()), width=WIDTH)
     folder.mkdir(parents=True, exist_ok=True)
-    for name, sheet in sheets.items():
-        written.append(folder / f"{name}.png")
-        write_atomic(written[-1], draw_sheet_png(sheet))
-    page = draw_sheets_html(title or f"Sweep {folder.name}", facts_of(found), [*sheets.values()])
-    write_atomic(folder / PAGE, page.encode())
-    return [*written, folder / PAGE]
+    files = {folder / name: page for name, page in pages.items()}
+    for file, page in files.items():
+        write_atomic(file, render(page, file.suffix))
+    return list(files)
 
 
 def sheets_of(found: Found, importance: Mapping[str, float]) -> dict[str, Sheet]:
@@ -91,7 +98,7 @@ def finite(value: float | None) -> float | None:
     return value if value is not None and math.isfinite(value) else None
 
 
-def facts_of(found: Found) -> list[str]:
+def facts_of(found: Found) -> tuple[str, ...]:
     """What stands above the pictures."""
     pruned = sum(one.pruned for one in found.trials)
     failed = sum(one.value is None for one in found.trials)
@@ -100,7 +107,7 @@ def facts_of(found: Found) -> list[str]:
     if found.best is not None and found.best.value is not None:
         value = label(found.best.value, found.form)
         facts.append(f"best: trial {found.best.number}, {found.what} {value}")
-    return facts
+    return tuple(facts)
 
 
 def columns_of(one: Range) -> list[Column]:

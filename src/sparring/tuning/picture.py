@@ -7,8 +7,8 @@ from collections.abc import Sequence
 import numpy as np
 
 from sparring.draw.charts.axes import Axis, label
-from sparring.draw.charts.curves import Chart, Page, Series
-from sparring.draw.charts.estimates import Estimate, Estimates
+from sparring.draw.charts.chart import Chart, Estimate, Estimates, Series
+from sparring.draw.charts.paper import Page
 from sparring.tuning.knobs import Knob, Point, shown
 from sparring.tuning.outcome import Look, Outcome
 from sparring.tuning.strength import Found
@@ -22,7 +22,7 @@ def make_page(title: str, facts: Sequence[str], found: Outcome, knobs: Sequence[
     """Return the charts of a search."""
     timed = [look for look in found.looks if look.gain]
     if not timed:
-        return Page(title, tuple(facts), (), Axis("minutes", 1.0))
+        return Page(title, tuple(facts), ())
     end = max(found.seconds, timed[-1].at_s) / 60 or 1.0
     charts: list[Chart | Estimates] = [over_time(found, timed, end), listed(found, timed)]
     charts += [card for knob in knobs if (card := by_value(found, timed, knob))]
@@ -107,7 +107,7 @@ def strength_page(title: str, facts: Sequence[str], found: Found) -> Page:
     """Return the curves of all trainings, and the times to the target."""
     trials = [trial for trial in found.trials if trial.curve]
     if not trials:
-        return Page(title, tuple(facts), (), Axis("minutes", 1.0))
+        return Page(title, tuple(facts), ())
     lines = []
     for trial in trials:
         name = f"{name_of(trial.point, found.preset)}, seed {trial.seed}"

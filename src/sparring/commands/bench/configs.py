@@ -17,6 +17,7 @@ from sparring.commands.shared.printing import ProgressBar, print_json, print_tab
 from sparring.commands.shared.stopping import Interrupted, interruptible
 from sparring.config.options import flat
 from sparring.config.tools import BenchConfigsConfig
+from sparring.draw.charts.paper import check_matplotlib
 from sparring.errors import ConfigError
 from sparring.games.rules import UNIVERSAL_FLAGS
 from sparring.speed.named import Named, Planned, cost, read_named
@@ -41,6 +42,7 @@ DIFFERENCES = {
 
 def run(config: BenchConfigsConfig) -> int:
     """Check all, train all, compare."""
+    check_matplotlib()
     named = read_named(config.file, minutes=config.minutes, seeds=config.seeds)
     folder = Path(config.out or f"bench-{word_of(Path(config.file).stem) or 'configs'}")
     check_folder(folder, "--out" if config.out else "")

@@ -9,8 +9,9 @@ import numpy as np
 
 from sparring.commands.bench.report import title
 from sparring.draw.charts.axes import Axis, Form
-from sparring.draw.charts.curves import Chart, Page, Series
-from sparring.draw.charts.several import colour_of
+from sparring.draw.charts.chart import Chart, Series
+from sparring.draw.charts.curves import colour_of
+from sparring.draw.charts.paper import Page
 from sparring.speed.scaling import Row
 
 MIB = 2**20

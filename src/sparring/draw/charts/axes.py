@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Literal
 
@@ -36,17 +36,11 @@ class Axis:
         """Places to be named under a chart."""
         if self.names:
             return [(at + 0.5, name) for at, name in enumerate(self.names)]
-        at = ticks(0.0, self.end, 5)
-        if self.by == "updates":  # there is no half of one
-            at = [value for value in at if value == int(value)]
-        step = at[1] - at[0] if len(at) > 1 else self.end
         form: Form = "number" if self.by == "minutes" else "rate"
-        return [(value, label(value, form, step) if value else "0") for value in at]
-
-    @property
-    def unit(self) -> str:
-        """What is written behind the first number."""
-        return " min" if self.by == "minutes" else ""
+        found = named_ticks(0.0, self.end, 5, form)
+        if self.by == "updates":  # there is no half of one
+            found = [(value, name) for value, name in found if value == int(value)]
+        return [(0.0, "0 min" if self.by == "minutes" else "0"), *found[1:]]
 
     @property
     def caption(self) -> str:
@@ -101,6 +95,23 @@ def ticks(low: float, high: float, about: int) -> list[float]:
     step = next(m * size for m in (1, 2, 5, 10) if m * size >= raw * 0.999)
     first, last = math.ceil(low / step - 1e-9), math.floor(high / step + 1e-9)
     return [0.0 if n == 0 else n * step for n in range(first, last + 1)]
+
+
+def named_ticks(low: float, high: float, about: int, form: Form) -> list[tuple[float, str]]:
+    """Return round numbers between two values, and what they are called."""
+    at = ticks(low, high, about)
+    step = at[1] - at[0] if len(at) > 1 else high - low
+    return [(value, label(value, form, step)) for value in at]
+
+
+def widened(values: Iterable[float], share: float = 0.08) -> tuple[float, float]:
+    """Return what all numbers among the values lie between, with a little room."""
+    there = [float(value) for value in values if math.isfinite(value)]
+    if not there:
+        return 0.0, 1.0
+    low, high = min(there), max(there)
+    room = share * (high - low) or 0.1 * abs(high) or 1.0
+    return low - room, high + room
 
 
 def label(value: float, form: Form, step: float = 0.0) -> str:

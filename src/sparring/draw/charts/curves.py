@@ -1,25 +1,21 @@
-"""A run's curves as charts: what is drawn, apart from how it is drawn."""
+"""Curves of a run as charts, and of several runs with a line for each."""
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 
 import numpy as np
 import numpy.typing as npt
 
-from sparring.draw.charts.axes import Axis, Curve, Floats, Form, Mark, label, ticks
-from sparring.draw.charts.estimates import Estimates
+from sparring.draw.charts.axes import Curve, Floats, Form
+from sparring.draw.charts.chart import Chart, Series
+from sparring.draw.charts.paper import COLOURS
 from sparring.games.stats import PREFIX
 
 MOST_POINTS = 160
 """Points of a line; more are drawn as means, with the range they span behind them."""
-FEW_POINTS = 60
-"""Lines with no more points than this show them as dots."""
-EMPTY = "Nothing has been measured yet. Draw this again once the run has made an update."
-COLOURS = 8
-GREY = COLOURS - 1
+GREY = len(COLOURS) - 1
 """The last colour, for what is left over."""
 PHASES = (
     *("stepping", "inference", "transfer", "advantage"),
@@ -54,113 +50,10 @@ CURRICULUM = {
     "opponents": "How often who is met",
 }
 """Of curriculum/..., one chart each."""
+STRENGTH = "eval/strength"
+OWN_PAST = "previous best"
+"""An opponent that every run has for itself."""
 SPEEDS = {"SPS": "decisions/s", "decisions_per_s": "decisions/s", "samples_per_s": "samples/s"}
-
-
-@dataclass(frozen=True)
-class Series:
-    """A line, or one layer of a stack: `low` to `high` is filled."""
-
-    name: str
-    colour: int
-    x: Floats
-    values: Floats
-    low: Floats | None = None
-    high: Floats | None = None
-    dashed: bool = False
-    joined: bool = True
-    """Whether its points are joined by a line; else they are dots alone."""
-
-    @property
-    def last(self) -> float:
-        """The last value that is a number."""
-        there = known(self.values)
-        return float(there[-1]) if len(there) else math.nan
-
-
-@dataclass(frozen=True)
-class Chart:
-    """Series on common axes."""
-
-    title: str
-    series: tuple[Series, ...]
-    form: Form = "number"
-    stacked: bool = False
-    wide: bool = False
-    span: tuple[float, float] | None = None
-    """The values from bottom to top. None: what the lines span."""
-    from_zero: bool = False
-    guide: float | None = None
-    guide_name: str = ""
-    axis: Axis | None = None
-    """From left to right. None: as on the rest of the page."""
-    named: bool = True
-    """Whether the keys have names; where many charts share their lines, one of them does."""
-
-    @property
-    def y_range(self) -> tuple[float, float]:
-        """The values at the bottom and at the top."""
-        if self.span:
-            return self.span
-        # Most of what lies behind the lines; all of it has spikes that flatten everything else.
-        parts = [known(s.values) for s in self.series]
-        parts += [share_of(s.low, 5) for s in self.series]
-        parts += [share_of(s.high, 95) for s in self.series]
-        values = np.concatenate(parts)
-        if not len(values):
-            return 0.0, 1.0
-        low, high = float(values.min()), float(values.max())
-        low = min(low, 0.0) if self.from_zero else low
-        room = 0.08 * (high - low) or 0.1 * abs(high) or 1.0
-        return (low if self.from_zero else low - room), high + room
-
-    @property
-    def dotted(self) -> bool:
-        """Whether the lines are short enough to show their points."""
-        return all(len(s.values) <= FEW_POINTS for s in self.series)
-
-    def guide_on_left(self, axis: Axis) -> bool:
-        """Whether the guide is named on the left: where fewer lines pass just above it."""
-        low, high = self.y_range
-        guide = low if self.guide is None else self.guide
-        passing = {True: 0, False: 0}
-        for s in self.series:
-            near = (s.values > guide - 0.03 * (high - low)) & (
-                s.values < guide + 0.1 * (high - low)
-            )
-            passing[True] += int((near & (s.x < 0.15 * axis.end)).sum())
-            passing[False] += int((near & (s.x > 0.85 * axis.end)).sum())
-        return passing[True] < passing[False]
-
-    @property
-    def y_ticks(self) -> list[tuple[float, str]]:
-        """Where the horizontal lines are, and what they are called."""
-        low, high = self.y_range
-        at = ticks(low, high, 5 if self.wide else 4)
-        step = at[1] - at[0] if len(at) > 1 else high - low
-        return [(value, label(value, self.form, step)) for value in at]
-
-
-@dataclass(frozen=True)
-class Page:
-    """All charts of a run, or of a comparison."""
-
-    title: str
-    facts: tuple[str, ...]
-    charts: tuple[Chart | Estimates, ...]
-    axis: Axis
-    marks: tuple[Mark, ...] = ()
-    """Drawn into every chart along the axis, and named in the first."""
-
-    def marked(self, chart: Chart) -> tuple[tuple[Mark, float, bool], ...]:
-        """The marks of a chart, how much room each has to the right, and whether it is named."""
-        if chart.axis is not None or chart.stacked or not self.marks:
-            return ()
-        ends = [*(mark.x for mark in self.marks[1:]), self.axis.end]
-        named = chart is self.charts[0]
-        return tuple(
-            (mark, end - mark.x, named) for mark, end in zip(self.marks, ends, strict=True)
-        )
 
 
 def make_charts(curves: Mapping[str, Curve], *, fair_share: float | None = None) -> list[Chart]:
@@ -353,19 +246,74 @@ def bucket_means(values: Floats, how: Callable[[Floats], float] = np.nanmean) ->
     return np.array([how(p) if np.isfinite(p).any() else np.nan for p in parts])
 
 
-def known(values: Floats) -> Floats:
-    """Return the values that are numbers."""
-    return values[np.isfinite(values)]
+def make_common_charts(
+    runs: Mapping[str, Mapping[str, Curve]], *, fair_share: float | None = None
+) -> list[Chart]:
+    """Return the charts for which some run has numbers; `runs` by the name of its line."""
+    names = list(dict.fromkeys(name for curves in runs.values() for name in curves))
+    shared = fair_share is not None or any(opponents(names, "win"))
+    charts = [strength_chart(runs, shared, fair_share)]
+    for rival in dict.fromkeys(opponents(names, "win")):
+        if rival == OWN_PAST:
+            continue
+        lines = lines_of(runs, f"eval/{rival}/win")
+        charts.append(Chart(f"Win share against {rival}", lines, "percent", span=(0.0, 1.0)))
+    charts.append(Chart("Score in training", lines_of(runs, "charts/score")))
+    for name in (n for n in names if n.split("/")[-1] in SPEEDS):
+        title = f"Speed, {SPEEDS[name.split('/')[-1]]}"
+        charts.append(Chart(title, lines_of(runs, name), "rate", from_zero=True))
+    charts.append(Chart("Phase of the curriculum", lines_of(runs, "charts/phase"), from_zero=True))
+    there = [name.removeprefix("losses/") for name in names if name.startswith("losses/")]
+    for name in [n for n in LOSSES if n in there] + [n for n in there if n not in LOSSES]:
+        charts.append(Chart(loss_title(name), lines_of(runs, f"losses/{name}")))
+    for name in (n for n in LEARNING if f"learning/{n}" in names):
+        lines = lines_of(runs, f"learning/{name}")
+        charts.append(Chart(LEARNING[name], lines, from_zero=True))
+    for name in statistic_names(names):
+        charts.append(Chart(statistic_title(name), lines_of(runs, PREFIX + name)))
+    drawn = [chart for chart in charts if chart.series]
+    return [replace(chart, wide=not at, named=not at) for at, chart in enumerate(drawn)]
 
 
-def share_of(values: Floats | None, percent: int) -> Floats:
-    """Return the value that so many percent lie below, or nothing."""
-    there = known(values) if values is not None else np.empty(0)
-    return np.percentile(there, [percent]) if len(there) else there
+def strength_chart(
+    runs: Mapping[str, Mapping[str, Curve]], shared: bool, fair_share: float | None
+) -> Chart:
+    """The mean win share over the opponents; the score where there are none."""
+    form: Form = "percent" if shared else "number"
+    return Chart(
+        "Mean over opponents" if shared else "Strength: score in evaluations",
+        lines_of(runs, STRENGTH),
+        form,
+        wide=True,
+        span=(0.0, 1.0) if shared else None,
+        guide=fair_share,
+        guide_name="" if fair_share is None else f"equal strength {fair_share:.0%}",
+    )
 
 
-def pieces(*columns: Floats) -> list[slice]:
-    """Return the stretches in which all columns are numbers; lines break in between."""
-    there = np.isfinite(np.stack(columns)).all(axis=0)
-    edges = np.flatnonzero(np.diff(np.concatenate([[False], there, [False]]).astype(np.int8)))
-    return [slice(int(a), int(b)) for a, b in edges.reshape(-1, 2)]
+def lines_of(runs: Mapping[str, Mapping[str, Curve]], name: str) -> tuple[Series, ...]:
+    """Return one line per run that has the curve; a run has the same colour in every chart."""
+    lines = []
+    for at, (run, curves) in enumerate(runs.items()):
+        if name in curves:
+            _, x, values = curves[name]
+            look = colour_of(at)
+            lines.append(
+                Series(run, look[0], bucket_means(x), bucket_means(values), dashed=look[1])
+            )
+    return tuple(lines)
+
+
+def colour_of(at: int) -> tuple[int, bool]:
+    """Return the colour of the line with this number, and whether it is dashed."""
+    return at % GREY, at // GREY % 2 == 1
+
+
+def short_names(names: Sequence[str]) -> list[str]:
+    """Leave out the words with which all names begin; what is left tells them apart."""
+    words = [name.split("-") for name in names]
+    common = 0
+    while all(len(w) > common + 1 and w[common] == words[0][common] for w in words):
+        common += 1
+    short = ["-".join(w[common:]) for w in words]
+    return short if len(names) > 1 and len(set(short)) == len(set(names)) else list(names)

@@ -5,12 +5,12 @@ The outermost functions are on top. A click zooms, a search marks and says how m
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from html import escape
-from importlib import resources
 from typing import Any
+
+from sparring.draw.charts.paper import as_script, filled
 
 KINDS = {
     "yours": "your code",
@@ -47,17 +47,11 @@ class Block:
 
 def draw_flame(root: Block, heading: str, facts: Sequence[str] = ()) -> str:
     """Return the whole file."""
-    text = json.dumps(numbers(root), separators=(",", ":")).replace("<", "\\u003c")
-    page = (resources.files(__package__) / "flame.html").read_text("utf-8")
     legend = "".join(
         f'<span><i style="background:var(--k{at})"></i>{escape(word)}</span>'
         for at, word in enumerate(KINDS.values())
     )
-    told = "".join(f"<span>{escape(fact)}</span>" for fact in facts)
-    filled = {"TITLE": escape(heading), "FACTS": told, "LEGEND": legend, "DATA": text}
-    for name, value in filled.items():
-        page = page.replace(f"@{name}@", value)
-    return page
+    return filled("flame.html", heading, facts, LEGEND=legend, DATA=as_script(numbers(root)))
 
 
 def numbers(root: Block) -> dict[str, Any]:

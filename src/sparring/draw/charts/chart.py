@@ -1,0 +1,298 @@
+"""Cards with numbers: lines on common axes, and values with their intervals."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from sparring.draw.charts.axes import Axis, Floats, Form, label, named_ticks, widened
+from sparring.draw.charts.paper import (
+    CARD,
+    COLOURS,
+    DASHES,
+    HEIGHT,
+    INK,
+    LINE,
+    SOFT,
+    Area,
+    Card,
+    Page,
+    number_up,
+    write_beside,
+)
+from sparring.games.lettering import fitted, text_width
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+WIDE_HEIGHT = 460
+FEW_POINTS = 60
+"""Lines with no more points than this show them as dots."""
+LEAST_NAME = 3
+"""Letters below which a name that was cut says nothing."""
+LEFT, RIGHT = 66, 24
+"""Pixels beside the axes of a chart."""
+ROW = 52
+"""Height of an estimate: its name, and the line below."""
+
+
+@dataclass(frozen=True)
+class Series:
+    """A line, or one layer of a stack: `low` to `high` is filled."""
+
+    name: str
+    colour: int
+    x: Floats
+    values: Floats
+    low: Floats | None = None
+    high: Floats | None = None
+    dashed: bool = False
+    joined: bool = True
+    """Whether its points are joined by a line; else they are dots alone."""
+
+    @property
+    def last(self) -> float:
+        """The last value that is a number."""
+        there = known(self.values)
+        return float(there[-1]) if len(there) else math.nan
+
+
+@dataclass(frozen=True)
+class Chart(Card):
+    """Series on common axes."""
+
+    title: str
+    series: tuple[Series, ...]
+    form: Form = "number"
+    stacked: bool = False
+    wide: bool = False
+    span: tuple[float, float] | None = None
+    """The values from bottom to top. None: what the lines span."""
+    from_zero: bool = False
+    guide: float | None = None
+    guide_name: str = ""
+    axis: Axis | None = None
+    """From left to right. None: as on the rest of the page."""
+    named: bool = True
+    """Whether the keys have names; where many charts share their lines, one of them does."""
+
+    @property
+    def height(self) -> float:
+        """Pixels that it needs."""
+        return WIDE_HEIGHT if self.wide else HEIGHT
+
+    @property
+    def y_range(self) -> tuple[float, float]:
+        """The values at the bottom and at the top."""
+        if self.span:
+            return self.span
+        # Most of what lies behind the lines; all of it has spikes that flatten everything else.
+        parts = [known(s.values) for s in self.series]
+        parts += [share_of(s.low, 5) for s in self.series]
+        parts += [share_of(s.high, 95) for s in self.series]
+        values = np.concatenate(parts)
+        if not self.from_zero or not len(values):
+            return widened(values)
+        return min(0.0, float(values.min())), widened([0.0, *values])[1]
+
+    def guide_on_left(self, axis: Axis) -> bool:
+        """Whether the guide is named on the left: where fewer lines pass just above it."""
+        low, high = self.y_range
+        guide = low if self.guide is None else self.guide
+        left = right = 0
+        for s in self.series:
+            above = (s.values - guide) / (high - low)
+            near = (above > -0.03) & (above < 0.1)
+            left += int((near & (s.x < 0.15 * axis.end)).sum())
+            right += int((near & (s.x > 0.85 * axis.end)).sum())
+        return left < right
+
+    def draw(self, area: Area, page: Page) -> None:
+        """Draw caption with the last values, axes, curves."""
+        axis = self.axis or page.axis
+        area.text(20, 32, self.title, 17, INK)
+        axes = area.axes(LEFT, 54 + self.keys(area), RIGHT, 54 if axis.caption else 38)
+        axes.set_xlim(0, axis.end)
+        number_up(axes, *self.y_range, self.form, 5 if self.wide else 4)
+        at, names = zip(*axis.ticks, strict=True)
+        axes.set_xticks(at, names)
+        axes.set_xlabel(axis.caption, labelpad=3)
+        self.mark(axes, page)
+        for series in self.series:
+            self.line(axes, series)
+        if self.guide is not None:
+            axes.axhline(self.guide, color=SOFT, lw=1, ls=DASHES)
+            side, beside, ha = (0.0, 4, "left")
+            if not self.guide_on_left(axis):
+                side, beside, ha = (axis.end, -4, "right")
+            write_beside(axes, (side, self.guide), (beside, 6), self.guide_name, ha=ha)
+
+    def keys(self, area: Area) -> float:
+        """Write names and last values beside the title or below it; return the room they took."""
+        exact = 0.0 if self.named else 1e-9  # keys without names are many, and short
+        words = [
+            (s.name if self.named else "", label(s.last, self.form, exact)) for s in self.series
+        ]
+        wide = [text_width(f"{name} {value}", 14) + 40 for name, value in words]
+        below = sum(wide) + text_width(self.title, 17) + 30 > area.width - 40
+        x, y = (20.0, 58) if below else (area.width - 2 - sum(wide), 32)
+        for series, (name, value), room in zip(self.series, words, wide, strict=True):
+            if below and x + room > area.width - 8 and x > 20:
+                x, y = 20.0, y + 24
+            area.text(x, y - 1, "○" if series.dashed else "●", 14, COLOURS[series.colour])
+            after = area.text(x + 16, y, name, 14) + 6 if name else x + 16
+            x = area.text(after, y, value, 14, INK) + 18
+        return y - 32
+
+    def mark(self, axes: Axes, page: Page) -> None:
+        """Draw the moments of a run; those in the first chart are named if there is room."""
+        if self.axis is not None or self.stacked:
+            return
+        ends = [*(mark.x for mark in page.marks[1:]), page.axis.end]
+        for mark, end in zip(page.marks, ends, strict=False):
+            if mark.x > 0:
+                axes.axvline(mark.x, color=SOFT, lw=1, ls=DASHES)
+            pixels = axes.get_window_extent().width * (end - mark.x) / page.axis.end
+            name = fitted(mark.name, 13, pixels - 12)
+            if self is page.charts[0] and (len(name) > LEAST_NAME or name == mark.name):
+                write_beside(axes, (mark.x, self.y_range[1]), (6, -2), name, va="top")
+
+    def line(self, axes: Axes, series: Series) -> None:
+        """Draw a line with what lies behind it, or one layer of a stack."""
+        colour, (bottom, top) = COLOURS[series.colour], self.y_range
+        if series.low is not None and series.high is not None:
+            low, high = (np.clip(end, bottom, top) for end in (series.low, series.high))
+            clear = 0.85 if self.stacked else 0.16
+            axes.fill_between(series.x, low, high, color=colour, alpha=clear, lw=0)
+        if self.stacked:
+            return
+        few = all(len(s.values) <= FEW_POINTS for s in self.series)
+        axes.plot(
+            series.x,
+            np.clip(series.values, bottom, top),
+            color=colour,
+            lw=2 if series.joined else 0,
+            ls="--" if series.dashed else "-",
+            marker="o" if few or not series.joined else "",
+            ms=6.4 if series.joined else 10,
+            mew=0,
+            clip_on=False,
+        )
+
+    def pointed(self, page: Page) -> dict[str, Any]:
+        """Return the numbers at the pointer, and how far the axes are from both sides."""
+        axis = self.axis or page.axis
+        return {
+            "sides": [LEFT, RIGHT],
+            "form": self.form,
+            "by": axis.by,
+            "names": axis.names,
+            "end": axis.end,
+            "series": [
+                {
+                    "name": s.name,
+                    "colour": s.colour,
+                    "x": plain(s.x),
+                    "y": plain(s.values),
+                    "low": None if self.stacked else plain(s.low),
+                    "high": None if self.stacked else plain(s.high),
+                }
+                for s in self.series
+            ],
+        }
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """A value, its interval if there is one, and the single numbers that it comes from."""
+
+    name: str
+    colour: int
+    value: float
+    low: float | None = None
+    high: float | None = None
+    points: tuple[float, ...] = ()
+
+    def shown(self, form: Form) -> str:
+        """The value as text, with its interval."""
+        text = label(self.value, form)
+        if self.low is None or self.high is None:
+            return text
+        return f"{text} ({label(self.low, form)} .. {label(self.high, form)})"
+
+
+@dataclass(frozen=True)
+class Estimates(Card):
+    """Estimates on a common axis from left to right: what a comparison found."""
+
+    title: str
+    rows: tuple[Estimate, ...]
+    form: Form = "number"
+    span: tuple[float, float] | None = None
+    """The values from left to right. None: what the rows span."""
+    guide: float | None = None
+    """A value that means no difference."""
+    wide = False
+
+    @property
+    def height(self) -> float:
+        """Pixels that it needs."""
+        return 108 + ROW * len(self.rows)
+
+    @property
+    def x_range(self) -> tuple[float, float]:
+        """The values at the left and at the right."""
+        if self.span:
+            return self.span
+        ends = [(row.value, row.low, row.high, *row.points) for row in self.rows]
+        low, high = widened(value for row in ends for value in row if value is not None)
+        return (max(low, 0.0), min(high, 1.0)) if self.form == "percent" else (low, high)
+
+    def draw(self, area: Area, page: Page) -> None:
+        """Draw a line per estimate, its name and numbers above it."""
+        area.text(20, 32, self.title, 17, INK)
+        axes = area.axes(32, 54, 32, area.height - 70 - ROW * len(self.rows))
+        low, high = self.x_range
+        axes.set(xlim=(low, high), ylim=(len(self.rows) + 16 / ROW, 0))
+        at, names = zip(*named_ticks(low, high, 4, self.form), strict=True)
+        axes.set_xticks(at, names)
+        axes.set_yticks([])
+        axes.vlines(at, *axes.get_ylim(), LINE, lw=1)
+        if self.guide is not None:
+            axes.axvline(self.guide, color=SOFT, lw=1, ls=DASHES)
+        for number, row in enumerate(self.rows):
+            y, colour = number + 37 / ROW, COLOURS[row.colour]
+            top, shown = 54 + ROW * number, row.shown(self.form)
+            axes.axhspan(number + 1 / ROW, number + 26 / ROW, color=CARD, alpha=0.8, lw=0)
+            room = area.width - 58 - text_width(shown, 14)
+            area.text(20, top + 20, fitted(row.name, 14, room), 14)
+            area.text(area.width - 20, top + 20, shown, 14, INK, anchor="rs")
+            if row.low is not None and row.high is not None:
+                axes.plot(np.clip([row.low, row.high], low, high), [y, y], color=colour, lw=3)
+            dots = np.clip(row.points, low, high)
+            axes.plot(dots, np.full(len(dots), y), "o", ms=6, mew=0, color=INK, clip_on=False)
+            if math.isfinite(row.value):
+                value = min(max(row.value, low), high)
+                axes.plot([value], [y], "o", ms=12, mew=0, color=colour, clip_on=False)
+
+
+def known(values: Floats) -> Floats:
+    """Return the values that are numbers."""
+    return values[np.isfinite(values)]
+
+
+def share_of(values: Floats | None, percent: int) -> Floats:
+    """Return the value that so many percent lie below, or nothing."""
+    there = known(values) if values is not None else np.empty(0)
+    return np.percentile(there, [percent]) if len(there) else there
+
+
+def plain(values: Iterable[float] | None) -> list[float | None] | None:
+    """Return numbers as JSON has them, None where there are none."""
+    if values is None:
+        return None
+    return [float(f"{v:.5g}") if math.isfinite(v) else None for v in values]

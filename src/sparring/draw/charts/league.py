@@ -1,0 +1,248 @@
+"""Ratings as pictures: the ladder with its intervals, ratings over time, and who beats whom."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from sparring.draw.charts.axes import Axis, By, Floats, ticks, widened
+from sparring.draw.charts.chart import Chart, Series
+from sparring.draw.charts.curves import colour_of
+from sparring.draw.charts.paper import (
+    CARD,
+    COLOURS,
+    INK,
+    LINE,
+    MARGIN,
+    SOFT,
+    Area,
+    Card,
+    Page,
+)
+from sparring.games.lettering import fitted, text_width
+
+LADDER_WIDTH = 1200
+RUNGS = {12: 44, 40: 30, math.inf: 20}
+"""Players up to which a rung is so high."""
+CELLS = {10: 92, 20: 60, 40: 34, math.inf: 18}
+"""Players up to which a cell is so large."""
+WITH_INTERVAL, WITH_NUMBER = 80, 34
+"""Cells from this size on have room for an interval, and for a number."""
+NARROWEST = 720
+"""Pixels of a matrix, however few players there are."""
+LONGEST_NAME = 300
+"""Pixels; a longer name is cut."""
+BEATEN, BEATS = (242, 121, 0), (37, 99, 235)
+"""Colours of a share of 0 and of 1: orange and blue are told apart by everybody."""
+STRONGEST = 0.7
+"""How much of its colour the strongest cell has; black numbers stay readable on it."""
+
+
+@dataclass(frozen=True)
+class Rung:
+    """A player on the ladder."""
+
+    name: str
+    rating: float
+    low: float
+    """The ends of the 95 % interval, which are the rating itself where it is fixed."""
+    high: float
+    fixed: bool = False
+    """An anchor, which the others are measured from."""
+    bot: bool = False
+    """Drawn in another colour."""
+
+    @property
+    def shown(self) -> str:
+        """The rating as text."""
+        ends = "fixed" if self.fixed else f"{self.low:.0f} .. {self.high:.0f}"
+        return f"{self.rating:.0f}  ({ends})"
+
+
+@dataclass(frozen=True)
+class Payoff:
+    """Win shares of the players on the left against those above."""
+
+    names: tuple[str, ...]
+    share: Floats
+    """[players, players], nan where two never met."""
+    low: Floats | None = None
+    high: Floats | None = None
+    """The ends of the 95 % intervals."""
+    parity: float = 0.5
+    """What an equal wins: the middle of the colours."""
+
+
+def size_for(players: int, sizes: dict[float, int]) -> int:
+    """Return how large something is that every player has one of."""
+    return next(size for most, size in sizes.items() if players <= most)
+
+
+def write_names(area: Area, names: Sequence[str], top: float, each: float) -> float:
+    """Number players and name them one below the other; return where the longest name ends."""
+    size = 12 if each <= 20 else 14
+    ends = []
+    for at, name in enumerate(names):
+        y = top + each * (at + 0.5)
+        area.text(40, y, str(at + 1), size, SOFT, anchor="rm")
+        ends.append(area.text(52, y, fitted(name, size, LONGEST_NAME), size, INK, anchor="lm"))
+    return max(ends, default=52)
+
+
+@dataclass(frozen=True)
+class Ladder(Card):
+    """Ratings in the order that was given, usually the best first."""
+
+    rungs: Sequence[Rung]
+    unit: str
+    title, wide = "", True
+
+    @property
+    def room(self) -> int:
+        """Pixels of a rung."""
+        return size_for(len(self.rungs), RUNGS)
+
+    @property
+    def height(self) -> float:
+        """Pixels that it needs."""
+        return 62 + self.room * len(self.rungs)
+
+    def draw(self, area: Area, page: Page) -> None:
+        """Draw every rating with its interval; an anchor is a ring."""
+        count, right = len(self.rungs), 260
+        left = write_names(area, [rung.name for rung in self.rungs], 14, self.room) + 30
+        axes = area.axes(left, 14, right, 48)
+        axes.set_xlim(widened((v for r in self.rungs for v in (r.rating, r.low, r.high)), 0.05))
+        axes.set_ylim(count, 0)
+        axes.set_xticks(ticks(*axes.get_xlim(), 7))
+        axes.set_yticks([])
+        axes.grid(axis="x")
+        for at, rung in enumerate(self.rungs):
+            colour, y = COLOURS[1 if rung.bot else 0], at + 0.5
+            if not rung.fixed:
+                error = [[rung.rating - rung.low], [rung.high - rung.rating]]
+                axes.errorbar(
+                    rung.rating, y, xerr=error, color=colour, lw=2.5, capsize=5, capthick=2.5
+                )
+            inside = CARD if rung.fixed else colour
+            axes.plot([rung.rating], [y], "o", ms=9, mfc=inside, mec=colour, mew=3)
+            place = area.width - right + 24, 14 + self.room * y
+            area.text(*place, rung.shown, 12 if self.room <= 20 else 14, INK, anchor="lm")
+        told = f"{self.unit}, 95 %; orange: bots"
+        area.text(area.width - right + 24, area.height - 24, told)
+
+
+@dataclass(frozen=True)
+class Matrix(Card):
+    """Who beats whom, the colours centred on equal strength."""
+
+    payoff: Payoff
+    title, wide = "", True
+
+    @property
+    def cell(self) -> int:
+        """Pixels of a cell."""
+        return size_for(len(self.payoff.names), CELLS)
+
+    @property
+    def height(self) -> float:
+        """Pixels that it needs."""
+        return 112 + self.cell * len(self.payoff.names)
+
+    def draw(self, area: Area, page: Page) -> None:
+        """Draw cells with their numbers, and which colour means what."""
+        payoff, cell = self.payoff, self.cell
+        count = len(payoff.names)
+        left = write_names(area, payoff.names, 42, cell) + 20
+        axes = area.axes(left, 42, area.width - left - cell * count, 70)
+        axes.set(xlim=(0, count), ylim=(count, 0), yticks=[])
+        axes.xaxis.tick_top()
+        axes.set_xticks(np.arange(count) + 0.5, [str(at + 1) for at in range(count)])
+        colours = np.full((count, count, 3), rgb(CARD))
+        colours[np.diag_indices(count)] = rgb(LINE)
+        met = np.isfinite(payoff.share) & ~np.eye(count, dtype=bool)
+        for row, column in np.argwhere(met):
+            share = float(payoff.share[row, column])
+            colours[row, column] = rgb(colour_for(share, payoff.parity))
+            if cell < WITH_NUMBER:
+                continue
+            large = cell >= WITH_INTERVAL
+            text = f"{100 * share:.{1 if large else 0}f}"
+            shift, middle = 0.0, (column + 0.49, row + 0.5)
+            if large and payoff.low is not None and payoff.high is not None:
+                ends = (100 * end[row, column] for end in (payoff.low, payoff.high))
+                axes.text(
+                    middle[0],
+                    row + 0.67,
+                    "{:.1f}..{:.1f}".format(*ends),
+                    size=12,
+                    color=INK,
+                    ha="center",
+                    va="center",
+                )
+                shift = 0.1
+            size = 19 if large else 14 if cell > WITH_NUMBER else 11
+            axes.text(
+                middle[0], middle[1] - shift, text, size=size, color=INK, ha="center", va="center"
+            )
+        axes.pcolormesh(colours, edgecolors=CARD, linewidth=2)
+        self.draw_scale(area, left)
+
+    def draw_scale(self, area: Area, left: float) -> None:
+        """Say which colour means what."""
+        parity = self.payoff.parity
+        axes = area.axes(left, area.height - 48, area.width - left - 200, 36)
+        shares = np.linspace(0, 1, 100)
+        axes.pcolormesh(
+            shares, [0, 1], [[rgb(colour_for(s, parity)) for s in (shares[1:] + shares[:-1]) / 2]]
+        )
+        axes.set_xticks([0, parity, 1], ["0", f"{100 * parity:.3g}", "100 %"])
+        axes.tick_params(pad=5)
+        axes.set_yticks([])
+        told = f"win share; {100 * parity:.3g} % among equals"
+        area.text(left + 240, area.height - 42, told, anchor="lm")
+
+
+def colour_for(share: float, parity: float) -> str:
+    """Return the colour of a share: white among equals, however many seats there are."""
+    above = share >= parity
+    far = (share - parity) / (1 - parity) if above else (parity - share) / parity
+    end = BEATS if above else BEATEN
+    mixed = [round(255 + (channel - 255) * STRONGEST * far) for channel in end]
+    return "#" + "".join(f"{channel:02x}" for channel in mixed)
+
+
+def rgb(colour: str) -> list[float]:
+    """Return the parts of a colour, from 0 to 1."""
+    return [part / 255 for part in bytes.fromhex(colour[1:])]
+
+
+def ladder_page(
+    rungs: Sequence[Rung], *, title: str, facts: Sequence[str] = (), unit: str = "Elo"
+) -> Page:
+    """Return the ladder."""
+    return Page(title, tuple(facts), (Ladder(rungs, unit),), width=LADDER_WIDTH)
+
+
+def payoff_page(payoff: Payoff, *, title: str, facts: Sequence[str] = ()) -> Page:
+    """Return the picture of a matrix, as wide as its names and cells are."""
+    matrix = Matrix(payoff)
+    names = max((text_width(name, 14) for name in payoff.names), default=0)
+    cells = matrix.cell * len(payoff.names)
+    wide = round(min(names, LONGEST_NAME) + cells + 2 * MARGIN + 100)
+    return Page(title, ("row against column", *facts), (matrix,), width=max(NARROWEST, wide))
+
+
+def past_page(players: Sequence[Series], *, title: str, by: By = "decisions") -> Page:
+    """Return ratings over time: a line per player, its interval behind it."""
+    looks = map(colour_of, range(len(players)))
+    lines = tuple(
+        replace(player, colour=colour, dashed=dashed)
+        for player, (colour, dashed) in zip(players, looks, strict=True)
+    )
+    end = max((float(line.x.max()) for line in lines if len(line.x)), default=1.0)
+    charts = (Chart("Rating, Elo", lines, wide=True),) if lines else ()
+    return Page(title, (), charts, Axis(by, end or 1.0))

@@ -1,0 +1,320 @@
+"""Pages of cards, drawn with matplotlib: as PNG, SVG and PDF, or as HTML that answers the pointer.
+
+Nothing here opens a window or touches pyplot, and the same page makes the same bytes.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import re
+import warnings
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from html import escape
+from importlib import resources
+from importlib.util import find_spec
+from typing import TYPE_CHECKING, Any
+
+from sparring.draw.charts.axes import Axis, Form, Mark, named_ticks
+from sparring.errors import ConfigError
+from sparring.games.lettering import fitted
+
+if TYPE_CHECKING:
+    from matplotlib.artist import Artist
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+SUFFIXES = (".png", ".svg", ".pdf", ".html")
+"""Kinds of files that a page is written as."""
+PAGE, CARD, INK, SOFT, LINE = "#f6f7f9", "#ffffff", "#16191f", "#5d6572", "#e3e6eb"
+COLOURS = (
+    "#2563eb",
+    "#f27900",
+    "#21a563",
+    "#8e4aa5",
+    "#592311",
+    "#284c59",
+    "#3f007f",
+    "#8b93a1",
+)
+"""Told apart by everybody: far from each other also for eyes without red, green or blue."""
+SCALE = ("#ccd5e4", "#aac0e8", "#86a8eb", "#618eec", "#3f73e6", "#2857c8", "#163a94")
+"""From the worst value to the best."""
+NAMED = {
+    **{CARD: "card", INK: "ink", SOFT: "soft", LINE: "line"},
+    **{colour: f"c{at}" for at, colour in enumerate(COLOURS)},
+    **{colour: f"s{at}" for at, colour in enumerate(SCALE)},
+}
+"""What a page in a browser calls the colours, which are others there where it is dark."""
+WIDTH = 1600
+MARGIN, GAP = 40, 20
+COLUMNS = 3
+HEIGHT, HEAD = 300, 110
+"""Of a chart, and of a page's title."""
+EMPTY = "Nothing has been measured yet. Draw this again once the run has made an update."
+UNTIMED = Axis("minutes", 1.0)
+DASHES = (0, (5, 4))
+PAPER: dict[str, Any] = {"fc": CARD, "alpha": 0.8, "lw": 0, "pad": 1.5}
+"""Below a name where lines pass."""
+ACROSS = {"l": "left", "m": "center", "r": "right"}
+DOWN = {"s": "baseline", "m": "center_baseline", "t": "top"}
+LOOKS: dict[Any, Any] = {
+    "axes.axisbelow": True,
+    "axes.edgecolor": SOFT,
+    "axes.facecolor": "none",
+    "axes.labelcolor": SOFT,
+    **{f"axes.spines.{side}": False for side in ("left", "right", "top", "bottom")},
+    "axes.xmargin": 0,
+    "font.family": "DejaVu Sans",
+    "font.size": 13,
+    "grid.color": LINE,
+    "grid.linewidth": 1,
+    "lines.solid_capstyle": "round",
+    "pdf.fonttype": 42,
+    "svg.hashsalt": "sparring",
+    "text.parse_math": False,
+    **{f"{axis}tick.color": SOFT for axis in "xy"},
+    **{f"{axis}tick.major.size": 0 for axis in "xy"},
+    **{f"{axis}tick.major.pad": 9 for axis in "xy"},
+}
+PLAIN: dict[str, dict[str, Any]] = {
+    ".png": {"Software": None},
+    ".svg": dict.fromkeys(("Creator", "Date", "Format", "Type")),
+    ".pdf": dict.fromkeys(("Creator", "CreationDate", "Producer")),
+}
+"""What each kind of file would say of its making, left out."""
+
+
+@dataclass(frozen=True)
+class Area:
+    """A rectangle of a figure, in pixels from its upper left corner."""
+
+    figure: Figure
+    left: float
+    top: float
+    width: float
+    height: float
+
+    def text(
+        self,
+        x: float,
+        y: float,
+        text: str,
+        size: float = 13,
+        colour: str = SOFT,
+        *,
+        anchor: str = "ls",
+    ) -> float:
+        """Write text and return where it ends. anchor: l, m or r; s (on the line), m or t."""
+        wide, high = self.figure.get_size_inches() * self.figure.dpi
+        place = (self.left + x) / wide, 1 - (self.top + y) / high
+        across, down = ACROSS[anchor[0]], DOWN[anchor[1]]
+        drawn = self.figure.text(*place, text, size=size, color=colour, ha=across, va=down)
+        return float(drawn.get_window_extent().x1) - self.left
+
+    def axes(self, left: float, top: float, right: float, bottom: float) -> Axes:
+        """Return axes so far from the edges, whose y is up and has no numbers yet."""
+        wide, high = self.figure.get_size_inches() * self.figure.dpi
+        x, y = self.left + left, high - self.top - self.height + bottom
+        size = (self.width - left - right) / wide, (self.height - top - bottom) / high
+        return self.figure.add_axes((x / wide, y / high, *size))
+
+
+class Card:
+    """Something on a page."""
+
+    title: str
+    wide: bool
+    """Whether it takes the whole width."""
+
+    @property
+    def height(self) -> float:
+        """Pixels that it needs."""
+        return HEIGHT
+
+    def draw(self, area: Area, page: Page) -> None:
+        """Draw it into its place."""
+        raise NotImplementedError
+
+    def pointed(self, page: Page) -> dict[str, Any]:
+        """Return the numbers that the pointer shows, {} if there are none."""
+        return {}
+
+
+@dataclass(frozen=True)
+class Page:
+    """Cards below a title: those of a run, of a comparison, of a search."""
+
+    title: str
+    facts: tuple[str, ...]
+    charts: tuple[Card, ...]
+    axis: Axis = UNTIMED
+    """From left to right, of charts that have none of their own."""
+    marks: tuple[Mark, ...] = ()
+    """Drawn into every chart along the axis, and named in the first."""
+    width: int = WIDTH
+
+
+class Nothing(Card):
+    """What stands where there is nothing to see."""
+
+    title, wide = "", True
+
+    def draw(self, area: Area, page: Page) -> None:
+        """Say so in the middle."""
+        area.text(area.width / 2, area.height / 2, EMPTY, 17, SOFT, anchor="mm")
+
+
+def check_matplotlib() -> None:
+    """Refuse to begin what ends in a chart where none can be drawn."""
+    if find_spec("matplotlib") is None:
+        raise ConfigError("charts need matplotlib: pip install 'sparring[plot]'")
+
+
+def render(page: Page, suffix: str) -> bytes:
+    """Return a page as a file of that kind."""
+    check_matplotlib()
+    with looking_alike():
+        if suffix == ".html":
+            return html_of(page).encode()
+        return saved(figure_of(page), suffix)
+
+
+@contextmanager
+def looking_alike() -> Iterator[None]:
+    """Set what matplotlib draws with, whatever its user has chosen for other programs."""
+    import matplotlib
+
+    with matplotlib.rc_context(), warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message="Glyph .* missing")
+        matplotlib.rcdefaults()
+        matplotlib.rcParams.update(LOOKS)
+        yield
+
+
+def blank(width: float, height: float, colour: str) -> Figure:
+    """Return a figure of so many pixels."""
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+
+    figure = Figure((width / 72, height / 72), dpi=72, facecolor=colour)
+    FigureCanvasAgg(figure)
+    return figure
+
+
+def saved(figure: Figure, suffix: str, **more: Any) -> bytes:
+    """Return a figure as a file; what it says at the pointer is in an SVG as titles."""
+    data = io.BytesIO()
+    figure.savefig(data, format=suffix[1:], metadata=PLAIN[suffix], **more)
+    if suffix != ".svg":
+        return data.getvalue()
+    told = re.sub(rb'<g id="told (.*?)">', rb'<g class="one"><title>\1</title>', data.getvalue())
+    return re.sub(rb"[ \t]+\n", b"\n", told)
+
+
+def tell(text: str, *artists: Artist) -> None:
+    """Let the pointer say something about what was drawn."""
+    for artist in artists:
+        artist.set_gid(f"told {text}")
+
+
+def figure_of(page: Page) -> Figure:
+    """Return the whole picture: rows of cards, all as high as the highest of their row."""
+    from matplotlib.patches import FancyBboxPatch
+
+    cards = page.charts or (Nothing(),)
+    full = page.width - 2 * MARGIN
+    narrow = (full - (COLUMNS - 1) * GAP) / COLUMNS
+    head = HEAD if page.title else MARGIN
+    rows = rows_of(cards)
+    tall = sum(max(card.height for card in row) + GAP for row in rows)
+    figure = blank(page.width, head + tall + MARGIN - GAP, PAGE)
+    paper = Area(figure, 0, 0, page.width, head + tall)
+    paper.text(MARGIN, 52, fitted(page.title, 26, full), 26, INK)
+    paper.text(MARGIN, 84, fitted("  ·  ".join(page.facts), 15, full), 15)
+    top = float(head)
+    for row in rows:
+        height = max(card.height for card in row)
+        for at, card in enumerate(row):
+            width = full if card.wide else narrow
+            area = Area(figure, MARGIN + at * (narrow + GAP), top, width, height)
+            corner = area.left, paper.height + MARGIN - GAP - top - height
+            style = f"round,pad=0,rounding_size={GAP / 2}"
+            box = FancyBboxPatch(corner, width, height, style, fc=CARD, ec=LINE, lw=1, zorder=-1)
+            figure.add_artist(box).set_transform(None)
+            card.draw(area, page)
+        top += height + GAP
+    return figure
+
+
+def rows_of(cards: Sequence[Card]) -> list[list[Card]]:
+    """Lay cards side by side; a wide one has a row for itself."""
+    rows: list[list[Card]] = []
+    for card in cards:
+        if card.wide or not rows or rows[-1][0].wide or len(rows[-1]) == COLUMNS:
+            rows.append([])
+        rows[-1].append(card)
+    return rows
+
+
+def html_of(page: Page) -> str:
+    """Return a page that needs nothing from elsewhere."""
+    cards = "".join(figure_in(card, page) for card in page.charts or (Nothing(),))
+    return filled("page.html", page.title, page.facts, CARDS=cards)
+
+
+def filled(file: str, title: str, facts: Sequence[str], **more: str) -> str:
+    """Return a page of this folder with what it leaves open."""
+    text = (resources.files(__package__) / file).read_text("utf-8")
+    told = "".join(f"<span>{escape(fact)}</span>" for fact in facts)
+    for name, value in {"TITLE": escape(title), "FACTS": told, **more}.items():
+        text = text.replace(f"@{name}@", value)
+    return text
+
+
+def as_script(numbers: dict[str, Any]) -> str:
+    """Return JSON that may stand in a page."""
+    return json.dumps(numbers, separators=(",", ":")).replace("<", "\\u003c")
+
+
+def figure_in(card: Card, page: Page) -> str:
+    """Return a card of a page in a browser."""
+    import matplotlib
+
+    full = page.width - 2 * MARGIN
+    width = full if card.wide else (full - (COLUMNS - 1) * GAP) / COLUMNS
+    figure = blank(width, card.height, "none")
+    card.draw(Area(figure, 0, 0, width, card.height), page)
+    with matplotlib.rc_context({"svg.fonttype": "none"}):
+        text = saved(figure, ".svg").decode()
+    inner = re.sub("#[0-9a-f]{6}", lambda one: colour_in(one[0]), text.partition("viewBox")[2])
+    head = (
+        f'<svg role="img" aria-label="{escape(card.title)}" viewBox="0 0 {width:g} {card.height:g}"'
+    )
+    numbers = card.pointed(page)
+    data = f'<script type="application/json">{as_script(numbers)}</script>' if numbers else ""
+    kind = ' class="wide"' if card.wide else ""
+    return f"<figure{kind}>{head}{inner[inner.index('>') :]}{data}</figure>"
+
+
+def colour_in(colour: str) -> str:
+    """Return a colour as a page calls it."""
+    return f"var(--{NAMED[colour]})" if colour in NAMED else colour
+
+
+def number_up(axes: Axes, low: float, high: float, form: Form, about: int = 4) -> None:
+    """Let values run upwards, with lines at round ones."""
+    axes.set_ylim(low, high)
+    at, names = zip(*named_ticks(low, high, about, form), strict=True)
+    axes.set_yticks(at, names)
+    axes.grid(axis="y")
+
+
+def write_beside(
+    axes: Axes, at: tuple[float, float], pixels: tuple[float, float], text: str, **more: Any
+) -> None:
+    """Write so many pixels beside a place, on paper of its own: lines may pass."""
+    looks: Any = {"color": SOFT, "bbox": PAPER, "zorder": 5} | more
+    axes.annotate(text, at, pixels, textcoords="offset pixels", **looks)
