@@ -12,9 +12,8 @@ import pytest
 
 import sparring
 from sparring import Rules
-from sparring.capabilities.games import games_offering
 from sparring.capabilities.page import page
-from sparring.capabilities.refusals import Asked, Combination, demand_network
+from sparring.capabilities.refusals import Asked, Combination, demand_network, games_offering
 from sparring.capabilities.table import (
     ABILITIES,
     FEATURES,

@@ -222,7 +222,7 @@ def update(cell: Cell, asked: Asked) -> None:
     learner = learner_of(config, plan)
     with closing_learner(learner), closing_games(plan):
         if config.teach:
-            policy, _ = teach(plan, training.first.teaching, learner, quiet=True)
+            policy, _ = teach(plan, training.first, learner, quiet=True)
             take_over(learner, policy, len(asked.configs))
             hold(plan, learner, policy, config.cloning.anchor)
         league = league_learner(learner, plan.cast)

@@ -10,7 +10,7 @@ import pytest
 import torch
 
 import sparring
-from sparring.capabilities.ways import why_not
+from sparring.capabilities.refusals import why_not
 from sparring.config import CollectConfig, DQNConfig, NetConfig, PPOConfig, ReplayConfig, SACConfig
 from sparring.errors import ConfigError
 from sparring.learn.dqn import DQN

@@ -9,14 +9,14 @@ import pytest
 
 from sparring.config import NetConfig, TrainConfig
 from sparring.curriculum.curriculum import BEGINNING, Curriculum
+from sparring.curriculum.reading import read_phases
 from sparring.errors import ConfigError
 from sparring.games.rules import Rules
 from sparring.learn.learner import Terms, adjust_games
 from sparring.learn.plan import Cast, Plan
 from sparring.pools import Pool
 from sparring.training.planning.casting import cast_of
-from sparring.training.planning.curricula import curriculum_of, read_phases
-from sparring.training.planning.members import first_terms, rules_of_members
+from sparring.training.planning.curricula import curriculum_of, first_terms, rules_of_members
 from sparring.training.planning.own import rules_of
 from sparring.training.planning.plan import resolve
 from sparring.training.planning.settings import members_of

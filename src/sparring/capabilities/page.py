@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-from sparring.capabilities.games import games_offering
+from sparring.capabilities.refusals import games_offering
 from sparring.capabilities.table import (
     ABILITIES,
     FEATURES,

@@ -2,7 +2,7 @@
 
 A run has a learner, a network, a game, a place and passes. Each choice of these *offers* abilities.
 Everything that somebody can ask for is a feature, which *needs* abilities and *forbids* other
-features. Refusals (`refusals.py`), the way that a run takes (`ways.py`) and the page
+features. Refusals and the way that a run takes (`refusals.py`) and the page
 docs/what-combines.md are computed from this file; nothing else decides what combines.
 """
 

@@ -29,7 +29,7 @@ def show_timeline(config: TrainConfig) -> int:
     for configs in [members] if at_once(config) else [[member] for member in members]:
         session, begun = prepare_new(configs, quiet=True)
     first = begun[0]
-    taught = check_records(session.plan, session.training.first.teaching) if first.teach else ""
+    taught = check_records(session.plan, session.training.first) if first.teach else ""
     entries = timeline_of(session.training.curricula[0], first.opponents)
     budget, amount = session.training.first.budget
     checks = checks_of(entries, budget, amount)

@@ -18,7 +18,7 @@ from sparring.learn.plan import SHARED, demand_shared
 from sparring.store.files import write_atomic
 from sparring.sweep.file import SweepFile
 from sparring.sweep.space import shown
-from sparring.training.planning.members import demand_alike
+from sparring.training.planning.curricula import demand_alike
 from sparring.training.planning.plan import resolve
 from sparring.training.planning.settings import FLAGS, with_flag
 from sparring.training.train import complete, demand_given

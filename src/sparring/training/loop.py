@@ -136,9 +136,10 @@ class Trainer:
         ]
         self._turn = 0
         now = time.perf_counter()
-        saving, limit_s = first.saving, self.status.limit_s
-        self._saves = Every(saving.every_s, saving.every_decisions, self.status, now)
+        saving = (first.file[f"checkpoint_every_{by}"] for by in ("s", "decisions"))
+        self._saves = Every(*saving, self.status, now)
         self.wanted = wanted = first.evaluation
+        limit_s = self.status.limit_s
         every_s = min(wanted.every_s, limit_s / EVALUATIONS) if limit_s else wanted.every_s
         self._evaluations = Every(every_s, wanted.every_decisions, self.status, now)
         self._by_clock = not wanted.every_decisions

@@ -81,11 +81,10 @@ class Member:
         """Whether the run's own disk did not take the last checkpoint."""
         self.elsewhere: Path | None = None
         """Where that lies then, None if no other disk took it either."""
-        kept = plan.records
-        self.metrics = MetricsWriter(
-            run.path, tensorboard=kept.tensorboard, wandb=kept.wandb, csv=kept.csv
-        )
-        self.episodes_csv = EpisodesTable(run.path, rules) if kept.episodes_csv else None
+        self.keep: int = plan.file["keep"]
+        sinks = {name: plan.file[name] for name in ("tensorboard", "wandb", "csv")}
+        self.metrics = MetricsWriter(run.path, **sinks)
+        self.episodes_csv = EpisodesTable(run.path, rules) if plan.file["episodes_csv"] else None
         self.saver = checkpoints.BackgroundSaver(run.checkpoints, resume.segments if resume else {})
         if resume is not None:
             self._go_on(resume)
@@ -247,7 +246,7 @@ class Member:
         except checkpoints.CheckpointError as wrong:
             warn(f"not saved, training goes on: {wrong}")
             return
-        self._prune(self.plan.saving.keep)
+        self._prune(self.keep)
 
     def save_last(self, snapshot: Snapshot) -> None:
         """Save what training ends with: here, with fewer old checkpoints, or on another disk."""
@@ -255,10 +254,10 @@ class Member:
         self._judge_training()
         self.wait_for_save()
         if self.saver.saved == snapshot.meta["update"]:
-            self._prune(self.plan.saving.keep)
+            self._prune(self.keep)
             return  # it was saved a moment ago, and is perhaps being evaluated
         wrong: Exception | None = None
-        for keep in (self.plan.saving.keep, 1):
+        for keep in (self.keep, 1):
             try:
                 self._submit(snapshot)
                 self.saver.wait()

@@ -64,7 +64,7 @@ class Session:
     ) -> Session:
         """Build everything; nothing is written yet."""
         called = callbacks or Callbacks()
-        asked = called.on_episode or any(run.records.episodes_csv for run in training.runs)
+        asked = called.on_episode or any(run.file["episodes_csv"] for run in training.runs)
         if training.learning.fused and asked:
             raise ConfigError(
                 "episodes_csv and on_episode: games on a GPU are not told one by one; "
@@ -86,7 +86,7 @@ class Session:
         """Refuse what new runs cannot begin with; give learners the weights of `init`."""
         training, plan = self.training, self.plan
         with closing_games(plan, brought=training.brought):
-            read_sources(plan.rules, training.first.teaching.sources)
+            read_sources(plan.rules, training.first.teach)
             check_leagues(plan.cast, [run.league for run in training.runs])
             self.start_from_init()
 
@@ -168,7 +168,7 @@ class Session:
         first = self.training.first
         taught = begin_taught(
             self.plan,
-            first.teaching,
+            first,
             self.learner,
             runs,
             resumed=resume is not None,

@@ -41,8 +41,9 @@ from sparring.training.planning.own import (
     rules_of,
 )
 from sparring.training.planning.place import choose_device, uses_gpu
-from sparring.training.planning.role_words import BY_ROLE, demand_heard
 from sparring.training.planning.settings import (
+    BY_ROLE,
+    demand_heard,
     demand_same,
     members_of,
     merged,

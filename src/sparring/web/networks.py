@@ -17,7 +17,7 @@ import numpy.typing as npt
 import torch
 from torch import Tensor, nn
 
-from sparring.capabilities.ways import why_not
+from sparring.capabilities.refusals import why_not
 from sparring.errors import ConfigError
 from sparring.games.flags import changed_flags
 from sparring.nets.hierarchy import HierarchyNet

@@ -9,7 +9,7 @@ import pytest
 import torch
 
 import sparring
-from sparring.capabilities.ways import why_not
+from sparring.capabilities.refusals import why_not
 from sparring.config import NetConfig
 from sparring.errors import ConfigError
 from sparring.nets.frozen.cpu import GroupedNet

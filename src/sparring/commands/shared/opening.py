@@ -25,9 +25,10 @@ from sparring.store.lookup import bot_called, locate, look_up, split_style, unkn
 from sparring.training.budget import BUDGETS
 from sparring.training.planning.algorithms import demand_of_mode, demand_own, typed
 from sparring.training.planning.asked import combination
-from sparring.training.planning.role_words import BY_ROLE, demand_heard
 from sparring.training.planning.settings import (
+    BY_ROLE,
     budget_of,
+    demand_heard,
     members_of,
     one_budget,
     read_toml,

@@ -20,7 +20,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from sparring.capabilities.ways import why_not
+from sparring.capabilities.refusals import why_not
 from sparring.config import NetConfig
 from sparring.errors import ConfigError
 from sparring.factories import is_factory

@@ -13,7 +13,7 @@ from typing import Unpack
 import torch
 from torch import Tensor
 
-from sparring.capabilities.ways import why_not
+from sparring.capabilities.refusals import why_not
 from sparring.config import NetConfig
 from sparring.games.rules import Rules
 from sparring.nets.residual import ResidualNet, layout_of

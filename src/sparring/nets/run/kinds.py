@@ -9,7 +9,7 @@ from typing import Unpack
 import torch
 from torch import Tensor
 
-from sparring.capabilities.ways import why_not
+from sparring.capabilities.refusals import why_not
 from sparring.config import NetConfig
 from sparring.errors import SparringWarning
 from sparring.factories import is_factory

@@ -17,7 +17,7 @@ import torch
 from torch import Tensor, nn
 
 from sparring import _native
-from sparring.capabilities.ways import why_not
+from sparring.capabilities.refusals import why_not
 from sparring.errors import ConfigError
 from sparring.nets.hierarchy import HierarchyNet, true_heads
 from sparring.nets.mlp import NATIVE_ACTIVATIONS, Perceptron

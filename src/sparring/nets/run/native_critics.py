@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 
 from sparring import _native
-from sparring.capabilities.ways import why_no
+from sparring.capabilities.refusals import why_no
 from sparring.games.features import runs_of
 from sparring.nets.critics import CRITICS, Critics
 from sparring.nets.inputs import Inputs

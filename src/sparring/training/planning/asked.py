@@ -6,10 +6,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import fields
 from typing import Any
 
-from sparring.capabilities.games import game_offers, games_offering
 from sparring.capabilities.refusals import (
     Asked,
     Combination,
+    game_offers,
+    games_offering,
     learner_of,
     net_settings,
     shown,
@@ -88,16 +89,16 @@ def of_learner(
         yield "dqn.mode rollouts", ask("dqn.mode rollouts", f"dqn.mode {ROLLOUTS}")
     if algo == "sac" and rules.box:
         yield "squashed actions", ask("squashed actions", "algo sac", "")
-    if config.hierarchy.on:
-        yield "hierarchy.on", ask("hierarchy.on", "hierarchy.on")
-    if config.hindsight.on:
-        yield "hindsight.on", ask("hindsight.on", "hindsight.on")
+    switches = {
+        "hierarchy.on": config.hierarchy.on,
+        "hindsight.on": config.hindsight.on,
+        "collect.mirror": config.collect.mirror,
+    }
+    yield from ((name, ask(name, name)) for name, on in switches.items() if on)
     if config.hindsight.sees:
         yield "seen in hindsight", ask("seen in hindsight", "hindsight.on")
         if algo in REMEMBERS:
             yield "replay in hindsight", ask("replay in hindsight", "hindsight.on of a replay")
-    if config.collect.mirror:
-        yield "collect.mirror", ask("collect.mirror", "collect.mirror")
     yield from of_heads(config.heads)
     if config.teach:
         yield "teach", ask("teach", f"teach {shown(tuple(config.teach))}")
@@ -129,20 +130,18 @@ def of_networks(config: TrainConfig, nets: Mapping[str, NetConfig]) -> dict[str,
 
 
 def of_place(rules: Rules, config: TrainConfig, members: int) -> Iterator[tuple[str, Asked]]:
-    if members > 1:
-        yield "population", ask("population", f"a population of {members}", "")
-    if config.actors:
-        yield "actors", ask("actors", f"actors {config.actors}")
-    if config.replicas > 1:
-        yield "replicas", ask("replicas", f"replicas {config.replicas}")
-    if config.cluster:
-        yield "cluster", ask("cluster", f"cluster {config.cluster}")
-    if config.pool == "cuda":
-        yield "pool cuda", ask("pool cuda", "pool cuda")
-    if is_own(rules):
-        yield "own environment", ask("own environment", rules.name)
-    if is_factory(config.algo):
-        yield "own learner", ask("own learner", f"algo {config.algo}")
+    asked = {
+        "population": f"a population of {members}" if members > 1 else "",
+        "actors": f"actors {config.actors}" if config.actors else "",
+        "replicas": f"replicas {config.replicas}" if config.replicas > 1 else "",
+        "cluster": f"cluster {config.cluster}" if config.cluster else "",
+        "pool cuda": "pool cuda" if config.pool == "cuda" else "",
+        "own environment": rules.name if is_own(rules) else "",
+        "own learner": f"algo {config.algo}" if is_factory(config.algo) else "",
+    }
+    for name, typed in asked.items():
+        if typed:
+            yield name, ask(name, typed, "" if name == "population" else None)
 
 
 def said_by_presets(

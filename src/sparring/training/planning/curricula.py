@@ -1,29 +1,38 @@
-"""The curriculum of a run: its file, its phases, and everybody who plays in them."""
+"""The phases of members, who plays in them, what members share, and what is their own."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, replace
 from typing import Any
 
 from sparring.config import TrainConfig
 from sparring.curriculum.checks import check_flags
-from sparring.curriculum.curriculum import THE_RUN, Curriculum
+from sparring.curriculum.course import Course
+from sparring.curriculum.curriculum import BEGINNING, THE_RUN, Curriculum
 from sparring.curriculum.files import as_json, read_curriculum
 from sparring.curriculum.phases import Phase
 from sparring.curriculum.reading import read_phases, words_met, words_of
-from sparring.curriculum.rewards import demand_paid, read_rewards
+from sparring.curriculum.rewards import demand_paid, read_rewards, weights_of
 from sparring.errors import ConfigError
 from sparring.games.flags import scheduled_flags
 from sparring.games.rules import Rules
 from sparring.games.starts import lasting as lasting_start
-from sparring.learn.plan import Cast
+from sparring.learn.learner import Terms
+from sparring.learn.plan import Cast, pays_apart
 from sparring.pools.foreign.base import ForeignPool
 from sparring.training.budget import BUDGETS, COUNTED
 from sparring.training.planning.casting import pinned
+from sparring.training.planning.own import rules_of
 from sparring.training.planning.settings import merged
 
-__all__ = ["check_own", "curriculum_of", "lasting_phases", "read_phases", "with_phases"]
+MAY_DIFFER = (
+    *("seed", "name", "minutes", "updates", "runs", "json", "league"),
+    *("init", "set", "rewards"),
+)
+"""What members may have otherwise than the first, besides the algorithm's own. Of `set` those
+flags that may change while games run."""
 
 
 def curriculum_of(
@@ -93,3 +102,81 @@ def pinned_in(rules: Rules, phase: Mapping[str, Any]) -> dict[str, Any]:
     if phase.get("starts"):
         told["starts"] = [lasting_start(word) for word in words_of(phase["starts"], "starts")]
     return told
+
+
+def demand_alike(configs: Sequence[TrainConfig]) -> None:
+    """Refuse a population whose members differ in what they share."""
+    if len(configs) == 1:
+        return
+    may = (*MAY_DIFFER, configs[0].algo)
+    mine = asdict(configs[0])
+    for other in configs[1:]:
+        theirs = asdict(other)
+        differ = [key for key in mine if key not in may and mine[key] != theirs[key]]
+        if differ:
+            raise ConfigError(f"members of a population share {', '.join(differ)}")
+        if other.set != configs[0].set:
+            demand_live(rules_of(configs[0]), rules_of(other))
+
+
+def rules_of_members(configs: Sequence[TrainConfig], rules: Rules) -> tuple[Rules, ...]:
+    """What every member plays by, where they are alike. rules: of the first."""
+    return tuple(rules if one.set == configs[0].set else rules_of(one) for one in configs)
+
+
+def demand_live(rules: Rules, theirs: Rules) -> None:
+    other = differing(rules, theirs)
+    fixed = [name for name in other if name not in rules.fields or not rules.fields[name].live]
+    if not fixed:
+        return
+    may = ", ".join(name for name, one in rules.fields.items() if one.live) or "none"
+    pairs = ", ".join(f"{name}={theirs.config[name]}" for name in fixed)
+    raise ConfigError(
+        f"set: members of a population share {', '.join(fixed)}, and one has {pairs} instead of "
+        f"{', '.join(str(rules.config[name]) for name in fixed)}; train it apart, a run for each "
+        f"(flags of {rules.name} that may differ: {may})"
+    )
+
+
+def differing(rules: Rules, theirs: Rules) -> dict[str, Any]:
+    """The flags that are otherwise, as the others have them."""
+    mine, other = rules.config, theirs.config
+    return {name: value for name, value in other.items() if mine.get(name) != value}
+
+
+def first_terms(own: Sequence[Rules], curricula: Sequence[Curriculum]) -> tuple[Terms, ...]:
+    """What the first games of every member begin under: what is its own, and its first phase."""
+    terms = own_terms(own, curricula)
+    if all(curriculum.is_plain for curriculum in curricula):
+        return terms
+    begun = [Course(curriculum, starts=curriculum.starts).begin() for curriculum in curricula]
+    mine = terms or (Terms(),) * len(begun)
+    return tuple(under_phase(*one) for one in zip(mine, begun, strict=True))
+
+
+def own_terms(own: Sequence[Rules], curricula: Sequence[Curriculum]) -> tuple[Terms, ...]:
+    """What every member's games begin under besides the first one's; none where nobody differs."""
+    paid = [one.rewards_at(0, BEGINNING, BEGINNING) for one in curricula]
+    terms = []
+    for rules, rewards in zip(own, paid, strict=True):
+        flags = differing(own[0], rules)
+        weights = None if rewards == paid[0] else rewards or weights_of(rules)
+        terms.append(Terms(flags=flags or None, rewards=weights))
+    return tuple(terms) if any(one != Terms() for one in terms) else ()
+
+
+def demand_same_chains(paid: Sequence[Mapping[str, Any]]) -> None:
+    """Refuse members of which only some pay their roles differently: decisions link otherwise."""
+    if len({pays_apart(**one) for one in paid}) > 1:
+        raise ConfigError(
+            "rewards: some members of the population pay every role its own and others do not, so "
+            "that decisions are linked otherwise; give all of them weights by role, or train them "
+            "apart"
+        )
+
+
+def under_phase(own: Terms, phase: Terms) -> Terms:
+    """What a member's games begin under, where a first phase has its say, too."""
+    said = {name: value for name, value in vars(phase).items() if value is not None}
+    flags = {**(own.flags or {}), **(phase.flags or {})}
+    return replace(own, **{**said, "flags": flags or None})

@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from sparring.capabilities.ways import why_no, why_not
+from sparring.capabilities.refusals import why_no, why_not
 from sparring.config import HeadsConfig, NetConfig
 from sparring.factories import is_factory
 from sparring.learn.algos import LEARNERS

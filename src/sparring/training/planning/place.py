@@ -8,9 +8,8 @@ from dataclasses import dataclass
 
 import torch
 
-from sparring.capabilities.refusals import Asked, lacking
+from sparring.capabilities.refusals import Asked, Way, first_way, lacking, missing
 from sparring.capabilities.table import ABILITIES, PLACE, PLACES
-from sparring.capabilities.ways import Way, first_way, missing
 from sparring.config import TrainConfig
 from sparring.errors import ConfigError, warn
 from sparring.learn.plan import CPU

@@ -13,6 +13,7 @@ from sparring.capabilities.refusals import Asked
 from sparring.config import CollectConfig, TrainConfig
 from sparring.config.algorithms import RATES
 from sparring.curriculum.curriculum import BEGINNING, Curriculum
+from sparring.curriculum.reading import read_phases
 from sparring.errors import ConfigError
 from sparring.games.flags import read_pair
 from sparring.games.rules import Rules
@@ -29,18 +30,19 @@ from sparring.pools.starts import read_starts
 from sparring.training.planning.algorithms import SECTIONS
 from sparring.training.planning.asked import combination
 from sparring.training.planning.casting import cast_of
-from sparring.training.planning.curricula import check_own, curriculum_of, read_phases
+from sparring.training.planning.curricula import (
+    check_own,
+    curriculum_of,
+    demand_alike,
+    demand_same_chains,
+    first_terms,
+    rules_of_members,
+)
 from sparring.training.planning.demands import (
     check_demands,
     check_goals,
     check_targets,
     within_memory,
-)
-from sparring.training.planning.members import (
-    demand_alike,
-    demand_same_chains,
-    first_terms,
-    rules_of_members,
 )
 from sparring.training.planning.own import (
     by_factory,

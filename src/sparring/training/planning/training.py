@@ -21,34 +21,6 @@ from sparring.training.planning.settings import budget_of, written
 
 
 @dataclass(frozen=True)
-class SavingPlan:
-    """When checkpoints are made, and how many are kept."""
-
-    every_s: float
-    every_decisions: int
-    keep: int
-
-
-@dataclass(frozen=True)
-class RecordsPlan:
-    """What is written down of a run, besides what every run has."""
-
-    tensorboard: bool
-    wandb: bool
-    csv: bool
-    episodes_csv: bool
-
-
-@dataclass(frozen=True)
-class TeachingPlan:
-    """What a run learns from before it plays."""
-
-    sources: tuple[str, ...]
-    minutes: float
-    cloning: CloningConfig
-
-
-@dataclass(frozen=True)
 class RunPlan:
     """One run: a folder of its own, alone or as a member of a population."""
 
@@ -63,9 +35,9 @@ class RunPlan:
     """Whose weights it begins with."""
     evaluation: EvaluationConfig
     league: LeagueConfig
-    saving: SavingPlan
-    records: RecordsPlan
-    teaching: TeachingPlan
+    teach: tuple[str, ...]
+    """What it learns from before it plays."""
+    cloning: CloningConfig
     factory: str
     """What makes its environment, by name; "" if the game is one of ours, or an object."""
     own_net: bool
@@ -80,7 +52,6 @@ class RunPlan:
 
 def run_plan(config: TrainConfig) -> RunPlan:
     """Return what a complete configuration says about a run."""
-    saving = config.checkpoint_every_s, config.checkpoint_every_decisions, config.keep
     return RunPlan(
         name=config.name,
         file=written(config),
@@ -89,9 +60,8 @@ def run_plan(config: TrainConfig) -> RunPlan:
         init=config.init,
         evaluation=config.eval,
         league=config.league,
-        saving=SavingPlan(*saving),
-        records=RecordsPlan(config.tensorboard, config.wandb, config.csv, config.episodes_csv),
-        teaching=TeachingPlan(config.teach, config.teach_minutes, config.cloning),
+        teach=config.teach,
+        cloning=config.cloning,
         factory=config.game if by_factory(config) else "",
         own_net=is_own_net(config),
         only_here=only_here(config),

@@ -8,7 +8,7 @@ from typing import Any
 
 from sparring.config.options import flat
 from sparring.games.flags import read_pair
-from sparring.training.planning.role_words import as_text
+from sparring.training.planning.settings import as_text
 
 LONGEST = 60
 """Characters of a value; longer ones are shortened."""

@@ -31,7 +31,7 @@ from sparring.store.folders import TEACHER
 from sparring.store.policies import load_policy, save_policy
 from sparring.training.display.lines import clock, count
 from sparring.training.member import Member
-from sparring.training.planning.training import TeachingPlan
+from sparring.training.planning.training import RunPlan
 from sparring.training.records.run import Run
 from sparring.training.teaching.making import Sources, make_decisions, read_sources, tasks_of
 from sparring.training.teaching.positions import Pay
@@ -141,11 +141,9 @@ def demand_alike(plan: Plan) -> None:
             raise ConfigError("teach: all members are taught alike; leave ppo.gamma in --vary out")
 
 
-def read_decisions(
-    plan: Plan, wanted: TeachingPlan, progress: Progress
-) -> tuple[Sources, Decisions]:
+def read_decisions(plan: Plan, wanted: RunPlan, progress: Progress) -> tuple[Sources, Decisions]:
     rules = plan.rules
-    sources = read_sources(rules, wanted.sources)
+    sources = read_sources(rules, wanted.teach)
     tasks = tasks_of(sources, wanted.cloning.games, mixed_seed(plan.seed, OWN_LOTS))
     decisions = make_decisions(
         rules, pay_of(plan, rules), tasks, threads=plan.threads, tell=progress.read
@@ -153,7 +151,7 @@ def read_decisions(
     return sources, decisions
 
 
-def check_records(plan: Plan, wanted: TeachingPlan) -> str:
+def check_records(plan: Plan, wanted: RunPlan) -> str:
     """Read and play everything that --teach names; return what was found, in a line."""
     with Progress(quiet=True) as progress:
         sources, decisions = read_decisions(plan, wanted, progress)
@@ -178,7 +176,7 @@ def fresh_net(plan: Plan, learner: Learner) -> Net:
 
 
 def teach(
-    plan: Plan, wanted: TeachingPlan, learner: Learner, *, quiet: bool = False
+    plan: Plan, wanted: RunPlan, learner: Learner, *, quiet: bool = False
 ) -> tuple[Policy, Taught]:
     """Let a copy of a learner's network learn from records; the learner itself does not change."""
     demand_alike(plan)
@@ -199,7 +197,7 @@ def teach(
             turning=mirrors_of(plan.rules, plan.collect, plan.device, seed=plan.seed),
         )
         course = []
-        for standing in cloning.learn(60 * wanted.minutes):
+        for standing in cloning.learn(60 * wanted.file["teach_minutes"]):
             course.append(standing)
             progress.learned(standing)
         progress.done(course[-1])
@@ -250,7 +248,7 @@ def hold(plan: Plan, learner: Any, policy: Policy, anchor: Schedule) -> None:
 
 def begin_taught(
     plan: Plan,
-    wanted: TeachingPlan,
+    wanted: RunPlan,
     learner: Learner,
     runs: Sequence[Run],
     *,
@@ -259,7 +257,7 @@ def begin_taught(
 ) -> Taught | None:
     """Give runs what --teach names; a population is taught once, with the same weights."""
     folder = runs[0].path / TEACHER
-    if not wanted.sources:
+    if not wanted.teach:
         return None
     taught = None
     if folder.is_dir():
