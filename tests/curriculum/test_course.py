@@ -86,7 +86,7 @@ def test_only_what_differs_is_handed_out() -> None:
     assert course.terms(Moment(0, 0.0)) is None
     change = course.advance(Moment(5100, 0.1, 20), 7)
     assert change is not None
-    assert (change.phase, change.name, change.why) == (2, "second", "decisions")
+    assert change == {"phase": 2, "name": "second", "why": "decisions"}
     second = course.terms(Moment(5100, 0.1, 20))
     assert second is not None
     assert second.settings == settings
@@ -96,7 +96,7 @@ def test_only_what_differs_is_handed_out() -> None:
     assert again == Terms(flags=again.flags, rewards=again.rewards), "no line-ups, no settings"
     last = course.advance(Moment(9000, 0.4, 320), 30)
     assert last is not None
-    assert last.why == "episodes"
+    assert last["why"] == "episodes"
     assert course.advance(Moment(10**9, 1.0, 10**6), 99) is None
 
 
@@ -139,8 +139,8 @@ def test_a_threshold_is_reached_by_what_is_sure_of_checkpoints_of_its_phase() ->
     course.measured(2, {"random": found(0.9), "captain": found(0.41)})
     change = course.advance(Moment(30, 0.2), 4)
     assert change is not None
-    assert change.why == "threshold"
-    assert change.facts == {"checkpoint": 2, "low": 0.41, "wanted": 0.4}
+    assert change["why"] == "threshold"
+    assert change.items() >= {"checkpoint": 2, "low": 0.41, "wanted": 0.4}.items()
     assert (course.update, course.origin.decisions) == (4, 30)
     course.measured(9, {"captain": found(0.99)})
     assert course.advance(Moment(40, 0.3), 9) is None, "the last phase stays"
@@ -163,8 +163,8 @@ def test_decisions_are_the_fallback() -> None:
     course.measured(1, {"captain": found(0.3)})
     change = course.advance(Moment(1000, 0.5), 20)
     assert change is not None
-    assert change.why == "fallback"
-    assert change.facts["low"] == 0.3
+    assert change["why"] == "fallback"
+    assert change["low"] == 0.3
 
 
 def test_curves_show_the_phase_and_what_changes() -> None:

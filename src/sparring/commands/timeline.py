@@ -39,7 +39,7 @@ def show_timeline(config: TrainConfig) -> int:
             {
                 **{"game": first.game, "algo": first.algo, "runs": len(members)},
                 "budget": {budget: amount},
-                "phases": [entry.summary() for entry in entries],
+                "phases": entries,
                 "checks": checks,
                 **({"teach": taught} if taught else {}),
                 **session.announced.plain(),
@@ -92,13 +92,13 @@ def print_phases(entries: list[Entry]) -> None:
     table = make_table(("phase", "from", "to", "opponents"))
     facts: list[tuple[Any, str]] = []
     for number, entry in enumerate(entries, start=1):
-        before = f"end of {entries[number - 2].name}" if number > 1 else "0"
+        before = f"end of {entries[number - 2]['name']}" if number > 1 else "0"
         table.add_row(
-            f"{number} {entry.name}",
-            moment_text(entry.begins, before),
+            f"{number} {entry['name']}",
+            moment_text(entry["from"], before),
             end_text(entry, last=number == len(entries)),
-            " ".join(entry.opponents),
+            " ".join(entry["opponents"]),
         )
-        facts.append((f"{number} {entry.name}", terms_text(entry)))
+        facts.append((f"{number} {entry['name']}", terms_text(entry)))
     print_table(table)
     print_facts(facts, label=max(len(name) for name, _ in facts))

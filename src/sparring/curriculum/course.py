@@ -7,26 +7,13 @@ before every update; what evaluations found takes effect there too.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict
 from typing import Any
 
 from sparring.curriculum.curriculum import BEGINNING, Curriculum
 from sparring.curriculum.phases import Phase, Standing, sure_of, wanted
 from sparring.learn.learner import Terms
 from sparring.schedule import Moment
-
-
-@dataclass(frozen=True)
-class Change:
-    """A phase that begins, and why the one before it is over."""
-
-    phase: int
-    """Counted from 1."""
-    name: str
-    why: str
-    """beginning, decisions, episodes, threshold or fallback."""
-    facts: Mapping[str, Any] = field(default_factory=dict)
-    """What was measured."""
 
 
 class Course:
@@ -77,8 +64,11 @@ class Course:
         """What games are made under; settings follow with the first update."""
         return self._news(self._games(BEGINNING))
 
-    def advance(self, now: Moment, update: int) -> Change | None:
-        """Begin the next phase if this one is over. Called before every update."""
+    def advance(self, now: Moment, update: int) -> dict[str, Any] | None:
+        """Begin the next phase if this one is over; return its number and name, why, and facts.
+
+        Called before every update. why: decisions, episodes, threshold or fallback.
+        """
         why = "" if self.is_last else self._over(now)
         if not why:
             return None
@@ -88,7 +78,11 @@ class Course:
         self.index, self.origin, self.update = self.index + 1, now, update
         self.reached = self.last = None
         self._fresh = True
-        return Change(self.index + 1, self.phase.name, why, facts)
+        return {**self.named(why), **facts}
+
+    def named(self, why: str) -> dict[str, Any]:
+        """The phase as its event names it, counted from 1."""
+        return {"phase": self.index + 1, "name": self.phase.name, "why": why}
 
     def _over(self, now: Moment) -> str:
         if self.reached is not None:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
+from sparring.config.options import flat
 from sparring.curriculum.course import Course
 from sparring.curriculum.curriculum import Curriculum
 from sparring.curriculum.phases import Phase
@@ -22,59 +22,31 @@ MOST_NUMBERS = 16
 """Of a flag that is a list; longer ones are not drawn."""
 
 
-@dataclass(frozen=True)
-class Entry:
-    """A phase: when it is, and everything that holds in it. Schedules are as they were written."""
-
-    name: str
-    begins: Mapping[str, int] | None
-    """Decisions or episodes of the run; None: that depends on the phases before."""
-    ends: Mapping[str, int] | None
-    """The same; None in the last one, too."""
-    length: Mapping[str, int]
-    """Decisions or episodes after which it ends at the latest."""
-    until: Mapping[str, Any] | None
-    opponents: tuple[str, ...]
-    flags: Mapping[str, Any]
-    rewards: Mapping[str, Any]
-    settings: Mapping[str, Any]
-    starts: tuple[str, ...]
-    clear_replay: bool
-
-    def summary(self) -> dict[str, Any]:
-        """The same as plain values."""
-        plain = {key: value for key, value in vars(self).items() if key not in ("begins", "ends")}
-        return {**plain, "from": self.begins, "to": self.ends}
+Entry = dict[str, Any]
+"""A phase: when it is (`from` and `to` are None where that depends on the run), its `length`, and
+everything that holds in it. Schedules are as they were written."""
 
 
 def timeline_of(curriculum: Curriculum, opponents: Sequence[str]) -> list[Entry]:
     """All phases. opponents: of the run, for phases that name nobody."""
-    entries = []
+    entries, own = [], curriculum.own
     begins: Mapping[str, int] | None = dict.fromkeys(COUNTED, 0)
     for index, phase in enumerate(curriculum.phases):
         ends = end_of(phase, begins)
-        own = curriculum.own
-        entries.append(
-            Entry(
-                name=phase.name,
-                begins=begins,
-                ends=ends,
-                length={key: getattr(phase, key) for key in COUNTED if getattr(phase, key)},
-                until=until_of(phase),
-                opponents=tuple(opponents) if phase.opponents is None else phase.opponents,
-                flags=plain({**own.flags, **phase.flags}),
-                rewards=plain({**own.rewards, **phase.rewards}),
-                settings=plain(
-                    {
-                        f"{section}.{name}": value
-                        for section, settings in phase.settings.items()
-                        for name, value in settings.items()
-                    }
-                ),
-                starts=curriculum.starts_of(index),
-                clear_replay=phase.clear_replay,
-            )
-        )
+        entry = {
+            "name": phase.name,
+            "length": {key: getattr(phase, key) for key in COUNTED if getattr(phase, key)},
+            "until": until_of(phase),
+            "opponents": opponents if phase.opponents is None else phase.opponents,
+            "flags": plain({**own.flags, **phase.flags}),
+            "rewards": plain({**own.rewards, **phase.rewards}),
+            "settings": plain(flat(phase.settings)),
+            "starts": curriculum.starts_of(index),
+            "clear_replay": phase.clear_replay,
+            "from": begins,
+            "to": ends,
+        }
+        entries.append(entry)
         begins = ends
     return entries
 
@@ -97,15 +69,13 @@ def until_of(phase: Phase) -> dict[str, Any] | None:
     return {kind: phase.until.value, **against}
 
 
-def plain(values: Mapping[str, Any]) -> dict[str, Any]:
+def plain(value: Any) -> Any:
     """Schedules as they are written, everything else as it is."""
-    return {name: plain_one(value) for name, value in values.items()}
-
-
-def plain_one(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        return {name: plain(one) for name, one in value.items()}
     if isinstance(value, Schedule):
         return value.plain()
-    return [plain_one(one) for one in value] if isinstance(value, list | tuple) else value
+    return [plain(one) for one in value] if isinstance(value, list | tuple) else value
 
 
 def moment_text(at: Mapping[str, int] | None, otherwise: str) -> str:
@@ -121,25 +91,26 @@ def end_text(entry: Entry, *, last: bool) -> str:
     """What ends a phase, in words."""
     if last:
         return "end of the run"
-    length = " or ".join(f"{count:,} {unit}" for unit, count in entry.length.items())
-    if entry.until is None:
-        return moment_text(entry.ends, f"{length} later")
-    kind = "score" if "score" in entry.until else "win"
-    against = f" against {entry.until['against']}" if "against" in entry.until else ""
-    return f"{kind} {entry.until[kind]:g}{against}, or {length} later"
+    until = entry["until"]
+    length = " or ".join(f"{count:,} {unit}" for unit, count in entry["length"].items())
+    if until is None:
+        return moment_text(entry["to"], f"{length} later")
+    kind = "score" if "score" in until else "win"
+    against = f" against {until['against']}" if "against" in until else ""
+    return f"{kind} {until[kind]:g}{against}, or {length} later"
 
 
 def terms_text(entry: Entry) -> str:
     """What holds in a phase besides who is met, in words."""
-    groups = {"set": entry.flags, "rewards": entry.rewards, "settings": entry.settings}
+    groups = {"set": "flags", "rewards": "rewards", "settings": "settings"}
     told = [
-        f"{what} {' '.join(f'{name}={value_text(value)}' for name, value in values.items())}"
-        for what, values in groups.items()
-        if values
+        f"{what} {' '.join(f'{name}={value_text(value)}' for name, value in entry[key].items())}"
+        for what, key in groups.items()
+        if entry[key]
     ]
-    if entry.starts:
-        told.append(f"starts {' '.join(entry.starts)}")
-    if entry.clear_replay:
+    if entry["starts"]:
+        told.append(f"starts {' '.join(entry['starts'])}")
+    if entry["clear_replay"]:
         told.append("the replay is cleared")
     return "; ".join(told) or "as in the run"
 
@@ -155,14 +126,11 @@ def checks_of(entries: Sequence[Entry], budget: str, amount: float) -> list[str]
     count = len(entries)
     several = f"{count} phases follow one another" if count > 1 else "one phase, the run itself"
     checks = [f"every setting fits; {several}"]
-    late = [
-        entry.name
-        for entry in entries
-        if entry.begins is not None and entry.begins.get(budget, 0) >= amount
-    ]
+    begun = {entry["name"]: entry["from"] or {budget: -1} for entry in entries}
+    late = [name for name, begins in begun.items() if begins.get(budget, 0) >= amount]
     if late:
         checks.append(f"never reached with {budget} {amount:,.10g}: {', '.join(late)}")
-    elif count > 1 and budget not in (entries[-1].begins or ()):
+    elif count > 1 and budget not in (entries[-1]["from"] or ()):
         checks.append(f"how far {budget} {amount:,.10g} reach is not known before")
     return checks
 

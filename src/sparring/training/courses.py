@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
-from sparring.curriculum.course import Change, Course
+from sparring.curriculum.course import Course
 from sparring.errors import ConfigError, StateError
 from sparring.learn.learner import Adjustable, Learner
 from sparring.schedule import Moment
@@ -53,7 +53,7 @@ def lead(learner: Adjustable, index: int, member: Member, progress: float) -> No
     now = moment_of(member, progress)
     several = len(course.curriculum.phases) > 1
     if several and not member.noted(PHASE):
-        tell(member, Change(1, course.phase.name, "beginning"))
+        tell(member, course.named("beginning"))
     change = course.advance(now, member.status.update)
     if change is not None:
         member.dry = 0  # what a new phase is good for is not known yet
@@ -63,17 +63,9 @@ def lead(learner: Adjustable, index: int, member: Member, progress: float) -> No
         learner.adjust(terms, index)
 
 
-def tell(member: Member, change: Change) -> None:
+def tell(member: Member, change: Mapping[str, Any]) -> None:
     status = member.status
-    facts: dict[str, Any] = {
-        "phase": change.phase,
-        "name": change.name,
-        "why": change.why,
-        **change.facts,
-        "decisions": status.decisions,
-        "episodes": status.episodes,
-        "seconds": status.seconds,
-    }
-    member.note(PHASE, **facts)
-    text = f"phase {change.phase}, {change.name} ({change.why})"
+    counts = {name: getattr(status, name) for name in ("decisions", "episodes", "seconds")}
+    member.note(PHASE, **change, **counts)
+    text = f"phase {change['phase']}, {change['name']} ({change['why']})"
     member.metrics.say(status.update, "charts/phase_name", text, seconds=status.seconds)

@@ -12,7 +12,6 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing, suppress
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -31,6 +30,7 @@ from sparring.training.records.sinks import (
 )
 
 FILE, TABLE = "metrics.sqlite", "metrics"
+ROWS = f"SELECT name, update_number, seconds, value FROM {TABLE}"
 BATCH_S = 1.0
 """How long values wait for company before they are written. So much a dying process loses."""
 BUSY_S = 30.0
@@ -256,13 +256,9 @@ def read(
     since: the first update that is wanted.
     limit_s: processor time that it may take.
     """
-    path = run_folder / FILE
-    if not mode_of(path):
-        return {}
-    try:
-        return curves_of(fetch(path, only, since, limit_s=limit_s))
-    except (sqlite3.Error, TypeError, ValueError, OverflowError) as wrong:
-        raise MetricsError(explain(run_folder, wrong)) from wrong
+    which = f"AND ({' OR '.join(['name GLOB ?'] * len(only))})" if only else ""
+    query = f"{ROWS} WHERE update_number >= ? {which} ORDER BY 1, 2"
+    return ask(run_folder, query, (since, *only), limit_s)
 
 
 def curves_of(rows: Sequence[tuple[str, int, float, float | None]]) -> dict[str, Curve]:
@@ -282,15 +278,7 @@ def curves_of(rows: Sequence[tuple[str, int, float, float | None]]) -> dict[str,
 
 def read_last(run_folder: Path, name: str, *, limit_s: float = LIMIT_S) -> dict[str, Curve]:
     """Return a curve with nothing but its last point, {} without one: a quick look."""
-    path = run_folder / FILE
-    if not mode_of(path):
-        return {}
-    columns = "name, update_number, seconds, value"
-    query = f"SELECT {columns} FROM {TABLE} WHERE name = ? ORDER BY 2 DESC LIMIT 1"
-    try:
-        return curves_of(ask(path, query, (name,), limit_s=limit_s))
-    except (sqlite3.Error, TypeError, ValueError, OverflowError) as wrong:
-        raise MetricsError(explain(run_folder, wrong)) from wrong
+    return ask(run_folder, f"{ROWS} WHERE name = ? ORDER BY 2 DESC LIMIT 1", (name,), limit_s)
 
 
 def last(run_folder: Path, name: str) -> tuple[int, float] | None:
@@ -300,22 +288,17 @@ def last(run_folder: Path, name: str) -> tuple[int, float] | None:
     return None
 
 
-def fetch(
-    path: Path, only: Sequence[str] = (), since: int = 0, *, limit_s: float = LIMIT_S
-) -> list[tuple[str, int, float, float | None]]:
-    """Read all rows, or those of some names from an update on, ordered by name and update."""
-    which = f"AND ({' OR '.join(['name GLOB ?'] * len(only))})" if only else ""
-    columns = "name, update_number, seconds, value"
-    query = f"SELECT {columns} FROM metrics WHERE update_number >= ? {which} ORDER BY 1, 2"
-    return ask(path, query, (since, *only), limit_s=limit_s)
-
-
 def ask(
-    path: Path, query: str, values: Sequence[str | int], *, limit_s: float = LIMIT_S
-) -> list[Any]:
+    run_folder: Path, query: str, values: Sequence[str | int], limit_s: float
+) -> dict[str, Curve]:
     """Ask a file that somebody may be writing; one that has just begun knows nothing."""
+    path = run_folder / FILE
+    if not mode_of(path):
+        return {}
     try:
         with reading(path, TABLE, limit_s=limit_s) as db:
-            return db.execute(query, values).fetchall()
+            return curves_of(db.execute(query, values).fetchall())
     except EmptyError:
-        return []
+        return {}
+    except (sqlite3.Error, TypeError, ValueError, OverflowError) as wrong:
+        raise MetricsError(explain(run_folder, wrong)) from wrong

@@ -220,39 +220,26 @@ def of_update(line: str, update: int) -> bool:
     return number.isdecimal() and int(number) <= update
 
 
-class MetricsTable:
+class MetricsTable(CsvFile):
     """The curves as CSV."""
 
     def __init__(self, run_folder: Path) -> None:
-        self._table = CsvFile(run_folder / CSV, CSV_HEAD)
+        super().__init__(run_folder / CSV, CSV_HEAD)
 
     def write(self, rows: Sequence[Row]) -> None:
         """Add some rows."""
-        self._table.append(
-            [
-                (row.update, f"{row.seconds:.3f}", name, value)
-                for row in rows
-                for name, value in row.known().items()
-            ]
-        )
-
-    def truncate_after(self, update: int) -> None:
-        """Drop the lines of later updates."""
-        self._table.truncate_after(update)
-
-    def close(self) -> None:
-        """Write what has waited."""
-        self._table.close()
+        known = ((row, name, value) for row in rows for name, value in row.known().items())
+        self.append([(row.update, f"{row.seconds:.3f}", name, v) for row, name, v in known])
 
 
-class EpisodesTable:
+class EpisodesTable(CsvFile):
     """`episodes.csv`, written in batches of an update."""
 
     def __init__(self, run_folder: Path, rules: Rules) -> None:
         seats = range(rules.seats)
         players = [f"player_{seat}" for seat in seats]
         head = ["update", "game", "length", "end", *players, *(f"score_{seat}" for seat in seats)]
-        self._table = CsvFile(run_folder / EPISODES, head)
+        super().__init__(run_folder / EPISODES, head)
         self._ends = rules.ends
         self._told = False
         self._names = {player_id(rules, bot): bot for bot in rules.bots} | {LEARNER: "learner"}
@@ -267,7 +254,7 @@ class EpisodesTable:
             )
         ]
         try:
-            self._table.append(lines)
+            self.append(lines)
             self._told = False
         except WaitingError as wrong:
             if not self._told:
@@ -277,13 +264,9 @@ class EpisodesTable:
     def close(self) -> None:
         """Write the games that wait for a disk with space."""
         try:
-            self._table.close()
+            super().close()
         except WaitingError as wrong:
             warn(str(wrong))
 
     def _called(self, policy: int) -> str:
         return self._names.get(policy, f"policy {policy}")
-
-    def truncate_after(self, update: int) -> None:
-        """Drop the games of later updates."""
-        self._table.truncate_after(update)

@@ -121,33 +121,20 @@ def bot_game(rules: Rules, bot: str, seed: int, number: int) -> Lesson:
 class Task:
     """Games that are made into decisions at once."""
 
-    files: tuple[Path, ...] = ()
+    files: Sequence[str] = ()
     bot: str = ""
     seed: int = 0
-    numbers: range = range(0)
-
-    @property
-    def plain(self) -> dict[str, Any]:
-        """As JSON has it."""
-        numbers = [self.numbers.start, self.numbers.stop, self.numbers.step]
-        files = [str(path) for path in self.files]
-        return {"files": files, "bot": self.bot, "seed": self.seed, "numbers": numbers}
-
-    @classmethod
-    def of(cls, plain: dict[str, Any]) -> Task:
-        """Read what `plain` has made."""
-        files = tuple(map(Path, plain["files"]))
-        return cls(files, plain["bot"], plain["seed"], range(*plain["numbers"]))
+    numbers: Sequence[int] = ()
 
 
 def tasks_of(sources: Sources, games: int, seed: int) -> list[Task]:
     """Share out the work, whoever does it. games: that bots play."""
-    files = sources.files
+    files = [str(path) for path in sources.files]
     tasks = [Task(files[at : at + TASK]) for at in range(0, len(files), TASK)]
     for index, bot in enumerate(sources.bots):
         numbers = range(index, games, len(sources.bots))
         tasks += [
-            Task(bot=bot, seed=seed, numbers=numbers[at : at + TASK])
+            Task(bot=bot, seed=seed, numbers=[*numbers[at : at + TASK]])
             for at in range(0, len(numbers), TASK)
         ]
     return tasks
@@ -164,7 +151,7 @@ def done(rules: Rules, pay: Pay, task: Task) -> Decisions | None:
 
 def lessons(rules: Rules, task: Task) -> Iterator[Lesson]:
     for path in task.files:
-        yield from read_lessons(rules, path)
+        yield from read_lessons(rules, Path(path))
     for number in task.numbers:
         yield bot_game(rules, task.bot, task.seed, number)
 
@@ -250,7 +237,7 @@ class Helper:
 
     def ask(self, task: Task) -> Decisions | None:
         """Have a task done."""
-        self.tell(task.plain)
+        self.tell(asdict(task))
         assert self.process.stdout
         try:
             found = read_answer(self.process.stdout)

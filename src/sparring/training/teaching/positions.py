@@ -7,7 +7,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -26,21 +25,11 @@ Floats = npt.NDArray[np.float32]
 class Pay:
     """How a run pays, and how it discounts."""
 
-    weights: tuple[float, ...]
+    weights: Sequence[float]
     """Of every part and role, flat."""
     gamma: float
-    gamma_into: tuple[float, ...] = ()
+    gamma_into: Sequence[float] = ()
     by_role: bool = False
-
-    @classmethod
-    def of(cls, plain: Mapping[str, Any]) -> Pay:
-        """Read what `asdict` has made, whose tuples JSON made lists of."""
-        return cls(
-            tuple(plain["weights"]),
-            plain["gamma"],
-            tuple(plain["gamma_into"]),
-            plain["by_role"],
-        )
 
 
 @lru_cache(maxsize=4)

@@ -20,11 +20,11 @@ def main() -> None:
     answers = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)  # whatever prints must not stand among answers
     first = json.loads(sys.stdin.readline())
-    rules, pay = Rules(first["game"], first["config"]), Pay.of(first["pay"])
+    rules, pay = Rules(first["game"], first["config"]), Pay(**first["pay"])
     for line in sys.stdin:
         found: Decisions | str | None
         try:
-            found = done(rules, pay, Task.of(json.loads(line)))
+            found = done(rules, pay, Task(**json.loads(line)))
         except SparringError as wrong:
             found = str(wrong)
         write_answer(answers, found)
