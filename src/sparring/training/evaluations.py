@@ -62,19 +62,6 @@ def pace(
     return {"eval/score": score, **({} if rate is None else {"eval/score_per_hour": rate})}
 
 
-def name_factory(rules: Rules, run: RunPlan) -> None:
-    """Have the rules say what makes their environment, so that whoever loads them can."""
-    if isinstance(rules, ForeignRules) and run.factory:
-        rules.factory = run.factory
-
-
-def can_be_measured(rules: Rules, run: RunPlan) -> bool:
-    """Whether somebody beside training can play the game, with the network."""
-    if run.only_here:
-        return False
-    return bool(rules.factory) if isinstance(rules, ForeignRules) else bool(rules.bots)
-
-
 def by_training(rules: Rules) -> bool:
     """Whether what training pays is all that tells one checkpoint from another.
 

@@ -16,12 +16,13 @@ from sparring.errors import EnvError, warn
 from sparring.games.rules import Rules
 from sparring.learn.learner import DivergedError, Learner, LostError, Report, Snapshot
 from sparring.phases import phase
+from sparring.pools.foreign.rules import ForeignRules
 from sparring.store import checkpoint as checkpoints
 from sparring.training.budget import Every, planned_updates
 from sparring.training.callbacks import Callbacks, Watched
 from sparring.training.courses import adjustable, lead, take_up
 from sparring.training.evaluate import EvalWorker, evaluator
-from sparring.training.evaluations import can_be_measured, name_factory, unmeasured
+from sparring.training.evaluations import unmeasured
 from sparring.training.leagues import leagues_of
 from sparring.training.member import Member
 from sparring.training.meter.meter import Meter
@@ -136,8 +137,8 @@ class Trainer:
         ]
         self._turn = 0
         now = time.perf_counter()
-        saving = (first.file[f"checkpoint_every_{by}"] for by in ("s", "decisions"))
-        self._saves = Every(*saving, self.status, now)
+        every = first.file["checkpoint_every_s"], first.file["checkpoint_every_decisions"]
+        self._saves = Every(*every, self.status, now)
         self.wanted = wanted = first.evaluation
         limit_s = self.status.limit_s
         every_s = min(wanted.every_s, limit_s / EVALUATIONS) if limit_s else wanted.every_s
@@ -404,8 +405,11 @@ class Trainer:
 
 def evaluator_for(rules: Rules, run: RunPlan, threads: int) -> EvalWorker | None:
     """Return who evaluates a run beside its training; None where nobody can, or is to."""
-    name_factory(rules, run)
-    if run.evaluation.off or not can_be_measured(rules, run):
+    playable = bool(rules.bots)
+    if isinstance(rules, ForeignRules):
+        rules.factory = run.factory or rules.factory  # whoever loads the rules can make it then
+        playable = bool(rules.factory)
+    if run.evaluation.off or run.only_here or not playable:
         return None
     return evaluator(threads)
 

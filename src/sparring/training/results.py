@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import sys
 import tempfile
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -65,40 +65,28 @@ def measure(
     against = wanted.against or usual_opponents(agent.policy.rules)
     matches: list[tuple[str, ...]] = [(name,) for name in against] or [()]
     results: dict[str, MatchResult] = {}
-    with Run.open(agent.run).held():
-        keep(agent, results, why_not="it was interrupted")  # what is true if this process dies here
-        play(agent, wanted, matches, results, told, threads=threads)
-        keep(agent, results)
-    return results
-
-
-def play(
-    agent: Agent,
-    wanted: EvaluationConfig,
-    matches: Sequence[tuple[str, ...]],
-    results: dict[str, MatchResult],
-    told: Callable[[str], None] | None,
-    *,
-    threads: int,
-) -> None:
     rules = agent.policy.rules
     played = beside if isinstance(rules, ForeignRules) and rules.factory else Agent.evaluate
-    for number, match in enumerate(matches):
-        if told:
-            told(*match or (ALONE,))
-        try:
-            results |= played(
-                agent,
-                *match,
-                games=wanted.final_games,
-                seed=FINAL_SEED + number,
-                threads=threads,
-                limit_s=FINAL_LIMIT * wanted.limit_s,
-            )
-        except SparringError as wrong:
-            keep(agent, results, why_not=str(wrong))
-            where = shown_path(agent.run)
-            raise UnmeasuredError(f"{where} was not measured: {wrong}", results) from wrong
+    with Run.open(agent.run).held():
+        keep(agent, results, why_not="it was interrupted")  # what is true if this process dies here
+        for number, match in enumerate(matches):
+            if told:
+                told(*match or (ALONE,))
+            try:
+                results |= played(
+                    agent,
+                    *match,
+                    games=wanted.final_games,
+                    seed=FINAL_SEED + number,
+                    threads=threads,
+                    limit_s=FINAL_LIMIT * wanted.limit_s,
+                )
+            except SparringError as wrong:
+                keep(agent, results, why_not=str(wrong))
+                where = shown_path(agent.run)
+                raise UnmeasuredError(f"{where} was not measured: {wrong}", results) from wrong
+        keep(agent, results)
+    return results
 
 
 def measure_here(agent: Agent, wanted: EvaluationConfig, pool: ForeignPool) -> None:

@@ -15,8 +15,6 @@ from sparring.errors import ConfigError, SparringError
 from sparring.factories import demand_loaded, keep_factory, lasting_name
 from sparring.games.starts import lasting as lasting_start
 from sparring.kernels import compiling
-from sparring.learn.plan import CPU
-from sparring.nets.run.native import resolve_cpu
 from sparring.pools.foreign.faults import same_folder
 from sparring.pools.foreign.make import Facts
 from sparring.pools.protocol import GamePool
@@ -33,14 +31,13 @@ from sparring.training.planning.own import (
     facts_of_given,
     given_pool,
     is_maker,
-    is_perceptron,
-    lasting_net,
     name_net,
     net_again,
     pool_again,
     rules_of,
 )
 from sparring.training.planning.place import choose_device, uses_gpu
+from sparring.training.planning.plan import computed
 from sparring.training.planning.settings import (
     BY_ROLE,
     demand_heard,
@@ -126,7 +123,9 @@ def train(
     else:
         config = complete(ids.named(game or ""), file, changes)
     demand_given(config, changes)
-    demand_trained(config)
+    if config.dry_run:
+        raise ConfigError("dry_run: use `sparring train --dry-run`; here everything is trained")
+    demand_one_kind(config)
     options: dict[str, Any] = {
         "quiet": quiet,
         "callbacks": Callbacks(on_update, on_evaluation, on_episode),
@@ -182,13 +181,6 @@ def given_opponents(changes: dict[str, Any]) -> list[Any]:
         return []
     changes["opponents"] = told(given)
     return list(given)
-
-
-def demand_trained(config: TrainConfig) -> None:
-    """Refuse what trains nothing, and runs that are counted twice."""
-    if config.dry_run:
-        raise ConfigError("dry_run: use `sparring train --dry-run`; here everything is trained")
-    demand_one_kind(config)
 
 
 def train_with(
@@ -403,15 +395,11 @@ def lasting(
     """Settings whose names stay what they are: `latest` is another run tomorrow."""
     config = with_phases(config)
     rules = rules_of(config, pool)
-    collect = config.collect
-    if choose_device(config.device) == CPU:
-        perceptron = is_perceptron(rules, config.net)
-        collect = replace(collect, cpu=resolve_cpu(collect.cpu, perceptron=perceptron))
     return replace(
         config,
-        collect=collect,
+        collect=computed(rules, config, choose_device(config.device)),
         game=lasting_name(config.game),
-        net=lasting_net(config.net),
+        net=replace(config.net, kind=lasting_name(config.net.kind)),
         init=found_init(config.init),
         opponents=config.opponents if opponents else pinned(rules, config.opponents),
         starts=tuple(map(lasting_start, config.starts)),

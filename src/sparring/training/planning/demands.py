@@ -44,7 +44,12 @@ OFFLINE = ("offline", "disabled", "dryrun")
 def check_demands(rules: Rules, config: TrainConfig, nets: Mapping[str, NetConfig]) -> None:
     """Refuse a run that could not be made or would fail at its first update. nets: by role."""
     demand_own_settings(config)
-    check_roles(rules, config)
+    into = getattr(getattr(config, config.algo, None), "gamma_into", ())
+    if len(into) not in (0, len(rules.roles)):
+        raise ConfigError(
+            f"{config.algo}.gamma_into has {len(into)} discounts; {rules.name} needs one for each "
+            f"role: {', '.join(rules.roles)}"
+        )
     check_networks(rules, config, nets)
     if config.collect.slots > config.collect.games:
         raise ConfigError(
@@ -71,15 +76,6 @@ def demand_processes(config: TrainConfig) -> None:
                     f"{group}.{field.name} {given}: there is nobody whom it would concern; add "
                     f"{needs}, or leave it out"
                 )
-
-
-def check_roles(rules: Rules, config: TrainConfig) -> None:
-    into = getattr(getattr(config, config.algo, None), "gamma_into", ())
-    if len(into) not in (0, len(rules.roles)):
-        raise ConfigError(
-            f"{config.algo}.gamma_into has {len(into)} discounts; {rules.name} needs one for each "
-            f"role: {', '.join(rules.roles)}"
-        )
 
 
 def check_network(rules: Rules, config: TrainConfig, nets: Mapping[str, NetConfig]) -> None:
@@ -181,30 +177,19 @@ def within_memory(plan: Plan) -> Iterator[None]:
 
 def check_networks(rules: Rules, config: TrainConfig, nets: Mapping[str, NetConfig]) -> None:
     for role, net in nets.items():
-        check_room(rules, net, f"roles {role}.net" if role else "net")
-    check_heads(config)
-    check_teaching(config)
-
-
-def check_room(rules: Rules, net: NetConfig, where: str) -> None:
-    if memory_of(rules, net) > MOST_MEMORY:
-        most = MOST_MEMORY // (4 * len(rules.features)) + 1
-        raise ConfigError(
-            f"{where}.frames {net.frames}: {rules.name} has {len(rules.features)} features, of "
-            f"which at most {most} frames are remembered"
-        )
-
-
-def check_heads(config: TrainConfig) -> None:
+        if memory_of(rules, net) > MOST_MEMORY:
+            where = f"roles {role}.net" if role else "net"
+            most = MOST_MEMORY // (4 * len(rules.features)) + 1
+            raise ConfigError(
+                f"{where}.frames {net.frames}: {rules.name} has {len(rules.features)} features, of "
+                f"which at most {most} frames are remembered"
+            )
     heads = config.heads
     if heads.blend and heads.wdl == Schedule.constant(0.0):
         raise ConfigError(
             f"heads.blend {heads.blend:g}: there is no head of win, draw and loss to blend in; "
             "give its weight with --heads.wdl, or leave it out"
         )
-
-
-def check_teaching(config: TrainConfig) -> None:
     name = changed(config.cloning, CloningConfig())
     given = f"cloning.{name} {shown(getattr(config.cloning, name))}" if name else ""
     if config.teach_minutes != TrainConfig.teach_minutes:

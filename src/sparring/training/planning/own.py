@@ -5,14 +5,14 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Mapping
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from typing import Any
 
 import torch
 
 from sparring.config import NetConfig, TrainConfig
 from sparring.errors import ConfigError
-from sparring.factories import is_factory, is_given, lasting_name, require_named
+from sparring.factories import is_factory, is_given, require_named
 from sparring.games.flags import latest, read_rules
 from sparring.games.rules import Rules
 from sparring.machine import cores
@@ -147,16 +147,6 @@ def net_again(given: Any, config: TrainConfig, run: str) -> None:
     keep_net(given, config.net.kind)
 
 
-def lasting_net(net: NetConfig) -> NetConfig:
-    """The same with the whole path of a file, so that it is found from everywhere."""
-    return replace(net, kind=lasting_name(net.kind))
-
-
-def is_own_net(config: TrainConfig) -> bool:
-    """Whether any network of a run is somebody's own."""
-    return is_factory(config.net.kind) or any(".net.kind=" in word for word in config.roles)
-
-
 def require_code(config: TrainConfig) -> None:
     """Refuse settings that name code which nobody at this keyboard named, before any is loaded."""
     named = [("game", config.game), ("algo", config.algo), ("net.kind", config.net.kind)]
@@ -168,17 +158,12 @@ def require_code(config: TrainConfig) -> None:
         require_named(word, what)
 
 
-def only_here(config: TrainConfig) -> bool:
-    """Whether a run's network is an object of this program, which no other process finds."""
-    return is_given(config.net.kind)
-
-
 def check_own_nets(rules: Rules, config: TrainConfig, nets: Mapping[str, NetConfig]) -> None:
     """Refuse modules that cannot be made or trained, before anything else is made."""
     for net in nets.values():
         if not is_factory(net.kind):
             continue
-        if only_here(config) and (config.actors or config.cluster or config.replicas > 1):
+        if is_given(config.net.kind) and (config.actors or config.cluster or config.replicas > 1):
             raise ConfigError(
                 f"net.kind {net.kind}: other processes cannot find an object of this program; give "
                 "a class of a module, or leave actors, replicas and cluster out"

@@ -53,7 +53,8 @@ def choose_place(config: TrainConfig, asked: Iterable[Asked]) -> Place:
     if way.choice == APART and not inherent(asked):
         if config.pool == "cuda" and not only_opponents(asked):
             raise ConfigError(f"pool cuda: {'; '.join(way.because)}; leave it out")
-        warn_apart(way.because)
+        # There every policy is called by itself.
+        warn(f"slower than it could be, with games on the CPU: {'; '.join(way.because)}")
     return Place(device, CPU, False, "; ".join(way.because))
 
 
@@ -92,11 +93,6 @@ def why_no_kernels() -> str:
 def played_elsewhere(config: TrainConfig) -> bool:
     """Whether processes other than the learner's play the games."""
     return bool(config.actors or config.cluster)
-
-
-def warn_apart(why: Sequence[str]) -> None:
-    """Say that games are on the CPU, where every policy is called by itself: that is slower."""
-    warn(f"slower than it could be, with games on the CPU: {'; '.join(why)}")
 
 
 def choose_device(name: str) -> str:

@@ -20,7 +20,7 @@ from sparring.games.rules import Rules
 from sparring.games.seeds import checked_seed
 from sparring.learn.algos import LEARNERS, factory_at, factory_of
 from sparring.learn.learner import Learner
-from sparring.learn.plan import CPU, Plan, RolePlan, pays_apart
+from sparring.learn.plan import CPU, Plan, Turns, pays_apart
 from sparring.learn.room import demand_room
 from sparring.machine import MOST_THREADS, check_threads
 from sparring.nets.run.native import resolve_cpu
@@ -53,8 +53,8 @@ from sparring.training.planning.own import (
     rules_of,
 )
 from sparring.training.planning.paths import paths_of
-from sparring.training.planning.place import Place, choose_place, played_elsewhere
-from sparring.training.planning.roles import nets_of, read_roles, turns_of
+from sparring.training.planning.place import choose_place, played_elsewhere
+from sparring.training.planning.roles import nets_of, read_roles
 from sparring.training.planning.settings import check_against
 from sparring.training.stop_rules import check_stop
 
@@ -143,17 +143,20 @@ def decide(
         device=place.device,
         games_on=place.games_on,
         fused=place.fused,
-        collect=computed(rules, config, place),
+        collect=computed(rules, config, place.device),
         net=config.net,
         settings=tuple(calmer(getattr(one, config.algo, None), lr_factor) for one in configs),
         replay=config.replay,
-        options=read_options(config.algo_set),
+        options=dict(read_pair(word, "algo_set") for word in config.algo_set),
         foreign=games,
         first_game=first_game,
         hindsight=config.hindsight,
         heads=config.heads,
-        roles=tuple(calmer_role(role, lr_factor) for role in roles),
-        turns=turns_of(config.hierarchy),
+        roles=tuple(
+            replace(role, settings=tuple(calmer(one, lr_factor) for one in role.settings))
+            for role in roles
+        ),
+        turns=Turns(config.hierarchy.learn, config.hierarchy.turn),
         first=first,
         lr_factor=lr_factor,
     )
@@ -170,13 +173,9 @@ def calmer(settings: Any, factor: float) -> Any:
     return replace(settings, **{name: rate.scaled(factor) for name, rate in rates.items()})
 
 
-def calmer_role(role: RolePlan, factor: float) -> RolePlan:
-    return replace(role, settings=tuple(calmer(one, factor) for one in role.settings))
-
-
-def computed(rules: Rules, config: TrainConfig, place: Place) -> CollectConfig:
+def computed(rules: Rules, config: TrainConfig, device: str) -> CollectConfig:
     """How games are played and networks computed; on a CPU as this machine can."""
-    if place.device != CPU:
+    if device != CPU:
         return config.collect
     perceptron = is_perceptron(rules, config.net)
     return replace(config.collect, cpu=resolve_cpu(config.collect.cpu, perceptron=perceptron))
@@ -263,7 +262,3 @@ def demand_fitting(config: TrainConfig, rules: Rules) -> None:
             raise ConfigError(
                 f"{name} {shown}: {rules.name} is your own environment, {why}; leave it out"
             )
-
-
-def read_options(words: Sequence[str]) -> dict[str, str]:
-    return dict(read_pair(word, "algo_set") for word in words)

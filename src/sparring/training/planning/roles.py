@@ -11,7 +11,7 @@ from sparring.config.ranges import read_count, settings_of
 from sparring.errors import ConfigError, nearest
 from sparring.games.flags import read_pair
 from sparring.games.rules import Rules
-from sparring.learn.plan import RolePlan, Turns
+from sparring.learn.plan import RolePlan
 from sparring.nets.inputs import Inputs
 from sparring.training.planning.settings import merged
 
@@ -53,11 +53,6 @@ def read_roles(rules: Rules, configs: Sequence[TrainConfig]) -> tuple[RolePlan, 
 def nets_of(roles: Sequence[RolePlan], config: TrainConfig) -> dict[str, NetConfig]:
     """Return the networks by role; one called "" where it is for all."""
     return {role.role: role.net for role in roles} or {"": config.net}
-
-
-def turns_of(config: HierarchyConfig) -> Turns:
-    """Return which roles learn in which update."""
-    return Turns(config.learn, config.turn)
 
 
 def check_hierarchy(rules: Rules, config: TrainConfig) -> None:

@@ -10,11 +10,12 @@ from typing import Any
 from sparring.config import CloningConfig, EvaluationConfig, LeagueConfig, TrainConfig
 from sparring.curriculum.course import Course
 from sparring.curriculum.curriculum import Curriculum
+from sparring.factories import is_factory, is_given
 from sparring.learn.learner import Learner
 from sparring.learn.plan import Plan
 from sparring.pools.protocol import GamePool
 from sparring.training.planning.demands import demand_processes
-from sparring.training.planning.own import by_factory, is_own_net, only_here
+from sparring.training.planning.own import by_factory
 from sparring.training.planning.place import played_elsewhere
 from sparring.training.planning.plan import decide, make_learner
 from sparring.training.planning.settings import budget_of, written
@@ -63,8 +64,8 @@ def run_plan(config: TrainConfig) -> RunPlan:
         teach=config.teach,
         cloning=config.cloning,
         factory=config.game if by_factory(config) else "",
-        own_net=is_own_net(config),
-        only_here=only_here(config),
+        own_net=is_factory(config.net.kind) or any(".net.kind=" in word for word in config.roles),
+        only_here=is_given(config.net.kind),
         processes=played_elsewhere(config) or config.replicas > 1,
         plays_on=bool(config.actors) and not config.fleet.lockstep,
     )

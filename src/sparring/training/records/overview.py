@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -44,6 +44,7 @@ from sparring.training.records.strength import (
     strengths_over,
 )
 
+T = TypeVar("T")
 UNMEASURED = "unmeasured"
 """The state of a run that trained to its end and was not measured there as it should have been."""
 STATES = ("running", "done", UNMEASURED, "stopped", "failed", "damaged")
@@ -78,7 +79,7 @@ class Overview:
         """The folder's name, as commands take it."""
         return self.path.absolute().name
 
-    def read(self, name: str, parse: Callable[[Path], Any], kind: type) -> Any:
+    def read(self, name: str, parse: Callable[[Path], Any], kind: type[T]) -> T:
         """Return what a file holds, something empty without one; damage is noted."""
         try:
             found = parse(self.path / name)
@@ -106,8 +107,7 @@ class Overview:
     @cached_property
     def config(self) -> dict[str, Any]:
         """Its settings, nothing if they cannot be read."""
-        found: dict[str, Any] = self.read(CONFIG, read_toml, dict)
-        return found
+        return self.read(CONFIG, read_toml, dict)
 
     @cached_property
     def curves(self) -> dict[str, metrics.Curve]:
@@ -163,10 +163,6 @@ class Overview:
         last = (self.events or [{}])[-1]
         why = last.get("why", "") if last.get("event") == "ended" else ""
         return str(why or self.results.get("ended", ""))
-
-    @property
-    def ended_early(self) -> bool:
-        return self.ended == "early"
 
     @property
     def not_measured(self) -> str:
@@ -239,8 +235,7 @@ class Overview:
     @property
     def met(self) -> Mapping[str, Any]:
         """What was measured at its end, by opponent."""
-        found: Mapping[str, Any] = self.results.get("results") or {}
-        return found
+        return self.results.get("results") or {}
 
     @property
     def final(self) -> Strength | None:
@@ -260,16 +255,13 @@ class Overview:
     @cached_property
     def labels(self) -> labels.Labels:
         """The note and the tags that people gave it."""
-        found: labels.Labels = self.read(
-            labels.FILE, lambda file: labels.read_labels(file.parent), labels.Labels
-        )
-        return found
+        read = labels.read_labels
+        return self.read(labels.FILE, lambda file: read(file.parent), labels.Labels)
 
     @cached_property
     def network(self) -> dict[str, Any]:
         """How large its network is, {} of a run that does not say."""
-        found: dict[str, Any] = self.read(NETWORK, parse_json, dict)
-        return found
+        return self.read(NETWORK, parse_json, dict)
 
     @property
     def parameters(self) -> int | None:
@@ -430,7 +422,7 @@ def done_line(run: Overview) -> str:
     }[kind]
     planned = run.planned(kind)
     more = amount(kind, 2 * (planned if 2 * planned > gone else gone)).replace(",", "")
-    why = " (no progress for as many evaluations as eval.patience says)" * run.ended_early
+    why = " (no progress for as many evaluations as eval.patience says)" * (run.ended == "early")
     return (
         f"done: {amount(kind, gone)} of {amount(kind, planned)} {kind}{why}; "
         f"give more: sparring resume {run.path} --{kind} {more}"
