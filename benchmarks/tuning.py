@@ -26,13 +26,12 @@ from typing import Any
 
 from sparring.config.tools import TuneConfig
 from sparring.machine import cores, machine_facts, warn_if_busy
+from sparring.speed.rounds import steady
 from sparring.speed.stand import Gauge, UnfitError
-from sparring.tuning.knobs import GAMES, MINIBATCH, STEPS, THREADS, Knob, Point
-from sparring.tuning.ratios import rate_of
-from sparring.tuning.search import Clock, Search
-from sparring.tuning.settings import make_space, room_for
-from sparring.tuning.space import Space
-from sparring.tuning.stand import Stand
+from sparring.sweep.grid import Grid, make_grid
+from sparring.sweep.knobs import GAMES, MINIBATCH, STEPS, THREADS, Point, knob
+from sparring.sweep.race import Race
+from sparring.sweep.timings import Clock, Timings, rate_of
 
 FACTORS: dict[str, dict[str, tuple[float, ...]]] = {
     "cpu": {GAMES: (0.5, 1, 2, 4), "minibatch": (0.25, 1, 4)},
@@ -42,55 +41,55 @@ FACTORS: dict[str, dict[str, tuple[float, ...]]] = {
 FINALISTS = 3
 
 
-def grid_space(game: str, device: str) -> Space:
+def grid_of(game: str, device: str) -> Grid:
     """The 24 points that both have before them."""
-    space = make_space(TuneConfig(game, device=device))
-    knobs = {knob.name: knob for knob in space.knobs}
-    kind = "cpu" if space.base.device == "cpu" else "cuda"
+    grid = make_grid(TuneConfig(game, device=device))
+    knobs = {one.name: one for one in grid.knobs}
+    kind = "cpu" if grid.base.device == "cpu" else "cuda"
     found = []
     for word, factors in FACTORS[kind].items():
-        name = MINIBATCH[space.base.algo] if word == "minibatch" else word
+        name = MINIBATCH[grid.base.algo] if word == "minibatch" else word
         start = int(knobs[name].start)
-        found.append(Knob(name, tuple(int(start * factor) for factor in factors), start))
+        found.append(knob(name, tuple(int(start * factor) for factor in factors), start))
     if kind == "cpu":
         most = int(knobs[THREADS].start) if THREADS in knobs else cores()
-        found.append(Knob(THREADS, (1, max(most, 2)), max(most, 2)))
-    return replace(space, knobs=tuple(found))
+        found.append(knob(THREADS, (1, max(most, 2)), max(most, 2)))
+    return replace(grid, knobs=tuple(found))
 
 
-def points_of(space: Space) -> list[Point]:
+def points_of(grid: Grid) -> list[Point]:
     """All points of the grid."""
-    names = [knob.name for knob in space.knobs]
-    values = itertools.product(*(knob.values for knob in space.knobs))
+    names = [one.name for one in grid.knobs]
+    values = itertools.product(*(one.choices for one in grid.knobs))
     return [Point(tuple(zip(names, one, strict=True))) for one in values]
 
 
-def time_grid(space: Space, seconds: float) -> tuple[dict[Point, float], float]:
+def time_grid(grid: Grid, seconds: float) -> tuple[dict[Point, float], float]:
     """Time every point alone and alike; return the rates, and how long it all took."""
     began, rates = time.monotonic(), dict[Point, float]()
     with Gauge() as gauge:
-        for number, point in enumerate(points_of(space)):
+        for number, point in enumerate(points_of(grid)):
             try:
-                gauge.open("point", space.timed(point))
+                gauge.open("point", steady(grid.config(point)))
                 rates[point] = rate_of(gauge.time("point", seconds))
                 gauge.shut("point")
             except UnfitError as wrong:
-                print(f"  {point.beside(space.preset)}: {wrong}", file=sys.stderr)
-            told = point.beside(space.preset) or "preset"
+                print(f"  {point.beside(grid.preset)}: {wrong}", file=sys.stderr)
+            told = point.beside(grid.preset) or "preset"
             say(f"grid {number + 1}/24: {told}: {rates.get(point, 0):,.0f} decisions/s")
     return rates, time.monotonic() - began
 
 
 def in_turn(
-    space: Space, points: list[Point], seconds: float, turns: int
+    grid: Grid, points: list[Point], seconds: float, turns: int
 ) -> dict[Point, list[float]]:
     """Time some points one after the other, again and again; who begins changes."""
     found: dict[Point, list[float]] = {point: [] for point in points}
     with Gauge() as gauge:
-        stand = Stand(gauge, space, room=room_for(space))
+        timings = Timings(gauge, grid, room=grid.room)
         for turn in range(turns + 1):
             for point in points[:: 1 if turn % 2 else -1]:
-                rate = stand.time(point, seconds)
+                rate = timings.time(point, seconds)
                 if turn:  # the first one opens and warms up
                     found[point].append(rate)
     return found
@@ -98,41 +97,41 @@ def in_turn(
 
 def compare(args: argparse.Namespace) -> dict[str, Any]:
     """Grid, search, and both against each other."""
-    space = grid_space(args.game, args.device)
+    grid = grid_of(args.game, args.device)
     with Gauge() as gauge:  # kernels are compiled and caches filled before anybody is timed
-        gauge.open("warm", space.timed(space.preset))
-    rates, grid_s = time_grid(space, args.seconds)
+        gauge.open("warm", steady(grid.config(grid.preset)))
+    rates, grid_s = time_grid(grid, args.seconds)
     say(f"grid: {grid_s:.1f} s")
     began = time.monotonic()
     with Gauge() as gauge:
         clock = Clock(0.98 * args.share * grid_s)  # ending takes a moment, too
-        watch = lambda step: say(f"tune {step.gone_s:.0f} s: {step.gain:+.0%}, {step.doing}")  # noqa: E731
-        outcome = Search(gauge, space, clock, room=room_for(space), watch=watch).run()
+        watch = lambda doing: say(f"tune {clock.gone:.0f} s: {doing}")  # noqa: E731
+        outcome = Race(gauge, grid, clock, room=grid.room, watch=watch).run()
     tune_s = time.monotonic() - began
     ordered = sorted(rates, key=lambda point: rates[point], reverse=True)
-    say(f"tune: {tune_s:.1f} s; {outcome.best.beside(space.preset) or 'preset'}")
-    finalists = list(dict.fromkeys([*ordered[:FINALISTS], outcome.best, space.preset]))
-    timed = in_turn(space, finalists, args.seconds / 2, args.turns)
+    say(f"tune: {tune_s:.1f} s; {outcome.best.beside(grid.preset) or 'preset'}")
+    finalists = list(dict.fromkeys([*ordered[:FINALISTS], outcome.best, grid.preset]))
+    timed = in_turn(grid, finalists, args.seconds / 2, args.turns)
     medians = {point: statistics.median(found) for point, found in timed.items()}
     best = max(ordered[:FINALISTS], key=lambda point: medians[point])
     pairs = [a / b for a, b in zip(timed[outcome.best], timed[best], strict=True)]
     return {
         "benchmark": "tuning",
         "game": args.game,
-        "device": space.base.device,
+        "device": grid.base.device,
         "share_of_best": round(medians[outcome.best] / medians[best], 4),
         "share_by_turn": [round(pair, 4) for pair in pairs],
         "share_of_time": round(tune_s / grid_s, 4),
         "grid_s": round(grid_s, 1),
         "tune_s": round(tune_s, 1),
         "seconds_per_point": args.seconds,
-        "grid_best": dict(best.values),
-        "chosen": dict(outcome.best.values),
-        "preset_of_best": round(medians[space.preset] / medians[best], 4),
+        "grid_best": dict(best),
+        "chosen": dict(outcome.best),
+        "preset_of_best": round(medians[grid.preset] / medians[best], 4),
         "timed": len([look for look in outcome.looks if look.gain]),
-        "grid": [{**dict(point.values), "decisions_per_s": round(rates[point])} for point in rates],
+        "grid": [{**point, "decisions_per_s": round(rates[point])} for point in rates],
         "in_turn": [
-            {**dict(point.values), "decisions_per_s": [round(rate) for rate in found]}
+            {**point, "decisions_per_s": [round(rate) for rate in found]}
             for point, found in timed.items()
         ],
         "search": outcome.plain(),

@@ -17,15 +17,21 @@ from sparring.draw.charts.paper import Page, check_matplotlib
 from sparring.errors import ConfigError
 from sparring.machine import machine_facts, show_size, warn_if_busy
 from sparring.speed.stand import Gauge
-from sparring.tuning.knobs import ALTERING, shown
-from sparring.tuning.outcome import Look, Outcome
+from sparring.sweep.grid import Grid, make_grid
+from sparring.sweep.knobs import switched
+from sparring.sweep.points import MARK, file_for, settings_of, write_settings
+from sparring.sweep.race import Look, Outcome, Race
+from sparring.sweep.strength import (
+    QUARTER,
+    Found,
+    Halving,
+    StoppedError,
+    Trainer,
+    reached,
+    told_times,
+)
+from sparring.sweep.timings import Clock
 from sparring.tuning.picture import make_page, strength_page
-from sparring.tuning.search import Clock, Search, Step
-from sparring.tuning.settings import make_space, room_for
-from sparring.tuning.space import Space
-from sparring.tuning.strength import QUARTER, Found, Halving, told_times
-from sparring.tuning.trials import StoppedError, Trainer
-from sparring.tuning.writing import file_for, settings_of, write_settings
 
 OK = 0
 WORDS = {
@@ -46,82 +52,90 @@ def run(config: TuneConfig) -> int:
     path = file_for(config.game, config.out)
     if config.target and config.goal != "strength":
         raise ConfigError(f"target {config.target:g} is for --for strength; leave it out")
-    space = make_space(config)
+    grid = make_grid(config)
+    if config.same_learning and config.goal == "strength":
+        raise ConfigError("same_learning is for speed: what does not learn otherwise is timed")
     facts = machine_facts()
     warn_if_busy(facts["load_average"])
-    answer = for_strength if config.goal == "strength" else for_speed
-    report, signal = answer(config, space, path, facts)
-    if config.json:
-        head = {"command": "tune", "game": config.game, "algo": space.base.algo}
-        files = {"file": str(path), "pictures": [str(one) for one in pictures_of(path)]}
-        print_json({**head, "goal": config.goal, **files, **report, "machine": facts})
-    return signal
-
-
-def for_speed(
-    config: TuneConfig, space: Space, path: Path, facts: dict[str, Any]
-) -> tuple[dict[str, Any], int]:
-    """Search for decisions per second; return the report and the exit code."""
-    found, signal = searched(config, space)
-    if not found.looks:  # stopped before anything was timed
-        assert signal
-        raise signal
-    timed = sum(look.gain is not None for look in found.looks)
-    told = [verdict(found), *notes(found)]
-    table = settings_of(space.base, config.config, found.best, config.set)
-    write_settings(path, table, comments(config, told, timed, found.seconds, facts))
-    shown_facts = (verdict(found).partition(";")[0], *where(timed, found.seconds, facts))
-    title = f"{config.game}: tuned for speed"
-    draw(make_page(title, shown_facts, found, space.knobs), path)
-    if not config.json:
-        print_table(looks_table(found))
-        preset = ", ".join(f"{name} {shown(value)}" for name, value in found.preset.values)
-        tell([*told, f"preset: {preset}"], config, path, facts, better=found.better)
-    return {**found.plain(), "alters_learning": altered(found)}, signal.code if signal else OK
-
-
-def for_strength(
-    config: TuneConfig, space: Space, path: Path, facts: dict[str, Any]
-) -> tuple[dict[str, Any], int]:
-    """Search for time to a target; return the report and the exit code."""
-    if config.same_learning:
-        raise ConfigError("same_learning is for speed: what does not learn otherwise is timed")
-    found, code = trained(config, space)
-    if not found.trials:
+    found, code = searched(config, grid)
+    if isinstance(found, Found):
+        tried, told, what = len(found.trials), strength_verdict(found), "time to a strength"
+    else:
+        tried = sum(look.gain is not None for look in found.looks)
+        told, what = [verdict(found), *alterations(found)], "speed"
+    if not tried:  # stopped before anything was measured
         raise Interrupted(code - 128)
-    told = strength_verdict(found)
-    table = settings_of(space.base, config.config, found.best, config.set)
-    write_settings(path, table, comments(config, told, len(found.trials), found.seconds, facts))
-    title = f"{config.game}: tuned for time to a strength"
-    shown_facts = where(len(found.trials), found.seconds, facts)
-    draw(strength_page(title, (told[0].partition(";")[0], *shown_facts), found), path)
-    if not config.json:
-        print_table(trials_table(found))
+    told += ending(found)
+    where = f"{tried} tried in {found.seconds:.0f} s", machine_words(facts)
+    command = f"sparring train {config.game} --config FILE"
+    table = settings_of(grid.base, config.config, found.best, config.set)
+    write_settings(path, table, [MARK, command, "", *told, ", ".join(where), facts["date"]])
+    title, shown = f"{config.game}: tuned for {what}", (told[0].partition(";")[0], *where)
+    if isinstance(found, Found):
+        page, looks = strength_page(title, shown, found), trials_table(found)
+    else:
+        page, looks = make_page(title, shown, found, grid.knobs), looks_table(found)
+        told.append(f"preset: {', '.join(f'{k} {switched(v)}' for k, v in found.preset.items())}")
+    draw(page, path)
+    if config.json:
+        head = {"command": "tune", "game": config.game, "algo": grid.base.algo}
+        files = {"file": str(path), "pictures": [str(one) for one in pictures_of(path)]}
+        print_json({**head, "goal": config.goal, **files, **found.plain(), "machine": facts})
+    else:
+        print_table(looks)
         tell(told, config, path, facts, better=found.better)
-    return found.plain(), code
+    return code
 
 
-def trained(config: TuneConfig, space: Space) -> tuple[Found, int]:
-    """Train until one is found, the time is over, or a signal comes."""
+def searched(config: TuneConfig, grid: Grid) -> tuple[Outcome | Found, int]:
+    """Search until it is done, the time is over, or a signal comes; what is found stays."""
     clock = Clock(60 * config.minutes)
-    with ProgressBar(f"tune {config.game}", round(clock.seconds)) as bar:
+    with Gauge() as gauge, ProgressBar(f"tune {config.game}", round(clock.seconds)) as bar:
 
         def watch(doing: str) -> None:
-            bar.reach(min(round(clock.gone), bar.total), f"training {doing}")
+            bar.reach(min(round(clock.gone), bar.total), doing)
 
-        train = Trainer(space, QUARTER * clock.seconds)
-        halving = Halving(space, train, clock, target=config.target, tell=watch)
+        search: Race | Halving = Race(gauge, grid, clock, room=grid.room, watch=watch)
+        if config.goal == "strength":
+            train = Trainer(grid, QUARTER * clock.seconds)
+            search = Halving(grid, train, clock, target=config.target, watch=watch)
         try:
             with interruptible():
-                return halving.run(), OK
+                return search.run(), OK
         except Interrupted as signal:
-            return halving.found, signal.code
+            return search.found, signal.code
         except StoppedError as stopped:
-            return halving.found, 128 + stopped.number
+            return search.found, 128 + stopped.number
+
+
+def verdict(found: Outcome) -> str:
+    """What came out of a search for speed, in one sentence."""
+    if not found.better:
+        told = f"nothing was better than the preset ({per_s(found.preset_rate)} decisions/s)"
+        if found.tried_best:
+            tried = found.tried_best.point.beside(found.preset)
+            told += f"; {tried} seemed to be and was not confirmed: {found.tried_best.why}"
+        return told
+    assert found.gain
+    rates = f"{per_s(found.preset_rate)} to {per_s(found.rate)} decisions/s"
+    told = f"{found.gain}, {rates}: {found.best.beside(found.preset)}"
+    if found.confirmed:
+        return f"{told}; timed {found.gain.turns} times in turn with the preset"
+    return f"{told}; not timed in full, as it was stopped before"
+
+
+def alterations(found: Outcome) -> list[str]:
+    """What has to be known of settings that change what is learned."""
+    if not found.altered:
+        return []
+    return [
+        f"{', '.join(found.altered)}: no longer the same learning, only more of it per second; "
+        "--same-learning leaves such settings alone, --for strength measures what they bring"
+    ]
 
 
 def strength_verdict(found: Found) -> list[str]:
-    """What came out, in sentences."""
+    """What came out of a search for strength, in sentences."""
     if math.isnan(found.target):
         return ["nothing was measured: the preset had no evaluation in its time; more --minutes"]
     whose = "given" if found.given else "what the preset reached in a quarter of the time"
@@ -136,97 +150,22 @@ def strength_verdict(found: Found) -> list[str]:
         else:
             told.insert(0, f"nothing was surely sooner than the preset; it took {preset}")
             told.append(f"{name} came nearest: {mine}")
-    told.append("seeds are few: time to a target varies by more than two of them show")
-    if found.ended == "interrupted":
-        told.append("stopped: this is what was found so far")
-    elif found.ended == "time":
-        told.append("time was over before everything was tried; more --minutes")
-    return told
+    return [*told, "seeds are few: time to a target varies by more than two of them show"]
 
 
-def trials_table(found: Found) -> Any:
-    """A row for every training."""
-    table = make_table(
-        ("settings", "seed", "trained", "strength", "to the target", ""),
-        numbers=("seed", "trained", "strength", "to the target"),
-    )
-    for trial in found.trials:
-        name = trial.point.beside(found.preset) or "preset"
-        last = f"{trial.curve[-1][1]:.3f}" if trial.curve else ""
-        time = trial.reached(found.target)
-        sooner = "" if time is None else f"{time:.1f} s"
-        table.add_row(name, str(trial.seed), f"{trial.seconds:.1f} s", last, sooner, trial.why)
-    return table
+def ending(found: Outcome | Found) -> list[str]:
+    """What has to be known of a search that was not done."""
+    words = {
+        "interrupted": "stopped: this is what was found so far",
+        "time": "time was over before all that promised something was tried; more --minutes",
+    }
+    return [words[found.ended]] if found.ended in words else []
 
 
-def searched(config: TuneConfig, space: Space) -> tuple[Outcome, Interrupted | None]:
-    """Search until it is done, the time is over, or a signal comes; what is found stays."""
-    clock = Clock(60 * config.minutes)
-    title = f"tune {config.game}"
-    with Gauge() as gauge, ProgressBar(title, round(clock.seconds)) as bar:
-
-        def watch(step: Step) -> None:
-            bar.reach(min(round(step.gone_s), bar.total), f"{step.standing}; trying {step.doing}")
-
-        search = Search(gauge, space, clock, room=room_for(space), watch=watch)
-        try:
-            with interruptible():
-                return search.run(), None
-        except Interrupted as signal:
-            return search.outcome, signal
-
-
-def altered(found: Outcome) -> list[str]:
-    """Settings of the best that change what is learned, beside the preset."""
-    before = dict(found.preset.values)
-    return [name for name, value in found.best.values if name in ALTERING and before[name] != value]
-
-
-def verdict(found: Outcome) -> str:
-    """What came out, in one sentence."""
-    if not found.better:
-        told = f"nothing was better than the preset ({per_s(found.preset_rate)} decisions/s)"
-        if found.tried_best:
-            tried = found.tried_best.point.beside(found.preset)
-            told += f"; {tried} seemed to be and was not confirmed: {found.tried_best.why}"
-        return told
-    assert found.gain
-    told = (
-        f"{found.gain}, {per_s(found.preset_rate)} to {per_s(found.rate)} decisions/s: "
-        f"{found.best.beside(found.preset)}"
-    )
-    if found.confirmed:
-        return f"{told}; timed {found.gain.turns} times in turn with the preset"
-    return f"{told}; not timed in full, as it was stopped before"
-
-
-def notes(found: Outcome) -> list[str]:
-    """What has to be known besides."""
-    told = []
-    if names := altered(found):
-        told.append(
-            f"{', '.join(names)}: no longer the same learning, only more of it per second; "
-            "--same-learning leaves such settings alone, --for strength measures what they bring"
-        )
-    if found.ended == "interrupted":
-        told.append("stopped: this is what was found so far")
-    elif found.ended == "time":
-        told.append("time was over before all that promised something was tried; more --minutes")
-    return told
-
-
-def comments(
-    config: TuneConfig, told: Sequence[str], tried: int, seconds: float, facts: dict[str, Any]
-) -> list[str]:
-    """What stands above the settings in their file."""
-    command = f"sparring train {config.game} --config FILE"
-    return [command, "", *told, ", ".join(where(tried, seconds, facts)), facts["date"]]
-
-
-def where(tried: int, seconds: float, facts: dict[str, Any]) -> tuple[str, ...]:
-    """How much was tried, and on what."""
+def machine_words(facts: dict[str, Any]) -> str:
+    """The machine in a few words."""
     gpu = f", {facts['gpu']}" if facts.get("gpu") else ""
-    return f"{tried} tried in {seconds:.0f} s", f"{facts['cpu']}, {facts['cores']} cores{gpu}"
+    return f"{facts['cpu']}, {facts['cores']} cores{gpu}"
 
 
 def pictures_of(path: Path) -> tuple[Path, Path]:
@@ -293,3 +232,18 @@ def cells(look: Look, found: Outcome) -> tuple[str, ...]:
     beside = "" if look.state == "preset" else str(look.gain)
     turns = str(look.gain.turns) if look.gain.turns else ""
     return name, per_s(look.rate), beside, turns, size, told
+
+
+def trials_table(found: Found) -> Any:
+    """A row for every training."""
+    table = make_table(
+        ("settings", "seed", "trained", "strength", "to the target", ""),
+        numbers=("seed", "trained", "strength", "to the target"),
+    )
+    for trial in found.trials:
+        name = found.name(trial) or "preset"
+        last = f"{trial.curve[-1][2]:.3f}" if trial.curve else ""
+        time = reached(trial, found.target)
+        sooner = "" if time is None else f"{time:.1f} s"
+        table.add_row(name, str(trial.seed), f"{trial.seconds:.1f} s", last, sooner, trial.why)
+    return table

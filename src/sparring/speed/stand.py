@@ -231,7 +231,7 @@ class Stand:
         opened = self.gauge.open(name, config, warm_up=self.warm_up)
         self._notice_death()  # it may have died since, or was not there yet
         self.open[name] = opened
-        if opened.tight:
+        if opened.tight and not self.room:
             self.keep(name)
 
     def _wanted(self, name: str) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import tomllib
 from collections.abc import Mapping, Sequence
 from copy import deepcopy
@@ -13,18 +14,25 @@ import tomlkit
 
 from sparring import trusted
 from sparring.config import TrainConfig
+from sparring.config.options import joined
 from sparring.errors import ConfigError, SparringError
+from sparring.factories import is_factory
 from sparring.learn.plan import SHARED, demand_shared
 from sparring.store.files import write_atomic
 from sparring.sweep.file import SweepFile
+from sparring.sweep.knobs import Point
 from sparring.sweep.space import shown
+from sparring.targets import check_file
 from sparring.training.planning.curricula import demand_alike
 from sparring.training.planning.plan import resolve
-from sparring.training.planning.settings import FLAGS, with_flag
+from sparring.training.planning.settings import FLAGS, OF_A_RUN, as_plain, read_file, with_flag
+from sparring.training.records.run import word_of
 from sparring.training.train import complete, demand_given
 
 FOLDER = "runs"
 """Of a sweep: where its runs lie."""
+MARK = "Written by sparring tune"
+"""The first comment of a file that may be written anew."""
 
 
 def settings_at(file: SweepFile, point: Mapping[str, Any]) -> dict[str, Any]:
@@ -68,6 +76,42 @@ def preset_of(file: SweepFile, point: Mapping[str, Any]) -> dict[str, Any]:
     if any(key.startswith(f"{FLAGS}.") for key in point):
         table[FLAGS] = list(config_at(file, point).set)
     return table
+
+
+def file_for(game: str, out: str) -> Path:
+    """Where the settings go; a file of somebody else's is refused.
+
+    Without a name it is a new one: what an earlier search has found stays.
+    """
+    path = Path(out) if out else unused(f"tuned-{word_of(game)}")
+    check_file(path, "--out", suffixes=(".toml",))
+    try:
+        mine = not path.exists() or path.read_text("utf-8", "replace").startswith(f"# {MARK}")
+    except OSError as wrong:
+        raise ConfigError(f"out {out!r}: cannot read {path}: {wrong.strerror}") from None
+    if not mine:
+        raise ConfigError(
+            f"out: {path} is there and not of sparring tune; give another name with --out"
+        )
+    return path
+
+
+def unused(stem: str) -> Path:
+    """The first of stem.toml, stem-2.toml and so on that is not there."""
+    names = itertools.chain([stem], (f"{stem}-{number}" for number in itertools.count(2)))
+    return next(path for name in names if not (path := Path(f"{name}.toml")).exists())
+
+
+def settings_of(base: TrainConfig, file: str, point: Point, flags: Sequence[str]) -> dict[str, Any]:
+    """What the file holds: what the given file said, flags, and every knob."""
+    given = read_file(file) if file else {}
+    table = {key: value for key, value in given.items() if key not in OF_A_RUN}
+    if flags:
+        table["set"] = list(base.set)  # with what preset and file say, which a file replaces
+    table = joined(table, {"game": base.game, "algo": base.algo, "device": base.device})
+    if is_factory(base.game):
+        table["workers"] = base.workers
+    return joined(table, as_plain(point.table))
 
 
 def write_settings(path: Path, table: Mapping[str, Any], comments: Sequence[str]) -> None:

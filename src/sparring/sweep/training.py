@@ -13,7 +13,6 @@ from typing import Any
 
 import torch
 
-from sparring.config import TrainConfig
 from sparring.errors import ConfigError, SparringError, SparringWarning
 from sparring.league.arena import ALONE
 from sparring.learn.learner import DivergedError
@@ -31,10 +30,9 @@ from sparring.sweep.trials import (
 )
 from sparring.training.agent import Agent
 from sparring.training.callbacks import Callbacks, Watched
-from sparring.training.records.run import holding, nothing_left_in
 from sparring.training.results import measure
 from sparring.training.session import LOWERED
-from sparring.training.train import new_run, prepare_new
+from sparring.training.train import train_all
 
 DIVERGED = "diverged"
 DIVERGED_WORDS = "diverged: a loss was not finite"
@@ -92,13 +90,16 @@ class Watch:
         self.curves[number].append(point)
         self.told(number, point)
 
+    def last(self, number: int) -> tuple[float, int]:
+        """Seconds and decisions at the last update of a job."""
+        return max(self.points[number].items(), default=(0, (0.0, 0)))[1]
+
     def ended(self, job: Job, agent: Agent, took: float, results: dict[str, Any]) -> Ended:
         """What came of a job. results: measured at its end, where that was wanted."""
         number = job.number
         found = results or self.results.get(number, {})
-        last = max(self.points[number].items(), default=(0, (0.0, 0)))[1]
-        about: dict[str, Any] = {"run": str(agent.run), "seconds": took, "decisions": last[1]}
-        about["curve"] = tuple(self.curves[number])
+        about: dict[str, Any] = {"run": str(agent.run), "seconds": took}
+        about |= {"decisions": self.last(number)[1], "curve": tuple(self.curves[number])}
         if agent.ended == DIVERGED or number in self.diverged:
             return Ended(number, FAILED, why=DIVERGED_WORDS, **about)
         if not found:
@@ -127,7 +128,8 @@ def train_jobs(
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", SparringWarning)
         try:
-            agents = train_together([job.config for job in jobs], watch.callbacks)
+            configs = [job.config for job in jobs]
+            agents = train_all(configs, quiet=True, callbacks=watch.callbacks)
             if any(agent.ended.startswith("SIG") for agent in agents):
                 raise KeyboardInterrupt
             took = time.perf_counter() - started
@@ -151,15 +153,6 @@ def reason(wrong: Exception) -> str:
         return f"diverged: {wrong}"
     text = " ".join(str(wrong).split())
     return text if isinstance(wrong, SparringError) else f"{type(wrong).__name__}: {text}"
-
-
-def train_together(configs: Sequence[TrainConfig], callbacks: Callbacks) -> list[Agent]:
-    """Train runs under complete configurations, several as a population."""
-    session, configs = prepare_new(configs, callbacks=callbacks, quiet=True)
-    with nothing_left_in(configs[0].runs) as runs:
-        runs += [new_run(config) for config in configs]
-        with holding(runs):
-            return session.finish(runs)
 
 
 def measured(job: Job, agent: Agent, threads: int) -> dict[str, Any]:

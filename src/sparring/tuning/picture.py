@@ -9,16 +9,17 @@ import numpy as np
 from sparring.draw.charts.axes import Axis, label
 from sparring.draw.charts.chart import Chart, Estimate, Estimates, Series
 from sparring.draw.charts.paper import Page
-from sparring.tuning.knobs import Knob, Point, shown
-from sparring.tuning.outcome import Look, Outcome
-from sparring.tuning.strength import Found
+from sparring.sweep.knobs import Point, switched
+from sparring.sweep.race import Look, Outcome
+from sparring.sweep.space import Range
+from sparring.sweep.strength import Found
 
 BLUE, ORANGE, GREEN, GREY = 0, 1, 2, 7
 MOST_ROWS = 14
 """Of those that were timed, the best so many are listed."""
 
 
-def make_page(title: str, facts: Sequence[str], found: Outcome, knobs: Sequence[Knob]) -> Page:
+def make_page(title: str, facts: Sequence[str], found: Outcome, knobs: Sequence[Range]) -> Page:
     """Return the charts of a search."""
     timed = [look for look in found.looks if look.gain]
     if not timed:
@@ -72,17 +73,17 @@ def listed(found: Outcome, timed: Sequence[Look]) -> Estimates:
     return Estimates("Best first, decisions/s", tuple(rows), "rate", guide=found.preset_rate)
 
 
-def by_value(found: Outcome, timed: Sequence[Look], knob: Knob) -> Estimates | None:
+def by_value(found: Outcome, timed: Sequence[Look], knob: Range) -> Estimates | None:
     """The best that was seen with every value of a knob."""
     rows = []
-    for value in knob.values:
+    for value in knob.choices:
         there = [look for look in timed if look.point[knob.name] == value]
         if there:
             best = max(there, key=lambda look: look.rate)
             own = {knob.name: knob.start}
             others = name_of(best.point.turned(own), found.preset)
             beside = "" if others == "preset" else f" with {others}"
-            rows.append(row(found, best, f"{shown(value)}{beside}"))
+            rows.append(row(found, best, f"{switched(value)}{beside}"))
     if len(rows) < 2:
         return None
     return Estimates(f"{knob.name}, decisions/s", tuple(rows), "rate", guide=found.preset_rate)
@@ -110,10 +111,10 @@ def strength_page(title: str, facts: Sequence[str], found: Found) -> Page:
         return Page(title, tuple(facts), ())
     lines = []
     for trial in trials:
-        name = f"{name_of(trial.point, found.preset)}, seed {trial.seed}"
-        at, values = (np.array(column) for column in zip(*trial.curve, strict=True))
+        name = f"{found.name(trial) or 'preset'}, seed {trial.seed}"
+        at, _, values = (np.array(column) for column in zip(*trial.curve, strict=True))
         marked = {found.finalist: BLUE, found.best: GREEN, found.preset: ORANGE}
-        colour = marked.get(trial.point, GREY)
+        colour = marked.get(Point(tuple(trial.settings.items())), GREY)
         lines.append(Series(name, colour, at / 60, values, dashed=trial.seed > trials[0].seed))
     end = max(float(line.x.max()) for line in lines) or 1.0
     chart = Chart(

@@ -11,16 +11,16 @@ from sparring.errors import ConfigError
 from sparring.games.rules import Rules
 from sparring.speed.rounds import Reading, Round
 from sparring.speed.stand import Opened, UnfitError
+from sparring.sweep.knobs import GAMES, THREADS, knob
 from sparring.training.planning.settings import with_preset
-from sparring.tuning.knobs import GAMES, THREADS, Knob
 
 BATCH = "ppo.minibatch"
 CONFIG = with_preset("tic_tac_toe")
 RULES = Rules("tic_tac_toe")
 GRID = (
-    Knob(GAMES, (64, 128, 256, 512), 256),
-    Knob(BATCH, (256, 1024, 4096), 1024),
-    Knob(THREADS, (1, 2), 2),
+    knob(GAMES, (64, 128, 256, 512), 256),
+    knob(BATCH, (256, 1024, 4096), 1024),
+    knob(THREADS, (1, 2), 2),
 )
 """24 points, as benchmarks/tuning.py has them."""
 
@@ -66,6 +66,7 @@ class KnownGauge:
         return Opened(
             *("cpu", "cpu", False, config.threads, *sizes, 1, seconds),
             memory_bytes=self.weigh(config),
+            free_bytes=10**15,
         )
 
     def time(self, name: str, seconds: float, *, least: int = 1) -> Reading:

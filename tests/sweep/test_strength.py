@@ -7,12 +7,13 @@ import math
 import pytest
 
 from sparring.draw.charts.paper import render
-from sparring.tuning.knobs import GAMES, Knob, Point
+from sparring.sweep.grid import Grid
+from sparring.sweep.knobs import GAMES, Point, knob
+from sparring.sweep.strength import Found, Halving, told_times
+from sparring.sweep.timings import Clock
+from sparring.sweep.trials import FAILED, Trial
 from sparring.tuning.picture import strength_page
-from sparring.tuning.search import Clock
-from sparring.tuning.space import Space
-from sparring.tuning.strength import Found, Halving, Trial, told_times
-from tuning.surface import CONFIG, GRID, RULES
+from sweep.surface import CONFIG, GRID, RULES
 
 EVERY_S = 1.0
 
@@ -37,20 +38,20 @@ class Learning:
     def __call__(self, point: Point, seed: int, seconds: float, target: float | None) -> Trial:
         """Train, and measure every second."""
         self.asked.append((point, seed))
-        trial = Trial(point, seed, 0.0)
-        while trial.seconds + EVERY_S <= seconds:
-            trial.seconds += EVERY_S
-            strength = 1 - math.exp(-self.pace(point, seed) * trial.seconds)
-            trial.curve.append((trial.seconds, strength))
+        at, curve = 0.0, []
+        while at + EVERY_S <= seconds:
+            at += EVERY_S
+            strength = 1 - math.exp(-self.pace(point, seed) * at)
+            curve.append((at, 0.0, strength))
             if target is not None and strength >= target:
                 break
-        self.now += trial.seconds + 0.5
-        return trial
+        self.now += at + 0.5
+        return Trial(0, point, seed=seed, seconds=at, curve=tuple(curve))
 
 
 def halved(train: Learning, seconds: float = 240.0, target: float = 0.0) -> Found:
-    space = Space(CONFIG, GRID, RULES)
-    return Halving(space, train, Clock(seconds, train.clock), target=target).run()
+    grid = Grid(CONFIG, GRID, RULES)
+    return Halving(grid, train, Clock(seconds, train.clock), target=target).run()
 
 
 def test_who_is_sooner_with_two_seeds_is_recommended() -> None:
@@ -88,7 +89,7 @@ def test_training_that_fails_is_passed_over() -> None:
     class Failing(Learning):
         def __call__(self, point: Point, seed: int, seconds: float, target: float | None) -> Trial:
             if int(point[GAMES]) > 256:
-                return Trial(point, seed, 0.0, why="memory ran out")
+                return Trial(0, point, FAILED, seed=seed, why="memory ran out")
             return super().__call__(point, seed, seconds, target)
 
     found = halved(Failing(best=512))
@@ -98,8 +99,8 @@ def test_training_that_fails_is_passed_over() -> None:
 
 def test_a_preset_without_neighbours_is_no_error() -> None:
     train = Learning(best=512)
-    space = Space(CONFIG, tuple(Knob(k.name, (k.start,), k.start) for k in GRID), RULES)
-    found = Halving(space, train, Clock(240.0, train.clock)).run()
+    grid = Grid(CONFIG, tuple(knob(k.name, (k.start,), k.start) for k in GRID), RULES)
+    found = Halving(grid, train, Clock(240.0, train.clock)).run()
     assert not found.better and found.finalist is None
 
 

@@ -15,12 +15,11 @@ from sparring.commands.tune import cells, next_command, verdict
 from sparring.config import TrainConfig
 from sparring.config.tools import TuneConfig
 from sparring.errors import SparringError
-from sparring.tuning.knobs import GAMES, THREADS, Knob, Point
-from sparring.tuning.outcome import Outcome
-from sparring.tuning.ratios import Raced
-from sparring.tuning.search import Clock, Search
-from sparring.tuning.space import Space
-from tuning.surface import BATCH, CONFIG, GRID, RULES, KnownGauge, Surface, rows
+from sparring.sweep.grid import Grid
+from sparring.sweep.knobs import GAMES, THREADS, Point, knob
+from sparring.sweep.race import Outcome, Race
+from sparring.sweep.timings import Clock, Raced
+from sweep.surface import BATCH, CONFIG, GRID, RULES, KnownGauge, Surface, rows
 
 GRID_S, OPENING_S, SHARE = 4.0, 0.7, 0.3
 
@@ -37,33 +36,33 @@ def hill(games: float, minibatch: float, threads: int, *, together: float = 0.0)
     return rate
 
 
-def points_of(space: Space) -> list[Point]:
-    """All points of a space that can be opened."""
-    names = [knob.name for knob in space.knobs]
-    values = itertools.product(*(knob.values for knob in space.knobs))
+def points_of(grid: Grid) -> list[Point]:
+    """All points of a grid that can be opened."""
+    names = [one.name for one in grid.knobs]
+    values = itertools.product(*(one.choices for one in grid.knobs))
     points = [Point(tuple(zip(names, one, strict=True))) for one in values]
-    return [point for point in points if not space.why_not(point)]
+    return [point for point in points if not grid.why_not(point)]
 
 
-def grid_time(space: Space, surface: Surface) -> float:
+def grid_time(grid: Grid, surface: Surface) -> float:
     """Seconds that timing every point alike would take."""
-    configs = [space.config(point) for point in points_of(space)]
+    configs = [grid.config(point) for point in points_of(grid)]
     rates = [(config, surface(config)) for config in configs]
     return sum(GRID_S + OPENING_S + 2 * rows(config) / rate for config, rate in rates if rate > 0)
 
 
 def search(
     surface: Surface, *, seconds: float = 0.0, noise: float = 0.0, seed: int = 0
-) -> tuple[Outcome, KnownGauge, Space]:
+) -> tuple[Outcome, KnownGauge, Grid]:
     gauge = KnownGauge(surface, noise=noise, seed=seed)
-    space = Space(CONFIG, GRID, RULES)
-    clock = Clock(seconds or SHARE * grid_time(space, surface), gauge.clock)
-    return Search(gauge, space, clock).run(), gauge, space
+    grid = Grid(CONFIG, GRID, RULES)
+    clock = Clock(seconds or SHARE * grid_time(grid, surface), gauge.clock)
+    return Race(gauge, grid, clock).run(), gauge, grid
 
 
-def share_of_best(found: Outcome, surface: Surface, space: Space) -> float:
-    best = max(surface(space.config(point)) for point in points_of(space))
-    return surface(space.config(found.best)) / best
+def share_of_best(found: Outcome, surface: Surface, grid: Grid) -> float:
+    best = max(surface(grid.config(point)) for point in points_of(grid))
+    return surface(grid.config(found.best)) / best
 
 
 @pytest.mark.parametrize(
@@ -82,9 +81,9 @@ def test_nearly_the_best_of_a_grid_is_found_in_a_third_of_its_time(
 ) -> None:
     shares = []
     for seed in range(3 if noise else 1):
-        found, gauge, space = search(surface, noise=noise, seed=seed)
-        assert gauge.now <= SHARE * grid_time(space, surface) * 1.03
-        shares.append(share_of_best(found, surface, space))
+        found, gauge, grid = search(surface, noise=noise, seed=seed)
+        assert gauge.now <= SHARE * grid_time(grid, surface) * 1.03
+        shares.append(share_of_best(found, surface, grid))
     assert statistics.median(shares) >= 0.95, shares
 
 
@@ -105,28 +104,28 @@ def test_of_hills_drawn_by_lot_most_are_climbed(noise: float, hills: int, most: 
         lot = random.Random(seed)
         top = 2 ** lot.uniform(6, 9), 2 ** lot.uniform(8, 12), lot.choice((1, 2))
         surface = hill(*top, together=lot.uniform(0.0, 0.04))
-        found, _, space = search(surface, noise=noise, seed=seed)
-        climbed += share_of_best(found, surface, space) >= 0.95
+        found, _, grid = search(surface, noise=noise, seed=seed)
+        climbed += share_of_best(found, surface, grid) >= 0.95
     assert climbed >= most
 
 
 def test_what_is_recommended_was_timed_in_turn_with_the_preset() -> None:
     surface = hill(64, 4096, 2)
-    found, gauge, space = search(surface, noise=0.02)
+    found, gauge, grid = search(surface, noise=0.02)
     assert found.better and found.confirmed and found.gain and found.gain.turns >= 5
     look = found.look(found.best)
     assert look.gain == found.gain and look.state == "faster"
     timed = [rates for rates in gauge.timed.values() if found.rate in rates]
     assert timed, "the rate that is claimed is one that was measured"
-    true = surface(space.config(found.best)) / surface(space.config(found.preset)) - 1
+    true = surface(grid.config(found.best)) / surface(grid.config(found.preset)) - 1
     assert found.gain.low <= true * 1.02 and true * 0.98 <= found.gain.high
 
 
 def test_nothing_better_is_the_preset_itself() -> None:
     for seed in range(2):
-        found, _, space = search(hill(256, 1024, 2), noise=0.03, seed=seed)
-        assert found.best == space.preset and not found.better and found.gain is None
-    assert found.plain()["settings"] == dict(space.preset.values)
+        found, _, grid = search(hill(256, 1024, 2), noise=0.03, seed=seed)
+        assert found.best == grid.preset and not found.better and found.gain is None
+    assert found.plain()["settings"] == dict(grid.preset)
 
 
 def test_rows_progress_verdict_and_next_step_agree_on_what_did_not_hold(tmp_path: Path) -> None:
@@ -138,12 +137,12 @@ def test_rows_progress_verdict_and_next_step_agree_on_what_did_not_hold(tmp_path
         return lucky.pop() if large and lucky else 40_000.0 + 400 * large
 
     gauge, told = KnownGauge(surface, noise=0.004), list[str]()
-    space = Space(CONFIG, (Knob(BATCH, (1024, 4096), 1024),), RULES)
+    grid = Grid(CONFIG, (knob(BATCH, (1024, 4096), 1024),), RULES)
     clock = Clock(120.0, gauge.clock)
-    found = Search(gauge, space, clock, watch=lambda step: told.append(step.standing)).run()
+    found = Race(gauge, grid, clock, watch=told.append).run()
 
     assert not found.better and found.tried_best and found.lost
-    assert any("so far, to be confirmed" in standing for standing in told)
+    assert any("so far, to be confirmed" in doing for doing in told)
     assert told[-1].startswith("in full ") and "+60%" not in told[-1]
     name, _, gain, turns, _, said = cells(found.look(found.tried_best.point), found)
     assert gain == str(found.lost) and turns == str(found.lost.turns)
@@ -167,11 +166,11 @@ def test_what_runs_out_of_memory_is_marked_and_passed_over() -> None:
     def surface(config: TrainConfig) -> float:
         return 0.0 if config.collect.games > 256 else hill(512, 4096, 2)(config)
 
-    found, _, space = search(surface)
+    found, _, grid = search(surface)
     marked = [look for look in found.looks if look.state == "memory"]
     assert len(marked) == 1, "whatever is as large is not tried after that"
     assert "memory" in marked[0].why
-    assert found.best[GAMES] == 256 and share_of_best(found, surface, space) >= 0.95
+    assert found.best[GAMES] == 256 and share_of_best(found, surface, grid) >= 0.95
 
 
 def test_settings_that_are_refused_do_not_end_the_search() -> None:
@@ -184,50 +183,50 @@ def test_settings_that_are_refused_do_not_end_the_search() -> None:
 
 
 def test_a_limit_of_memory_holds_for_guesses_and_for_what_is_measured() -> None:
-    space = Space(CONFIG, GRID, RULES)
-    large = space.preset.turned({GAMES: 512})
+    grid = Grid(CONFIG, GRID, RULES)
+    large = grid.preset.turned({GAMES: 512})
     surface = hill(512, 4096, 2)
-    gauge, limited = KnownGauge(surface), Space(CONFIG, GRID, RULES, False, space.bytes(large) - 1)
+    gauge, limited = KnownGauge(surface), Grid(CONFIG, GRID, RULES, False, grid.bytes(large) - 1)
     gauge.bare = 0
-    found = Search(gauge, limited, Clock(60.0, gauge.clock)).run()
+    found = Race(gauge, limited, Clock(60.0, gauge.clock)).run()
     assert found.best[GAMES] != 512
     assert all(look.gain is None for look in found.looks if look.point[GAMES] == 512)
     # Nobody guessed it, and it shows when it is timed.
     gauge = KnownGauge(surface)
     gauge.weigh = lambda config: 10**9 if config.collect.games == 512 else 10**7
-    limited = Space(CONFIG, GRID, RULES, most_bytes=5 * 10**8)
-    found = Search(gauge, limited, Clock(60.0, gauge.clock)).run()
+    limited = Grid(CONFIG, GRID, RULES, most_bytes=5 * 10**8)
+    found = Race(gauge, limited, Clock(60.0, gauge.clock)).run()
     seen = [look for look in found.looks if look.point[GAMES] == 512]
     assert seen and {look.state for look in seen} == {"memory"} and found.best[GAMES] != 512
 
 
 def test_only_as_many_are_open_as_there_is_room_for() -> None:
-    space = Space(CONFIG, GRID, RULES)
-    smallest = space.bytes(space.preset.turned({GAMES: 64}))
+    grid = Grid(CONFIG, GRID, RULES)
+    smallest = grid.bytes(grid.preset.turned({GAMES: 64}))
     for room, most in ((0, 3), (smallest, 1)):  # no two fit into what the smallest needs
         gauge = KnownGauge(hill(128, 1024, 2))
-        found = Search(gauge, space, Clock(120.0, gauge.clock), room=room).run()
+        found = Race(gauge, grid, Clock(120.0, gauge.clock), room=room).run()
         assert gauge.most_open <= most
         assert found.best[GAMES] == 128
 
 
 def test_time_is_kept_and_what_is_found_stays_when_somebody_stops_it() -> None:
-    surface, space = hill(64, 4096, 2), Space(CONFIG, GRID, RULES)
+    surface, grid = hill(64, 4096, 2), Grid(CONFIG, GRID, RULES)
     gauge = KnownGauge(surface)
 
-    def stop(step: object) -> None:
+    def stop(doing: str) -> None:
         if gauge.now > 12:
             raise KeyboardInterrupt
 
-    running = Search(gauge, space, Clock(100.0, gauge.clock), watch=stop)
+    running = Race(gauge, grid, Clock(100.0, gauge.clock), watch=stop)
     with pytest.raises(KeyboardInterrupt):
         running.run()
-    found = running.outcome
+    found = running.found
     assert found.ended == "interrupted" and found.better and not found.confirmed
     assert found.gain and found.look(found.best).gain == found.gain
     # With hardly any time only the preset is timed.
     gauge = KnownGauge(surface)
-    found = Search(gauge, space, Clock(1.0, gauge.clock)).run()
+    found = Race(gauge, grid, Clock(1.0, gauge.clock)).run()
     assert not found.better and len(found.looks) == 1 and found.ended == "time"
 
 
@@ -245,6 +244,6 @@ def test_a_switch_that_was_decided_is_asked_again_where_the_rest_has_moved() -> 
         second = -0.83 + 0.07 * x + 0.2 * y if config.threads == 2 else 0.0
         return 20_000 * math.exp(0.05 * x + 0.13 * y + second)
 
-    found, _, space = search(threads_pay_in_large_batches)
+    found, _, grid = search(threads_pay_in_large_batches)
     assert found.best[THREADS] == 2
-    assert share_of_best(found, threads_pay_in_large_batches, space) >= 0.95
+    assert share_of_best(found, threads_pay_in_large_batches, grid) >= 0.95
