@@ -47,7 +47,7 @@ class Message:
         return b"".join(parts)
 
     @classmethod
-    def unpack(cls, raw: bytes | memoryview) -> Message:
+    def unpack(cls, raw: bytes | bytearray | memoryview) -> Message:
         """Read it; its arrays are views into these bytes."""
         view = memoryview(raw)
         try:
@@ -167,7 +167,7 @@ class Channel:
             end = HEAD + int.from_bytes(self._raw[:HEAD], "little")
             if len(self._raw) < end:
                 break
-            found.append(Message.unpack(bytes(self._raw[HEAD:end])))
+            found.append(Message.unpack(self._raw[HEAD:end]))
             del self._raw[:end]
         return found
 

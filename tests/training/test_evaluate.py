@@ -248,7 +248,7 @@ if {answered}:
 worker.submit({{"id": 2, "games": {games}, **request}})
 print(worker.pid, flush=True)
 if {held}:
-    stdin = worker._process.stdin.fileno()
+    stdin = worker._process.channel.socket.fileno()
     sleeper = subprocess.Popen(["sleep", "600"], pass_fds=[stdin])
     print(sleeper.pid, flush=True)
 time.sleep(600)

@@ -1,40 +1,33 @@
 """Evaluation beside training: a process of low priority that plays matches on request.
 
-Requests and answers are JSON objects, one per line, over the process's stdin and stdout.
-Started as `python -m sparring.training.evaluate PARENT NICE IDLE THREADS`, it ends when stdin
-closes or when the process PARENT dies. It loads torch, and plays what is marked as urgent, at the
-priority of its parent: at a low one that takes a minute beside training on every core.
+It loads torch, and plays what is marked as urgent, at the priority of its parent: at a low one that
+takes a minute beside training on every core.
 """
 
 from __future__ import annotations
 
 import contextlib
-import json
 import math
 import os
 import queue
-import signal
-import subprocess
 import sys
-import tempfile
-import threading
 import time
-import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any
 
 from sparring import trusted
-from sparring.errors import RAISED, SparringError, SparringWarning
-from sparring.processes import answering, end_group, end_with_children, follow_parent, start_python
+from sparring.errors import RAISED, SparringError, warn
+from sparring.messages import Message
+from sparring.processes import CLOSE_S, Child, Parent
 
 if TYPE_CHECKING:
     from sparring.store.archive import Archive
 
 Answer = dict[str, Any]
 
-LOADED = "loaded"
-"""What the process says once it can answer."""
+LOADED, BEGAN = "loaded", "began"
+"""What the process says once it can answer, and when it begins with a request."""
 PAIRS = "pairs"
 """Of a match: how often the challenger was ahead of, level with and behind another seat."""
 STDERR_TAIL = 2000
@@ -66,16 +59,12 @@ class EvalWorker:
             with False a nice value of 10 gets about a tenth of one core.
         threads: for games and networks. More than 1 only where training leaves cores free.
         """
-        self._threads = str(threads)
+        self._begin = {"nice": nice, "idle": idle, "threads": threads}
         self._folder = Path.cwd()
-        self._priority = (str(nice), str(int(idle)))
-        self._process: subprocess.Popen[bytes] | None = None
+        self._process: Child | None = None
         self._loaded = False
-        self._stderr: IO[bytes] | None = None
-        self._unsent = self._unread = b""
-        self._open: list[Any] = []
-        self._limits: dict[Any, float] = {}
-        """Seconds that the requests of `_open` may take."""
+        self._open: dict[Any, float] = {}
+        """Seconds that each request without an answer may take."""
         self._playing: tuple[Any, float] | None = None
         """The request that is being played, and since when."""
         self._answers: list[Answer] = []
@@ -106,19 +95,24 @@ class EvalWorker:
     def start(self) -> None:
         """Start the process before there is anything to ask: it takes seconds to load torch."""
         if self._process is None:
-            self._start()
+            self._loaded, self._trust = False, trusted.variables()
+            # A new session would keep Ctrl-C away too, but Linux gives each session an equal share
+            # of the CPU whatever the priorities within it.
+            self._process = Child(
+                "sparring.training.evaluate", threads=self._begin["threads"], cwd=self._folder
+            )
+            self._process.tell(Message("begin", self._begin))
 
     def submit(self, request: Mapping[str, Any]) -> None:
         """Ask for an evaluation; the process is started if there is none."""
-        line = json.dumps(dict(request), allow_nan=False).encode() + b"\n"
         number = request.get("id")
         if number is None or number in self._open:
             raise SparringError(f"request id {number!r}: give every request an id of its own")
         self._exchange()
         self.start()
-        self._open.append(number)
-        self._limits[number] = most_seconds(request)
-        self._unsent += line
+        assert self._process
+        self._process.tell(Message("play", request))
+        self._open[number] = most_seconds(request)
         self._exchange()
 
     def poll(self) -> list[Answer]:
@@ -140,105 +134,53 @@ class EvalWorker:
         """End the process; requests without an answer are dropped."""
         process, self._process = self._process, None
         self._open.clear()
-        self._limits.clear()
         self._playing = None
-        if process is None:
-            return
-        assert process.stdin and process.stdout and self._stderr
-        process.stdin.close()
-        with contextlib.suppress(subprocess.TimeoutExpired):
-            process.wait(timeout_s)
-        end_group(process)
-        process.stdout.close()
-        self._stderr.close()
+        if process is not None:
+            process.end(timeout_s)
 
     def serves(self, threads: int) -> bool:
         """Whether a worker that was started early is what would be started now."""
-        same = self._threads == str(threads) and self._folder == Path.cwd()
+        same = self._begin["threads"] == threads and self._folder == Path.cwd()
         return same and self.pid is not None and self._trust == trusted.variables()
 
-    def _start(self) -> None:
-        self._unsent = self._unread = b""
-        self._loaded = False
-        # A file takes any number of last words; a pipe would block once it is full.
-        self._stderr = tempfile.TemporaryFile()  # noqa: SIM115
-        words = [str(os.getpid()), *self._priority, self._threads]
-        self._trust = trusted.variables()
-        # A new session would keep Ctrl-C away too, but Linux gives each session an equal share of
-        # the CPU whatever the priorities within it.
-        self._process = start_python(
-            "sparring.training.evaluate",
-            words,
-            threads=int(self._threads),
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=self._stderr,
-            bufsize=0,
-            cwd=self._folder,
-        )
-        assert self._process.stdin and self._process.stdout
-        os.set_blocking(self._process.stdin.fileno(), False)
-        os.set_blocking(self._process.stdout.fileno(), False)
-
     def _exchange(self) -> None:
-        """Move bytes as far as they go, and notice a process that died."""
-        process = self._process
-        if process is None:
+        """Move words as far as they go, and notice a process that died."""
+        if self._process is None:
             return
-        assert process.stdin and process.stdout
-        died = process.poll() is not None  # asked first, so that nothing is read too early
-        with contextlib.suppress(BlockingIOError, BrokenPipeError):
-            while self._unsent:
-                self._unsent = self._unsent[os.write(process.stdin.fileno(), self._unsent) :]
-        with contextlib.suppress(BlockingIOError):
-            while more := os.read(process.stdout.fileno(), 1 << 16):
-                self._unread += more
-        *lines, self._unread = self._unread.split(b"\n")
-        for line in lines:
-            answer = json.loads(line)
-            if LOADED in answer:
+        for message in self._process.hear():
+            if message.name == LOADED:
                 self._loaded = True
-                continue
-            if "began" in answer:
-                self._playing = answer["began"], time.monotonic()
-                continue
-            self._playing = None
-            if answer["id"] in self._open:
-                self._open.remove(answer["id"])
-            self._answers.append(answer)
-        if died:
-            self._bury(process.returncode)
+            elif message.name == BEGAN:
+                self._playing = message.facts["id"], time.monotonic()
+            else:
+                self._playing = None
+                self._open.pop(message.facts["id"], None)
+                self._answers.append(dict(message.facts))
+        if self._process.gone:
+            self._bury(self._process)
         elif self._playing is not None:
             self._end_if_hung(*self._playing)
 
     def _end_if_hung(self, number: Any, since: float) -> None:
         """End a process that is far beyond what a request may take; the next one starts another."""
-        passed, most = time.monotonic() - since, self._limits.get(number, math.inf)
+        passed, most = time.monotonic() - since, self._open.get(number, math.inf)
         if passed <= most:
             return
-        assert self._process
         why = (
             f"it was still playing after {passed:.0f} s, far beyond eval.limit_s: a step or reset "
             "of the environment hangs; the process was ended, the next evaluation starts another"
         )
         self._answers += [{"id": open_, "error": why} for open_ in self._open]
-        with contextlib.suppress(ProcessLookupError, PermissionError):
-            os.killpg(self._process.pid, signal.SIGKILL)
-        self.close()
+        self.close(timeout_s=0.0)
 
-    def _bury(self, code: int) -> None:
+    def _bury(self, process: Child) -> None:
         """Say once why the process died, and answer what it leaves behind."""
-        assert self._stderr
-        self._stderr.seek(0)
-        said = self._stderr.read().decode(errors="replace")[-STDERR_TAIL:].strip()
-        how = f"signal {signal.Signals(-code).name}" if code < 0 else f"exit code {code}"
-        lost = f"the evaluation process {self.pid} ended with {how}"
+        process.end(CLOSE_S)
+        said = process.tail[-STDERR_TAIL:].decode(errors="replace").strip()
+        lost = f"the evaluation process {process.pid} ended with {process.ended}"
         self._answers += [{"id": number, "error": lost} for number in self._open]
         self.close()
-        warnings.warn(
-            SparringWarning(f"{lost}; the next request starts another. Its last words: {said!r}"),
-            stacklevel=4,
-        )
+        warn(f"{lost}; the next request starts another. Its last words: {said!r}")
 
 
 _early: list[EvalWorker] = []
@@ -272,28 +214,27 @@ def loading_early() -> Iterator[None]:
             worker.close(timeout_s=0.0)
 
 
-def main(parent: int, nice: int, idle: bool, threads: int) -> None:
-    """Answer requests until stdin closes."""
-    follow_parent(parent)
-    requests: queue.SimpleQueue[str] = queue.SimpleQueue()
-    threading.Thread(target=listen, args=(requests,), daemon=True).start()
-    tell = answering()
+def main() -> None:
+    """Answer requests until nobody is there: that ends the process, in a match too."""
+    parent, told = Parent(), queue.SimpleQueue[Message]()
+    parent.listen(told.put)
+    begin = told.get().facts
+    threads = begin["threads"]
 
     import torch
 
     import sparring.league.arena  # noqa: F401  (before somebody waits for an answer)
 
     torch.set_num_threads(threads)
-    tell({LOADED: True})
+    parent.tell(Message(LOADED))
     in_front = True
     while True:
-        line = requests.get()
-        request = json.loads(line)
+        request = told.get().facts
         if in_front and not request.get("urgent"):
             in_front = False
-            step_back(nice, idle)
-        tell({"began": request["id"]})
-        tell(answer(line, threads))
+            step_back(begin["nice"], begin["idle"])
+        parent.tell(Message(BEGAN, {"id": request["id"]}))
+        parent.tell(Message("answer", answer(request, threads)))
 
 
 def most_seconds(request: Mapping[str, Any]) -> float:
@@ -314,20 +255,10 @@ def step_back(nice: int, idle: bool) -> None:
                 os.sched_setscheduler(task, os.SCHED_IDLE, os.sched_param(0))
 
 
-def listen(requests: queue.SimpleQueue[str]) -> None:
-    """Pass requests on; the end of stdin ends the process, in the middle of a match too."""
-    for line in sys.stdin:
-        requests.put(line)
-    end_with_children()
-
-
-def answer(line: str, threads: int = 1) -> Answer:
+def answer(request: Mapping[str, Any], threads: int = 1) -> Answer:
     """Play what one request asks for. Whatever is wrong with it becomes its answer."""
-    started = time.monotonic()
-    number = None
+    started, number = time.monotonic(), request["id"]
     try:
-        request = json.loads(line)
-        number = request["id"]
         results = play(request, threads)
     except SparringError as wrong:
         return {"id": number, "error": str(wrong)}
@@ -391,4 +322,4 @@ def write_ratings(archive: Archive, bots: Sequence[str], update: int, decisions:
 
 
 if __name__ == "__main__":
-    main(int(sys.argv[1]), int(sys.argv[2]), sys.argv[3] == "1", int(sys.argv[4]))
+    main()

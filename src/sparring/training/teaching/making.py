@@ -3,20 +3,15 @@
 from __future__ import annotations
 
 import glob
-import json
-import os
-import subprocess
-import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack, suppress
+from contextlib import ExitStack
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from queue import SimpleQueue
-from typing import IO, Any
+from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from sparring.errors import ConfigError, SparringError, nearest
 from sparring.games.lessons import Lesson, file_kinds, read_lessons
@@ -26,7 +21,8 @@ from sparring.games.seeds import mixed_seed
 from sparring.games.state import State
 from sparring.learn.taught import Decisions, joined
 from sparring.machine import free_memory, show_size
-from sparring.processes import end_group, last_words, start_python
+from sparring.messages import Message
+from sparring.processes import Child, GoneError, Parent
 from sparring.training.teaching.positions import Pay, decisions_of, plain_rules
 
 MAGIC = "*?["
@@ -38,7 +34,7 @@ TASK = 32
 """Games or files of a task."""
 LEAST_TASKS = 4
 """For which it pays to start a process."""
-WORKER = "sparring.training.teaching.worker"
+MODULE = "sparring.training.teaching.making"
 Tell = Callable[[int, int, int], None]
 """Is told how many tasks are done and how many there are, and how many positions that made."""
 
@@ -199,7 +195,7 @@ def each_done(
         def ask(task: Task) -> Decisions | None:
             helper = spare.get()
             try:
-                return helper.ask(task)
+                return helper.made(task)
             finally:
                 spare.put(helper)
 
@@ -208,70 +204,35 @@ def each_done(
         yield from asking.map(ask, tasks)
 
 
-class Helper:
+class Helper(Child):
     """A process that makes decisions."""
 
     def __init__(self, rules: Rules, pay: Pay) -> None:
-        self.said = tempfile.TemporaryFile()  # noqa: SIM115  (closed with the process)
-        words = [str(os.getpid())]
-        pipes: dict[str, Any] = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
-        self.process = start_python(WORKER, words, stderr=self.said, **pipes)
-        self.tell({"game": rules.name, "config": rules.config, "pay": asdict(pay)})
+        super().__init__(MODULE)
+        facts = {"game": rules.name, "config": rules.config, "pay": asdict(pay)}
+        self.tell(Message("begin", facts))
 
-    def __enter__(self) -> Helper:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        end_group(self.process)
-        for pipe in (self.process.stdin, self.process.stdout, self.said):
-            if pipe is not None:
-                with suppress(OSError):
-                    pipe.close()
-
-    def tell(self, what: dict[str, Any]) -> None:
-        """Send something."""
-        assert self.process.stdin
-        with suppress(OSError):  # a dead process is noticed when it does not answer
-            self.process.stdin.write(json.dumps(what).encode() + b"\n")
-            self.process.stdin.flush()
-
-    def ask(self, task: Task) -> Decisions | None:
+    def made(self, task: Task) -> Decisions | None:
         """Have a task done."""
-        self.tell(asdict(task))
-        assert self.process.stdout
         try:
-            found = read_answer(self.process.stdout)
-        except (EOFError, OSError, ValueError):
-            why = last_words(self.process, self.said)
-            raise SparringError(f"teach: making positions failed: {why}") from None
-        if isinstance(found, str):
-            raise ConfigError(found)
-        return found
+            arrays = self.ask(Message("task", asdict(task))).arrays
+        except GoneError as gone:
+            raise SparringError(f"teach: making positions failed: {gone}") from None
+        return Decisions(**arrays) if arrays else None
 
 
-def write_answer(into: IO[bytes], found: Decisions | str | None) -> None:
-    """Write what came of a task, or what is wrong: a line of JSON, then the bytes of arrays."""
-    arrays = found.arrays if isinstance(found, Decisions) else {}
-    head: dict[str, Any] = {"wrong": found} if isinstance(found, str) else {}
-    head["arrays"] = {name: [array.dtype.str, array.shape] for name, array in arrays.items()}
-    into.write(json.dumps(head).encode() + b"\n")
-    for array in arrays.values():
-        into.write(np.ascontiguousarray(array).data)
-    into.flush()
+def main() -> None:
+    """Answer one task after the other, until there are none."""
+    parent = Parent()
+    first = next(parent).facts
+    rules, pay = Rules(first["game"], first["config"]), Pay.of(first["pay"])
+
+    def answer(task: Message) -> Message:
+        found = done(rules, pay, Task(**task.facts))
+        return Message("made", arrays=found.arrays if found else {})
+
+    parent.serve(answer)
 
 
-def read_answer(pipe: IO[bytes]) -> Decisions | str | None:
-    head = json.loads(pipe.readline())
-    if "wrong" in head:
-        return str(head["wrong"])
-    arrays = {}
-    for name, (kind, shape) in head["arrays"].items():
-        array: npt.NDArray[Any] = np.empty(shape, kind)
-        raw = array.reshape(-1).view(np.uint8).data
-        while raw:
-            count = pipe.readinto(raw)  # type: ignore[attr-defined]
-            if not count:
-                raise EOFError
-            raw = raw[count:]
-        arrays[name] = array
-    return Decisions(**arrays) if arrays else None
+if __name__ == "__main__":
+    main()
