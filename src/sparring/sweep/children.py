@@ -2,24 +2,19 @@
 
 from __future__ import annotations
 
-import contextlib
-import json
-import os
-import selectors
-import subprocess
-import tempfile
 from collections import deque
 from collections.abc import Mapping, Sequence
-from typing import IO, Any
+from typing import Any
 
 from sparring.config import TrainConfig
-from sparring.processes import end_group, last_words, start_python
+from sparring.messages import Message
+from sparring.processes import LOOK_S, Child, ready
 from sparring.sweep.points import may_share
 from sparring.sweep.trials import Ended, Job, Judge, Point, failed
 from sparring.training.planning.settings import written
 
 
-class Child:
+class Trainer(Child):
     """A process that trains, and what it is training."""
 
     def __init__(self, threads: int) -> None:
@@ -31,19 +26,7 @@ class Child:
         self.curves: dict[int, list[Point]] = {}
         self.judge: Judge | None = None
         self.hopeless: dict[int, str] = {}
-        self.stderr: IO[bytes] = tempfile.TemporaryFile()  # noqa: SIM115
-        self._unread = b""
-        self.process = start_python(
-            "sparring.sweep.worker",
-            [str(os.getpid())],
-            threads=threads,
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=self.stderr,
-            bufsize=0,
-        )
-        assert self.process.stdout
-        os.set_blocking(self.process.stdout.fileno(), False)
+        super().__init__("sparring.sweep.worker", threads=threads)
 
     def order(self, jobs: Sequence[Job], judge: Judge, raised: str) -> None:
         """Have jobs trained."""
@@ -54,7 +37,8 @@ class Child:
             {"number": job.number, "config": written(job.config), "final": job.final}
             for job in jobs
         ]
-        self._send({"jobs": told, "raised": raised, "threads": self.threads})
+        order = {"jobs": told, "raised": raised, "threads": self.threads}
+        self.tell(Message("train", order))
 
     def judged(self, number: int, point: Point) -> None:
         """Take in an evaluation, and tell the process whether there is hope."""
@@ -64,37 +48,7 @@ class Child:
         why = self.judge(number, curve)
         if why != self.hopeless.get(number, ""):
             self.hopeless[number] = why
-            self._send({"hopeless": {number: why}})
-
-    def _send(self, message: Mapping[str, Any]) -> None:
-        assert self.process.stdin
-        line = json.dumps(message, allow_nan=False).encode() + b"\n"
-        with contextlib.suppress(BrokenPipeError):  # its end is noticed when it is read
-            while line:
-                line = line[self.process.stdin.write(line) :]
-
-    def read(self) -> tuple[list[dict[str, Any]], bool]:
-        """What it has told since the last time, and whether that was all it ever will."""
-        assert self.process.stdout
-        over = False
-        with contextlib.suppress(BlockingIOError):
-            while True:
-                more = os.read(self.process.stdout.fileno(), 1 << 16)
-                if not more:
-                    over = True
-                    break
-                self._unread += more
-        *lines, self._unread = self._unread.split(b"\n")
-        return [json.loads(line) for line in lines], over
-
-    def close(self) -> None:
-        """End it, and what it has started."""
-        assert self.process.stdin and self.process.stdout
-        with contextlib.suppress(OSError):
-            self.process.stdin.close()
-        end_group(self.process)
-        self.process.stdout.close()
-        self.stderr.close()
+            self.tell(Message("hopeless", {"number": number, "why": why}))
 
 
 class Children:
@@ -116,12 +70,11 @@ class Children:
         """
         self.at_once, self.shared, self._raised = at_once, shared, raised
         self._threads, self._populations = threads, populations
-        self._children: list[Child] = []
+        self._children: list[Trainer] = []
         self._waiting: deque[tuple[list[Job], Judge]] = deque()
-        self._selector = selectors.DefaultSelector()
 
     @property
-    def _busy(self) -> list[Child]:
+    def _busy(self) -> list[Trainer]:
         return [child for child in self._children if child.jobs]
 
     @property
@@ -142,51 +95,40 @@ class Children:
         while self._waiting and len(self._busy) < most:
             jobs, judge = self._waiting.popleft()
             idle = [child for child in self._children if not child.jobs]
-            child = idle[0] if idle else self._new_child()
-            child.order(jobs, judge, self._raised)
-
-    def _new_child(self) -> Child:
-        child = Child(self._threads)
-        self._children.append(child)
-        assert child.process.stdout
-        self._selector.register(child.process.stdout, selectors.EVENT_READ, child)
-        return child
+            if not idle:
+                idle = [Trainer(self._threads)]
+                self._children += idle
+            idle[0].order(jobs, judge, self._raised)
 
     def wait(self) -> list[Ended]:
         """Wait until something has ended."""
         found: list[Ended] = []
         while not found and (self._busy or self._waiting):
-            for key, _ in self._selector.select():
-                found += self._hear(key.data)
+            for child in ready(self._children, LOOK_S):
+                found += self._hear(child)
             self._start()
         return found
 
-    def _hear(self, child: Child) -> list[Ended]:
-        messages, over = child.read()
+    def _hear(self, child: Trainer) -> list[Ended]:
         idle = False
-        for message in messages:
-            if "point" in message:
-                child.judged(message["number"], tuple(message["point"]))
-            elif "ended" in message:
-                child.found.append(read_ended(message["ended"]))
+        for message in child.hear():
+            if message.name == "point":
+                child.judged(message.facts["number"], tuple(message.facts["point"]))
+            elif message.name == "ended":
+                child.found.append(read_ended(message.facts))
             else:
                 idle = True
-        if not idle and not over:
+        if not idle and not child.gone:
             return []
         there = {ended.number for ended in child.found}
         lost = [job for job in child.jobs if job.number not in there]
-        why = last_words(child.process, child.stderr) if lost else ""
+        why = child.last_words() if lost else ""
         found = child.found + [failed(job, why) for job in lost]
         jobs, child.jobs, child.found = child.jobs, [], []  # it is told once, however it ends
-        if over or self._populations:  # a device is given back whole by a process that ends
-            self._let_go(child)
+        if child.gone or self._populations:  # a device is given back whole by one that ends
+            self._children.remove(child)
+            child.end()
         return self._split(jobs, found, child.judge) if child.judge else found
-
-    def _let_go(self, child: Child) -> None:
-        self._children.remove(child)
-        assert child.process.stdout
-        self._selector.unregister(child.process.stdout)
-        child.close()
 
     def _split(self, jobs: Sequence[Job], found: list[Ended], judge: Judge) -> list[Ended]:
         """Try a population that was refused, as when it does not fit, in two halves."""
@@ -201,8 +143,7 @@ class Children:
         """End everything that is under way."""
         self._waiting.clear()
         while self._children:
-            self._children.pop().close()
-        self._selector.close()
+            self._children.pop().end()
 
 
 def read_ended(table: Mapping[str, Any]) -> Ended:
