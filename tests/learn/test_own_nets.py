@@ -88,7 +88,7 @@ def test_gradients_are_those_of_our_perceptron(pair: str, cpu: str) -> None:
     grads = {name: p.grad for name, p in ours.net.named_parameters()}
     wanted = from_perceptron(layers, grads)  # type: ignore[arg-type]
     if theirs.forward.native:
-        passes = theirs.forward.native.passes()
+        passes = theirs.forward.native
         passes.said(rows, keep=True)
         passes.learn(torch.cat([weights["policy"], weights["value"][:, None]], 1))
     else:

@@ -20,25 +20,22 @@ from sparring.nets.run.native import (
     FLOAT32,
     KERNELS,
     TORCH,
-    NativePasses,
+    NativeNet,
     as_can_be,
     resolve_cpu,
 )
-from sparring.nets.run.packed import Packed
 
 NEAR = 0.01
 """How far gradients may be from those of torch, as a share of their length."""
 with_amx = pytest.mark.skipif(not _native.has_amx(), reason="this CPU has no AMX")
 
 
-def passes_of(game: str, config: NetConfig, *, threads: int = 2) -> NativePasses:
+def passes_of(game: str, config: NetConfig, *, threads: int = 2) -> NativeNet:
     torch.manual_seed(1)
     net = make_net(Rules(game), config)
     for parameter in net.parameters():
         torch.nn.init.normal_(parameter, std=0.2)
-    passes = NativePasses(Packed(net), threads=threads, bf16=True)
-    passes.load()
-    return passes
+    return NativeNet(net, threads=threads, arithmetic=BF16)
 
 
 def apart(found: Tensor, expected: Tensor) -> float:
@@ -47,7 +44,7 @@ def apart(found: Tensor, expected: Tensor) -> float:
     return float((found - expected).norm() / expected.norm().clamp(min=1e-30))
 
 
-def check_passes(passes: NativePasses, obs: Tensor, index: Tensor) -> None:
+def check_passes(passes: NativeNet, obs: Tensor, index: Tensor) -> None:
     net = passes.packed.net
     heads = net(obs[index])
     said = passes.split(passes.said(obs, index=index, keep=True))

@@ -8,9 +8,8 @@ import torch
 from sparring import Pool, Rules
 from sparring.config import NetConfig
 from sparring.nets.make import make_net
-from sparring.nets.net import POLICY, VALUE
-from sparring.nets.run.native import NativePasses, why_no_passes
-from sparring.nets.run.packed import Packed
+from sparring.nets.net import POLICY, VALUE, Net
+from sparring.nets.run.native import FLOAT32, NativeNet, why_no_passes
 
 ROWS = 150
 NETS = {
@@ -31,10 +30,8 @@ def rows_of(game: str, count: int = ROWS) -> torch.Tensor:
     return torch.from_numpy(pool.batch().obs[:count].copy())
 
 
-def native_of(net: torch.nn.Module, threads: int = 2) -> NativePasses:
-    passes = NativePasses(Packed(net), threads=threads)
-    passes.load()
-    return passes
+def native_of(net: Net, threads: int = 2) -> NativeNet:
+    return NativeNet(net, threads=threads, arithmetic=FLOAT32)
 
 
 @pytest.mark.parametrize("game", ["skull_king", "laser_hockey", "tic_tac_toe"])

@@ -89,7 +89,7 @@ class NativeBackend:
         obs, places, known = self._known
         picked = None if minibatch.turning else minibatch.picked.numpy()
         place = picked if places is None or picked is None else places[picked]
-        layers, rows = self.native.passes().layers, len(minibatch.picked)
+        layers, rows = self.native.layers(), len(minibatch.picked)
         said, grad = self._room(rows)
         layers.forward(obs, place, said, True)
         judged, judged_grad = self._judged(said, grad)
@@ -141,7 +141,7 @@ class NativeBackend:
     def _add_terms(
         self, terms: Sequence[Term], rows: Mapping[str, Tensor], said: Floats, grad: Floats
     ) -> dict[str, float]:
-        split = self.native.passes().split
+        split = self.native.split
         losses, by_head = gradients(terms, split(torch.from_numpy(said)), rows)
         into = split(torch.from_numpy(grad))
         for name, part in by_head.items():
@@ -153,7 +153,7 @@ class NativeBackend:
         obs = rows["obs"]
         if not len(obs):
             return dict.fromkeys(shown_of([term]), 0.0)
-        layers = self.native.passes().layers
+        layers = self.native.layers()
         said, grad = self._room(len(obs))
         layers.forward(obs.numpy(), None, said, True)
         if isinstance(term, NativeLoss):
@@ -241,7 +241,7 @@ class NativeClone:
         if rows > self._rooms.shape[1]:
             self._rooms = np.empty((2, rows, actions + 1), np.float32)
         said, grad = self._rooms[:, :rows]
-        layers = self.native.passes().layers
+        layers = self.native.layers()
         layers.forward(obs, place, said, True)
         missed = self.native.work.example_loss(
             said=said, mask=mask, action=action, drawn=None, weight=1.0, grad=grad

@@ -42,8 +42,8 @@ class NativeGradient:
         if len(samples.obs) != self.rows:
             self._make_room(len(samples.obs))
         next_obs, error = samples.next_obs.numpy(), np.empty(self.rows, np.float32)
-        self.target.passes().layers.forward(next_obs, None, self.ahead, False)
-        layers = self.net.passes().layers
+        self.target.layers().forward(next_obs, None, self.ahead, False)
+        layers = self.net.layers()
         if config.double:
             layers.forward(next_obs, None, self.chooser, False)
         layers.forward(samples.obs.numpy(), None, self.said, True)
@@ -62,7 +62,7 @@ class NativeGradient:
             grad=self.grad,
             error=error,
         )
-        self.net.passes().learn(torch.from_numpy(self.grad))
+        self.net.learn(torch.from_numpy(self.grad))
         return loss, off, torch.from_numpy(error)
 
     def follow(self, tau: float) -> None:
@@ -109,8 +109,8 @@ class NativeSteps:
         """
         if len(samples.obs) != self.rows:
             self._make_room(len(samples.obs))
-        work, critics, actor = self.work, self.critics, self.actor.passes()
-        actor.layers.forward(samples.next_obs.numpy(), None, self.next_head, False)
+        work, critics, actor = self.work, self.critics, self.actor
+        actor.layers().forward(samples.next_obs.numpy(), None, self.next_head, False)
         _native.widen(samples.next_obs.numpy(), self.next_read, self.runs)
         work.draw(self.next_head, noise[1].numpy(), self.next_read, self.next_log_prob)
         critics.say_ahead(self.next_read, self.next_q)
@@ -139,8 +139,8 @@ class NativeSteps:
 
         Return the loss and the mean entropy. target: what that aims at.
         """
-        work, critics, actor, drawn = self.work, self.critics, self.actor.passes(), noise[0].numpy()
-        actor.layers.forward(samples.obs.numpy(), None, self.head, True)
+        work, critics, actor, drawn = self.work, self.critics, self.actor, noise[0].numpy()
+        actor.layers().forward(samples.obs.numpy(), None, self.head, True)
         entropy = -work.draw(self.head, drawn, self.read, self.log_prob)
         critics.say(self.read, self.q)
         loss = work.actor_loss(self.q, self.log_prob, temperature, self.q_grad)
@@ -178,7 +178,7 @@ class _Said(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, weight: Tensor, obs: Tensor, head: NativeHead) -> Tensor:
         """weight: one that learns, so that autograd asks for a backward."""
-        said = head.actor.passes().said(obs, keep=True)
+        said = head.actor.said(obs, keep=True)
         ctx.head, ctx.shape = head, said.shape
         return said[:, : head.width].clone()
 
@@ -187,5 +187,5 @@ class _Said(torch.autograd.Function):
         """Nothing is learned by the other heads."""
         grad = grads[0].new_zeros(ctx.shape)
         grad[:, : ctx.head.width] = grads[0]
-        ctx.head.actor.passes().learn(grad, add=True)
+        ctx.head.actor.learn(grad, add=True)
         return None, None, None

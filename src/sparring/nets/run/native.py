@@ -34,67 +34,6 @@ Tower = tuple[int, list[Layer]]
 """Where its head lies in what is put out, and its layers."""
 
 
-class NativePasses:
-    """Those of a perceptron."""
-
-    def __init__(self, packed: Packed, *, threads: int, bf16: bool = False) -> None:
-        """Take over a network for which `why_no_passes` has nothing to say.
-
-        bf16: products in bfloat16, on a CPU with AMX.
-        """
-        net = packed.net
-        assert isinstance(net, Net)
-        self.packed, self.heads = packed, net.heads
-        own = recognise(net)
-        activation = own.activation if isinstance(own, Layers) else net.config.activation
-        self.layers = _native.Layers(
-            runs=net.inputs.runs,
-            numbers=len(net.inputs.features),
-            sparse=net.config.sparse,
-            activation=NATIVE_ACTIVATIONS.index(activation),
-            head_width=sum(net.heads.values()),
-            towers=towers_of(packed, net),
-            threads=threads,
-            bf16=bf16,
-        )
-        self._weight, self._grad = packed.weight.numpy(), packed.grad.numpy()
-        self._out = torch.empty(0, sum(net.heads.values()))
-
-    def load(self) -> None:
-        """See the weights as they are now; until the next time they count as unchanged."""
-        self.layers.load(self._weight)
-
-    def said(self, obs: Tensor, *, index: Tensor | None = None, keep: bool) -> Tensor:
-        """What the heads say, side by side [rows, widths]; good until the next call.
-
-        index: which rows of `obs`, in which order.
-        keep: `learn` follows.
-        """
-        rows = len(obs) if index is None else len(index)
-        if len(self._out) < rows:
-            self._out = torch.empty(rows, sum(self.heads.values()))
-        out = self._out[:rows]
-        places = None if index is None else index.numpy()
-        self.layers.forward(obs.numpy(), places, out.numpy(), keep)
-        return out
-
-    def learn(self, head_grad: Tensor, *, add: bool = False) -> None:
-        """Fill the gradient from that of what was said about the batch that was kept.
-
-        add: to what it holds already.
-        """
-        self.layers.backward(head_grad.numpy(), self._grad, None, add)
-
-    def split(self, said: Tensor) -> Heads:
-        """By head, as networks say it."""
-        heads: Heads = dict(
-            zip(self.heads, torch.split(said, list(self.heads.values()), -1), strict=True)
-        )
-        if VALUE in heads:
-            heads[VALUE] = heads[VALUE].squeeze(-1)
-        return heads
-
-
 def why_no_passes(net: nn.Module, device: torch.device) -> str:
     """Say what keeps a network from being passed natively, "" if nothing does."""
     if device.type != "cpu":
@@ -169,40 +108,84 @@ def linear(places: dict[str, int], name: str, reads: int, wide: int) -> Layer:
 
 
 class NativeNet:
-    """Owns where the weights lie, and the passes. The network must not be moved any more."""
+    """A perceptron whose passes are native, with its weights as they are whenever it is asked.
+
+    It owns where the weights lie. The network must not be moved any more.
+    """
 
     def __init__(self, net: Net, *, threads: int, arithmetic: str) -> None:
         """Take over a network that `why_no_passes` says nothing about."""
         self.net, self.packed, self.threads = net, Packed(net), threads
-        self._passes = NativePasses(self.packed, threads=threads, bf16=arithmetic == BF16)
+        own, self.width = recognise(net), sum(net.heads.values())
+        activation = own.activation if isinstance(own, Layers) else net.config.activation
+        self._layers = _native.Layers(
+            runs=net.inputs.runs,
+            numbers=len(net.inputs.features),
+            sparse=net.config.sparse,
+            activation=NATIVE_ACTIVATIONS.index(activation),
+            head_width=self.width,
+            towers=towers_of(self.packed, net),
+            threads=threads,
+            bf16=arithmetic == BF16,
+        )
         self.work = _native.Updating(threads)
         """Does what there is to do besides passes."""
-        self._weight = self.packed.weight.numpy()
+        self._weight, self._grad = self.packed.weight.numpy(), self.packed.grad.numpy()
         self._written = [*net.parameters(), self.packed.weight]
         self._seen = -1
-        self._said = np.empty((0, 1), np.float32)
+        self._said = torch.empty(0, self.width)
 
-    def passes(self) -> NativePasses:
-        """The passes, with the weights as they are now.
+    def layers(self) -> _native.Layers:
+        """What makes the passes, with the weights as they are now.
 
         Torch counts how often every tensor was written to: whoever loads, rescales or steps is
         noticed. Native code that writes says so, see `changed`.
         """
         seen = sum(tensor._version for tensor in self._written)
         if seen != self._seen:
-            self._passes.layers.load(self._weight)
+            self._layers.load(self._weight)
             self._seen = seen
-        return self._passes
+        return self._layers
 
     def changed(self) -> None:
         """Native code has written other weights."""
         self._seen = -1
 
+    def said(self, obs: Tensor, *, index: Tensor | None = None, keep: bool) -> Tensor:
+        """What the heads say, side by side [rows, widths]; good until the next call.
+
+        index: which rows of `obs`, in which order.
+        keep: `learn` follows.
+        """
+        out = self._room(len(obs) if index is None else len(index))
+        places = None if index is None else index.numpy()
+        self.layers().forward(obs.numpy(), places, out.numpy(), keep)
+        return out
+
+    def _room(self, rows: int) -> Tensor:
+        if len(self._said) < rows:
+            self._said = torch.empty(rows, self.width)
+        return self._said[:rows]
+
+    def learn(self, head_grad: Tensor, *, add: bool = False) -> None:
+        """Fill the gradient from that of what was said about the batch that was kept.
+
+        add: to what it holds already.
+        """
+        self._layers.backward(head_grad.numpy(), self._grad, None, add)
+
+    def split(self, said: Tensor) -> Heads:
+        """By head, as networks say it."""
+        widths = self.net.heads
+        heads: Heads = dict(zip(widths, torch.split(said, list(widths.values()), -1), strict=True))
+        if VALUE in heads:
+            heads[VALUE] = heads[VALUE].squeeze(-1)
+        return heads
+
     @torch.no_grad()
     def say(self, obs: Tensor) -> list[Heads]:
         """What the heads say about rows, as `Forward.lean` has it; good until the next call."""
-        passes = self.passes()
-        return [passes.split(passes.said(obs.contiguous(), keep=False))]
+        return [self.split(self.said(obs.contiguous(), keep=False))]
 
     def draw(
         self,
@@ -218,18 +201,16 @@ class NativeNet:
 
         Values are in units of the rewards.
         """
-        count, box, layers = len(obs), self.net.box, self.passes().layers
-        if len(self._said) < count:
-            self._said = np.empty((count, sum(self.net.heads.values())), np.float32)
-        said = self._said[:count]
-        layers.forward(obs, None, said, False)
+        count, box = len(obs), self.net.box
+        said = self._room(count)
+        self.layers().forward(obs, None, said.numpy(), False)
         action: npt.NDArray[Any] = np.empty((count, box) if box else count, np.float32)
         if not box:
             action = action.view(np.int32)
         log_prob, value = np.empty((2, count), np.float32)
         judged = self.net.heads[POLICY] + self.net.heads[VALUE]
         self.work.draw(
-            said=np.ascontiguousarray(said[:, :judged]),
+            said=np.ascontiguousarray(said.numpy()[:, :judged]),
             mask=np.ascontiguousarray(mask),
             seed=seed,
             row_id=rows.astype(np.uint32),
@@ -242,8 +223,7 @@ class NativeNet:
             value=value,
         )
         if WDL in self.net.heads and float(self.net.wdl_blend):
-            heads = self._passes.split(torch.from_numpy(said))
-            value = self.net.true_values(heads).numpy()
+            value = self.net.true_values(self.split(said)).numpy()
         return action, log_prob, value
 
 
@@ -259,8 +239,7 @@ class NativeRoles:
 
         def say(role: str, rows: Tensor | None) -> Heads:
             part = self.parts[role]
-            passes = part.passes()
-            return true_heads(part.net, passes.split(passes.said(obs, index=rows, keep=False)))
+            return true_heads(part.net, part.split(part.said(obs, index=rows, keep=False)))
 
         return [self.net.by_role(obs, say)]
 
