@@ -12,7 +12,7 @@ from learn.fused_helpers import COLLECT, PPO_, ROUNDED, learner
 from sparring.config import NetConfig
 from sparring.games.rules import Rules
 from sparring.learn.fused import DeviceGames, FusedPPO
-from sparring.nets import encoder
+from sparring.nets import attention
 from sparring.nets.attention import AttentionNet
 from sparring.nets.make import make_net
 from sparring.nets.run.captured import CapturedNet
@@ -102,8 +102,8 @@ def test_more_rows_than_a_kernel_numbers(monkeypatch: pytest.MonkeyPatch) -> Non
     flat = CapturedNet(rules, NET, 1, bf16=True, device=torch.device("cuda"))
     flat.load(0, stirred(rules).state_dict())
     said = []
-    for most in (encoder.MOST_ROWS, 9_000):
-        monkeypatch.setattr(encoder, "MOST_ROWS", most)
+    for most in (attention.MOST_ROWS, 9_000):
+        monkeypatch.setattr(attention, "MOST_ROWS", most)
         at = flat.passing(rows, learn=True)
         at.read(obs)
         at.forward()

@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 import torch
 
-from sparring.errors import ConfigError, StateError
+from sparring.errors import ConfigError
 from sparring.games.rules import Rules
 from sparring.learn.fused.rollout import FusedRollout, legal_of, mask_of
-from sparring.learn.transitions import OPEN, Transitions, read_open
+from sparring.learn.transitions import OPEN
 from sparring.pools.lineups import check_answered
 
 RULES = Rules("skull_king")
@@ -57,22 +57,6 @@ def test_a_members_front_survives_the_way_there_and_back(rollout: FusedRollout) 
     other, still = rollout.front(0)
     assert not other["obs"].any()
     assert (np.frombuffer(still, OPEN)["row"] == -1).all()
-
-
-def test_the_older_layout_of_open_decisions_is_read() -> None:
-    opened = some_open(24)
-    names = ["row", "decisions", "reward"]
-    older = np.zeros(24, np.dtype([(name, OPEN[name]) for name in names]))
-    for name in names:
-        older[name] = opened[name]
-    found = read_open(older.tobytes(), 24)
-    assert (found["role"] == 0).all()
-    assert all(np.array_equal(found[name], opened[name]) for name in names)
-    transitions = Transitions(RULES, 6, 4)
-    transitions.load_open(opened.tobytes())
-    assert np.array_equal(transitions.open, opened)
-    with pytest.raises(StateError, match="another number of games"):
-        read_open(opened.tobytes(), 23)
 
 
 def test_the_places_of_a_step_lie_behind_the_carried_ones(rollout: FusedRollout) -> None:

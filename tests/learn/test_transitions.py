@@ -330,21 +330,3 @@ def test_wrong_shapes_are_named() -> None:
         transitions.advantages(values, 1.0, rho=short, trace=short)
     with pytest.raises(sparring.ConfigError, match="rho and trace go together"):
         transitions.advantages(values, 1.0, rho=values)
-
-
-def test_open_decisions_of_an_older_layout_are_read() -> None:
-    """Runs of before roles were kept with open decisions; there a seat was paid as role 0."""
-    rules = sparring.Rules("skull_king")
-    older = np.zeros(2 * 4, [("row", np.int32), ("decisions", np.int32), ("reward", np.float32)])
-    older["row"], older["decisions"], older["reward"] = 7, 2, 1.5
-    transitions = Transitions(rules, 2, 3)
-    transitions.open["role"] = 1
-    transitions.load_open(older.tobytes())
-    for name in ("row", "decisions", "reward"):
-        assert (transitions.open[name] == older[name]).all()
-    assert not transitions.open["role"].any()
-    again = Transitions(rules, 2, 3)
-    again.load_open(transitions.open.tobytes())
-    assert (again.open == transitions.open).all()
-    with pytest.raises(sparring.StateError, match="another number of games"):
-        Transitions(rules, 3, 3).load_open(transitions.open.tobytes())

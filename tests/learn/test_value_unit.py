@@ -58,10 +58,6 @@ def test_a_run_knows_after_its_resumption_whether_it_was_paid() -> None:
     third = make()
     third.restore(one.snapshot())
     assert third.parts[""].has_unit
-    older = one.snapshot()
-    del older.meta["has_unit"]
-    third.restore(older)
-    assert third.parts[""].has_unit
 
 
 def test_the_unit_follows_slowly_downwards_and_at_once_upwards() -> None:

@@ -30,8 +30,7 @@ from sparring.learn.replay import Samples
 from sparring.nets.make import make_net
 from sparring.nets.net import POLICY, VALUE
 from sparring.nets.policy import BY_VALUE, DUELING, Policy
-from sparring.nets.run.native import NativeNet
-from sparring.nets.run.packed import Packed, PackedAdam
+from sparring.nets.run.native import NativeNet, Packed, PackedAdam
 from sparring.pools.protocol import GamePool
 from sparring.schedule import Moment
 

@@ -93,6 +93,6 @@ def group_of(role: str) -> str:
 
 
 def has_unit(snapshot: Snapshot, role: str = "") -> bool:
-    """Whether values have a unit yet; older checkpoints had one from the first update on."""
-    known = snapshot.meta.get(HAS_UNIT, snapshot.meta["update"] > 0)
-    return bool(known[role] if isinstance(known, Mapping) else known)
+    """Whether values have a unit yet."""
+    known = snapshot.meta[HAS_UNIT]
+    return bool(known[role] if role else known)

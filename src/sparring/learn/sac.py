@@ -42,9 +42,8 @@ from sparring.nets.critics import Critics
 from sparring.nets.distribution import masked_log_probs
 from sparring.nets.net import POLICY
 from sparring.nets.policy import VALUES, Policy
-from sparring.nets.run.native import BF16
+from sparring.nets.run.native import BF16, Packed, PackedAdam
 from sparring.nets.run.native_critics import NativeCritics, why_not_critics
-from sparring.nets.run.packed import Packed, PackedAdam
 from sparring.pools.protocol import GamePool
 from sparring.schedule import Moment
 

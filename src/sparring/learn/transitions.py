@@ -217,15 +217,7 @@ def demand_open(
 
 
 def read_open(raw: bytes, count: int) -> npt.NDArray[Any]:
-    """Return open decisions that were saved as bytes; an older layout had no role."""
-    found: npt.NDArray[Any] = np.zeros(count, OPEN)
-    if len(raw) == count * (OPEN.itemsize - OPEN["role"].itemsize):
-        names = [name for name in OPEN.names or () if name != "role"]
-        older = np.dtype([(name, OPEN[name]) for name in names])
-        for name in names:
-            found[name] = np.frombuffer(raw, older)[name]
-        return found
+    """Return open decisions that were saved as bytes."""
     if len(raw) != count * OPEN.itemsize:
         raise StateError("the checkpoint was taken with another number of games")
-    found[:] = np.frombuffer(raw, OPEN)
-    return found
+    return np.frombuffer(raw, OPEN).copy()

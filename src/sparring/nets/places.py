@@ -13,8 +13,7 @@ from dataclasses import dataclass
 from torch import nn
 
 from sparring.games.rules import Rules
-from sparring.nets.attention import AttentionNet
-from sparring.nets.encoder import Layer
+from sparring.nets.attention import AttentionNet, Layer
 from sparring.nets.hierarchy import ROLES, nets_of
 from sparring.nets.layers import FirstLayer, Normaliser
 from sparring.nets.mlp import Perceptron

@@ -12,7 +12,7 @@ import torch
 from torch import Tensor, nn
 
 from sparring import _native
-from sparring.nets.run.packed import BETAS, EPS, Packed, PackedAdam
+from sparring.nets.run.native import BETAS, EPS, Packed, PackedAdam
 
 LR, MOST, STEPS = 3e-3, 0.5, 20
 

@@ -12,7 +12,7 @@ import sparring
 from sparring.config import NetConfig
 from sparring.nets.make import make_net
 from sparring.nets.net import Net
-from sparring.nets.run.packed import Packed, PackedAdam
+from sparring.nets.run.native import Packed, PackedAdam
 
 NETS = {
     "two layers": ("skull_king", NetConfig(hidden=(40, 24))),

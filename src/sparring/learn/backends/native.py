@@ -24,8 +24,7 @@ from sparring.learn.terms import NativeLoss, OwnRows, Term, gradients, own_rows,
 from sparring.learn.together import Together, average
 from sparring.learn.transforms import MIRRORED
 from sparring.nets.net import POLICY, VALUE
-from sparring.nets.run.native import NativeNet
-from sparring.nets.run.packed import PackedAdam
+from sparring.nets.run.native import NativeNet, PackedAdam
 
 Floats = npt.NDArray[np.float32]
 Known = tuple[npt.NDArray[np.uint8], npt.NDArray[np.int64] | None, dict[str, Any]]
@@ -51,10 +50,7 @@ class NativeBackend:
         """PPO's own losses, and the columns of the heads that they are about."""
         packed = native.packed
         self.adam = PackedAdam(packed, eps=eps, native=native.work, tell=native.changed)
-        held = (packed.grad, packed.weight, self.adam.exp_avg, self.adam.exp_avg_sq)
-        names = ("grad", "weight", "mean", "square")
-        self._arrays = {name: one.numpy() for name, one in zip(names, held, strict=True)}
-        self._grad, self._steps = packed.grad.numpy(), self.adam.steps.numpy()
+        self._grad = packed.grad.numpy()
         self._rooms: Floats = np.empty((2, 0, 1), np.float32)
         self._judged_rooms: Floats = np.empty((2, 0, 1), np.float32)
         self._data: Mapping[str, Tensor] = {}
@@ -66,17 +62,9 @@ class NativeBackend:
             total, shown = self._learn(minibatch, knobs)
         else:
             total, shown = self._averaged(minibatch, knobs, together)
-        norm = math.nan
+        self.adam.lr, norm = knobs.lr, math.nan
         if math.isfinite(total):
-            norm = self.work.adam(
-                **self._arrays,
-                step=int(self._steps) + 1,
-                lr=knobs.lr,
-                eps=self.adam.eps,
-                max_norm=knobs.max_grad_norm or math.inf,
-            )
-            self._steps += math.isfinite(norm)
-            self.native.changed()
+            norm = self.adam.descend(knobs.max_grad_norm)
         if not math.isfinite(norm):
             raise diverged(total, norm, knobs.lr)
         return {**shown, "grad_norm": norm}

@@ -12,7 +12,7 @@ from sparring.errors import StateError
 from sparring.kernels import Module
 from sparring.learn.fused.kernels import blocks_of
 from sparring.nets.run.flat import FlatNet
-from sparring.nets.run.packed import BETAS
+from sparring.nets.run.native import BETAS
 
 SQUARE_BLOCKS = 128
 KINDS = ("exp_avg", "exp_avg_sq")

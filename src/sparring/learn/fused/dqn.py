@@ -84,13 +84,7 @@ class FusedDQN:
 
     def iterate(self, progress: float) -> list[Report]:
         """Play and learn; returns what each member earned and learned."""
-        experience = self.experience
-        experience.begin()
-        for _ in range(experience.rounds):
-            shown = self.turn_knobs(experience.moments(progress))
-            experience.play()
-            experience.learn(self.descend)
-        return experience.reports(shown)
+        return self.experience.update(progress, self.turn_knobs, self.descend)
 
     def turn_knobs(self, moments: Sequence[Moment]) -> list[dict[str, float]]:
         """Send schedules to the device; returns what curves show of them, by member."""

@@ -136,17 +136,26 @@ class FusedExperience:
 
     # The course of an update
 
-    def begin(self) -> None:
-        """Begin an update."""
+    def update(
+        self,
+        progress: float,
+        turn_knobs: Callable[[Sequence[Moment]], list[dict[str, float]]],
+        descend: Callable[[], None],
+    ) -> list[Report]:
+        """Play and learn by turns. descend: see `learn`."""
+        self._begin()
+        for _ in range(self.rounds):
+            shown = turn_knobs([Moment(made, progress) for made in self.playing.decisions])
+            self.play()
+            self.learn(descend)
+        return self.reports(shown)
+
+    def _begin(self) -> None:
         self.playing.check_filled()
         self.playing.watch.clear()
         self.losses.zero_()
         self.made, self._totals = [0] * len(self.made), [{} for _ in self.made]
         self.playing.met = np.zeros(self.playing.rollout.met.shape, np.int64)
-
-    def moments(self, progress: float) -> list[Moment]:
-        """At what time schedules are read, by member."""
-        return [Moment(made, progress) for made in self.playing.decisions]
 
     def turn_knobs(
         self,

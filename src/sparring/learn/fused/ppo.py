@@ -348,11 +348,10 @@ class FusedPPO:
     def restore(self, snapshot: Snapshot, member: int = 0) -> None:
         """Put a member of a fresh learner where the snapshot was taken."""
         self.playing.restore(snapshot, member)
-        units = snapshot.meta["has_unit"] if self.roles else {"": has_unit(snapshot)}
         for role, part in self.parts.items():
             part.adam.load_state(member, part.net, optimiser_state(snapshot, group_of(role)))
             part.diverged[member] = 0
-            part.has_unit[member] = int(units[role])
+            part.has_unit[member] = int(has_unit(snapshot, role))
 
 
 def shown_of(name: str, role: str) -> str:

@@ -137,13 +137,7 @@ class FusedSAC:
     def iterate(self, progress: float) -> list[Report]:
         """Play and learn; returns what each member earned and learned."""
         self.temperatures = self._log.weight[:, 0].exp().tolist()
-        experience = self.experience
-        experience.begin()
-        for _ in range(experience.rounds):
-            shown = self.turn_knobs(experience.moments(progress))
-            experience.play()
-            experience.learn(self.descend)
-        reports = experience.reports(shown)
+        reports = self.experience.update(progress, self.turn_knobs, self.descend)
         for report, temperature in zip(reports, self.temperatures, strict=True):
             if report.stats:
                 report.stats["learning/temperature"] = temperature
