@@ -15,8 +15,8 @@ from sparring import ConfigError, Rules
 from sparring.cli import main
 from sparring.config import NetConfig
 from sparring.league.arena import play_match
+from sparring.league.intervals import Sprt
 from sparring.league.round_robin import Settings, joined, pairs_of, play_round_robin
-from sparring.league.sprt import Sprt
 from sparring.nets.mlp import Perceptron
 from sparring.nets.policy import Policy
 from sparring.store.policies import save_policy

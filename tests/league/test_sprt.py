@@ -7,7 +7,7 @@ import numpy.typing as npt
 import pytest
 
 from sparring import ConfigError
-from sparring.league.sprt import Sprt
+from sparring.league.intervals import Sprt
 
 BATCH, MOST = 50, 4000
 

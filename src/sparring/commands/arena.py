@@ -24,6 +24,7 @@ from sparring.games.flags import changed_flags
 from sparring.games.rules import Rules
 from sparring.league.arena import check_plies, whole_rounds
 from sparring.league.elo import open_gaps
+from sparring.league.intervals import Sprt
 from sparring.league.players import Player, name_of
 from sparring.league.ratings import score_of
 from sparring.league.round_robin import (
@@ -35,7 +36,6 @@ from sparring.league.round_robin import (
     pairs_of,
     play_round_robin,
 )
-from sparring.league.sprt import Sprt
 from sparring.machine import check_threads
 from sparring.targets import check_folder
 

@@ -10,7 +10,7 @@ from sparring.config.commands import LeagueShowConfig
 from sparring.draw.charts.axes import label
 from sparring.draw.charts.paper import check_matplotlib
 from sparring.errors import ConfigError, SparringError
-from sparring.league.told import described
+from sparring.league.ladder import described
 from sparring.store.standings import Pair, Player, Standings, standings_of, wanted
 from sparring.targets import check_folder
 from sparring.training.records.run import Run

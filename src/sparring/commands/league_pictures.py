@@ -11,7 +11,7 @@ from sparring.commands.curves import write_pages
 from sparring.draw.charts.chart import Series
 from sparring.draw.charts.league import Rung, ladder_page, past_page, payoff_page
 from sparring.draw.charts.paper import Page
-from sparring.league.told import payoff_of
+from sparring.league.ladder import payoff_of
 from sparring.store.standings import Pair, Player, Standings
 
 MOST_LINES = 8

@@ -134,7 +134,6 @@ def least_share(rules: Rules, results: Mapping[str, Mapping[str, Any]]) -> float
 
 
 def shifted(progress: Progress | None, by: int) -> Progress | None:
-    """Count on from the matches before."""
     return None if progress is None else lambda played: progress(by + played)
 
 

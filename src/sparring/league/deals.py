@@ -120,7 +120,6 @@ def choose(
 
 
 def rotated(players: Sequence[PlayerId], ahead: int) -> Lineup:
-    """Return the line-up in which everybody sits so many seats further on."""
     cut = len(players) - ahead
     return Lineup((*players[cut:], *players[:cut]), shuffle=False)
 
@@ -185,6 +184,5 @@ def sit_down(
 
 
 def generator(seed: int) -> np.random.Generator:
-    """Return where lots come from."""
     key = np.array([seed % 2**64, LOTS], np.uint64)  # as a list it would lose digits from 2**63 on
     return np.random.Generator(np.random.Philox(key=key))

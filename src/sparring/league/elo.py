@@ -124,7 +124,6 @@ class EloFit:
         return fit(games, points, self.fixed)
 
     def likeliest(self) -> Floats:
-        """Return the ratings."""
         return self.rate(self.counts)
 
     def drawn_again(self, draw: np.random.Generator) -> Floats:
@@ -156,13 +155,11 @@ def added_up(scores: Sequence[Score]) -> list[Score]:
 
 
 def turned_around(score: Score) -> Score:
-    """Return a score as the other player saw it."""
     counts = score.losses, score.draws, score.wins
     return Score(score.two, score.one, *counts, deals=score.deals[::-1])
 
 
 def sum_of(matches: Sequence[Score]) -> Score:
-    """Return matches of the same two players as one."""
     counts = [sum(c) for c in zip(*((m.wins, m.draws, m.losses) for m in matches), strict=True)]
     paired = [match.deals for match in matches if match.games]
     if any(paired) and not all(paired):

@@ -1,4 +1,5 @@
-"""Ratings of a run's league: from what its learner won and lost on its way, anchored to bots.
+"""A run's league: ratings, anchored to bots, from what its learner won and lost on its way, and
+everything that is known about its players as plain values. Needs no torch.
 
 What a learner played last before a snapshot counts as played by that, which it was about to
 become. Games of tables count by pairs, of which Plackett and Luce's model makes Elo.
@@ -8,16 +9,22 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
+from sparring.draw.charts.league import Payoff
+from sparring.league.intervals import wilson
 from sparring.league.ratings import Rating, Score, rate, usual_anchors
 from sparring.league.results import Record
 from sparring.league.roles import FIXED
-from sparring.store.archive_index import MATCH, SELF, TRAINING, ArchiveIndex, Entry, Result
+from sparring.store.archive_index import MATCH, SELF, TRAINING, ArchiveIndex, Entry, Rated, Result
+from sparring.store.standings import Pair, Player, Standings
 
 MOST_RATED = 64
 """Snapshots of a long run that are rated, spread over it: intervals take time with the cube."""
+MOST_BOTS = 4
+"""Bots in the matrix."""
 MOST_GAMES = 400
 """That a pairing of training counts for: the learner changed meanwhile, so they are no match."""
 
@@ -74,7 +81,6 @@ def played_by(found: Result, entries: Sequence[Entry]) -> str:
 
 
 def bounded(tally: Sequence[int]) -> list[int]:
-    """The same shares of no more games than MOST_GAMES."""
     scale = min(1.0, MOST_GAMES / max(sum(tally), 1))
     return [round(count * scale) for count in tally]
 
@@ -84,3 +90,59 @@ def pairs_of(record: Record) -> list[int]:
     score = np.take_along_axis(record.score, record.seat_of, axis=1)
     ahead = np.sign(score[:, :1] - score[:, 1:])
     return [int((ahead == sign).sum()) for sign in (1, 0, -1)]
+
+
+def described(standings: Standings, pairs: Sequence[Pair] = ()) -> dict[str, Any]:
+    return {
+        "players": [described_player(player) for player in standings.players],
+        "ratings": {
+            name: [{"update": r.update, "decisions": r.decisions, **interval_of(r)} for r in past]
+            for name, past in standings.ratings.items()
+        },
+        "matches": [
+            {
+                **{"one": pair.one, "two": pair.two, "games": pair.games},
+                **{"win": pair.share, "low": pair.low, "high": pair.high},
+            }
+            for pair in pairs
+        ],
+    }
+
+
+def described_player(player: Player) -> dict[str, Any]:
+    rated = player.rated
+    facts = ("hash", "role", "member", "update", "decisions", "removed")
+    return {
+        "player": player.name,
+        **{name: getattr(player, name) for name in facts},
+        **interval_of(rated),
+        "rated_at_decisions": rated.decisions if rated else None,
+        "training": player.training and player.training._asdict(),
+        "matches": player.matches and player.matches._asdict(),
+    }
+
+
+def interval_of(rated: Rated | None) -> dict[str, float | None]:
+    """Return a rating with its interval by name."""
+    return {name: getattr(rated, name, None) for name in ("rating", "low", "high")}
+
+
+def payoff_of(standings: Standings, chosen: Sequence[Player], pairs: Sequence[Pair] = ()) -> Payoff:
+    """Return a matrix: the learner against everybody, and the matches of snapshots if any."""
+    bots = [p for p in standings.players if p.role == "bot" and (p.training or p.matches)]
+    others = [*chosen, *bots[:MOST_BOTS]]
+    names = (SELF, *(player.name for player in others))
+    share, low, high = (np.full((len(names), len(names)), np.nan) for _ in range(3))
+
+    def put(one: int, two: int, value: float, ends: tuple[float, float]) -> None:
+        share[one, two], share[two, one] = value, 1 - value
+        low[one, two], high[one, two] = ends
+        low[two, one], high[two, one] = 1 - ends[1], 1 - ends[0]
+
+    for at, player in enumerate(others, 1):
+        tally = player.matches or player.training
+        if tally and tally.share is not None:
+            put(0, at, tally.share, wilson(tally.share, tally.games))
+    for pair in pairs:
+        put(names.index(pair.one), names.index(pair.two), pair.share, (pair.low, pair.high))
+    return Payoff(names, share, low, high)

@@ -44,12 +44,10 @@ class Results:
         return Results(self.wins + other.wins, self.draws + other.draws, self.losses + other.losses)
 
     def times(self, factor: float) -> Results:
-        """The same share of as many games times a factor."""
         return Results(self.wins * factor, self.draws * factor, self.losses * factor)
 
     @property
     def games(self) -> float:
-        """How many there were."""
         return self.wins + self.draws + self.losses
 
     @property
@@ -106,7 +104,6 @@ def weights(
 
 
 def uniform(known: Sequence[Known]) -> Weights:
-    """Everybody alike."""
     return np.ones(len(known))
 
 
@@ -162,7 +159,6 @@ CHOICES: dict[str, Callable[[Sequence[Known]], Weights]] = {
 
 
 def shares_of(known: Sequence[Known]) -> Weights:
-    """The learner's share of the points against each."""
     return np.array([one.share for one in known])
 
 

@@ -83,7 +83,6 @@ class Results:
     lines: list[Episode] = field(default_factory=list)
 
     def __post_init__(self) -> None:
-        """Start the clock."""
         self.restart()
 
     def restart(self) -> None:
@@ -91,19 +90,16 @@ class Results:
         self.started = time.monotonic()
 
     def add(self, line: Episode) -> None:
-        """Write down an episode."""
         self.lines.append(line)
         if self.told:
             self.told(len(self.lines))
 
     @property
     def may_begin(self) -> bool:
-        """Whether there is time for another one."""
         return time.monotonic() - self.started < self.terms.limit_s
 
     @property
     def may_go_on(self) -> bool:
-        """Whether those under way are still waited for."""
         return time.monotonic() - self.started < PATIENCE * self.terms.limit_s
 
 
@@ -172,7 +168,6 @@ def limits_of(players: Sequence[Seated]) -> Limits:
 
 
 def seed_of(seed: int, deal: int) -> int:
-    """What an environment is seeded with."""
     return (FIRST_SEED + seed + deal) % SEEDS
 
 
@@ -302,7 +297,6 @@ def whole_deals(lines: Sequence[Episode], seats: int) -> list[Episode]:
 
 
 def renumbered(deals: Iterator[list[Episode]]) -> Iterator[Episode]:
-    """Count deals without gaps."""
     for number, deal in enumerate(deals):
         for line in deal:
             line.deal = number
@@ -310,7 +304,6 @@ def renumbered(deals: Iterator[list[Episode]]) -> Iterator[Episode]:
 
 
 def record_of(lines: Sequence[Episode], seats: int) -> Record:
-    """Put episodes together."""
     ahead = np.array([line.ahead for line in lines], np.intp)
     return Record(
         seat_of=(np.arange(seats)[None] + ahead[:, None]) % seats,

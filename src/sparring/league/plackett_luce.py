@@ -49,7 +49,6 @@ class Rankings:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """Those who sat there, each once."""
         return tuple(dict.fromkeys(self.players))
 
     def points_of(self, name: str) -> tuple[float, int]:
@@ -127,7 +126,6 @@ class RankingsFit:
         self.free = [at for at in range(len(names)) if at not in fixed]
 
     def likeliest(self) -> Floats:
-        """Return the ratings in Elo."""
         counts = [table.counts[None] for table in self.tables]
         ratings: Floats = self.rate(counts, self.prior[None, :, None])[0]
         return ratings

@@ -181,14 +181,12 @@ def random_player(rules: Rules) -> CallablePlayer:
 
 
 def generator(seed: int, rollout: int, step: int, row: int = 0) -> np.random.Generator:
-    """Return the chances of one call."""
     key = np.array([seed % 2**64, CALLS], np.uint64)
     counter = np.array([0, step, rollout, row], np.uint64)
     return np.random.Generator(np.random.Philox(key=key, counter=counter))
 
 
 def name_of(player: AnyPlayer | Remembering) -> str:
-    """Return what a player is called in results."""
     if isinstance(player, str):
         return player
     if isinstance(player, HasPolicy):

@@ -49,7 +49,6 @@ class PlayerResult:
 
     @property
     def decided(self) -> int:
-        """Games that were won or lost."""
         return self.wins + self.losses
 
     @property
@@ -249,7 +248,6 @@ def summarise(
 
 
 def save_result(path: Path, result: MatchResult) -> None:
-    """Write a match to a file of plain arrays."""
     arrays = {one.name: getattr(result.record, one.name) for one in fields(Record)}
     names = np.array([player.name for player in result.players])
     with path.open("wb") as file:

@@ -65,18 +65,15 @@ class Attempt:
 
     @classmethod
     def load(cls, state: Mapping[str, Any]) -> Attempt:
-        """Take over what `state` gave."""
         try:
             return cls(**state)
         except TypeError as wrong:
             raise SparringError(f"the attempt of an exploiter cannot be read: {wrong}") from None
 
     def state(self) -> dict[str, Any]:
-        """Everything as plain values."""
         return asdict(self)
 
     def anew(self, decisions: int) -> Attempt:
-        """The next attempt, from here on."""
         return Attempt(began=decisions, best_at=decisions, number=self.number + 1)
 
 

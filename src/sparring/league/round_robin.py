@@ -19,7 +19,8 @@ import numpy.typing as npt
 from sparring.config.ranges import MOST_SEED
 from sparring.errors import ConfigError
 from sparring.games.rules import Rules
-from sparring.league.arena import play_match, whole_rounds
+from sparring.league.arena import play_match, shifted, whole_rounds
+from sparring.league.intervals import Sprt, Verdict
 from sparring.league.players import Player, name_of
 from sparring.league.ratings import (
     Rating,
@@ -30,7 +31,6 @@ from sparring.league.ratings import (
     usual_anchors,
 )
 from sparring.league.results import MatchResult, Record, summarise
-from sparring.league.sprt import Sprt, Verdict
 from sparring.league.tables import Keeping
 
 Floats = npt.NDArray[np.float64]
@@ -54,26 +54,10 @@ class Pairing:
     """What a sequential test decided about the first; nothing without one, or if it ran out."""
 
     def plain(self) -> dict[str, Any]:
-        """As JSON has it."""
-        first = self.result.first
-        low, high = first.win_interval
-        return {
-            "one": self.one,
-            "two": self.two,
-            "games": self.result.games,
-            "deals": self.result.deals,
-            "distinct_deals": self.result.distinct_deals,
-            "wins": first.wins,
-            "ties": first.ties,
-            "losses": first.losses,
-            "win": first.win_share,
-            "low": low,
-            "high": high,
-            "score": first.score,
-            "others_score": self.result.others_score,
-            "stats": self.result.stats,
-            "verdict": self.verdict or None,
-        }
+        said = self.result.summary()
+        names = ("games", "deals", "distinct_deals", "wins", "ties", "losses", "win", "low", "high")
+        kept = {name: said[name] for name in (*names, "score", "others_score", "stats")}
+        return {"one": self.one, "two": self.two, **kept, "verdict": self.verdict or None}
 
 
 @dataclass(frozen=True)
@@ -88,12 +72,10 @@ class Standings:
 
     @property
     def order(self) -> list[str]:
-        """The players, the best first."""
         return [rating.player for rating in self.ratings]
 
     @property
     def games(self) -> int:
-        """All that were played."""
         return sum(pairing.result.games for pairing in self.pairings)
 
     def matrix(self) -> tuple[Floats, Floats, Floats]:
@@ -118,7 +100,6 @@ def pairs_of(rules: Rules, names: Sequence[str]) -> list[tuple[str, str]]:
 
 
 def check_players(rules: Rules, players: Sequence[Player]) -> None:
-    """Refuse what is no round robin."""
     names = [name_of(player) for player in players]
     if rules.seats == 1:
         raise ConfigError(f"{rules.name} has one seat: nobody meets anybody; use sparring eval")
@@ -224,7 +205,7 @@ def play_pairing(
             threads=settings.threads,
             greedy=settings.greedy,
             opening_plies=settings.opening_plies,
-            progress=partial(count_on, progress, played),
+            progress=shifted(progress, played),
             keep=settings.keep(name_of(table[0]), name_of(table[1])) if settings.keep else None,
         )
         parts.append(part)
@@ -234,11 +215,6 @@ def play_pairing(
             worth = result.distinct_deals / result.deals
             verdict = settings.sprt.verdict(deal_shares(result), worth)
     return joined(rules, parts), verdict
-
-
-def count_on(progress: Callable[[int], None], before: int, played: int) -> None:
-    """Count on from the parts before."""
-    progress(before + played)
 
 
 def joined(rules: Rules, parts: Sequence[MatchResult]) -> MatchResult:

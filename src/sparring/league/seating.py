@@ -97,7 +97,6 @@ def read_tables(
 def read_table(
     rules: Rules, word: Word, where: str = "opponents", *, scheduled: bool = False
 ) -> Table:
-    """Read who sits at one table, and its weight."""
     weight, schedule = 1.0, None
     if is_weighted(word):
         word, weight = word[0], check_weight(repr(word), word[1], where)
@@ -174,7 +173,6 @@ def read_who(rules: Rules, given: AnyPlayer, where: str = "opponents") -> Who:
 
 
 def who_called(rules: Rules, typed: str, where: str) -> Who:
-    """Describe a bot, or what lies on the disk."""
     try:
         found = look_up(typed, rules, also=(SELF, PAST, BEST))
     except ConfigError as wrong:
@@ -187,7 +185,6 @@ def who_called(rules: Rules, typed: str, where: str) -> Who:
 
 
 def who_object(given: Any, where: str) -> Who:
-    """Describe a policy, an agent or a function."""
     player = given.policy if isinstance(given, HasPolicy) else given
     if hasattr(player, "check_fits") and hasattr(player, "act"):
         kind: Kind = "callable" if hasattr(player, "function") else "policy object"
@@ -199,7 +196,6 @@ def who_object(given: Any, where: str) -> Who:
 
 
 def no_player(given: object) -> str:
-    """Say what can be given instead."""
     return (
         f"{given!r} is no player; give a word, a policy, an agent, a function "
         "(obs, mask, rng) -> actions or an object with act(obs, mask)"
@@ -236,7 +232,6 @@ def read_weight(word: str, amount: str, where: str = "opponents") -> float:
 
 
 def check_weight(word: str, weight: float, where: str) -> float:
-    """Refuse weights that cannot be drawn with."""
     if not 0 < weight <= MOST_WEIGHT:
         raise ConfigError(
             f"{where}: the weight of {word!r} must be above 0 and at most {MOST_WEIGHT:,}; "
@@ -318,7 +313,6 @@ class Made:
         """What was returned last, and how it sits: one object in many games is asked at once."""
 
     def for_game(self, index: int) -> Seated:
-        """Make the player of a game that begins."""
         try:
             made = made_by(self.maker, self.rules.seats - 1, Place(self.rules, index))
         except ConfigError:

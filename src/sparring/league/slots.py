@@ -44,7 +44,6 @@ class Slots:
         self.slots = [Slot() for _ in range(count)]
 
     def __getitem__(self, number: int) -> Slot:
-        """A slot by its number."""
         if not 1 <= number <= len(self.slots):
             raise SparringError(f"slot {number} is outside 1..{len(self.slots)}")
         return self.slots[number - 1]
@@ -71,7 +70,6 @@ class Slots:
         }
 
     def hold(self, number: int, policy: str, *, greedy: bool = False) -> None:
-        """Give a policy that a line-up names a slot for good."""
         if self[number].hash is not None:
             raise SparringError(f"slot {number} is taken by {self[number].hash}")
         self.slots[number - 1] = Slot(policy, greedy, fixed=True)
@@ -175,11 +173,9 @@ class Slots:
         return filled
 
     def state(self) -> dict[str, Any]:
-        """Everything as plain values, for a checkpoint."""
         return {"slots": [asdict(slot) for slot in self.slots]}
 
     def load(self, state: Mapping[str, Any]) -> None:
-        """Take over what `state` gave."""
         try:
             slots = [Slot(**slot) for slot in state["slots"]]
         except (KeyError, TypeError) as wrong:
@@ -264,7 +260,6 @@ def pot(slots: Sequence[int], weight: Mapping[int, float]) -> dict[int, float]:
 
 
 def generator(seed: int, update: int) -> np.random.Generator:
-    """Where the lots of an update come from."""
     key = np.array([seed % 2**64, LOTS], np.uint64)
     counter = np.array([0, update, 0, 0], np.uint64)
     return np.random.Generator(np.random.Philox(key=key, counter=counter))

@@ -49,7 +49,6 @@ class Found:
         return Found(self.value, max(self.low, 0.0), min(self.high, 1.0))
 
     def plain(self) -> dict[str, float | None]:
-        """As JSON has it."""
         return {"value": self.value, "low": self.low, "high": self.high}
 
 

@@ -142,7 +142,6 @@ class Keeping:
             self.answers.setdefault((ahead, int(table)), deque()).append(given[table].copy())
 
     def tables_of(self, rules: Rules) -> int:
-        """At how many tables games are kept."""
         return -(-self.most // rules.seats)
 
     def finish(
@@ -239,7 +238,6 @@ def opened(rules: Rules, table: int, plan: Plan, plies: int) -> State:
 
 
 def leads(was: State, action: int, now: State) -> bool:
-    """Whether an action leads from one position to another."""
     after = was.clone()
     after.apply(action)
     return same(after, now)

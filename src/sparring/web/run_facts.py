@@ -11,8 +11,8 @@ from sparring.config import TrainConfig
 from sparring.config.options import all_help, flat
 from sparring.draw.charts.axes import By, Floats
 from sparring.errors import ConfigError
-from sparring.league.told import described as league_described
-from sparring.league.told import payoff_of
+from sparring.league.ladder import described as league_described
+from sparring.league.ladder import payoff_of
 from sparring.store.folders import BEST
 from sparring.store.standings import standings_of, wanted
 from sparring.training.records.compared import described, measure_of, notes

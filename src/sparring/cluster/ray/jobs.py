@@ -21,10 +21,10 @@ import torch
 from sparring.errors import SparringError, SparringWarning
 from sparring.games.flags import as_typed, changed_flags, read_rules
 from sparring.games.rules import Rules
+from sparring.league.intervals import Sprt, Verdict
 from sparring.league.players import Player
 from sparring.league.results import MatchResult, Record, summarise
 from sparring.league.round_robin import Settings, play_pairing
-from sparring.league.sprt import Sprt, Verdict
 from sparring.messages import Message, refusal
 from sparring.nets.policy import Policy
 from sparring.store.policies import load_policy, save_policy

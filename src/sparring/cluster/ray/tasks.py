@@ -24,10 +24,10 @@ from sparring.cluster.ray.session import Cluster
 from sparring.config import TrainConfig
 from sparring.errors import ConfigError, SparringError
 from sparring.games.rules import Rules
+from sparring.league.intervals import Verdict
 from sparring.league.players import Player
 from sparring.league.results import MatchResult
 from sparring.league.round_robin import Settings
-from sparring.league.sprt import Verdict
 from sparring.messages import REFUSED, Message, error_of
 from sparring.training.planning.settings import written
 

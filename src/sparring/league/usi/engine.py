@@ -90,7 +90,6 @@ class Engine:
             raise
 
     def launch(self) -> None:
-        """Start the process and the threads that read it."""
         pipe = subprocess.PIPE
         try:
             self.process = subprocess.Popen(
@@ -124,7 +123,6 @@ class Engine:
         lines.put((time.monotonic(), None))
 
     def note(self, stream: IO[str]) -> None:
-        """Keep the last complaint for messages."""
         complaints = self.complaints
         with contextlib.suppress(ValueError, OSError):
             for line in stream:
@@ -143,14 +141,12 @@ class Engine:
         return declared
 
     def get_ready(self) -> None:
-        """Wait until the engine is ready for a game."""
         self.send("isready")
         due = time.monotonic() + self.start_s
         while self.hear(due, "isready") != ["readyok"]:
             pass
 
     def new_game(self) -> None:
-        """Tell the engine that another game begins."""
         self.get_ready()
         self.send("usinewgame")
 
@@ -175,7 +171,6 @@ class Engine:
                 return words[1]
 
     def send(self, line: str) -> None:
-        """Say a line."""
         assert self.process and self.process.stdin
         try:
             self.process.stdin.write(f"{line}\n")
@@ -198,7 +193,6 @@ class Engine:
                 return line.split()
 
     def crash(self, asked: str) -> EngineError:
-        """Describe how the engine has gone."""
         assert self.process
         with contextlib.suppress(subprocess.TimeoutExpired):
             self.process.wait(QUIT_S)
@@ -228,6 +222,5 @@ class Engine:
                 stream.close()
 
     def restart(self) -> None:
-        """End the engine and start it anew."""
         self.close()
         self.start()

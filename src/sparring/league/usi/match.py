@@ -142,7 +142,6 @@ def read_openings(path: str, rules: Rules) -> list[Opening]:
 
 
 def random_opening(rules: Rules, plies: int, seed: int, number: int) -> Opening:
-    """Play a few moves by lot."""
     draw = random.Random(f"{seed} {number}")
     while True:
         state, moves = new_state(rules), list[str]()
@@ -154,7 +153,6 @@ def random_opening(rules: Rules, plies: int, seed: int, number: int) -> Opening:
 
 
 def set_up(rules: Rules, opening: Opening, seed: int) -> State:
-    """Return the position that an opening leads to."""
     state = new_state(rules, seed=seed, sfen=opening.start)
     shogi.play(state, *opening.moves)
     return state
@@ -205,7 +203,6 @@ class Referee:
         return Outcome(state.scores[seat], tuple(moves), state.end or "", opening.start)
 
     def own_move(self, state: State, ply: int) -> str:
-        """Return what the challenger plays."""
         if isinstance(self.challenger, str):
             return shogi.usi(state, state.ask(self.challenger))
         greedy = not self.config.sampled

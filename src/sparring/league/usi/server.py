@@ -105,7 +105,6 @@ class Server:
             return [f"info string {' '.join(str(wrong).split())}"]
 
     def introduce(self, _: Sequence[str]) -> list[str]:
-        """Say who plays and what can be set."""
         kinds = " ".join(f"var {kind}" for kind in shogi.DECLARATIONS)
         return [
             f"id name {NAME} {name_of(self.player)}",
@@ -135,7 +134,6 @@ class Server:
         return []
 
     def new_game(self, _: Sequence[str]) -> list[str]:
-        """Begin another game, with chances of its own."""
         self.games += 1
         self.start, self.moves, self.waiting = shogi.START, [], None
         self.state = self.set_up()
@@ -143,15 +141,12 @@ class Server:
 
     @property
     def game_seed(self) -> int:
-        """The seed of this game."""
         return game_seed(self.seed, self.games)
 
     def set_up(self) -> State:
-        """Return the position that was told last."""
         return replay(self.rules, self.start, self.moves, seed=self.game_seed)
 
     def position(self, words: Sequence[str]) -> list[str]:
-        """Take over a position."""
         start, moves = read_position(words)
         self.state = replay(self.rules, start, moves, seed=self.game_seed)
         self.start, self.moves = start, moves
@@ -191,25 +186,21 @@ class Server:
         return [] if due is None else [due]
 
     def end_game(self, _: Sequence[str]) -> list[str]:
-        """Forget a move that nobody waits for any more."""
         self.waiting = None
         return []
 
     def quit(self, _: Sequence[str]) -> list[str]:
-        """Leave."""
         self.finished = True
         return []
 
 
 def read_check(value: str) -> bool:
-    """Return an option that is on or off."""
     if value not in ("true", "false"):
         raise ConfigError(f"Sampled {value!r} must be true or false")
     return value == "true"
 
 
 def read_seed(value: str) -> int:
-    """Return a seed."""
     digits = value.isascii() and value.isdecimal() and len(value) <= len(str(MOST_SEED))
     if not digits or int(value) > MOST_SEED:
         raise ConfigError(f"Seed {value[:20]!r} must be a number from 0 to {MOST_SEED}")
