@@ -46,7 +46,6 @@ MOST_NAMED = 12
 
 
 def run(config: ArenaConfig) -> int:
-    """Play the matches, print what they say, draw it if a folder was given."""
     out = folder_of(config)
     games_kept = kept_games(config.save_games, config.save_most)
     if games_kept and config.cluster:
@@ -132,7 +131,6 @@ def check_policies(players: Sequence[Player]) -> None:
 
 
 def settings_of(config: ArenaConfig, rules: Rules, threads: int) -> Settings:
-    """Return how the matches are played, checked."""
     if config.opening_plies is not None:
         check_plies(rules, config.opening_plies, "--opening-plies ")
     sprt = None
@@ -151,7 +149,6 @@ def settings_of(config: ArenaConfig, rules: Rules, threads: int) -> Settings:
 
 
 def read_anchors(pairs: Sequence[str]) -> dict[str, float] | None:
-    """Return the ratings that were given, None if there are none."""
     anchors = {}
     for pair in pairs:
         name, _, value = pair.rpartition("=")
@@ -165,7 +162,6 @@ def read_anchors(pairs: Sequence[str]) -> dict[str, float] | None:
 
 
 def print_ladder(found: Standings) -> None:
-    """Print one line per player, the best first."""
     numbers = ("Elo", "95 %", "points", "games")
     least = ("games", "points")
     table = make_table(("player", *numbers), numbers=numbers, least=least)
@@ -178,7 +174,6 @@ def print_ladder(found: Standings) -> None:
 
 
 def print_matrix(found: Standings) -> None:
-    """Print the win share of every player against every other."""
     share = found.matrix()[0]
     columns = tuple(str(at + 1) for at in range(len(share)))
     table = make_table(("% won against", *columns), numbers=columns)
@@ -189,7 +184,6 @@ def print_matrix(found: Standings) -> None:
 
 
 def print_pairings(found: Standings, *, decided: bool) -> None:
-    """Print one line per pairing."""
     numbers = ("win share", "95 %", "won", "tied", "lost")
     columns = ("pairing", *numbers, *(("verdict",) if decided else ()))
     table = make_table(columns, numbers=numbers, least=("tied", "won", "lost", "95 %"))
@@ -237,13 +231,11 @@ def notes(config: ArenaConfig, found: Standings) -> list[str]:
 
 
 def named(words: Sequence[str]) -> str:
-    """Return a few of many words."""
     rest = len(words) - MOST_NAMED
     return ", ".join(words[:MOST_NAMED]) + (f" and {rest} more" if rest > 0 else "")
 
 
 def draw(found: Standings, out: Path) -> list[Path]:
-    """Write matrix and ladder; return the files."""
     names = short_names(found.order)
     share, low, high = found.matrix()
     seats = found.rules.seats
@@ -265,7 +257,6 @@ def draw(found: Standings, out: Path) -> list[Path]:
 def described(
     config: ArenaConfig, found: Standings, players: Sequence[Player], pictures: Sequence[Path]
 ) -> dict[str, Any]:
-    """Return everything that was found, as JSON has it."""
     origin = {name_of(player): loaded_from(player) for player in players}
     return {
         "game": found.rules.name,

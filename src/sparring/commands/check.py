@@ -33,7 +33,6 @@ def run(config: CheckConfig) -> int:
 
 
 def run_on_game(config: CheckConfig) -> int:
-    """Check a native game."""
     for name in ("seconds", "steps"):
         if getattr(config, name):
             raise ConfigError(
@@ -58,7 +57,6 @@ def run_on_game(config: CheckConfig) -> int:
 
 
 def show(report: Report) -> None:
-    """Print a line per property."""
     out = make_console()
     for finding in report.findings:
         verdict = VERDICTS[OK if finding.passed else WRONG]
@@ -68,7 +66,6 @@ def show(report: Report) -> None:
 
 
 def run_on_env(config: CheckConfig) -> int:
-    """Check an environment of somebody's own."""
     with ProgressBar(f"checking {config.game}", STAGES) as stages:
         report = check_env(
             config.game,

@@ -22,7 +22,6 @@ LEAST_GAMES = 4
 
 
 def run(config: CompareConfig) -> int:
-    """Compare the runs and say what was found."""
     check_numbers(config)
     check_matplotlib()
     files = files_asked(config.out, "compare")
@@ -45,7 +44,6 @@ def run(config: CompareConfig) -> int:
 
 
 def check_numbers(config: CompareConfig) -> None:
-    """Refuse what cannot be compared or played."""
     if config.games and config.games < LEAST_GAMES:
         raise ConfigError(f"--games {config.games} must be 0 or at least {LEAST_GAMES}")
 

@@ -22,30 +22,25 @@ EITHER = ("play", "profile")
 
 
 def run(config: CompletionConfig) -> int:
-    """Print the script."""
     print({"bash": bash, "zsh": zsh, "fish": fish}[config.shell]())
     return 0
 
 
 def commands() -> Iterator[tuple[str, list[Option]]]:
-    """Return every command with its options."""
     for command in COMMANDS:
         yield command.name, options_of(command.settings)
 
 
 def first_words() -> list[str]:
-    """Return what may stand behind `sparring`."""
     return [*dict.fromkeys(name.split()[0] for name, _ in commands()), "help"]
 
 
 def second_words(first: str) -> list[str]:
-    """Return the second words of commands that have two."""
     names = [name.split() for name, _ in commands()]
     return [words[1] for words in names if len(words) > 1 and words[0] == first]
 
 
 def flags_of(options: list[Option]) -> list[str]:
-    """Return every option as it is typed."""
     return [*(flag for option in options for flag in option.flags), "--help", "--help-all"]
 
 
@@ -99,7 +94,6 @@ def bash() -> str:
 
 
 def two_worded() -> list[str]:
-    """Return the first words of commands that have two."""
     return [first for first in first_words() if second_words(first)]
 
 

@@ -71,7 +71,6 @@ def run(config: DoctorConfig) -> int:
 
 
 def show(findings: list[Finding]) -> None:
-    """Print a line per finding, and what to do under it."""
     facts: list[tuple[str | Text, str]] = []
     for finding in findings:
         status = Text(finding.status, style=STYLES[finding.status])
@@ -200,7 +199,6 @@ def look_at_ceilings() -> Iterator[Finding]:
 
 
 def scaled(rate: float) -> str:
-    """A rate with the prefix of its unit."""
     for prefix in ("", "k", "M", "G"):
         if rate < 1000:
             return f"{rate:.3g} {prefix}"
@@ -255,7 +253,6 @@ def extras() -> dict[str, list[str]]:
 
 
 def installed(package: str) -> bool:
-    """Whether a package is there, without importing it."""
     try:
         importlib.metadata.version(package)
     except importlib.metadata.PackageNotFoundError:

@@ -41,7 +41,6 @@ from sparring.nets.policy import Policy
 
 
 def run(config: EvalConfig) -> int:
-    """Play the matches and print what they say."""
     check_numbers(config)
     games_kept = kept_games(config.save_games, config.save_most)
     if games_kept and (config.protocol or config.engine is not None):
@@ -105,7 +104,6 @@ def run(config: EvalConfig) -> int:
 
 
 def check_numbers(config: EvalConfig) -> None:
-    """Refuse what cannot be played."""
     if config.games and config.games < 2:
         raise ConfigError(f"--games {config.games} must be at least 2")
     if config.protocol not in ("", cage2.GAME):
@@ -117,7 +115,6 @@ def check_numbers(config: EvalConfig) -> None:
 
 
 def run_engine(config: EvalConfig, challenger: Player, rules: Rules) -> int:
-    """Play a match against a USI engine and print what it says."""
     if rules.name != usi.GAME:
         raise ConfigError(f"{config.challenger} plays {rules.name}; --engine is for {usi.GAME}")
     games = config.games or GAMES
@@ -182,7 +179,6 @@ def check_engine(config: EvalConfig) -> None:
 
 
 def run_challenge(config: EvalConfig, challenger: Player, rules: Rules, threads: int) -> int:
-    """Play the nine settings and print the table."""
     if rules.name != cage2.GAME:
         raise ConfigError(f"--protocol cage2 is for cage2; {config.challenger} plays {rules.name}")
     if config.against:
@@ -266,7 +262,6 @@ def as_json(
     cells: dict[tuple[str, int], Cell],
     orders: dict[str, OrderCell],
 ) -> dict[str, Any]:
-    """Return everything as plain values."""
     total = cage2.total_of(cells)
     return {
         "challenger": config.challenger,

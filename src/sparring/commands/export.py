@@ -53,7 +53,6 @@ Numbers = dict[str, npt.NDArray[Any]]
 
 
 def run(config: ExportConfig) -> int:
-    """Write the files and say what is in them."""
     refuse_torchscript(config.onnx)
     if not config.onnx and not config.html:
         raise ConfigError(
@@ -90,7 +89,6 @@ def run(config: ExportConfig) -> int:
 
 
 def refuse_torchscript(name: str) -> None:
-    """Refuse the name of a TorchScript file, which would hold something else."""
     if Path(name).suffix.lower() in TORCHSCRIPT:
         raise ConfigError(
             f"--onnx {name}: TorchScript is not written, as torch gives it up; name an ONNX file, "
@@ -131,7 +129,6 @@ def write_onnx(policy: Policy, target: Path, steps: ProgressBar) -> dict[str, An
 
 
 def print_onnx(policy: Policy, facts: dict[str, Any]) -> None:
-    """Say what is in the file and how far it is from torch."""
     print(f"{facts['file']}: {policy.name}, {facts['bytes']:,} bytes, opset {OPSET}")
     value = ", value [rows]" if has_values(policy) else ""
     memory, steps = facts["inputs"].get(MEMORY), ""
@@ -148,7 +145,6 @@ def print_onnx(policy: Policy, facts: dict[str, Any]) -> None:
 
 
 def how_to_choose(policy: Policy) -> str:
-    """Say what is to be done with the first output."""
     if policy.by_value:
         return (
             "The logits rank actions by their values: mask illegal ones and take the largest; "
@@ -161,7 +157,6 @@ def how_to_choose(policy: Policy) -> str:
 
 
 def require_extra() -> None:
-    """Name what is missing, before anything takes time."""
     for name in NEEDED:
         try:
             importlib.import_module(name)
@@ -172,7 +167,6 @@ def require_extra() -> None:
 
 
 def how_to_carry(policy: Policy) -> str:
-    """Say what is to be done with what is remembered."""
     return (
         f"{MEMORY}: {policy.memory_bytes // 4} zeros where a game begins; then give every decision "
         f"of a seat the {AFTER} of its decision before."
@@ -276,7 +270,6 @@ def compare_steps(
 
 
 def outputs_of(policy: Policy) -> list[str]:
-    """What the file gives for every row."""
     values = ["value"] if has_values(policy) else []
     return ["logits", *values, *([AFTER] if policy.memory_bytes else [])]
 
@@ -352,7 +345,6 @@ def write_page(policy: Policy, word: str, target: Path) -> dict[str, Any]:
 
 
 def print_page(policy: Policy, facts: dict[str, Any]) -> None:
-    """Say where the page is, how large, and what is in it."""
     again = ", in place of the one before" if facts["replaced"] else ""
     print(
         f"{facts['file']}: {policy.name} plays {facts['game']}, {show_size(facts['bytes'])}{again}"

@@ -23,7 +23,6 @@ from sparring.games.rules import UNIVERSAL_FLAGS
 
 
 def run(config: GamesConfig) -> int:
-    """Print all games, or one."""
     if not config.game:
         if config.set or config.features or config.actions:
             raise ConfigError(
@@ -47,7 +46,6 @@ def run(config: GamesConfig) -> int:
 
 
 def show_all(as_json: bool) -> None:
-    """Print one line per game."""
     games = [Rules(name) for name in game_names()]
     if as_json:
         print_json({"games": [describe(rules) for rules in games]})
@@ -75,12 +73,10 @@ def show_all(as_json: bool) -> None:
 
 
 def action_count(rules: Rules) -> str:
-    """Return the size of the action space."""
     return f"box of {rules.box}" if rules.box else str(rules.actions)
 
 
 def describe(rules: Rules, *, features: bool = False, actions: bool = False) -> dict[str, Any]:
-    """Return a game as plain values."""
     shown: dict[str, Any] = {
         "game": rules.name,
         "title": rules.title,
@@ -133,7 +129,6 @@ def describe(rules: Rules, *, features: bool = False, actions: bool = False) -> 
 
 
 def allowed(field: Field) -> str:
-    """Return the values a flag may have."""
     values = " | ".join(field.words) if field.words else f"{field.low:g}..{field.high:g}"
     return f"up to {field.count} of {values}" if field.count > 1 else values
 
@@ -147,7 +142,6 @@ def show_value(field: Field) -> str:
 
 
 def show_game(out: Console, rules: Rules) -> None:
-    """Print a game's sizes, names, flags and observation blocks."""
     weights = rules.native.default_weights
     roles = len(rules.roles)
     paid = [p for i, p in enumerate(rules.parts) if any(weights[i * roles : (i + 1) * roles])]
@@ -191,7 +185,6 @@ def show_game(out: Console, rules: Rules) -> None:
 
 
 def show_features(out: Console, rules: Rules) -> None:
-    """Print every number of the observation."""
     table = make_table(
         ("index", "feature", "dtype", "offset", "divisor"), numbers=("index", "offset", "divisor")
     )
@@ -202,7 +195,6 @@ def show_features(out: Console, rules: Rules) -> None:
 
 
 def show_actions(out: Console, rules: Rules) -> None:
-    """Print every action's name."""
     if rules.box:
         out.print(f"{rules.box} numbers in -1..1 per row")
         return

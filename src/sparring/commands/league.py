@@ -17,7 +17,6 @@ from sparring.training.records.run import Run
 
 
 def run(config: LeagueShowConfig) -> int:
-    """Read a run's league, let its snapshots meet if wanted, print and draw."""
     check_matplotlib()
     out = check_folder(config.out, "--out") if config.out else None
     found = Run.open(config.run)
@@ -104,7 +103,6 @@ def play(
 
 
 def print_standings(standings: Standings) -> None:
-    """Print one line per player, the best first."""
     numbers = ("decisions", "rating", "95 %", "trained on", "points", "in matches", "match points")
     least = ("in matches", "trained on", "decisions")
     table = make_table(("player", *numbers), numbers=numbers, least=least)
@@ -124,7 +122,6 @@ def print_standings(standings: Standings) -> None:
 
 
 def print_pairs(pairs: Sequence[Pair]) -> None:
-    """Print who won how much against whom."""
     if not pairs:
         return
     numbers = ("games", "wins", "95 %")
@@ -136,12 +133,10 @@ def print_pairs(pairs: Sequence[Pair]) -> None:
 
 
 def percent(share: float | None) -> str:
-    """Return a share as it is shown."""
     return "-" if share is None else f"{share:.1%}"
 
 
 def told_beside(standings: Standings) -> list[str]:
-    """Say what the numbers mean, and what is not there yet."""
     lines = ["points: the learner's share against that player, a draw being half a point"]
     if not any(player.rated for player in standings.players):
         lines.append("nobody has been rated yet")

@@ -48,7 +48,6 @@ class TakeBack(Exception):  # noqa: N818
 
 
 def run(config: PlayConfig) -> int:
-    """Play one game."""
     agent, rules = read_game(config)
     if is_own(rules):
         assert not isinstance(agent, str | None)
@@ -104,7 +103,6 @@ def read_game(config: PlayConfig) -> tuple[Player | None, Rules]:
 
 
 def seat_others(rules: Rules, person: int, against: str, usual: Player) -> dict[int, Player]:
-    """Return the player of every other seat."""
     names = listed(against)
     known = {name: player_called(name, rules) for name in names}
     players = [known[name] for name in names] or [usual]
@@ -165,7 +163,6 @@ class Session:
         self.actions: list[int] = []
 
     def play(self) -> None:
-        """Take turns until the game is over."""
         self.welcome()
         while not self.state.over:
             if self.state.seat != self.person:
@@ -185,7 +182,6 @@ class Session:
         self.say("", self.terminal.result(self.state), "", f"Play it again: {self.command()}")
 
     def welcome(self) -> None:
-        """Say what is played, against whom, and how to get help."""
         flags = "".join(f", {flag}" for flag in as_typed(changed_flags(self.rules)))
         self.say(self.rules.title, style="bold")
         if self.others:
@@ -194,18 +190,15 @@ class Session:
         self.say(f"Seed {self.seed}{flags}. h help, ? hint, u undo, q quit.", "")
 
     def against(self) -> str:
-        """Return the others: one name for all, or one per seat."""
         names = [name_of(player) for player in self.others.values()]
         return names[0] if len(set(names)) == 1 else ",".join(names)
 
     def command(self) -> str:
-        """Return the command that deals the same game."""
         flags = "".join(f" --set {flag}" for flag in as_typed(changed_flags(self.rules)))
         others = f"--seat {self.person} --against {self.against()} " if self.others else ""
         return f"sparring play {self.rules.name} {others}--seed {self.seed}{flags}"
 
     def replay(self) -> Replay:
-        """Return the game so far as it can be kept."""
         names = {self.person: "person"} | {at: name_of(one) for at, one in self.others.items()}
         players = [names[seat] for seat in range(self.rules.seats)]
         return Replay.of(self.state, self.actions, players)
@@ -227,14 +220,12 @@ class Session:
             mind.held = dict(memories)
 
     def apply(self, action: int) -> None:
-        """Play an action and tell it."""
         before = self.state.clone()
         self.state.apply(action)
         self.actions.append(action)
         self.say(*self.terminal.narrate(before, action, self.state))
 
     def decide(self, choices: Sequence[Choice]) -> Choice:
-        """Show the position and return what the person wants."""
         self.say("", self.terminal.show(self.state))
         while True:
             self.say(f"        {self.terminal.list_choices(choices)}")
@@ -306,14 +297,12 @@ class Session:
         return line.strip().lower()
 
     def hint(self) -> None:
-        """Say what the adviser would do; asking a copy leaves the game's chances alone."""
         held = self.remembered()
         advice = self.terminal.advice(self.state.clone(), partial(move_of, self.adviser))
         self.remember(held)
         self.say(f"{name_of(self.adviser)} would choose: {advice}")
 
     def take_back(self) -> None:
-        """Go back to the person's previous decision."""
         if self.undo:
             self.state, played, held = self.undo.pop()
             del self.actions[played:]

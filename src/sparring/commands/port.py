@@ -32,7 +32,6 @@ def run(config: PortConfig) -> int:
 
 
 def show(report: PortReport) -> None:
-    """Print how much was compared, and the difference if there is one."""
     out = make_console()
     counts = ", ".join(f"{name} {count:,}" for name, count in report.compared.items() if count)
     played = f"{report.games:,} games, {report.decisions:,} decisions; compared: {counts}"
@@ -49,7 +48,6 @@ def show(report: PortReport) -> None:
 
 
 def show_difference(found: PortDifference) -> None:
-    """Print a difference: what differs, how one gets there, both positions."""
     out = make_console()
     out.print(f"  seed {found.seed}, step {found.step}: {found.what}", style="bold")
     out.print(f"    native: {found.native}")
@@ -69,7 +67,6 @@ def show_difference(found: PortDifference) -> None:
 
 
 def show_text(title: str, text: str) -> None:
-    """Print a position under its title."""
     out = make_console()
     out.print(f"  {title}:")
     for line in text.rstrip().splitlines():

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -23,7 +22,7 @@ from sparring.commands.shared.printing import print_json
 from sparring.config.tools import RenderConfig
 from sparring.draw.names import short_names
 from sparring.draw.pictures.frames import Frame, FrameReel, as_frame
-from sparring.errors import ConfigError, SparringWarning
+from sparring.errors import ConfigError, warn
 from sparring.games import Rules, State, new_state
 from sparring.games.flags import changed_flags, listed
 from sparring.games.picture import Episode, SvgPicture, picture_of
@@ -45,7 +44,6 @@ Told = tuple[Sequence[Any], list[dict[str, Any]], dict[str, Any]]
 
 
 def run(config: RenderConfig) -> int:
-    """Play, draw, and say where the picture is."""
     out = Path(config.out)
     check_options(config, out)
     if (config.still or out.suffix == ".png") and config.episodes > 1:
@@ -242,7 +240,6 @@ def seated(config: RenderConfig, policy: Any, words: Sequence[str]) -> list[Seat
 
 
 def demand_frames(game: OwnGame) -> None:
-    """Refuse an environment that has no frames, and say what is missing."""
     if PIXELS not in game.modes:
         listed = ", ".join(game.modes) or "none"
         raise ConfigError(
@@ -254,7 +251,6 @@ def demand_frames(game: OwnGame) -> None:
 def played(
     game: OwnGame, players: Sequence[Seated], config: RenderConfig
 ) -> tuple[list[Frame], list[dict[str, Any]]]:
-    """Play the games; return their frames, and how they went."""
     frames: list[Frame] = []
     told: list[dict[str, Any]] = []
     for seed in range(config.seed, config.seed + config.episodes):
@@ -277,13 +273,12 @@ def played(
                     f"the film was cut after {MOST_FRAMES} frames; draw fewer episodes, or give "
                     "the environment a time limit (gymnasium.wrappers.TimeLimit)"
                 )
-                warnings.warn(SparringWarning(text), stacklevel=2)
+                warn(text)
             break
     return frames, told
 
 
 def shown(game: OwnGame) -> Frame:
-    """What the environment shows now."""
     given = game.render()
     frame = as_frame(given)
     if frame is None:

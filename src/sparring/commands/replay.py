@@ -47,7 +47,6 @@ ARROWS = {
 
 
 def run(config: ReplayFileConfig) -> int:
-    """Read the game, play it again and show it as it was asked for."""
     check_wishes(config)
     replay = Replay.read(config.file)
     rules = replay.rules
@@ -88,7 +87,6 @@ def check_wishes(config: ReplayFileConfig) -> None:
 
 
 def describe(replay: Replay, config: ReplayFileConfig, differences: list[str]) -> dict[str, Any]:
-    """Return what a replay is, as plain values."""
     plain = replay.plain()
     names = ("game", "rules_version", "flags", "seed", "players", "scores", "end")
     return {
@@ -102,7 +100,6 @@ def describe(replay: Replay, config: ReplayFileConfig, differences: list[str]) -
 
 
 def report(replay: Replay, config: ReplayFileConfig, differences: list[str]) -> int:
-    """Say whether the game comes out as the file says."""
     for difference in differences:
         print(f"{config.file}: {difference}")
     if differences:
@@ -117,7 +114,6 @@ def result_of(replay: Replay) -> str:
 
 
 def film(replay: Replay, states: list[State], config: ReplayFileConfig) -> dict[str, Any]:
-    """Write what --out names and return its facts."""
     out = Path(config.out)
     if out.suffix in RECORDS:
         write_record(replay, states, out)
@@ -133,7 +129,6 @@ def film(replay: Replay, states: list[State], config: ReplayFileConfig) -> dict[
 
 
 def write_record(replay: Replay, states: list[State], out: Path) -> None:
-    """Write a game of Shogi as other programs read it."""
     if replay.rules.name != "shogi":
         raise ConfigError(f"--out {out} is for Shogi; this is {replay.rules.name}: write .gif")
     from sparring.games import shogi
@@ -164,7 +159,6 @@ class Viewer:
         self.say("", result_of(self.replay))
 
     def step_through(self) -> None:
-        """Go to and fro as the person wishes."""
         self.head()
         self.say(HELP)
         self.show()
@@ -195,7 +189,6 @@ class Viewer:
         return True
 
     def head(self) -> None:
-        """Say what was played, and who sat where."""
         rules = self.replay.rules
         seats = ", ".join(f"seat {at} {name}" for at, name in enumerate(self.replay.players))
         eyes = "" if self.seat < 0 else f"; as seat {self.seat} saw it"
@@ -203,7 +196,6 @@ class Viewer:
         self.say(f"Seed {self.replay.seed}, {len(self.replay.actions)} steps: {seats}{eyes}.")
 
     def show(self) -> None:
-        """Show the position, and what led to it."""
         state = self.states[self.step]
         self.say("", f"step {self.step} of {len(self.states) - 1}", style="dim")
         self.say(*self.told(), state.text(None if self.seat < 0 else self.seat).rstrip("\n"))

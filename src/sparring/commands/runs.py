@@ -78,7 +78,6 @@ DISPENSABLE = (
 
 
 def run(config: RunsConfig) -> int:
-    """List runs, label some, or remove some."""
     if config.sort not in ORDERS:
         raise ConfigError(f"--sort {config.sort!r}{nearest(config.sort, ORDERS)}")
     root = Path(config.runs)
@@ -115,7 +114,6 @@ def run(config: RunsConfig) -> int:
 
 
 def chosen(everything: Sequence[Told], config: RunsConfig) -> list[Told]:
-    """Return the runs that were asked for."""
     found = list(everything)
     if config.game and found:
         games = {one["game"] for one in found}
@@ -142,7 +140,6 @@ def matches(one: Told, word: str) -> bool:
 
 
 def table_of(found: Sequence[Told]) -> Columns:
-    """Return one line per run."""
     shown = [name for name in COLUMNS if name not in OPTIONAL or any(one[name] for one in found)]
     least = [name for name in DISPENSABLE if name in shown]
     table = make_table(shown, numbers=NUMBERS, least=least)
@@ -152,7 +149,6 @@ def table_of(found: Sequence[Told]) -> Columns:
 
 
 def one_line(note: str) -> str:
-    """Return the beginning of a note."""
     text = printable(" ".join(note.split()))
     return text if len(text) <= LONGEST_NOTE else f"{text[: LONGEST_NOTE - 3]}..."
 
@@ -190,7 +186,6 @@ def write_about(config: RunsConfig, root: Path) -> int:
 
 
 def labeled(word: str, root: Path) -> Path:
-    """Return the run that is to be written about."""
     path = find_run(word, root).resolve()
     if not is_run(path):
         raise ConfigError(f"{path} is not a run; a run has {CONFIG} and {CHECKPOINTS}")
@@ -205,7 +200,6 @@ def strength_text(run: Told) -> str:
 
 
 def short_count(count: int) -> str:
-    """Return a large number as a person reads it."""
     for size, unit in ((1e9, " G"), (1e6, " M"), (1e3, " k")):
         if count >= size:
             return f"{count / size:.3g}{unit}"
@@ -213,7 +207,6 @@ def short_count(count: int) -> str:
 
 
 def remove(config: RunsConfig, root: Path) -> int:
-    """Remove the runs that were named, all of them or none."""
     if not config.names:
         raise ConfigError("--remove needs the names of runs: sparring runs --remove NAME")
     if config.game:
@@ -256,7 +249,6 @@ def meant(word: str, root: Path) -> Path:
 
 
 def confirmed(doomed: Sequence[Overview]) -> bool:
-    """Ask the person at the terminal."""
     if not sys.stdin.isatty():
         raise ConfigError("--remove asks before it removes; without a terminal, add --yes")
     for one in map(Overview.plain, doomed):

@@ -7,7 +7,6 @@ import ipaddress
 import os
 import re
 import secrets
-import warnings
 import webbrowser
 from dataclasses import replace
 from pathlib import Path
@@ -15,7 +14,7 @@ from urllib.parse import quote
 
 from sparring import trusted
 from sparring.config.tools import ServeConfig
-from sparring.errors import ConfigError, SparringWarning
+from sparring.errors import ConfigError, warn
 from sparring.store.files import read_regular
 from sparring.store.folders import RUNS
 
@@ -27,7 +26,6 @@ MOST_TOKEN_FILE = 1024
 
 
 def run(config: ServeConfig) -> int:
-    """Answer browsers until Ctrl-C."""
     missing = [name for name in NEEDED if importlib.util.find_spec(name) is None]
     if missing:
         raise ConfigError(f'{" and ".join(missing)} missing here: pip install "sparring[web]"')
@@ -76,7 +74,6 @@ def run(config: ServeConfig) -> int:
 
 
 def check_api(config: ServeConfig) -> None:
-    """Refuse settings of an agent that nobody can ask."""
     given = [f"--{name}" for name in ("agent", "fallback", "states") if getattr(config, name)]
     if given and not config.api:
         raise ConfigError(f"{given[0]} is for programs that ask an agent; add --api")
@@ -105,7 +102,7 @@ def read_token(file: Path) -> str:
         token = read_regular(file, MOST_TOKEN_FILE).decode("ascii", "replace").strip()
         if file.stat().st_mode & 0o077:
             text = f"{file} can be read by others; close it: chmod 600 {file}"
-            warnings.warn(SparringWarning(text), stacklevel=2)
+            warn(text)
     except OSError as wrong:
         raise ConfigError(f"--token-file {file}: {wrong.strerror or wrong}") from None
     return token
@@ -120,7 +117,6 @@ def is_loopback(host: str) -> bool:
 
 
 def tell(config: ServeConfig, port: int, token: str) -> None:
-    """Print where to look, now that somebody answers there."""
     page = page_of(config, port, token)
     if config.json:
         from sparring.commands.shared.printing import print_json

@@ -66,7 +66,6 @@ def show_timeline(config: TrainConfig) -> int:
 
 
 def print_network(network: Counts) -> None:
-    """The layers of a network."""
     heads = ("layer", "kind", "shape", "parameters", "MACs")
     table = make_table(heads, numbers=heads[3:])
     for layer in network.layers:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sys
 import time
-import warnings
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -17,7 +16,7 @@ from sparring.commands.shared.stopping import Interrupted, interruptible, stoppe
 from sparring.commands.timeline import show_timeline
 from sparring.config import TrainConfig
 from sparring.config.runs import ResumeConfig
-from sparring.errors import SparringError, SparringWarning
+from sparring.errors import SparringError, warn
 from sparring.games.rules import Rules
 from sparring.league.arena import strength_of, usual_opponents
 from sparring.league.results import MatchResult
@@ -45,7 +44,6 @@ OK, FAILED = 0, 3
 
 
 def run(config: TrainConfig | ResumeConfig) -> int:
-    """Train or go on, then measure the strength."""
     if isinstance(config, ResumeConfig):
         if seen := done_already(config):
             return told_done(seen, as_json=config.json)
@@ -91,7 +89,6 @@ def told_done(seen: Overview, *, as_json: bool) -> int:
 
 
 def strength_words(found: Strength) -> str:
-    """Return a strength with its name and interval."""
     return f"{found.measure} {found.figure}" + (f" ({found.interval})" * bool(found.interval))
 
 
@@ -171,7 +168,6 @@ def of_the_network(agent: Agent) -> dict[str, Any]:
 
 
 def why_early(agent: Agent) -> str:
-    """Say why a run ended before its budget did."""
     met = [event.get("found", ()) for event in events_of(agent.run) if event.get("event") == MET]
     values = f": {', '.join(met[-1])}" if met and met[-1] else ""
     told = {
@@ -199,12 +195,11 @@ def drawn(agent: Agent) -> list[Path]:
         return [shown_path(path) for path in plot_run(agent.run)]
     except (OSError, SparringError) as wrong:
         text = f"the curves of {shown_path(agent.run)} were not drawn: {wrong}"
-        warnings.warn(SparringWarning(text), stacklevel=2)
+        warn(text)
         return []
 
 
 def report_several(config: TrainConfig) -> int:
-    """Train several runs, at once or one after the other, measure each, and list them."""
     started = time.perf_counter()
     members = members_of(config)
     for member in members:
@@ -259,7 +254,6 @@ def report_several(config: TrainConfig) -> int:
 
 
 def report_cluster(config: TrainConfig, members: Sequence[TrainConfig]) -> int:
-    """Train several runs as tasks of a cluster, and list them."""
     started = time.perf_counter()
     try:
         with interruptible():
@@ -298,7 +292,6 @@ def trained(
 
 
 def varied(config: TrainConfig, member: TrainConfig) -> str:
-    """Say what makes one of several runs differ from the others."""
     words = [f"seed {member.seed}"]
     for word in config.vary:
         keys = read_varied(word)[0]
@@ -307,7 +300,6 @@ def varied(config: TrainConfig, member: TrainConfig) -> str:
 
 
 def show_several(rules: Rules, rows: Sequence[dict[str, Any]]) -> None:
-    """List what several runs are worth."""
     shown = "score" if rules.seats == 1 else "win"
     heads = ("run", "settings", *rows[0]["results"])
     table = make_table(heads, numbers=heads[2:])

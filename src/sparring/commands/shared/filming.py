@@ -6,10 +6,10 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 from sparring.commands.shared.printing import ProgressBar
-from sparring.config.tools import RenderConfig
+from sparring.config.tools import RenderConfig, ReplayFileConfig
 from sparring.draw.pictures import film as films
 from sparring.draw.pictures import pixels, svg
 from sparring.errors import ConfigError
@@ -25,28 +25,8 @@ SUFFIXES = (".gif", ".mp4", ".svg", ".png")
 USUAL_WIDTH = RenderConfig.width
 
 
-class Filmed(Protocol):
-    """The options that say how a film is to be."""
-
-    @property
-    def out(self) -> str:
-        """The file."""
-
-    @property
-    def still(self) -> bool:
-        """One picture of the whole game."""
-
-    @property
-    def speed(self) -> float:
-        """How fast it runs."""
-
-    @property
-    def fps(self) -> float:
-        """Frames per second, 0 for the usual ones."""
-
-    @property
-    def width(self) -> int:
-        """Pixels from left to right."""
+Filmed = RenderConfig | ReplayFileConfig
+"""The options that say how a film is to be."""
 
 
 def check_options(config: Filmed, out: Path) -> None:
@@ -118,7 +98,6 @@ def draw(
 def draw_pages(
     picture: SvgPicture, episodes: Sequence[Episode], config: Filmed, path: Path
 ) -> dict[str, Any]:
-    """Write the game's own documents: the last one, or all in turn."""
     if config.still:
         path.write_text(picture.svg(episodes[0].states[-1]), "utf-8")
         return {"frames": 0, "seconds": 0.0}

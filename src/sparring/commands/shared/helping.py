@@ -70,7 +70,6 @@ def help_text(command: str, config: Any, default: Any = None, *, every: bool = F
 
 
 def closing(command: str, count: int, *, short: bool, default: Any) -> Iterator[str]:
-    """Say where the rest is."""
     if short:
         yield f"sparring {command} --help-all lists all {count} options, in groups."
     if isinstance(default, TrainConfig):
@@ -118,7 +117,6 @@ def rows(options: Iterable[Option], *, brief: bool) -> Iterator[str]:
 
 
 def row(name: str, text: str) -> Iterator[str]:
-    """A name, and beside it its text."""
     lines = wrapped(text, NAME_CELLS + 4)
     if len(name) <= NAME_CELLS:
         first, *rest = lines or [""]
@@ -144,7 +142,6 @@ def ending(option: Option, *, brief: bool) -> str:
 
 
 def has_default(option: Option) -> bool:
-    """Whether a command does without it."""
     return option.default is not MISSING
 
 

@@ -23,7 +23,6 @@ class KeptGames:
     matches: dict[str, list[Keeping]] = field(default_factory=dict)
 
     def match(self, *names: str) -> Keeping:
-        """Begin a match between these players."""
         so_far = self.known(names)  # parts of a match that a test may end early
         keeping = Keeping(max(self.most - sum(len(part.replays) for part in so_far), 0))
         so_far.append(keeping)
@@ -34,7 +33,6 @@ class KeptGames:
         return self.matches.setdefault(OTHERS.sub("-", " against ".join(names)), [])
 
     def write(self) -> list[Path]:
-        """Write all games and return their files."""
         files: list[Path] = []
         with writing(f"into {self.folder}", "--save-games"):
             for name, parts in self.matches.items():
@@ -48,11 +46,9 @@ class KeptGames:
 
     @property
     def missed(self) -> int:
-        """Games that could not be played again as they were."""
         return sum(keeping.missed for parts in self.matches.values() for keeping in parts)
 
     def told(self, files: list[Path]) -> str:
-        """Say what was kept."""
         first = f"; next: sparring replay {files[0]}" if files else ""
         missed = f", {self.missed} did not come out again and are left out" if self.missed else ""
         return f"{len(files)} games kept in {self.folder}{missed}{first}"

@@ -219,7 +219,6 @@ PLAYER_COMMANDS = ("eval", "exploit", "arena", "play", "profile")
 
 
 def check_players(name: str, config: Any) -> None:
-    """Refuse a player that nobody knows."""
     if name in ("play", "profile"):
         word, _ = split_style(first_word(config))
         known = word in game_names() or is_factory(word) or bot_called(word)[0]
@@ -232,7 +231,6 @@ def check_players(name: str, config: Any) -> None:
 
 
 def check_file(name: str, file: str) -> None:
-    """Refuse a file that a command cannot begin with."""
     if name == "sweep":
         from sparring.sweep.file import read_sweep
 
@@ -248,6 +246,5 @@ def first_word(config: Any) -> str:
 
 
 def announce(line: str, *, quiet: bool) -> None:
-    """Print what is about to begin, while the rest is loaded."""
     if not quiet and HEAVY not in sys.modules:
         print(printable(line), file=sys.stderr, flush=True)

@@ -58,21 +58,17 @@ class OwnGame:
 
     @property
     def modes(self) -> list[str]:
-        """How the environment says that it can be rendered."""
         return modes_of(self.env)
 
     @property
     def over(self) -> bool:
-        """Whether nobody is left."""
         return self.table.over
 
     @property
     def end(self) -> str:
-        """How it ended."""
         return "truncated" if self.table.truncated.any() else "terminated"
 
     def start(self, seed: int) -> None:
-        """Begin anew."""
         with told(f"{self.rules.name} failed in its reset"):
             self.table.start(seed)
             self.table.check()
@@ -97,7 +93,6 @@ class OwnGame:
         return mind.decide(seat, obs, mask, rollout=seat, step=self.steps, **how)
 
     def play(self, actions: Sequence[tuple[int, Any]]) -> None:
-        """Answer rows, each with its action."""
         rules = self.rules
         shape = (rules.rows, rules.box) if rules.box else (rules.rows,)
         own: npt.NDArray[Any] = np.zeros(shape, np.float32 if rules.box else np.int64)
@@ -117,7 +112,6 @@ class OwnGame:
 
 
 def own_player(word: str, rules: Rules) -> Seated:
-    """Whoever a word means: `random`, or the agent of a run or checkpoint."""
     player = player_called(word, rules)
     return random_player(rules) if isinstance(player, str) else player
 
@@ -167,7 +161,6 @@ class Table:
         self.game, self.person, self.others, self.adviser = game, person, others, adviser
 
     def play(self, word: str) -> None:
-        """Take turns until the game is over."""
         game, rules = self.game, self.game.rules
         print(rules.title)
         if self.others:
@@ -195,7 +188,6 @@ class Table:
         print(f"Play it again: sparring play {word} --seat {self.person} --seed {game.seed}")
 
     def whose(self, seat: int) -> str:
-        """What a seat is called."""
         return "you" if seat == self.person else f"seat {seat}"
 
     def decide(self) -> int | None:

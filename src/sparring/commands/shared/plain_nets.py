@@ -64,7 +64,6 @@ class PlainHierarchy(nn.Module):
         self.nets = nn.ModuleList(PlainNet(rules, own, valued=valued) for _, own in net.nets())
 
     def forward(self, obs: Tensor) -> tuple[Tensor, ...]:
-        """Return logits [rows, actions], and values [rows] if the networks have any."""
         told = self.teller(obs)
         answers = [net(obs) for net in self.nets]
         chosen: tuple[Tensor, ...] = answers[-1]
@@ -78,7 +77,6 @@ class PlainHierarchy(nn.Module):
 
 
 def plain_net(policy: Policy) -> nn.Module:
-    """Return a policy's network as one graph."""
     net, valued = policy.net, has_values(policy)
     if isinstance(net, HierarchyNet):
         return PlainHierarchy(policy.rules, net, valued=valued)
@@ -140,7 +138,6 @@ class PlainFirstLayer(PlainWiden):
         self.register_buffer("weight", first.weight.detach()[torch.tensor(order)])
 
     def forward(self, obs: Tensor) -> Tensor:
-        """Return [rows, width] for byte rows [rows, obs_bytes]."""
         return self.of(self.widen(obs))
 
     def of(self, numbers: Tensor) -> Tensor:

@@ -119,7 +119,6 @@ def print_table(table: Table, *, prose: bool = False) -> None:
 
 
 def print_json(value: dict[str, Any]) -> None:
-    """Print one JSON object."""
     print(json.dumps(value, indent=2))
 
 

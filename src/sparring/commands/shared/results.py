@@ -29,7 +29,6 @@ def next_command(rules: Rules, path: object, *, instead: str = "eval") -> str:
 
 
 def score_word(rules: Rules) -> str:
-    """What is measured: an environment of somebody's own pays a return."""
     return "return" if is_own(rules) else "score"
 
 
@@ -81,13 +80,11 @@ def stats_table(rules: Rules, results: Mapping[str, MatchResult]) -> Table | Non
 
 
 def all_lines(results: Mapping[str, MatchResult]) -> list[str]:
-    """Return what there is to say beside the table."""
     told = (seat_lines, draw_lines, distinct_lines, skewed_lines, verdict)
     return [line for lines in told for line in lines(results)]
 
 
 def seat_lines(results: Mapping[str, MatchResult]) -> list[str]:
-    """Say how the challenger did in each seat: a game may favour some of them."""
     width = max(map(len, results))
     return [
         f"by seat  {name:{width}}  "
