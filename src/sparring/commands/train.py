@@ -8,12 +8,11 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from sparring.commands.cluster_runs import in_cluster, train_in_cluster
 from sparring.commands.curves import plot_run
 from sparring.commands.shared.printing import ProgressBar, make_table, print_json, print_table, say
 from sparring.commands.shared.results import draw_lines, next_command, results_table, score_word
 from sparring.commands.shared.stopping import Interrupted, interruptible, stopped
-from sparring.commands.timeline import show_timeline
+from sparring.commands.shared.timeline import show_timeline
 from sparring.config import TrainConfig
 from sparring.config.runs import ResumeConfig
 from sparring.errors import SparringError, warn
@@ -110,14 +109,9 @@ def report(work: Callable[[], Agent], *, as_json: bool) -> int:
                 results, missing = wrong.results, str(wrong)
     except Interrupted as wrong:
         if agent is None:
-            print(f"{wrong.name}; `sparring runs` lists what was saved", file=sys.stderr)
-            return wrong.code
-        print(
-            f"{wrong.name} while measuring; the run is saved in {shown_path(agent.run)}",
-            file=sys.stderr,
-        )
-        print(f"measure it with: {measuring(agent)}", file=sys.stderr)
-        return wrong.code
+            return wrong.told()
+        saved = f" while measuring; the run is saved in {shown_path(agent.run)}"
+        return wrong.told(saved, f"measure it with: {measuring(agent)}")
     plots = drawn(agent)
     summaries = {name: found.summary() for name, found in results.items()}
     strength = strength_in(summaries, best_opponent(agent.policy.rules))
@@ -206,67 +200,91 @@ def report_several(config: TrainConfig) -> int:
         check_name(Path(member.runs), member.name)
     for member in () if at_once(config) else members:
         resolve([member], played=False)  # what would be refused later is refused now
-    if in_cluster(config):
-        return report_cluster(config, members)
     agents: list[Agent] = []
-    rows: list[dict[str, Any]] = []
-    code = OK
     try:
         with interruptible():
-            for member, agent in trained(config, members):
-                if agent is None:
-                    code = FAILED
-                    continue
-                agents.append(agent)
-                code = FAILED if agent.ended == "diverged" or agent.unsaved else code
-                if agent.ended.startswith("SIG"):
-                    return stopped([one for one in agents if one.ended.startswith("SIG")])
-                try:
-                    results = measured(agent, member)
-                except UnmeasuredError as wrong:
-                    print(f"sparring: {wrong}", file=sys.stderr)
-                    code = FAILED
-                    continue
-                found = {name: one.summary() for name, one in results.items()}
-                what = varied(config, member)
-                rows.append(
-                    {
-                        "run": str(shown_path(agent.run)),
-                        "seed": member.seed,
-                        "varied": what,
-                        "results": found,
-                    }
-                )
+            work = train_in_cluster if in_cluster(config) else train_here
+            rows, well = work(config, members, agents)
     except Interrupted as wrong:
         if not agents:
-            print(f"{wrong.name}; `sparring runs` lists what was saved", file=sys.stderr)
-            return wrong.code
-        print(f"{wrong.name} while measuring; all runs are saved:", file=sys.stderr)
-        for agent in agents:
-            print(f"  measure it with: {measuring(agent)}", file=sys.stderr)
-        return wrong.code
-    if config.json:
-        print_json({"seconds": time.perf_counter() - started, "members": rows})
-        return code
-    if rows:
-        show_several(agents[0].policy.rules, rows)
-    return code
-
-
-def report_cluster(config: TrainConfig, members: Sequence[TrainConfig]) -> int:
-    started = time.perf_counter()
-    try:
-        with interruptible():
-            names = [varied(config, member) for member in members]
-            rows, well = train_in_cluster(config, members, names)
-    except Interrupted as wrong:
-        print(f"{wrong.name}; `sparring runs` lists what was saved", file=sys.stderr)
-        return wrong.code
+            return wrong.told()
+        again = (f"  measure it with: {measuring(agent)}" for agent in agents)
+        return wrong.told(" while measuring; all runs are saved:", *again)
+    if signalled := [agent for agent in agents if agent.ended.startswith("SIG")]:
+        return stopped(signalled)
     if config.json:
         print_json({"seconds": time.perf_counter() - started, "members": rows})
     elif rows:
-        show_several(rules_of(members[0]), rows)
+        show_several(agents[0].policy.rules if agents else rules_of(members[0]), rows)
     return OK if well else FAILED
+
+
+def train_here(
+    config: TrainConfig, members: Sequence[TrainConfig], agents: list[Agent]
+) -> tuple[list[dict[str, Any]], bool]:
+    """Train and measure runs; return a row for each that was measured, and whether all went well.
+
+    agents: gets those that were trained.
+    """
+    rows: list[dict[str, Any]] = []
+    well = True
+    for member, agent in trained(config, members):
+        if agent is None:
+            well = False
+            continue
+        agents.append(agent)
+        well = well and agent.ended != "diverged" and not agent.unsaved
+        if agent.ended.startswith("SIG"):
+            break
+        try:
+            results = measured(agent, member)
+        except UnmeasuredError as wrong:
+            print(f"sparring: {wrong}", file=sys.stderr)
+            well = False
+            continue
+        rows.append(
+            {
+                "run": str(shown_path(agent.run)),
+                "seed": member.seed,
+                "varied": varied(config, member),
+                "results": {name: one.summary() for name, one in results.items()},
+            }
+        )
+    return rows, well
+
+
+def in_cluster(config: TrainConfig) -> bool:
+    """Whether several runs are tasks of a cluster; with actors it is theirs, one run at a time."""
+    return bool(config.cluster) and not config.actors and config.replicas == 1
+
+
+def train_in_cluster(
+    config: TrainConfig, members: Sequence[TrainConfig], _: list[Agent]
+) -> tuple[list[dict[str, Any]], bool]:
+    """The same elsewhere: each run is told when it ends, and none leaves an agent here."""
+    from sparring.cluster.ray.session import connect
+    from sparring.cluster.ray.tasks import demand_tasks, train_runs
+
+    demand_tasks(config)
+    rows: dict[int, dict[str, Any]] = {}
+    well = True
+    with connect(config.cluster) as cluster:
+        for done in train_runs(cluster, members):
+            member, facts = members[done.number], done.facts
+            what = varied(config, member)
+            which = f"run {done.number + 1} of {len(members)} ({what})"
+            for text in facts.get("warnings", ()):
+                print(f"sparring: {which}: {text}", file=sys.stderr)
+            if done.wrong:
+                well = False
+                print(f"sparring: {which} failed: {done.wrong}", file=sys.stderr)
+                continue
+            well = well and not facts["unsaved"] and bool(facts["results"])
+            print(f"{which}: {facts['ended']}, {facts['run']}", file=sys.stderr)
+            if facts["results"]:
+                told = {"run": facts["run"], "seed": member.seed, "varied": what}
+                rows[done.number] = {**told, "results": facts["results"]}
+    return [rows[number] for number in sorted(rows)], well
 
 
 def trained(

@@ -20,6 +20,12 @@ class Interrupted(KeyboardInterrupt):
         self.name = signal.Signals(number).name
         self.code = 128 + number
 
+    def told(self, *lines: str) -> int:
+        """Print that the signal came, and what is left; return the exit code."""
+        first, *rest = lines or ("; `sparring runs` lists what was saved",)
+        print(f"{self.name}{first}", *rest, sep="\n", file=sys.stderr)
+        return self.code
+
 
 @contextmanager
 def interruptible() -> Iterator[None]:
