@@ -12,9 +12,9 @@ from typing import Any
 import torch
 
 from sparring.commands.curves import write_pages
-from sparring.commands.shared.keeping import kept_games
 from sparring.commands.shared.players import loaded_from, who_plays
 from sparring.commands.shared.printing import ProgressBar, make_table, print_json, print_table, say
+from sparring.commands.shared.results import kept_games
 from sparring.config.commands import ArenaConfig
 from sparring.draw.charts.league import Payoff, Rung, ladder_page, payoff_page
 from sparring.draw.charts.paper import check_matplotlib

@@ -9,11 +9,11 @@ from typing import Any
 import torch
 from rich.table import Table
 
-from sparring.commands.shared.keeping import kept_games
 from sparring.commands.shared.players import loaded_from, player_called, who_plays
 from sparring.commands.shared.printing import ProgressBar, make_table, print_json, print_table, say
 from sparring.commands.shared.results import (
     all_lines,
+    kept_games,
     next_command,
     results_table,
     score_word,

@@ -11,11 +11,9 @@ from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
-from rich.text import Text
-
 from sparring.commands.shared.own_game import play_own
 from sparring.commands.shared.players import load_with_flags, player_called
-from sparring.commands.shared.printing import make_console
+from sparring.commands.shared.printing import make_console, print_styled
 from sparring.config.commands import PlayConfig
 from sparring.errors import ConfigError
 from sparring.games import Rules, State, game_names, new_state
@@ -313,8 +311,4 @@ class Session:
 
     def say(self, *lines: str, style: str = "") -> None:
         """Print lines, with the game's colours on a terminal."""
-        for line in lines:
-            text = Text(line, style=style)
-            for pattern, colour in self.terminal.styles:
-                text.highlight_regex(pattern, colour)
-            self.out.print(text, soft_wrap=True)
+        print_styled(self.out, lines, self.terminal.styles, style)

@@ -9,8 +9,6 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
-from rich.text import Text
-
 from sparring.commands.shared.filming import (
     check_documents,
     check_options,
@@ -18,7 +16,7 @@ from sparring.commands.shared.filming import (
     finished,
     result_line,
 )
-from sparring.commands.shared.printing import make_console, print_json
+from sparring.commands.shared.printing import make_console, print_json, print_styled
 from sparring.config.tools import ReplayFileConfig
 from sparring.draw.names import short_names
 from sparring.errors import ConfigError
@@ -210,11 +208,7 @@ class Viewer:
 
     def say(self, *lines: str, style: str = "") -> None:
         """Print lines, with the game's colours on a terminal."""
-        for line in lines:
-            text = Text(line, style=style)
-            for pattern, colour in self.terminal.styles:
-                text.highlight_regex(pattern, colour)
-            self.out.print(text, soft_wrap=True)
+        print_styled(self.out, lines, self.terminal.styles, style)
 
 
 @contextmanager

@@ -118,6 +118,17 @@ def print_table(table: Table, *, prose: bool = False) -> None:
     print("\n".join(line.rstrip() for line in drawn.get().splitlines()))
 
 
+def print_styled(
+    out: Console, lines: Iterable[str], styles: Iterable[tuple[str, str]], style: str
+) -> None:
+    """Print lines with colours by pattern, as games have them."""
+    for line in lines:
+        text = Text(line, style=style)
+        for pattern, colour in styles:
+            text.highlight_regex(pattern, colour)
+        out.print(text, soft_wrap=True)
+
+
 def print_json(value: dict[str, Any]) -> None:
     print(json.dumps(value, indent=2))
 
