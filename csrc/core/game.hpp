@@ -20,26 +20,15 @@ struct Shape {
   int obs_bytes;  // length of one observation row, a multiple of 16
 };
 
-// What a step writes: rewards by named part, and the end. Parts are weighted on the spot, so
-// that a part nobody asked for costs one test.
-struct Result {
-  f32* reward;        // [seats][roles], added to
-  const f32* weight;  // [parts][roles]
-  int roles;
-  u32 wanted;  // bit p: part p has a weight other than 0
-  bool terminated = false;
-  bool truncated = false;
-  u8 reason = 0;           // index into the game's kEnds
-  u64 moves = 0;           // a fingerprint of all actions so far; the host alone keeps it
-  bool given_up = false;   // the table asked nobody for so long that it never will
+// What is kept of a step beside its result: counters of the game's statistics, what came of goals,
+// and a fingerprint of the actions. No rule may depend on it.
+struct Recorder {
+  u64 moves = 0;           // the fingerprint; the host alone keeps it
   u32* records = nullptr;  // [seats] what came of goals, if somebody wants to know
-  // Counters of the game's statistics, whole numbers, added up over the seats of one player.
+  // Counters are whole numbers, added up over the seats of one player.
   i64* counts = nullptr;        // [kCounters]; null: nobody counts
   const i16* player = nullptr;  // who sits where
   i16 counted = 0;              // whose seats are counted
-
-  SPARRING_FN bool wants(int part) const { return (wanted >> part) & 1; }
-  SPARRING_FN bool over() const { return terminated || truncated; }
 
   // Remembers the action of a decision by its number. A sum, so that it does not matter in how many
   // steps the decisions came.
@@ -56,12 +45,6 @@ struct Result {
       moves += value ^ (value >> 31);
     }
   }
-
-  SPARRING_FN void pay(int part, int seat, f32 amount) {
-    if (!wants(part)) return;
-    SPARRING_FOR (int role = 0; role < roles; ++role)
-      reward[seat * roles + role] += weight[part * roles + role] * amount;
-  }
   // What came of a seat's goal, see core/goals.hpp; not 0. The first one of a step counts.
   SPARRING_FN void record(int seat, u32 what) {
     if (records && !records[seat]) records[seat] = what;
@@ -74,6 +57,29 @@ struct Result {
 #else
     counts[counter] += amount;
 #endif
+  }
+};
+
+// What a step writes: rewards by named part, and the end. Parts are weighted on the spot, so
+// that a part nobody asked for costs one test.
+struct Result {
+  f32* reward;        // [seats][roles], added to
+  const f32* weight;  // [parts][roles]
+  int roles;
+  u32 wanted;  // bit p: part p has a weight other than 0
+  bool terminated = false;
+  bool truncated = false;
+  u8 reason = 0;          // index into the game's kEnds
+  bool given_up = false;  // the table asked nobody for so long that it never will
+  Recorder recorder = {};
+
+  SPARRING_FN bool wants(int part) const { return (wanted >> part) & 1; }
+  SPARRING_FN bool over() const { return terminated || truncated; }
+
+  SPARRING_FN void pay(int part, int seat, f32 amount) {
+    if (!wants(part)) return;
+    SPARRING_FOR (int role = 0; role < roles; ++role)
+      reward[seat * roles + role] += weight[part * roles + role] * amount;
   }
   // The rules ended the game.
   SPARRING_FN void terminate(int why = 0) {

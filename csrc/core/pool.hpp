@@ -674,7 +674,7 @@ class Pool final : public AnyPool {
     terminated[game] = result.terminated;
     truncated[game] = result.truncated;
     reasons_[game] = result.reason;
-    moves_[game] += result.moves;
+    moves_[game] += result.recorder.moves;
     if (!result.over()) write_rows(game);
     return !result.given_up;
   }

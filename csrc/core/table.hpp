@@ -108,9 +108,9 @@ SPARRING_FN inline Result result_into(f32* reward, const Setting<G>& setting,
   Result result{
       .reward = reward, .weight = setting.weight, .roles = G::kRoles, .wanted = setting.wanted};
   if constexpr (kCounterCount<G> > 0) {
-    result.counts = counting.sums;
-    result.player = player;
-    result.counted = counting.player;
+    result.recorder.counts = counting.sums;
+    result.recorder.player = player;
+    result.recorder.counted = counting.player;
   }
   return result;
 }
@@ -198,7 +198,7 @@ SPARRING_FN inline void take_step(Table<G>& table, const Setting<G>& setting, u3
 #if SPARRING_HOST
   for (int row = 0; row < G::kRows; ++row)
     if (table.game.seat(row) >= 0)
-      result.note(u64{table.length} * G::kRows + u64(row), actions[row]);
+      result.recorder.note(u64{table.length} * G::kRows + u64(row), actions[row]);
 #endif
   Rng chance(setting.seed, game, table.episode, Stream::kChance, table.chance_drawn);
   with_side<G>(side, [&](auto... bytes) {
@@ -346,15 +346,15 @@ SPARRING_FN inline bool begin(Table<G>& table, const Setting<G>& setting, u32 ga
     Result result = result_into(table.pending, setting, table.player);
     open_by_lot(table, setting, game, side, legal, result);
     if constexpr (kCounterCount<G> > 0) {
-      result.counts = counting.sums;
-      result.counted = counting.player;
+      result.recorder.counts = counting.sums;
+      result.recorder.counted = counting.player;
     }
     if (setting.every_game) {
       if (!result.over()) look(table, setting, side, legal);
     } else {
       settle(table, setting, game, side, legal, result, patience);
     }
-    if (moves) *moves = result.moves;
+    if (moves) *moves = result.recorder.moves;
     if (!result.over()) return !result.given_up;
   }
   return false;
@@ -379,7 +379,7 @@ SPARRING_FN inline Result answer(Table<G>& table, const Setting<G>& setting, u32
                                  u16* skipped, Counting counting = {}, u32* record = nullptr) {
   collect_pending(table, setting, reward);
   Result result = result_into(reward, setting, table.player, counting);
-  result.records = record;
+  result.recorder.records = record;
   for (int seat = 0; record && seat < setting.shape.seats; ++seat) record[seat] = 0;
   play(table, setting, game, side, legal, given, false, result);
   u32 patience = kPatience;

@@ -317,7 +317,7 @@ __device__ inline bool advance(Table<G>& table, const Setting<G>& setting, u32 g
   __shared__ u32 unasked[kWarp];  // episodes in a row that ended without a question
   bool playing = given != nullptr, forced = false, own_episode = playing;
   Result result = result_into(own_episode ? paid : table.pending, setting, table.player, counting);
-  if (own_episode) result.records = records;
+  if (own_episode) result.recorder.records = records;
   for (;;) {
     if (playing) play(table, setting, game, side, legal, given, forced, result);
     if (!playing || result.over()) {

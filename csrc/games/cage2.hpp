@@ -217,28 +217,30 @@ struct Game {
     const int held = pay(blue, result);
     look(config, blue, green, red_events);
     if (++steps >= config.max_steps) result.truncate();
-    if (result.counts) count_step(blue, privileged & ~held_before, held, result);
+    if (result.recorder.counts) count_step(blue, privileged & ~held_before, held, result);
   }
 
   // In a step red takes over one host at most, and blue does one thing. Adding nothing is cheaper
   // than to look whether there is something to add.
-  SPARRING_FN void count_step(const BlueTurn& blue, Hosts lost, int held, Result& result) const {
+  SPARRING_FN void count_step(const BlueTurn& blue, Hosts lost, int held,
+                              const Result& result) const {
+    const Recorder& recorder = result.recorder;
     const bool restores = blue.restore_tenths != 0;
     const bool removes = last_action >= kRemove && last_action < kDecoy;
-    result.count(restores  ? kRestores
-                 : removes ? kRemoves
-                           : kPlacedDecoys,
-                 0, restores || removes || blue.decoy_on >= 0);
-    result.count(kHeld, 0, held);
-    if (lost) result.count(kLost, 0);
-    if (!(flags & kServiceUp)) result.count(kStopped, 0);
+    recorder.count(restores  ? kRestores
+                   : removes ? kRemoves
+                             : kPlacedDecoys,
+                   0, restores || removes || blue.decoy_on >= 0);
+    recorder.count(kHeld, 0, held);
+    if (lost) recorder.count(kLost, 0);
+    if (!(flags & kServiceUp)) recorder.count(kStopped, 0);
     if (blue.order) {
-      result.count(kJudgedRepairs, 0);
-      result.count(kRepairsInOrder, 0, blue.order > 0);
+      recorder.count(kJudgedRepairs, 0);
+      recorder.count(kRepairsInOrder, 0, blue.order > 0);
     }
     if (!result.truncated) return;
-    result.count(kGames, 0);
-    result.count(kSteps, 0, steps);
+    recorder.count(kGames, 0);
+    recorder.count(kSteps, 0, steps);
   }
 
   // Returns how many hosts red holds, User0 left out.

@@ -258,13 +258,13 @@ struct Game {
     } else {
       pay_return(config, actor, result);
     }
-    if (result.counts && result.over()) count_game(config, result);
+    if (result.recorder.counts && result.over()) count_game(config, result.recorder);
   }
 
-  SPARRING_FN void count_game(const Config& config, Result& result) const {
+  SPARRING_FN void count_game(const Config& config, const Recorder& recorder) const {
     SPARRING_FOR (int at = 0; at < config.num_players; ++at) {
-      result.count(kGames, at);
-      result.count(kQuartets, at, quartets[at]);
+      recorder.count(kGames, at);
+      recorder.count(kQuartets, at, quartets[at]);
     }
   }
 
@@ -315,8 +315,8 @@ struct Game {
     lot = static_cast<i8>(deck[drawn++]);
     --unseen[lot];
     note(step, kAuctionStart, turn, -1, lot);
-    SPARRING_FOR (int at = 0; step.result.counts && at < step.config.num_players; ++at)
-      if (at != turn) step.result.count(kLots, at);
+    SPARRING_FOR (int at = 0; step.result.recorder.counts && at < step.config.num_players; ++at)
+      if (at != turn) step.result.recorder.count(kLots, at);
     if (lot == kDonkey) pay_out_donkey(step);
     ask_next_bidder(step);
   }
@@ -357,8 +357,9 @@ struct Game {
     const int raise = bid_tens - high_tens;
     if (raise > 1) step.result.pay(kSeedOverraise, actor, static_cast<f32>(raise - 1) / 10.0f);
     note(step, kBidEvent, actor, -1, bid_tens);
-    step.result.count(kBids, actor);
-    if (step.result.counts) step.result.count(kBluffBids, actor, bid_tens > tens_in(hand(actor)));
+    step.result.recorder.count(kBids, actor);
+    if (step.result.recorder.counts)
+      step.result.recorder.count(kBluffBids, actor, bid_tens > tens_in(hand(actor)));
     hundreds = 0;
     high_tens = last_bid_tens[actor] = static_cast<i16>(bid_tens);
     high_bidder = static_cast<i8>(actor);
@@ -441,8 +442,9 @@ struct Game {
   SPARRING_FN void finish_payment(Step& step) {
     const int payer = actor, payee = payer == turn ? high_bidder : turn;
     note(step, payer == turn ? kBought : kSold, payer, payee, high_tens, cards_in(chosen));
-    step.result.count(payer == turn ? kLotsKept : kLotsWon, payer);
-    if (step.result.counts) step.result.count(kMoneyPaid, payer, 10 * tens_in(chosen));
+    step.result.recorder.count(payer == turn ? kLotsKept : kLotsWon, payer);
+    if (step.result.recorder.counts)
+      step.result.recorder.count(kMoneyPaid, payer, 10 * tens_in(chosen));
     exchange(step.config, payer, payee, chosen, 0, step.config.open_pay != 0);
     if (payer == turn) {
       step.result.pay(kSeedBought, payer, 1);
@@ -510,8 +512,9 @@ struct Game {
     } else {
       offer = chosen;
       clear_pile();
-      step.result.count(kOffers, turn);
-      if (step.result.counts) step.result.count(kBluffs, turn, tens_in(offer) == 0);
+      step.result.recorder.count(kOffers, turn);
+      if (step.result.recorder.counts)
+        step.result.recorder.count(kBluffs, turn, tens_in(offer) == 0);
       // After a tie the target has to counter (K10).
       if (ties) {
         start_pile(kCounter, target);
@@ -563,9 +566,9 @@ struct Game {
     const int loser = winner == turn ? target : turn;
     note(step, kTrade, turn, target, traded, stake, cards_in(offer), countered, winner);
     pay_trade(step.result, winner, loser, price_tens);
-    step.result.count(kTrades, winner);
-    step.result.count(kTrades, loser);
-    step.result.count(kTradesWon, winner);
+    step.result.recorder.count(kTrades, winner);
+    step.result.recorder.count(kTrades, loser);
+    step.result.recorder.count(kTradesWon, winner);
     animals[loser][traded] = static_cast<u8>(animals[loser][traded] - stake);
     if (animals[loser][traded] == 0) owns[loser] ^= static_cast<u16>(1 << traded);
     add_animals(step, winner, traded, stake);

@@ -123,19 +123,20 @@ struct Game {
     const Repeats found = memory.find(key, ply);
     repeats = static_cast<u8>(found.count);
     judge(config, found, result);
-    if (result.counts) count_move(change, result);
+    if (result.recorder.counts) count_move(change, result);
   }
 
-  SPARRING_FN void count_move(const Change& change, Result& result) const {
+  SPARRING_FN void count_move(const Change& change, const Result& result) const {
+    const Recorder& recorder = result.recorder;
     const int by = position.mover ^ 1;
-    result.count(kMoves, by);
-    if (change.captured != kNoKind) result.count(kCaptures, by);
-    if (change.drop) result.count(kDrops, by);
-    if (change.promotes) result.count(kPromotions, by);
-    if (position.in_check) result.count(kChecks, by);
+    recorder.count(kMoves, by);
+    if (change.captured != kNoKind) recorder.count(kCaptures, by);
+    if (change.drop) recorder.count(kDrops, by);
+    if (change.promotes) recorder.count(kPromotions, by);
+    if (position.in_check) recorder.count(kChecks, by);
     for (int at = 0; result.over() && at < 2; ++at) {
-      result.count(kGames, at);
-      result.count(kPlies, at, ply);
+      recorder.count(kGames, at);
+      recorder.count(kPlies, at, ply);
     }
   }
 

@@ -558,8 +558,8 @@ struct Game {
       last_loot[s] = static_cast<u8>(loot);
       last_loot_exact[s] = static_cast<u8>(loot_exact);
       pay_round(s, error, loot_exact, result);
-      if (result.records) result.record(s, record_of(config, s, loot_exact));
-      if (result.counts) count_round(s, points[s], result);
+      if (result.recorder.records) result.recorder.record(s, record_of(config, s, loot_exact));
+      if (result.recorder.counts) count_round(s, points[s], result.recorder);
     }
     last_cards = cards;
     SPARRING_FOR (int s = 0; s < players; ++s) {
@@ -619,13 +619,13 @@ struct Game {
     result.pay(kFlatShaped, s, flat);
   }
 
-  SPARRING_FN void count_round(int s, int points, Result& result) const {
+  SPARRING_FN void count_round(int s, int points, const Recorder& recorder) const {
     const int base = kEachRound * (round - 1), missing = need(s);
-    result.count(base + kPlayed, s);
-    if (missing == 0) result.count(base + kKept, s);
-    if (missing < 0) result.count(base + kOverTricks, s, -missing);
-    if (missing > 0) result.count(base + kUnderTricks, s, missing);
-    result.count(base + kPoints, s, points);
+    recorder.count(base + kPlayed, s);
+    if (missing == 0) recorder.count(base + kKept, s);
+    if (missing < 0) recorder.count(base + kOverTricks, s, -missing);
+    if (missing > 0) recorder.count(base + kUnderTricks, s, missing);
+    recorder.count(base + kPoints, s, points);
   }
 
   // Tied seats share: the average rank, the win, the mean of the shaped places (section 11).

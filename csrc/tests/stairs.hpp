@@ -71,7 +71,7 @@ struct Game {
     height = static_cast<u8>(height + climbs);
     if (++step_number < config.steps) return;
     result.pay(kReached, 0, height == goal ? 1.0f : 0.0f);
-    result.record(0, 1u | static_cast<u32>(goal << 1 | climbed << 9 | config.steps << 17));
+    result.recorder.record(0, 1u | static_cast<u32>(goal << 1 | climbed << 9 | config.steps << 17));
     ++flight;
     step_number = height = climbed = 0;
     goal = 255;

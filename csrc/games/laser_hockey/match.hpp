@@ -140,10 +140,10 @@ struct Match {
     kick = {0, 0};
     if (config.keep_mode)
       SPARRING_FOR (int at = 0; at < 2; ++at) {
-        if (keep[at]) result.count(kHeld, at);
+        if (keep[at]) result.recorder.count(kHeld, at);
         const bool held = keep[at];
         hold_puck(world, at, wish[at], keep[at], drive[kPuck]);
-        if (held && keep[at] == 0) result.count(kShots, at);
+        if (held && keep[at] == 0) result.recorder.count(kShots, at);
       }
 
     Contacts contacts;
@@ -231,8 +231,8 @@ struct Match {
   SPARRING_FN void notice(const Config& config, u8 touches, const Body& puck, Result& result) {
     const int begun = touches & ~touching;
     touching = touches;
-    if (begun & kOnLeft) result.count(kTouches, kLeft);
-    if (begun & kOnRight) result.count(kTouches, kRight);
+    if (begun & kOnLeft) result.recorder.count(kTouches, kLeft);
+    if (begun & kOnRight) result.recorder.count(kTouches, kRight);
     if (config.keep_mode) {
       if (begun & kOnLeft) catch_puck(puck, kLeft, keep[kLeft]);
       if (begun & kOnRight) catch_puck(puck, kRight, keep[kRight]);
@@ -265,11 +265,11 @@ struct Match {
       result.terminate(kTimeEnd);
     else if (late)
       result.truncate(kTimeEnd);
-    SPARRING_FOR (int at = 0; result.counts && at < 2; ++at) {
-      result.count(kSteps, at);
+    SPARRING_FOR (int at = 0; result.recorder.counts && at < 2; ++at) {
+      result.recorder.count(kSteps, at);
       if (!result.over()) continue;
-      result.count(kGames, at);
-      if (winner) result.count(score(config, at) > 0 ? kGoals : kConceded, at);
+      result.recorder.count(kGames, at);
+      if (winner) result.recorder.count(score(config, at) > 0 ? kGoals : kConceded, at);
     }
   }
 };
