@@ -93,7 +93,7 @@ int set_lineups(BoundPool& p, const std::vector<f64>& weights, const std::vector
               "every line-up needs a player for every seat, and whether they are shuffled");
   for (const f64 weight : weights) demand_weight(call, weight);
   for (const i16 player : players) demand_player(call, p, player, true);
-  return pool.set_lineups(weights, players, shuffle);
+  return pool.state().set_lineups(weights, players, shuffle);
 }
 
 void set_pots(BoundPool& p, const std::vector<int>& sizes, const std::vector<f64>& weights,
@@ -108,7 +108,7 @@ void set_pots(BoundPool& p, const std::vector<int>& sizes, const std::vector<f64
       "every player of a pot needs a weight");
   for (const f64 weight : weights) demand_weight(call, weight);
   for (const i16 player : players) demand_player(call, p, player, false);
-  pool.set_pots(sizes, weights, players);
+  pool.state().set_pots(sizes, weights, players);
 }
 
 std::string set_starts(BoundPool& p, In<f64> up_to, nb::bytes games, In<i32> side_of,
@@ -124,16 +124,16 @@ std::string set_starts(BoundPool& p, In<f64> up_to, nb::bytes games, In<i32> sid
   for (i64 i = 0; i < sums; ++i)
     call.demand(std::isfinite(weights[i]) && weights[i] >= (i ? weights[i - 1] : 0),
                 "up_to adds up weights, which are finite and not negative");
-  call.demand(static_cast<i64>(games.size()) == count * pool.game_bytes(),
+  call.demand(static_cast<i64>(games.size()) == count * pool.state().bytes().game_bytes,
               "the starts have another number of bytes than such games");
-  const i64 each = pool.side_bytes();
+  const i64 each = pool.state().side_bytes();
   call.demand(each ? static_cast<i64>(sides.size()) % each == 0 : true,
               "the bytes beside games are not whole lines");
   const i32* lines = call.take(side_of, "side_of", count);
   if (each) call.within(lines, count, "side_of", 0, static_cast<i64>(sides.size()) / each);
   const u8* side = static_cast<const u8*>(sides.data());
-  return pool.set_starts({weights, weights + sums}, static_cast<const u8*>(games.data()),
-                         {lines, lines + count}, {side, side + sides.size()});
+  return pool.state().set_starts({weights, weights + sums}, static_cast<const u8*>(games.data()),
+                                 {lines, lines + count}, {side, side + sides.size()});
 }
 
 // Flags that may change while games run.
@@ -141,7 +141,7 @@ void set_config(BoundPool& p, const Rules& rules) {
   constexpr Call call("Pool.set_config");
   AnyPool& pool = p.idle(call);
   demand_same(call, p.rules, rules);
-  std::memcpy(pool.config_bytes(), rules.config.data(), rules.config.size());
+  std::memcpy(pool.state().bytes().config, rules.config.data(), rules.config.size());
 }
 
 constexpr int kMostMemory = 1 << 20, kMemoryStep = 16;
@@ -258,32 +258,35 @@ void bind_views(nb::class_<BoundPool>& pool) {
       .def_prop_ro("tables",
                    [](Self h) {
                      AnyPool& p = pool_of(h);
-                     return view<const u8>(h, p.tables(),
-                                           {size_t(p.games()), size_t(p.table_bytes())});
+                     const StateBytes at = p.state().bytes();
+                     return view<const u8>(h, at.tables,
+                                           {size_t(p.games()), size_t(at.table_bytes)});
                    })
       .def_prop_ro("side",
                    [](Self h) {
                      AnyPool& p = pool_of(h);
-                     return view<const u8>(h, p.side.data(),
-                                           {size_t(p.games()), size_t(p.side_bytes())});
+                     const AnyPoolState& state = p.state();
+                     return view<const u8>(h, state.side.data(),
+                                           {size_t(p.games()), size_t(state.side_bytes())});
                    })
       .def_prop_ro("memory",
                    [](Self h) {
                      AnyPool& p = pool_of(h);
                      return view<u8>(
-                         h, p.memory.data(),
+                         h, p.state().memory.data(),
                          {size_t(p.games()), size_t(p.shape().seats), size_t(p.memory_bytes())});
                    })
       .def_prop_ro("legal",
                    [](Self h) {
                      AnyPool& p = pool_of(h);
-                     return view<const u64>(
-                         h, p.legal_bits(),
-                         {size_t(p.games() * p.rows()), size_t(p.legal_words())});
+                     const int words = nb::inst_ptr<BoundPool>(h)->rules.game->legal_words();
+                     return view<const u64>(h, p.legal_bits(),
+                                            {size_t(p.games() * p.rows()), size_t(words)});
                    })
       .def_prop_ro("setting", [](Self h) {
         AnyPool& p = pool_of(h);
-        return view<const u8>(h, p.setting_bytes(), {size_t(p.setting_size())});
+        const StateBytes at = p.state().bytes();
+        return view<const u8>(h, at.setting, {size_t(at.setting_bytes)});
       });
 }
 
@@ -292,24 +295,27 @@ constexpr const char* kOtherBuild = "they were saved by another build";
 // What is wrong with tables from outside, which need not be as many as the pool's.
 std::string check_tables(const BoundPool& p, In<u8> tables, In<u8> sides) {
   constexpr Call call("Pool.check");
-  const i64 bytes = call.size(tables, "tables"), count = bytes / p->table_bytes();
-  if (bytes != count * p->table_bytes() || call.size(sides, "sides") != count * p->side_bytes())
+  const AnyPoolState& state = p->state();
+  const i64 each = state.bytes().table_bytes;
+  const i64 bytes = call.size(tables, "tables"), count = bytes / each;
+  if (bytes != count * each || call.size(sides, "sides") != count * state.side_bytes())
     return kOtherBuild;
-  return p->check(count, call.take(tables, "tables", bytes),
-                  call.take(sides, "sides", count * p->side_bytes()));
+  return state.check(count, call.take(tables, "tables", bytes),
+                     call.take(sides, "sides", count * state.side_bytes()));
 }
 
 // Goes on from tables from outside, all of them or none.
 std::string load_tables(BoundPool& p, u64 seed, In<u8> tables, In<u8> sides, In<u8> memories) {
   constexpr Call call("Pool.load");
   AnyPool& games = p.idle(call);
-  const i64 bytes = games.games() * games.table_bytes();
-  if (call.size(tables, "tables") != bytes || call.size(sides, "sides") != games.side.size() ||
-      call.size(memories, "memories") != games.memory.size())
+  const AnyPoolState& state = games.state();
+  const i64 bytes = games.games() * state.bytes().table_bytes;
+  if (call.size(tables, "tables") != bytes || call.size(sides, "sides") != state.side.size() ||
+      call.size(memories, "memories") != state.memory.size())
     return kOtherBuild;
   std::string wrong = games.load(seed, call.take(tables, "tables", bytes),
-                                 call.take(sides, "sides", games.side.size()),
-                                 call.take(memories, "memories", games.memory.size()));
+                                 call.take(sides, "sides", state.side.size()),
+                                 call.take(memories, "memories", state.memory.size()));
   if (wrong.empty()) p.changed();
   return wrong;
 }
@@ -324,7 +330,7 @@ void bind_steps(nb::class_<BoundPool>& pool) {
            })
       .def("reseed",
            [](BoundPool& p, u64 seed) {
-             p.idle(Call("Pool.reseed")).reseed(seed);
+             p.idle(Call("Pool.reseed")).state().reseed(seed);
              p.changed(false);
            })
       .def("accept_discrete",
@@ -403,7 +409,7 @@ void bind_pool(nb::module_& m) {
   nb::class_<BoundPool> pool(m, "Pool", "Games stepped together.");
   bind_views(pool);
   bind_steps(pool);
-  pool.def_prop_ro("seed", [](const BoundPool& p) { return p->seed(); })
+  pool.def_prop_ro("seed", [](const BoundPool& p) { return p->state().seed(); })
       .def_prop_ro("array_bytes", [](const BoundPool& p) { return p->bytes(); })
       .def("final_count",
            of_slot<[](const AnyPool& p, int slot) { return p.final_count[size_t(slot)]; }>(
@@ -420,34 +426,35 @@ void bind_pool(nb::module_& m) {
            })
       .def("audit",
            [](const BoundPool& p) {
-             const AnyPool& games = p.idle(Call("Pool.audit"));
+             const AnyPoolState& state = p.idle(Call("Pool.audit")).state();
              nb::gil_scoped_release released;
-             return games.audit();
+             return state.audit();
            })
       .def("set_lineups", &set_lineups)
       .def("set_pots", &set_pots)
       .def("set_starts", &set_starts)
-      .def_prop_ro("game_bytes", [](const BoundPool& p) { return p->game_bytes(); })
-      .def_prop_ro("starts_offset", [](const BoundPool& p) { return p->starts_offset(); })
+      .def_prop_ro("game_bytes", [](const BoundPool& p) { return p->state().bytes().game_bytes; })
+      .def_prop_ro("starts_offset",
+                   [](const BoundPool& p) { return p->state().bytes().starts_offset; })
       .def("seated",
            [](const BoundPool& p, int policies) {
              constexpr Call call("Pool.seated");
              call.between(policies, "policies", 0, std::numeric_limits<i16>::max() + 1);
-             return p.idle(call).seated(policies);
+             return p.idle(call).state().seated(policies);
            })
       .def("set_counting",
            [](BoundPool& p, bool on, i16 player) {
-             p.idle(Call("Pool.set_counting")).set_counting(on, player);
+             p.idle(Call("Pool.set_counting")).counters.count_for(on, player);
            })
-      .def("counts", [](const BoundPool& p) { return p.idle(Call("Pool.counts")).counts(); })
-      .def("clear_counts", [](BoundPool& p) { p.idle(Call("Pool.clear_counts")).clear_counts(); })
+      .def("counts", [](const BoundPool& p) { return p.idle(Call("Pool.counts")).counters.sums(); })
+      .def("clear_counts", [](BoundPool& p) { p.idle(Call("Pool.clear_counts")).counters.clear(); })
       .def("set_weights",
            [](BoundPool& p, const std::vector<f32>& weights) {
              constexpr Call call("Pool.set_weights");
              demand_weights(call, weights, p.rules.weights());
-             p.idle(call).set_weights(weights);
+             p.idle(call).state().set_weights(weights);
            })
-      .def("weights", [](const BoundPool& p) { return p->weights(); })
+      .def("weights", [](const BoundPool& p) { return p->state().weights(); })
       .def("set_config", &set_config);
   m.def("make_pool", &make_pool, "rules"_a, "games"_a, "seed"_a, "first_game"_a, "threads"_a,
         "slots"_a, "skip_forced"_a, "observe"_a, "memory"_a, "every_game"_a, "opening_plies"_a,

@@ -86,9 +86,11 @@ std::string sit_down(BoundState& state, const BoundPool& pool, i64 game) {
   demand_same(call, pool.rules, state.rules());
   AnyPool& from = pool.started(call);
   call.index(game, "game", from.games());
-  const u8* table = from.tables() + game * from.table_bytes();
-  const u8* side = from.side.data() + game * from.side_bytes();
-  return state->sit_down({table, table + from.table_bytes()}, {side, side + from.side_bytes()});
+  const AnyPoolState& saved = from.state();
+  const i64 bytes = saved.bytes().table_bytes, beside = saved.side_bytes();
+  const u8* table = saved.bytes().tables + game * bytes;
+  const u8* side = saved.side.data() + game * beside;
+  return state->sit_down({table, table + bytes}, {side, side + beside});
 }
 
 std::tuple<std::string, nb::bytes> field_named(const BoundState& state, const Rules& rules,

@@ -39,13 +39,18 @@ Refusal refusal_of(i64 game, i64 row, int seat, const Legal<G>& legal,
   return refused;
 }
 
-// Refuses weights that are not one for each part and role.
+// Takes the weights of rewards, one for each part and role; refuses any other number of them.
 template <class G>
-void demand_weights(const std::vector<f32>& weights) {
-  constexpr size_t wanted = size_t{kPartCount<G>} * G::kRoles;
-  if (weights.size() != wanted)
+void set_weights(Setting<G>& setting, const std::vector<f32>& weights) {
+  constexpr size_t needed = size_t{kPartCount<G>} * G::kRoles;
+  if (weights.size() != needed)
     raise(Trouble(std::to_string(weights.size()) + " weights of rewards; there are " +
-                  std::to_string(wanted) + ", one for each part and role"));
+                  std::to_string(needed) + ", one for each part and role"));
+  setting.wanted = 0;
+  for (size_t i = 0; i < needed; ++i) {
+    setting.weight[i] = weights[i];
+    if (weights[i] != 0) setting.wanted |= 1u << (i / G::kRoles);
+  }
 }
 
 // What to say of a table that was given up.

@@ -153,7 +153,7 @@ class Registered final : public AnyGame {
   }
   std::unique_ptr<AnyPool> make_pool(const u8* config, const PoolOptions& options) const override {
     auto pool = std::make_unique<Pool<G>>(read(config), options);
-    pool->set_weights(default_weights(config));
+    pool->state().set_weights(default_weights(config));
     return pool;
   }
   std::unique_ptr<AnyState> make_state(const u8* config, u64 seed, u32 game, bool skip_forced,

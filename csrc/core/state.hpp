@@ -59,11 +59,7 @@ class State final : public AnyState {
     setting_->shape = G::shape(config);
     setting_->seed = seed;
     setting_->skip_forced = skip_forced;
-    demand_weights<G>(weights);
-    for (size_t i = 0; i < weights.size(); ++i) {
-      setting_->weight[i] = weights[i];
-      if (weights[i] != 0) setting_->wanted |= 1u << (i / G::kRoles);
-    }
+    set_weights<G>(*setting_, weights);
     setting_->lineups = 1;
     setting_->lineup = setting_->own_lineups;
     setting_->pot = setting_->own_pots;

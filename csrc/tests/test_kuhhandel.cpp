@@ -261,18 +261,19 @@ void bots_play_everything() {
     config.history = rng.below(2);
     config.potential_gamma = rng.below(2) ? 1.0f : 0.9f;
     Pool<KuhhandelGame> pool(config, {.games = 8, .seed = 5, .skip_forced = rng.below(2) != 0});
-    pool.set_weights(std::vector<f32>(kPartCount<KuhhandelGame> * KuhhandelGame::kRoles, 1.0f));
+    pool.state().set_weights(
+        std::vector<f32>(kPartCount<KuhhandelGame> * KuhhandelGame::kRoles, 1.0f));
     std::vector<i16> players;
     for (int s = 0; s < config.num_players; ++s)
       players.push_back(static_cast<i16>(s == 0 ? 0 : kRandomBot - rng.below(3)));
-    pool.set_lineups({1.0}, players, {1});
+    pool.state().set_lineups({1.0}, players, {1});
     pool.reset();
     std::vector<i32> actions(8);
     for (int step = 0; step < 250; ++step) {
       pool.sample(0, actions.data());
       CHECK(pool.accept(0, actions.data()).game < 0);
       pool.step_all();
-      CHECK(pool.audit().empty());
+      CHECK(pool.state().audit().empty());
     }
   }
 }

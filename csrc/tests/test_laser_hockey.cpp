@@ -245,16 +245,16 @@ void bots_play_everything() {
     config.fineness = 2 + rng.below(10);
     CHECK(G::invalid(config).empty());
     Pool<G> pool(config, {.games = 8, .seed = 5, .threads = 2});
-    pool.set_weights({10, 1, 1, 1});
+    pool.state().set_weights({10, 1, 1, 1});
     const auto bot = [&] { return static_cast<i16>(kRandomBot - rng.below(4)); };
-    pool.set_lineups({1.0, 1.0}, {0, bot(), bot(), bot()}, {1, 1});
+    pool.state().set_lineups({1.0, 1.0}, {0, bot(), bot(), bot()}, {1, 1});
     pool.reset();
     std::vector<typename G::Action> actions(16);
     for (int step = 0; step < 300; ++step) {
       pool.sample(0, actions.data());
       CHECK(pool.accept(0, actions.data()).game < 0);
       pool.step_all();
-      CHECK(pool.audit().empty());
+      CHECK(pool.state().audit().empty());
     }
   }
 }
@@ -265,11 +265,11 @@ void a_seed_repeats() {
   config.serve = kAlternating;
   config.clear_keep_on_reset = 0;
   Pool<Continuously> pool(config, {.games = 16, .seed = 9});
-  pool.set_lineups({1.0}, {bot_player(kStrong), bot_player(kWeak)}, {0});
+  pool.state().set_lineups({1.0}, {bot_player(kStrong), bot_player(kWeak)}, {0});
   const u64 seeds[] = {9, 9, 10};
   u64 digest[3];
   for (int run = 0; run < 3; ++run) {
-    pool.reseed(seeds[run]);
+    pool.state().reseed(seeds[run]);
     pool.reset();
     for (int step = 0; step < 400; ++step) pool.step_all();
     digest[run] = pool.digest();

@@ -66,7 +66,8 @@ void a_refusal_changes_nothing() {
     pool.step_all();
   }
   pool.sample(0, actions.data());
-  const std::vector<u8> before(pool.tables(), pool.tables() + 4096 * pool.table_bytes());
+  const StateBytes at = pool.state().bytes();
+  const std::vector<u8> before(at.tables, at.tables + 4096 * at.table_bytes);
   for (i32 wrong : {-1, 86, 1 << 30, 50}) {
     std::vector<i32> bad = actions;
     bad[3000] = wrong;
@@ -75,7 +76,7 @@ void a_refusal_changes_nothing() {
     CHECK_EQUAL(refused.game, 3000);
     CHECK_EQUAL(refused.action, wrong);
     CHECK(!refused.legal.empty());
-    CHECK(std::equal(before.begin(), before.end(), pool.tables()));
+    CHECK(std::equal(before.begin(), before.end(), at.tables));
   }
 }
 
@@ -134,7 +135,7 @@ void nan_is_refused_and_boxes_are_clipped() {
 // Seats are drawn evenly and never change inside a game.
 void lineups_are_seat_fair() {
   Pool<tic_tac_toe::Game> pool({}, {.games = 64, .seed = 3});
-  pool.set_lineups({3.0, 1.0}, {0, kRandomBot, 0, bot_player(0)}, {1, 1});
+  pool.state().set_lineups({3.0, 1.0}, {0, kRandomBot, 0, bot_player(0)}, {1, 1});
   pool.reset();
   std::vector<i32> actions(64);
   int first = 0, careful = 0, ended = 0;
@@ -228,11 +229,12 @@ void forced_decisions_are_skipped_up_to_a_choice() {
 // A state that sits down at a pool's table sees and plays what the pool plays, to the end.
 void a_state_goes_on_from_a_table() {
   Pool<skull_king::Game> pool({}, {.games = 3, .seed = 9, .first_game = 4});
-  pool.set_lineups({1.0}, {0, kRandomBot, bot_player(0), bot_player(1)}, {1});
+  pool.state().set_lineups({1.0}, {0, kRandomBot, bot_player(0), bot_player(1)}, {1});
   pool.reset();
-  State<skull_king::Game> state({}, 9, 6, false, pool.weights());
-  const u8* third = pool.tables() + 2 * pool.table_bytes();
-  CHECK(state.sit_down({third, third + pool.table_bytes()}, {}).empty());
+  State<skull_king::Game> state({}, 9, 6, false, pool.state().weights());
+  const StateBytes saved = pool.state().bytes();
+  const u8* third = saved.tables + 2 * saved.table_bytes;
+  CHECK(state.sit_down({third, third + saved.table_bytes}, {}).empty());
   std::vector<i32> actions(3);
   std::vector<u8> seen(static_cast<size_t>(pool.row_bytes()));
   while (!pool.terminated[2]) {
@@ -259,14 +261,14 @@ void games_begin_where_they_are_told() {
   starts[1].stones[0] = 1, starts[1].stones[1] = 1 << 8;
   Pool<Game> pool({}, {.games = 4000, .seed = 3, .threads = 2});
   const auto set = [&] {
-    return pool.set_starts({1, 2, 6}, reinterpret_cast<const u8*>(starts), {0, 0}, {});
+    return pool.state().set_starts({1, 2, 6}, reinterpret_cast<const u8*>(starts), {0, 0}, {});
   };
   CHECK(set().empty());
   const auto count = [&] {
     pool.reset();
     std::vector<int> counts(3);
     for (i64 game = 0; game < 4000; ++game) {
-      const Game& at = reinterpret_cast<const Table<Game>*>(pool.tables())[game].game;
+      const Game& at = pool.state().tables[game].game;
       ++counts[at.stones[0] == 1 ? 2 : at.stones[0] ? 1 : 0];
     }
     return counts;
@@ -277,7 +279,7 @@ void games_begin_where_they_are_told() {
   starts[1].stones[0] = 0777;
   CHECK(!set().empty());
   CHECK(count()[2] > 2500);
-  CHECK(pool.set_starts({1}, nullptr, {}, {}).empty());
+  CHECK(pool.state().set_starts({1}, nullptr, {}, {}).empty());
   CHECK_EQUAL(count()[0], 4000);
 }
 
@@ -285,7 +287,7 @@ void too_many_games_are_refused() {
   CHECK(!trouble([] { Pool<duel::Game>({}, {.games = i64{1} << 31}); }).empty());
   CHECK(!trouble([] { Pool<duel::Game>({}, {.games = i64{1} << 62}); }).empty());
   const Pool<duel::Game> one({}, {.games = 1}), many({}, {.games = 1000, .threads = 3});
-  CHECK(one.bytes() > one.table_bytes() + 4 * one.row_bytes());
+  CHECK(one.bytes() > i64{sizeof(Table<duel::Game>)} + 4 * one.row_bytes());
   CHECK_EQUAL(many.bytes(), 1000 * one.bytes());
 }
 

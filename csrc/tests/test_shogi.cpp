@@ -194,7 +194,7 @@ std::vector<u64> digests(int threads, bool planes, int steps) {
     CHECK(pool.accept(0, actions.data()).game < 0);
     pool.step_all();
     sums.push_back(pool.digest());
-    CHECK(pool.audit().empty());
+    CHECK(pool.state().audit().empty());
   }
   return sums;
 }

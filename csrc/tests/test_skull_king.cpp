@@ -68,18 +68,18 @@ void bots_play_everything() {
     config.history = rng.below(2);
     CHECK(skull_king::Game::invalid(config).empty());
     Pool<skull_king::Game> pool(config, {.games = 8, .seed = 5, .skip_forced = rng.below(2) != 0});
-    pool.set_weights(std::vector<f32>(kPartCount<skull_king::Game> * 2, 1.0f));
+    pool.state().set_weights(std::vector<f32>(kPartCount<skull_king::Game> * 2, 1.0f));
     std::vector<i16> players;
     for (int s = 0; s < config.num_players; ++s)
       players.push_back(static_cast<i16>(s == 0 ? 0 : kRandomBot - rng.below(5)));
-    pool.set_lineups({1.0}, players, {1});
+    pool.state().set_lineups({1.0}, players, {1});
     pool.reset();
     std::vector<i32> actions(8);
     for (int step = 0; step < 200; ++step) {
       pool.sample(0, actions.data());
       CHECK(pool.accept(0, actions.data()).game < 0);
       pool.step_all();
-      CHECK(pool.audit().empty());
+      CHECK(pool.state().audit().empty());
     }
   }
 }

@@ -1,0 +1,229 @@
+// All that the games of a pool go on from: what they share, their tables, the bytes beside them.
+// Saving a pool is writing these bytes. Host only.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "core/pool_arrays.hpp"
+#include "core/refusal.hpp"
+#include "core/soundness.hpp"
+
+namespace sparring {
+
+// Where the bytes of a state lie. A GPU pool plays the same games from copies of them.
+struct StateBytes {
+  const u8* tables;
+  i64 table_bytes, game_bytes;  // a table begins with its game
+  u8* config;
+  const u8* setting;
+  i64 setting_bytes;
+  i64 starts_offset;  // of the setting's `Starts`, whose pointers a GPU pool replaces by its own
+};
+
+// What a state looks like from outside, whatever the game.
+class AnyPoolState {
+ public:
+  AnyPoolState(PoolArrays& arrays, int side_bytes)
+      : side(arrays.counted<u8>(arrays.games() * side_bytes)),
+        memory(arrays.counted<u8>(arrays.games() * arrays.shape().seats * arrays.memory_bytes())),
+        side_bytes_(side_bytes) {}
+  virtual ~AnyPoolState() = default;
+
+  virtual StateBytes bytes() const = 0;
+  virtual u64 seed() const = 0;
+  // Forgets all tables: a game may carry something from one episode to the next.
+  virtual void reseed(u64 seed) = 0;
+  // What is wrong with one of `count` tables and the bytes beside them, "" if nothing. They need
+  // not be those of this pool: a GPU has its own.
+  virtual std::string check(i64 count, const u8* tables, const u8* sides) const = 0;
+  virtual std::string audit() const = 0;
+  virtual int set_lineups(const std::vector<f64>& weights, const std::vector<i16>& players,
+                          const std::vector<u8>& shuffle) = 0;
+  // Fills the pots, one after the other, with so many players each.
+  virtual void set_pots(const std::vector<int>& sizes, const std::vector<f64>& weights,
+                        const std::vector<i16>& players) = 0;
+  // Positions in which games begin from now on: cumulative weights, the usual start's first; the
+  // bytes of the games; for each the line of `sides` that goes with it. Returns what is wrong with
+  // one of them; then nothing has changed.
+  virtual std::string set_starts(std::vector<f64> up_to, const u8* games, std::vector<i32> side_of,
+                                 std::vector<u8> sides) = 0;
+  // Seats of the running games, by policies below `policies`.
+  virtual std::vector<i64> seated(int policies) const = 0;
+  virtual void set_weights(const std::vector<f32>& weights) = 0;
+  virtual std::vector<f32> weights() const = 0;
+
+  int side_bytes() const { return side_bytes_; }
+
+  Array<u8> side;
+  // [games, seats, memory_bytes]: outside the games, cleared when one begins anew.
+  Array<u8> memory;
+
+ private:
+  int side_bytes_;
+};
+
+template <Game G>
+class PoolState final : public AnyPoolState {
+ public:
+  using Config = typename G::Config;
+
+  PoolState(PoolArrays& arrays, const Config& config)
+      : AnyPoolState(arrays, sparring::side_bytes<G>(config)),
+        setting(std::make_unique<OwnSetting<G>>()),
+        tables(arrays.counted<Table<G>>(arrays.games())),
+        memory_bytes_(arrays.memory_bytes()) {
+    const PoolOptions& options = arrays.options();
+    setting->lineup = setting->own_lineups;
+    setting->pot = setting->own_pots;
+    setting->config = config;
+    setting->shape = arrays.shape();
+    setting->seed = options.seed;
+    setting->first_game = options.first_game;
+    setting->skip_forced = options.skip_forced;
+    setting->every_game = options.every_game;
+    setting->opening_plies = options.opening_plies;
+    set_lineups({1.0}, std::vector<i16>(static_cast<size_t>(seats()), 0), {0});
+  }
+
+  const Config& config() const { return setting->config; }
+  u32 global(i64 game) const { return setting->first_game + static_cast<u32>(game); }
+  u8* side_of(i64 game) const { return side.data() + game * side_bytes(); }
+  u8* memory_of(i64 game, int seat) const {
+    return memory.data() + (game * seats() + seat) * memory_bytes_;
+  }
+
+  StateBytes bytes() const override {
+    u8* shared = reinterpret_cast<u8*>(setting.get());
+    return {.tables = reinterpret_cast<const u8*>(tables.data()),
+            .table_bytes = sizeof(Table<G>),
+            .game_bytes = sizeof(G),
+            .config = reinterpret_cast<u8*>(&setting->config),
+            .setting = shared,
+            .setting_bytes = sizeof(OwnSetting<G>),
+            .starts_offset = reinterpret_cast<const u8*>(&setting->starts) - shared};
+  }
+  u64 seed() const override { return setting->seed; }
+
+  void reseed(u64 seed) override {
+    setting->seed = seed;
+    std::memset(static_cast<void*>(tables.data()), 0,
+                static_cast<size_t>(tables.size()) * sizeof(Table<G>));
+  }
+
+  std::string check(i64 count, const u8* given, const u8* sides) const override {
+    Table<G> table;
+    for (i64 game = 0; game < count; ++game) {
+      std::memcpy(static_cast<void*>(&table), given + game * i64{sizeof table}, sizeof table);
+      const u8* with = sides + game * side_bytes();
+      if (std::string wrong = check_table(table, config(), with); !wrong.empty())
+        return "game " + std::to_string(global(game)) + ": " + wrong;
+    }
+    return {};
+  }
+
+  // Takes all of these, which come from outside and are as long as the own arrays. What is wrong
+  // with one of them, as `check` says it; then nothing has changed.
+  std::string load(u64 seed, const u8* given, const u8* sides, const u8* memories) {
+    if (std::string wrong = check(tables.size(), given, sides); !wrong.empty()) return wrong;
+    setting->seed = seed;
+    copy_over(tables, given);
+    copy_over(side, sides);
+    copy_over(memory, memories);
+    return {};
+  }
+
+  std::string audit() const override {
+    if constexpr (requires(const G& game) { game.audit(setting->config); }) {
+      for (i64 game = 0; game < tables.size(); ++game)
+        if (const char* broken = tables[game].game.audit(config()))
+          return "game " + std::to_string(global(game)) + ": " + broken;
+    }
+    return {};
+  }
+
+  int set_lineups(const std::vector<f64>& weights, const std::vector<i16>& players,
+                  const std::vector<u8>& shuffle) override {
+    const size_t each = static_cast<size_t>(seats());
+    f64 total = 0;
+    for (size_t i = 0; i < weights.size(); ++i) {
+      Lineup<G>& lineup = setting->own_lineups[i];
+      lineup.up_to = total += weights[i];
+      lineup.shuffle = shuffle[i] != 0;
+      for (size_t s = 0; s < each; ++s) lineup.player[s] = players[i * each + s];
+    }
+    return setting->lineups = static_cast<int>(weights.size());
+  }
+
+  void set_pots(const std::vector<int>& sizes, const std::vector<f64>& weights,
+                const std::vector<i16>& players) override {
+    size_t from = 0;
+    for (size_t p = 0; p < sizes.size(); ++p) {
+      Pot& pot = setting->own_pots[p];
+      f64 total = 0;
+      pot.players = sizes[p];
+      for (int i = 0; i < sizes[p]; ++i, ++from) {
+        pot.up_to[i] = total += weights[from];
+        pot.player[i] = players[from];
+      }
+    }
+  }
+
+  std::string set_starts(std::vector<f64> up_to, const u8* games, std::vector<i32> side_of,
+                         std::vector<u8> sides) override {
+    std::vector<G> found(side_of.size());
+    if (!found.empty())
+      std::memcpy(static_cast<void*>(found.data()), games, found.size() * sizeof(G));
+    for (size_t i = 0; i < found.size(); ++i) {
+      const u8* with = sides.data() + static_cast<size_t>(side_of[i]) * size_t(side_bytes());
+      if (std::string wrong = check_position(found[i], config(), with); !wrong.empty())
+        return std::to_string(i) + ": " + wrong;
+    }
+    start_up_to_ = std::move(up_to);
+    start_games_ = std::move(found);
+    start_side_of_ = std::move(side_of);
+    start_sides_ = std::move(sides);
+    setting->starts = {start_up_to_.data(), start_games_.data(), start_side_of_.data(),
+                       start_sides_.data(), static_cast<i64>(start_games_.size())};
+    return {};
+  }
+
+  std::vector<i64> seated(int policies) const override {
+    std::vector<i64> found(static_cast<size_t>(policies), 0);
+    for (i64 game = 0; game < tables.size(); ++game)
+      for (int s = 0; s < seats(); ++s)
+        if (const int player = tables[game].player[s]; player >= 0 && player < policies)
+          ++found[static_cast<size_t>(player)];
+    return found;
+  }
+
+  void set_weights(const std::vector<f32>& weights) override {
+    sparring::set_weights<G>(*setting, weights);
+  }
+
+  std::vector<f32> weights() const override {
+    return {std::begin(setting->weight), std::end(setting->weight)};
+  }
+
+  const std::unique_ptr<OwnSetting<G>> setting;
+  const Array<Table<G>> tables;
+
+ private:
+  int seats() const { return setting->shape.seats; }
+
+  template <class T>
+  static void copy_over(const Array<T>& array, const u8* bytes) {
+    if (array.size())
+      std::memcpy(static_cast<void*>(array.data()), bytes, size_t(array.size()) * sizeof(T));
+  }
+
+  int memory_bytes_;
+  std::vector<f64> start_up_to_;
+  std::vector<G> start_games_;
+  std::vector<i32> start_side_of_;
+  std::vector<u8> start_sides_;
+};
+
+}  // namespace sparring
