@@ -28,7 +28,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cache
 from pathlib import Path
-from typing import IO, Any, NoReturn, Self
+from typing import IO, Any, NoReturn, Self, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -315,7 +315,10 @@ def watched(pid: int) -> int:
         return -1
 
 
-def ready(children: Iterable[Child], wait_s: float) -> list[Child]:
+AnyChild = TypeVar("AnyChild", bound=Child)
+
+
+def ready(children: Iterable[AnyChild], wait_s: float) -> list[AnyChild]:
     """Wait until some of them have said something or ended, so long at most; return those."""
     poll, of_file = select.poll(), {}
     for child in children:

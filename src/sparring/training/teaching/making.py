@@ -225,7 +225,7 @@ def main() -> None:
     """Answer one task after the other, until there are none."""
     parent = Parent()
     first = next(parent).facts
-    rules, pay = Rules(first["game"], first["config"]), Pay.of(first["pay"])
+    rules, pay = Rules(first["game"], first["config"]), Pay(**first["pay"])
 
     def answer(task: Message) -> Message:
         found = done(rules, pay, Task(**task.facts))
