@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from sparring.config import TrainConfig
+from sparring.errors import ConfigError
 from sparring.sweep.file import SweepFile, read_sweep
 from sparring.sweep.points import config_at
 from sparring.sweep.record import Folder
 from sparring.sweep.search import Search
+from sparring.sweep.training import Told, train_jobs
 from sparring.sweep.trials import DONE, FAILED, PRUNED, Ended, Job, Judge, Point, Trial
 
 HEAD = """
@@ -92,3 +95,44 @@ def search_with(
 def told(trials: Sequence[Trial]) -> list[tuple[Mapping[str, Any], str, float | None]]:
     """What trials were and what came of them."""
     return [(trial.settings, trial.state, trial.value) for trial in trials]
+
+
+class Direct:
+    """Trains one job after the other in this process: the slow and obvious way."""
+
+    at_once = 1
+    shared: Sequence[str] = ()
+
+    def __init__(self, raised: str) -> None:
+        self._raised = raised
+        self._waiting: list[tuple[Job, Judge]] = []
+
+    @property
+    def free(self) -> int:
+        """One, unless it is busy."""
+        return 1 - len(self._waiting)
+
+    def begin(self, jobs: Sequence[Job], judge: Judge) -> None:
+        """Take a job."""
+        if len(jobs) > self.free:
+            raise ConfigError(f"{len(jobs)} trials at once in one process; give one")
+        self._waiting += [(job, judge) for job in jobs]
+
+    def wait(self) -> list[Ended]:
+        """Train it to its end."""
+        job, judge = self._waiting.pop()
+        curve: list[Point] = []
+        told: Told = lambda _, point: curve.append(point)  # noqa: E731
+        judged: dict[int, str] = {}
+
+        def hopeless(number: int) -> str:
+            if len(curve) not in judged:
+                judged[len(curve)] = judge(number, curve) if curve else ""
+            return judged[len(curve)]
+
+        threads = job.config.threads or os.cpu_count() or 1
+        return train_jobs([job], self._raised, told, hopeless, threads=threads)
+
+    def close(self) -> None:
+        """Forget what has not begun."""
+        self._waiting.clear()

@@ -9,10 +9,10 @@ import pytest
 from sparring.draw.charts.paper import render
 from sparring.sweep.grid import Grid
 from sparring.sweep.knobs import GAMES, Point, knob
+from sparring.sweep.pictures import strength_page
 from sparring.sweep.strength import Found, Halving, told_times
 from sparring.sweep.timings import Clock
 from sparring.sweep.trials import FAILED, Trial
-from sparring.tuning.picture import strength_page
 from sweep.surface import CONFIG, GRID, RULES
 
 EVERY_S = 1.0

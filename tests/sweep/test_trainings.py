@@ -19,7 +19,6 @@ from sparring.sweep.file import read_sweep
 from sparring.sweep.points import check_points, config_at
 from sparring.sweep.record import TRIALS, Folder
 from sparring.sweep.search import Search, confirm
-from sparring.sweep.training import Direct
 from sparring.sweep.trials import (
     DONE,
     FAILED,
@@ -32,7 +31,7 @@ from sparring.sweep.trials import (
     best_of,
     never,
 )
-from sweep.sweep_helpers import write_sweep
+from sweep.sweep_helpers import Direct, write_sweep
 
 HEAD = """
 game = "tic_tac_toe"

@@ -19,6 +19,7 @@ from sparring.machine import machine_facts, show_size, warn_if_busy
 from sparring.speed.stand import Gauge
 from sparring.sweep.grid import Grid, make_grid
 from sparring.sweep.knobs import switched
+from sparring.sweep.pictures import make_page, strength_page
 from sparring.sweep.points import MARK, file_for, settings_of, write_settings
 from sparring.sweep.race import Look, Outcome, Race
 from sparring.sweep.strength import (
@@ -31,7 +32,6 @@ from sparring.sweep.strength import (
     told_times,
 )
 from sparring.sweep.timings import Clock
-from sparring.tuning.picture import make_page, strength_page
 
 OK = 0
 WORDS = {
@@ -220,7 +220,7 @@ def looks_table(found: Outcome) -> Any:
 
 def cells(look: Look, found: Outcome) -> tuple[str, ...]:
     """A point as a row of the table."""
-    name = look.point.beside(found.preset) or "preset"
+    name = found.name(look.point)
     size = show_size(look.bytes) if look.bytes else ""
     told = WORDS.get(look.state, look.state)
     if look.point == found.best and found.better:
@@ -241,7 +241,7 @@ def trials_table(found: Found) -> Any:
         numbers=("seed", "trained", "strength", "to the target"),
     )
     for trial in found.trials:
-        name = found.name(trial) or "preset"
+        name = found.name(trial.settings)
         last = f"{trial.curve[-1][2]:.3f}" if trial.curve else ""
         time = reached(trial, found.target)
         sooner = "" if time is None else f"{time:.1f} s"

@@ -1,4 +1,4 @@
-"""A sweep in pictures: importance, parallel coordinates, slices and history, and one page."""
+"""What searches found, in pictures: a sheet for each question about a sweep, a page for a tune."""
 
 from __future__ import annotations
 
@@ -6,7 +6,10 @@ import math
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from sparring.draw.charts.axes import Form, label, ticks
+import numpy as np
+
+from sparring.draw.charts.axes import Axis, Form, label, ticks
+from sparring.draw.charts.chart import Chart, Estimate, Estimates, Series
 from sparring.draw.charts.paper import Page, render
 from sparring.draw.charts.trials import (
     WIDTH,
@@ -20,7 +23,10 @@ from sparring.draw.charts.trials import (
     slices_sheet,
 )
 from sparring.store.files import write_atomic
+from sparring.sweep.knobs import switched
+from sparring.sweep.race import Look, Outcome
 from sparring.sweep.space import CHOICE, INT, PERMUTATION, Range, shown
+from sparring.sweep.strength import Found as Trained
 from sparring.sweep.trials import FAILED, PRUNED, RUNNING, Trial
 
 PAGE = "sweep.html"
@@ -31,6 +37,9 @@ FEW = 12
 EVERY = 7
 """Whole numbers up to which every one of them is named."""
 DECADE = 10.0
+BLUE, ORANGE, GREEN, GREY = 0, 1, 2, 7
+MOST_ROWS = 14
+"""Of those that were timed, the best so many are listed."""
 Ticks = tuple[tuple[float, str], ...]
 
 
@@ -120,14 +129,10 @@ def columns_of(one: Range) -> list[Column]:
     if one.kind == PERMUTATION:
         return [Column(section, name, ((0.0, "as given"), (1.0, "reversed")), steps=True)]
     if one.kind == CHOICE:
-        return [Column(section, name, named_choices(one), steps=True)]
+        named = tuple((one.place(value), shown(value)) for value in one.choices)
+        return [Column(section, name, named, steps=True)]
     few = one.kind == INT and (one.high - one.low) / max(one.step, 1) <= FEW
     return [Column(section, name, numbers(one), steps=few)]
-
-
-def named_choices(one: Range) -> Ticks:
-    """Every choice by its value."""
-    return tuple((one.place(value), shown(value)) for value in one.choices)
 
 
 def numbers(one: Range) -> Ticks:
@@ -167,3 +172,117 @@ def places_of(one: Range, trial: Trial) -> list[float]:
         last = len(one.choices) - 1
         return [list(value).index(item) / last for item in one.choices]
     return [one.place(value)]
+
+
+def make_page(title: str, facts: Sequence[str], found: Outcome, knobs: Sequence[Range]) -> Page:
+    """Return the charts of a search for speed: over its time, and by the values of every knob."""
+    timed = [look for look in found.looks if look.gain]
+    if not timed:
+        return Page(title, tuple(facts), ())
+    end = max(found.seconds, timed[-1].at_s) / 60 or 1.0
+    charts: list[Chart | Estimates] = [over_time(found, timed, end), listed(found, timed)]
+    charts += [card for knob in knobs if (card := by_value(found, timed, knob))]
+    return Page(title, tuple(facts), tuple(charts), Axis("minutes", end))
+
+
+def over_time(found: Outcome, timed: Sequence[Look], end: float) -> Chart:
+    """Every point when it was timed, and the best so far."""
+    best, x, y = 0.0, [], []
+    for look in timed:
+        if look.state in ("preset", "faster"):
+            x += [look.at_s / 60] * (2 if best else 1)
+            y += [best, look.rate] if best else [look.rate]
+            best = look.rate
+    x += [end] if found.better else [end, end]
+    y += [best] if found.better else [best, found.rate]
+    others = [look for look in timed if look.point not in (found.preset, found.best)]
+    marks = [
+        Series("best so far", BLUE, np.array(x), np.array(y)),
+        dots("tried", GREY, others),
+        dots("preset", ORANGE, [look for look in timed if look.point == found.preset]),
+    ]
+    if found.better:
+        marks.append(dots("chosen", GREEN, [found.look(found.best)]))
+    rate = found.preset_rate
+    return Chart(
+        "Decisions/s of all that was timed",
+        tuple(series for series in marks if len(series.x)),
+        "rate",
+        wide=True,
+        from_zero=True,
+        guide=rate,
+        guide_name=f"preset {label(rate, 'rate')}",
+    )
+
+
+def dots(name: str, colour: int, looks: Sequence[Look]) -> Series:
+    """Points without a line."""
+    x = np.array([look.at_s / 60 for look in looks])
+    return Series(name, colour, x, np.array([look.rate for look in looks]), joined=False)
+
+
+def listed(found: Outcome, timed: Sequence[Look]) -> Estimates:
+    """The best of them, with their intervals."""
+    ordered = sorted(timed, key=lambda look: look.rate, reverse=True)[:MOST_ROWS]
+    rows = [row(found, look, found.name(look.point)) for look in ordered]
+    return Estimates("Best first, decisions/s", tuple(rows), "rate", guide=found.preset_rate)
+
+
+def by_value(found: Outcome, timed: Sequence[Look], knob: Range) -> Estimates | None:
+    """The best that was seen with every value of a knob."""
+    rows = []
+    for value in knob.choices:
+        there = [look for look in timed if look.point[knob.name] == value]
+        if there:
+            best = max(there, key=lambda look: look.rate)
+            own = {knob.name: knob.start}
+            others = best.point.turned(own).beside(found.preset)
+            beside = f" with {others}" if others else ""
+            rows.append(row(found, best, f"{switched(value)}{beside}"))
+    if len(rows) < 2:
+        return None
+    return Estimates(f"{knob.name}, decisions/s", tuple(rows), "rate", guide=found.preset_rate)
+
+
+def row(found: Outcome, look: Look, name: str) -> Estimate:
+    """One line."""
+    assert look.gain
+    colour = {found.best: GREEN, found.preset: ORANGE}.get(look.point, BLUE)
+    if look.point == found.preset:
+        return Estimate(name, ORANGE, look.rate)
+    low, high = (found.preset_rate * (1 + end) for end in (look.gain.low, look.gain.high))
+    return Estimate(name, colour, look.rate, low, high)
+
+
+def strength_page(title: str, facts: Sequence[str], found: Trained) -> Page:
+    """Return the curves of all trainings, and the times to the target."""
+    trials = [trial for trial in found.trials if trial.curve]
+    if not trials:
+        return Page(title, tuple(facts), ())
+    marked = {found.name(found.best): GREEN, found.name(found.preset): ORANGE}
+    met = [found.preset]
+    if found.finalist:
+        met.append(found.finalist)
+        marked.setdefault(found.name(found.finalist), BLUE)
+    lines, rows = [], []
+    for trial in trials:
+        name, dashed = found.name(trial.settings), trial.seed > trials[0].seed
+        at, _, values = (np.array(column) for column in zip(*trial.curve, strict=True))
+        colour = marked.get(name, GREY)
+        lines.append(Series(f"{name}, seed {trial.seed}", colour, at / 60, values, dashed=dashed))
+    end = max(float(line.x.max()) for line in lines) or 1.0
+    chart = Chart(
+        "Strength of all trainings",
+        tuple(lines),
+        "number",
+        wide=True,
+        guide=found.target,
+        guide_name=f"target {found.target:.3f}",
+    )
+    for point in met:
+        if known := [time for time in found.times(point) if time is not None]:
+            name, ends = found.name(point), (min(known), max(known))
+            middle = float(np.median(known))
+            rows.append(Estimate(name, marked[name], middle, *ends, tuple(known)))
+    times = (Estimates("Seconds to the target (dots: seeds)", tuple(rows)),) if rows else ()
+    return Page(title, tuple(facts), (chart, *times), Axis("minutes", end))

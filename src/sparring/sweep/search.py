@@ -46,12 +46,13 @@ Noticed = Callable[[Trial], None]
 
 
 def carry_out(
-    executor: Executor,
+    file: SweepFile,
+    folder: Folder,
     records: Records,
+    executor: Executor,
     more: Callable[[int], list[Trial]],
-    job_of: Callable[[Trial], Job],
-    noticed: Noticed,
     *,
+    noticed: Noticed,
     judge: Judge = never,
 ) -> None:
     """Have trials trained until there are no more; all are written down when they begin and end.
@@ -62,16 +63,36 @@ def carry_out(
     while True:
         batch = more(executor.free) if executor.free else []
         for trial in batch:
+            folder.clear_run(run_name(trial))  # what one that was lost has left
             running[trial.number] = trial
             records.put(trial)
         if batch:
-            executor.begin([job_of(trial) for trial in batch], judge)
+            executor.begin([job_of(file, folder, trial) for trial in batch], judge)
         elif not running:
             return
         for ended in executor.wait():
             trial = with_result(running.pop(ended.number), ended)
             records.put(trial)
             noticed(trial)
+
+
+def run_name(trial: Trial) -> str:
+    """The name of a trial's run."""
+    if side := trial.extra.get("side"):
+        return f"{side}-{trial.number // 2 + 1}"
+    return f"trial-{trial.number:04d}"
+
+
+def job_of(file: SweepFile, folder: Folder, trial: Trial) -> Job:
+    """The training of a trial; one that confirms is measured over many games."""
+    name, confirms = run_name(trial), "side" in trial.extra
+    config = config_at(file, trial.settings, seed=trial.seed, name=name, folder=str(folder.path))
+    if trial.init:
+        config = replace(config, init=str(folder.run_path(Path(trial.init).name)))
+    if confirms and "final_games" not in file.settings.get("eval", {}):
+        games = min(config.eval.final_games, FINAL_GAMES)
+        config = replace(config, eval=replace(config.eval, final_games=games))
+    return Job(trial.number, config, confirms)
 
 
 def with_result(trial: Trial, ended: Ended) -> Trial:
@@ -107,8 +128,8 @@ class Search:
 
     def run(self) -> list[Trial]:
         """Search until there are enough trials, or no time for another one."""
-        judge = self._judge
-        carry_out(self.executor, self.records, self._next, self._job, self._ended, judge=judge)
+        where = (self.file, self.folder, self.records, self.executor)
+        carry_out(*where, self._next, noticed=self._ended, judge=self._judge)
         return self.records.ended
 
     @property
@@ -119,8 +140,6 @@ class Search:
     def _next(self, room: int) -> list[Trial]:
         """The trials that begin together: first those that were lost, then fresh ones."""
         batch, self._again = self._again[:room], self._again[room:]
-        for lost in batch:
-            self.folder.clear_run(run_name(lost.number))
         wanted = self.file.search.trials
         while len(batch) < room:
             number = max([-1, *self.records.trials, *(trial.number for trial in batch)]) + 1
@@ -170,13 +189,6 @@ class Search:
         needed = START_S + usual_s + self.reserve(usual_s)
         return self.spent_s + needed <= minutes * 60
 
-    def _job(self, trial: Trial) -> Job:
-        job = job_of(self.file, self.folder, trial, run_name(trial.number))
-        if not trial.init:
-            return job
-        init = self.folder.run_path(Path(trial.init).name)
-        return replace(job, config=replace(job.config, init=str(init)))
-
     def _judge(self, _number: int, curve: Sequence[Point]) -> str:
         by = int(budget_of(self.config)[0] != "minutes")  # at equal decisions: the clock has no say
         return why_pruned(curve, self.records.ended, warm_up=self.file.search.prune, by=by)
@@ -184,18 +196,6 @@ class Search:
     def _ended(self, trial: Trial) -> None:
         self.folder.spend(self.spent_s)
         self.arrived(trial)
-
-
-def job_of(file: SweepFile, folder: Folder, trial: Trial, name: str, *, final: bool = False) -> Job:
-    """The training of a trial."""
-    where = str(folder.path)
-    config = config_at(file, trial.settings, seed=trial.seed, name=name, folder=where)
-    return Job(trial.number, config, final)
-
-
-def run_name(number: int) -> str:
-    """The name of a trial's run."""
-    return f"trial-{number:04d}"
 
 
 def same_net(one: TrainConfig, two: TrainConfig) -> bool:
@@ -296,19 +296,9 @@ def confirm(
 
     def more(room: int) -> list[Trial]:
         batch, waiting[:] = waiting[:room], waiting[room:]
-        for trial in batch:
-            folder.clear_run(name_of(trial))
         return batch
 
-    def job(trial: Trial) -> Job:
-        found = job_of(file, folder, trial, name_of(trial), final=True)
-        if "final_games" in file.settings.get("eval", {}):
-            return found
-        config = found.config
-        games = min(config.eval.final_games, FINAL_GAMES)
-        return replace(found, config=replace(config, eval=replace(config.eval, final_games=games)))
-
-    carry_out(executor, records, more, job, told)
+    carry_out(file, folder, records, executor, more, noticed=told)
     return judged([records.trials[trial.number] for trial in runs])
 
 
@@ -322,7 +312,7 @@ def judged(trials: Sequence[Trial]) -> Confirmed:
         best=tuple(values[BEST]),
         preset=tuple(values[PRESET]),
         runs=tuple(trial.run for trial in trials if trial.run),
-        failed=tuple(f"{name_of(trial)}: {trial.why}" for trial in trials if trial.state != DONE),
+        failed=tuple(f"{run_name(trial)}: {trial.why}" for trial in trials if trial.state != DONE),
     )
 
 
@@ -337,13 +327,8 @@ def planned(file: SweepFile, best: Trial) -> list[Trial]:
     return found
 
 
-def name_of(trial: Trial) -> str:
-    """The name of a run that confirms."""
-    return f"{trial.extra['side']}-{trial.number // 2 + 1}"
-
-
 def forget(folder: Folder) -> None:
     """Remove what confirmed another setting."""
     for trial in folder.confirming.trials.values():
-        folder.clear_run(name_of(trial))
+        folder.clear_run(run_name(trial))
     (folder.path / CONFIRM).unlink(missing_ok=True)

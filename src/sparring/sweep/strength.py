@@ -143,15 +143,11 @@ class Found(Answer):
             "trials": [self.plain_trial(trial) for trial in self.trials],
         }
 
-    def name(self, trial: Trial) -> str:
-        """What differs from the preset in a trial, in words."""
-        return Point(tuple(trial.settings.items())).beside(self.preset)
-
     def plain_trial(self, trial: Trial) -> dict[str, Any]:
         """A training as JSON has it."""
         told = {
             "settings": dict(trial.settings),
-            "beside_preset": self.name(trial),
+            "beside_preset": Point(tuple(trial.settings.items())).beside(self.preset),
             "seed": trial.seed,
             "seconds": round(trial.seconds, 2),
             "curve": [[round(at, 2), round(value, 4)] for at, _, value in trial.curve],

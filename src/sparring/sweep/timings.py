@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from statistics import fmean, median
@@ -16,7 +16,7 @@ from sparring.machine import show_size
 from sparring.speed.rounds import Reading, steady
 from sparring.speed.stand import Stand, Timer, UnfitError, is_memory
 from sparring.sweep.grid import Grid
-from sparring.sweep.knobs import Point
+from sparring.sweep.knobs import Point, Value
 
 ENOUGH = 4
 """Turns that say themselves how much they vary."""
@@ -56,6 +56,10 @@ class Answer:
     def better(self) -> bool:
         """Whether something better than the preset was found."""
         return self.best != self.preset
+
+    def name(self, settings: Mapping[str, Value]) -> str:
+        """What differs from the preset, in words."""
+        return Point(tuple(settings.items())).beside(self.preset) or "preset"
 
     @contextmanager
     def timed(self, clock: Clock) -> Iterator[None]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import shutil
 import time
 import warnings
@@ -13,7 +12,7 @@ from typing import Any
 
 import torch
 
-from sparring.errors import ConfigError, SparringError, SparringWarning
+from sparring.errors import SparringError, SparringWarning
 from sparring.league.arena import ALONE
 from sparring.learn.learner import DivergedError
 from sparring.sweep.trials import (
@@ -22,7 +21,6 @@ from sparring.sweep.trials import (
     PRUNED,
     Ended,
     Job,
-    Judge,
     Point,
     failed,
     measured_against,
@@ -163,44 +161,3 @@ def measured(job: Job, agent: Agent, threads: int) -> dict[str, Any]:
     against = () if met == (ALONE,) else met
     results = measure(agent, replace(config.eval, against=against), threads=threads or 1)
     return {name: found.summary() for name, found in results.items()}
-
-
-class Direct:
-    """Trains one job after the other in this process: the slow and obvious way."""
-
-    at_once = 1
-    shared: Sequence[str] = ()
-
-    def __init__(self, raised: str) -> None:
-        self._raised = raised
-        self._waiting: list[tuple[Job, Judge]] = []
-
-    @property
-    def free(self) -> int:
-        """One, unless it is busy."""
-        return 1 - len(self._waiting)
-
-    def begin(self, jobs: Sequence[Job], judge: Judge) -> None:
-        """Take a job."""
-        if len(jobs) > self.free:
-            raise ConfigError(f"{len(jobs)} trials at once in one process; give one")
-        self._waiting += [(job, judge) for job in jobs]
-
-    def wait(self) -> list[Ended]:
-        """Train it to its end."""
-        job, judge = self._waiting.pop()
-        curve: list[Point] = []
-        told: Told = lambda _, point: curve.append(point)  # noqa: E731
-        judged: dict[int, str] = {}
-
-        def hopeless(number: int) -> str:
-            if len(curve) not in judged:
-                judged[len(curve)] = judge(number, curve) if curve else ""
-            return judged[len(curve)]
-
-        threads = job.config.threads or os.cpu_count() or 1
-        return train_jobs([job], self._raised, told, hopeless, threads=threads)
-
-    def close(self) -> None:
-        """Forget what has not begun."""
-        self._waiting.clear()

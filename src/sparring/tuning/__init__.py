@@ -1,1 +1,0 @@
-"""Settings that suit a machine, found by measuring: for speed, or for time to a strength."""
