@@ -43,7 +43,7 @@ HOMES = {
     "timed": ("speed.process", "measuring.process"),
     "steady": ("speed.rounds", "measuring.steady"),
     "work_of": ("training.meter.work", "meter.work"),
-    "density_of": ("training.meter.stepping", "meter.stepping"),
+    "density_of": ("training.meter.ceilings", "meter.stepping"),
     "Place": ("training.meter.ceilings", "meter.ceilings"),
     "on_threads": ("training.meter.ceilings", "meter.ceilings"),
     "products": ("training.meter.ceilings", "meter.ceilings"),

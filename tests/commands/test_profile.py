@@ -9,12 +9,13 @@ import subprocess
 import sys
 import time
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
 from sparring.cli import main
-from sparring.speed import child, looking, own, spy
+from sparring.processes import Parent
+from sparring.speed import child, looking, own, sampler
 from sparring.speed.evidence import processes_of
 from sparring.usage import running
 
@@ -73,11 +74,11 @@ def test_updates_say_how_long_it_is_looked_at(profiled: Path) -> None:
 
 
 def test_looking_from_within_ends_after_as_many_updates() -> None:
-    window = child.Window(print)
-    window.after_update()
-    never, soon = window.in_updates(0), window.in_updates(2)
+    looks = child.Looks(cast(Parent, None))
+    looks.after_update()
+    never, soon = looks.in_updates(0), looks.in_updates(2)
     for is_over in (False, True):
-        window.after_update()
+        looks.after_update()
         assert soon.is_set() == is_over
     assert not never.is_set()
 
@@ -91,7 +92,7 @@ def test_nothing_goes_on_behind_it(profiled: Path) -> None:
 def test_without_py_spy_it_looks_from_within(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(spy, "NAME", "no-such-program")
+    monkeypatch.setattr(sampler, "NAME", "no-such-program")
     monkeypatch.chdir(tmp_path)
     words = ["--updates", "200", "--no-try-out", "--threads", "1", *SMALL]
     assert main(["profile", "tic_tac_toe", *words]) == 0
@@ -179,7 +180,7 @@ def test_a_run_that_goes_on_is_looked_at_and_goes_on(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    if spy.find_spy() is None:
+    if sampler.find_spy() is None:
         pytest.skip("needs py-spy")
     words = "train tic_tac_toe --minutes 5 --name mine --threads 1 --json --net.hidden 8"
     run = subprocess.Popen([sys.executable, "-m", "sparring", *words.split()])

@@ -11,9 +11,8 @@ import pytest
 from sparring.speed.rounds import fill_slots
 from sparring.training.meter.ceilings import Place, measure_machine
 from sparring.training.meter.kept import Kept
-from sparring.training.meter.meter import meter_of
+from sparring.training.meter.meter import meter_of, subject_of
 from sparring.training.meter.minibatch import sizes_of
-from sparring.training.metering import subject_of
 from sparring.training.planning.plan import make_learner, resolve
 from sparring.training.planning.settings import members_of
 from sparring.training.planning.training import run_plan

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from sparring.cli import main
-from sparring.commands.bench.configs_table import summary
+from sparring.commands.bench.configs import summary
 from sparring.errors import ConfigError
 from sparring.speed.named import cost, read_named
 from sparring.speed.trained import Progress

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from sparring.cli import main
-from sparring.commands.bench.records import middle
+from sparring.commands.bench.shared import middle
 from sparring.errors import ConfigError
 from sparring.speed.records import (
     Figure,

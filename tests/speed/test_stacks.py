@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import threading
+from collections import Counter
 from typing import Any
 
 import pytest
@@ -10,16 +12,14 @@ import pytest
 from sparring.config import TrainConfig
 from sparring.errors import SparringError
 from sparring.speed.evidence import Evidence, Frame, Stack, Stacks, short_place
-from sparring.speed.functions import costliest, costs, flame
-from sparring.speed.inside import Sampler
+from sparring.speed.functions import costliest, costs, flame, write_stacks
 from sparring.speed.report import listed
-from sparring.speed.speedscope import (
+from sparring.speed.sampler import (
     NO_SYMBOL,
-    at_work,
+    Sampler,
+    leave_out_waits,
     read_stacks,
     short_name,
-    without_waiting,
-    write_stacks,
 )
 
 MAIN, STEP, OBSERVE = (
@@ -78,10 +78,16 @@ def test_threads_that_wait_are_left_out_and_the_main_one_never() -> None:
             'Process 9 Thread 9 "MainThread"': [[1, 4]] * 10,
         }
     )
-    kept = at_work(plain, {(7, 7): 0.0, (7, 8): 0.02}, 7, 100)
-    assert [len(one["samples"]) for one in kept["profiles"]] == [5, 2, 0]
-    assert kept["profiles"][1]["samples"] == [[1, 3], [1, 3]]
+    kept = read_stacks(plain, 100, 7, {(7, 7): 0.0, (7, 8): 0.02}).stacks
+    assert [(one.thread, one.samples) for one in kept] == [("MainThread", 5), ("metrics", 2)]
+    assert kept[1].frames[-1].file == "libtorch_cpu.so"
     assert without_waiting([[1], [2]], 2) == [[1], [2]]
+
+
+def without_waiting(samples: list[list[int]], allowed: int) -> list[list[int]]:
+    counted = Counter(map(tuple, samples))
+    leave_out_waits(counted, allowed)
+    return sorted(map(list, counted.elements()))
 
 
 def test_a_thread_that_spins_in_one_place_keeps_what_it_has_worked() -> None:
@@ -173,8 +179,10 @@ def test_a_thread_within_sees_where_the_others_are() -> None:
     looking = threading.Thread(target=look)
     looking.start()
     looking.join()
-    (stack,) = read_stacks(sampler.plain(5), 100).stacks
-    assert (stack.thread, stack.process, stack.samples) == ("MainThread", 5, 1)
+    (stack,) = sampler.sample(0.0).stacks
+    assert (stack.thread, stack.process, stack.samples) == ("MainThread", os.getpid(), 1)
+    again = Stacks.read(sampler.sample(0.0).plain(), 100)
+    assert again.stacks == (stack,)
     assert any(
         frame.name == test_a_thread_within_sees_where_the_others_are.__qualname__
         for frame in stack.frames

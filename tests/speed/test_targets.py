@@ -14,7 +14,7 @@ from sparring.config.tools import ProfileConfig
 from sparring.errors import ConfigError
 from sparring.speed.folder import choose_folder
 from sparring.speed.report import FORMAT
-from sparring.speed.spy import CannotLookError, NoNativeError, permission, why_not
+from sparring.speed.sampler import CannotLookError, NoNativeError, permission, why_not
 from sparring.speed.target import find_target, holder, read_change
 from sparring.training.planning.settings import written
 from sparring.training.records.run import Run

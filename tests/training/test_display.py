@@ -24,8 +24,7 @@ from sparring.training.display.lines import clock, count, size
 from sparring.training.display.live import LivePanel, moved_on
 from sparring.training.display.panel import Machine, short_names
 from sparring.training.member import Status, in_order
-from sparring.training.meter.advice import Advice
-from sparring.training.meter.share import Reached
+from sparring.training.meter.share import Advice, Reached
 from sparring.training.status import LIMIT, WAITING, Trail, shown_of
 
 WIDTHS = (40, 60, 80, 100, 120, 200)

@@ -22,7 +22,7 @@ from sparring.machine import machine_facts
 from sparring.speed.folder import NUMBERS, choose_folder, write_folder
 from sparring.speed.looking import Seen, Wish, look_at_own, look_at_run
 from sparring.speed.report import Profile, by_size, listed, looked_line, pace_line
-from sparring.speed.spy import CannotLookError, find_spy
+from sparring.speed.sampler import CannotLookError, find_spy
 from sparring.speed.stand import Gauge
 from sparring.speed.target import Target, find_target
 from sparring.speed.verdicts.case import Verdict
@@ -56,7 +56,6 @@ def run(config: ProfileConfig) -> int:
 
 
 def look(target: Target, config: ProfileConfig, steps: ProgressBar) -> Seen:
-    """Look at a run that is going on, or at a training that is made for it."""
     ours = target.run is None
     native = config.native == "on" or (config.native == "auto" and ours)
     deep = native and find_spy() is not None
@@ -83,7 +82,6 @@ def judged(seen: Seen, *, try_out: bool) -> list[Verdict]:
 
 
 def show(profile: Profile, files: Sequence[Path]) -> None:
-    """Print verdicts, phases, the costliest functions, and where the rest is."""
     out = make_console()
     for verdict in profile.verdicts:
         say(f"{verdict.cause}: {verdict.text}")

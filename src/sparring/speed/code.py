@@ -177,7 +177,6 @@ def phases_in(path: str) -> tuple[tuple[int, int, str], ...]:
 
 
 def _named(node: ast.With | ast.FunctionDef) -> Iterator[str]:
-    """The phases that a block or a function names."""
     if isinstance(node, ast.With):
         calls = [one.context_expr for one in node.items]
     else:
@@ -232,7 +231,6 @@ def _by_native(frames: Sequence[Frame]) -> str:
 
 
 def hottest(frames: Sequence[Frame]) -> Frame | None:
-    """The innermost function of the user's own."""
     own = [frame for frame in frames if owner(frame) == USER]
     return own[-1] if own else None
 

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Container, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
+from typing import Any
 
 from sparring.config import TrainConfig
 from sparring.usage import PROC, below
@@ -27,7 +28,6 @@ def processes_of(pid: int) -> dict[int, str]:
 
 
 def does(pid: int) -> str:
-    """Say what a process is for that a training has started."""
     with suppress(OSError):
         words = (PROC / str(pid) / "cmdline").read_bytes().decode(errors="replace").split("\0")
         return next((DOES[word] for word in words if word in DOES), OTHER)
@@ -45,7 +45,6 @@ class Frame:
 
     @property
     def native(self) -> bool:
-        """Whether it is not Python."""
         return not self.file.endswith(".py") and not self.file.startswith("<")
 
     @property
@@ -76,9 +75,42 @@ class Stacks:
     rate: int = 100
     """Samples per second and thread."""
 
+    @classmethod
+    def of(cls, counted: Mapping[tuple[tuple[Frame, ...], str, int], int], rate: int) -> Stacks:
+        """Return stacks that were counted, by frames, thread and process; the commonest first."""
+        found = (Stack(frames, times, *of) for (frames, *of), times in counted.items())  # type: ignore[arg-type]
+        return cls(tuple(sorted(found, key=lambda one: -one.samples)), rate)
+
+    def of_processes(self, pids: Container[int]) -> Stacks:
+        return Stacks(tuple(one for one in self.stacks if one.process in pids), self.rate)
+
+    def plain(self, file: str = "file") -> dict[str, Any]:
+        """As JSON has it, with every frame named once. file: or place, as a person knows it."""
+        numbers: dict[Frame, int] = {}
+        rows = [
+            {
+                "frames": [numbers.setdefault(frame, len(numbers)) for frame in stack.frames],
+                "samples": stack.samples,
+                "thread": stack.thread,
+                "process": stack.process,
+            }
+            for stack in self.stacks
+        ]
+        frames = [[frame.name, getattr(frame, file), frame.line] for frame in numbers]
+        return {"frames": frames, "stacks": rows}
+
+    @classmethod
+    def read(cls, plain: Mapping[str, Any], rate: int) -> Stacks:
+        """From what `plain` wrote."""
+        frames = [Frame(*one) for one in plain["frames"]]
+        stacks = [
+            Stack(**{**row, "frames": tuple(frames[at] for at in row["frames"])})
+            for row in plain["stacks"]
+        ]
+        return cls(tuple(stacks), rate)
+
     @property
     def samples(self) -> int:
-        """In all."""
         return sum(stack.samples for stack in self.stacks)
 
     def share(self, met: Callable[[Stack], bool]) -> float:
@@ -132,6 +164,10 @@ class Evidence:
     """It was somebody's run that was going on, not one of ours."""
     blind: tuple[str, ...] = ()
     """What could not be seen, and why, in words."""
+
+    @property
+    def everything(self) -> Stacks:
+        return Stacks((*self.stacks.stacks, *self.beside.stacks), self.stacks.rate)
 
 
 PACKAGES = ("site-packages", "dist-packages")

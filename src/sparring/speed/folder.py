@@ -9,10 +9,8 @@ from pathlib import Path
 
 from sparring.draw.charts.flame import draw_flame
 from sparring.errors import ConfigError
-from sparring.speed.evidence import Stacks
-from sparring.speed.functions import flame
+from sparring.speed.functions import flame, write_stacks
 from sparring.speed.report import FORMAT, Profile, markdown, pace_line, plain
-from sparring.speed.speedscope import write_stacks
 from sparring.store.files import remove_folder, temp_name
 from sparring.targets import check_folder
 from sparring.training.records.run import finite, word_of
@@ -52,7 +50,7 @@ def may_replace(folder: Path) -> bool:
 def write_folder(folder: Path, profile: Profile) -> list[Path]:
     """Write all files; the folder is there whole or not at all."""
     evidence = profile.evidence
-    everything = Stacks((*evidence.stacks.stacks, *evidence.beside.stacks), evidence.stacks.rate)
+    everything = evidence.everything
     title = f"Profile of {profile.target}"
     facts = [pace_line(evidence), f"{everything.samples:,} samples", str(profile.machine["date"])]
     texts = {
@@ -77,5 +75,4 @@ def write_folder(folder: Path, profile: Profile) -> list[Path]:
 
 
 def as_json(value: object) -> str:
-    """Return one JSON object on one line."""
     return json.dumps(finite(value), allow_nan=False, separators=(",", ":")) + "\n"

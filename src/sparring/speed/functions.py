@@ -1,17 +1,17 @@
-"""What functions cost, and how they call each other."""
+"""What functions cost, how they call each other, and stacks in a format that browsers show."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from sparring.draw.charts.flame import Block
 from sparring.speed.code import LOOP, phase_of
 from sparring.speed.evidence import Evidence, Frame, Stack, Stacks
-from sparring.speed.speedscope import title
 
+SCHEMA = "https://www.speedscope.app/file-format-schema.json"
 Key = tuple[str, str]
 """A function: its name and file."""
 STARTS = ("runpy.py", "<frozen runpy>")
@@ -34,7 +34,6 @@ class Function:
     native: bool
 
     def plain(self) -> dict[str, Any]:
-        """As JSON has it."""
         return asdict(self)
 
 
@@ -78,20 +77,18 @@ def costs(stacks: Stacks) -> list[Function]:
 
 
 def costliest(functions: Iterable[Function], most: int, *, by: str) -> list[Function]:
-    """Return the first few by own or total time."""
     met = [one for one in functions if getattr(one, by) > 0]
     return sorted(met, key=lambda one: (-getattr(one, by), -one.own, one.name))[:most]
 
 
 def key_of(frame: Frame) -> Key:
-    """What makes two frames the same function."""
     return frame.name, frame.place
 
 
 def flame(evidence: Evidence) -> Block:
     """Return all stacks as blocks on blocks: processes and threads, then calls."""
     root = Block("all", "", "root")
-    for stack in (*evidence.stacks.stacks, *evidence.beside.stacks):
+    for stack in evidence.everything.stacks:
         named = title(evidence.processes, stack.process, stack.thread)
         block = root.inner(named, "", "root")
         add(block, stack)
@@ -100,7 +97,6 @@ def flame(evidence: Evidence) -> Block:
 
 
 def add(block: Block, stack: Stack) -> None:
-    """Put a stack onto the block of its thread."""
     block.total += stack.samples
     for frame in within(stack.frames):
         block = block.inner(frame.name, frame.place, kind_of(frame))
@@ -124,7 +120,6 @@ def within(frames: tuple[Frame, ...]) -> tuple[Frame, ...]:
 
 
 def kind_of(frame: Frame) -> str:
-    """Whose code it is."""
     place = frame.place
     if frame.native:
         if place.startswith("_native"):
@@ -138,3 +133,48 @@ def kind_of(frame: Frame) -> str:
     if place.startswith("<") or any(mark in frame.file for mark in ("-packages/", "/lib/python3")):
         return "libraries"
     return "yours"
+
+
+def write_stacks(stacks: Stacks, name: str, processes: Mapping[int, str]) -> dict[str, Any]:
+    """Return the content of a file: a profile for every thread."""
+    numbers: dict[Frame, int] = {}
+    threads: dict[tuple[int, str], list[Stack]] = {}
+    for stack in stacks.stacks:
+        threads.setdefault((stack.process, stack.thread), []).append(stack)
+    profiles = [
+        thread_profile(title(processes, process, thread), found, stacks.rate, numbers)
+        for (process, thread), found in threads.items()
+    ]
+    frames = [{"name": f.name, "file": f.place, "line": f.line} for f in numbers]
+    return {
+        "$schema": SCHEMA,
+        "name": name,
+        "exporter": "sparring",
+        "activeProfileIndex": 0,
+        "shared": {"frames": frames},
+        "profiles": profiles,
+    }
+
+
+def thread_profile(
+    name: str, stacks: Sequence[Stack], rate: int, numbers: dict[Frame, int]
+) -> dict[str, Any]:
+    samples = [
+        [numbers.setdefault(frame, len(numbers)) for frame in stack.frames] for stack in stacks
+    ]
+    weights = [round(stack.samples / rate, 6) for stack in stacks]
+    return {
+        "type": "sampled",
+        "name": name,
+        "unit": "seconds",
+        "startValue": 0,
+        "endValue": round(sum(weights), 6),
+        "samples": samples,
+        "weights": weights,
+    }
+
+
+def title(processes: Mapping[int, str], process: int, thread: str) -> str:
+    does = processes.get(process, "training")
+    number = f" {process}" if list(processes.values()).count(does) > 1 else ""
+    return f"{does}{number}, {thread}" if thread else f"{does}{number}"

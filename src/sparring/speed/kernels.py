@@ -56,12 +56,10 @@ class GpuTime:
     kernels: tuple[Kernel, ...]
 
     def plain(self) -> dict[str, Any]:
-        """As JSON has it."""
         return {"shares": dict(self.shares), "kernels": [asdict(one) for one in self.kernels]}
 
     @classmethod
     def read(cls, plain: Mapping[str, Any]) -> GpuTime:
-        """From what `plain` wrote."""
         return cls(plain["shares"], tuple(Kernel(**one) for one in plain["kernels"]))
 
 
@@ -87,7 +85,6 @@ def summed(launches: Iterable[Launch], seconds: float) -> GpuTime:
 
 
 def kind_of(name: str) -> str:
-    """What a kernel is for."""
     if name in ours():
         return ours()[name]
     low = name.lower()
@@ -114,7 +111,6 @@ class Recorder:
         self._profile = profile(activities=[ProfilerActivity.CUDA])
 
     def start(self) -> None:
-        """Begin."""
         import torch
 
         torch.cuda.synchronize()

@@ -14,8 +14,7 @@ from sparring.speed.evidence import EVALUATION, TRAINING, Evidence, Stacks, proc
 from sparring.speed.kernels import IDLE, GpuTime
 from sparring.speed.own import OwnTraining
 from sparring.speed.progress import Pace, Progress
-from sparring.speed.speedscope import NO_SYMBOL, read_stacks
-from sparring.speed.spy import CannotLookError, NoNativeError, Spy, split
+from sparring.speed.sampler import NO_SYMBOL, CannotLookError, NoNativeError, Spy
 from sparring.training.planning.place import uses_gpu
 from sparring.training.planning.settings import members_of
 from sparring.training.records.overview import Overview
@@ -161,11 +160,11 @@ def sample_own(training: OwnTraining, progress: Progress, wish: Wish, say: Say) 
     say("sampling: from within")
     began = time.monotonic()
     limit = {"seconds": wish.limit_s, "updates": wish.updates, "rate": wish.rate}
-    plain = training.ask("sample", "stacks.json", wish.limit_s + PATIENCE_S, **limit)
+    seen = training.ask("sample", wish.limit_s + PATIENCE_S, **limit)
     progress.look()
     return _Sampled(
         training.pid,
-        read_stacks(plain, wish.rate),
+        Stacks.read(seen, wish.rate),
         [f"native code and other processes: {why}"],
         native=False,
         began=began,
@@ -223,7 +222,6 @@ def watch_plain(
 
 
 def training_only(family: dict[int, str]) -> list[int]:
-    """Leave out the process that evaluates beside training."""
     return [pid for pid, does in family.items() if does != EVALUATION]
 
 
@@ -275,7 +273,7 @@ def record_kernels(
     say("recording: the GPU's kernels")
     limit = {"seconds": KERNELS_S, "updates": KERNELS_UPDATES}
     try:
-        found = training.ask("kernels", "kernels.json", KERNELS_LIMIT_S, **limit)
+        found = training.ask("kernels", KERNELS_LIMIT_S, **limit)
     except ConfigError:
         raise
     except SparringError as wrong:
@@ -305,8 +303,7 @@ def gathered(
     sampled: _Sampled,
     blind: list[str],
 ) -> Evidence:
-    """Put together what was seen."""
-    stacks, beside = split(sampled.stacks, sampled.pid)
+    met, pid = sampled.stacks, sampled.pid
     pace, own = paces[0], plain.cores
     blind = [*sampled.blind, *blind, *unseen(config, sampled)]
     if not pace.updates:
@@ -317,8 +314,8 @@ def gathered(
         decisions_per_s=pace.decisions_per_s,
         samples_per_s=pace.samples_per_s,
         seconds=max(sampled.ended - sampled.began, 1e-9),
-        stacks=stacks,
-        beside=beside,
+        stacks=met.of_processes({pid}),
+        beside=met.of_processes({one.process for one in met.stacks} - {pid}),
         processes={sampled.pid: TRAINING, **sampled.family},
         cpu_cores=own[0] or pace.cpu_cores,
         cores=cores(),
@@ -328,7 +325,6 @@ def gathered(
 
 
 def unseen(config: TrainConfig, sampled: _Sampled) -> list[str]:
-    """Say what such sampling does not see."""
     found = []
     if config.threads != 1:
         found.append(

@@ -36,7 +36,6 @@ class Planned:
 
     @property
     def name(self) -> str:
-        """Of its folder."""
         return self.config.name
 
 

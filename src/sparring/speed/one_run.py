@@ -1,11 +1,7 @@
-"""The process of one run of a bench: `python -m sparring.speed.one_run PARENT`.
-
-A request on stdin, progress and the end of it on stdout, as JSON objects, one per line.
-"""
+"""The process of one run of a bench."""
 
 from __future__ import annotations
 
-import json
 import resource
 import sys
 import time
@@ -19,7 +15,8 @@ import torch
 from sparring.config import TrainConfig
 from sparring.errors import ConfigError, SparringError
 from sparring.learn.learner import DivergedError
-from sparring.processes import answering, follow_parent
+from sparring.messages import Message
+from sparring.processes import Parent
 from sparring.training.agent import Agent
 from sparring.training.callbacks import Callbacks, Watched
 from sparring.training.planning.settings import read_config
@@ -39,7 +36,7 @@ def train_one(config: TrainConfig, tell: Callable[..., None]) -> dict[str, Any]:
         now, status = time.monotonic(), watched.status
         if now - told[0] >= TELL_EVERY_S:
             told[0] = now
-            tell(progress=status.progress, decisions_per_s=status.decisions_per_s)
+            tell("progress", share=status.progress, decisions_per_s=status.decisions_per_s)
 
     if folder.is_dir():
         agent = resume(folder, quiet=True, on_update=look)
@@ -47,14 +44,13 @@ def train_one(config: TrainConfig, tell: Callable[..., None]) -> dict[str, Any]:
         agent = train_with(config, quiet=True, callbacks=Callbacks(on_update=look))
     if agent.ended.startswith("SIG"):
         return {"stopped": agent.ended}
-    tell(progress=1.0, decisions_per_s=0.0)
+    tell("progress", share=1.0, decisions_per_s=0.0)
     settings = read_config(Run.open(agent.run).config, str(agent.run))
     measure(agent, settings.eval, threads=settings.threads or 1)
     return ended(agent)
 
 
 def ended(agent: Agent) -> dict[str, Any]:
-    """Return what only this process knows."""
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     return {
         "ended": agent.ended,
@@ -63,28 +59,24 @@ def ended(agent: Agent) -> dict[str, Any]:
     }
 
 
-def main(parent: int) -> None:
-    """Train what stdin says."""
-    follow_parent(parent)
-    answer = answering()
+def main() -> None:
+    parent = Parent()
     warnings.simplefilter("ignore")
 
-    def tell(**said: Any) -> None:
-        answer(finite(said))
+    def tell(name: str, **facts: Any) -> None:
+        parent.tell(Message(name, finite(facts)))
 
-    request = json.loads(sys.stdin.readline())
-    sys.path += [place for place in request["paths"] if place not in sys.path]
     try:
-        tell(**train_one(read_config(request["config"], "settings"), tell))
+        tell("ended", **train_one(read_config(next(parent).facts, "settings"), tell))
     except DivergedError as wrong:
-        tell(failed=f"diverged: {wrong}")
+        tell("ended", failed=f"diverged: {wrong}")
     except ConfigError as wrong:
-        tell(failed=f"refused: {wrong}")
+        tell("ended", failed=f"refused: {wrong}")
     except SparringError as wrong:
-        tell(failed=str(wrong))
+        tell("ended", failed=str(wrong))
     except (MemoryError, torch.OutOfMemoryError):
-        tell(failed="memory ran out")
+        tell("ended", failed="memory ran out")
 
 
 if __name__ == "__main__":
-    main(int(sys.argv[1]))
+    main()

@@ -2,13 +2,8 @@
 
 from __future__ import annotations
 
-import contextlib
-import json
 import os
-import queue
-import subprocess
 import tempfile
-import threading
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import replace
@@ -16,14 +11,14 @@ from pathlib import Path
 from typing import Any
 
 from sparring.config import TrainConfig
-from sparring.errors import ConfigError, SparringError
+from sparring.errors import SparringError
 from sparring.machine import cores
-from sparring.processes import end_group, last_words, start_python
+from sparring.messages import Message, checked
+from sparring.processes import Child
 from sparring.speed.evidence import processes_of
 from sparring.speed.progress import Progress
-from sparring.speed.rounds import steady
+from sparring.speed.rounds import has_replay, steady
 from sparring.store.folders import CONFIG
-from sparring.training.planning.algorithms import sections_of
 from sparring.training.planning.settings import members_of, written
 from sparring.usage import running
 
@@ -42,7 +37,7 @@ VARIABLES = ("OMP_NUM_THREADS", "MKL_NUM_THREADS")
 def to_look_at(config: TrainConfig, folder: Path) -> TrainConfig:
     """Return settings for a training that leaves nothing elsewhere and is soon under way."""
     config = members_of(config)[0]
-    if "replay" in sections_of(config.algo, config.dqn.mode):
+    if has_replay(config):
         config = steady(config)  # or it would be looked at while it fills its memory
     return replace(
         config,
@@ -63,40 +58,21 @@ class OwnTraining:
     """A process that trains with some settings until it is closed."""
 
     def __init__(self, config: TrainConfig) -> None:
-        """Start it."""
         self._folder = tempfile.TemporaryDirectory(
             prefix="sparring-profile-", ignore_cleanup_errors=True
         )
         root = Path(self._folder.name)
-        self.files = root / "files"
-        self.files.mkdir()
-        self.config = to_look_at(config, root)
-        self.folder = root / NAME
-        self._stderr = tempfile.TemporaryFile()  # noqa: SIM115
-        self._process = start_python(
-            "sparring.speed.child",
-            [str(os.getpid())],
-            threads=cores(),
-            variables={name: os.environ[name] for name in VARIABLES if name in os.environ},
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=self._stderr,
-        )
-        self._answers: queue.SimpleQueue[str] = queue.SimpleQueue()
-        self._hearing = threading.Thread(target=self._hear, daemon=True)
-        self._hearing.start()
-        self._say(written(self.config))
+        self.config, self.folder = to_look_at(config, root), root / NAME
+        variables = {name: os.environ[name] for name in VARIABLES if name in os.environ}
+        self._child = Child("sparring.speed.child", threads=cores(), variables=variables)
+        self._child.tell(Message("train", written(self.config)))
+        self.pid = self._child.pid
 
     def __enter__(self) -> OwnTraining:
         return self
 
-    def __exit__(self, *wrong: object) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
-
-    @property
-    def pid(self) -> int:
-        """The process."""
-        return self._process.pid
 
     def warm_up(self, progress: Progress, seconds: float, said: Callable[[str], None]) -> None:
         """Wait until it is under way, for so many seconds at least.
@@ -116,55 +92,25 @@ class OwnTraining:
             self.check()
             time.sleep(POLL_S)
 
-    def ask(self, what: str, name: str, limit_s: float, **request: Any) -> dict[str, Any]:
+    def ask(self, what: str, limit_s: float, **request: Any) -> Mapping[str, Any]:
         """Let it look at itself, and return what it has seen."""
-        file = self.files / name
-        self._say({"do": what, "file": str(file), **request})
-        until = time.monotonic() + limit_s
-        while not file.is_file() or not self._answers.qsize():
-            if time.monotonic() > until:
-                raise SparringError(f"{what}: no answer within {limit_s:g} s")
-            self.check()
-            time.sleep(POLL_S)
-        self._answers.get()
-        found: dict[str, Any] = json.loads(file.read_text())
-        return found
+        try:
+            return self._child.ask(Message(what, request), limit_s).facts
+        except TimeoutError:
+            raise SparringError(f"{what}: no answer within {limit_s:g} s") from None
 
     def check(self) -> None:
         """Raise if it has ended: refused, failed or killed."""
-        if self._process.poll() is None:
-            return
-        told: dict[str, str] = {}
-        self._hearing.join(END_S)
-        while self._answers.qsize():
-            told |= json.loads(self._answers.get())
-        if "refused" in told:
-            raise ConfigError(told["refused"])
-        if "failed" in told:
-            raise SparringError(f"the training failed: {told['failed']}")
-        raise SparringError(f"the training failed: {last_words(self._process, self._stderr)}")
+        for said in self._child.hear():
+            checked(said)
+        if self._child.gone:
+            raise SparringError(f"the training failed: {self._child.last_words()}")
 
     def close(self) -> None:
         """End it, whatever it does, and remove what it has written."""
-        assert self._process.stdin
         family = processes_of(self.pid)
-        with contextlib.suppress(BrokenPipeError):
-            self._process.stdin.close()
-        end_group(self._process)
+        self._child.end()
         until = time.monotonic() + END_S  # those that it has started end with it
         while any(map(running, family)) and time.monotonic() < until:
             time.sleep(POLL_S / 10)
-        self._stderr.close()
         self._folder.cleanup()
-
-    def _say(self, request: Mapping[str, Any]) -> None:
-        assert self._process.stdin
-        with contextlib.suppress(BrokenPipeError):
-            self._process.stdin.write(json.dumps(request).encode() + b"\n")
-            self._process.stdin.flush()
-
-    def _hear(self) -> None:
-        assert self._process.stdout
-        with self._process.stdout as lines:
-            for line in lines:
-                self._answers.put(line.decode())

@@ -1,14 +1,13 @@
-"""The process of a gauge: `python -m sparring.speed.process PARENT`."""
+"""The process of a gauge."""
 
 from __future__ import annotations
 
 import gc
-import json
-import sys
 import time
 import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
+from functools import partial
 from typing import Any
 
 import torch
@@ -17,13 +16,13 @@ from sparring.errors import ConfigError, SparringError
 from sparring.learn.learner import Learner, closing_learner
 from sparring.learn.plan import CPU, Plan
 from sparring.machine import free_memory
-from sparring.processes import answering, follow_parent
+from sparring.messages import Message
+from sparring.processes import Parent
 from sparring.speed.rounds import Reading, Round, fill_slots, measure_round
-from sparring.speed.stand import Opened
+from sparring.speed.stand import Opened, UnfitError
 from sparring.training.planning.demands import demand_processes
 from sparring.training.planning.plan import make_learner, resolve
 from sparring.training.planning.settings import members_of, read_config
-from sparring.training.records.run import finite
 from sparring.training.session import close_games, closing_games
 from sparring.usage import below, memory, trim
 
@@ -44,7 +43,6 @@ class Ready:
     """That it took on a GPU when it was opened."""
 
     def close(self) -> None:
-        """End whoever works for it."""
         with closing_learner(self.learner):
             close_games(self.plan, brought=False)
 
@@ -90,7 +88,6 @@ def opened(held: dict[str, Ready], request: Mapping[str, Any]) -> dict[str, Any]
 
 
 def timed(held: dict[str, Ready], request: Mapping[str, Any]) -> dict[str, Any]:
-    """Measure rounds until the time is over."""
     ready = known(held, request["name"])
     torch.set_num_threads(ready.plan.threads)
     on_gpu = ready.plan.device != CPU
@@ -115,7 +112,6 @@ def shut(held: dict[str, Ready], request: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def known(held: Mapping[str, Ready], name: str) -> Ready:
-    """Return what is open under a name."""
     if name not in held:
         told = ", ".join(map(repr, held)) or "nothing"
         raise SparringError(f"{name!r} is not open; {told} is")
@@ -123,7 +119,6 @@ def known(held: Mapping[str, Ready], name: str) -> Ready:
 
 
 def gpu_used() -> int:
-    """Return the bytes that torch holds on the GPU."""
     return torch.cuda.memory_allocated() if torch.cuda.is_available() else 0
 
 
@@ -142,38 +137,28 @@ DO: dict[str, Callable[[dict[str, Ready], Mapping[str, Any]], dict[str, Any]]] =
 }
 
 
-def answer(held: dict[str, Ready], line: str) -> dict[str, Any]:
-    """Do what one request asks for. Whatever is wrong with it becomes its answer."""
-    request = json.loads(line)
+def answer(held: dict[str, Ready], asked: Message) -> Message:
+    """Do what is asked for; settings are refused or unfit, whatever is wrong with them."""
     try:
-        done: dict[str, Any] = finite(DO[request["do"]](held, request))
-        return done
+        return Message("done", DO[asked.name](held, asked.facts))
     except ConfigError as wrong:
-        told = {"refused": str(wrong)}
+        told: SparringError = ConfigError(str(wrong))
     except SparringError as wrong:
-        told = {"failed": str(wrong)}
+        told = UnfitError(str(wrong))
     except (MemoryError, torch.OutOfMemoryError):
-        told = {"failed": MEMORY}
+        told = UnfitError(MEMORY)
     except Exception as wrong:
-        told = {"failed": f"{type(wrong).__name__}: {wrong}"}
-        if any(words in str(wrong).lower() for words in OUT_OF_MEMORY):
-            told = {"failed": MEMORY}
-        elif "CUDA error" in str(wrong):
-            told["over"] = "yes"  # a GPU that failed answers this process no more
+        of_memory = any(words in str(wrong).lower() for words in OUT_OF_MEMORY)
+        told = UnfitError(MEMORY if of_memory else f"{type(wrong).__name__}: {wrong}")
     clear()
-    return told
+    raise told
 
 
-def main(parent: int) -> None:
-    """Answer requests until stdin closes."""
-    follow_parent(parent)
-    tell = answering()
+def main() -> None:
+    parent, held = Parent(), dict[str, Ready]()
     warnings.simplefilter("ignore")
-    sys.path += [place for place in json.loads(sys.stdin.readline()) if place not in sys.path]
-    held: dict[str, Ready] = {}
-    for line in sys.stdin:
-        tell(answer(held, line))
+    parent.serve(partial(answer, held))
 
 
 if __name__ == "__main__":
-    main(int(sys.argv[1]))
+    main()

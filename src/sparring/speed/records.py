@@ -51,7 +51,6 @@ def a_format(value: Any, where: str) -> None:
 
 
 def some_rounds(value: Any, where: str) -> None:
-    """Demand numbers, at least one."""
     listed(plain_number)(value, where)
     if not value:
         raise ValueError(f"{where} is empty")
@@ -96,7 +95,6 @@ class Record:
     figures: dict[str, Figure]
 
     def plain(self) -> dict[str, Any]:
-        """As JSON has it."""
         return {"format": FORMAT, **asdict(self)}
 
     def write(self, path: Path) -> None:
@@ -110,7 +108,6 @@ class Record:
 
     @classmethod
     def read(cls, path: Path) -> Record:
-        """Read what `write` wrote."""
         try:
             plain = parse_json(path.read_bytes())
             A_RECORD(plain, "")
@@ -153,12 +150,10 @@ class Change:
         return self.verdict in ("slower", "worse")
 
     def plain(self) -> dict[str, Any]:
-        """As JSON has it."""
         return asdict(self)
 
 
 def changes(now: Record, then: Record) -> list[Change]:
-    """Hold all figures that both have against each other."""
     return [
         change(name, figure, then.figures[name])
         for name, figure in now.figures.items()
@@ -181,7 +176,6 @@ def change(name: str, now: Figure, then: Figure) -> Change:
 
 
 def verdict(low: float | None, high: float | None, *, higher: bool, ratio: bool) -> str:
-    """Say what an interval means."""
     if low is None or high is None:
         return "cannot tell"
     if ratio and low > 1 - SAME and high < 1 + SAME:
@@ -218,7 +212,6 @@ def since(now: Record, then: Record) -> list[str]:
 def differing(
     where: str, now: Mapping[str, Any], then: Mapping[str, Any], names: Sequence[str]
 ) -> list[str]:
-    """Name what differs."""
     plain_now, plain_then = (json.loads(json.dumps(dict(table))) for table in (now, then))
     return [
         f"{where}{name} was {plain_then.get(name)}, is {plain_now.get(name)}"

@@ -8,7 +8,7 @@ from typing import Any
 
 import tomlkit
 
-from sparring.speed.evidence import EVALUATION, TRAINING, Evidence, Frame, Stacks
+from sparring.speed.evidence import EVALUATION, TRAINING, Evidence
 from sparring.speed.functions import Function, costliest, costs
 from sparring.speed.looking import Seen
 from sparring.speed.verdicts.case import Verdict
@@ -35,17 +35,14 @@ class Profile:
 
     @property
     def evidence(self) -> Evidence:
-        """What the verdicts rest on."""
         return self.seen.evidence
 
     @property
     def functions(self) -> list[Function]:
-        """Of the training process, the costliest by their own time first."""
         return costs(self.evidence.stacks)
 
 
 def plain(profile: Profile) -> dict[str, Any]:
-    """Return all of it as JSON has it."""
     evidence = profile.evidence
     functions = profile.functions
     return {
@@ -78,25 +75,8 @@ def plain(profile: Profile) -> dict[str, Any]:
         "machine": dict(profile.machine),
         "config": written(evidence.config),
         "processes": {str(pid): does for pid, does in evidence.processes.items()},
-        "stacks": plain_stacks(evidence.stacks, evidence.beside),
+        "stacks": evidence.everything.plain("place"),
     }
-
-
-def plain_stacks(*several: Stacks) -> dict[str, Any]:
-    """Return stacks with every frame named once."""
-    numbers: dict[Frame, int] = {}
-    rows = [
-        {
-            "frames": [numbers.setdefault(frame, len(numbers)) for frame in stack.frames],
-            "samples": stack.samples,
-            "thread": stack.thread,
-            "process": stack.process,
-        }
-        for stacks in several
-        for stack in stacks.stacks
-    ]
-    frames = [[frame.name, frame.place, frame.line] for frame in numbers]
-    return {"frames": frames, "stacks": rows}
 
 
 def listed(functions: Sequence[Function], by: str, most: int = MOST) -> list[Function]:
@@ -107,7 +87,6 @@ def listed(functions: Sequence[Function], by: str, most: int = MOST) -> list[Fun
 
 
 def markdown(profile: Profile) -> str:
-    """Return the report."""
     evidence = profile.evidence
     parts = [
         f"# Profile of {profile.target}",
@@ -133,13 +112,11 @@ def markdown(profile: Profile) -> str:
 
 
 def verdict_line(verdict: Verdict) -> str:
-    """Return a verdict in one sentence; its text says what it promises."""
     line = f"**{verdict.cause}**: {verdict.text}"
     return f"{line}. Do: `{verdict.do}`" if verdict.do else line
 
 
 def pace_line(evidence: Evidence) -> str:
-    """Say how fast it trains and what it uses."""
     measured = EVALUATION in evidence.processes.values()
     whom = "evaluations and others" if measured else "others"
     others = f", {evidence.load:.1f} by {whom}" if evidence.load >= 0.1 else ""
@@ -150,7 +127,6 @@ def pace_line(evidence: Evidence) -> str:
 
 
 def looked_line(seen: Seen) -> str:
-    """Say how it was looked at and what that has cost."""
     stacks = seen.evidence.stacks
     kind = "Python and native stacks" if seen.native else "Python stacks"
     whose = "a run that was going on" if seen.evidence.attached else "a training of its own"
@@ -165,14 +141,12 @@ def looked_line(seen: Seen) -> str:
 
 
 def function_row(one: Function) -> tuple[str, str, str, str]:
-    """Return a function's line in a table."""
     where = f"{one.place}:{one.line}" if one.line else one.place
     name = one.name if len(one.name) <= CODE_LIMIT else f"{one.name[: CODE_LIMIT - 1]}…"
     return f"`{name}`", where, f"{one.own:.1%}", f"{one.total:.1%}"
 
 
 def gpu_parts(evidence: Evidence) -> list[str]:
-    """Say what the GPU was busy with."""
     if not evidence.gpu:
         return []
     shares = [(name, f"{share:.1%}") for name, share in by_size(evidence.gpu)]
@@ -195,17 +169,13 @@ def gpu_parts(evidence: Evidence) -> list[str]:
 
 
 def beside_parts(evidence: Evidence) -> list[str]:
-    """Say what the other processes of the training do."""
     if not evidence.beside.samples:
         return []
     parts = ["## Processes beside it"]
     kinds = {does for does in evidence.processes.values() if does != TRAINING}
     for does in sorted(kinds):
         pids = {pid for pid, what in evidence.processes.items() if what == does}
-        found = Stacks(
-            tuple(one for one in evidence.beside.stacks if one.process in pids),
-            evidence.beside.rate,
-        )
+        found = evidence.beside.of_processes(pids)
         if not found.samples:
             continue
         busy = found.samples / found.rate / max(evidence.seconds, 1e-9)
@@ -216,12 +186,10 @@ def beside_parts(evidence: Evidence) -> list[str]:
 
 
 def by_size(shares: Mapping[str, float]) -> list[tuple[str, float]]:
-    """Return shares, the largest first."""
     return sorted(shares.items(), key=lambda pair: -pair[1])
 
 
 def table(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """Return a table in Markdown."""
     lines = [heads, ["---"] * len(heads), *rows]
     safe = [[cell.replace("|", "/") for cell in line] for line in lines]
     return "\n".join(f"| {' | '.join(line)} |" for line in safe)

@@ -80,7 +80,6 @@ class Reading:
 
     @property
     def seconds(self) -> float:
-        """That were timed."""
         return sum(one.seconds for one in self.rounds)
 
     def rate(self, unit: str = "decisions") -> float:
@@ -104,17 +103,14 @@ class Reading:
 
     @property
     def gpu_busy(self) -> float:
-        """Share of the time in which the GPU was at work, 0 where nobody knows."""
         return median(one.gpu_busy for one in self.rounds)
 
     @property
     def phases(self) -> dict[str, float]:
-        """Shares of the time by phase."""
         return phase_shares(self.rounds)
 
 
 def phase_shares(rounds: Sequence[Round]) -> dict[str, float]:
-    """Shares of the time by phase, over all rounds."""
     seconds = max(sum(one.seconds for one in rounds), 1e-9)
     names = {name: None for one in rounds for name in one.phases}
     return {name: sum(one.phases.get(name, 0.0) for one in rounds) / seconds for name in names}

@@ -48,11 +48,9 @@ class Point:
 
     @property
     def cores(self) -> int:
-        """How many cores it asks for."""
         return self.threads + self.workers
 
     def of(self, config: TrainConfig) -> TrainConfig:
-        """Return settings with these numbers."""
         changes = {
             "threads": self.threads,
             "collect": {"games": self.games},
@@ -74,12 +72,10 @@ class Row:
 
     @property
     def rates(self) -> list[float]:
-        """Decisions per second of every pass."""
         return [reading.rate() for reading in self.readings]
 
     @property
     def rate(self) -> float:
-        """The median of the passes."""
         return median(self.rates)
 
 
@@ -171,7 +167,6 @@ class Ratio:
 
     @property
     def told(self) -> bool:
-        """Whether it is more than noise."""
         return self.low is not None and self.low > 1
 
     @property
@@ -217,7 +212,6 @@ def worth_it(row: Row, known: Row) -> bool:
 
 
 def against_usual(take: Row, known: Row | None, best: Row, usual: Point) -> str:
-    """Say how the advice stands to the preset."""
     if known is None:
         return f" (the preset's {usual} were not measured)"
     if take is known:
@@ -233,7 +227,6 @@ def against_usual(take: Row, known: Row | None, best: Row, usual: Point) -> str:
 
 
 def more_games(take: Row, fine: Sequence[Row]) -> str:
-    """Say what more games would bring with the same threads and workers."""
     same = [
         row
         for row in fine

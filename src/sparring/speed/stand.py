@@ -12,19 +12,15 @@ without harm. `Stand` opens them there when they are first asked for, as many as
 from __future__ import annotations
 
 import contextlib
-import json
-import os
-import subprocess
-import sys
-import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import IO, Any, Protocol
+from typing import Any, Protocol
 
 from sparring.config import TrainConfig
 from sparring.errors import ConfigError, SparringError
 from sparring.machine import cores
-from sparring.processes import end_group, last_words, start_python
+from sparring.messages import Message
+from sparring.processes import Child, GoneError
 from sparring.speed.rounds import Reading, Round
 from sparring.training.planning.settings import written
 
@@ -70,17 +66,16 @@ class Opened:
 
 
 class Gauge:
-    """A process that times settings. Requests and answers are JSON objects, one per line."""
+    """A process that times settings. Start one, ask it as often as you like, close it."""
 
     def __init__(self) -> None:
         """Start nothing yet."""
-        self._process: subprocess.Popen[bytes] | None = None
-        self._stderr: IO[bytes] | None = None
+        self._child: Child | None = None
 
     def __enter__(self) -> Gauge:
         return self
 
-    def __exit__(self, *wrong: object) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     def open(self, name: str, config: TrainConfig, *, warm_up: int = 2) -> Opened:
@@ -89,75 +84,41 @@ class Gauge:
         Raises ConfigError if they are refused, UnfitError if they fail. Whatever else is open
         stays so, unless the process died with it.
         """
-        request = {"name": name, "config": written(config), "warm_up": warm_up}
-        return Opened(**self._ask("open", request))
+        return Opened(**self._ask("open", name=name, config=written(config), warm_up=warm_up))
 
     def time(self, name: str, seconds: float, *, least: int = 1) -> Reading:
         """Let it play and learn for so many seconds, `least` rounds at the least."""
-        found = self._ask("time", {"name": name, "seconds": seconds, "least": least})
+        found = self._ask("time", name=name, seconds=seconds, least=least)
         return Reading(**{**found, "rounds": tuple(Round(**one) for one in found["rounds"])})
 
     def shut(self, name: str) -> None:
         """Let go of what was opened under a name."""
-        self._ask("shut", {"name": name})
+        self._ask("shut", name=name)
 
     @property
     def pid(self) -> int | None:
         """The process, once there is one; another one has nothing open."""
-        return self._process.pid if self._process else None
+        return self._child.pid if self._child else None
 
     def close(self) -> None:
-        """End the process."""
-        process, self._process = self._process, None
-        if process is None:
-            return
-        assert process.stdin and process.stdout and self._stderr
-        with contextlib.suppress(BrokenPipeError):
-            process.stdin.close()
-        end_group(process)
-        process.stdout.close()
-        self._stderr.close()
+        child, self._child = self._child, None
+        if child:
+            child.end()
 
-    def _ask(self, what: str, request: Mapping[str, Any]) -> dict[str, Any]:
-        if self._process is None:
-            self._start()
-        assert self._process and self._process.stdout and self._stderr
+    def _ask(self, what: str, **facts: Any) -> Mapping[str, Any]:
+        self._child = self._child or Child("sparring.speed.process", threads=cores())
         try:
-            self._send({"do": what, **request})
-            answer = self._process.stdout.readline()
-        except BaseException:
-            self.close()  # its answer would be taken for that of the next request
+            return self._child.ask(Message(what, facts)).facts
+        except GoneError as wrong:
+            self.close()
+            raise UnfitError(str(wrong)) from None
+        except SparringError as wrong:
+            if "CUDA error" in str(wrong):  # a GPU that failed answers this process no more
+                self.close()
             raise
-        if not answer:
-            why = last_words(self._process, self._stderr)
+        except BaseException:
             self.close()
-            raise UnfitError(why)
-        told: dict[str, Any] = json.loads(answer)
-        if "over" in told:
-            self.close()
-        if "refused" in told:
-            raise ConfigError(told["refused"])
-        if "failed" in told:
-            raise UnfitError(told["failed"])
-        return told
-
-    def _start(self) -> None:
-        self._stderr = tempfile.TemporaryFile()  # noqa: SIM115
-        self._process = start_python(
-            "sparring.speed.process",
-            [str(os.getpid())],
-            threads=cores(),
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=self._stderr,
-        )
-        self._send([place for place in sys.path if place])  # where factories are found
-
-    def _send(self, message: Any) -> None:
-        assert self._process and self._process.stdin
-        with contextlib.suppress(BrokenPipeError):
-            self._process.stdin.write(json.dumps(message, allow_nan=False).encode() + b"\n")
-            self._process.stdin.flush()
+            raise
 
 
 class Timer(Protocol):
@@ -244,5 +205,4 @@ class Stand:
 
 
 def is_memory(wrong: Exception) -> bool:
-    """Whether something failed for want of memory."""
     return any(word in str(wrong) for word in OF_MEMORY)

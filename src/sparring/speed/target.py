@@ -69,7 +69,6 @@ def find_target(config: ProfileConfig) -> Target:
 
 
 def usual(name: str) -> Any:
-    """Return what an option is if nobody gives it."""
     return getattr(ProfileConfig(), name)
 
 
@@ -123,7 +122,6 @@ def read_change(word: str) -> tuple[list[str], Any]:
 
 
 def place(changes: dict[str, Any], keys: Sequence[str], value: Any) -> None:
-    """Put a value where its keys say."""
     inner: Any = changes
     for key in keys[:-1]:
         inner = inner.setdefault(key, {})
@@ -133,7 +131,6 @@ def place(changes: dict[str, Any], keys: Sequence[str], value: Any) -> None:
 
 
 def holder(folder: Path) -> int:
-    """Return the process that trains a run."""
     try:
         number, _, host = (folder / LOCK).read_text().strip().partition(" ")
         pid = int(number)

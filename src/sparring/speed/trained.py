@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
 import os
 import signal
 import subprocess
-import sys
-import tempfile
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 import numpy as np
 
@@ -21,7 +18,8 @@ from sparring.config.options import flat
 from sparring.errors import ConfigError, SparringError
 from sparring.league.results import ALONE
 from sparring.machine import cores
-from sparring.processes import end_group, last_words, start_python
+from sparring.messages import Message
+from sparring.processes import Child
 from sparring.speed.named import Planned
 from sparring.store import checkpoint as checkpoints
 from sparring.store.files import remove_folder, write_atomic
@@ -54,7 +52,6 @@ class Progress:
 
     @classmethod
     def read(cls, folder: Path) -> Progress:
-        """Read what an earlier bench left, nothing if there was none."""
         path = folder / STATE
         if not path.exists():
             return cls(folder)
@@ -87,7 +84,6 @@ class Progress:
         return ("failed" in known or "facts" in known) and (self.folder / run.name).is_dir()
 
     def note(self, run: Planned, **known: Any) -> None:
-        """Write down what is known about a run."""
         self.runs[run.name] = {"settings": plain_settings(run), **known}
         self.folder.mkdir(parents=True, exist_ok=True)
         text = json.dumps(finite(self.runs), indent=1, allow_nan=False) + "\n"
@@ -110,15 +106,14 @@ def train_run(run: Planned, progress: Progress, told: Callable[[float, float], N
     """
     prepare_folder(run, progress)
     progress.note(run)
-    last: dict[str, Any] = {}
-    with process_of(run) as (process, said):
-        assert process.stdout
-        for line in process.stdout:
-            last = json.loads(line)
-            if "progress" in last:
-                told(last["progress"], last["decisions_per_s"])
-        if "progress" in last or not last:
-            last = {"failed": last_words(process, said)}
+    last: Mapping[str, Any] = {}
+    with process_of(run) as child:
+        for said in child:
+            if said.name == "progress":
+                told(said.facts["share"], said.facts["decisions_per_s"])
+            else:
+                last = said.facts
+        last = last or {"failed": child.last_words()}
     if "stopped" in last:
         raise HaltedError(f"{last['stopped']}: {run.name} is saved and will go on")
     if "failed" in last:
@@ -139,43 +134,24 @@ def prepare_folder(run: Planned, progress: Progress) -> None:
 
 
 @contextmanager
-def process_of(run: Planned) -> Iterator[tuple[subprocess.Popen[bytes], IO[bytes]]]:
+def process_of(run: Planned) -> Iterator[Child]:
     """Start the process of a run; whatever happens here, it has ended afterwards.
 
     If this one is interrupted, the run is asked to save itself before.
     """
-    with tempfile.TemporaryFile() as said:
-        process = start_python(
-            "sparring.speed.one_run",
-            [str(os.getpid())],
-            threads=run.config.threads or cores(),
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=said,
-        )
-        assert process.stdin and process.stdout
+    with Child("sparring.speed.one_run", threads=run.config.threads or cores()) as child:
+        child.tell(Message("train", written(run.config)))
         try:
-            request = {
-                "paths": [place for place in sys.path if place],
-                "config": written(run.config),
-            }
-            with contextlib.suppress(BrokenPipeError):
-                process.stdin.write(json.dumps(request, allow_nan=False).encode() + b"\n")
-                process.stdin.close()
-            yield process, said
+            yield child
         except BaseException:
             os.write(2, STOPPING)
-            process.send_signal(signal.SIGINT)
-            with contextlib.suppress(subprocess.TimeoutExpired):
-                process.wait(PATIENCE_S)
+            child.process.send_signal(signal.SIGINT)
+            with suppress(subprocess.TimeoutExpired):
+                child.process.wait(PATIENCE_S)
             raise
-        finally:
-            end_group(process)
-            process.stdout.close()
 
 
 def facts_of(folder: Path) -> dict[str, Any]:
-    """Return what the files of a run say that has ended."""
     run = Overview(folder)
     entry = Entry(run, {}, (run.against,), run.against == ALONE)
     curves = metrics.read(folder, "charts/*")

@@ -26,7 +26,7 @@ from sparring.training.courses import adjustable
 from sparring.training.display import Display
 from sparring.training.loop import Trainer, evaluator_for
 from sparring.training.member import Member
-from sparring.training.metering import meter_for
+from sparring.training.meter.meter import meter_for
 from sparring.training.planning.casting import check_leagues
 from sparring.training.planning.demands import within_memory
 from sparring.training.planning.paths import paths_taken

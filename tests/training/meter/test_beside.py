@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 from sparring.learn.learner import Report
-from sparring.training.meter.advice import Pace
-from sparring.training.meter.beside import EVERY_S, Beside, Crowd, own_usage
 from sparring.training.meter.meter import Meter
-from sparring.training.meter.share import Ceilings
+from sparring.training.meter.share import Ceilings, Pace
 from sparring.training.meter.work import Work
-from sparring.usage import Usage
+from sparring.usage import EVERY_S, Beside, Crowd, Usage, own_usage
 
 WORK = Work({"": 1000.0}, {"": 2800.0}, {"": 4}, {"": 100})
 STATS = {"learning/decisions": 500.0, "learning/samples": 400.0, "learning/optimiser_steps": 16.0}

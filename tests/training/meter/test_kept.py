@@ -14,10 +14,10 @@ import pytest
 from sparring.machine import cores
 from sparring.training.callbacks import Callbacks
 from sparring.training.meter import ceilings, kept
-from sparring.training.meter.advice import Pace
 from sparring.training.meter.ceilings import Place, ceilings_of
 from sparring.training.meter.kept import Kept
-from sparring.training.metering import meter_for
+from sparring.training.meter.meter import meter_for
+from sparring.training.meter.share import Pace
 from sparring.training.planning.plan import make_learner, resolve
 from sparring.training.planning.settings import members_of
 from sparring.training.planning.training import run_plan

@@ -19,9 +19,8 @@ from sparring.nets.make import KINDS, make_net
 from sparring.nets.net import Net, heads_of
 from sparring.nets.sizes import ROWS, count
 from sparring.schedule import Schedule
-from sparring.training.meter.advice import Advice, Pace
 from sparring.training.meter.meter import WINDOW, Meter, Subject, meter_of
-from sparring.training.meter.share import Ceilings, Done, Reached, reckon
+from sparring.training.meter.share import Advice, Ceilings, Done, Pace, Reached, reckon
 from sparring.training.meter.work import Passes, Work, passes_of, work_of
 from sparring.training.planning.plan import make_learner, resolve
 from sparring.training.planning.settings import members_of

@@ -9,10 +9,10 @@ from statistics import median
 from typing import Any
 
 import numpy as np
+from rich.text import Text
 
-from sparring.commands.bench.records import Ledger
-from sparring.commands.bench.report import show, show_problems
-from sparring.commands.shared.printing import ProgressBar, print_json
+from sparring.commands.bench.shared import Ledger, finish, machine_line, short, title
+from sparring.commands.shared.printing import ProgressBar, make_console, make_table, print_table
 from sparring.config.commands import BenchPoolConfig
 from sparring.errors import ConfigError
 from sparring.games import Rules
@@ -58,21 +58,12 @@ def run(config: BenchPoolConfig) -> int:
         steps.next("proving the games valid")
         proof = prove(rules, config.seed)
         cells = measure(rules, config, lineups, proof, steps) if proof.valid else []
-    report["valid"] = proof.valid
-    report["proof"] = asdict(proof)
+    report["valid"], report["proof"] = proof.valid, asdict(proof)
     if proof.valid:
         report["measured"] = [summary(cell) for cell in cells]
         report["ratios"] = ratios(cells)
         report["memory"] = memory(cells[0].pool)
-        report["against"] = ledger.end(figures(report["measured"]))
-    if config.json:
-        print_json(report)
-    elif proof.valid:
-        show(report)
-        ledger.show(report["against"])
-    else:
-        show_problems(report)
-    return ledger.code(report["against"]) if proof.valid else 3
+    return finish(ledger, report, figures(report.get("measured", ())), show)
 
 
 def measured_settings(report: Mapping[str, Any]) -> dict[str, Any]:
@@ -82,7 +73,6 @@ def measured_settings(report: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def figures(cells: Sequence[Mapping[str, Any]]) -> dict[str, Figure]:
-    """Return the rates as a record has them."""
     found = {}
     for cell in cells:
         seen = "with observation" if cell["observe"] else "without"
@@ -93,7 +83,6 @@ def figures(cells: Sequence[Mapping[str, Any]]) -> dict[str, Figure]:
 
 
 def run_on_gpu(config: BenchPoolConfig) -> int:
-    """Measure the pool of a GPU, if there is one."""
     if config.bots:
         raise ConfigError("--bots needs --device cpu; a GPU is measured with random actions")
     from sparring.commands.bench import pool_gpu
@@ -194,7 +183,6 @@ def live_rows(pool: Pool) -> int:
 
 
 def run_in_cpp(pool: Pool, steps: int) -> None:
-    """Step with random actions; Python waits."""
     pool.run_random(steps)
 
 
@@ -205,7 +193,6 @@ def run_in_python(pool: Pool, steps: int) -> None:
 
 
 def summary(cell: Cell) -> dict[str, Any]:
-    """Return a combination's decisions per second over the rounds."""
     return {
         "observe": cell.observe,
         "driver": cell.driver,
@@ -239,7 +226,6 @@ def ratios(cells: Sequence[Cell]) -> list[dict[str, Any]]:
 
 
 def memory(pool: Pool) -> dict[str, int]:
-    """Return bytes from the sizes of the arrays."""
     native, games = pool._native, pool.num_games
     rows = games * pool.rules.rows
 
@@ -254,3 +240,74 @@ def memory(pool: Pool) -> dict[str, int]:
         "observation_row": each(rows, "obs"),
         "whole_row": each(rows, "obs", "mask", "seat", "role", "policy"),
     }
+
+
+def show(report: dict[str, Any]) -> None:
+    out = make_console()
+    out.print(Text.assemble((proof_line(report), "bold green")))
+    out.print(details(report))
+    out.print()
+    print_table(rate_table(report))
+    out.print()
+    out.print(memory_line(report["memory"]))
+    out.print(machine_line(report["machine"]))
+
+
+def proof_line(report: dict[str, Any]) -> str:
+    proof = report["proof"]
+    return f"{title(report)}: valid, signature {proof['signature']}"
+
+
+def details(report: dict[str, Any]) -> str:
+    proof = report["proof"]
+    lengths = f"{proof['shortest']}..{proof['longest']} decisions, mean {proof['mean']:.1f}"
+    if proof["shortest"] == proof["longest"]:
+        lengths = f"{proof['longest']} decisions each"
+    ends = ", ".join(f"{count} {end}" for end, count in proof["ends"].items())
+    return (
+        f"{proof['games']} games: {lengths}; ends: {ends}; {proof['audits']} audits clean; "
+        "the same on 1, 2 and 4 threads and in two pools"
+    )
+
+
+def rate_table(report: dict[str, Any]) -> Any:
+    """Return decisions per second: a row per way to drive the pool, a column per threads."""
+    measured = report["measured"]
+    threads = sorted({cell["threads"] for cell in measured})
+    ratio = {(r["observe"], r["driver"], r["threads"]): r for r in report["ratios"]}
+    heads = {count: f"{count} thread{'s' * (count > 1)}" for count in threads}
+    options = report["options"]
+    table = make_table(("decisions/s", *heads.values()), numbers=tuple(heads.values()))
+    players = f"played by {', '.join(options['bots'])}, " if options.get("bots") else ""
+    table.caption = (
+        f"{options['games']} games, {players}median and range of {options['rounds']} rounds; "
+        "x: to the fewest threads; observation includes the mask"
+    )
+    table.caption_justify = "left"
+    for observe, what in ((True, "with observation"), (False, "without")):
+        for driver in ("C++", "Python"):
+            row = [c for c in measured if (c["observe"], c["driver"]) == (observe, driver)]
+            row.sort(key=lambda cell: int(cell["threads"]))
+            table.add_row(f"{what}, {driver}", *(rate_cell(cell, ratio) for cell in row))
+        shares = [f"{ratio[observe, 'Python', count]['to_cpp']:.2f}" for count in threads]
+        table.add_row(Text("  Python / C++", style="dim"), *shares, end_section=True)
+    return table
+
+
+def rate_cell(cell: dict[str, Any], ratio: dict[Any, Any]) -> Text:
+    scaling = ratio[cell["observe"], cell["driver"], cell["threads"]]["to_fewest_threads"]
+    return Text.assemble(
+        (short(cell["decisions_per_s"]), "bold"),
+        f" {scaling:.2f}x\n",
+        (f"{short(cell['min'])}..{short(cell['max'])}", "dim"),
+    )
+
+
+def memory_line(sizes: dict[str, int]) -> str:
+    return (
+        f"memory: {sizes['state_per_game']:,} B of state per game, "
+        f"{sizes['results_per_game']:,} B of results, "
+        f"{sizes['last_rows_per_game']:,} B reserved for last observations; "
+        f"an observation is {sizes['observation_row']:,} B, "
+        f"a whole row {sizes['whole_row']:,} B"
+    )

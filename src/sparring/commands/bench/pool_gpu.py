@@ -10,13 +10,12 @@ import numpy as np
 import torch
 from rich.text import Text
 
-from sparring.commands.bench.records import Ledger
-from sparring.commands.bench.report import details, machine_line, proof_line, short, show_problems
+from sparring.commands.bench.pool import details, proof_line
+from sparring.commands.bench.shared import Ledger, finish, machine_line, short
 from sparring.commands.shared.printing import (
     ProgressBar,
     make_console,
     make_table,
-    print_json,
     print_table,
 )
 from sparring.config.commands import BenchPoolConfig
@@ -62,18 +61,10 @@ def run(config: BenchPoolConfig) -> int:
             ]
     report["valid"], report["proof"] = proof.valid, asdict(proof)
     report["copy_bytes_per_s"] = round(copy_rate())
-    if proof.valid:
-        report["against"] = ledger.end(figures(report["measured"]))
-    if config.json:
-        print_json(report)
-    else:
-        (show if proof.valid else show_problems)(report)
-        ledger.show(report.get("against", {}))
-    return ledger.code(report["against"]) if proof.valid else 3
+    return finish(ledger, report, figures(report["measured"]), show)
 
 
 def figures(cells: list[dict[str, Any]]) -> dict[str, Figure]:
-    """Return the rates as a record has them."""
     return {
         f"{cell['games']:,} games, {'with observation' if cell['observe'] else 'without'}": Figure(
             tuple(cell["rounds"]), "decisions/s"
@@ -149,7 +140,6 @@ def measure(
 
 
 def timed(work: Any) -> float:
-    """Seconds on the device."""
     start: Any = torch.cuda.Event(enable_timing=True)  # type: ignore[no-untyped-call]
     end: Any = torch.cuda.Event(enable_timing=True)  # type: ignore[no-untyped-call]
     torch.cuda.synchronize()
@@ -169,7 +159,6 @@ def copy_rate() -> float:
 
 
 def show(report: dict[str, Any]) -> None:
-    """Print the proof, the rates and what share of the memory's bandwidth they are."""
     out = make_console()
     out.print(Text(f"{proof_line(report)}, the same on CPU and GPU", style="bold green"))
     out.print(details(report))

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from sparring.commands.bench.records import Ledger
-from sparring.commands.bench.report import machine_line, short, title
 from sparring.commands.bench.scaling_picture import make_page
+from sparring.commands.bench.shared import Ledger, machine_line, short, title
 from sparring.commands.curves import files_asked, write_page
 from sparring.commands.shared.printing import ProgressBar, make_table, print_json, print_table, say
 from sparring.config import TrainConfig
@@ -114,24 +113,20 @@ def measured_settings(settings: TrainConfig) -> dict[str, Any]:
 
 
 def demand_some(rows: Sequence[Row]) -> None:
-    """Give up if nothing could be measured."""
     if any(row.readings for row in rows):
         return
     raise SparringError(f"nothing could be measured; {rows[0].point}: {rows[0].why}")
 
 
 def figures(rows: Sequence[Row]) -> dict[str, Figure]:
-    """Return the rates as a record has them."""
     return {str(r.point): Figure(tuple(r.rates), "decisions/s") for r in rows if r.readings}
 
 
 def described_point(point: Point) -> dict[str, int]:
-    """As JSON has it."""
     return {"games": point.games, "threads": point.threads, "workers": point.workers}
 
 
 def described(row: Row, rows: Sequence[Row]) -> dict[str, Any]:
-    """Return everything about a point, as JSON has it."""
     told: dict[str, Any] = {**described_point(row.point), "why": row.why}
     if not row.readings or row.opened is None:
         return told
@@ -152,13 +147,11 @@ def described(row: Row, rows: Sequence[Row]) -> dict[str, Any]:
 
 
 def fewest_cores(row: Row, rows: Sequence[Row]) -> Row:
-    """Return the point with as many games on the fewest cores."""
     same = [o for o in rows if o.readings and o.point.games == row.point.games]
     return min(same, key=lambda other: other.point.cores)
 
 
 def show(report: dict[str, Any], ledger: Ledger) -> None:
-    """Print the table, the advice, and where it was measured."""
     training = report["training"]
     say(
         f"{title(report)}: {training['algo']}, network on {training['device']}, games on "
@@ -177,7 +170,6 @@ def show(report: dict[str, Any], ledger: Ledger) -> None:
 
 
 def table_of(report: dict[str, Any]) -> Columns:
-    """Return a line per point."""
     rows = report["rows"]
     workers = any(row["workers"] for row in rows)
     gpu = any(row.get("gpu_bytes") for row in rows)

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from sparring.commands.bench.report import title
+from sparring.commands.bench.shared import title
 from sparring.draw.charts.axes import Axis, Form
 from sparring.draw.charts.chart import Chart, Series
 from sparring.draw.charts.curves import colour_of

@@ -12,21 +12,18 @@ from typing import Any
 import torch
 from rich.text import Text
 
-from sparring.commands.bench.light import machine_share, share_lines
-from sparring.commands.bench.records import Ledger
-from sparring.commands.bench.report import machine_line, short, show_problems, title
-from sparring.commands.bench.settings import learning_facts, read_settings
+from sparring.commands.bench.shared import Ledger, finish, machine_line, short, title
 from sparring.commands.shared.printing import (
     ProgressBar,
     make_console,
     make_table,
-    print_json,
     print_table,
 )
 from sparring.config import TrainConfig
 from sparring.config.commands import BenchTrainConfig
 from sparring.errors import ConfigError, SparringError, SparringWarning
 from sparring.games.flags import changed_flags
+from sparring.games.rules import Rules
 from sparring.learn.learner import Measured
 from sparring.learn.plan import CPU, Plan
 from sparring.learn.room import room_line, rooms_of
@@ -35,9 +32,21 @@ from sparring.pools.lineups import LEARNER
 from sparring.pools.protocol import GamePool
 from sparring.proof.validity import Proof, prove
 from sparring.speed.records import Figure
-from sparring.speed.rounds import Round, fill_slots, measure_round, spread
+from sparring.speed.rounds import (
+    Round,
+    fill_slots,
+    measure_round,
+    phase_shares,
+    spread,
+    steady,
+    timed_round,
+)
+from sparring.training.meter.meter import meter_of, subject_of
+from sparring.training.planning.algorithms import sections_of
+from sparring.training.planning.place import uses_gpu
 from sparring.training.planning.plan import make_learner, resolve
-from sparring.training.planning.settings import members_of, merged
+from sparring.training.planning.settings import members_of, merged, with_preset
+from sparring.training.planning.training import run_plan
 
 OURS, CEILING, PLAIN = "ours", "ceiling", "plain"
 GAMES_STEP = 32
@@ -47,6 +56,13 @@ RATES = {
     "samples_per_s": "samples/s",
     "optimiser_steps_per_s": "gradient steps/s",
 }
+LEARNING_OPTIONS = {True: ("epochs", "minibatch"), False: ("ratio", "batch")}
+"""Those of algorithms that learn from fresh rollouts, and those of replay."""
+NET_OPTIONS = {"mlp": ("hidden", "shared"), "residual": ("channels", "blocks")}
+"""Those that one kind of network has alone."""
+SHARE_ROUNDS = 4
+"""That are looked at, the first of which only warms up."""
+LEARNS_OTHERWISE = "another minibatch changes what is learned, not only the speed"
 
 
 def run(config: BenchTrainConfig) -> int:
@@ -68,7 +84,7 @@ def run(config: BenchTrainConfig) -> int:
     warn_if_blas_differs(settings.threads)
     with ProgressBar(f"bench {rules.name}", config.rounds + 3) as steps:
         steps.next("proving the games valid")
-        proof = prove(rules, config.seed)
+        proof, measured = prove(rules, config.seed), {}
         if proof.valid:
             measured = measure(learner, config, plan, proof, steps, beside=beside)
     report["valid"], report["proof"] = proof.valid, asdict(proof)
@@ -83,17 +99,10 @@ def run(config: BenchTrainConfig) -> int:
             report["memory_bytes"] = torch.cuda.max_memory_allocated()
             report["memory_bytes_per_game"] = rooms_of(plan)[1].per_game // len(plan.seeds)
             report["room"] = room_line(plan)
-        report["against"] = ledger.end(figures(measured))
-    if config.json:
-        print_json(report)
-    else:
-        (show if proof.valid else show_problems)(report)
-        ledger.show(report.get("against", {}))
-    return ledger.code(report["against"]) if proof.valid else 3
+    return finish(ledger, report, figures(measured), show)
 
 
 def figures(measured: Mapping[str, Sequence[Round]]) -> dict[str, Figure]:
-    """Return the rates as a record has them."""
     names = {OURS: "", CEILING: ", free games", PLAIN: ", plain self-play"}
     found = {}
     for name, rounds in measured.items():
@@ -137,7 +146,6 @@ def measurable(settings: TrainConfig, plan: Plan) -> Measured:
 def describe(
     config: BenchTrainConfig, settings: TrainConfig, plan: Plan, learner: Measured
 ) -> dict[str, Any]:
-    """Return what is measured, and where."""
     rules, net = plan.rules, learner.policy().net
     return {
         "command": "bench train",
@@ -162,7 +170,6 @@ def describe(
 
 
 def warn_if_blas_differs(threads: int) -> None:
-    """Warn when the matrix library was told another number of threads than torch."""
     told = os.environ.get("OPENBLAS_NUM_THREADS", "")
     if told and told != str(threads):
         warnings.warn(
@@ -223,9 +230,6 @@ def play_through(pool: GamePool, steps: int) -> int:
 
 
 def summary(rounds: Sequence[Round]) -> dict[str, Any]:
-    """Return rates over the rounds and where the time went."""
-    total_s = sum(one.seconds for one in rounds)
-    names = list(dict.fromkeys(name for one in rounds for name in one.phases))
     return {
         "decisions_per_s": spread([one.decisions / one.seconds for one in rounds], 0),
         "samples_per_s": spread([one.samples / one.seconds for one in rounds], 0),
@@ -235,10 +239,7 @@ def summary(rounds: Sequence[Round]) -> dict[str, Any]:
         "optimiser_steps_per_round": round(median(one.optimiser_steps for one in rounds)),
         "games_finished": sum(one.games for one in rounds),
         "gpu_busy": round(median(one.gpu_busy for one in rounds), 4),
-        "phases": {
-            name: round(sum(one.phases.get(name, 0.0) for one in rounds) / total_s, 4)
-            for name in names
-        },
+        "phases": {name: round(share, 4) for name, share in phase_shares(rounds).items()},
     }
 
 
@@ -250,7 +251,6 @@ def fraction(ours: Sequence[Round], ceiling: Sequence[Round]) -> dict[str, Any]:
 
 
 def show(report: dict[str, Any]) -> None:
-    """Print what was trained, the rates, the phases and the fraction of the ceiling."""
     out, share = make_console(), report["fraction"]
     finished = report["measured"][OURS]["games_finished"]
     proved = f"{title(report)}: valid, {finished:,} games finished while measuring, audits clean"
@@ -287,7 +287,6 @@ def show(report: dict[str, Any]) -> None:
 
 
 def training_line(training: dict[str, Any]) -> str:
-    """Say what is trained, in the words of the options."""
     threads = training["threads"]
     where = f"games on {threads} thread{'s' * (threads != 1)}, network on {training['device']}"
     if training["pool"].startswith("cuda"):
@@ -304,14 +303,12 @@ def training_line(training: dict[str, Any]) -> str:
 
 
 def learning_words(training: dict[str, Any]) -> str:
-    """Describe how much is learned from what is played."""
     if "ratio" in training:
         return f"batches of {training['batch']}, {training['ratio']:g} samples per decision"
     return f"minibatches of {training['minibatch']}, epochs: {training['epochs']}"
 
 
 def net_words(training: dict[str, Any]) -> str:
-    """Describe the network."""
     if training["kind"] == "residual":
         return f"residual net, blocks: {training['blocks']}, channels: {training['channels']}"
     widths = "-".join(map(str, training["hidden"]))
@@ -321,7 +318,6 @@ def net_words(training: dict[str, Any]) -> str:
 
 
 def rate_table(report: dict[str, Any]) -> Any:
-    """Return rates and phases of the learner beside those of its free twin."""
     cells = [report["measured"][name] for name in (OURS, CEILING)]
     heads = ("ours", "free games")
     table = make_table(("", *heads), numbers=heads)
@@ -340,8 +336,102 @@ def rate_table(report: dict[str, Any]) -> Any:
 
 
 def rate_cell(rate: dict[str, Any]) -> Text:
-    """Return a median, the spread behind it."""
     return Text.assemble(
         (short(rate["median"]), "bold"),
         (f" ({short(rate['min'])}..{short(rate['max'])})", "dim"),
     )
+
+
+def machine_share(settings: TrainConfig, plan: Plan, learner: Measured) -> dict[str, Any]:
+    """Play and learn a few rounds more; return the share that they reach, and the line."""
+    meter = meter_of(subject_of(run_plan(settings), plan, learner), measure=True)
+    reached = None
+    for _ in range(SHARE_ROUNDS):
+        reached = meter.look(*timed_round(learner)) or reached
+    if reached is None or meter.ceilings is None:
+        why = reached.unknown if reached else "there was no room to measure the machine"
+        return {"share": None, "line": f"share of this machine unknown: {why}"}
+    return {
+        "share": round(reached.share, 4),
+        "bound": reached.bound,
+        "advice": asdict(reached.advice) if reached.advice else None,
+        "ceilings": asdict(meter.ceilings),
+        "line": reached.line,
+    }
+
+
+def share_lines(found: dict[str, Any]) -> list[str]:
+    """The line, and what to know about its advice."""
+    told = [str(found["line"])]
+    return [*told, f"({LEARNS_OTHERWISE})"] if found.get("advice") else told
+
+
+def read_settings(config: BenchTrainConfig) -> TrainConfig:
+    """Return what `sparring train` would train with, changed where an option says so."""
+    base = with_preset(config.game, config.config, gpu=uses_gpu(config.device), algo=config.algo)
+    net = given_of_net(config, base.net.kind)
+    changes: dict[str, Any] = {
+        "game": config.game,
+        "seed": config.seed,
+        "threads": config.threads or base.threads or os.cpu_count() or 1,
+        "device": config.device,
+        "pool": config.pool,
+        "population": config.population,
+        "set": (*base.set, *config.set),
+        "opponents": config.opponents or base.opponents,
+        **given_of_learning(config, base),
+        "collect": given_of(config, "games", "steps"),
+        "league": given_of(config, "slots"),
+        "net": net,
+    }
+    if base.hierarchy.on:  # an option goes before what roles have of their own
+        own = {"net": net, base.algo: changes.get(base.algo, {})}
+        changes["roles"] = dict.fromkeys(Rules(config.game).roles, own)
+    settings: TrainConfig = merged(base, changes, "bench train")
+    return steady(settings)
+
+
+def given_of_learning(config: BenchTrainConfig, base: TrainConfig) -> dict[str, Any]:
+    """Return the options of learning; one that the algorithm does not have is refused."""
+    rollouts = learns_from_rollouts(base)
+    names = LEARNING_OPTIONS[rollouts]
+    for name in LEARNING_OPTIONS[not rollouts]:
+        if getattr(config, name):
+            raise ConfigError(
+                f"--{name}: {base.algo} learns from {'fresh rollouts' if rollouts else 'replay'} "
+                f"here; it has {', '.join(f'--{own}' for own in names)}"
+            )
+    given = given_of(config, *names)
+    return {base.algo if rollouts else "replay": given}
+
+
+def learns_from_rollouts(settings: TrainConfig) -> bool:
+    """Whether each decision is learned from soon after it was made, and then no more."""
+    return "replay" not in sections_of(settings.algo, settings.dqn.mode)
+
+
+def learning_facts(settings: TrainConfig) -> dict[str, Any]:
+    rollouts = learns_from_rollouts(settings)
+    of = getattr(settings, settings.algo, None) if rollouts else settings.replay
+    return {name: getattr(of, name) for name in LEARNING_OPTIONS[rollouts] if hasattr(of, name)}
+
+
+def given_of(config: BenchTrainConfig, *names: str) -> dict[str, Any]:
+    return {name: getattr(config, name) for name in names if getattr(config, name)}
+
+
+def given_of_net(config: BenchTrainConfig, kind: str) -> dict[str, Any]:
+    """Return the options of the network; one that such a network does not have is refused."""
+    usual = BenchTrainConfig(config.game)
+    found: dict[str, Any] = {} if config.sparse is None else {"sparse": config.sparse}
+    for of, names in NET_OPTIONS.items():
+        for name in names:
+            value = getattr(config, name)
+            if value == getattr(usual, name):
+                continue
+            if of != kind:
+                raise ConfigError(
+                    f"--{name} is for nets of kind {of}; {config.game} is trained with kind {kind}"
+                )
+            found[name] = value
+    return found

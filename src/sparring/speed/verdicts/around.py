@@ -18,7 +18,7 @@ from sparring.speed.verdicts.case import (
     percent,
     reckoned,
 )
-from sparring.training.meter.beside import crowd_of
+from sparring.usage import crowd_of
 
 BUSY = "other programs"
 NOTICED = 0.06

@@ -83,7 +83,6 @@ class Candidate:
     """Samples that a rollout must hold for the change to mean something."""
 
     def verdict(self, gain: float | None, *, timed: bool) -> Verdict:
-        """Return what to say of it."""
         hope = f"; {expected(gain, timed=timed)}" if gain is not None else ""
         text = f"{self.why}: {self.advice}{hope}"
         return Verdict(self.cause, text, self.share, gain, timed, typed(self.change), self.change)
@@ -117,7 +116,6 @@ class Sight:
 
     @property
     def in_env(self) -> bool:
-        """Whether it is in somebody's environment."""
         return self.phase in (ENV, RESET)
 
 
@@ -203,7 +201,6 @@ class Case:
         return self.share(lambda sight: sight.work == work and sight.phase in phases)
 
     def env_share(self) -> float:
-        """Share of the time in environments."""
         return self.at(ENV, RESET)
 
     def env_waits(self) -> float:
@@ -235,12 +232,10 @@ class Case:
 
     @property
     def on_gpu(self) -> bool:
-        """Whether a GPU was at work."""
         return bool(self.evidence.gpu)
 
     @property
     def threads(self) -> int:
-        """Threads that games and network have."""
         return self.config.threads or os.cpu_count() or 1
 
     @property
@@ -261,12 +256,10 @@ class Case:
 
     @property
     def remembers(self) -> bool:
-        """Whether it learns from a replay."""
         return has_replay(self.config)
 
 
 def percent(share: float) -> str:
-    """A share as people say it."""
     return f"{100 * share:.0f} %"
 
 

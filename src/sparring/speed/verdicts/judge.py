@@ -9,8 +9,7 @@ from sparring.speed.stand import Gauge
 from sparring.speed.verdicts import around, settings, theirs
 from sparring.speed.verdicts.case import Candidate, Case, Verdict, counted, percent
 from sparring.speed.verdicts.trials import Trials
-from sparring.training.meter.advice import LEAST_GAIN
-from sparring.training.meter.share import WORDS
+from sparring.training.meter.share import LEAST_GAIN, WORDS
 
 CANNOT_TELL = "cannot tell"
 LEARNING = "the learning itself"
@@ -85,7 +84,6 @@ def weighed(
 
 
 def best_of(found: Sequence[tuple[Candidate, Verdict]]) -> list[tuple[Candidate, Verdict]]:
-    """The best change for every cause."""
     best: dict[str, tuple[Candidate, Verdict]] = {}
     for one, verdict in found:
         before = best.get(one.cause)
@@ -142,7 +140,6 @@ def bound(case: Case, tried: int, *, found: bool) -> Verdict:
 
 
 def how(case: Case, name: str) -> str:
-    """What decides how long a phase takes."""
     config = case.config
     games = counted(config.collect.games, "game")
     if name == "update" and config.algo == "ppo":
@@ -158,7 +155,6 @@ def how(case: Case, name: str) -> str:
 
 
 def unknown(case: Case) -> Verdict:
-    """Say what is known, and what is missing."""
     evidence, facts = case.evidence, []
     if evidence.phases:
         most = max(evidence.phases.items(), key=lambda one: one[1])

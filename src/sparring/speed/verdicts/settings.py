@@ -188,7 +188,6 @@ def workers(case: Case) -> list[Candidate]:
 
 
 def first_workers(case: Case, total: float, waits: float) -> list[Candidate]:
-    """Worker processes, where there are none."""
     games, where = case.config.collect.games, hot(case)
     if total < 0.25:
         return []
@@ -239,14 +238,12 @@ def device(case: Case) -> list[Candidate]:
 
 
 def has_gpu() -> bool:
-    """Whether this machine has a GPU."""
     import torch
 
     return bool(torch.cuda.is_available())
 
 
 def games_on_cpu(case: Case, idle: float) -> list[Candidate]:
-    """A GPU that waits for games on the CPU."""
     share = case.phase("stepping", "transfer") or case.at(GAMES)
     if idle < 0.3 or case.own_env or share < 0.2:
         return []
@@ -327,7 +324,6 @@ def apart(case: Case) -> list[Policy]:
 
 
 def epochs(case: Case, usual: TrainConfig) -> list[Candidate]:
-    """Many more passes over each rollout than usual."""
     now, less, share = case.config.ppo.epochs, usual.ppo.epochs, case.phase("update")
     if case.config.algo != "ppo" or now < 2 * less or share < 0.3:
         return []
@@ -345,7 +341,6 @@ def epochs(case: Case, usual: TrainConfig) -> list[Candidate]:
 
 
 def ratio(case: Case, usual: TrainConfig) -> list[Candidate]:
-    """Many more samples per decision than usual."""
     now, less = case.config.replay.ratio, usual.replay.ratio
     share = case.phase("update", "sampling")
     if not case.remembers or now < 2 * less or share < 0.3:
@@ -372,7 +367,6 @@ def weights(net: NetConfig) -> int:
 
 
 def net(case: Case, usual: TrainConfig) -> list[Candidate]:
-    """A network many times as large as usual."""
     mine, theirs, share = case.config.net, usual.net, case.phase("update", "inference", "sampling")
     if weights(mine) < 4 * weights(theirs) or share < 0.4 or case.config.hierarchy.on:
         return []
@@ -426,7 +420,6 @@ def is_bot(word: str) -> bool:
 
 
 def past_selves(case: Case) -> list[Candidate]:
-    """Past selves of many generations at a time."""
     share, now = case.at(PAST), case.config.league.slots
     if share < 0.25 or now < 8:
         return []
@@ -445,7 +438,6 @@ def past_selves(case: Case) -> list[Candidate]:
 
 
 def actors(case: Case) -> list[Candidate]:
-    """Processes that play, more than there are cores."""
     now, cores = case.config.actors, case.evidence.cores
     if now <= cores or case.config.cluster:
         return []

@@ -119,7 +119,6 @@ def waste(case: Case, work: str) -> Verdict | None:
 
 
 def place(where: str) -> str:
-    """A function as a clause."""
     return f", in {where}" if where else ""
 
 
@@ -180,7 +179,6 @@ def hot(case: Case) -> str:
 
 
 def of_function(sight: Sight) -> bool:
-    """Whether an opponent is a function of somebody's own."""
     return sight.phase == OPPONENTS and bool(sight.theirs)
 
 

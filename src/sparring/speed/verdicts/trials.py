@@ -12,7 +12,7 @@ from sparring.config import TrainConfig
 from sparring.errors import ConfigError
 from sparring.speed.rounds import has_replay, steady
 from sparring.speed.stand import Stand, Timer, UnfitError
-from sparring.training.meter.advice import LEAST_GAIN
+from sparring.training.meter.share import LEAST_GAIN
 from sparring.training.planning.settings import merged
 
 PAIRS, MORE_PAIRS = 3, 5
@@ -83,7 +83,6 @@ class Trials:
 
     @property
     def left(self) -> bool:
-        """Whether there is time for another change."""
         return time.monotonic() < self._until
 
     def time(self, change: Mapping[str, Any]) -> Timed | None:

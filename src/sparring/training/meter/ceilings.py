@@ -1,4 +1,4 @@
-"""What this machine can do at best: matrix products and memory.
+"""What this machine can do at best: matrix products, memory, and steps of a game's pool.
 
 A ceiling is a best: of several sizes and many short rounds the fastest one counts, so that a busy
 moment of the machine does not lower it.
@@ -11,14 +11,19 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor
 
+import sparring
+from sparring.games.flags import changed_flags
 from sparring.learn.forward import set_onednn
-from sparring.learn.plan import CPU
+from sparring.learn.plan import CPU, Plan
 from sparring.machine import cores, free_memory
-from sparring.training.meter.kept import Kept, processor
+from sparring.pools.native import Pool
+from sparring.training.meter.kept import Kept, digest, processor
 
 SECONDS = 0.15
 """That one ceiling takes to measure, about."""
@@ -28,6 +33,12 @@ ARRAY_BYTES = {"cpu": 32 << 20, "cuda": 512 << 20}
 """Of an array that is copied: more than caches hold."""
 MEMORY = "memory"
 PRECISIONS = {"float32": torch.float32, "bf16": torch.bfloat16}
+STEPPING_S = 0.3
+GAMES, PER_THREAD = 1024, 64
+"""Games at once on a CPU: so many, or so many for each thread."""
+GPU_GAMES = 65_536
+BURST = 16
+"""Steps between two looks at the clock on a GPU, where they are one graph."""
 
 
 @dataclass(frozen=True)
@@ -41,7 +52,6 @@ class Place:
 
     @property
     def kind(self) -> str:
-        """Of the device, without its number."""
         return self.device.partition(":")[0]
 
     def named(self, what: str) -> str:
@@ -53,7 +63,6 @@ class Place:
         return f"{what}; {where}; torch {torch.__version__}"
 
     def wait(self) -> None:
-        """Wait until everything is done that was asked for."""
         if self.kind != CPU:
             torch.cuda.synchronize()
 
@@ -120,7 +129,6 @@ def library_switches(place: Place) -> tuple[bool, ...]:
 
 @contextmanager
 def onednn(enabled: bool) -> Iterator[None]:
-    """Have it on or off for a while."""
     before = bool(torch.backends.mkldnn.enabled)
     if enabled != before:
         set_onednn(enabled)
@@ -143,7 +151,6 @@ def memory(place: Place, seconds: float = SECONDS) -> float:
 
 
 def names_of(place: Place) -> dict[str, str]:
-    """What the ceilings of a place are called, by what they are."""
     return {what: place.named(f"products in {what}") for what in PRECISIONS} | {
         MEMORY: place.named(MEMORY)
     }
@@ -166,3 +173,119 @@ def measure_machine(place: Place, kept: Kept, *, again: bool = False) -> dict[st
             kept.put(name, rate=rate)
             known[what] = rate
     return known
+
+
+@dataclass(frozen=True)
+class Stepping:
+    """What a game's pool does when nothing else is done."""
+
+    rate: float
+    """Decisions per second."""
+    density: float
+    """Share of the numbers in observations that are not 0."""
+
+
+def stepping_name(plan: Plan) -> str:
+    """What the entry of a game is called, with its flags and whoever moves inside its steps."""
+    rules, cast = plan.rules, plan.cast
+    what = digest(sorted(changed_flags(rules).items()), cast.lineups, cast.pots)
+    return Place(plan.games_on, plan.threads).named(
+        f"stepping {rules.name} {what}, sparring {sparring.__version__}"
+    )
+
+
+def can_be_stepped(plan: Plan) -> bool:
+    """Whether a pool of the same games can be made: nobody else's environment is stepped here."""
+    return plan.foreign is None
+
+
+def stepping_of(plan: Plan, kept: Kept) -> Stepping | None:
+    found = kept.numbers(stepping_name(plan), "rate", "density") if can_be_stepped(plan) else None
+    return Stepping(*found) if found else None
+
+
+def measure_stepping(plan: Plan, kept: Kept, *, again: bool = False) -> Stepping | None:
+    """Measure it if it is not known yet, and keep it; None for somebody's own environment."""
+    known = None if again else stepping_of(plan, kept)
+    if known or not can_be_stepped(plan):
+        return known
+    found = on_cpu(plan) if plan.games_on == CPU else on_gpu(plan)
+    kept.put(stepping_name(plan), rate=found.rate, density=found.density)
+    return found
+
+
+def on_cpu(plan: Plan, seconds: float = STEPPING_S) -> Stepping:
+    pool = Pool(
+        plan.rules,
+        max(GAMES, PER_THREAD * plan.threads),
+        threads=plan.threads,
+        lineups=plan.cast.lineups,
+        pots=plan.cast.pots,
+    )
+    pool.reset()
+
+    def waiting() -> int:
+        return int((pool.batch().policy >= 0).sum())
+
+    rate = best_burst(pool.run_random, waiting, seconds)
+    return Stepping(rate, density_of(pool.rules.widen(pool.batch().obs[:256])))
+
+
+def best_burst(
+    play: Callable[[int], Any], waiting: Callable[[], int], seconds: float, bursts: int = 6
+) -> float:
+    """Play for so long; return the most decisions per second that one of some bursts made.
+
+    play: makes so many steps. waiting: how many rows wait for a decision.
+    """
+    play(1)
+    started = time.perf_counter()
+    play(1)
+    steps = max(int(seconds / bursts / max(time.perf_counter() - started, 1e-9)), 1)
+    best = 0.0
+    for _ in range(bursts):
+        before, started = waiting(), time.perf_counter()
+        play(steps)
+        took = time.perf_counter() - started
+        best = max(best, steps * (before + waiting()) / 2 / max(took, 1e-9))
+    return best
+
+
+def on_gpu(plan: Plan, seconds: float = STEPPING_S) -> Stepping:
+    from sparring.learn.fused.graphs import no_garbage
+    from sparring.pools.cuda import CudaPool
+
+    pool = CudaPool(
+        plan.rules,
+        GPU_GAMES,
+        seed=0,
+        lineups=plan.cast.lineups,
+        pots=plan.cast.pots,
+        device=plan.device,
+    )
+    pool.reset()
+
+    def step() -> None:
+        for _ in range(BURST):
+            pool.step(pool.sample_actions())
+
+    step()
+    graph = torch.cuda.CUDAGraph()
+    with no_garbage(), torch.cuda.graph(graph):
+        step()
+
+    def play(times: int) -> None:
+        for _ in range(times):
+            graph.replay()
+        torch.cuda.synchronize()
+
+    def waiting() -> int:
+        return int((pool.batch().policy >= 0).sum())
+
+    rate = BURST * best_burst(play, waiting, seconds)
+    obs: Any = pool.batch().obs[:256].cpu().numpy()
+    return Stepping(rate, density_of(plan.rules.widen(obs)))
+
+
+def density_of(numbers: Any) -> float:
+    return max(float(np.count_nonzero(numbers) / max(numbers.size, 1)), 1e-6)

@@ -38,7 +38,6 @@ def folder() -> Path:
 
 
 def file() -> Path:
-    """Return this machine's file."""
     return folder() / f"machine-{digest(processor(), os.cpu_count())}.json"
 
 
@@ -50,7 +49,6 @@ def anything_kept() -> bool:
 
 @cache
 def processor() -> str:
-    """The processor's name; finding it starts a program."""
     return cpu_model()
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import time
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
@@ -15,27 +16,29 @@ from sparring.learn.algos import LEARNERS
 from sparring.learn.learner import Learner, Report
 from sparring.learn.plan import CPU, Plan
 from sparring.nets.net import Net
-from sparring.training.meter.advice import Pace
-from sparring.training.meter.beside import Beside
-from sparring.training.meter.ceilings import Place, ceilings_of, measure_machine
+from sparring.training.meter.ceilings import (
+    Place,
+    can_be_stepped,
+    ceilings_of,
+    measure_machine,
+    measure_stepping,
+    stepping_name,
+    stepping_of,
+)
 from sparring.training.meter.ceilings import names_of as names_of_ceilings
 from sparring.training.meter.kept import Kept, anything_kept
 from sparring.training.meter.minibatch import can_be_tried, measure_pace, pace_of
-from sparring.training.meter.share import Ceilings, Done, Reached, reckon
-from sparring.training.meter.stepping import (
-    can_be_stepped,
-    measure_stepping,
-    stepping_of,
-)
-from sparring.training.meter.stepping import (
-    name_of as name_of_stepping,
-)
+from sparring.training.meter.share import Ceilings, Done, Pace, Reached, reckon
 from sparring.training.meter.work import Work, work_of
+from sparring.training.planning.training import RunPlan
+from sparring.usage import Beside
 
 STRETCH_S = 0.5
 """Updates are added up for so long before the share is reckoned anew: short ones cost nothing."""
 WINDOW = 16
 """Stretches that the share is of."""
+LEAST_MINUTES = 1.0
+"""Runs of less are over before two seconds of measuring have paid."""
 
 
 @dataclass(frozen=True)
@@ -50,12 +53,10 @@ class Subject:
 
     @property
     def place(self) -> Place:
-        """Where its network is."""
         return Place(self.plan.device, self.plan.threads)
 
     @property
     def precision(self) -> str:
-        """What its network is computed in."""
         return "bf16" if self.plan.device != CPU and self.plan.collect.bf16 else "float32"
 
     @property
@@ -158,6 +159,26 @@ def names_in_curves(role: str) -> tuple[str, str, str]:
     return f"learning/samples{of}", f"learning/optimiser_steps{of}", f"learning/examples{of}"
 
 
+def meter_for(run: RunPlan, plan: Plan, learner: Learner, *, quiet: bool) -> Meter:
+    """Return the meter of a run. What is not kept is measured only where somebody watches."""
+    kind, amount = run.budget
+    watched = not quiet and kind == "minutes" and amount >= LEAST_MINUTES
+    return meter_of(subject_of(run, plan, learner), measure=watched, say=say)
+
+
+def subject_of(run: RunPlan, plan: Plan, learner: Learner) -> Subject:
+    """What is metered of a run."""
+    return Subject(plan, run.algo, learner, processes=run.processes)
+
+
+def say(text: str) -> None:
+    """Tell whoever watches."""
+    try:
+        print(text, file=sys.stderr, flush=True)
+    except OSError:  # nobody is there any more
+        return
+
+
 def meter_of(
     subject: Subject, *, measure: bool = False, say: Callable[[str], None] | None = None
 ) -> Meter:
@@ -201,15 +222,13 @@ def meter_of(
 
 
 def names_of(subject: Subject) -> list[str]:
-    """The entries that a run's share depends on."""
     names = [names_of_ceilings(subject.place)[subject.precision]]
     if can_be_stepped(subject.plan):
-        names.append(name_of_stepping(subject.plan))
+        names.append(stepping_name(subject.plan))
     return names
 
 
 def is_known(subject: Subject, kept: Kept) -> bool:
-    """Whether everything that a run needs has been measured."""
     plan = subject.plan
     if any(name not in kept.entries for name in names_of(subject)):
         return False

@@ -23,9 +23,9 @@ from sparring.learn.ppo import loss_of
 from sparring.learn.together import ALONE
 from sparring.nets.net import Net
 from sparring.schedule import Moment
-from sparring.training.meter.advice import Pace
 from sparring.training.meter.ceilings import Place
 from sparring.training.meter.kept import Kept, digest
+from sparring.training.meter.share import Pace
 
 FACTORS = (0.25, 1, 4, 16)
 """Sizes that are tried, times the run's own."""
@@ -44,7 +44,6 @@ IN_A_GRAPH = 8
 
 
 def name_of(plan: Plan, net: Net) -> str:
-    """What the entry of a network is called."""
     collect, settings = plan.collect, plan.settings[0]
     shape = digest(
         net.describe(),
@@ -67,7 +66,6 @@ def can_be_tried(plan: Plan, algo: str) -> bool:
 
 
 def most_of(plan: Plan) -> int:
-    """Samples of an update at most."""
     return plan.collect.games * plan.collect.steps * plan.rules.rows
 
 
@@ -80,7 +78,6 @@ def sizes_of(plan: Plan) -> list[int]:
 
 
 def pace_of(plan: Plan, net: Net, kept: Kept) -> Pace | None:
-    """Return what is known."""
     entry = kept.entries.get(name_of(plan, net))
     return Pace.read(entry) if entry else None
 
@@ -143,7 +140,6 @@ def once(place: Place, steps: Callable[[], int]) -> float:
 
 
 def per_sample(place: Place, steps: Callable[[], int], size: int) -> float:
-    """Seconds per sample, over a short while."""
     made, started = 0, time.perf_counter()
     while not made or time.perf_counter() < started + ROUND_S:
         made += steps()
@@ -244,6 +240,5 @@ class Captured:
                 step()
 
     def __call__(self) -> int:
-        """Make them."""
         self.graph.replay()
         return IN_A_GRAPH

@@ -103,7 +103,6 @@ def work_of(plan: Plan, algo: str, net: Net, density: float = 1.0) -> Work | Non
 
 
 def from_replay(algo: str, passes: Passes, settings: Any, net: Net) -> float:
-    """Multiply-adds for a sample of a replay."""
     if algo == "dqn":  # what is sampled, what follows it by the target, and by itself if double
         return (2.0 + bool(settings.double)) * passes.forward + passes.backward
     critics = critic_passes_of(

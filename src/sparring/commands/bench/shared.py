@@ -1,20 +1,27 @@
-"""What `sparring bench` does with records: keep one, and hold one against an earlier one."""
+"""What all benches share: records held against earlier ones, and lines that are printed."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from statistics import geometric_mean, mean
 from typing import Any, Protocol
 
-from sparring.commands.shared.printing import make_table, print_table, say
+from sparring.commands.shared.printing import (
+    make_console,
+    make_table,
+    print_json,
+    print_table,
+    say,
+)
 from sparring.errors import ConfigError
+from sparring.games.flags import as_typed
 from sparring.machine import machine_facts
 from sparring.speed.records import Change, Figure, Record, changes, differences, since
 from sparring.targets import check_file
 
-SLOWER = 1
-"""The exit code of --fail-slower."""
+SLOWER, INVALID = 1, 3
+"""Exit codes: of --fail-slower, and of games that are not valid."""
 MOST_TOLD = 4
 
 
@@ -29,6 +36,8 @@ class Keeps(Protocol):
     def anyway(self) -> bool: ...
     @property
     def fail_slower(self) -> bool: ...
+    @property
+    def json(self) -> bool: ...
 
 
 class Ledger:
@@ -74,11 +83,9 @@ class Ledger:
         }
 
     def code(self, told: Mapping[str, Any]) -> int:
-        """Return the exit code."""
         return SLOWER if self.options.fail_slower and told.get("slower") else 0
 
     def show(self, told: Mapping[str, Any]) -> None:
-        """Print what changed."""
         if self.options.save:
             say(f"record: {self.options.save}")
         if not told or not self.then:
@@ -122,3 +129,54 @@ def middle(figure: Figure, *, ratio: bool) -> str:
     value = geometric_mean(figure.rounds) if ratio else mean(figure.rounds)
     text = f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.4g}"
     return f"{text} {figure.unit}".strip()
+
+
+def finish(
+    ledger: Ledger, report: dict[str, Any], figures: Mapping[str, Figure], show: Callable[..., None]
+) -> int:
+    """Print what was proven and measured, keep the figures, and return the exit code."""
+    if not report["valid"]:
+        if ledger.options.json:
+            print_json(report)
+        else:
+            show_problems(report)
+        return INVALID
+    report["against"] = ledger.end(figures)
+    if ledger.options.json:
+        print_json(report)
+    else:
+        show(report)
+        ledger.show(report["against"])
+    return ledger.code(report["against"])
+
+
+def show_problems(report: dict[str, Any]) -> None:
+    """Print why nothing was measured."""
+    out = make_console()
+    out.print(f"{title(report)}: not valid, so there is nothing to measure", style="bold red")
+    for problem in report["proof"]["problems"]:
+        out.print(f"  {problem}")
+    out.print(f"next: sparring check {report['game']}")
+
+
+def title(report: dict[str, Any]) -> str:
+    """Return the game and the flags that are not the usual ones."""
+    return " ".join([report["game"], *as_typed(report["flags"])])
+
+
+def short(number: float) -> str:
+    """Return a number with three digits and its unit."""
+    for size, unit in ((1e9, "G"), (1e6, "M"), (1e3, "k")):
+        if number >= size:
+            digits = 2 if number < 10 * size else 1 if number < 100 * size else 0
+            return f"{number / size:.{digits}f}{unit}"
+    return f"{number:.0f}"
+
+
+def machine_line(facts: dict[str, Any]) -> str:
+    """Say where and when this was measured."""
+    commit = f" at {facts['commit']}" if facts["commit"] else ""
+    return (
+        f"machine: {facts['cpu']}, {facts['cores']} cores, Python {facts['python']}, "
+        f"sparring {facts['sparring']}{commit}, {facts['date']}"
+    )
