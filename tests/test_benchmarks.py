@@ -17,7 +17,8 @@ import numpy as np
 import pytest
 import torch
 
-from sparring import Lineup, Pool
+from make import make_ppo
+from sparring import Pool
 from sparring.cli import main
 from sparring.commands.bench.train import read_settings
 from sparring.config import CollectConfig, NetConfig, PPOConfig
@@ -37,9 +38,8 @@ SMALL = (
 
 def learner(game: str, members: tuple[Any, ...]) -> PPO:
     config = PPOConfig(epochs=2, minibatch=64, target_kl=Schedule.constant(0.0))
-    pool = Pool(game, 16, seed=1, threads=1, lineups=[Lineup(members)])
     collect = CollectConfig(games=16, steps=20)
-    return PPO(pool, collect, config, NetConfig(hidden=(16,)), seed=1)
+    return make_ppo(game, config, NetConfig(hidden=(16,)), members=members, collect=collect)
 
 
 @pytest.mark.parametrize(

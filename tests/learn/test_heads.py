@@ -14,6 +14,7 @@ import torch
 
 import sparring
 from learn.calibration import calibration_error, listen, reliability
+from make import make_ppo
 from sparring import Lineup, Pool
 from sparring.config import CollectConfig, HeadsConfig, NetConfig, PPOConfig
 from sparring.games.hidden import hidden_of, truth_of
@@ -45,10 +46,10 @@ def make(
     config: dict[str, Any] | None = None,
     by_role: bool = False,
 ) -> PPO:
-    rules = sparring.Rules(game, config)
-    pool = Pool(rules, 12, seed=1, threads=1, lineups=[Lineup((0,) * rules.seats)])
     collect = CollectConfig(games=12, steps=steps, cpu=cpu)
-    return PPO(pool, collect, SETTINGS, net, seed=1, heads=heads, by_role=by_role)
+    return make_ppo(
+        game, SETTINGS, net, flags=config, collect=collect, heads=heads, by_role=by_role
+    )
 
 
 def said_by_loops(learner: PPO) -> tuple[np.ndarray, np.ndarray]:

@@ -12,6 +12,7 @@ import torch
 
 import sparring
 from learn.batches import data_of
+from make import make_ppo
 from reference.philox import Philox
 from sparring import Lineup, Pool, Rules
 from sparring.cli import main
@@ -94,10 +95,8 @@ def test_coins_are_those_of_the_native_generator() -> None:
 
 
 def learner(game: str = "tic_tac_toe", collect: CollectConfig = COLLECT) -> PPO:
-    rules = Rules(game)
-    pool = Pool(rules, collect.games, seed=1, threads=1, lineups=[Lineup((0, 0))])
     config = PPOConfig(epochs=2, minibatch=128, lr=Schedule.constant(0.01), target_kl=ZERO)
-    return PPO(pool, collect, config, NetConfig(hidden=(16,)), seed=1)
+    return make_ppo(game, config, NetConfig(hidden=(16,)), collect=collect)
 
 
 def test_each_row_is_seen_plain_and_mirrored() -> None:

@@ -13,9 +13,9 @@ import numpy as np
 import pytest
 import torch
 
-import sparring
 from learn.batches import data_of
-from sparring import Lineup, Pool, _native
+from make import make_ppo
+from sparring import Pool, _native
 from sparring.config import CollectConfig, HindsightConfig, NetConfig, PPOConfig
 from sparring.learn.backends.native import NativeBackend
 from sparring.learn.backends.torch import TorchBackend
@@ -47,10 +47,9 @@ def make(
     kind: type[PPO] = PPO,
     mirror: bool = False,
 ) -> PPO:
-    rules = sparring.Rules(game)
-    pool = Pool(rules, COLLECT.games, seed=1, threads=1, lineups=[Lineup((0,) * rules.seats)])
     collect = replace(COLLECT, cpu=cpu, mirror=mirror)
-    return kind(pool, collect, config, net or NetConfig(hidden=(64, 32)), seed=1, threads=threads)
+    net = net or NetConfig(hidden=(64, 32))
+    return make_ppo(game, config, net, collect=collect, kind=kind, threads=threads)
 
 
 def random_rows(actions: int, box: int, rows: int = 200) -> dict[str, torch.Tensor]:

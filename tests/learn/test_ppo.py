@@ -10,6 +10,7 @@ import pytest
 import torch
 
 import sparring
+from make import make_ppo
 from sparring import Lineup, Pool
 from sparring.config import CollectConfig, NetConfig, PPOConfig
 from sparring.learn.collect import Sampling
@@ -31,10 +32,7 @@ def make(
     members: tuple[Any, ...] | None = None,
     game_config: dict[str, Any] | None = None,
 ) -> PPO:
-    rules = sparring.Rules(game, game_config)
-    lineups = [Lineup(members or (0,) * rules.seats)]
-    pool = Pool(rules, COLLECT.games, seed=1, threads=1, lineups=lineups)
-    return PPO(pool, COLLECT, config, NetConfig(hidden=(32, 32)), seed=1)
+    return make_ppo(game, config, members=members, flags=game_config)
 
 
 def collect(ppo: PPO) -> dict[str, float]:

@@ -15,8 +15,7 @@ import pytest
 import torch
 from torch import Tensor
 
-import sparring
-from sparring import Lineup, Pool
+from make import make_ppo
 from sparring.config import CollectConfig, NetConfig, PPOConfig
 from sparring.learn.ppo import PPO
 from sparring.nets.distribution import masked_log_probs
@@ -55,10 +54,7 @@ class Pull:
 
 
 def make(cpu: str, game: str, weight: Schedule, net: NetConfig, *, mirror: bool = False) -> PPO:
-    rules = sparring.Rules(game)
-    pool = Pool(rules, COLLECT.games, seed=1, threads=1, lineups=[Lineup((0,) * rules.seats)])
-    collect = replace(COLLECT, cpu=cpu, mirror=mirror)
-    learner = PPO(pool, collect, SETTINGS, net, seed=1)
+    learner = make_ppo(game, SETTINGS, net, collect=replace(COLLECT, cpu=cpu, mirror=mirror))
     learner.terms.append(Pull(weight))
     return learner
 

@@ -10,7 +10,8 @@ import numpy.typing as npt
 import pytest
 import torch
 
-from sparring import ConfigError, Pool, Rules, new_state
+from make import played
+from sparring import ConfigError, Rules, new_state
 from sparring.config import NetConfig
 from sparring.league.players import draws
 from sparring.nets.mlp import Perceptron
@@ -32,11 +33,8 @@ def make_policy(game: str = "tic_tac_toe", **meta: Any) -> Policy:
 
 
 def rows(policy: Policy, games: int = 32) -> tuple[Bytes, Bytes]:
-    pool = Pool(policy.rules, games, seed=1, threads=1)
-    batch = pool.reset()
-    for _ in range(3):
-        batch = pool.step(pool.sample_actions())
-    return batch.obs.copy(), batch.mask.copy()
+    _, obs, mask = played(policy.rules, games, steps=3, seed=1)
+    return obs, mask
 
 
 def test_deterministic_is_greedy_and_act_batch_is_act() -> None:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
 import pytest
 import torch
 
-from sparring import Pool, Rules
+from make import played
+from sparring import Rules
 from sparring.config import NetConfig
 from sparring.nets import residual
 from sparring.nets.net import Net
@@ -30,12 +30,7 @@ def ours_everywhere(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def observations(rules: Rules, games: int) -> torch.Tensor:
-    """Rows from the middle of random games."""
-    pool = Pool(rules, games, seed=4)
-    pool.reset()
-    for _ in range(60 if rules.name == "shogi" else 3):
-        pool.step(pool.sample_actions())
-    return torch.from_numpy(np.array(pool.batch().obs))
+    return played(rules, games, steps=60 if rules.name == "shogi" else 3, seed=4).tensor
 
 
 def make(rules: Rules, channels: int, blocks: int, *, native: bool, threads: int = 1) -> Net:

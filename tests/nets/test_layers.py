@@ -7,18 +7,15 @@ import pytest
 import torch
 
 import sparring
+from make import Played, played
 from sparring.config import NetConfig
 from sparring.nets.distribution import Sampler, entropy_of, log_prob_of, masked_log_probs
 from sparring.nets.mlp import Perceptron
 
 
-def rows(game: str, count: int = 200) -> tuple[sparring.Rules, np.ndarray, np.ndarray]:
-    config = {"abilities": 1, "history": 1} if game == "skull_king" else None
-    pool = sparring.Pool(game, count, seed=3, threads=1, config=config)
-    pool.reset()
-    for _ in range(77):
-        pool.step(pool.sample_actions())
-    return pool.rules, pool.batch().obs.copy(), pool.batch().mask.copy()
+def rows(game: str, count: int = 200) -> Played:
+    flags = {"abilities": 1, "history": 1} if game == "skull_king" else None
+    return played(game, count, steps=77, flags=flags)
 
 
 @pytest.mark.parametrize("game", ["skull_king", "tic_tac_toe"])

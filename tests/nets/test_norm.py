@@ -7,6 +7,7 @@ import pytest
 import torch
 
 import sparring
+from make import played
 from sparring.capabilities.refusals import why_not
 from sparring.config import NetConfig
 from sparring.errors import ConfigError
@@ -16,11 +17,8 @@ CONFIG = NetConfig(hidden=(24, 16, 12), norm=True)
 
 
 def observed(rows: int = 40) -> tuple[sparring.Rules, torch.Tensor]:
-    pool = sparring.Pool("skull_king", rows, seed=3, threads=1)
-    pool.reset()
-    for _ in range(9):
-        pool.step(pool.sample_actions())
-    return pool.rules, torch.from_numpy(pool.batch().obs[:rows].copy())
+    found = played("skull_king", rows, steps=9)
+    return found.rules, found.tensor
 
 
 def normalised(x: np.ndarray, state: dict[str, np.ndarray], name: str) -> np.ndarray:

@@ -10,6 +10,7 @@ import pytest
 import torch
 
 import sparring
+from make import played
 from sparring.capabilities.refusals import why_not
 from sparring.config import CollectConfig, DQNConfig, NetConfig, PPOConfig, ReplayConfig, SACConfig
 from sparring.errors import ConfigError
@@ -56,11 +57,8 @@ def learner_of(kind: str, net: NetConfig = NET) -> Any:
 
 
 def observed(rows: int = 64, memory: int = 0) -> tuple[sparring.Rules, torch.Tensor]:
-    pool = sparring.Pool("laser_hockey", rows, seed=3, threads=1, memory=memory)
-    pool.reset()
-    for _ in range(30):
-        pool.step(pool.sample_actions())
-    return pool.rules, torch.from_numpy(pool.batch().obs[:rows].copy())
+    found = played("laser_hockey", rows, steps=30, memory=memory)
+    return found.rules, found.tensor
 
 
 def seen_by(normaliser: Normaliser) -> tuple[np.ndarray, np.ndarray, float]:

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 import torch
 
+from make import played
 from sparring import trusted
 from sparring.config import NetConfig
 from sparring.errors import ConfigError
@@ -15,7 +16,6 @@ from sparring.games.rules import Rules
 from sparring.nets.make import make_net
 from sparring.nets.own import OwnNet
 from sparring.nets.policy import Policy
-from sparring.pools import Pool
 from sparring.store.policies import load_policy, save_policy
 
 WRONG = {
@@ -42,11 +42,7 @@ def own(kind: str, *words: str, game: str = "tic_tac_toe", memory: int = 0) -> O
 
 
 def rows_of(game: str, memory: int = 0) -> torch.Tensor:
-    pool = Pool(game, 16, threads=1, memory=memory)
-    pool.reset()
-    for _ in range(6):
-        pool.step(pool.sample_actions())
-    return torch.from_numpy(pool.batch().obs.copy())
+    return played(game, 16, steps=6, seed=0, memory=memory).tensor
 
 
 @pytest.mark.parametrize("how", WRONG)

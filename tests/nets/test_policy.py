@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 import torch
 
-from sparring import ConfigError, Pool, Rules, SparringError, new_state
+from make import played
+from sparring import ConfigError, Rules, SparringError, new_state
 from sparring.config import NetConfig
 from sparring.errors import SparringWarning
 from sparring.league.seating import player_called
@@ -31,11 +32,8 @@ def make_policy(game: str = "skull_king", seed: int = 0, **config: int) -> Polic
 
 
 def rows(policy: Policy, games: int = 64) -> tuple[np.ndarray, np.ndarray]:
-    pool = Pool(policy.rules, games, seed=1, threads=1)
-    batch = pool.reset()
-    for _ in range(9):
-        batch = pool.step(pool.sample_actions())
-    return batch.obs.copy(), batch.mask.copy()
+    _, obs, mask = played(policy.rules, games, steps=9, seed=1)
+    return obs, mask
 
 
 def meta_of(policy: Policy, **changes: object) -> dict[str, object]:

@@ -10,7 +10,8 @@ import pytest
 import torch
 from torch import Tensor
 
-from sparring import ConfigError, Pool, Rules
+from make import played
+from sparring import ConfigError, Rules
 from sparring.config import NetConfig
 from sparring.games import shogi
 from sparring.nets.make import make_net
@@ -56,12 +57,8 @@ def seen(rules: Rules, sfen: str, seat: int = 0) -> Tensor:
 
 
 def rows(rules: Rules, games: int = 16) -> tuple[np.ndarray, np.ndarray]:
-    """Rows from the middle of random games, those of a board game a few moves in."""
-    pool = Pool(rules, games, seed=1, threads=1)
-    batch = pool.reset()
-    for _ in range(5):
-        batch = pool.step(pool.sample_actions())
-    return batch.obs.copy(), batch.mask.copy()
+    _, obs, mask = played(rules, games, steps=5, seed=1)
+    return obs, mask
 
 
 def changed_squares(net: ResidualNet, one: Tensor, two: Tensor) -> set[int]:

@@ -9,6 +9,7 @@ import pytest
 import torch
 
 import sparring
+from make import nets, played
 from sparring.capabilities.refusals import why_not
 from sparring.config import NetConfig
 from sparring.errors import ConfigError
@@ -16,31 +17,16 @@ from sparring.nets.frozen.cpu import GroupedNet
 from sparring.nets.make import make_net
 from sparring.nets.net import Net, head_width
 
-NETS = {
-    "relu": ("skull_king", NetConfig(hidden=(64, 32))),
-    "odd widths": ("skull_king", NetConfig(hidden=(50, 7, 33))),
-    "one layer": ("skull_king", NetConfig(hidden=(40,))),
-    "tanh, two trunks": ("skull_king", NetConfig(hidden=(64, 48), shared=False, activation="tanh")),
-    "silu": ("tic_tac_toe", NetConfig(hidden=(96, 64), activation="silu")),
-    "without our own first layer": ("tic_tac_toe", NetConfig(hidden=(32,), sparse=False)),
-    "continuous": ("duel", NetConfig(hidden=(64, 32))),
-    "continuous, two trunks": ("duel", NetConfig(hidden=(64,), shared=False, spread="predicted")),
-    "layer norm": ("skull_king", NetConfig(hidden=(64, 32), norm=True)),
-    "layer norm, two trunks": (
-        "skull_king",
-        NetConfig(hidden=(64, 32), shared=False, norm=True, activation="tanh"),
-    ),
-    "residual": ("shogi", NetConfig(kind="residual", channels=8, blocks=1)),
-    "residual, odd channels": ("shogi", NetConfig(kind="residual", channels=6, blocks=1)),
-}
+NETS = nets(
+    *("relu", "odd widths", "one layer", "tanh, two trunks", "silu"),
+    *("without our own first layer", "continuous", "continuous, two trunks"),
+    *("layer norm", "layer norm, two trunks", "residual", "residual, odd channels"),
+)
 
 
 def observed(game: str, rows: int = 90) -> tuple[sparring.Rules, torch.Tensor]:
-    pool = sparring.Pool(game, rows, seed=3, threads=1)
-    pool.reset()
-    for _ in range(20):
-        pool.step(pool.sample_actions())
-    return pool.rules, torch.from_numpy(pool.batch().obs[:rows].copy())
+    found = played(game, rows, steps=20)
+    return found.rules, found.tensor
 
 
 def frozen(rules: sparring.Rules, config: NetConfig, count: int, memory: int = 0) -> list[Net]:

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 import torch
 
+from make import nets
 from sparring.config import NetConfig
 from sparring.games.rules import Rules
 from sparring.nets.frozen.tiles import FrozenNets, TiledNets, Tiles
@@ -15,10 +16,7 @@ from sparring.pools import Pool
 CPU = torch.device("cpu")
 NETS = {
     "layer norm": ("skull_king", NetConfig(hidden=(16, 8), norm=True, sparse=False)),
-    "odd channels": ("shogi", NetConfig(kind="residual", channels=6, blocks=1)),
-    "own": ("skull_king", NetConfig(kind="own_nets:Plain")),
-    "own, blocks": ("cage2", NetConfig(kind="own_nets:Blocks")),
-    "own, a table": ("tic_tac_toe", NetConfig(kind="own_nets:Bytes")),
+    **nets("residual, odd channels", "own", "own, blocks", "own, a table"),
 }
 GROUPS, ROWS = 5, 70
 
@@ -76,7 +74,9 @@ def test_networks_say_what_each_says_alone(net: str) -> None:
     policy = drawn("mixed")
     order, ends = sorted_by(policy)
     together = TiledNets(frozen, len(obs))
-    assert bool(together.apart) == (net == "odd channels")  # of which torch cannot do many at once
+    assert bool(together.apart) == (
+        net == "residual, odd channels"
+    )  # of which torch cannot do many at once
     apart = TiledNets(frozen, len(obs))
     apart.apart = "so that they are asked one after the other"
     for tiled in (together, apart):

@@ -5,29 +5,20 @@ from __future__ import annotations
 import pytest
 import torch
 
-from sparring import Pool, Rules
+from make import nets, played
+from sparring import Rules
 from sparring.config import NetConfig
 from sparring.nets.make import make_net
 from sparring.nets.net import POLICY, VALUE, Net
 from sparring.nets.run.native import FLOAT32, NativeNet, why_no_passes
 
 ROWS = 150
-NETS = {
-    "relu": NetConfig(hidden=(64, 32)),
-    "odd widths": NetConfig(hidden=(40, 33, 7)),
-    "tanh, two trunks": NetConfig(hidden=(48, 64), activation="tanh", shared=False),
-    "silu": NetConfig(hidden=(32, 32), activation="silu"),
-    "widened": NetConfig(hidden=(64, 32), sparse=False),
-    "one layer": NetConfig(hidden=(96,)),
-}
+KINDS = ("relu", "odd widths", "tanh, two trunks", "silu", "without our own first layer")
+NETS = {kind: config for kind, (_, config) in nets(*KINDS, "one layer").items()}
 
 
 def rows_of(game: str, count: int = ROWS) -> torch.Tensor:
-    """Observations from games under way."""
-    pool = Pool(game, count, seed=3)
-    pool.reset()
-    pool.run_random(20)
-    return torch.from_numpy(pool.batch().obs[:count].copy())
+    return played(game, count, steps=20).tensor
 
 
 def native_of(net: Net, threads: int = 2) -> NativeNet:

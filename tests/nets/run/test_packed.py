@@ -9,28 +9,18 @@ import pytest
 import torch
 
 import sparring
-from sparring.config import NetConfig
+from make import nets, played
 from sparring.nets.make import make_net
 from sparring.nets.net import Net
 from sparring.nets.run.native import Packed, PackedAdam
 
-NETS = {
-    "two layers": ("skull_king", NetConfig(hidden=(40, 24))),
-    "one layer": ("tic_tac_toe", NetConfig(hidden=(17,))),
-    "three layers": ("tic_tac_toe", NetConfig(hidden=(16, 9, 12))),
-    "layer norm": ("skull_king", NetConfig(hidden=(40, 24), norm=True)),
-    "tanh": ("tic_tac_toe", NetConfig(hidden=(16, 8), activation="tanh")),
-    "two trunks": ("tic_tac_toe", NetConfig(hidden=(16, 8), shared=False)),
-    "residual": ("shogi", NetConfig(kind="residual", channels=8, blocks=1)),
-}
+NETS = nets(
+    *("relu", "one layer", "odd widths", "layer norm", "tanh, two trunks", "silu", "residual"),
+)
 
 
 def rows(game: str, count: int, seed: int) -> torch.Tensor:
-    pool = sparring.Pool(game, count, seed=seed, threads=1)
-    pool.reset()
-    for _ in range(12):
-        pool.step(pool.sample_actions())
-    return torch.from_numpy(pool.batch().obs[:count].copy())
+    return played(game, count, steps=12, seed=seed).tensor
 
 
 def pair(kind: str) -> tuple[Net, Packed]:
@@ -79,8 +69,8 @@ def test_steps_are_those_of_torch(kind: str) -> None:
 
 
 def test_memory_of_adam_goes_on_to_the_bit() -> None:
-    obs = rows("tic_tac_toe", 16, 1)
-    _, packed = pair("three layers")
+    obs = rows("skull_king", 16, 1)
+    _, packed = pair("odd widths")
     other = Packed(packed.net.twin())
     first, second = PackedAdam(packed), PackedAdam(other)
     assert first.tensors() == {}
@@ -108,7 +98,7 @@ def test_memory_of_adam_goes_on_to_the_bit() -> None:
 
 
 def test_a_packed_network_is_still_a_network() -> None:
-    net, packed = pair("two layers")
+    net, packed = pair("relu")
     obs = rows("skull_king", 8, 2)
     torch.testing.assert_close(packed.net(obs)["policy"], net(obs)["policy"])
     loaded = {name: torch.randn_like(value) for name, value in net.state_dict().items()}
