@@ -10,7 +10,7 @@ import torch
 
 from learn.fused_helpers import COLLECT, NETS, PPO_, learner, play
 from sparring.learn.fused import DeviceGames, FusedPPO
-from sparring.learn.fused.advantages import carry
+from sparring.learn.fused.rollout import carry
 from sparring.nets.net import MOST_UNITS, next_unit
 from sparring.pools.cuda import CudaPool
 

@@ -11,7 +11,7 @@ import pytest
 from cluster.crews import settings
 from remembering import remembering
 from sparring import ConfigError
-from sparring.learn.opponents import PlayerActor
+from sparring.learn.acting import PlayerActor
 from sparring.store.policies import save_policy
 from sparring.training.planning.plan import make_learner, resolve
 

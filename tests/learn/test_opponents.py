@@ -14,8 +14,7 @@ from sparring.config import CollectConfig, NetConfig, PPOConfig
 from sparring.errors import ConfigError
 from sparring.games.rules import Rules
 from sparring.league.players import CallablePlayer
-from sparring.learn.acting import Draws
-from sparring.learn.opponents import PlayerActor, SlotActor
+from sparring.learn.acting import Draws, PlayerActor, SlotActor
 from sparring.learn.ppo import PPO
 from sparring.learn.rollout import Earned
 from sparring.nets.frozen.cpu import GroupedNet

@@ -11,8 +11,8 @@ import torch
 
 from sparring.errors import ConfigError, SparringWarning
 from sparring.league.roles import EXPLOITER, MAIN
+from sparring.learn.acting import TakesOpponents
 from sparring.learn.learner import Report
-from sparring.learn.opponents import TakesOpponents
 from sparring.store.archive import MATCH, Archive
 from sparring.training.evaluate import PAIRS
 from sparring.training.league import League

@@ -12,7 +12,7 @@ import pytest
 import own_nets
 import sparring
 from sparring.errors import ConfigError, SparringError, SparringWarning
-from sparring.nets.own import describe_inputs
+from sparring.nets.own_inputs import describe_inputs
 from sparring.nets.policy import Policy
 
 SMALL: dict[str, Any] = {

@@ -16,7 +16,7 @@ from sparring.games.stats import curve_sums
 from sparring.learn.acting import Actor, Answer, Bytes, Draws, GroupedActor, SeatsAnew
 from sparring.learn.forward import Forward
 from sparring.learn.learner import Report, Timing
-from sparring.learn.rollout import RECORD, Cuts, Earned, Group, Rollout, groups_of, recorded
+from sparring.learn.rollout import RECORD, Cuts, Earned, Group, Rollout, groups_of
 from sparring.learn.transitions import Transitions
 from sparring.nets.distribution import Sampler, drawn_for, played
 from sparring.nets.net import POLICY, VALUE
@@ -292,7 +292,7 @@ class Collector:
             rollout.terminated[step, games] = batch.terminated
             rollout.truncated[step, games] = batch.truncated
             if rollout.record is not None:
-                rollout.record[step, games] = recorded(batch)
+                rollout.record[step, games] = cast(Any, batch).record
             self.earned.add(batch, games.start)
             self._tell_begun(batch, games.start)
             if batch.truncated.any():

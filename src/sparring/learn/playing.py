@@ -19,11 +19,10 @@ from torch import Tensor
 from sparring.config import CollectConfig, HeadsConfig, HindsightConfig, NetConfig
 from sparring.errors import ConfigError, StateError
 from sparring.games.seeds import mixed_seed
-from sparring.learn.acting import Actor
+from sparring.learn.acting import Actor, SlotActor, check_slot
 from sparring.learn.collect import Collector
 from sparring.learn.forward import Forward
 from sparring.learn.learner import Report, Snapshot, Terms, Timing, adjust_games
-from sparring.learn.opponents import SlotActor, check_slot
 from sparring.learn.transforms import transforms_of
 from sparring.nets.frozen.cpu import GroupedHierarchy, GroupedNet
 from sparring.nets.hierarchy import nets_of
@@ -68,7 +67,7 @@ class Playing:
         rows_on: the device of rows when transforms change them; "": that of the network.
         collector: makes who plays the pool.
         roles: networks by role instead of one for all; decisions are then linked by role.
-        slots: room for frozen networks of the same kind, see `learn.opponents`.
+        slots: room for frozen networks of the same kind, see `learn.acting`.
         actors: who else plays, by policy id.
         first: what the first games begin under, where it is not the run's own.
         hindsight: how decisions are seen once more, if they are; then the pool keeps records.
@@ -157,7 +156,7 @@ class Playing:
         """Whether a snapshot holds the games in flight."""
         return self.collector.exact
 
-    # Frozen opponents, as `learn.opponents.TakesOpponents` has them
+    # Frozen opponents, as `learn.acting.TakesOpponents` has them
 
     @property
     def slots(self) -> int:

@@ -278,9 +278,3 @@ class Earned:
             "charts/score": float(found.score[found.policy == LEARNER].mean()),
             "charts/length": float(found.length.mean()),
         }
-
-
-def recorded(batch: Any) -> npt.NDArray[np.uint32]:
-    """What came of goals in a step of a pool that keeps records."""
-    record: npt.NDArray[np.uint32] = batch.record
-    return record

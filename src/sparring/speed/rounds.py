@@ -13,8 +13,8 @@ import torch
 from sparring.config import TrainConfig
 from sparring.errors import ConfigError
 from sparring.games.rules import Rules
+from sparring.learn.acting import TakesOpponents
 from sparring.learn.learner import Learner, Measured, Report
-from sparring.learn.opponents import TakesOpponents
 from sparring.learn.plan import Plan
 from sparring.nets.make import make_net
 from sparring.training.planning.algorithms import sections_of

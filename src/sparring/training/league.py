@@ -16,8 +16,8 @@ from sparring.errors import warn
 from sparring.league import roles
 from sparring.league.matchmaking import Known, Results, decayed, passed, rating_of, weights
 from sparring.league.slots import Slots, generator, pots
+from sparring.learn.acting import TakesOpponents
 from sparring.learn.learner import Report
-from sparring.learn.opponents import TakesOpponents
 from sparring.learn.plan import Plan
 from sparring.phases import phase
 from sparring.store.archive import MATCH, TRAINING, Archive, ArchiveError, Entry

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 from sparring.config import LeagueConfig
 from sparring.errors import ConfigError, warn
+from sparring.learn.acting import TakesOpponents
 from sparring.learn.learner import Learner
-from sparring.learn.opponents import TakesOpponents
 from sparring.learn.plan import Cast, Plan
 from sparring.store.archive import Archive, copy_archive, needed_by
 from sparring.store.archive_index import FILE

@@ -18,10 +18,10 @@ from sparring.cluster.actors.weights import FlatWeights
 from sparring.cluster.seats import demand_equal_shares
 from sparring.config import FleetConfig, TrainConfig
 from sparring.errors import ConfigError, SparringWarning
+from sparring.learn.acting import check_slot
 from sparring.learn.advantages import VTrace
 from sparring.learn.algos import hosted
 from sparring.learn.learner import Report, Snapshot
-from sparring.learn.opponents import check_slot
 from sparring.learn.plan import Plan
 from sparring.learn.ppo import PPO
 from sparring.learn.room import chains_of, rollout_bytes

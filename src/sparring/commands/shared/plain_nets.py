@@ -19,7 +19,8 @@ from sparring.nets.layers import FirstLayer
 from sparring.nets.make import make_net
 from sparring.nets.mlp import Perceptron
 from sparring.nets.net import MEMORY, POLICY, VALUE, Net
-from sparring.nets.own import BYTES, OwnNet
+from sparring.nets.own import OwnNet
+from sparring.nets.own_inputs import BYTES
 from sparring.nets.policy import VALUES, Policy
 from sparring.nets.recurrent import RecurrentNet
 

@@ -6,6 +6,7 @@ tests/cuda/test_fused_replay.py holds the two equal, step by step.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import fields
 from typing import Any
 
 import torch
@@ -25,7 +26,7 @@ from sparring.nets.policy import BY_VALUE, DUELING
 from sparring.nets.run.kinds import make_flat
 from sparring.schedule import Moment
 
-KNOBS = ("lr", "gamma", "tau", "epsilon", "max_grad_norm")
+KNOBS = tuple(field.name for field in fields(Knobs))
 LOSSES = ("q_loss", "td_error", "grad_norm")
 
 

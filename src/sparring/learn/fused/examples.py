@@ -12,11 +12,10 @@ from sparring.config import HindsightConfig
 from sparring.kernels import Module, build
 from sparring.kernels.views import View
 from sparring.learn.collect import UNKNOWN
-from sparring.learn.fused.advantages import rollout_view
 from sparring.learn.fused.games import Games
 from sparring.learn.fused.kernels import blocks_of
 from sparring.learn.fused.minibatches import Samples
-from sparring.learn.fused.rollout import Column, FusedRollout
+from sparring.learn.fused.rollout import Column, FusedRollout, rollout_view
 from sparring.learn.hindsight import ExamplesTerm
 from sparring.learn.rollout import RECORD
 from sparring.nets.run.flat import Pass, rounded_up

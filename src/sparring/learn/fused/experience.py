@@ -21,12 +21,12 @@ from torch import Tensor
 from sparring.config import CollectConfig, ReplayConfig
 from sparring.learn.experience import DECISIONS_PER_UPDATE
 from sparring.learn.fused.adam import FlatAdam, Weights
-from sparring.learn.fused.advantages import carry, estimate_view, rollout_view
 from sparring.learn.fused.graphs import Figures, rollout_figures
 from sparring.learn.fused.kernels import blocks_of
 from sparring.learn.fused.minibatches import kept_as_they_are
 from sparring.learn.fused.playing import FusedPlaying
 from sparring.learn.fused.replay import DeviceReplay
+from sparring.learn.fused.rollout import carry, estimate_view, rollout_view
 from sparring.learn.learner import Report, Segment, Snapshot, Terms
 from sparring.learn.transforms import mirrors_of
 from sparring.nets.net import head_width

@@ -11,8 +11,8 @@ from torch import Tensor
 from sparring.config import NetConfig
 from sparring.kernels import Module
 from sparring.kernels.views import View
+from sparring.learn.acting import check_slot
 from sparring.learn.fused.games import Games
-from sparring.learn.opponents import check_slot
 from sparring.nets.frozen.gpu import make_grouped
 
 

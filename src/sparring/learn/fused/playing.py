@@ -22,6 +22,7 @@ from sparring.config import CollectConfig, HeadsConfig, NetConfig
 from sparring.errors import ConfigError, SparringWarning, StateError
 from sparring.games.stats import curves
 from sparring.kernels import Module
+from sparring.learn.acting import check_slot
 from sparring.learn.fused.games import Games
 from sparring.learn.fused.graphs import Graphs, Stopwatch
 from sparring.learn.fused.heads import kept_for
@@ -30,7 +31,6 @@ from sparring.learn.fused.opponents import FrozenOpponents
 from sparring.learn.fused.rollout import FusedRollout
 from sparring.learn.head_terms import head_terms
 from sparring.learn.learner import DivergedError, Report, Snapshot, Timing
-from sparring.learn.opponents import check_slot
 from sparring.nets.inputs import memory_of, stacked
 from sparring.nets.make import make_net
 from sparring.nets.net import Net, asked_heads, blend_in
@@ -253,7 +253,7 @@ class FusedPlaying:
         if self.frozen:
             self.frozen.remember(to)
 
-    # Frozen opponents, as `learn.opponents.TakesOpponents` has them
+    # Frozen opponents, as `learn.acting.TakesOpponents` has them
 
     def put(
         self, slot: int, weights: Mapping[str, Tensor], *, greedy: bool = False, member: int = 0

@@ -21,7 +21,6 @@ from sparring.config import CollectConfig, HeadsConfig, HindsightConfig, NetConf
 from sparring.errors import ConfigError
 from sparring.learn.advantages import discounts_of
 from sparring.learn.backends.torch import optimiser_state
-from sparring.learn.fused.advantages import RoleDiscounts, carry, links_view, rollout_view
 from sparring.learn.fused.examples import Records, room_for
 from sparring.learn.fused.games import Games
 from sparring.learn.fused.graphs import Figures, rollout_figures
@@ -29,6 +28,7 @@ from sparring.learn.fused.heads import fused_heads
 from sparring.learn.fused.kernels import blocks_of
 from sparring.learn.fused.minibatches import check_configs, kept_as_they_are
 from sparring.learn.fused.playing import FusedPlaying
+from sparring.learn.fused.rollout import RoleDiscounts, carry, links_view, rollout_view
 from sparring.learn.fused.terms import FusedTerm
 from sparring.learn.fused.update import Update
 from sparring.learn.learner import Report, Snapshot, Terms

@@ -18,9 +18,8 @@ from sparring.config import ReplayConfig
 from sparring.games.rules import Rules
 from sparring.kernels import Module
 from sparring.kernels.views import View
-from sparring.learn.fused.advantages import links_view
 from sparring.learn.fused.kernels import blocks_of
-from sparring.learn.fused.rollout import FusedRollout, mask_of
+from sparring.learn.fused.rollout import FusedRollout, links_view, mask_of
 from sparring.learn.learner import Segment
 from sparring.learn.ring import (
     Segments,

@@ -17,11 +17,11 @@ from sparring.config import PPOConfig
 from sparring.errors import SparringError
 from sparring.kernels.views import View
 from sparring.learn.fused.adam import FlatAdam
-from sparring.learn.fused.advantages import estimate_view
 from sparring.learn.fused.examples import Examples, Records
 from sparring.learn.fused.kernels import blocks_of, heads_view
 from sparring.learn.fused.minibatches import Images, Minibatch, Samples, put_back, room_of
 from sparring.learn.fused.playing import FusedPlaying, Voice
+from sparring.learn.fused.rollout import estimate_view
 from sparring.learn.fused.sequences import Sequences
 from sparring.learn.fused.terms import FusedTerms, PolicyLoss
 from sparring.learn.parts import LOGGED

@@ -18,7 +18,8 @@ from torch.nn import functional
 from sparring.config import NetConfig
 from sparring.nets.inputs import Inputs
 from sparring.nets.net import POLICY, SCORE, VALUE, Heads, Net
-from sparring.nets.own import FLOATS, OwnNet
+from sparring.nets.own import OwnNet
+from sparring.nets.own_inputs import FLOATS
 
 ACTIVATIONS: dict[Any, str] = {
     **{nn.ReLU: "relu", nn.Tanh: "tanh", nn.SiLU: "silu"},

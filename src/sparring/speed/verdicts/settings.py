@@ -9,7 +9,7 @@ from typing import Any
 
 from sparring.config import NetConfig, TrainConfig
 from sparring.errors import SparringError
-from sparring.learn.opponents import PlayerActor
+from sparring.learn.acting import PlayerActor
 from sparring.nets.policy import Policy
 from sparring.speed.kernels import IDLE
 from sparring.speed.progress import BETWEEN

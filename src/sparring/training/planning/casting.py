@@ -14,8 +14,7 @@ from sparring.games.rules import Rules
 from sparring.league.players import CallablePlayer, is_maker, name_of
 from sparring.league.roles import EXPLOITER, MAIN
 from sparring.league.seating import Made, Table, Who, read_tables, seat_player
-from sparring.learn.acting import Actor
-from sparring.learn.opponents import MadePlayers, PlayerActor
+from sparring.learn.acting import Actor, MadePlayers, PlayerActor
 from sparring.learn.plan import Cast, Fixed, Seating
 from sparring.nets.hierarchy import nets_of
 from sparring.nets.inputs import memory_of
