@@ -112,7 +112,7 @@ def test_four_pictures_and_a_page_that_needs_nothing_else(tmp_path: Path) -> Non
     assert page.count("<svg") == 4
     assert not re.search(r"""(src|href)="(?!#)|https?://|@import""", page)
     assert "prefers-color-scheme: dark" in page
-    assert page.count("trial 3: no value") == 1
+    assert page.count("<title>trial 3: no value\nppo.lr: 0.001") == 1
     assert sorted(file.name for file in (tmp_path / "s").iterdir()) == sorted(f.name for f in files)
 
 

@@ -210,7 +210,7 @@ def saved(figure: Figure, suffix: str, **more: Any) -> bytes:
     figure.savefig(data, format=suffix[1:], metadata=PLAIN[suffix], **more)
     if suffix != ".svg":
         return data.getvalue()
-    told = re.sub(rb'<g id="told (.*?)">', rb'<g class="one"><title>\1</title>', data.getvalue())
+    told = re.sub(rb'<g id="told ([^"]*)">', rb'<g class="one"><title>\1</title>', data.getvalue())
     return re.sub(rb"[ \t]+\n", b"\n", told)
 
 
