@@ -13,8 +13,8 @@ import pytest
 from PIL import Image
 
 from sparring.draw.charts.paper import MARGIN, Area, Page, blank, looking_alike, render
-from sparring.draw.charts.trials import WIDTH, Sheet, history_sheet, parallel_sheet
-from sparring.sweep.pictures import PAGE, draw_sweep, facts_of, found_of, sheets_of
+from sparring.sweep.pictures import PAGE, WIDTH, Sheet, draw_sweep, sheets_of
+from sparring.sweep.seen import found_of
 from sparring.sweep.space import Range, read_ranges
 from sparring.sweep.trials import DONE, FAILED, PRUNED, RUNNING, Trial
 
@@ -69,13 +69,15 @@ def told_of(sheet: Sheet) -> dict[str, list[Any]]:
 def test_places_are_those_of_ranges_and_orders_have_a_column_for_every_item() -> None:
     found = found_of(TRIALS, TWO, "percent", "strength")
     assert [one.number for one in found.trials] == [0, 1, 2, 3, 5], "who runs is not shown"
-    assert [one.places[0] for one in found.trials] == pytest.approx([0.5, 0.0, 0.5, 0.5, 1.0])
-    assert [one.places[1] for one in found.trials] == [0, 0, 1, 0, 0]
+    assert [found.places(one)[0] for one in found.trials] == pytest.approx(
+        [0.5, 0.0, 0.5, 0.5, 1.0]
+    )
+    assert [found.places(one)[1] for one in found.trials] == [0, 0, 1, 0, 0]
     assert [name for _, name in found.columns[0].ticks] == ["0.0001", "0.001", "0.01"]
     assert [name for _, name in found.columns[1].ticks] == ["32", "64 64"]
     ordered = [Trial(0, {"set.order": [4, 0, 2, 1, 3]}, DONE, 1.0)]
     found = found_of(ordered, ORDER, "number", "score")
-    assert found.trials[0].places == (0.25, 0.75, 0.5, 1.0, 0.0), "by item, where it stands"
+    assert found.places(found.trials[0]) == [0.25, 0.75, 0.5, 1.0, 0.0], "by item, where it stands"
     assert found.columns[3].full == "set.order: place of 3"
 
 
@@ -84,7 +86,7 @@ def test_the_best_is_trained_to_its_end_and_pruned_ones_are_hollow() -> None:
     assert found.best is not None
     assert found.best.number == 2
     assert found.running_best() == [(0, 0.5), (2, 0.7)]
-    told = told_of(history_sheet(found))
+    told = told_of(sheets_of(found, {})["history"])
     marks = {name: lines[-1].get_markerfacecolor() for name, lines in told.items()}
     assert marks == {
         "trial 0": "#2563eb",
@@ -134,7 +136,7 @@ def test_whatever_was_tried_can_be_drawn(trials: list[Trial]) -> None:
     for ranges in (TWO, {"ppo.lr": TWO["ppo.lr"]}):
         found = found_of(trials, ranges, "number", "strength")
         sheets = tuple(sheets_of(found, {}).values())
-        page = render(Page("t", facts_of(found), sheets), ".html").decode()
+        page = render(Page("t", found.facts, sheets), ".html").decode()
         assert "not known yet" in page
         assert not re.search(r'"[^"]*\b(nan|inf)\b', page), "places are numbers"
 
@@ -150,7 +152,7 @@ def test_twelve_ranges_and_200_trials_have_room_for_their_names() -> None:
     ranges = read_ranges({f"ppo.setting_{n}": {"low": 1, "high": 3 + n} for n in range(12)}, "test")
     trials = [Trial(n, dict.fromkeys(ranges, 1 + n % 3), DONE, n / 200) for n in range(200)]
     found = found_of(trials, ranges, "number", "strength")
-    sheet = parallel_sheet(found)
+    sheet = sheets_of(found, {})["parallel"]
     assert len(told_of(sheet)) == 200
     best = told_of(sheet)["trial 199"][0]
     others = [lines[0].get_zorder() for lines in told_of(sheet).values()]

@@ -2,45 +2,60 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from sparring.draw.charts.axes import Axis, Form, label, ticks
+from sparring.draw.charts.axes import Axis, Form, label, named_ticks, ticks
 from sparring.draw.charts.chart import Chart, Estimate, Estimates, Series
-from sparring.draw.charts.paper import Page, render
-from sparring.draw.charts.trials import (
-    WIDTH,
-    Column,
-    Found,
-    Sheet,
-    Tried,
-    history_sheet,
-    importance_sheet,
-    parallel_sheet,
-    slices_sheet,
+from sparring.draw.charts.paper import (
+    CARD,
+    COLOURS,
+    INK,
+    SCALE,
+    SOFT,
+    Area,
+    Card,
+    Page,
+    number_up,
+    render,
+    tell,
+    write_beside,
 )
+from sparring.games.lettering import fitted
 from sparring.store.files import write_atomic
 from sparring.sweep.knobs import switched
 from sparring.sweep.race import Look, Outcome
-from sparring.sweep.space import CHOICE, INT, PERMUTATION, Range, shown
+from sparring.sweep.seen import Column, Found, found_of
+from sparring.sweep.space import Range
 from sparring.sweep.strength import Found as Trained
-from sparring.sweep.trials import FAILED, PRUNED, RUNNING, Trial
+from sparring.sweep.trials import PRUNED, Trial
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 PAGE = "sweep.html"
-MOST_ITEMS = 8
-"""Of an order, up to which each has a column of its own."""
-FEW = 12
-"""Whole numbers up to which every one of them is a step."""
-EVERY = 7
-"""Whole numbers up to which every one of them is named."""
-DECADE = 10.0
+WIDTH = 1240
+"""Of a page with one of these pictures."""
+HEAD = 84
+"""Pixels of title and note."""
 BLUE, ORANGE, GREEN, GREY = 0, 1, 2, 7
 MOST_ROWS = 14
 """Of those that were timed, the best so many are listed."""
-Ticks = tuple[tuple[float, str], ...]
+FEW = 40
+"""Lines up to which they are drawn strongly."""
+COLUMNS, PANEL = 3, 272
+"""Small charts side by side, and the height of one."""
+BAR = 34
+"""Height of a bar."""
+LEFT, SIDE = 70, 80
+"""Pixels beside the axes of a chart, and beside parallel ones."""
+LONG = 6
+"""Letters of a name that would stand out at the ends of an axis."""
 
 
 def draw_sweep(
@@ -62,7 +77,7 @@ def draw_sweep(
     sheets = sheets_of(found, importance)
     pages = {f"{name}.png": Page("", (), (sheet,), width=WIDTH) for name, sheet in sheets.items()}
     title = title or f"Sweep {folder.name}"
-    pages[PAGE] = Page(title, facts_of(found), tuple(sheets.values()), width=WIDTH)
+    pages[PAGE] = Page(title, found.facts, tuple(sheets.values()), width=WIDTH)
     folder.mkdir(parents=True, exist_ok=True)
     files = {folder / name: page for name, page in pages.items()}
     for file, page in files.items():
@@ -72,106 +87,182 @@ def draw_sweep(
 
 def sheets_of(found: Found, importance: Mapping[str, float]) -> dict[str, Sheet]:
     """The pictures, by the names of their files."""
-    return {
-        "importance": importance_sheet(importance),
-        "parallel": parallel_sheet(found),
-        "slices": slices_sheet(found),
-        "history": history_sheet(found),
-    }
+    valued, rows = bool(found.valued), -(-max(len(found.columns), 1) // COLUMNS)
+    sheets = [
+        Sheet(
+            "Importance",
+            "how much of the differences between trials goes with each setting",
+            BAR * max(len(importance), 3) + 24,
+            partial(draw_importance, importance) if importance else None,
+            "not known yet: too few trials have ended",
+        ),
+        Sheet(
+            "Parallel coordinates",
+            f"a line is a trial: the stronger its colour, the better its {found.what}; "
+            "orange: the best, dashed: pruned",
+            470,
+            partial(draw_parallel, found) if valued else None,
+        ),
+        Sheet(
+            "Slices",
+            f"{found.what} over each setting, with its interval; orange: the best, "
+            "hollow: pruned, at the lower edge: far below the others",
+            rows * PANEL,
+            partial(draw_slices, found) if valued else None,
+        ),
+        Sheet(
+            "History",
+            f"{found.what} by trial; line: the best so far, hollow: pruned, crosses: failed",
+            360,
+            partial(draw_history, found) if found.trials else None,
+        ),
+    ]
+    return {sheet.title.split()[0].lower(): sheet for sheet in sheets}
 
 
-def found_of(trials: Sequence[Trial], ranges: Mapping[str, Range], form: Form, what: str) -> Found:
-    """What trials say, as charts take it. Those that are running are left out."""
-    columns = [column for one in ranges.values() for column in columns_of(one)]
-    told = []
-    for trial in trials:
-        if trial.state == RUNNING:
-            continue
-        places = [place for one in ranges.values() for place in places_of(one, trial)]
-        told.append(
-            Tried(
-                number=trial.number,
-                places=tuple(places),
-                value=None if trial.state == FAILED else finite(trial.value),
-                low=finite(trial.low),
-                high=finite(trial.high),
-                pruned=trial.state == PRUNED,
-                text="\n".join(f"{name}: {shown(v)}" for name, v in trial.settings.items()),
+@dataclass(frozen=True)
+class Sheet(Card):
+    """A picture of a search: a title, a line on how to read it, and what there is to see."""
+
+    title: str
+    note: str
+    room: float
+    """Pixels below the note."""
+    fill: Callable[[Area], None] | None
+    """Draws there. None: there is nothing to see yet."""
+    empty: str = "no trial has ended yet"
+    wide = True
+
+    @property
+    def height(self) -> float:
+        """Pixels that it needs."""
+        return HEAD + self.room
+
+    def draw(self, area: Area, page: Page) -> None:
+        """Draw the picture, or say that there is none."""
+        area.text(24, 34, self.title, 19, INK)
+        area.text(24, 58, fitted(self.note, 13, area.width - 40))
+        if self.fill:
+            self.fill(area)
+        else:
+            area.text(area.width / 2, HEAD + self.room / 2, self.empty, 16, SOFT, anchor="mm")
+
+
+def draw_importance(importance: Mapping[str, float], area: Area) -> None:
+    """Draw bars by setting, the longest on top."""
+    rows = sorted(importance.items(), key=lambda pair: pair[1])
+    axes = area.axes(320, HEAD, 110, 20)
+    names = [fitted(name, 14, 290) for name, _ in rows]
+    bars = axes.barh(names, [max(value, 0.0) for _, value in rows], 0.6, color=COLOURS[BLUE])
+    axes.bar_label(bars, [label(value, "percent") for _, value in rows], padding=8, color=SOFT)
+    axes.set_xticks([])
+    axes.tick_params(axis="y", labelsize=14, labelcolor=INK)
+
+
+def draw_parallel(found: Found, area: Area) -> None:
+    """Draw lines through all settings and the value at the right, the best on top."""
+    low, high = found.span(intervals=False)
+    values = named_ticks(low, high, 5, found.form)
+    names = tuple(((value - low) / (high - low), name) for value, name in values)
+    columns = (*found.columns, Column("", found.what, names))
+    axes = area.axes(SIDE, HEAD + 56, SIDE, 24)
+    axes.set(xlim=(0, len(columns) - 1), ylim=(0, 1), xticks=[], yticks=[])
+    gap = (area.width - 2 * SIDE) / (len(columns) - 1)
+    for at, column in enumerate(columns):
+        axes.axvline(at, color=SOFT, lw=1.2, clip_on=False)
+        room, size = min(gap - 6, 200.0), 13 if gap > 96 else 11
+        x, anchor = SIDE + gap * at, "ms"
+        if column is columns[-1]:
+            x, anchor = x + 40, "rs"
+        area.text(x, HEAD + 22, fitted(column.section, 11, room), 11, SOFT, anchor=anchor)
+        area.text(x, HEAD + 38, fitted(column.name, size, room), size, INK, anchor=anchor)
+    for one in found.valued:
+        draw_line(found, axes, one, (low, high))
+    for at, column in enumerate(columns):
+        room = SIDE - 8 if column is columns[-1] else gap - 10
+        for place, name in column.ticks:
+            axes.plot([at], [place], "_", ms=6, color=SOFT, clip_on=False, zorder=4)
+            write_beside(
+                axes, (at, place), (6, 0), fitted(name, 11, room), size=11, va="center", color=INK
             )
-        )
-    return Found(tuple(columns), tuple(told), form, what)
 
 
-def finite(value: float | None) -> float | None:
-    """A number, None where there is none."""
-    return value if value is not None and math.isfinite(value) else None
+def draw_line(found: Found, axes: Axes, one: Trial, span: tuple[float, float]) -> None:
+    """Draw the line of a trial."""
+    assert one.value is not None
+    low, high = span
+    pruned = one.state == PRUNED
+    value = (min(max(one.value, low), high) - low) / (high - low)
+    rung = found.rung(one.value)
+    strong = rung / (len(SCALE) - 1) if len(found.valued) > FEW else 1.0
+    (line,) = axes.plot([*found.places(one, 0.035), value], color=SCALE[rung], lw=1.2 + strong)
+    line.set(linestyle="--" if pruned else "-", alpha=0.4 + 0.6 * strong, clip_on=False)
+    if one is found.best:
+        line.set(color=COLOURS[ORANGE], linewidth=3.2, alpha=1, marker="o", ms=8, mew=0, zorder=3)
+    tell(found.told(one), line)
 
 
-def facts_of(found: Found) -> tuple[str, ...]:
-    """What stands above the pictures."""
-    pruned = sum(one.pruned for one in found.trials)
-    failed = sum(one.value is None for one in found.trials)
-    facts = [f"{len(found.trials)} trials", f"{pruned} pruned"]
-    facts += [f"{failed} failed"] if failed else []
-    if found.best is not None and found.best.value is not None:
-        value = label(found.best.value, found.form)
-        facts.append(f"best: trial {found.best.number}, {found.what} {value}")
-    return tuple(facts)
+def draw_slices(found: Found, area: Area) -> None:
+    """Draw a small chart for every setting, all with the same values upwards."""
+    wide = area.width / COLUMNS
+    for index, column in enumerate(found.columns):
+        down, across = divmod(index, COLUMNS)
+        part = replace(area, left=area.left + across * wide, top=area.top + HEAD + down * PANEL)
+        part = replace(part, width=wide, height=PANEL)
+        part.text(LEFT, 20, fitted(column.full, 14, wide - LEFT - 20), 14, INK)
+        axes = part.axes(LEFT, 34, 22, 50)
+        number_up(axes, *found.span(), found.form, 5)
+        axes.set_xlim(-0.045, 1.045)
+        axes.spines.bottom.set_visible(True)
+        room = (wide - LEFT) / max(len(column.ticks), 1)
+        names = [fitted(name, 11, room) for _, name in column.ticks]
+        axes.set_xticks([place for place, _ in column.ticks], names, size=11)
+        for (place, _), text in zip(column.ticks, axes.get_xticklabels(), strict=True):
+            if len(text.get_text()) > LONG and place in (0, 1):
+                text.set_horizontalalignment("right" if place else "left")
+        for one in found.valued:
+            draw_dot(found, axes, one, found.places(one, 0.05)[index])
 
 
-def columns_of(one: Range) -> list[Column]:
-    """The axes of a range: one, or one for the place of each item of an order."""
-    if one.kind == PERMUTATION and len(one.choices) <= MOST_ITEMS:
-        places = [(at / (len(one.choices) - 1), str(at + 1)) for at in range(len(one.choices))]
-        names = [f"place of {shown(item)}" for item in one.choices]
-        return [Column(one.name, name, tuple(places), steps=True) for name in names]
-    section, _, name = one.name.rpartition(".")
-    if one.kind == PERMUTATION:
-        return [Column(section, name, ((0.0, "as given"), (1.0, "reversed")), steps=True)]
-    if one.kind == CHOICE:
-        named = tuple((one.place(value), shown(value)) for value in one.choices)
-        return [Column(section, name, named, steps=True)]
-    few = one.kind == INT and (one.high - one.low) / max(one.step, 1) <= FEW
-    return [Column(section, name, numbers(one), steps=few)]
+def draw_history(found: Found, area: Area) -> None:
+    """Draw values by trial, the best so far as a line; what failed is a cross at the bottom."""
+    first, last = (end(one.number for one in found.trials) for end in (min, max))
+    low, high = found.span()
+    axes = area.axes(LEFT, HEAD + 14, 22, 58)
+    number_up(axes, low, high, found.form, 6)
+    room = 0.02 * (last - first) or 0.5
+    axes.set_xlim(first - room, last + room)
+    axes.set_xticks([at for at in ticks(first, last, 10) if at == int(at)] or [first])
+    axes.set_xlabel("trial")
+    for one in found.trials:
+        if one.value is None:
+            crosses = axes.plot([one.number], [low], "x", color=SOFT, mew=2, ms=8, clip_on=False)
+            tell(found.told(one), *crosses)
+    best = found.running_best()
+    if best:
+        numbers, values = zip(*best, (last + room, best[-1][1]), strict=True)
+        axes.step(numbers, values, where="post", color=COLOURS[GREEN], lw=2.4)
+    for one in found.valued:
+        draw_dot(found, axes, one, one.number)
 
 
-def numbers(one: Range) -> Ticks:
-    """Round numbers of a range, the ends included where nothing else is there."""
-    if one.log:
-        return log_ticks(one)
-    at = [value for value in ticks(one.low, one.high, 4) if one.low <= value <= one.high]
-    if one.kind == INT:
-        at = [value for value in at if value == int(value)]
-        by = max(one.step, 1)
-        if (one.high - one.low) / by < EVERY:
-            at = [one.low + by * n for n in range(int((one.high - one.low) / by) + 1)]
-    step = at[1] - at[0] if len(at) > 1 else one.high - one.low
-    if len(at) < 2:
-        at = [one.low, one.high]
-    form: Form = "rate" if one.high >= 10_000 else "number"
-    return tuple((one.place(value), label(value, form, step)) for value in at)
-
-
-def log_ticks(one: Range) -> Ticks:
-    """Powers of ten, or 1, 2 and 5 of them where there are few."""
-    low, high = math.floor(math.log10(one.low)), math.ceil(math.log10(one.high))
-    for leads in ((1,), (1, 3), (1, 2, 5)):
-        at = [lead * DECADE**power for power in range(low, high + 1) for lead in leads]
-        at = [value for value in at if one.low * 0.999 <= value <= one.high * 1.001]
-        if len(at) > 2:
-            break
-    else:
-        at = [one.low, one.high]
-    return tuple((min(max(one.place(value), 0.0), 1.0), f"{value:.3g}") for value in at)
-
-
-def places_of(one: Range, trial: Trial) -> list[float]:
-    """Where a trial lies in the columns of a range."""
-    value = trial.settings[one.name]
-    if one.kind == PERMUTATION and len(one.choices) <= MOST_ITEMS:
-        last = len(one.choices) - 1
-        return [list(value).index(item) / last for item in one.choices]
-    return [one.place(value)]
+def draw_dot(found: Found, axes: Axes, one: Trial, x: float) -> None:
+    """Draw a trial's value with its interval."""
+    assert one.value is not None
+    best, pruned = one is found.best, one.state == PRUNED
+    low, high = axes.get_ylim()
+    colour = COLOURS[ORANGE if best else GREY if pruned else BLUE]
+    if one.low is not None and one.high is not None and not pruned:
+        ends = np.clip([one.low, one.high], low, high)
+        (line,) = axes.plot([x, x], ends, color=colour, lw=2.0 if best else 1.2)
+        line.set_alpha(1.0 if best else 0.45)
+        tell(found.told(one), line)
+    inside = CARD if pruned else colour
+    value = min(max(one.value, low), high)
+    size = 12 if best else 7.2
+    (mark,) = axes.plot([x], [value], "o", ms=size, mfc=inside, mec=colour, mew=1.6 * pruned)
+    mark.set_clip_on(False)
+    tell(found.told(one), mark)
 
 
 def make_page(title: str, facts: Sequence[str], found: Outcome, knobs: Sequence[Range]) -> Page:
