@@ -48,7 +48,7 @@ def test_a_cell_has_the_colour_of_its_share(players: int) -> None:
     share[0, 1], share[1, 0] = 0.9, 0.1
     names = tuple(f"player {at}" for at in range(players))
     image = pixels(payoff_page(Payoff(names, share, share - 0.02, share + 0.02), title="who"))
-    beats, beaten = (is_colour(image[:-80], colour_for(s, 0.5)) for s in (0.9, 0.1))
+    beats, beaten = (is_colour(image[:-130], colour_for(s, 0.5)) for s in (0.9, 0.1))
     assert beats.any()
     assert beaten.any()
     # The first row's is above and to the right of the second row's.

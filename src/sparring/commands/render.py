@@ -21,7 +21,7 @@ from sparring.commands.shared.players import find_game, player_called
 from sparring.commands.shared.printing import print_json
 from sparring.config.tools import RenderConfig
 from sparring.draw.names import short_names
-from sparring.draw.pictures.frames import Frame, FrameReel, as_frame
+from sparring.draw.pictures.film import Frame, FrameReel, as_frame
 from sparring.errors import ConfigError, warn
 from sparring.games import Rules, State, new_state
 from sparring.games.flags import changed_flags, listed

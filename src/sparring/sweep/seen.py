@@ -140,8 +140,8 @@ def found_of(trials: Sequence[Trial], ranges: Mapping[str, Range], form: Form, w
     for trial in trials:
         if trial.state != RUNNING:
             value = None if trial.state == FAILED else finite(trial.value)
-            ends = {"low": finite(trial.low), "high": finite(trial.high)}
-            ended.append(replace(trial, value=value, **ends))
+            low, high = finite(trial.low), finite(trial.high)
+            ended.append(replace(trial, value=value, low=low, high=high))
     return Found(ranges, tuple(ended), form, what)
 
 

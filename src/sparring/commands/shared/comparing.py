@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from sparring.commands.shared.printing import ProgressBar, make_table, print_table, say
 from sparring.draw.charts.axes import Axis, By, Form, label
 from sparring.draw.charts.chart import Chart, Estimate, Estimates, Series
-from sparring.draw.charts.curves import colour_of
+from sparring.draw.charts.curves import colour_of, equal_strength
 from sparring.draw.charts.paper import Page
 from sparring.errors import SparringError
 from sparring.league.intervals import wilson
@@ -70,7 +70,7 @@ def curve_chart(found: Comparison, by: By) -> Chart:
         form_of(found),
         wide=True,
         guide=parity,
-        guide_name="" if parity is None else f"equal strength {parity:.0%}",
+        guide_name=equal_strength(parity),
         span=None if alone else (0.0, 1.0),
         axis=Axis(by, end or 1.0),
     )

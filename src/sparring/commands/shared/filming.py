@@ -35,8 +35,6 @@ def check_options(config: Filmed, out: Path) -> None:
     if config.width % 2:
         raise ConfigError(f"--width {config.width} must be an even number, as films need it")
     check_timing(config, out.suffix)
-    if out.suffix != ".svg":
-        pixels.pillow()
     if out.suffix == ".mp4":
         films.find_ffmpeg()
 
@@ -115,7 +113,7 @@ def shoot(film: Film, config: Filmed, path: Path) -> dict[str, Any]:
     return {"frames": len(shots), "seconds": shots[-1].end_s}
 
 
-def write_reel(reel: films.Reel[Any], path: Path, kind: str, fps: float) -> None:
+def write_reel(reel: films.Reel, path: Path, kind: str, fps: float) -> None:
     """Write a film in pixels."""
     with ProgressBar("drawing", len(reel.shots)) as steps:
         tell = partial(steps.next, "frames")

@@ -82,7 +82,6 @@ class Chart(Card):
 
     @property
     def height(self) -> float:
-        """Pixels that it needs."""
         return WIDE_HEIGHT if self.wide else HEIGHT
 
     @property
@@ -240,7 +239,6 @@ class Estimates(Card):
 
     @property
     def height(self) -> float:
-        """Pixels that it needs."""
         return 108 + ROW * len(self.rows)
 
     @property

@@ -59,26 +59,31 @@ SPEEDS = {"SPS": "decisions/s", "decisions_per_s": "decisions/s", "samples_per_s
 def make_charts(curves: Mapping[str, Curve], *, fair_share: float | None = None) -> list[Chart]:
     """Return the charts for which there are numbers; the curves were placed on an axis."""
     charts = [wins(curves, fair_share), scores(curves), speeds(curves), phases(curves)]
-    charts += [machine_share(curves)]
+    share = single(curves, "charts/machine_share", "share")
+    charts.append(Chart("Share of this machine", share, "percent", from_zero=True))
     charts += losses(curves)
-    charts += learning(curves)
-    charts += curriculum(curves)
-    charts += statistics(curves)
+    for name, title in LEARNING.items():
+        charts.append(Chart(title, single(curves, f"learning/{name}"), from_zero=True))
+    charts += [*curriculum(curves), *statistics(curves)]
     return [chart for chart in charts if chart.series]
+
+
+def single(curves: Mapping[str, Curve], key: str, name: str = "last") -> tuple[Series, ...]:
+    """A line, if its curve is there."""
+    return (series(name, 0, curves[key]),) if key in curves else ()
 
 
 def statistics(curves: Mapping[str, Curve]) -> list[Chart]:
     """How the learner plays: a chart for each statistic of the game, with its stages if any."""
-    return [
-        Chart(
-            statistic_title(name),
-            tuple(
-                series(stage_name(stage, len(stages)), at % GREY, curves[PREFIX + name + stage])
-                for at, stage in enumerate(stages)
-            ),
-        )
-        for name, stages in statistic_names(curves).items()
-    ]
+    charts = []
+    for name, stages in statistic_names(curves).items():
+        whole = "whole game" if len(stages) > 1 else "last"
+        lines = [
+            series(stage.removeprefix("_") or whole, at % GREY, curves[PREFIX + name + stage])
+            for at, stage in enumerate(stages)
+        ]
+        charts.append(Chart(statistic_title(name), tuple(lines)))
+    return charts
 
 
 def statistic_names(names: Iterable[str]) -> dict[str, list[str]]:
@@ -96,13 +101,7 @@ def statistic_names(names: Iterable[str]) -> dict[str, list[str]]:
     return {name: stages for name, stages in found.items() if stages}
 
 
-def stage_name(stage: str, stages: int) -> str:
-    """Return what the line of a stage is called."""
-    return stage.removeprefix("_") or ("whole game" if stages > 1 else "last")
-
-
 def statistic_title(name: str) -> str:
-    """Return what a chart of a statistic is called."""
     return f"Game statistics: {name.replace('_', ' ')}"
 
 
@@ -113,9 +112,13 @@ def losses(curves: Mapping[str, Curve]) -> list[Chart]:
         name, _, role = key.removeprefix("losses/").partition("/")
         own = lines.setdefault(name, [])
         own.append(series(role or "last", len(own) % GREY, curves[key]))
-    known = [name for name in LOSSES if name in lines]
-    others = [name for name in lines if name not in LOSSES]
-    return [Chart(loss_title(name), tuple(lines[name])) for name in known + others]
+    return [Chart(loss_title(name), tuple(lines[name])) for name in in_order(lines)]
+
+
+def in_order(losses: Iterable[str]) -> list[str]:
+    """The losses that are known, then the others."""
+    there = list(losses)
+    return [n for n in LOSSES if n in there] + [n for n in there if n not in LOSSES]
 
 
 def loss_title(name: str) -> str:
@@ -123,15 +126,6 @@ def loss_title(name: str) -> str:
     loss, _, role = name.partition("/")
     title = LOSSES.get(loss, loss.replace("_", " ").capitalize())
     return f"{title}, {role}" if role else title
-
-
-def learning(curves: Mapping[str, Curve]) -> list[Chart]:
-    """How a learner from replay learns."""
-    return [
-        Chart(title, (series("last", 0, curves[f"learning/{name}"]),), from_zero=True)
-        for name, title in LEARNING.items()
-        if f"learning/{name}" in curves
-    ]
 
 
 def curriculum(curves: Mapping[str, Curve]) -> list[Chart]:
@@ -163,8 +157,13 @@ def wins(curves: Mapping[str, Curve], fair_share: float | None) -> Chart:
         wide=True,
         span=(0.0, 1.0),
         guide=fair_share,
-        guide_name="" if fair_share is None else f"equal strength {fair_share:.0%}",
+        guide_name=equal_strength(fair_share),
     )
+
+
+def equal_strength(share: float | None) -> str:
+    """What stands at the share that an equal wins."""
+    return "" if share is None else f"equal strength {share:.0%}"
 
 
 def scores(curves: Mapping[str, Curve]) -> Chart:
@@ -207,13 +206,6 @@ def phases(curves: Mapping[str, Curve]) -> Chart:
     return Chart("Where the time goes", tuple(stack), "percent", stacked=True, span=(0.0, 1.0))
 
 
-def machine_share(curves: Mapping[str, Curve]) -> Chart:
-    """How much of what the machine can do was done, where that was measured."""
-    found = curves.get("charts/machine_share")
-    lines = (series("share", 0, found),) if found is not None else ()
-    return Chart("Share of this machine", lines, "percent", from_zero=True)
-
-
 def opponents(curves: Iterable[str], what: str) -> list[str]:
     """Return who was met in evaluations."""
     parts = (name.split("/") for name in curves)
@@ -252,43 +244,34 @@ def make_common_charts(
     """Return the charts for which some run has numbers; `runs` by the name of its line."""
     names = list(dict.fromkeys(name for curves in runs.values() for name in curves))
     shared = fair_share is not None or any(opponents(names, "win"))
-    charts = [strength_chart(runs, shared, fair_share)]
+    charts = [
+        Chart(
+            "Mean over opponents" if shared else "Strength: score in evaluations",
+            lines_of(runs, STRENGTH),
+            "percent" if shared else "number",
+            span=(0.0, 1.0) if shared else None,
+            guide=fair_share,
+            guide_name=equal_strength(fair_share),
+        )
+    ]
     for rival in dict.fromkeys(opponents(names, "win")):
-        if rival == OWN_PAST:
-            continue
-        lines = lines_of(runs, f"eval/{rival}/win")
-        charts.append(Chart(f"Win share against {rival}", lines, "percent", span=(0.0, 1.0)))
+        if rival != OWN_PAST:
+            lines = lines_of(runs, f"eval/{rival}/win")
+            charts.append(Chart(f"Win share against {rival}", lines, "percent", span=(0.0, 1.0)))
     charts.append(Chart("Score in training", lines_of(runs, "charts/score")))
     for name in (n for n in names if n.split("/")[-1] in SPEEDS):
         title = f"Speed, {SPEEDS[name.split('/')[-1]]}"
         charts.append(Chart(title, lines_of(runs, name), "rate", from_zero=True))
     charts.append(Chart("Phase of the curriculum", lines_of(runs, "charts/phase"), from_zero=True))
     there = [name.removeprefix("losses/") for name in names if name.startswith("losses/")]
-    for name in [n for n in LOSSES if n in there] + [n for n in there if n not in LOSSES]:
+    for name in in_order(there):
         charts.append(Chart(loss_title(name), lines_of(runs, f"losses/{name}")))
-    for name in (n for n in LEARNING if f"learning/{n}" in names):
-        lines = lines_of(runs, f"learning/{name}")
-        charts.append(Chart(LEARNING[name], lines, from_zero=True))
+    for name, title in LEARNING.items():
+        charts.append(Chart(title, lines_of(runs, f"learning/{name}"), from_zero=True))
     for name in statistic_names(names):
         charts.append(Chart(statistic_title(name), lines_of(runs, PREFIX + name)))
     drawn = [chart for chart in charts if chart.series]
     return [replace(chart, wide=not at, named=not at) for at, chart in enumerate(drawn)]
-
-
-def strength_chart(
-    runs: Mapping[str, Mapping[str, Curve]], shared: bool, fair_share: float | None
-) -> Chart:
-    """The mean win share over the opponents; the score where there are none."""
-    form: Form = "percent" if shared else "number"
-    return Chart(
-        "Mean over opponents" if shared else "Strength: score in evaluations",
-        lines_of(runs, STRENGTH),
-        form,
-        wide=True,
-        span=(0.0, 1.0) if shared else None,
-        guide=fair_share,
-        guide_name="" if fair_share is None else f"equal strength {fair_share:.0%}",
-    )
 
 
 def lines_of(runs: Mapping[str, Mapping[str, Curve]], name: str) -> tuple[Series, ...]:
@@ -297,10 +280,9 @@ def lines_of(runs: Mapping[str, Mapping[str, Curve]], name: str) -> tuple[Series
     for at, (run, curves) in enumerate(runs.items()):
         if name in curves:
             _, x, values = curves[name]
-            look = colour_of(at)
-            lines.append(
-                Series(run, look[0], bucket_means(x), bucket_means(values), dashed=look[1])
-            )
+            colour, dashed = colour_of(at)
+            line = Series(run, colour, bucket_means(x), bucket_means(values), dashed=dashed)
+            lines.append(line)
     return tuple(lines)
 
 

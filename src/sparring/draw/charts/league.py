@@ -107,7 +107,6 @@ class Ladder(Card):
 
     @property
     def height(self) -> float:
-        """Pixels that it needs."""
         return 62 + self.room * len(self.rungs)
 
     def draw(self, area: Area, page: Page) -> None:
@@ -149,7 +148,6 @@ class Matrix(Card):
 
     @property
     def height(self) -> float:
-        """Pixels that it needs."""
         return 112 + self.cell * len(self.payoff.names)
 
     def draw(self, area: Area, page: Page) -> None:
@@ -169,25 +167,16 @@ class Matrix(Card):
             colours[row, column] = rgb(colour_for(share, payoff.parity))
             if cell < WITH_NUMBER:
                 continue
-            large = cell >= WITH_INTERVAL
-            text = f"{100 * share:.{1 if large else 0}f}"
-            shift, middle = 0.0, (column + 0.49, row + 0.5)
-            if large and payoff.low is not None and payoff.high is not None:
-                ends = (100 * end[row, column] for end in (payoff.low, payoff.high))
-                axes.text(
-                    middle[0],
-                    row + 0.67,
-                    "{:.1f}..{:.1f}".format(*ends),
-                    size=12,
-                    color=INK,
-                    ha="center",
-                    va="center",
-                )
-                shift = 0.1
-            size = 19 if large else 14 if cell > WITH_NUMBER else 11
-            axes.text(
-                middle[0], middle[1] - shift, text, size=size, color=INK, ha="center", va="center"
-            )
+            x, y = left + cell * (column + 0.49), 42 + cell * (row + 0.5)
+            if cell < WITH_INTERVAL:
+                size = 14 if cell > WITH_NUMBER else 11
+                area.text(x, y, f"{100 * share:.0f}", size, INK, anchor="mm")
+                continue
+            if payoff.low is not None and payoff.high is not None:
+                low, high = (100 * end[row, column] for end in (payoff.low, payoff.high))
+                area.text(x, y + 16, f"{low:.1f}..{high:.1f}", 12, INK, anchor="mm")
+                y -= 9
+            area.text(x, y, f"{100 * share:.1f}", 19, INK, anchor="mm")
         axes.pcolormesh(colours, edgecolors=CARD, linewidth=2)
         self.draw_scale(area, left)
 
@@ -196,9 +185,8 @@ class Matrix(Card):
         parity = self.payoff.parity
         axes = area.axes(left, area.height - 48, area.width - left - 200, 36)
         shares = np.linspace(0, 1, 100)
-        axes.pcolormesh(
-            shares, [0, 1], [[rgb(colour_for(s, parity)) for s in (shares[1:] + shares[:-1]) / 2]]
-        )
+        colours = [rgb(colour_for(share, parity)) for share in shares[:-1]]
+        axes.pcolormesh(shares, [0, 1], [colours])
         axes.set_xticks([0, parity, 1], ["0", f"{100 * parity:.3g}", "100 %"])
         axes.tick_params(pad=5)
         axes.set_yticks([])

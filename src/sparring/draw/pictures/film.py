@@ -1,4 +1,4 @@
-"""Films of games in pixels: GIF, and MP4 by way of ffmpeg."""
+"""Films in pixels, of games and of frames that somebody else drew: GIF, and MP4 by ffmpeg."""
 
 from __future__ import annotations
 
@@ -9,17 +9,18 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
+from PIL import Image
 
-from sparring.draw.pictures.pixels import Canvas, pillow
+from sparring.draw.pictures.pixels import Canvas
 from sparring.errors import SparringError
-from sparring.games.picture import Film, Shapes
+from sparring.games.picture import Film
 
-if TYPE_CHECKING:
-    from PIL.Image import Image
-
+Frame = npt.NDArray[np.uint8]
+"""[height, width, 3]."""
 SAMPLE = 16
 """Most frames from which the colours of a GIF are chosen."""
 COLOURS, FLAT_COLOURS = 255, 64
@@ -32,7 +33,8 @@ ROUNDING = 1e-6
 class Shot:
     """A frame of a film and when it is shown."""
 
-    shapes: Shapes
+    shown: Any
+    """Shapes, or pixels."""
     start_s: float
     end_s: float
 
@@ -44,91 +46,109 @@ def shoot(film: Film, *, fps: float, speed: float) -> list[Shot]:
     for at in range(math.ceil(len(film.frames) / per_frame - ROUNDING)):
         shapes = film.frames[int(at * per_frame + ROUNDING)]
         start_s, end_s = at / fps, (at + 1) / fps
-        if shots and shots[-1].shapes is shapes:
+        if shots and shots[-1].shown is shapes:
             shots[-1] = replace(shots[-1], end_s=end_s)
         else:
             shots.append(Shot(shapes, start_s, end_s))
     return shots
 
 
-class Timed(Protocol):
-    """What is shown from one moment to another."""
+class Reel:
+    """What is written as a film."""
 
-    @property
-    def start_s(self) -> float: ...
-    @property
-    def end_s(self) -> float: ...
+    shots: Sequence[Shot]
+    """In the order of their times."""
+    size: tuple[int, int]
+    """Width and height in pixels."""
 
-
-S = TypeVar("S", bound=Timed)
-
-
-class Reel(Protocol[S]):
-    """What is written as a film: shots, and who draws them."""
-
-    @property
-    def shots(self) -> Sequence[S]:
-        """In the order of their times."""
-
-    @property
-    def size(self) -> tuple[int, int]:
-        """Width and height in pixels."""
-
-    def draw(self, shot: S) -> Image:
+    def draw(self, shot: Shot) -> Image.Image:
         """Return the image of a shot."""
+        raise NotImplementedError
 
-    def palette(self) -> Image:
+    def sample(self) -> Sequence[Shot]:
+        """Return a few shots that have all the colours."""
+        raise NotImplementedError
+
+    def palette(self) -> Image.Image:
         """Return colours that suit all shots."""
-
-
-class Studio:
-    """Draws the shots of a film."""
-
-    def __init__(self, film: Film, shots: Sequence[Shot], width: int) -> None:
-        self.canvas = Canvas(film.view, width)
-        self.canvas.draw(film.backdrop)
-        self.backdrop, self.shots = self.canvas.image, shots
-
-    @property
-    def size(self) -> tuple[int, int]:
-        """Width and height in pixels."""
-        return self.canvas.size
-
-    def draw(self, shot: Shot) -> Image:
-        """Return the image of a shot."""
-        self.canvas.image = self.backdrop.copy()
-        self.canvas.draw(shot.shapes)
-        return self.canvas.finish()
-
-    def palette(self) -> Image:
-        """Return colours that suit all shots, from one for every set of things that are shown."""
-        sets = {tuple(shape.key for shape in shot.shapes): shot for shot in self.shots}
-        chosen = list(sets.values())[-SAMPLE:]
-        width, height = self.canvas.size
-        strip: Image = pillow().image.new("RGB", (width, height * len(chosen)))
+        chosen = self.sample()
+        width, height = self.size
+        strip = Image.new("RGB", (width, height * len(chosen)))
         for at, shot in enumerate(chosen):
             strip.paste(self.draw(shot), (0, at * height))
         return palette_of(strip)
 
 
-def palette_of(image: Image) -> Image:
+class Studio(Reel):
+    """Draws the shots of a film."""
+
+    def __init__(self, film: Film, shots: Sequence[Shot], width: int) -> None:
+        self.canvas = Canvas(film.view, width)
+        self.canvas.draw(film.backdrop)
+        self.size = self.canvas.size
+        self.backdrop, self.shots = self.canvas.image, shots
+
+    def draw(self, shot: Shot) -> Image.Image:
+        """Return the image of a shot."""
+        self.canvas.image = self.backdrop.copy()
+        self.canvas.draw(shot.shown)
+        return self.canvas.finish()
+
+    def sample(self) -> Sequence[Shot]:
+        """Return one for every set of things that are shown."""
+        sets = {tuple(shape.key for shape in shot.shown): shot for shot in self.shots}
+        return list(sets.values())[-SAMPLE:]
+
+
+class FrameReel(Reel):
+    """Frames that somebody else drew, all in the size of the first."""
+
+    def __init__(self, frames: Sequence[Frame], fps: float, width: int = 0) -> None:
+        """width: pixels from left to right, 0 for the frames' own; sizes are even, as films are."""
+        height, own = frames[0].shape[:2]
+        wide = width or own
+        tall = round(height * wide / own)
+        self.size = wide + wide % 2, tall + tall % 2
+        self.shots = [Shot(f, at / fps, (at + 1) / fps) for at, f in enumerate(frames)]
+
+    def draw(self, shot: Shot) -> Image.Image:
+        """Return the image of a shot."""
+        image = Image.fromarray(shot.shown)
+        return image if image.size == self.size else image.resize(self.size)
+
+    def sample(self) -> Sequence[Shot]:
+        """Return some all over the film."""
+        return self.shots[:: max(1, len(self.shots) // SAMPLE)]
+
+
+def as_frame(given: Any) -> Frame | None:
+    """Return what an environment drew as pixels, None if it is no picture."""
+    if not hasattr(given, "shape"):
+        return None
+    frame = np.asarray(given)
+    if frame.ndim != 3 or frame.shape[2] not in (3, 4) or frame.dtype != np.uint8:
+        return None
+    return np.ascontiguousarray(frame[:, :, :3])
+
+
+def palette_of(image: Image.Image) -> Image.Image:
     """Return the most common colours as they are, and others that stand for all the rest."""
     counted: Any = image.getcolors(image.width * image.height)
     flat = np.array([colour for _, colour in sorted(counted, reverse=True)[:FLAT_COLOURS]])
-    mixed = image.quantize(COLOURS - FLAT_COLOURS, method=pillow().image.Quantize.MEDIANCUT)
+    mixed = image.quantize(COLOURS - FLAT_COLOURS, method=Image.Quantize.MEDIANCUT)
     others = np.array(mixed.getpalette()).reshape(-1, 3)
     # Pillow does not tell apart what is this close, and would take the wrong one for the right one.
     apart = np.abs(others[:, None] - flat).max(axis=2).min(axis=1) >= APART
-    made: Image = pillow().image.new("P", (1, 1))
+    made = Image.new("P", (1, 1))
     made.putpalette(np.vstack([flat, others[apart]]).ravel().tolist())
     return made
 
 
-def write_gif(studio: Reel[S], path: Path, tell: Callable[[], None]) -> None:
+def write_gif(studio: Reel, path: Path, tell: Callable[[], None]) -> None:
     """Write a film as a GIF file that plays over and over."""
-    palette, dither = studio.palette(), pillow().image.Dither.NONE
+    palette, dither = studio.palette(), Image.Dither.NONE
 
-    def images() -> Iterator[Image]:
+    def images() -> Iterator[Image.Image]:
         for shot in studio.shots:
             tell()
             yield studio.draw(shot).quantize(palette=palette, dither=dither)
@@ -155,7 +175,7 @@ def find_ffmpeg() -> str:
     return found
 
 
-def write_mp4(studio: Reel[S], path: Path, fps: float, tell: Callable[[], None]) -> None:
+def write_mp4(studio: Reel, path: Path, fps: float, tell: Callable[[], None]) -> None:
     """Write a film as an MP4 file: ffmpeg gets the pixels through a pipe."""
     width, height = studio.size
     given = ["-f", "rawvideo", "-pix_fmt", "rgb24", "-s", f"{width}x{height}", "-r", f"{fps:g}"]

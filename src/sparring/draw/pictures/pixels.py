@@ -5,11 +5,12 @@ from __future__ import annotations
 import io
 import math
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cache
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from sparring.errors import SparringError
+from PIL import Image, ImageDraw, ImageFont
+
 from sparring.games.picture import (
     Circle,
     Drawing,
@@ -22,9 +23,6 @@ from sparring.games.picture import (
     Text,
     View,
 )
-
-if TYPE_CHECKING:
-    from PIL.Image import Image
 
 FINE = 3
 """Everything is drawn this much larger and made smaller, which smooths its edges."""
@@ -47,7 +45,7 @@ class Canvas:
         self.view, self.scale = view, width * FINE / view.width
         height = 2 * round(width * view.height / view.width / 2)  # films need even numbers
         self.size = (width, height)
-        self.image = pillow().image.new("RGB", (width * FINE, height * FINE), view.paper)
+        self.image = Image.new("RGB", (width * FINE, height * FINE), view.paper)
 
     def draw(self, shapes: Iterable[Shape]) -> None:
         """Draw shapes on top of what is there."""
@@ -58,17 +56,16 @@ class Canvas:
             around = self.bounds(shape)
             before = self.image.crop(around)
             self.put(shape)
-            mixed = pillow().image.blend(before, self.image.crop(around), shape.opacity)
+            mixed = Image.blend(before, self.image.crop(around), shape.opacity)
             self.image.paste(mixed, around)
 
-    def finish(self) -> Image:
+    def finish(self) -> Image.Image:
         """Return the image in its final size."""
-        small: Image = self.image.reduce(FINE)
-        return small
+        return self.image.reduce(FINE)
 
     def put(self, shape: Shape) -> None:
         """Draw a shape as if it were opaque."""
-        pen = pillow().draw.Draw(self.image)
+        pen = ImageDraw.Draw(self.image)
         match shape:
             case Group():
                 self.draw(moved(part, shape.at, shape.angle) for part in shape.parts)
@@ -163,28 +160,7 @@ def moved(shape: Shape, by: Point, angle: float) -> Any:
     raise TypeError(f"{type(shape).__name__} is no shape")
 
 
-@dataclass(frozen=True)
-class Pillow:
-    """The parts of Pillow that are used."""
-
-    image: Any
-    draw: Any
-    font: Any
-
-
-@cache
-def pillow() -> Pillow:
-    """Load Pillow when it is needed."""
-    try:
-        from PIL import Image, ImageDraw, ImageFont
-    except ImportError as missing:
-        raise SparringError(
-            f"a picture in pixels needs Pillow ({missing}): pip install 'pillow>=10.1', or use .svg"
-        ) from None
-    return Pillow(Image, ImageDraw, ImageFont)
-
-
 @cache
 def load_font(size: int) -> Any:
     """Return a font of a height in pixels."""
-    return pillow().font.load_default(size)
+    return ImageFont.load_default(size)
