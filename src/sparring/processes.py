@@ -10,7 +10,6 @@ import contextlib
 import ctypes
 import faulthandler
 import fcntl
-import json
 import math
 import mmap
 import os
@@ -141,17 +140,6 @@ def end_group(process: subprocess.Popen[bytes]) -> None:
     with contextlib.suppress(ProcessLookupError, PermissionError):
         os.killpg(process.pid, signal.SIGKILL)
     process.wait()
-
-
-def last_words(process: subprocess.Popen[bytes], said: IO[bytes]) -> str:
-    """Wait for a process of `start_python` that ends unasked, and say why. said: its stderr."""
-    code = process.wait()
-    said.seek(0)
-    lines = said.read().decode(errors="replace")[-LAST_WORDS:].strip().splitlines()
-    if code == -signal.SIGKILL:
-        return "its process was killed, as happens when memory runs out"
-    how = f"signal {signal.Signals(-code).name}" if code < 0 else f"exit code {code}"
-    return f"its process ended with {how}: {lines[-1] if lines else 'no word'}"
 
 
 class GoneError(SparringError):
@@ -380,21 +368,6 @@ class Parent:
             except SparringError as wrong:
                 said = refusal(wrong)
             self.tell(said)
-
-
-def answering() -> Callable[[Mapping[str, Any]], None]:
-    """Take standard output for answers alone, a JSON object per line; return what writes one.
-
-    Whatever a library prints from now on goes to standard error, and looks like no answer.
-    """
-    answers = os.fdopen(os.dup(1), "w")
-    os.dup2(2, 1)
-
-    def tell(message: Mapping[str, Any]) -> None:
-        answers.write(json.dumps(message, allow_nan=False) + "\n")
-        answers.flush()
-
-    return tell
 
 
 def end_with_children() -> NoReturn:
