@@ -12,11 +12,11 @@ import pytest
 from sparring import SparringError
 from sparring.cli import main
 from sparring.store import checkpoint as checkpoints
+from sparring.training.agent import measure
 from sparring.training.loop import Stop, Trainer
 from sparring.training.member import Member
 from sparring.training.records.overview import Overview
 from sparring.training.records.run import Run
-from sparring.training.results import measure
 from sparring.training.train import new_run, resume, train_with
 from training.run_helpers import events, settings, trainer_for
 

@@ -12,8 +12,7 @@ from sparring.commands.train import why_early
 from sparring.config import EvaluationConfig
 from sparring.errors import ConfigError
 from sparring.games.rules import Rules, game_names
-from sparring.training.records.overview import events_of
-from sparring.training.stop_rules import (
+from sparring.training.budget import (
     MET,
     check_stop,
     is_met,
@@ -22,6 +21,7 @@ from sparring.training.stop_rules import (
     shares_of,
     what_met,
 )
+from sparring.training.records.overview import events_of
 
 ORDERED = Rules("cage2", {"orders": "DRAWN"})
 

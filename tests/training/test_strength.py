@@ -13,10 +13,10 @@ from sparring.cli import main
 from sparring.commands.runs import strength_text
 from sparring.config import TrainConfig
 from sparring.errors import ConfigError
+from sparring.training.agent import measure
 from sparring.training.records.metrics import MetricsWriter
 from sparring.training.records.overview import Overview, done_line, measured_line
 from sparring.training.records.strength import gained_per, strength_in, strengths_over
-from sparring.training.results import measure
 from sparring.training.train import resume, train_with, with_budget
 from sparring.web.glance import Glance
 from training.run_helpers import settings

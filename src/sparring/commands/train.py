@@ -21,8 +21,8 @@ from sparring.league.arena import strength_of, usual_opponents
 from sparring.league.results import MatchResult
 from sparring.learn.learner import DivergedError
 from sparring.store.folders import shown_path
-from sparring.training.agent import Agent
-from sparring.training.budget import BUDGETS
+from sparring.training.agent import Agent, UnmeasuredError, measure, rates
+from sparring.training.budget import BUDGETS, MET
 from sparring.training.planning.own import rules_of
 from sparring.training.planning.plan import resolve
 from sparring.training.planning.settings import (
@@ -34,9 +34,7 @@ from sparring.training.planning.settings import (
 from sparring.training.records.overview import Overview, done_line, events_of, measured_line
 from sparring.training.records.run import Run, check_name
 from sparring.training.records.strength import Strength, best_opponent, strength_in
-from sparring.training.results import UnmeasuredError, measure, rates
 from sparring.training.session import INIT
-from sparring.training.stop_rules import MET
 from sparring.training.train import at_once, resume, train_population, train_with
 
 OK, FAILED = 0, 3

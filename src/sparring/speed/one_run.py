@@ -17,11 +17,10 @@ from sparring.errors import ConfigError, SparringError
 from sparring.learn.learner import DivergedError
 from sparring.messages import Message
 from sparring.processes import Parent
-from sparring.training.agent import Agent
+from sparring.training.agent import Agent, measure
 from sparring.training.callbacks import Callbacks, Watched
 from sparring.training.planning.settings import read_config
 from sparring.training.records.run import Run, finite
-from sparring.training.results import measure
 from sparring.training.train import resume, train_with
 
 TELL_EVERY_S = 1.0

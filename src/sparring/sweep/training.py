@@ -26,9 +26,8 @@ from sparring.sweep.trials import (
     measured_against,
     value_of,
 )
-from sparring.training.agent import Agent
+from sparring.training.agent import Agent, measure
 from sparring.training.callbacks import Callbacks, Watched
-from sparring.training.results import measure
 from sparring.training.session import LOWERED
 from sparring.training.train import train_all
 

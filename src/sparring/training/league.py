@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -32,6 +33,7 @@ DECAY = 0.7
 """What results weigh at the next snapshot: the learner is another one by then."""
 MATCHES = 2
 """Past selves that an evaluation beside training meets."""
+UNWRITTEN = "the league was not written, training goes on"
 
 
 class League:
@@ -133,9 +135,8 @@ class League:
 
     def _record(self, update: int, decisions: int) -> None:
         counts = {name: (c[0], c[1], c[2]) for name, c in self.counted.items()}
-        self._try(
-            lambda: self.archive.record(update, decisions, counts, TRAINING, member=self.name)
-        )
+        with going_on(UNWRITTEN):
+            self.archive.record(update, decisions, counts, TRAINING, member=self.name)
         self.counted = {}
 
     def _advance(self, update: int, decisions: int, seconds: float) -> None:
@@ -192,10 +193,8 @@ class League:
 
         A checkpoint is known to be the best, and kept, when snapshots of later ones are there.
         """
-        try:
+        with going_on("the league cannot be read, those that are known are met"):
             self._index = self.archive.entries()
-        except ArchiveError as wrong:
-            warn(f"the league cannot be read, those that are known are met: {wrong}")
         return sorted(filter(self._is_past, self._index), key=lambda e: (e.update, e.number))
 
     def _is_past(self, entry: Entry) -> bool:
@@ -266,11 +265,8 @@ class League:
         content = Path(who).stem if who.endswith(SNAPSHOT) else who
         wins, draws, losses = (int(count) for count in found[PAIRS])
         counts = wins, draws, losses
-        self._try(
-            lambda: self.archive.record(
-                number, decisions, {content: counts}, MATCH, member=self.name
-            )
-        )
+        with going_on(UNWRITTEN):
+            self.archive.record(number, decisions, {content: counts}, MATCH, member=self.name)
         if content == who:
             return who
         if self.settings.choose == "forgotten":  # its games in training do not tell who is not met
@@ -282,13 +278,10 @@ class League:
         return f"past {entry.number}" if entry else "past"
 
     @phase("league")
-    def new_best(
-        self, tensors: Mapping[str, Tensor], *, update: int, decisions: int, seconds: float
-    ) -> None:
+    def new_best(self, tensors: Mapping[str, Tensor], **when: Any) -> None:
         """Note that a checkpoint is the best so far; from the next snapshot on it can be met."""
         if "best" in self.cast.pots:
-            when = {"update": update, "decisions": decisions}
-            self.best = self._keep(tensors, roles.MAIN, **when, seconds=seconds) or self.best
+            self.best = self._keep(tensors, roles.MAIN, **when) or self.best
 
     # What lies on the disk
 
@@ -296,38 +289,21 @@ class League:
         net = self.learner.policy(self.member).net
         return {name: value.detach().cpu() for name, value in net.state_dict().items()}
 
-    def _keep(
-        self,
-        tensors: Mapping[str, Tensor],
-        role: str,
-        *,
-        update: int,
-        decisions: int,
-        seconds: float,
-    ) -> str | None:
-        """Put a network into the archive; a full disk does not stop training."""
-        try:
-            entry = self.archive.add(
-                tensors,
-                role=role,
-                member=self.name,
-                update=update,
-                decisions=decisions,
-                seconds=seconds,
-            )
-        except ArchiveError as wrong:
-            warn(f"a snapshot was not kept, training goes on: {wrong}")
-            return None
-        return entry.hash
+    def _keep(self, tensors: Mapping[str, Tensor], role: str, **when: Any) -> str | None:
+        """Put a network into the archive; a full disk does not stop training.
+
+        when: update, decisions and seconds.
+        """
+        with going_on("a snapshot was not kept, training goes on"):
+            return self.archive.add(tensors, role=role, member=self.name, **when).hash
+        return None
 
     def _load(self, content: str) -> dict[str, Tensor] | None:
         """A snapshot's weights; one that is missing or damaged is reported once and left out."""
-        try:
+        with going_on("a past self is left out"):
             return self.archive.weights(content)
-        except ArchiveError as wrong:
-            self.lost.add(content)
-            warn(f"a past self is left out: {wrong}")
-            return None
+        self.lost.add(content)
+        return None
 
     def _put(self, slot: int, tensors: Mapping[str, Tensor], *, greedy: bool) -> None:
         self.learner.put(slot, tensors, greedy=greedy, member=self.member)
@@ -339,24 +315,17 @@ class League:
         needed = {entry.hash for entry in self._index if entry.role == roles.FIXED}
         for league in self.sharing:
             needed |= league.slots.held | ({league.best} if league.best else set())
-        self._try(
-            lambda: self.archive.prune(needed, self.best, ratings, update=update, oldest=oldest)
-        )
+        with going_on(UNWRITTEN):
+            self.archive.prune(needed, self.best, ratings, update=update, oldest=oldest)
 
     def noticed(self, checkpoints: Path) -> None:
         """Look which checkpoints there are; what they need stays."""
         self.saved_at = tuple(numbers(checkpoints))
 
-    def _try(self, work: Any) -> None:
-        try:
-            work()
-        except ArchiveError as wrong:
-            warn(f"the league was not written, training goes on: {wrong}")
-
     def close(self, update: int, decisions: int) -> None:
         """Rate everybody once more, and finish writing."""
-        bots = self.learner.rules.bots
-        self._try(lambda: write_ratings(self.archive, bots, update, decisions))
+        with going_on(UNWRITTEN):
+            write_ratings(self.archive, self.learner.rules.bots, update, decisions)
         self.archive.close()
 
     # Checkpoints
@@ -399,11 +368,10 @@ class League:
             if found is None:
                 slot.draining, found = True, dict(spare)
             self._put(number, found, greedy=slot.greedy)
-        self.drawn = {name: {int(k): w for k, w in pot} for name, pot in state["pots"].items()}
         gone = {number for number, slot in enumerate(self.slots.slots, 1) if slot.draining}
         self.drawn = {
-            name: {slot: w for slot, w in pot.items() if slot not in gone}
-            for name, pot in self.drawn.items()
+            name: {int(slot): weight for slot, weight in pot if slot not in gone}
+            for name, pot in state["pots"].items()
         }
         self.learner.set_pots(self.drawn, self.member)
         self.kept = len(self._entries())
@@ -427,3 +395,12 @@ class League:
         if self.share is not None:
             values["league/past"] = self.share
         return values
+
+
+@contextmanager
+def going_on(what: str) -> Iterator[None]:
+    """Say what goes on without an archive that cannot be read or written."""
+    try:
+        yield
+    except ArchiveError as wrong:
+        warn(f"{what}: {wrong}")

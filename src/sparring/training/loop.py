@@ -18,7 +18,7 @@ from sparring.learn.learner import DivergedError, Learner, LostError, Report, Sn
 from sparring.phases import phase
 from sparring.pools.foreign.rules import ForeignRules
 from sparring.store import checkpoint as checkpoints
-from sparring.training.budget import Every, planned_updates
+from sparring.training.budget import MET, Every, is_met, meets, planned_updates, what_met
 from sparring.training.callbacks import Callbacks, Watched
 from sparring.training.courses import adjustable, lead, take_up
 from sparring.training.evaluate import EvalWorker, evaluator
@@ -30,7 +30,6 @@ from sparring.training.planning.training import RunPlan, TrainingPlan
 from sparring.training.records.run import Run
 from sparring.training.resuming import demand_weights, going_on
 from sparring.training.status import DONE, STOPPED, WAITING, Status
-from sparring.training.stop_rules import MET, is_met, meets, what_met
 
 EVALUATIONS = 8
 """How many evaluations a run by minutes has at least, however short it is."""
@@ -227,13 +226,8 @@ class Trainer:
             if reached and not reached.unknown:
                 report.stats["charts/machine_share"] = reached.share
             member.status.reached = reached
-            member.record(
-                report,
-                update=learner.updates,
-                seconds=before + now - started,
-                took=took,
-                phases=phases,
-            )
+            seconds = before + now - started
+            member.record(report, phases, update=learner.updates, seconds=seconds, took=took)
         self._call_back(reports)
         if self.watch:
             for member in self.members:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from contextlib import suppress
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -126,13 +126,7 @@ class Member:
 
     @phase("recording")
     def record(
-        self,
-        report: Report,
-        *,
-        update: int,
-        seconds: float,
-        took: float,
-        phases: dict[str, float],
+        self, report: Report, phases: dict[str, float], *, update: int, seconds: float, took: float
     ) -> None:
         """Write down how an update went."""
         status, stats = self.status, report.stats
@@ -241,12 +235,9 @@ class Member:
         """Hand a checkpoint to the background writer; a full disk does not stop training."""
         self.metrics.flush()  # a run that is resumed here has every curve up to here
         self._judge_training()
-        try:
+        with training_on():
             self._submit(snapshot)
-        except checkpoints.CheckpointError as wrong:
-            warn(f"not saved, training goes on: {wrong}")
-            return
-        self._prune(self.keep)
+            self._prune(self.keep)
 
     def save_last(self, snapshot: Snapshot) -> None:
         """Save what training ends with: here, with fewer old checkpoints, or on another disk."""
@@ -285,10 +276,8 @@ class Member:
     @phase("saving")
     def wait_for_save(self) -> None:
         """Wait for the checkpoint that is being written; a full disk does not stop training."""
-        try:
+        with training_on():
             self.saver.wait()
-        except checkpoints.CheckpointError as wrong:
-            warn(f"not saved, training goes on: {wrong}")
         self._show_saved()
 
     def _show_saved(self) -> None:
@@ -448,3 +437,12 @@ class Member:
             self.episodes_csv.close()
         if self.league:
             self.league.close(self.status.update, self.status.decisions)
+
+
+@contextmanager
+def training_on() -> Iterator[None]:
+    """A full disk does not stop training."""
+    try:
+        yield
+    except checkpoints.CheckpointError as wrong:
+        warn(f"not saved, training goes on: {wrong}")

@@ -20,7 +20,7 @@ from sparring.pools.foreign.base import ForeignPool
 from sparring.store import checkpoint as checkpoints
 from sparring.store.folders import CONFIG
 from sparring.store.policies import load_policy
-from sparring.training.agent import Agent
+from sparring.training.agent import Agent, measure_here
 from sparring.training.callbacks import Callbacks
 from sparring.training.courses import adjustable
 from sparring.training.display import Display
@@ -32,7 +32,6 @@ from sparring.training.planning.demands import within_memory
 from sparring.training.planning.paths import paths_taken
 from sparring.training.planning.training import TrainingPlan
 from sparring.training.records.run import NETWORK, Run
-from sparring.training.results import measure_here
 from sparring.training.starting import start_from
 from sparring.training.teaching.making import read_sources
 from sparring.training.teaching.teach import begin_taught, tell_members

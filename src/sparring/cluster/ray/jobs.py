@@ -28,8 +28,8 @@ from sparring.league.round_robin import Settings, play_pairing
 from sparring.messages import Message, refusal
 from sparring.nets.policy import Policy
 from sparring.store.policies import load_policy, save_policy
+from sparring.training.agent import measure
 from sparring.training.planning.settings import read_config
-from sparring.training.results import measure
 from sparring.training.train import train_with
 
 Bytes = npt.NDArray[np.uint8]

@@ -27,6 +27,7 @@ from sparring.nets.run.native import resolve_cpu
 from sparring.pools.foreign.base import ForeignPool
 from sparring.pools.protocol import GamePool
 from sparring.pools.starts import read_starts
+from sparring.training.budget import check_stop
 from sparring.training.planning.algorithms import SECTIONS
 from sparring.training.planning.asked import combination
 from sparring.training.planning.casting import cast_of
@@ -56,7 +57,6 @@ from sparring.training.planning.paths import paths_of
 from sparring.training.planning.place import choose_place, played_elsewhere
 from sparring.training.planning.roles import nets_of, read_roles
 from sparring.training.planning.settings import check_against
-from sparring.training.stop_rules import check_stop
 
 UNFIT = {
     "set": "whoever made it has set its flags",
