@@ -60,7 +60,6 @@ class Asked:
 
     @property
     def without(self) -> str:
-        """What to do without it."""
         if self.instead is not None:
             return self.instead
         return f"leave {self.typed.partition(' ')[0]} out"

@@ -286,7 +286,6 @@ class HeadsConfig(Checked, section="heads"):
 
     @property
     def asked(self) -> bool:
-        """Whether there is any head beside policy and value."""
         return any(any(one.values) for one in (self.wdl, self.score, self.hidden))
 
 

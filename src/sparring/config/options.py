@@ -58,12 +58,10 @@ class Option:
 
     @property
     def several(self) -> bool:
-        """Whether it takes a list."""
         return get_origin(self.kind) is tuple
 
     @property
     def counts(self) -> bool:
-        """Whether it is a number, or a list of them."""
         return number_kind(self.kind) is not None
 
     @property

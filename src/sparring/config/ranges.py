@@ -76,7 +76,6 @@ class Range:
 
     @property
     def lower(self) -> str:
-        """The lower end in words."""
         return f"{'above' if self.open else 'at least'} {shown(self.least)}"
 
     def __call__(self, default: str) -> str:

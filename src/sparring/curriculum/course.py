@@ -51,7 +51,6 @@ class Course:
 
     @property
     def phase(self) -> Phase:
-        """The phase."""
         return self.curriculum.phases[self.index]
 
     @property
@@ -160,7 +159,6 @@ class Course:
     # Saving
 
     def state(self) -> dict[str, Any]:
-        """All of it in plain values."""
         return {
             "phase": self.index,
             "name": self.phase.name,
@@ -183,7 +181,6 @@ class Course:
     # Showing
 
     def standing(self, now: Moment) -> Standing:
-        """Where the run stands."""
         phase, phases = self.phase, self.curriculum.phases
         gone = {
             "decisions": now.decisions - self.origin.decisions,

@@ -53,7 +53,6 @@ class Phase:
 
     @property
     def ends(self) -> bool:
-        """Whether it ends before the run does."""
         return bool(self.decisions or self.episodes or self.until)
 
 

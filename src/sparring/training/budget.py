@@ -132,13 +132,11 @@ class Every:
         self.done(counts, now)
 
     def due(self, counts: Counts, now: float) -> bool:
-        """Whether the time has come."""
         if self.decisions:
             return counts.decisions // self.decisions > self._before // self.decisions
         return now - self._at >= self.seconds
 
     def done(self, counts: Counts, now: float) -> None:
-        """Wait for the next time from here on."""
         self._before, self._at = counts.decisions, now
 
     def left_s(self, now: float) -> float:

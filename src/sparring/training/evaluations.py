@@ -107,7 +107,6 @@ class TrainingReturn:
     total: float = 0.0
 
     def add(self, stats: Mapping[str, float]) -> None:
-        """Add an update."""
         games = stats.get("charts/games", 0.0)
         if games:
             self.games += games
@@ -115,5 +114,4 @@ class TrainingReturn:
 
     @property
     def mean(self) -> float:
-        """Of a game."""
         return self.total / self.games

@@ -377,7 +377,6 @@ class League:
         self.kept = len(self._entries())
 
     def told(self) -> str:
-        """How it stands, for people."""
         if not self.cast.past_slots:
             return ""
         share = "" if self.share is None else f", {self.share:.0%} of the points"

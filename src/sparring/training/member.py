@@ -128,7 +128,6 @@ class Member:
     def record(
         self, report: Report, phases: dict[str, float], *, update: int, seconds: float, took: float
     ) -> None:
-        """Write down how an update went."""
         status, stats = self.status, report.stats
         before = status.decisions, status.samples
         status.update, status.seconds = update, seconds
@@ -173,7 +172,6 @@ class Member:
         self.write_json(EVENTS, self.events)
 
     def noted(self, what: str, **facts: Any) -> bool:
-        """Whether something was recorded before."""
         wanted = {"event": what, **facts}
         return any(wanted.items() <= event.items() for event in self.events)
 
@@ -185,7 +183,6 @@ class Member:
             warn(f"{self.run.path / name} was not written, training goes on: {wrong.strerror}")
 
     def _name_best(self) -> None:
-        """Say in a file which checkpoint is the best one."""
         if self.best["update"] >= 0:
             best = {"checkpoint": int(self.best["update"]), "strength": self.best["strength"]}
             self.write_json(BEST, best)
@@ -427,7 +424,6 @@ class Member:
                 self.note("target reached", target=target, low=least, seconds=seconds)
 
     def close(self) -> None:
-        """Finish writing."""
         try:
             self.saver.close()
         except checkpoints.CheckpointError as wrong:

@@ -78,7 +78,6 @@ class Session:
 
     @property
     def plan(self) -> Plan:
-        """What learns."""
         return self.training.learning
 
     def begin(self) -> None:

@@ -54,7 +54,6 @@ class Agents(Sequence[Agent]):
 
     @property
     def paths(self) -> list[Path]:
-        """The folders of the runs."""
         return [agent.run for agent in self]
 
     @cached_property

@@ -116,7 +116,6 @@ class Status:
     """What is left once training is over; its clock stands then."""
 
     def take(self, stats: Mapping[str, float]) -> None:
-        """Take over what an update says about itself."""
         self.score = stats.get("charts/score", self.score)
         self.length = stats.get("charts/length", self.length)
         self.cpu_cores = stats.get("charts/cpu_share", self.cpu_cores)
@@ -128,7 +127,6 @@ class Status:
         self.stats = played_of(stats, self.stats)
 
     def remember(self, name: str, value: float) -> None:
-        """Go on with a series."""
         if math.isfinite(value):
             self.history.setdefault(name, Trail()).add(value)
 
@@ -141,7 +139,6 @@ class Status:
 
     @property
     def progress(self) -> float:
-        """From 0 to 1."""
         return progress_of(self)
 
     @property
@@ -166,7 +163,6 @@ class Trail:
         self._each, self._sum, self._count = 1, 0.0, 0
 
     def add(self, value: float) -> None:
-        """Go on with a value."""
         self._sum, self._count = self._sum + value, self._count + 1
         if self._count < self._each:
             return

@@ -122,7 +122,6 @@ class LivePanel:
         self.held = ExitStack()
 
     def start(self) -> None:
-        """Take the terminal."""
         self.held.enter_context(typing_unseen())
         self.live.start()
 

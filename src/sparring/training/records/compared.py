@@ -31,7 +31,6 @@ class Match:
     high: float
 
     def plain(self) -> dict[str, Any]:
-        """As JSON has it."""
         ends = {"share": self.share, "low": self.low, "high": self.high}
         return {"one": self.one.name, "two": self.two.name, "games": self.games, **ends}
 

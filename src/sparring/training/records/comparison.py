@@ -61,7 +61,6 @@ class Entry:
 
     @property
     def seed(self) -> int:
-        """What the run was dealt."""
         return int(self.settings["seed"])
 
     @cached_property
@@ -130,7 +129,6 @@ class Comparison:
 
     @property
     def entries(self) -> list[Entry]:
-        """All runs."""
         return [entry for group in self.groups for entry in group.entries]
 
     @property
@@ -154,7 +152,6 @@ class Comparison:
         return tuple(filter(self.differs, self.budgets))
 
     def strengths(self, group: Group) -> list[float]:
-        """The strength of each run of a group."""
         finals = [entry.final for entry in group.entries]
         if self.measured_at_end:
             return [final for final in finals if final is not None]
@@ -165,12 +162,10 @@ class Comparison:
         return self._over_runs(self.strengths(group))
 
     def best(self, group: Group) -> Entry:
-        """The strongest run of a group."""
         return group.entries[int(np.argmax(self.strengths(group)))]
 
     @property
     def strongest(self) -> Group:
-        """The group with the highest strength."""
         return max(self.groups, key=lambda group: self.strength(group).value)
 
     def pairs(self) -> Iterator[tuple[Group, Group, Found]]:

@@ -76,7 +76,6 @@ class Overview:
 
     @property
     def name(self) -> str:
-        """The folder's name, as commands take it."""
         return self.path.absolute().name
 
     def read(self, name: str, parse: Callable[[Path], Any], kind: type[T]) -> T:
@@ -119,7 +118,6 @@ class Overview:
             return {}
 
     def read_curves(self) -> dict[str, metrics.Curve]:
-        """Read the curves that are needed here."""
         return metrics.read(self.path, DECISIONS, "eval/*", limit_s=CURVES_S)
 
     @cached_property
@@ -188,22 +186,18 @@ class Overview:
 
     @property
     def game(self) -> str:
-        """What is learned."""
         return str(self.config.get("game", "?"))
 
     @property
     def algo(self) -> str:
-        """What learns."""
         return str(self.config.get("algo", "ppo" if self.config else "?"))
 
     @property
     def updates(self) -> int:
-        """How often it has learned."""
         return max((int(at.max()) for at, _, _ in self.curves.values()), default=0)
 
     @property
     def minutes(self) -> float:
-        """How long it has trained."""
         longest = max((float(s.max()) / 60 for _, s, _ in self.curves.values()), default=0.0)
         return longest if math.isfinite(longest) else 0.0
 
@@ -214,7 +208,6 @@ class Overview:
 
     @property
     def opponents(self) -> tuple[str, ...]:
-        """Whom its strength is measured against."""
         return opponents_of(self.curves)
 
     @cached_property
@@ -239,7 +232,6 @@ class Overview:
 
     @property
     def final(self) -> Strength | None:
-        """Its strength as it was measured at the end."""
         return strength_in(self.met, self.against)
 
     @cached_property
@@ -277,12 +269,10 @@ class Overview:
 
     @cached_property
     def size(self) -> int:
-        """Bytes on the disk."""
         return size_of(self.path)
 
     @property
     def date(self) -> datetime:
-        """When it began."""
         with suppress(OSError, ValueError, OverflowError):  # or in a year that there is not
             return datetime.fromtimestamp((self.path / CONFIG).stat().st_mtime)
         return datetime.fromtimestamp(0)
@@ -295,7 +285,6 @@ class Overview:
             return {**self.unknown(), "state": "damaged", "trouble": told(wrong)}
 
     def known(self) -> dict[str, Any]:
-        """Return all that there is to tell."""
         return {
             "run": str(self.path),
             "name": self.name,
@@ -319,7 +308,6 @@ class Overview:
         }
 
     def unknown(self) -> dict[str, Any]:
-        """Return the same of a run that tells nothing."""
         numbers = {"minutes": 0.0, "updates": 0, "decisions": 0, "strength": None, "measure": ""}
         rest = {"parameters": None, "macs": None, "path": "", "size": 0, "date": EPOCH}
         named = {"run": str(self.path), "name": self.name, "game": "?", "algo": "?"}

@@ -76,12 +76,10 @@ class Run:
 
     @property
     def name(self) -> str:
-        """The folder's name, as commands take it."""
         return self.path.name
 
     @property
     def checkpoints(self) -> Path:
-        """The folder of the run's checkpoints."""
         return self.path / CHECKPOINTS
 
     @classmethod

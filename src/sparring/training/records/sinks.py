@@ -50,7 +50,6 @@ class Row:
     """Words by name, for sinks that show them."""
 
     def known(self) -> dict[str, float]:
-        """The values that are numbers."""
         return {name: value for name, value in self.values.items() if value is not None}
 
 
@@ -84,7 +83,6 @@ class TensorBoard:
         self._purge: int | None = None
 
     def write(self, rows: Sequence[Row]) -> None:
-        """Add some rows."""
         from tensorboard.compat.proto.event_pb2 import Event
         from tensorboard.compat.proto.summary_pb2 import Summary
 
@@ -117,7 +115,6 @@ class TensorBoard:
         self._purge = update + 1
 
     def close(self) -> None:
-        """Finish writing."""
         if self._records is not None:
             self._records.close()
 
@@ -163,7 +160,6 @@ class WeightsAndBiases:
             raise ConfigError(f"wandb cannot begin: {wrong}; see `wandb login`") from None
 
     def write(self, rows: Sequence[Row]) -> None:
-        """Add some rows."""
         for row in filter(Row.known, rows):
             self._run.log({"update": row.update, "seconds": row.seconds, **row.known()})
 
@@ -171,7 +167,6 @@ class WeightsAndBiases:
         """Nothing can be taken back."""
 
     def close(self) -> None:
-        """Finish writing."""
         self._run.finish()
 
 
@@ -227,7 +222,6 @@ class MetricsTable(CsvFile):
         super().__init__(run_folder / CSV, CSV_HEAD)
 
     def write(self, rows: Sequence[Row]) -> None:
-        """Add some rows."""
         known = ((row, name, value) for row in rows for name, value in row.known().items())
         self.append([(row.update, f"{row.seconds:.3f}", name, v) for row, name, v in known])
 
@@ -262,7 +256,6 @@ class EpisodesTable(CsvFile):
             self._told = True
 
     def close(self) -> None:
-        """Write the games that wait for a disk with space."""
         try:
             super().close()
         except WaitingError as wrong:

@@ -48,7 +48,6 @@ class Strength:
 
     @property
     def figure(self) -> str:
-        """The number as text."""
         return written(self.value, self.measure)
 
     @property
@@ -59,7 +58,6 @@ class Strength:
         return f"{written(self.low, self.measure)} .. {written(self.high, self.measure)}"
 
     def plain(self) -> dict[str, Any]:
-        """As JSON has it."""
         return {
             "measure": self.measure,
             "value": self.value,

@@ -213,7 +213,6 @@ class Helper(Child):
         self.tell(Message("begin", facts))
 
     def made(self, task: Task) -> Decisions | None:
-        """Have a task done."""
         try:
             arrays = self.ask(Message("task", asdict(task))).arrays
         except GoneError as gone:

@@ -103,7 +103,6 @@ class Walk:
 
     @property
     def rows(self) -> int:
-        """That were seen."""
         return self.steps * self.rules.rows
 
     def play(self) -> None:
@@ -114,7 +113,6 @@ class Walk:
             self.take(number, moves)
 
     def take(self, number: int, moves: Sequence[int]) -> None:
-        """Look at a position and play on."""
         state, rules = self.state, self.rules
         native = state.native
         seats = [native.seat(row) for row in range(rules.rows)]
@@ -138,11 +136,9 @@ class Walk:
                     self.skipped[self.steps - 1, seat] += 1
 
     def lots(self, number: int) -> bool:
-        """Whether a step was left to lots."""
         return number < self.lesson.by_lot
 
     def see(self, at: int, row: int, seat: int, legal: list[int], *, by_lot: bool) -> None:
-        """Keep what a seat is shown."""
         self.state.native.observe(seat, self.obs[at])
         self.mask[at, legal] = 1
         self.seat[at] = seat
@@ -151,7 +147,6 @@ class Walk:
             self.policy[at] = 0
 
     def where(self, number: int) -> str:
-        """Name a step of the file."""
         return f"{self.lesson.replay.source}, move {number + 1}"
 
     def linked(self) -> tuple[npt.NDArray[np.intp], Floats]:

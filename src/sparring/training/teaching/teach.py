@@ -76,15 +76,12 @@ class Progress:
         self.show(f"records: {count(positions)} positions", done / parts)
 
     def made(self, positions: int, games: int, seconds: float) -> None:
-        """All of them are."""
         self.say(f"records: {count(positions)} positions of {count(games)} games, {seconds:.1f} s")
 
     def learned(self, standing: Standing) -> None:
-        """So far the network has learned."""
         self.show(f"cloning: {words(standing)}", standing.progress)
 
     def done(self, standing: Standing) -> None:
-        """It has learned."""
         self.say(f"cloned in {clock(standing.seconds)}: {words(standing)}")
 
     def show(self, what: str, progress: float) -> None:
@@ -96,7 +93,6 @@ class Progress:
             self.say(f"{what} ({progress:.0%})")
 
     def say(self, line: str) -> None:
-        """Print a line."""
         if self.quiet or sys.stderr is None:
             return
         if self.bar:
