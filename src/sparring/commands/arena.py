@@ -198,7 +198,6 @@ def print_pairings(found: Standings, *, decided: bool) -> None:
 
 
 def notes(config: ArenaConfig, found: Standings) -> list[str]:
-    """Say what the numbers mean, and what they cannot tell."""
     seats = found.rules.seats
     kind = "every pair" if seats == 2 else f"each alone against {seats - 1} of every other"
     told = [

@@ -84,7 +84,6 @@ def run_on_env(config: CheckConfig) -> int:
 
 
 def show_env(report: EnvReport) -> None:
-    """Print a line per property, and below it what to do."""
     out = make_console()
     for finding in report.findings:
         place = str(Place(finding.seed, finding.episode, finding.step))

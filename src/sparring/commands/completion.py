@@ -119,7 +119,6 @@ def word_cases() -> Iterator[str]:
 
 
 def zsh() -> str:
-    """The script for zsh, which reads that of bash."""
     return "\n".join(
         [
             '# sparring: put this into ~/.zshrc:  eval "$(sparring completion zsh)"',
@@ -131,7 +130,6 @@ def zsh() -> str:
 
 
 def fish() -> str:
-    """The script for fish: a line for every word."""
     lines = [
         "# sparring: sparring completion fish > ~/.config/fish/completions/sparring.fish",
         "function __sparring_runs",

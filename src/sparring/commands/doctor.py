@@ -84,7 +84,6 @@ def show(findings: list[Finding]) -> None:
 
 
 def look_at_versions() -> Iterator[Finding]:
-    """Python, numpy, and what was built."""
     commit = git_commit()
     yield Finding("ok", "sparring", sparring.__version__ + (f" at {commit}" if commit else ""))
     build = f"{platform.python_implementation()} {platform.python_version()}"
@@ -100,7 +99,6 @@ def look_at_versions() -> Iterator[Finding]:
 
 
 def look_at_machine() -> Iterator[Finding]:
-    """Cores, load, memory, disk."""
     load = load_average()
     usable = f"{cpu_model()}, {cores()} of {os.cpu_count()} cores usable"
     yield Finding("ok", "processor", usable)
@@ -261,7 +259,6 @@ def installed(package: str) -> bool:
 
 
 def look_at_terminal() -> Iterator[Finding]:
-    """Where output goes, and what it can show."""
     encoding = (sys.stdout.encoding or "unknown").lower()
     if not encoding.startswith("utf"):
         todo = "set LANG to a UTF-8 locale for tables with lines"

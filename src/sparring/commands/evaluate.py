@@ -223,7 +223,6 @@ def run_challenge(config: EvalConfig, challenger: Player, rules: Rules, threads:
 
 
 def result_table(name: str, cells: dict[tuple[str, int], Cell]) -> Table:
-    """Return the challenger's row among the published ones, best first."""
     heads = ["total", *(f"{steps} {red}" for red, steps in cage2.SETTINGS)]
     table = make_table(("rank", "player", *heads), numbers=("rank", *heads))
     total = cage2.total_of(cells)
@@ -246,7 +245,6 @@ def result_table(name: str, cells: dict[tuple[str, int], Cell]) -> Table:
 
 
 def orders_table(orders: dict[str, OrderCell]) -> Table:
-    """Return how well each unit's place in the order was kept."""
     numbers = ("repairs per episode", "in order")
     table = make_table(("unit", *numbers), numbers=numbers)
     for unit, cell in orders.items():

@@ -275,7 +275,6 @@ def outputs_of(policy: Policy) -> list[str]:
 
 
 def real_observations(rules: Rules, rows: int) -> npt.NDArray[np.uint8]:
-    """Return observations from all over games that are played at random."""
     games = 32
     if is_own(rules):
         return own_observations(rules, rows)

@@ -134,7 +134,6 @@ def allowed(field: Field) -> str:
 
 
 def show_value(field: Field) -> str:
-    """Return a flag's value as it is typed after --set."""
     value = field.show()
     if not isinstance(value, list):
         return f"{value:g}" if isinstance(value, float) else str(value)

@@ -154,7 +154,6 @@ def told_beside(standings: Standings) -> list[str]:
 def write_pictures(
     standings: Standings, chosen: Sequence[Player], pairs: Sequence[Pair], folder: Path
 ) -> list[Path]:
-    """Draw what there are numbers for; return the files."""
     pages = {"league-payoff.png": payoff(standings, chosen, pairs)}
     rungs = ladder(standings)
     if rungs:
@@ -164,7 +163,6 @@ def write_pictures(
 
 
 def ladder(standings: Standings) -> list[Rung]:
-    """Return everybody who has a rating, the best first."""
     return [
         Rung(
             player.name,

@@ -87,7 +87,6 @@ def instead(game: str, watched: str) -> str:
 
 
 def read_game(config: PlayConfig) -> tuple[Player | None, Rules]:
-    """Return the game that is named, or that a trained agent plays, and the agent."""
     if config.game in game_names():
         return None, read_rules(config.game, config.set)
     if locate(split_style(config.game)[0]) is not None:
@@ -209,7 +208,6 @@ class Session:
             self.apply(action)
 
     def remembered(self) -> list[Memories]:
-        """What everybody remembers, to be put back."""
         return [dict(mind.held) for mind in self.minds]
 
     def remember(self, held: Sequence[Memories]) -> None:
@@ -264,7 +262,6 @@ class Session:
                 return line
 
     def press(self, key: str) -> bool:
-        """Do what a key stands for; False if it is none."""
         if key in ("q", "quit"):
             raise Quit
         if key in ("u", "undo"):
@@ -310,5 +307,4 @@ class Session:
             self.say("There is nothing to take back.")
 
     def say(self, *lines: str, style: str = "") -> None:
-        """Print lines, with the game's colours on a terminal."""
         print_styled(self.out, lines, self.terminal.styles, style)

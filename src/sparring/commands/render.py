@@ -149,7 +149,6 @@ def find_players(
 def play(
     rules: Rules, players: Sequence[Player], config: RenderConfig
 ) -> tuple[list[Episode], list[Replay]]:
-    """Return the games that are to be drawn, and the same as they can be kept."""
     names = [name_of(player) for player in players]
     episodes: list[Episode] = []
     replays: list[Replay] = []

@@ -207,7 +207,6 @@ class Viewer:
         return self.terminal.narrate(self.states[self.step - 1], action, self.states[self.step])
 
     def say(self, *lines: str, style: str = "") -> None:
-        """Print lines, with the game's colours on a terminal."""
         print_styled(self.out, lines, self.terminal.styles, style)
 
 
@@ -243,7 +242,6 @@ def pressed(handle: int) -> Iterator[str]:
 
 
 def number_typed(handle: int, typed: str) -> str:
-    """Read digits up to the end of the line, and show them."""
     print(f"to step {typed}", end="", flush=True)
     while (key := os.read(handle, 1).decode("ascii", "replace")) not in ("\n", "\r", ""):
         typed = typed[:-1] if key in ("\x7f", "\b") else typed + key

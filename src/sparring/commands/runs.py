@@ -229,7 +229,6 @@ def remove(config: RunsConfig, root: Path) -> int:
 
 
 def meant(word: str, root: Path) -> Path:
-    """Return the folder that is to be removed, if it is a run that nobody trains."""
     path = find_run(word, root)
     if path.is_symlink():
         raise ConfigError(f"{path} is a link; remove what it leads to: {path.resolve()}")

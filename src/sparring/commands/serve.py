@@ -129,7 +129,6 @@ def tell(config: ServeConfig, port: int, token: str) -> None:
 
 
 def page_of(config: ServeConfig, port: int, token: str) -> str:
-    """Return the address of the page, with which a browser gets the token."""
     return f"{address_of(config.host, port)}/?token={quote(token)}"
 
 

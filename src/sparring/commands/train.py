@@ -72,7 +72,6 @@ def done_already(config: ResumeConfig) -> Overview | None:
 
 
 def told_done(seen: Overview, *, as_json: bool) -> int:
-    """Say that a run is done, how it goes on, and what it was worth when it was measured."""
     told = done_line(seen)
     if as_json:
         kept = ("decisions", "minutes", "checkpoint", "strength", "results", "progress")
@@ -90,7 +89,6 @@ def strength_words(found: Strength) -> str:
 
 
 def report(work: Callable[[], Agent], *, as_json: bool) -> int:
-    """Do the work, evaluate the result, draw the curves and say what to do next."""
     started = time.perf_counter()
     agent: Agent | None = None
     missing = ""
@@ -175,7 +173,6 @@ def measuring(agent: Agent) -> str:
 
 
 def measured(agent: Agent, settings: TrainConfig) -> dict[str, MatchResult]:
-    """Play the final games with a bar that tells whom against."""
     matches = len(settings.eval.against or usual_opponents(agent.policy.rules)) or 1
     with ProgressBar(f"measuring {agent.policy.rules.name}", matches) as steps:
         return measure(agent, settings.eval, steps.next, threads=settings.threads or 1)

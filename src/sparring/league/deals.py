@@ -18,7 +18,7 @@ import numpy.typing as npt
 
 from sparring import _native
 from sparring.games.rules import Rules
-from sparring.league.players import Seated, name_of
+from sparring.league.players import Seated, generator, name_of
 from sparring.league.results import Record
 from sparring.league.tables import Keeping, Plan, Score, Tables
 from sparring.nets.remembering import most_memory, seen_by
@@ -134,7 +134,7 @@ def orders_of(ids: Sequence[int], seed: int) -> list[tuple[int, ...]]:
     copies = math.prod(math.factorial(count) for count in Counter(others).values())
     if math.factorial(len(others)) // copies <= _native.MAX_LINEUPS:
         return [(first, *order) for order in permutations(others)]
-    lots = generator(seed)
+    lots = generator(seed, LOTS)
     return [(first, *map(int, lots.permutation(others))) for _ in range(_native.MAX_LINEUPS)]
 
 
@@ -175,14 +175,9 @@ def sit_down(
     player: [deals, seats], who sits there as the pool numbers it; the first player is in seat 0.
     The pool cannot tell copies of one bot or policy apart, so lots decide which copy sits where.
     """
-    lots = generator(seed).random(player.shape)
+    lots = generator(seed, LOTS).random(player.shape)
     lots[:, 0] = -1.0
     by_player = np.lexsort((lots, player), axis=1)
     seat_of = np.empty_like(by_player)
     seat_of[:, np.argsort(ids, kind="stable")] = by_player
     return seat_of
-
-
-def generator(seed: int) -> np.random.Generator:
-    key = np.array([seed % 2**64, LOTS], np.uint64)  # as a list it would lose digits from 2**63 on
-    return np.random.Generator(np.random.Philox(key=key))

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import time
 import zlib
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from itertools import islice
 from typing import Any
 
@@ -81,13 +81,7 @@ class Results:
     total: int
     told: Callable[[int], None] | None
     lines: list[Episode] = field(default_factory=list)
-
-    def __post_init__(self) -> None:
-        self.restart()
-
-    def restart(self) -> None:
-        """Start the clock, once environments are there."""
-        self.started = time.monotonic()
+    started: float = field(default_factory=time.monotonic)
 
     def add(self, line: Episode) -> None:
         self.lines.append(line)
@@ -146,7 +140,7 @@ def play_made(rules: Rules, players: Sequence[Seated], results: Results, deals: 
         by_vector(pool, players, results, deals)
     else:
         check_players(players, rules, episodes.rules)
-        results.restart()
+        results.started = time.monotonic()  # environments take their time to be there
         by_tables(episodes, players, results, deals)
 
 
@@ -293,14 +287,8 @@ def whole_deals(lines: Sequence[Episode], seats: int) -> list[Episode]:
     found: dict[int, list[Episode]] = {}
     for line in sorted(lines, key=lambda line: (line.deal, line.ahead)):
         found.setdefault(line.deal, []).append(line)
-    return list(renumbered(each for each in found.values() if len(each) == seats))
-
-
-def renumbered(deals: Iterator[list[Episode]]) -> Iterator[Episode]:
-    for number, deal in enumerate(deals):
-        for line in deal:
-            line.deal = number
-            yield line
+    whole = [each for each in found.values() if len(each) == seats]
+    return [replace(line, deal=deal) for deal, each in enumerate(whole) for line in each]
 
 
 def record_of(lines: Sequence[Episode], seats: int) -> Record:

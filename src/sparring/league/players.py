@@ -84,7 +84,8 @@ class CallablePlayer:
         The function knows nothing of `greedy`; it is here because a policy has it.
         """
         first = int(rows[0]) if rows is not None and len(rows) else 0
-        return self._checked(self.function(obs, mask, generator(seed, rollout, step, first)), mask)
+        chances = generator(seed, CALLS, step, rollout, first)
+        return self._checked(self.function(obs, mask, chances), mask)
 
     def decide(
         self, obs: Bytes, mask: Bytes, memory: Bytes | None = None, **how: Any
@@ -180,9 +181,11 @@ def random_player(rules: Rules) -> CallablePlayer:
     return CallablePlayer(rules, choose, "random")
 
 
-def generator(seed: int, rollout: int, step: int, row: int = 0) -> np.random.Generator:
-    key = np.array([seed % 2**64, CALLS], np.uint64)
-    counter = np.array([0, step, rollout, row], np.uint64)
+def generator(seed: int, kind: int, *at: int) -> np.random.Generator:
+    """Return where lots of a kind come from. at: up to three numbers that tell draws apart."""
+    # Arrays, because lists would lose digits from 2**63 on.
+    key = np.array([seed % 2**64, kind], np.uint64)
+    counter = np.array([0, *at, *[0] * (3 - len(at))], np.uint64)
     return np.random.Generator(np.random.Philox(key=key, counter=counter))
 
 

@@ -16,6 +16,7 @@ import numpy.typing as npt
 
 from sparring.errors import SparringError
 from sparring.league.matchmaking import Known, Weights, normalised
+from sparring.league.players import generator
 
 LOTS = 0x5107
 """Keeps these lots apart from everything else that a seed decides."""
@@ -107,7 +108,7 @@ class Slots:
         self._release(count)
         if not known:
             return {}
-        lots = generator(seed, update)
+        lots = generator(seed, LOTS, update)
         must = self._must(known, always)
         chance = chances(wanted, self.room, np.array([one.hash in must for one in known]))
         drawn = systematic(chance, lots)
@@ -257,9 +258,3 @@ def pot(slots: Sequence[int], weight: Mapping[int, float]) -> dict[int, float]:
         return {}
     drawn = normalised(np.array([weight[at] for at in slots]))
     return {at: float(w) for at, w in zip(slots, drawn, strict=True) if w > 0}
-
-
-def generator(seed: int, update: int) -> np.random.Generator:
-    key = np.array([seed % 2**64, LOTS], np.uint64)
-    counter = np.array([0, update, 0, 0], np.uint64)
-    return np.random.Generator(np.random.Philox(key=key, counter=counter))

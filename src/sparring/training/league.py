@@ -16,7 +16,8 @@ from sparring.config import LeagueConfig
 from sparring.errors import warn
 from sparring.league import roles
 from sparring.league.matchmaking import Known, Results, decayed, passed, rating_of, weights
-from sparring.league.slots import Slots, generator, pots
+from sparring.league.players import generator
+from sparring.league.slots import LOTS, Slots, pots
 from sparring.learn.acting import TakesOpponents
 from sparring.learn.learner import Report
 from sparring.learn.plan import Plan
@@ -254,7 +255,7 @@ class League:
         entries.sort(key=lambda entry: entry.update)
         if not entries or not self.cast.past_slots:
             return []
-        lots = generator(self.seed, number)
+        lots = generator(self.seed, LOTS, number)
         picked = lots.permutation(len(entries) - 1)[: MATCHES - 1]
         chosen = [entries[-1], *(entries[at] for at in picked)]
         return [str(self.archive.file(entry.hash)) for entry in chosen]

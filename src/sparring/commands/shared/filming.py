@@ -114,7 +114,6 @@ def shoot(film: Film, config: Filmed, path: Path) -> dict[str, Any]:
 
 
 def write_reel(reel: films.Reel, path: Path, kind: str, fps: float) -> None:
-    """Write a film in pixels."""
     with ProgressBar("drawing", len(reel.shots)) as steps:
         tell = partial(steps.next, "frames")
         if kind == ".gif":

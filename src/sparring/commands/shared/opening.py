@@ -90,7 +90,6 @@ def read_typed(words: list[str]) -> TrainConfig:
 
 
 def amount_of(budget: str, text: str) -> Any:
-    """Return how much of a budget is typed, 0 if it is no number."""
     try:
         return READERS[type(getattr(TrainConfig(), budget))](text)
     except ValueError:
@@ -156,7 +155,6 @@ def check_game(word: str) -> None:
 
 
 def training_line(config: TrainConfig) -> str:
-    """Say what is trained, how, for how long, and where it goes."""
     kind, amount = budget_of(config)
     threads = config.threads or cores()
     algo = config.algo.upper() if not is_factory(config.algo) else config.algo
@@ -240,7 +238,6 @@ def check_file(name: str, file: str) -> None:
 
 
 def first_word(config: Any) -> str:
-    """What a command is about: its first value."""
     value = next(iter(vars(config).values()))
     return ", ".join(value) if isinstance(value, tuple) else str(value)
 

@@ -77,7 +77,6 @@ class OwnGame:
         self._minds.clear()
 
     def asked(self) -> list[tuple[int, int]]:
-        """Rows and seats that are to decide now."""
         return [(row, seat) for row, seat in enumerate(self.table.deciding()) if seat >= 0]
 
     def legal(self, seat: int) -> list[int]:
@@ -106,7 +105,6 @@ class OwnGame:
         self.steps += 1
 
     def render(self) -> Any:
-        """What the environment shows of itself; what it raises is told in one line."""
         with told(f"{self.rules.name}: render() failed"):
             return self.env.render()
 

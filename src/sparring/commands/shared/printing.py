@@ -30,7 +30,6 @@ LINE_EVERY_S = 10.0
 
 
 def make_console(*, stderr: bool = False) -> Console:
-    """Return a console: colours on a terminal, plain text elsewhere."""
     stream = sys.stderr if stderr else sys.stdout
     # Asked here, because rich takes 80 columns for granted where TERM is dumb.
     width, height = shutil.get_terminal_size() if stream.isatty() else (PLAIN_WIDTH, None)
@@ -162,7 +161,6 @@ class ProgressBar:
             self.bar.stop()
 
     def next(self, doing: str) -> None:
-        """Say which step comes now; they count from 1."""
         self.reach(self.done + 1, doing)
 
     def reach(self, done: int, doing: str = "games") -> None:

@@ -62,7 +62,6 @@ def results_table(results: Mapping[str, MatchResult], word: str = "score") -> Ta
 
 
 def scores_table(results: Mapping[str, MatchResult], word: str = "score") -> Table:
-    """Return what a seat without opponents scored."""
     numbers = ("games", word, "95 % interval", "decisions")
     table = make_table(("played", *numbers), numbers=numbers)
     for name, result in results.items():

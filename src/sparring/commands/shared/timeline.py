@@ -75,7 +75,6 @@ def print_network(network: Counts) -> None:
 
 
 def print_kept(kept: Transfer) -> None:
-    """What became of every tensor of the network that a run begins with."""
     heads = ("tensor", "shape", "kept", "numbers", "of")
     table = make_table(heads, numbers=heads[3:])
     for one in kept.kept:
