@@ -11,7 +11,8 @@ import torch
 import sparring
 from sparring.config import NetConfig
 from sparring.errors import ConfigError
-from sparring.nets.frozen.gpu import GroupedFlat, GroupedPass, make_grouped
+from sparring.nets.frozen.gpu import GroupedFlat, GroupedPass
+from sparring.nets.frozen.tiles import make_grouped
 from sparring.nets.make import make_net
 from sparring.nets.net import Net, head_width
 

@@ -13,7 +13,7 @@ import pytest
 from sparring import _native
 from sparring.cli import main
 from sparring.errors import SparringWarning
-from sparring.learn.path import Announced, ComputePath
+from sparring.learn.plan import Announced, ComputePath
 from sparring.training.planning.paths import paths_of
 from sparring.training.records.overview import Overview
 from sparring.training.records.run import to_toml

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, NotRequired, TypedDict, Unpack
 
 import torch
 
@@ -88,53 +88,37 @@ class Module:
         return self._interface.names(struct)
 
 
-def build(
-    source: str,
-    defines: Mapping[str, object],
-    *,
-    exact: bool,
-    device: torch.device,
-    units: int = 1,
-    what: str = "",
-) -> Module:
-    """Compile a source for a device, or take what an earlier call left on disk.
+class How(TypedDict):
+    """How a source is compiled."""
 
-    exact: no fused multiply-add, so that floats come out as on a CPU.
-    units: parts that are compiled side by side; the source keeps kernels for the one that
-        SPARRING_UNIT numbers.
-    what: whose kernels they are, for those who wait.
-    """
-    programs = programs_of(source, defines, exact=exact, device=device, units=units, what=what)
+    exact: bool
+    """No fused multiply-add, so that floats come out as on a CPU."""
+    device: torch.device
+    units: NotRequired[int]
+    """Parts that are compiled side by side; the source keeps kernels for the one that SPARRING_UNIT
+    numbers."""
+    what: NotRequired[str]
+    """Whose kernels they are, for those who wait."""
+
+
+def build(source: str, defines: Mapping[str, object], **how: Unpack[How]) -> Module:
+    """Compile a source for a device, or take what an earlier call left on disk."""
+    programs = programs_of(source, defines, **how)
     for program in programs:
         compiling.start(program)
     codes = [compiling.finish(program) for program in programs]
-    return Module(codes, device, Interface(source, defines, HEADERS))
+    return Module(codes, how["device"], Interface(source, defines, HEADERS))
 
 
-def ahead(
-    source: str,
-    defines: Mapping[str, object],
-    *,
-    exact: bool,
-    device: torch.device,
-    units: int = 1,
-    what: str = "",
-) -> None:
+def ahead(source: str, defines: Mapping[str, object], **how: Unpack[How]) -> None:
     """Begin to compile what `build` will ask for with the same arguments."""
-    for program in programs_of(source, defines, exact=exact, device=device, units=units, what=what):
+    for program in programs_of(source, defines, **how):
         compiling.start(program)
 
 
-def programs_of(
-    source: str,
-    defines: Mapping[str, object],
-    *,
-    exact: bool,
-    device: torch.device,
-    units: int = 1,
-    what: str = "",
-) -> list[Program]:
+def programs_of(source: str, defines: Mapping[str, object], **how: Unpack[How]) -> list[Program]:
     """What has to be compiled for a source on a device."""
+    device, units, what = how["device"], how.get("units", 1), how.get("what", "")
     if device.index:  # launches go to the current device, which is the first
         raise ConfigError(
             f"device {str(device)!r}: kernels run on the first GPU that is seen; make it that one "
@@ -144,7 +128,7 @@ def programs_of(
     marks = [{"SPARRING_UNIT": unit} for unit in range(units)] if units > 1 else [{}]
     return [
         compiling.program(
-            source, {**defines, **mark}, exact=exact, arch=f"sm_{major}{minor}", what=what
+            source, {**defines, **mark}, exact=how["exact"], arch=f"sm_{major}{minor}", what=what
         )
         for mark in marks
     ]

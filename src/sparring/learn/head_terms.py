@@ -50,6 +50,8 @@ Floats = npt.NDArray[np.float32]
 Say = Callable[[npt.NDArray[np.uint8]], Floats]
 """What the network says of rows: [rows, RESULTS + 1], chances of win, draw and loss, and score."""
 WIDTH = RESULTS + 1
+SEAT = "hidden_seat"
+"""What a minibatch calls the seat that does not see what is hidden."""
 
 
 @dataclass(frozen=True)
@@ -142,25 +144,15 @@ def turned(said: Floats) -> Floats:
 
 def put_expected(rollout: Rollout, end: npt.NDArray[np.intp], expected: Floats, say: Say) -> None:
     """Write what is expected of games that go on, by the last decision of every seat."""
-    first = len(rollout.terminated) * len(expected)
+    # Open decisions come first, whoever made them; of the rows some may be nobody's.
+    first, carried = len(rollout.terminated) * len(expected), len(end) - rollout.seat.size
     last = np.full(len(expected), -1, np.intp)
-    decided = np.flatnonzero(end >= first)
-    decided = decided[is_asked(rollout, decided)]
+    asked = np.concatenate([np.ones(carried, np.bool_), rollout.seat.reshape(-1) >= 0])
+    decided = np.flatnonzero((end >= first) & asked)
     last[end[decided] - first] = decided  # of several the latest stays
     known = last >= 0
     if known.any():
         expected[known] = say(rollout.obs[last[known]])
-
-
-def is_asked(rollout: Rollout, places: npt.NDArray[np.intp]) -> npt.NDArray[np.bool_]:
-    """Whether somebody was to decide there; open decisions may be nobody's, and come first."""
-    carried = len(rollout.obs) - rollout.seat.size
-    seat = rollout.seat.reshape(-1)[np.maximum(places - carried, 0)]
-    return (places < carried) | (seat >= 0)
-
-
-SEAT = "hidden_seat"
-"""What a minibatch calls the seat that does not see what is hidden."""
 
 
 class WdlTerm(Weighted):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any, SupportsFloat
@@ -79,7 +79,10 @@ class Samples:
         for transform in self.turning:
             data = {**data, **transform.epoch(update, number, samples)}
         parts = split(self.data, self.size, self.order, together)
-        extra = deal_all(self.own, len(parts))
+        extra: list[dict[str, Tensor]] = [{} for _ in parts]
+        for dealt in self.own:
+            for each, mine in zip(extra, dealt.deal(len(parts)), strict=True):
+                each.update(mine)
         return [Minibatch(data, *each, self.turning) for each in zip(parts, extra, strict=True)]
 
 
@@ -149,15 +152,6 @@ class Dealt:
             {f"{self.term}/{name}": rows[shuffled[first:end]] for name, rows in self.rows.items()}
             for first, end in pairwise(cuts)
         ]
-
-
-def deal_all(dealt: Iterable[Dealt], minibatches: int) -> list[dict[str, Tensor]]:
-    """What minibatches of an epoch have besides samples."""
-    parts: list[dict[str, Tensor]] = [{} for _ in range(minibatches)]
-    for one in dealt:
-        for part, mine in zip(parts, one.deal(minibatches), strict=True):
-            part.update(mine)
-    return parts
 
 
 def own_rows_of(

@@ -11,8 +11,7 @@ from sparring.curriculum.course import Course
 from sparring.errors import ConfigError, EnvError, warn
 from sparring.learn.algos import LEARNERS
 from sparring.learn.learner import DivergedError, Learner, closing_learner
-from sparring.learn.path import Announced
-from sparring.learn.plan import Plan
+from sparring.learn.plan import Announced, Plan
 from sparring.nets.net import Net
 from sparring.nets.sizes import Counts, count
 from sparring.nets.transfer import Transfer

@@ -13,7 +13,7 @@ from sparring.kernels import Module
 from sparring.kernels.views import View
 from sparring.learn.acting import check_slot
 from sparring.learn.fused.games import Games
-from sparring.nets.frozen.gpu import make_grouped
+from sparring.nets.frozen.tiles import make_grouped
 
 
 class FrozenOpponents:

@@ -20,18 +20,13 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from sparring.capabilities.refusals import why_not
 from sparring.config import NetConfig
 from sparring.errors import ConfigError
-from sparring.factories import is_factory
-from sparring.games.rules import Rules
 from sparring.kernels import Module, build
 from sparring.kernels.views import View
 from sparring.nets.frozen.cpu import check_shapes, policy_layers, shapes_of
-from sparring.nets.frozen.tiles import FrozenNets, TiledNets
 from sparring.nets.inputs import Inputs
-from sparring.nets.make import make_net
-from sparring.nets.net import MEMORY, POLICY, Net, head_width
+from sparring.nets.net import Net, head_width
 from sparring.nets.residual import Layout, layout_of
 from sparring.nets.run.flat import (
     KINDS,
@@ -41,7 +36,7 @@ from sparring.nets.run.flat import (
     widened_width,
     widening_threads,
 )
-from sparring.nets.run.recognised import Layers, as_perceptron, perceptron_config, recognise
+from sparring.nets.run.recognised import Layers, as_perceptron, recognise
 
 SOURCE = '#include "cuda/grouped.cuh"\n'
 MOST_SLOTS = 255
@@ -54,23 +49,6 @@ FINISH_BLOCKS = 2048
 """Most blocks behind a product: enough for every GPU, each takes turns."""
 TAPS = 9
 BIAS = "policy_bias"
-
-
-def make_grouped(
-    rules: Rules, config: NetConfig, members: int, slots: int, **room: Unpack[Room]
-) -> GroupedFlat:
-    """Return room for the frozen networks of all members."""
-    memory = room.get("memory", 0)
-    assert not (why := why_not("captured", config, memory=memory)), why
-    with torch.random.fork_rng(devices=[]):  # fresh weights are drawn, and not used
-        net = make_net(rules, config, memory=memory)
-    ours = perceptron_config(net, config) if is_factory(config.kind) else ""
-    if isinstance(ours, NetConfig) and not why_not("grouped", ours):
-        return GroupedPerceptron(net, ours, members, slots, **room)
-    if why_not("grouped", config, memory=memory):
-        return GroupedCaptured(net, config, members, slots, **room)
-    by_kernels = GroupedResidual if config.kind == "residual" else GroupedPerceptron
-    return by_kernels(net, config, members, slots, **room)
 
 
 class GroupedFlat(ABC):
@@ -404,57 +382,6 @@ class BoardsPass(GroupedPass):
             convolve(inside, w[f"{block}.second.weight"], out, second)
             x, out = out, x
         self.product(x, w["head"], None, self.finish(), squares=at.squares, used=at.actions)
-
-
-class GroupedCaptured(GroupedFlat):
-    """Networks of any kind, as they are."""
-
-    def __init__(
-        self, net: Net, config: NetConfig, members: int, slots: int, **room: Unpack[Room]
-    ) -> None:
-        super().__init__(net, config, members, slots, **room)
-        with torch.random.fork_rng(devices=[]):  # fresh weights are drawn, and not used
-            self.nets = FrozenNets(self.rules, config, self.groups, **room)
-
-    def laid_out(self, state: Mapping[str, Tensor]) -> dict[str, Tensor]:
-        return {}  # weights lie as the network has them
-
-    def load(self, member: int, slot: int, state: Mapping[str, Tensor]) -> None:
-        super().load(member, slot, state)  # refuses what does not fit
-        self.nets.load(member * self.slots + slot - 1, state)
-
-    def passing(self, rows: int) -> CapturedGroups:
-        return CapturedGroups(self, rows)
-
-
-class CapturedGroups(GroupedPass):
-    """Byte rows, as they are."""
-
-    flat: GroupedCaptured
-
-    def __init__(self, net: GroupedCaptured, rows: int) -> None:
-        super().__init__(net, rows)
-        self.tiled = TiledNets(net.nets, rows)
-        # One row more: what tiles have to spare goes there.
-        self._logits = torch.zeros(rows + 1, net.action_width, device=net.device)
-        self.logits = self._logits[:rows]
-        self._memory: Tensor | None = None
-        if net.config.recurrent:
-            self._memory = torch.zeros(rows + 1, net.inputs.memory // 4, device=net.device)
-            self.memory = self._memory[:rows]
-        self._obs: Tensor | None = None
-
-    def read(self, obs: Tensor) -> None:
-        """Note where the byte rows lie; tiles take their own."""
-        self._obs = obs.view(self.rows, -1)
-
-    def forward(self) -> None:
-        assert self._obs is not None
-        place, said = self.tiled.answer(self._obs, self.order, self.ends)
-        logits = said[POLICY].float()
-        self._logits[:, : logits.shape[1]].index_copy_(0, place, logits)
-        if self._memory is not None:
-            self._memory.index_copy_(0, place, said[MEMORY].float())
 
 
 def grouped_product(x: Tensor, weight: Tensor, ends: Tensor) -> Tensor:

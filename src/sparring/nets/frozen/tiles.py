@@ -11,14 +11,22 @@ device alone: nothing waits, so that a CUDA graph can hold all of it.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Unpack
 
 import torch
 from torch import Tensor
 from torch.func import vmap
 
-from sparring.nets.net import Heads
+from sparring.capabilities.refusals import why_not
+from sparring.config import NetConfig
+from sparring.factories import is_factory
+from sparring.games.rules import Rules
+from sparring.nets.frozen.gpu import GroupedFlat, GroupedPass, GroupedPerceptron, GroupedResidual
+from sparring.nets.make import make_net
+from sparring.nets.net import MEMORY, POLICY, Heads, Net
 from sparring.nets.run.captured import VALUE_SCALE, CapturedNet
-from sparring.nets.run.flat import rounded_up
+from sparring.nets.run.flat import Room, rounded_up
+from sparring.nets.run.recognised import perceptron_config
 
 MOST_TILES_EACH = 4
 """Tiles of a network if all had as many rows: more waste fewer rows and copy more weights."""
@@ -125,3 +133,71 @@ class TiledNets:
             self._say(self.nets.copies(of), obs)
         except (RuntimeError, NotImplementedError, ValueError, TypeError) as wrong:
             self.apart = (str(wrong).splitlines() or [""])[0]
+
+
+class GroupedCaptured(GroupedFlat):
+    """Networks of any kind, as they are."""
+
+    def __init__(
+        self, net: Net, config: NetConfig, members: int, slots: int, **room: Unpack[Room]
+    ) -> None:
+        super().__init__(net, config, members, slots, **room)
+        with torch.random.fork_rng(devices=[]):  # fresh weights are drawn, and not used
+            self.nets = FrozenNets(self.rules, config, self.groups, **room)
+
+    def laid_out(self, state: Mapping[str, Tensor]) -> dict[str, Tensor]:
+        return {}  # weights lie as the network has them
+
+    def load(self, member: int, slot: int, state: Mapping[str, Tensor]) -> None:
+        super().load(member, slot, state)  # refuses what does not fit
+        self.nets.load(member * self.slots + slot - 1, state)
+
+    def passing(self, rows: int) -> CapturedGroups:
+        return CapturedGroups(self, rows)
+
+
+class CapturedGroups(GroupedPass):
+    """Byte rows, as they are."""
+
+    flat: GroupedCaptured
+
+    def __init__(self, net: GroupedCaptured, rows: int) -> None:
+        super().__init__(net, rows)
+        self.tiled = TiledNets(net.nets, rows)
+        # One row more: what tiles have to spare goes there.
+        self._logits = torch.zeros(rows + 1, net.action_width, device=net.device)
+        self.logits = self._logits[:rows]
+        self._memory: Tensor | None = None
+        if net.config.recurrent:
+            self._memory = torch.zeros(rows + 1, net.inputs.memory // 4, device=net.device)
+            self.memory = self._memory[:rows]
+        self._obs: Tensor | None = None
+
+    def read(self, obs: Tensor) -> None:
+        """Note where the byte rows lie; tiles take their own."""
+        self._obs = obs.view(self.rows, -1)
+
+    def forward(self) -> None:
+        assert self._obs is not None
+        place, said = self.tiled.answer(self._obs, self.order, self.ends)
+        logits = said[POLICY].float()
+        self._logits[:, : logits.shape[1]].index_copy_(0, place, logits)
+        if self._memory is not None:
+            self._memory.index_copy_(0, place, said[MEMORY].float())
+
+
+def make_grouped(
+    rules: Rules, config: NetConfig, members: int, slots: int, **room: Unpack[Room]
+) -> GroupedFlat:
+    """Return room for the frozen networks of all members."""
+    memory = room.get("memory", 0)
+    assert not (why := why_not("captured", config, memory=memory)), why
+    with torch.random.fork_rng(devices=[]):  # fresh weights are drawn, and not used
+        net = make_net(rules, config, memory=memory)
+    ours = perceptron_config(net, config) if is_factory(config.kind) else ""
+    if isinstance(ours, NetConfig) and not why_not("grouped", ours):
+        return GroupedPerceptron(net, ours, members, slots, **room)
+    if why_not("grouped", config, memory=memory):
+        return GroupedCaptured(net, config, members, slots, **room)
+    by_kernels = GroupedResidual if config.kind == "residual" else GroupedPerceptron
+    return by_kernels(net, config, members, slots, **room)

@@ -11,8 +11,7 @@ from sparring.capabilities.refusals import why_no, why_not
 from sparring.config import HeadsConfig, NetConfig
 from sparring.factories import is_factory
 from sparring.learn.algos import LEARNERS
-from sparring.learn.path import ComputePath
-from sparring.learn.plan import CPU, Plan
+from sparring.learn.plan import CPU, ComputePath, Plan
 from sparring.nets.inputs import Inputs
 from sparring.nets.net import HIDDEN, SCORE, WDL, asked_heads, heads_of
 from sparring.nets.run.captured import CapturedNet
