@@ -17,8 +17,8 @@ from sparring.cluster.actors.crew import MOST_FAILED, Crew, Order
 from sparring.cluster.actors.learner import places_of
 from sparring.cluster.actors.packing import counts_of
 from sparring.cluster.ray.host import FEW, trimmed
-from sparring.cluster.ray.jobs import archive, unpack_archive
 from sparring.cluster.ray.session import connect, kept_environment
+from sparring.cluster.ray.tasks import archive, unpack_archive
 from sparring.errors import ConfigError, SparringError, SparringWarning
 from sparring.learn.learner import LostError
 from sparring.messages import Message

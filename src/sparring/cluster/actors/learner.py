@@ -31,7 +31,6 @@ from sparring.training.planning.own import by_factory
 
 
 def places_of(config: TrainConfig) -> list[Place]:
-    """Which part of a run every actor plays."""
     games = config.collect.games // config.actors
     return [Place(index, games, config.fleet.threads) for index in range(config.actors)]
 
@@ -97,13 +96,11 @@ class FleetPPO:
         self._shown = np.zeros(self._flat.size, np.uint8)
 
     def _publish(self, version: int) -> None:
-        """Show the network as it is to actors."""
         self._flat.write(self.net, self._shown)
         self.crew.publish(version, self._shown)
 
     @property
     def updates(self) -> int:
-        """Updates made so far."""
         return self.ppo.updates
 
     def iterate(self, progress: float) -> list[Report]:
@@ -133,12 +130,10 @@ class FleetPPO:
     def put(
         self, slot: int, weights: Mapping[str, Tensor], *, greedy: bool = False, member: int = 0
     ) -> None:
-        """Put a frozen network of the learner's own kind into a slot."""
         check_slot(slot, self.slots)
         self.pool.put(slot, weights, greedy=greedy)
 
     def seated(self, member: int = 0) -> npt.NDArray[np.int64]:
-        """Count the seats that each policy id holds in the games that are running."""
         return self.pool.seated(self.slots + 1)
 
     # Saving
@@ -149,5 +144,4 @@ class FleetPPO:
         self.collector.publish()
 
     def close(self) -> None:
-        """End the actors."""
         self.crew.close()

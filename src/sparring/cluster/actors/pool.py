@@ -73,7 +73,6 @@ class FleetPool:
         self.crew.tell(Message(message.name, facts, message.arrays))
 
     def set_lineups(self, lineups: Sequence[Lineup], pots: Sequence[str] = ()) -> None:
-        """Choose who plays; every game draws one of them at its next reset."""
         self._sit(lineups, pots)
         self._tell_tables()
 
@@ -84,7 +83,6 @@ class FleetPool:
         self._pots, self._lineups = filled, tuple(lineups)
 
     def set_pots(self, pots: Pots) -> None:
-        """Choose who is drawn from the pots that line-ups name, when games begin."""
         self._pots.fill(self.rules, pots)
         self._tell_tables()
 
@@ -109,7 +107,6 @@ class FleetPool:
         return player if player >= 0 else self.rules.bots[-2 - player]
 
     def put(self, slot: int, weights: Any, *, greedy: bool) -> None:
-        """Put a frozen network into a slot of every actor."""
         self._tell(seats.put(slot, weights, greedy=greedy))
 
     def set_config(self, **flags: Any) -> None:
@@ -124,12 +121,10 @@ class FleetPool:
         self._tell(Message(seats.FLAGS, {"flags": self._flags}))
 
     def set_rewards(self, rewards: Rewards) -> None:
-        """Change the weight of reward parts, from the next rollout on."""
         self.rules.weights(rewards)
         self._tell(Message(seats.REWARDS, {"rewards": plain_rewards(rewards)}))
 
     def set_starts(self, starts: Sequence[Start]) -> None:
-        """Choose where games begin; every game draws one at its next reset."""
         self._tell(seats.starts(self.rules, starts))
 
     # Known of every actor
@@ -155,7 +150,6 @@ class FleetPool:
         return found
 
     def ask_seated(self, actor: int) -> npt.NDArray[np.int64]:
-        """Ask an actor who sits in its games."""
         question = Message(seats.SEATED, {"policies": self._policies})
         known = self.crew.ask(question, actor).arrays["seated"].copy()
         self.note(actor, known, self._told)
@@ -163,24 +157,19 @@ class FleetPool:
 
     @property
     def policies(self) -> frozenset[int]:
-        """The ids that sit at tables; somebody has to answer their rows."""
         return self._seats | (self._pots.policies if self._pots.drawn else frozenset())
 
     @property
     def pots(self) -> tuple[str, ...]:
-        """The names of the pots that may be filled."""
         return tuple(self._pots.names)
 
     def counts(self) -> npt.NDArray[np.int64]:
-        """What the rules counted, by `rules.counters`."""
         return self._counts.copy()
 
     def add_counts(self, counted: npt.NDArray[np.int64]) -> None:
-        """Count what a rollout brought."""
         self._counts += counted
 
     def clear_counts(self) -> None:
-        """Count from 0 again."""
         self._counts.fill(0)
 
     # Saving
@@ -192,11 +181,9 @@ class FleetPool:
         return [int(answer.facts["life"]) for answer in answers], Message("games", {}, games).pack()
 
     def state(self) -> bytes:
-        """Return all games."""
         return self.states()[1]
 
     def load_state(self, raw: bytes) -> BatchLike:
-        """Continue from `state()`."""
         games = Message.unpack(raw).arrays
         if len(games) != self.crew.size:
             raise StateError(
@@ -221,19 +208,15 @@ class FleetPool:
         return cast(BatchLike, None)
 
     def step(self, action: npt.ArrayLike) -> NoReturn:
-        """Refused."""
         raise SparringError("these games are stepped by actors; ask a crew for a rollout")
 
     def send(self, action: npt.ArrayLike, slot: int = 0) -> None:
-        """Refused."""
         self.step(action)
 
     def recv(self, slot: int = 0) -> BatchLike:
-        """Refused."""
         return self.step(())
 
     def sample_actions(self) -> Any:
-        """Refused."""
         self.step(())
 
     def audit(self) -> str:
@@ -242,5 +225,4 @@ class FleetPool:
 
 
 def plain_rewards(rewards: Rewards) -> dict[str, Any]:
-    """Weights as JSON has them."""
     return {part: np.asarray(weight, np.float64).tolist() for part, weight in rewards.items()}

@@ -133,13 +133,11 @@ class ReplicatedPPO:
 
     @property
     def updates(self) -> int:
-        """Updates made so far."""
         return self.ppo.updates
 
     # The others
 
     def _say(self, message: Message) -> None:
-        """Tell all others something."""
         for other in self.others:
             other.tell(message)
 
@@ -153,7 +151,6 @@ class ReplicatedPPO:
         return self._answers()
 
     def close(self) -> None:
-        """End the others."""
         self.ending.close()
 
     # Learning
@@ -187,7 +184,6 @@ class ReplicatedPPO:
         return ""
 
     def _merged(self, report: Report, answers: Sequence[Message]) -> Report:
-        """The report of all learners."""
         earned = Earned([] if report.episodes is None else [report.episodes])
         counts = np.asarray(self.pool.counts(), np.int64).copy()
         for rank, answer in enumerate(answers, 1):
@@ -231,7 +227,6 @@ class ReplicatedPPO:
         self.ask(seats.put(slot, weights, greedy=greedy))
 
     def set_pots(self, pots: Pots, member: int = 0) -> None:
-        """Say who is drawn from every pot from now on, in everybody's games."""
         self.ppo.set_pots(pots)
         filled = [[name, list(inside.items())] for name, inside in pots.items()]
         self.ask(Message(POTS, {"filled": filled}))

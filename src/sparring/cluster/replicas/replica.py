@@ -108,7 +108,6 @@ class Replica:
         return Message("answer")
 
     def _join(self, facts: Mapping[str, Any]) -> None:
-        """Meet the others."""
         from sparring.cluster.replicas.joined import Joined, find_store, own_address
 
         host, port, share = facts["host"], facts["port"], self.share

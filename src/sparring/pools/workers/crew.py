@@ -182,7 +182,6 @@ class Crew:
             self._lost(self.workers[index])
 
     def _answered(self) -> None:
-        """Note the parts that are done."""
         with contextlib.suppress(BlockingIOError):
             while True:  # all of them: one that stays would count for a later life
                 for index in codes(os.read(self._done, 4096)):

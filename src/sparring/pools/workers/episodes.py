@@ -67,25 +67,20 @@ class Away(Episodes):
 
     @property
     def ended(self) -> bool:
-        """Whether the process is gone."""
         return self._crew.ended
 
     def start(self, game: int, seed: int) -> None:
-        """Ask for the beginning of an episode."""
         self._crew.begin(self._parts[game], [seed])
 
     def step(self, game: int, action: npt.NDArray[Any]) -> None:
-        """Ask for a step."""
         first = game * self.rules.rows
         self._action[first : first + self.rules.rows] = action
         self._crew.step(self._parts[game])
 
     def wait(self) -> None:
-        """Wait until all that was asked for is done."""
         self._crew.wait(self._parts)
 
     def close(self) -> None:
-        """End the process."""
         self._end()
 
 
@@ -101,12 +96,10 @@ class Here(Episodes):
         self._playing = [pool.playing(game, 1, self.sheets[game], again=False) for game in games]
 
     def start(self, game: int, seed: int) -> None:
-        """Begin an episode."""
         with told(f"{self.rules.name} failed in its reset"):
             self._playing[game].start([seed])
 
     def step(self, game: int, action: npt.NDArray[Any]) -> None:
-        """Play a step."""
         with told(f"{self.rules.name} failed in a step"):
             self._playing[game].step(action)
 
@@ -114,7 +107,6 @@ class Here(Episodes):
         """Nothing is under way."""
 
     def close(self) -> None:
-        """Close the environments."""
         self._pool.close()
 
 
@@ -139,7 +131,6 @@ def episodes_of(word: str, games: int, limits: Limits) -> Episodes:
 
 
 def here(word: str, games: int) -> Here:
-    """Make games in this process."""
     pool = make_pool(word, copies=games)
     if not isinstance(pool, TablesPool):
         pool.close()
@@ -149,7 +140,6 @@ def here(word: str, games: int) -> Here:
 
 @atexit.register
 def close_kept() -> None:
-    """Close all that are kept."""
     while _kept:
         close(_kept.popitem()[1])
 

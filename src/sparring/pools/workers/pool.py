@@ -130,7 +130,6 @@ class WorkerPool(ForeignPool):
         return found
 
     def recv(self, slot: int = 0) -> ForeignBatch:
-        """Wait for a group and return its rows."""
         parts, batch = self._slots[slot], self._stretches[slot]
         if slot not in self._sent:
             return batch
@@ -140,7 +139,6 @@ class WorkerPool(ForeignPool):
         return batch
 
     def batch(self, slot: int | None = None) -> ForeignBatch:
-        """Return the current rows, of all games or of one group."""
         return self._batch if slot is None else self._stretches[slot]
 
     def _is_done(self, slot: int) -> bool:
@@ -219,16 +217,13 @@ class WorkerPool(ForeignPool):
 
     @property
     def restarts(self) -> int:
-        """How often a worker was started again."""
         return self._crew.restarts
 
     @property
     def pids(self) -> list[int]:
-        """The processes."""
         return [worker.process.pid for worker in self._crew.workers]
 
     def memory_mib(self) -> float:
-        """What all workers take together."""
         return self._crew.memory_mib()
 
     def stats(self) -> dict[str, float]:
@@ -244,7 +239,6 @@ class WorkerPool(ForeignPool):
         }
 
     def _close(self) -> None:
-        """End all workers."""
         self._finalizer()
 
     def __enter__(self) -> Self:

@@ -87,7 +87,6 @@ class EnvReport:
         return not any(finding.verdict == WRONG for finding in self.findings)
 
     def __getitem__(self, name: str) -> EnvFinding:
-        """Return the finding about a property."""
         for finding in self.findings:
             if finding.name == name:
                 return finding
