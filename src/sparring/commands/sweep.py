@@ -103,7 +103,6 @@ def left_words(sweep: Sweep, trials: int) -> str:
 
 
 def outcome(trial: Trial) -> str:
-    """What came of a trial, in a few words."""
     if trial.state == FAILED:
         return f"failed: {trial.why}"
     value = f"{shown_value(trial)} {interval(trial)}".strip()
@@ -111,19 +110,16 @@ def outcome(trial: Trial) -> str:
 
 
 def shown_value(trial: Trial) -> str:
-    """A trial's value."""
     return "" if trial.value is None else f"{trial.value:.4g}"
 
 
 def interval(trial: Trial) -> str:
-    """Its interval, where that is known."""
     if trial.low is None or trial.high is None:
         return ""
     return f"({trial.low:.4g} .. {trial.high:.4g})"
 
 
 def words(trial: Trial) -> str:
-    """A trial's settings, as they are typed."""
     return ", ".join(f"{name}={shown(value)}" for name, value in trial.settings.items())
 
 
@@ -185,13 +181,11 @@ def show_plan(sweep: Sweep) -> None:
 
 
 def raised_words(raised: str) -> str:
-    """What is raised."""
     usual = "mean win share over the opponents of evaluations, of one seat the score"
     return f"{raised}: {usual}" if raised == STRENGTH else raised
 
 
 def cost_words(sweep: Sweep) -> str:
-    """What it will cost, as a user reads it."""
     cost = sweep.cost
     if cost.each_s is None or cost.search_s is None or cost.confirm_s is None:
         most = sweep.file.search.minutes
@@ -233,7 +227,6 @@ def show(sweep: Sweep, found: Outcome) -> None:
 
 
 def show_best(sweep: Sweep, trials: Sequence[Trial]) -> None:
-    """List the best trials."""
     done = finished(trials)
     done.sort(key=lambda trial: (-(trial.value or 0.0), trial.number))
     names = list(sweep.file.ranges)

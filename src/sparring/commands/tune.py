@@ -163,18 +163,15 @@ def ending(found: Outcome | Found) -> list[str]:
 
 
 def machine_words(facts: dict[str, Any]) -> str:
-    """The machine in a few words."""
     gpu = f", {facts['gpu']}" if facts.get("gpu") else ""
     return f"{facts['cpu']}, {facts['cores']} cores{gpu}"
 
 
 def pictures_of(path: Path) -> tuple[Path, Path]:
-    """Where the picture goes: beside the settings."""
     return path.with_suffix(".png"), path.with_suffix(".html")
 
 
 def draw(page: Page, path: Path) -> None:
-    """Write the picture and the page."""
     write_page(page, pictures_of(path))
 
 
@@ -202,12 +199,10 @@ def next_command(config: TuneConfig, path: Path, *, better: bool) -> str:
 
 
 def per_s(rate: float) -> str:
-    """A rate with three digits."""
     return label(rate, "rate")
 
 
 def looks_table(found: Outcome) -> Any:
-    """A row for every point that was tried."""
     table = make_table(
         ("settings", "decisions/s", "to the preset", "turns", "memory", ""),
         numbers=("decisions/s", "to the preset", "turns", "memory"),
@@ -219,7 +214,6 @@ def looks_table(found: Outcome) -> Any:
 
 
 def cells(look: Look, found: Outcome) -> tuple[str, ...]:
-    """A point as a row of the table."""
     name = found.name(look.point)
     size = show_size(look.bytes) if look.bytes else ""
     told = WORDS.get(look.state, look.state)
@@ -235,7 +229,6 @@ def cells(look: Look, found: Outcome) -> tuple[str, ...]:
 
 
 def trials_table(found: Found) -> Any:
-    """A row for every training."""
     table = make_table(
         ("settings", "seed", "trained", "strength", "to the target", ""),
         numbers=("seed", "trained", "strength", "to the target"),

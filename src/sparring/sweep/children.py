@@ -101,7 +101,6 @@ class Children:
             idle[0].order(jobs, judge, self._raised)
 
     def wait(self) -> list[Ended]:
-        """Wait until something has ended."""
         found: list[Ended] = []
         while not found and (self._busy or self._waiting):
             for child in ready(self._children, LOOK_S):
@@ -140,7 +139,6 @@ class Children:
         return []
 
     def close(self) -> None:
-        """End everything that is under way."""
         self._waiting.clear()
         while self._children:
             self._children.pop().end()

@@ -69,7 +69,6 @@ class Grid:
 
     @property
     def preset(self) -> Point:
-        """Where everything begins."""
         return Point(tuple((knob.name, knob.start) for knob in self.knobs))
 
     def config(self, point: Point) -> TrainConfig:

@@ -38,7 +38,6 @@ class Point(Mapping[str, Value]):
         return len(self.pairs)
 
     def turned(self, changes: Mapping[str, Value]) -> Point:
-        """The same with some knobs turned."""
         return Point(tuple((name, changes.get(name, value)) for name, value in self.pairs))
 
     @property

@@ -104,7 +104,6 @@ class Outcome(Answer):
         return [name for name in self.best.changed(self.preset) if name in ALTERING]
 
     def look(self, point: Point) -> Look:
-        """What was seen of a point."""
         return next(look for look in self.looks if look.point == point)
 
     def plain(self) -> dict[str, Any]:
@@ -245,7 +244,6 @@ class Race:
         return False
 
     def price(self, point: Point) -> float:
-        """Seconds that a first turn of a point takes."""
         mine = self.timings.first_cost(point, self.best, self.slice_s)
         return mine + self.timings.cost(self.slice_s, self.best)
 
@@ -256,7 +254,6 @@ class Race:
         return self.clock.left - kept
 
     def challenge(self, point: Point) -> None:
-        """Race a point against the best; if it is better, we stand there."""
         self.tell(point.beside(self.grid.preset))
         self.turned |= point.changed(self.best).keys()
         try:
@@ -369,7 +366,6 @@ class Race:
         look.rate = self.found.preset_rate * (1 + look.gain.value)
 
     def note(self, point: Point, state: State, why: str = "") -> Look:
-        """Keep what was seen of a point."""
         memory = self.timings.memory.get(point, 0)
         look = Look(point, state, self.clock.gone, why=why, bytes=memory)
         self.found.looks.append(look)

@@ -131,17 +131,14 @@ class Folder:
 
     @property
     def is_sweep(self) -> bool:
-        """Whether a sweep was begun here."""
         return (self.path / FILE).is_file()
 
     @property
     def options(self) -> dict[str, Any]:
-        """What the command line said when it was begun."""
         return self._noted(OPTIONS)
 
     @property
     def spent_s(self) -> float:
-        """Seconds that were searched here so far."""
         found: Any = self._noted(SPENT).get("seconds")
         return max(0.0, float(found)) if is_number(found) else 0.0
 
@@ -152,16 +149,13 @@ class Folder:
         return {}
 
     def keep(self, options: Mapping[str, Any]) -> None:
-        """Write down what the command line says."""
         write_atomic(self.path / OPTIONS, (json.dumps(options, indent=2) + "\n").encode())
 
     def spend(self, seconds: float) -> None:
-        """Write down how long it has taken so far."""
         write_atomic(self.path / SPENT, (json.dumps({"seconds": seconds}) + "\n").encode())
 
     @property
     def trials(self) -> Records:
-        """The trials of the search, read anew."""
         return Records(self.path / TRIALS)
 
     @property
@@ -174,7 +168,6 @@ class Folder:
         return self.path / FOLDER / name
 
     def clear_run(self, name: str) -> None:
-        """Remove what a lost trial has left."""
         shutil.rmtree(self.run_path(name), ignore_errors=True)
 
     @contextmanager

@@ -95,7 +95,6 @@ def choices_of(one: Range) -> Sequence[Any]:
 
 
 def keys_of(one: Range) -> list[str]:
-    """The names of the keys by which items are put in order."""
     return [f"{one.name}#{item}" for item in range(len(one.choices))]
 
 
@@ -130,12 +129,10 @@ def as_settings(ranges: Mapping[str, Range], params: Mapping[str, Any]) -> dict[
 
 
 def place_in(values: Sequence[Any], value: Any) -> int:
-    """Where a value is among others."""
     return next(at for at, one in enumerate(values) if same(one, value))
 
 
 def make_sampler(kind: str, seed: int, startup: int) -> Any:
-    """One of the library's samplers."""
     samplers = load_optuna().samplers
     if kind == "random":
         return samplers.RandomSampler(seed=seed)

@@ -77,7 +77,6 @@ def carry_out(
 
 
 def run_name(trial: Trial) -> str:
-    """The name of a trial's run."""
     if side := trial.extra.get("side"):
         return f"{side}-{trial.number // 2 + 1}"
     return f"trial-{trial.number:04d}"
@@ -96,7 +95,6 @@ def job_of(file: SweepFile, folder: Folder, trial: Trial) -> Job:
 
 
 def with_result(trial: Trial, ended: Ended) -> Trial:
-    """A trial and what came of it."""
     about = {
         name: getattr(ended, name)
         for name in ("state", "value", "low", "high", "curve", "seconds", "decisions", "run", "why")
@@ -134,7 +132,6 @@ class Search:
 
     @property
     def spent_s(self) -> float:
-        """Seconds of this search, earlier times included."""
         return self._spent + time.perf_counter() - self._started
 
     def _next(self, room: int) -> list[Trial]:
@@ -179,7 +176,6 @@ class Search:
         return found.run if found else ""
 
     def _has_time(self) -> bool:
-        """Whether another trial would end in time."""
         minutes = self.file.search.minutes
         if not minutes:
             return True
@@ -224,7 +220,6 @@ class Confirmed:
 
     @property
     def difference(self) -> Found:
-        """By how much the best setting is better."""
         there = self.best and self.preset
         return difference_of(self.best, self.preset) if there else Found(0.0)
 
@@ -245,7 +240,6 @@ class Confirmed:
         return next((line for line in self.failed if line.startswith(f"{BEST}-")), "")
 
     def plain(self) -> dict[str, Any]:
-        """As JSON has it."""
         found = {"difference": self.difference.plain(), "stronger": self.stronger.plain()}
         return {**asdict(self), **found, "better": self.is_better, "verdict": self.verdict}
 

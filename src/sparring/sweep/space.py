@@ -52,7 +52,6 @@ class Range:
 
     @property
     def is_number(self) -> bool:
-        """Whether values lie between two ends."""
         return self.kind in (FLOAT, INT)
 
     def __contains__(self, value: Any) -> bool:
@@ -96,7 +95,6 @@ class Range:
         return [self.number(self.low), self.number(self.high)]
 
     def number(self, value: float) -> float | int:
-        """A number as the setting has it."""
         return int(value) if self.kind == INT else float(value)
 
     def __str__(self) -> str:
@@ -138,7 +136,6 @@ def same(one: Any, two: Any) -> bool:
 
 
 def distance(one: Mapping[str, Any], two: Mapping[str, Any], ranges: Mapping[str, Range]) -> float:
-    """How far apart two settings are, every range being 1 long."""
     return math.hypot(*(range_.apart(one[name], two[name]) for name, range_ in ranges.items()))
 
 

@@ -133,7 +133,6 @@ class Found(Answer):
         return [seconds if time is None else time for time, seconds in times]
 
     def plain(self) -> dict[str, Any]:
-        """As JSON has it."""
         others = [self.finalist] if self.finalist else []
         return super().plain() | {
             "target": None if math.isnan(self.target) else round(self.target, 4),
@@ -144,7 +143,6 @@ class Found(Answer):
         }
 
     def plain_trial(self, trial: Trial) -> dict[str, Any]:
-        """A training as JSON has it."""
         told = {
             "settings": dict(trial.settings),
             "beside_preset": Point(tuple(trial.settings.items())).beside(self.preset),
@@ -256,7 +254,6 @@ class Halving:
             self.found.best = point
 
     def go(self, point: Point, seed: int, seconds: float, target: float | None) -> Trial:
-        """Train once, and keep what came of it."""
         began = self.clock.gone
         trial = self.train(point, self.seed + seed, seconds, target)
         self.found.trials.append(trial)

@@ -99,7 +99,6 @@ class Cost:
     why: str = ""
 
     def plain(self) -> dict[str, Any]:
-        """As JSON has it."""
         parts = (self.search_s, self.confirm_s)
         known = [seconds for seconds in parts if seconds is not None]
         return {**asdict(self), "seconds": sum(known) if len(known) == len(parts) else None}
@@ -303,7 +302,6 @@ def write_preset(sweep: Sweep, best: Trial, confirmed: Confirmed | None) -> Path
 
 
 def write_results(sweep: Sweep, found: Outcome) -> None:
-    """Write what was found for programs."""
     data = json.dumps(described(sweep, found), indent=2, allow_nan=False) + "\n"
     write_atomic(sweep.folder.path / RESULTS, data.encode())
 

@@ -40,11 +40,9 @@ class Tasks:
 
     @property
     def free(self) -> int:
-        """All places, when those of before have ended."""
         return 0 if self._running else self.at_once
 
     def begin(self, jobs: Sequence[Job], judge: Judge) -> None:
-        """Begin jobs."""
         from sparring.cluster.ray.tasks import train_runs
 
         self._jobs, self._left = list(jobs), len(jobs)
@@ -52,7 +50,6 @@ class Tasks:
         self._running = train_runs(self._cluster, members)
 
     def wait(self) -> list[Ended]:
-        """Wait for the next one that ends."""
         if self._running is None:
             return []
         done = next(self._running)
@@ -65,7 +62,6 @@ class Tasks:
         return [ended_of(job, done.facts, self._raised)]
 
     def close(self) -> None:
-        """Stop what is under way, and let go of the cluster."""
         if self._running is not None:
             getattr(self._running, "close", lambda: None)()
             self._running = None

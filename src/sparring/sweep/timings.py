@@ -28,17 +28,14 @@ class Clock:
     """How much time is left."""
 
     def __init__(self, seconds: float, now: Callable[[], float] = time.monotonic) -> None:
-        """Begin now."""
         self.seconds, self.now, self.began = seconds, now, now()
 
     @property
     def gone(self) -> float:
-        """Seconds since the beginning."""
         return self.now() - self.began
 
     @property
     def left(self) -> float:
-        """Seconds to the end."""
         return self.seconds - self.gone
 
 
@@ -54,7 +51,6 @@ class Answer:
 
     @property
     def better(self) -> bool:
-        """Whether something better than the preset was found."""
         return self.best != self.preset
 
     def name(self, settings: Mapping[str, Value]) -> str:
@@ -73,7 +69,6 @@ class Answer:
             self.seconds = clock.gone
 
     def plain(self) -> dict[str, Any]:
-        """As JSON has it."""
         return {
             "better": self.better,
             "settings": dict(self.best),
@@ -118,7 +113,6 @@ class Noise:
     free: float = TAKEN_FOR
 
     def learn(self, logs: Sequence[float]) -> None:
-        """Take in the ratios of one pair."""
         mean = fmean(logs)
         self.squares += sum((one - mean) ** 2 for one in logs)
         self.free += len(logs) - 1
@@ -232,7 +226,6 @@ class Timings:
         return self.time(one, seconds), second
 
     def keep(self, *points: Point) -> None:
-        """Shut all but these."""
         self.stand.keep(*(self.names[point] for point in points))
 
     def first_cost(self, point: Point, like: Point, seconds: float) -> float:

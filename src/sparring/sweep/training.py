@@ -58,7 +58,6 @@ class Watch:
 
     @property
     def callbacks(self) -> Callbacks:
-        """What the training calls."""
         return Callbacks(on_update=self.update, on_evaluation=self.evaluation)
 
     def update(self, run: Watched) -> None:
@@ -88,7 +87,6 @@ class Watch:
         self.told(number, point)
 
     def last(self, number: int) -> tuple[float, int]:
-        """Seconds and decisions at the last update of a job."""
         return max(self.points[number].items(), default=(0, (0.0, 0)))[1]
 
     def ended(self, job: Job, agent: Agent, took: float, results: dict[str, Any]) -> Ended:

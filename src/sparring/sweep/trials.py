@@ -61,7 +61,6 @@ class Trial:
 
 
 def finished(trials: Sequence[Trial]) -> list[Trial]:
-    """Trials that went to their end."""
     return [trial for trial in trials if trial.state == DONE and trial.value is not None]
 
 
@@ -102,7 +101,6 @@ class Ended:
 
 
 def failed(job: Job, why: str, *, refused: bool = False) -> Ended:
-    """A job that came to nothing."""
     return Ended(job.number, FAILED, why=why or "it failed without a word", refused=refused)
 
 
@@ -128,7 +126,6 @@ class Executor(Protocol):
 
 
 def never(_number: int, _curve: Sequence[Point]) -> str:
-    """Judge nothing."""
     return ""
 
 
