@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,7 @@ from sparring.sweep.points import config_at
 from sparring.sweep.record import Folder
 from sparring.sweep.search import Search
 from sparring.sweep.training import Told, train_jobs
-from sparring.sweep.trials import DONE, FAILED, PRUNED, Ended, Job, Judge, Point, Trial
+from sparring.sweep.trials import DONE, PRUNED, Job, Judge, Point, RefusedError, Trial, failed
 
 HEAD = """
 game = "tic_tac_toe"
@@ -50,7 +51,7 @@ class Function:
         self.batches.append(list(jobs))
         self.waiting += [(job, judge) for job in jobs]
 
-    def wait(self) -> list[Ended]:
+    def wait(self) -> list[Trial]:
         job, judge = self.waiting.pop(0)
         self.most -= 1
         if self.most < 0:
@@ -58,14 +59,15 @@ class Function:
         curve: list[Point] = []
         for step, value in enumerate(self.objective(job.config), start=1):
             curve.append((float(step), 1000.0 * step, value))
-            why = judge(job.number, curve)
+            why = judge(job.trial.number, curve)
             if why:
-                return [Ended(job.number, PRUNED, value, curve=tuple(curve), why=why)]
+                return [replace(job.trial, state=PRUNED, value=value, curve=tuple(curve), why=why)]
         if not curve:
-            return [Ended(job.number, FAILED, why="nothing came of it")]
+            return [failed(job.trial, "nothing came of it")]
         last = curve[-1][2]
         run = f"{job.config.runs}/{job.config.name}"
-        return [Ended(job.number, DONE, last, last, last, tuple(curve), seconds=1.0, run=run)]
+        ended = replace(job.trial, state=DONE, value=last, low=last, high=last, curve=tuple(curve))
+        return [replace(ended, seconds=1.0, run=run)]
 
     def close(self) -> None:
         self.waiting.clear()
@@ -118,7 +120,7 @@ class Direct:
             raise ConfigError(f"{len(jobs)} trials at once in one process; give one")
         self._waiting += [(job, judge) for job in jobs]
 
-    def wait(self) -> list[Ended]:
+    def wait(self) -> list[Trial]:
         """Train it to its end."""
         job, judge = self._waiting.pop()
         curve: list[Point] = []
@@ -131,7 +133,10 @@ class Direct:
             return judged[len(curve)]
 
         threads = job.config.threads or os.cpu_count() or 1
-        return train_jobs([job], self._raised, told, hopeless, threads=threads)
+        try:
+            return train_jobs([job], self._raised, told, hopeless, threads=threads)
+        except RefusedError as wrong:
+            return [failed(job.trial, str(wrong))]
 
     def close(self) -> None:
         """Forget what has not begun."""

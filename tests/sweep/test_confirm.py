@@ -73,7 +73,7 @@ def test_a_confirmation_that_was_stopped_goes_on(tmp_path: Path) -> None:
         confirm(read_sweep(str(path)), folder, first, best)
     rest = Function(by_rate)
     assert confirm(read_sweep(str(path)), folder, rest, best).is_better
-    assert [job.number for batch in rest.batches for job in batch] == [4, 5]
+    assert [job.trial.number for batch in rest.batches for job in batch] == [4, 5]
 
 
 def test_one_seed_and_failed_runs_confirm_nothing() -> None:

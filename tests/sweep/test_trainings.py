@@ -23,7 +23,6 @@ from sparring.sweep.trials import (
     DONE,
     FAILED,
     PRUNED,
-    Ended,
     Executor,
     Job,
     Point,
@@ -126,7 +125,8 @@ def test_a_process_that_dies_is_a_failed_trial_and_nothing_is_left(tmp_path: Pat
     file = read_sweep(str(path))
     executor = Children("strength", at_once=2, threads=1)
     jobs = [
-        Job(n, config_at(file, {}, seed=n, name=f"t{n}", folder=str(tmp_path))) for n in range(2)
+        Job(Trial(n, {}), config_at(file, {}, seed=n, name=f"t{n}", folder=str(tmp_path)))
+        for n in range(2)
     ]
     executor.begin(jobs, never)
     pids = [child.process.pid for child in executor._children]
@@ -144,7 +144,7 @@ def test_a_process_that_dies_while_it_waits_says_nothing_twice(tmp_path: Path) -
     path = write_sweep(tmp_path, RANGES, "trials = 1", HEAD)
     config = config_at(read_sweep(str(path)), {}, name="t", folder=str(tmp_path))
     executor = Children("strength", at_once=2, threads=1)
-    executor.begin([Job(0, config)], never)
+    executor.begin([Job(Trial(0, {}), config)], never)
     assert [ended.number for ended in executor.wait()] == [0]
     (child,) = executor._children
     child.process.kill()
@@ -165,8 +165,8 @@ def test_a_hopeless_trial_is_stopped_in_its_process(tmp_path: Path) -> None:
         return "below the others" if len(curve) > 1 else ""
 
     config = config_at(file, {}, name="t", folder=str(tmp_path))
-    executor.begin([Job(0, config)], judge)
-    found: list[Ended] = executor.wait()
+    executor.begin([Job(Trial(0, {}), config)], judge)
+    found: list[Trial] = executor.wait()
     executor.close()
     assert found[0].state == PRUNED
     assert found[0].why == "below the others"

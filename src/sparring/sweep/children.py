@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
+from dataclasses import asdict
 
 from sparring.config import TrainConfig
 from sparring.messages import Message
 from sparring.processes import LOOK_S, Child, ready
 from sparring.sweep.points import may_share
-from sparring.sweep.trials import Ended, Job, Judge, Point, failed
+from sparring.sweep.record import read_trial
+from sparring.sweep.trials import Job, Judge, Point, Trial, failed
 from sparring.training.planning.settings import written
 
 
@@ -21,8 +22,10 @@ class Trainer(Child):
         self.threads = threads
         self.jobs: list[Job] = []
         """What it is training."""
-        self.found: list[Ended] = []
+        self.found: dict[int, Trial] = {}
         """What came of some of them."""
+        self.refused = ""
+        """Why none of them was begun."""
         self.curves: dict[int, list[Point]] = {}
         self.judge: Judge | None = None
         self.hopeless: dict[int, str] = {}
@@ -30,11 +33,11 @@ class Trainer(Child):
 
     def order(self, jobs: Sequence[Job], judge: Judge, raised: str) -> None:
         """Have jobs trained."""
-        self.jobs, self.judge, self.found = list(jobs), judge, []
-        self.curves = {job.number: [] for job in jobs}
+        self.jobs, self.judge, self.found, self.refused = list(jobs), judge, {}, ""
+        self.curves = {job.trial.number: [] for job in jobs}
         self.hopeless = {}
         told = [
-            {"number": job.number, "config": written(job.config), "final": job.final}
+            {"trial": asdict(job.trial), "config": written(job.config), "final": job.final}
             for job in jobs
         ]
         order = {"jobs": told, "raised": raised, "threads": self.threads}
@@ -100,53 +103,46 @@ class Children:
                 self._children += idle
             idle[0].order(jobs, judge, self._raised)
 
-    def wait(self) -> list[Ended]:
-        found: list[Ended] = []
+    def wait(self) -> list[Trial]:
+        found: list[Trial] = []
         while not found and (self._busy or self._waiting):
             for child in ready(self._children, LOOK_S):
                 found += self._hear(child)
             self._start()
         return found
 
-    def _hear(self, child: Trainer) -> list[Ended]:
+    def _hear(self, child: Trainer) -> list[Trial]:
         idle = False
         for message in child.hear():
             if message.name == "point":
                 child.judged(message.facts["number"], tuple(message.facts["point"]))
             elif message.name == "ended":
-                child.found.append(read_ended(message.facts))
+                trial = read_trial(message.facts)
+                child.found[trial.number] = trial
+            elif message.name == "refused":
+                child.refused = message.facts["why"]
             else:
                 idle = True
         if not idle and not child.gone:
             return []
-        there = {ended.number for ended in child.found}
-        lost = [job for job in child.jobs if job.number not in there]
-        why = child.last_words() if lost else ""
-        found = child.found + [failed(job, why) for job in lost]
-        jobs, child.jobs, child.found = child.jobs, [], []  # it is told once, however it ends
+        jobs, child.jobs = child.jobs, []  # it is told once, however it ends
+        why = child.refused
+        if child.gone and not why:
+            why = child.last_words()
         if child.gone or self._populations:  # a device is given back whole by one that ends
             self._children.remove(child)
             child.end()
-        return self._split(jobs, found, child.judge) if child.judge else found
-
-    def _split(self, jobs: Sequence[Job], found: list[Ended], judge: Judge) -> list[Ended]:
-        """Try a population that was refused, as when it does not fit, in two halves."""
-        together = len(jobs) > 1 and len(found) == len(jobs)
-        if not together or not all(ended.refused for ended in found):
-            return found
-        half = len(jobs) // 2
-        self._waiting.extendleft([(list(jobs[half:]), judge), (list(jobs[:half]), judge)])
-        return []
+        if child.refused and child.judge and len(jobs) > 1:  # a population that does not fit
+            half = len(jobs) // 2
+            parts = [(jobs[half:], child.judge), (jobs[:half], child.judge)]
+            self._waiting.extendleft(parts)
+            return []
+        return [child.found.get(job.trial.number) or failed(job.trial, why) for job in jobs]
 
     def close(self) -> None:
         self._waiting.clear()
         while self._children:
             self._children.pop().end()
-
-
-def read_ended(table: Mapping[str, Any]) -> Ended:
-    """What came of a job, from its message."""
-    return Ended(**{**table, "curve": tuple(tuple(point) for point in table["curve"])})
 
 
 def grouped(jobs: Sequence[Job]) -> list[list[Job]]:

@@ -22,7 +22,6 @@ from sparring.sweep.trials import (
     DONE,
     PRESET,
     RUNNING,
-    Ended,
     Executor,
     Job,
     Judge,
@@ -70,8 +69,8 @@ def carry_out(
             executor.begin([job_of(file, folder, trial) for trial in batch], judge)
         elif not running:
             return
-        for ended in executor.wait():
-            trial = with_result(running.pop(ended.number), ended)
+        for trial in executor.wait():
+            del running[trial.number]
             records.put(trial)
             noticed(trial)
 
@@ -91,16 +90,7 @@ def job_of(file: SweepFile, folder: Folder, trial: Trial) -> Job:
     if confirms and "final_games" not in file.settings.get("eval", {}):
         games = min(config.eval.final_games, FINAL_GAMES)
         config = replace(config, eval=replace(config.eval, final_games=games))
-    return Job(trial.number, config, confirms)
-
-
-def with_result(trial: Trial, ended: Ended) -> Trial:
-    about = {
-        name: getattr(ended, name)
-        for name in ("state", "value", "low", "high", "curve", "seconds", "decisions", "run", "why")
-    }
-    extra = {**trial.extra, **({"hopeless": ended.noted} if ended.noted else {})}
-    return replace(trial, **about, extra=extra)
+    return Job(trial, config, confirms)
 
 
 @dataclass

@@ -24,7 +24,7 @@ from sparring.sweep.grid import Grid
 from sparring.sweep.knobs import Point
 from sparring.sweep.timings import Answer, Clock
 from sparring.sweep.training import DIVERGED_WORDS, Watch, reason
-from sparring.sweep.trials import DONE, FAILED, STRENGTH, Job, Trial
+from sparring.sweep.trials import DONE, STRENGTH, Job, Trial, failed
 from sparring.training.planning.settings import one_budget
 from sparring.training.train import train_with
 
@@ -68,20 +68,20 @@ class Trainer:
             return "it is over" if reached or time.monotonic() > until else ""
 
         with tempfile.TemporaryDirectory(prefix="sparring-tune-") as folder:
-            job = Job(0, replace(config, runs=folder, name="trial"))
+            job = Job(Trial(0, point, seed=seed), replace(config, runs=folder, name="trial"))
             watch = Watch([job], STRENGTH, lambda _number, _point: None, enough)
             try:
                 with warnings.catch_warnings():
                     warnings.simplefilter("ignore")  # of short trainings, said again and again
                     agent = train_with(job.config, quiet=True, callbacks=watch.callbacks)
             except (SparringError, MemoryError) as wrong:
-                return Trial(0, point, FAILED, seed=seed, why=reason(wrong))
+                return failed(job.trial, reason(wrong))
         if agent.ended.startswith("SIG"):
             raise StoppedError(agent.ended)
         trained, _ = watch.last(0)
         why = DIVERGED_WORDS if watch.diverged else ""
         curve = tuple(watch.curves[0])
-        return Trial(0, point, DONE, curve=curve, seconds=trained, seed=seed, why=why)
+        return replace(job.trial, state=DONE, curve=curve, seconds=trained, why=why)
 
     def config(self, point: Point, seed: int) -> TrainConfig:
         """The settings of a training that is measured often and leaves nothing behind."""

@@ -11,7 +11,7 @@ from typing import Any
 from sparring.errors import SparringError
 from sparring.league.arena import ALONE
 from sparring.sweep.training import DIVERGED, DIVERGED_WORDS, reason
-from sparring.sweep.trials import DONE, FAILED, Ended, Job, Judge, failed, value_of
+from sparring.sweep.trials import DONE, Job, Judge, Trial, failed, value_of
 from sparring.training.records.metrics import read
 from sparring.training.records.overview import events_of
 from sparring.training.session import LOWERED
@@ -49,7 +49,7 @@ class Tasks:
         members = [replace(job.config, threads=self._threads) for job in jobs]
         self._running = train_runs(self._cluster, members)
 
-    def wait(self) -> list[Ended]:
+    def wait(self) -> list[Trial]:
         if self._running is None:
             return []
         done = next(self._running)
@@ -58,7 +58,7 @@ class Tasks:
         if not self._left:
             self._running = None
         if done.wrong:
-            return [failed(job, reason(done.wrong))]
+            return [failed(job.trial, reason(done.wrong))]
         return [ended_of(job, done.facts, self._raised)]
 
     def close(self) -> None:
@@ -68,26 +68,25 @@ class Tasks:
         self._stack.close()
 
 
-def ended_of(job: Job, facts: Mapping[str, Any], raised: str) -> Ended:
+def ended_of(job: Job, facts: Mapping[str, Any], raised: str) -> Trial:
     """What came of a task, from the folder of its run: the same as if it had been watched."""
-    run = Path(facts["run"])
-    about: dict[str, Any] = {"run": str(run), "seconds": float(facts["minutes"]) * 60}
-    about["decisions"] = int(facts["decisions"])
+    run, seconds = Path(facts["run"]), float(facts["minutes"]) * 60
+    trial = replace(job.trial, run=str(run), seconds=seconds, decisions=int(facts["decisions"]))
     if any(event.get("event") in (LOWERED, DIVERGED) for event in events_of(run)):
-        return Ended(job.number, FAILED, why=DIVERGED_WORDS, **about)
+        return failed(trial, DIVERGED_WORDS)
     try:
         points = evaluations(run)
     except (SparringError, OSError) as wrong:
-        return Ended(job.number, FAILED, why=str(wrong), **about)
+        return failed(trial, str(wrong))
     if not points:
-        return Ended(job.number, FAILED, why="no evaluation came to an end", **about)
+        return failed(trial, "no evaluation came to an end")
     curve = tuple((at, made, value_of(raised, found)[0]) for at, made, found in points)
     at, made, found = points[-1]
-    about |= {"seconds": at, "decisions": int(made), "curve": curve}
     if job.final and facts["results"]:
         found = {name: facts["results"][name] for name in found if name in facts["results"]}
     value, low, high = value_of(raised, found)
-    return Ended(job.number, DONE, value, low, high, **about)
+    trial = replace(trial, seconds=at, decisions=int(made), curve=curve)
+    return replace(trial, state=DONE, value=value, low=low, high=high)
 
 
 def evaluations(run: Path) -> list[tuple[float, float, dict[str, dict[str, float]]]]:

@@ -17,11 +17,11 @@ from sparring.league.arena import ALONE
 from sparring.learn.learner import DivergedError
 from sparring.sweep.trials import (
     DONE,
-    FAILED,
     PRUNED,
-    Ended,
     Job,
     Point,
+    RefusedError,
+    Trial,
     failed,
     measured_against,
     value_of,
@@ -47,9 +47,10 @@ class Watch:
         """
         self.jobs = {job.config.name: job for job in jobs}
         self.raised, self.told, self.hopeless = raised, told, hopeless
-        self.points: dict[int, dict[int, tuple[float, int]]] = {job.number: {} for job in jobs}
+        numbers = [job.trial.number for job in jobs]
+        self.points: dict[int, dict[int, tuple[float, int]]] = {number: {} for number in numbers}
         """Seconds and decisions by update, of each job."""
-        self.curves: dict[int, list[Point]] = {job.number: [] for job in jobs}
+        self.curves: dict[int, list[Point]] = {number: [] for number in numbers}
         self.results: dict[int, dict[str, Any]] = {}
         """Of the last evaluation."""
         self.stopped: dict[int, str] = {}
@@ -62,7 +63,7 @@ class Watch:
 
     def update(self, run: Watched) -> None:
         """Note how far a run is; end it, or the whole population, once all are hopeless."""
-        number = self.jobs[run.member.plan.name].number
+        number = self.jobs[run.member.plan.name].trial.number
         status = run.status
         self.points[number][status.update] = status.seconds, status.decisions
         if len(self.jobs) == 1 and run.member.noted(LOWERED):
@@ -70,14 +71,14 @@ class Watch:
             run.stop(DIVERGED)
         if len(self.jobs) > 1 and status.progress >= 1:
             leave_last(run)
-        reasons = {one.number: self.hopeless(one.number) for one in self.jobs.values()}
+        reasons = {number: self.hopeless(number) for number in self.points}
         if all(reasons.values()) and not self.stopped:
             self.stopped = reasons
             run.stop("pruned")
 
     def evaluation(self, run: Watched, results: dict[str, Any]) -> None:
         """Take in what an evaluation found."""
-        number, status = self.jobs[run.member.plan.name].number, run.status
+        number, status = self.jobs[run.member.plan.name].trial.number, run.status
         seconds, decisions = self.points[number].get(
             status.evaluated, (status.seconds, status.decisions)
         )
@@ -89,21 +90,27 @@ class Watch:
     def last(self, number: int) -> tuple[float, int]:
         return max(self.points[number].items(), default=(0, (0.0, 0)))[1]
 
-    def ended(self, job: Job, agent: Agent, took: float, results: dict[str, Any]) -> Ended:
+    def ended(self, job: Job, agent: Agent, took: float, results: dict[str, Any]) -> Trial:
         """What came of a job. results: measured at its end, where that was wanted."""
-        number = job.number
+        number = job.trial.number
         found = results or self.results.get(number, {})
-        about: dict[str, Any] = {"run": str(agent.run), "seconds": took}
-        about |= {"decisions": self.last(number)[1], "curve": tuple(self.curves[number])}
+        trial = replace(
+            job.trial,
+            run=str(agent.run),
+            seconds=took,
+            decisions=self.last(number)[1],
+            curve=tuple(self.curves[number]),
+        )
         if agent.ended == DIVERGED or number in self.diverged:
-            return Ended(number, FAILED, why=DIVERGED_WORDS, **about)
+            return failed(trial, DIVERGED_WORDS)
         if not found:
-            return Ended(number, FAILED, why="no evaluation came to an end", **about)
+            return failed(trial, "no evaluation came to an end")
         value, low, high = value_of(self.raised, found)
-        why = self.stopped.get(number, "")
+        why, noted = self.stopped.get(number, ""), self.hopeless(number)
+        if noted and not why:  # it went to the end all the same
+            trial = replace(trial, extra={**trial.extra, "hopeless": noted})
         state = PRUNED if why else DONE
-        noted = "" if why else self.hopeless(number)
-        return Ended(number, state, value, low, high, why=why, noted=noted, **about)
+        return replace(trial, state=state, value=value, low=low, high=high, why=why)
 
 
 def leave_last(run: Watched) -> None:
@@ -114,10 +121,10 @@ def leave_last(run: Watched) -> None:
 
 def train_jobs(
     jobs: Sequence[Job], raised: str, told: Told, hopeless: Hopeless, *, threads: int = 1
-) -> list[Ended]:
-    """Train jobs, several as one population; whatever goes wrong is told, not raised.
+) -> list[Trial]:
+    """Train jobs, several as one population; what goes wrong once they have begun is told.
 
-    threads: for the games that are played at the end.
+    threads: for the games that are played at the end. Raises RefusedError if none has begun.
     """
     watch, started = Watch(jobs, raised, told, hopeless), time.perf_counter()
     with warnings.catch_warnings():
@@ -134,10 +141,11 @@ def train_jobs(
                 for job, agent in zip(jobs, agents, strict=True)
             ]
         except Exception as wrong:
-            begun = any(watch.points.values())
-            for job in () if begun else jobs:  # they may be tried once more, in other company
+            if any(watch.points.values()):
+                return [failed(job.trial, reason(wrong)) for job in jobs]
+            for job in jobs:  # they may be tried once more, in other company
                 shutil.rmtree(Path(job.config.runs) / job.config.name, ignore_errors=True)
-            return [failed(job, reason(wrong), refused=not begun) for job in jobs]
+            raise RefusedError(reason(wrong)) from None
 
 
 def reason(wrong: Exception) -> str:

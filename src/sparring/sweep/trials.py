@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from statistics import median
 from typing import Any, Protocol
 
@@ -69,39 +69,23 @@ def best_of(trials: Sequence[Trial]) -> Trial | None:
     return max(finished(trials), key=lambda trial: (trial.value, -trial.number), default=None)
 
 
+def failed(trial: Trial, why: str) -> Trial:
+    return replace(trial, state=FAILED, why=why or "it failed without a word")
+
+
+class RefusedError(Exception):
+    """Nothing was trained: the settings were refused, or did not fit."""
+
+
 @dataclass(frozen=True)
 class Job:
-    """A training that is to be done."""
+    """A trial that is to be trained."""
 
-    number: int
+    trial: Trial
     config: TrainConfig
     """Complete; its name is that of the run's folder."""
     final: bool = False
     """Measure it at the end as `sparring train` does, over many games."""
-
-
-@dataclass(frozen=True)
-class Ended:
-    """What came of a job."""
-
-    number: int
-    state: str
-    value: float | None = None
-    low: float | None = None
-    high: float | None = None
-    curve: tuple[Point, ...] = ()
-    seconds: float = 0.0
-    decisions: int = 0
-    run: str = ""
-    why: str = ""
-    noted: str = ""
-    """Why it was hopeless on the way, of one that went to the end all the same."""
-    refused: bool = False
-    """Nothing was trained: the settings were refused, or did not fit."""
-
-
-def failed(job: Job, why: str, *, refused: bool = False) -> Ended:
-    return Ended(job.number, FAILED, why=why or "it failed without a word", refused=refused)
 
 
 class Executor(Protocol):
@@ -118,8 +102,8 @@ class Executor(Protocol):
     def begin(self, jobs: Sequence[Job], judge: Judge) -> None:
         """Begin some, no more than are free. judge: asked after every evaluation."""
 
-    def wait(self) -> list[Ended]:
-        """Wait until something has ended."""
+    def wait(self) -> list[Trial]:
+        """Wait until something has ended, and return it with what came of it."""
 
     def close(self) -> None:
         """End everything that is under way."""

@@ -29,8 +29,9 @@ def main() -> None:
 
     parent.listen(hear)
 
+    from sparring.sweep.record import read_trial
     from sparring.sweep.training import train_jobs
-    from sparring.sweep.trials import Job
+    from sparring.sweep.trials import Job, RefusedError
     from sparring.training.planning.settings import read_config
     from sparring.training.records.run import finite
 
@@ -40,18 +41,22 @@ def main() -> None:
     while True:
         order = orders.get()
         jobs = [
-            Job(given["number"], read_config(given["config"], "trial"), given["final"])
+            Job(read_trial(given["trial"]), read_config(given["config"], "trial"), given["final"])
             for given in order["jobs"]
         ]
-        found = train_jobs(
-            jobs,
-            order["raised"],
-            lambda number, point: tell("point", number=number, point=point),
-            lambda number: hopeless.get(number, ""),
-            threads=order["threads"],
-        )
-        for ended in found:
-            tell("ended", **asdict(ended))
+        try:
+            found = train_jobs(
+                jobs,
+                order["raised"],
+                lambda number, point: tell("point", number=number, point=point),
+                lambda number: hopeless.get(number, ""),
+                threads=order["threads"],
+            )
+        except RefusedError as wrong:
+            found = []
+            tell("refused", why=str(wrong))
+        for trial in found:
+            tell("ended", **asdict(trial))
         tell("idle")
 
 
