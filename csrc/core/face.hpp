@@ -10,38 +10,35 @@
 
 namespace sparring {
 
-enum class Type : u8 { kU8, kI8, kU16, kI16, kU32, kI32, kU64, kF32 };
-
-inline int size_of(Type type) {
-  switch (type) {
-    case Type::kU8:
-    case Type::kI8:
-      return 1;
-    case Type::kU16:
-    case Type::kI16:
-      return 2;
-    case Type::kU64:
-      return 8;
-    default:
-      return 4;
-  }
-}
-
-// One feature of an observation block: its value is raw / divisor.
+// A feature whose name is made when the game is asked, see core/layout.hpp.
 struct Column {
   std::string name;
   Type type = Type::kU8;
   f32 divisor = 1;
 };
 
-// A named stretch of the observation, `rows` times the same columns. In the byte row all u8
-// features come first, then i8, i16 and f32, each type in the order of the blocks; the public
-// feature order is that of the blocks, row by row.
+// A section likewise.
 struct Block {
   std::string name;
   int rows;
   std::vector<Column> columns;
 };
+
+inline Block block_of(const Section& section) {
+  Block block{section.name, section.rows, {}};
+  for (int i = 0; i < section.count; ++i) {
+    const Feature& feature = section.feature[i];
+    block.columns.push_back({feature.name, feature.type, feature.divisor});
+  }
+  return block;
+}
+
+template <int N>
+std::vector<Block> blocks_of(const Section (&sections)[N]) {
+  std::vector<Block> blocks;
+  for (const Section& section : sections) blocks.push_back(block_of(section));
+  return blocks;
+}
 
 // A member of a Config or of a game's state, read and written from Python by name.
 struct Field {
@@ -133,7 +130,7 @@ struct Spec {
 // Bytes of a row with these blocks, before padding.
 inline int bytes_of(const std::vector<Block>& blocks) {
   int total = 0;
-  for (Type type : {Type::kU8, Type::kI8, Type::kI16, Type::kF32}) {
+  for (Type type : kFeatureTypes) {
     const int size = size_of(type);
     total = (total + size - 1) / size * size;
     for (const Block& block : blocks)
@@ -142,8 +139,6 @@ inline int bytes_of(const std::vector<Block>& blocks) {
   }
   return total;
 }
-
-inline int padded(int bytes) { return (bytes + 15) / 16 * 16; }
 
 template <class Array>
 std::vector<std::string> names_of(const Array& array) {

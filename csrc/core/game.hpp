@@ -3,6 +3,7 @@
 
 #include "core/bits.hpp"
 #include "core/fn.hpp"
+#include "core/layout.hpp"
 #include "core/rng.hpp"
 
 namespace sparring {

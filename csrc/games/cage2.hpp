@@ -138,7 +138,7 @@ struct Game {
                       (config.orders ? kUnits * kUnits : 0);
     return {.seats = 1,
             .actions = config.actions == kWinner ? kWinnerActions : kAllActions,
-            .obs_bytes = (bytes + 15) / 16 * 16};
+            .obs_bytes = padded(bytes)};
   }
 
   SPARRING_FN static int history_bytes(const Config& config) {

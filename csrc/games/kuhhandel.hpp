@@ -5,6 +5,7 @@
 #include "core/bounds.hpp"
 #include "core/face.hpp"
 #include "core/game.hpp"
+#include "games/kuhhandel/layout.hpp"
 #include "games/kuhhandel/money.hpp"
 
 namespace sparring::kuhhandel {
@@ -147,12 +148,9 @@ struct Game {
 
   SPARRING_FN static Shape shape(const Config& config) {
     const int players = config.num_players;
-    const int bytes = small_bytes(players) + 2 * (5 + 4 * players) + side_bytes(config);
-    return {.seats = players, .actions = kActions, .obs_bytes = (bytes + 15) / 16 * 16};
+    const int bytes = row_bytes(players) + side_bytes(config);
+    return {.seats = players, .actions = kActions, .obs_bytes = padded(bytes)};
   }
-
-  // Length of the one-byte features, which is even; those of two bytes follow.
-  SPARRING_FN static constexpr int small_bytes(int players) { return 68 + 26 * players; }
 
   SPARRING_FN static int side_bytes(const Config& config) {
     return config.history ? kEvents * kEventBytes : 0;

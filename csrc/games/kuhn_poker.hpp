@@ -15,6 +15,13 @@ inline constexpr int kPass = 0, kBet = 1;               // pass: check or fold; 
 inline constexpr int kJack = 0, kQueen = 1, kKing = 2;  // by rank
 inline constexpr int kDeals = 6;
 
+// What a seat sees: its card, every move so far, its place, and whether it is to move; all it ever
+// knew.
+inline constexpr Feature kRanks[] = {{"jack"}, {"queen"}, {"king"}};
+inline constexpr Feature kMoves[] = {{"pass"}, {"bet"}};
+inline constexpr Feature kTurn[] = {{"second seat"}, {"to move"}};
+inline constexpr Section kRow[] = {{"card", kRanks}, {"moves", kMoves, 3}, {"turn", kTurn}};
+
 struct Game {
   using Config = kuhn_poker::Config;
   using Action = i32;
@@ -30,7 +37,7 @@ struct Game {
   u8 over;
 
   SPARRING_FN static Shape shape(const Config&) {
-    return {.seats = 2, .actions = 2, .obs_bytes = 16};
+    return {.seats = 2, .actions = 2, .obs_bytes = padded(bytes_of(kRow))};
   }
 
   SPARRING_FN int seat(int) const { return length & 1; }
@@ -53,15 +60,16 @@ struct Game {
 
   SPARRING_FN void legal(const Config&, int, Legal<Game>& out) const { out.word[0] = 3; }
 
-  // The seat's card, every move so far, its place, and whether it is to move: all it ever knew.
   SPARRING_FN void observe(const Config&, int me, u8* out) const {
-    for (int rank = 0; rank < 3; ++rank) out[rank] = cards[me] == rank;
+    constexpr int card = byte_of(kRow, "card"), pass = byte_of(kRow, "moves", "pass");
+    constexpr int bet = byte_of(kRow, "moves", "bet");
+    for (int rank = 0; rank < 3; ++rank) out[card + rank] = cards[me] == rank;
     for (int i = 0; i < 3; ++i) {
-      out[3 + 2 * i] = i < length && moves[i] == kPass;
-      out[4 + 2 * i] = i < length && moves[i] == kBet;
+      out[pass + 2 * i] = i < length && moves[i] == kPass;
+      out[bet + 2 * i] = i < length && moves[i] == kBet;
     }
-    out[9] = me == 1;
-    out[10] = !over && seat(0) == me;
+    out[byte_of(kRow, "turn", "second seat")] = me == 1;
+    out[byte_of(kRow, "turn", "to move")] = !over && seat(0) == me;
   }
 
   SPARRING_FN void step(const Config&, const Action* actions, Rng&, Result& result) {
@@ -104,17 +112,13 @@ struct Game {
     return {.name = "kuhn_poker",
             .title = "Kuhn poker: three cards, one bet",
             .rules_version = 1,
-            .blocks = {{"card", 1, {{"jack"}, {"queen"}, {"king"}}},
-                       {"moves", 3, {{"pass"}, {"bet"}}},
-                       {"turn", 1, {{"second seat"}, {"to move"}}}},
+            .blocks = blocks_of(kRow),
             .role_names = {"player"},
             .zero_sum = true,
             .chance = config.deal < 0};
   }
 
-  static std::string action_name(const Config&, int action) {
-    return action == kPass ? "pass" : "bet";
-  }
+  static std::string action_name(const Config&, int action) { return kMoves[action].name; }
 
   static std::vector<Field> config_fields() {
     return {SPARRING_CONFIG(deal, -1, kDeals - 1, "",

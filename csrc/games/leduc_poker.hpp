@@ -17,6 +17,20 @@ inline constexpr int kMoves = 4;                        // of a round at most: c
 inline constexpr int kRaises = 2;                       // of a round
 inline constexpr int kMostChips = 13;
 
+// What a seat sees: its rank, the table's, every move so far, its place and the chips; all it ever
+// knew. A fold ends the game, so that nobody sees one.
+inline constexpr Feature kRanks[] = {{"jack"}, {"queen"}, {"king"}};
+inline constexpr Feature kChosen[] = {{"call"}, {"raise"}};
+inline constexpr Feature kTurn[] = {{"second seat"}, {"to move"}};
+inline constexpr Feature kChips[] = {{"own", Type::kU8, kMostChips},
+                                     {"other", Type::kU8, kMostChips}};
+inline constexpr Section kRow[] = {{"card", kRanks},
+                                   {"table", kRanks},
+                                   {"first round", kChosen, kMoves},
+                                   {"second round", kChosen, kMoves},
+                                   {"turn", kTurn},
+                                   {"chips", kChips}};
+
 struct Game {
   using Config = leduc_poker::Config;
   using Action = i32;
@@ -33,7 +47,7 @@ struct Game {
   u8 over;
 
   SPARRING_FN static Shape shape(const Config&) {
-    return {.seats = 2, .actions = 3, .obs_bytes = 32};
+    return {.seats = 2, .actions = 3, .obs_bytes = padded(bytes_of(kRow))};
   }
 
   SPARRING_FN int seat(int) const { return length[round] & 1; }
@@ -64,22 +78,24 @@ struct Game {
     if (raises < kRaises) out.set(kRaise);
   }
 
-  // The seat's rank, the table's, every move so far, its place and the chips: all it ever knew.
   SPARRING_FN void observe(const Config&, int me, u8* out) const {
+    constexpr int card = byte_of(kRow, "card"), table = byte_of(kRow, "table");
+    constexpr int played[] = {byte_of(kRow, "first round"), byte_of(kRow, "second round")};
+    constexpr int call = byte_of(kChosen, "call"), raise = byte_of(kChosen, "raise");
     for (int r = 0; r < 3; ++r) {
-      out[r] = rank(me) == r;
-      out[3 + r] = round == 1 && rank(2) == r;
+      out[card + r] = rank(me) == r;
+      out[table + r] = round == 1 && rank(2) == r;
     }
     for (int at = 0; at < 2; ++at)
       for (int i = 0; i < kMoves; ++i) {
-        u8* move = out + 6 + 2 * (kMoves * at + i);
-        move[0] = i < length[at] && moves[at][i] == kCall;
-        move[1] = i < length[at] && moves[at][i] == kRaise;
+        u8* move = out + played[at] + 2 * i;
+        move[call] = i < length[at] && moves[at][i] == kCall;
+        move[raise] = i < length[at] && moves[at][i] == kRaise;
       }
-    out[22] = me == 1;
-    out[23] = !over && seat(0) == me;
-    out[24] = chips[me];
-    out[25] = chips[1 - me];
+    out[byte_of(kRow, "turn", "second seat")] = me == 1;
+    out[byte_of(kRow, "turn", "to move")] = !over && seat(0) == me;
+    out[byte_of(kRow, "chips", "own")] = chips[me];
+    out[byte_of(kRow, "chips", "other")] = chips[1 - me];
   }
 
   SPARRING_FN void step(const Config&, const Action* actions, Rng&, Result& result) {
@@ -130,19 +146,10 @@ struct Game {
 
 #if SPARRING_HOST
   static Spec spec(const Config& config) {
-    const std::vector<Column> ranks = {{"jack"}, {"queen"}, {"king"}};
-    const std::vector<Column> chosen = {{"call"}, {"raise"}};
     return {.name = "leduc_poker",
             .title = "Leduc poker: two rounds, one card for both",
             .rules_version = 1,
-            .blocks = {{"card", 1, ranks},
-                       {"table", 1, ranks},
-                       {"first round", kMoves, chosen},
-                       {"second round", kMoves, chosen},
-                       {"turn", 1, {{"second seat"}, {"to move"}}},
-                       {"chips",
-                        1,
-                        {{"own", Type::kU8, kMostChips}, {"other", Type::kU8, kMostChips}}}},
+            .blocks = blocks_of(kRow),
             .role_names = {"player"},
             .zero_sum = true,
             .chance = config.deal < 0};

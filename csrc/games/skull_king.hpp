@@ -92,15 +92,27 @@ struct Game {
     const int bytes = (small_bytes(config) + 1) / 2 * 2 + 2 * config.seats();
     return {.seats = config.num_players,
             .actions = config.extended() ? 102 : 86,
-            .obs_bytes = (bytes + 15) / 16 * 16};
+            .obs_bytes = padded(bytes)};
   }
 
   // Length of the one-byte features; the scores follow at the next even offset.
   SPARRING_FN static int small_bytes(const Config& config) {
     const int s = config.seats();
-    return 74 + (config.obs == kCompactObs ? 74 : 74 * s) + 31 * s + 33 +
-           (config.extended() ? 80 + 3 * s : 0) + (config.phase_embed ? 3 : 0) +
-           (config.history ? 10 * s + 10 : 0);
+    return table_at(config) + kTableBytes + kSeatBytes * s + later_bytes(config) + 1 + s +
+           (config.history ? 10 : 0);
+  }
+
+  // The first byte of kTableRow: cards and the trick lie before it.
+  SPARRING_FN static int table_at(const Config& config) {
+    const int s = config.seats();
+    return kCards * (config.obs == kCompactObs ? 2 : 1 + s) + kTrickBytes * s;
+  }
+
+  // Unsigned bytes behind those of the seats.
+  SPARRING_FN static int later_bytes(const Config& config) {
+    const int s = config.seats();
+    return (config.extended() ? kExtraPhaseBytes + kCards + 1 + kExtraSeatBytes * s : 0) +
+           (config.phase_embed ? kStageBytes : 0) + (config.history ? 10 * s : 0);
   }
 
   // The reward option of section 18; the nudges go with the shaped reward.
@@ -674,40 +686,54 @@ struct Game {
       SPARRING_FOR (int r = 0; r < seats; ++r, out += kCards)
         expand_bits_over(played[seat_of(r)], out);
     }
-    SPARRING_FOR (int i = 0; i < 14 * seats + 32; i += 16) zero_bytes(out + i, 16);
+    SPARRING_FOR (int i = 0; i < kTrickBytes * seats + kTableBytes; i += 16)
+      zero_bytes(out + i, 16);
     SPARRING_FOR (int i = 0; i < trick_size; ++i)
-      copy_bytes(out + 14 * relative(config, trick_seat[i], me), kToken.feature[trick_token[i]],
-                 14);
-    out += 14 * seats;
-    out[follow] = 1;
-    if (phase == kBid) out[6] = 1;
-    if (phase == kPlay) out[7] = 1;
-    if (round) out[8 + round - 1] = 1;
-    out[18] = cards;
-    out[19] = tricks_done;
-    out[20] = static_cast<u8>(cards - tricks_done);
-    if (bid[me] >= 0) out[21 + bid[me]] = 1;
-    out += 32;
+      copy_bytes(out + kTrickBytes * relative(config, trick_seat[i], me),
+                 kToken.feature[trick_token[i]], kTrickBytes);
+    out += kTrickBytes * seats;
+    out[byte_of(kTableRow, "follow") + follow] = 1;
+    if (phase == kBid) out[byte_of(kTableRow, "phase", "bid")] = 1;
+    if (phase == kPlay) out[byte_of(kTableRow, "phase", "play")] = 1;
+    if (round) out[byte_of(kTableRow, "round") + round - 1] = 1;
+    out[byte_of(kTableRow, "progress", "cards")] = cards;
+    out[byte_of(kTableRow, "progress", "tricks done")] = tricks_done;
+    out[byte_of(kTableRow, "progress", "tricks left")] = static_cast<u8>(cards - tricks_done);
+    if (bid[me] >= 0) out[byte_of(kTableRow, "own bid") + bid[me]] = 1;
+    out += kTableBytes;
     const bool open = bids_open(), open_bids = config.open_bids != 0;
     const int winner = winning < 0 ? -1 : trick_seat[winning];
     const int leads = leader, acts = phase == kOver ? -1 : actor;
     const bool looted = loot_by[0] >= 0 || loot_by[1] >= 0;
     i8 needs[8]{};
     int over = 0;
-    SPARRING_FOR (int r = 0; r < seats; ++r, out += 16) {
+    static_assert(kSeatBytes == 16);
+    SPARRING_FOR (int r = 0; r < seats; ++r, out += kSeatBytes) {
       const int s = seat_of(r);
       const bool player = s < players;
       const int placed_bid = bid[s];
       const bool known = (placed_bid >= 0) & (open | (r == 0) | open_bids);
       const u32 shown = known ? static_cast<u32>(placed_bid) : 0, took = won[s];
-      const u64 low = u64{known} | u64{shown} << 8 | u64{took} << 16 |
-                      u64{known && took == shown} << 24 | u64{known && took > shown} << 32 |
-                      u64{static_cast<u32>(bonus[s]) / 10} << 40 | u64{void_suits[s] & 1u} << 48 |
-                      u64{void_suits[s] >> 1 & 1u} << 56;
-      const u64 high = u64{void_suits[s] >> 2 & 1u} | u64{void_suits[s] >> 3 & 1u} << 8 |
-                       u64{s == leads} << 16 | u64{s == winner} << 24 |
-                       static_cast<u64>(looted ? allied(s, me) : 0) << 32 | u64{s == acts} << 40 |
-                       u64{sum_bid[s]} << 48 | u64{sum_err[s]} << 56;
+      u64 low = 0, high = 0;
+      const auto put = [&](int byte, u64 value) {
+        (byte < 8 ? low : high) |= value << (8 * (byte & 7));
+      };
+      put(seat_byte("bid known"), known);
+      put(seat_byte("bid"), shown);
+      put(seat_byte("won"), took);
+      put(seat_byte("exact"), known && took == shown);
+      put(seat_byte("over"), known && took > shown);
+      put(seat_byte("bonus in tens"), static_cast<u32>(bonus[s]) / 10);
+      put(seat_byte("void black"), void_suits[s] & 1u);
+      put(seat_byte("void green"), void_suits[s] >> 1 & 1u);
+      put(seat_byte("void purple"), void_suits[s] >> 2 & 1u);
+      put(seat_byte("void yellow"), void_suits[s] >> 3 & 1u);
+      put(seat_byte("leads"), s == leads);
+      put(seat_byte("wins trick now"), s == winner);
+      put(seat_byte("allied loots"), static_cast<u64>(looted ? allied(s, me) : 0));
+      put(seat_byte("to act"), s == acts);
+      put(seat_byte("bids of finished rounds"), sum_bid[s]);
+      put(seat_byte("errors of finished rounds"), sum_err[s]);
       store8(out, low);
       store8(out + 8, high);
       needs[r] = static_cast<i8>(known ? placed_bid - static_cast<int>(took) : 0);
@@ -715,10 +741,10 @@ struct Game {
     }
     if (config.extended()) out = observe_extension(config, me, out);
     if (config.phase_embed) {
-      out[0] = round <= 3;
-      out[1] = round >= 4 && round <= 6;
-      out[2] = round >= 7;
-      out += 3;
+      out[byte_of(kStageFeatures, "early")] = round <= 3;
+      out[byte_of(kStageFeatures, "mid")] = round >= 4 && round <= 6;
+      out[byte_of(kStageFeatures, "late")] = round >= 7;
+      out += kStageBytes;
     }
     if (config.history) {
       SPARRING_FOR (int t = 0; t < 10; ++t)
@@ -743,18 +769,26 @@ struct Game {
   }
 
   SPARRING_APART SPARRING_FN u8* observe_extension(const Config& config, int me, u8* out) const {
-    zero_bytes(out, 5);
-    constexpr int kSlot[] = {-1, 0, -1, 1, 2, 3, 4, -1};
+    zero_bytes(out, kExtraPhaseBytes);
+    constexpr int kSlot[] = {-1,
+                             byte_of(kExtraPhaseFeatures, "cannon"),
+                             -1,
+                             byte_of(kExtraPhaseFeatures, "rosie"),
+                             byte_of(kExtraPhaseFeatures, "discard"),
+                             byte_of(kExtraPhaseFeatures, "wager"),
+                             byte_of(kExtraPhaseFeatures, "harry"),
+                             -1};
     if (kSlot[phase] >= 0) out[kSlot[phase]] = 1;
-    expand_bits(priv[me], kCards, out + 5);
-    out[79] = pending;
-    out += 80;
-    SPARRING_FOR (int r = 0; r < config.seats(); ++r) {
+    out += kExtraPhaseBytes;
+    expand_bits(priv[me], kCards, out);
+    out += kCards;
+    *out++ = pending;
+    SPARRING_FOR (int r = 0; r < config.seats(); ++r, out += kExtraSeatBytes) {
       const int s = absolute_seat(config, r, me);
       const bool loaded = s == me || phase > kCannon;
-      *out++ = wager[s];
-      *out++ = s == harry;
-      *out++ = static_cast<u8>(loaded ? cannon[s] : 0);
+      out[byte_of(kExtraSeatFeatures, "wager")] = wager[s];
+      out[byte_of(kExtraSeatFeatures, "harry armed")] = s == harry;
+      out[byte_of(kExtraSeatFeatures, "cannonball")] = static_cast<u8>(loaded ? cannon[s] : 0);
     }
     return out;
   }

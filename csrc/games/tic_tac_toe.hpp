@@ -9,6 +9,13 @@ namespace sparring::tic_tac_toe {
 
 struct Config {};
 
+// What a seat sees: own stones, the other's, and whether it is to move. `observe` and `spec` both
+// go by these names.
+inline constexpr Feature kCells[] = {{"a1"}, {"b1"}, {"c1"}, {"a2"}, {"b2"},
+                                     {"c2"}, {"a3"}, {"b3"}, {"c3"}};
+inline constexpr Feature kTurn[] = {{"to move"}};
+inline constexpr Section kRow[] = {{"own", kCells}, {"other", kCells}, {"turn", kTurn}};
+
 inline constexpr u16 kLines[8] = {0007, 0070, 0700, 0111, 0222, 0444, 0124, 0421};
 
 struct Game {
@@ -23,7 +30,7 @@ struct Game {
   u8 mover, over;
 
   SPARRING_FN static Shape shape(const Config&) {
-    return {.seats = 2, .actions = 9, .obs_bytes = 32};
+    return {.seats = 2, .actions = 9, .obs_bytes = padded(bytes_of(kRow))};
   }
 
   SPARRING_FN int seat(int) const { return mover; }
@@ -38,13 +45,13 @@ struct Game {
     out.word[0] = 0777 & ~(stones[0] | stones[1]);
   }
 
-  // Own stones, the other's stones, and whether this seat is to move.
   SPARRING_FN void observe(const Config&, int me, u8* out) const {
+    constexpr int own = byte_of(kRow, "own"), other = byte_of(kRow, "other");
     for (int i = 0; i < 9; ++i) {
-      out[i] = stones[me] >> i & 1;
-      out[9 + i] = stones[1 - me] >> i & 1;
+      out[own + i] = stones[me] >> i & 1;
+      out[other + i] = stones[1 - me] >> i & 1;
     }
-    out[18] = !over && mover == me;
+    out[byte_of(kRow, "turn", "to move")] = !over && mover == me;
   }
 
   SPARRING_FN void step(const Config&, const Action* actions, Rng&, Result& result) {
@@ -76,21 +83,17 @@ struct Game {
 
 #if SPARRING_HOST
   static Spec spec(const Config&) {
-    std::vector<Column> cells;
-    for (int i = 0; i < 9; ++i) cells.push_back({action_name({}, i)});
     return {.name = "tic_tac_toe",
             .title = "Tic-tac-toe: three in a row",
             .rules_version = 1,
-            .blocks = {{"own", 1, cells}, {"other", 1, cells}, {"turn", 1, {{"to move"}}}},
+            .blocks = blocks_of(kRow),
             .role_names = {"player"},
             .board = {3, 3},
             .zero_sum = true,
             .chance = false};
   }
 
-  static std::string action_name(const Config&, int action) {
-    return {"abc"[action % 3], "123"[action / 3]};
-  }
+  static std::string action_name(const Config&, int action) { return kCells[action].name; }
 
   static std::vector<Field> state_fields() {
     return {SPARRING_STATE(stones), SPARRING_STATE(mover), SPARRING_STATE(over)};

@@ -10,6 +10,9 @@ namespace sparring::rock_paper_scissors {
 
 struct Config {};
 
+inline constexpr Feature kChoices[] = {{"rock"}, {"paper"}, {"scissors"}};
+inline constexpr Section kRow[] = {{"own", kChoices}, {"other", kChoices}};
+
 struct Game {
   using Config = rock_paper_scissors::Config;
   using Action = i32;  // rock, paper, scissors: each beats the one before it
@@ -35,8 +38,8 @@ struct Game {
   // What each showed, the seat itself first: nothing at all before the one decision.
   SPARRING_FN void observe(const Config&, int me, u8* out) const {
     for (int i = 0; i < 3; ++i) {
-      out[i] = shown[me] == 1 + i;
-      out[3 + i] = shown[1 - me] == 1 + i;
+      out[byte_of(kRow, "own") + i] = shown[me] == 1 + i;
+      out[byte_of(kRow, "other") + i] = shown[1 - me] == 1 + i;
     }
   }
 
@@ -54,18 +57,15 @@ struct Game {
 
 #if SPARRING_HOST
   static Spec spec(const Config&) {
-    const std::vector<Column> choices = {{"rock"}, {"paper"}, {"scissors"}};
     return {.name = "rock_paper_scissors",
             .title = "Rock, paper, scissors: a test game",
             .rules_version = 1,
-            .blocks = {{"own", 1, choices}, {"other", 1, choices}},
+            .blocks = blocks_of(kRow),
             .role_names = {"player"},
             .zero_sum = true,
             .chance = false};
   }
-  static std::string action_name(const Config&, int action) {
-    return action == 0 ? "rock" : action == 1 ? "paper" : "scissors";
-  }
+  static std::string action_name(const Config&, int action) { return kChoices[action].name; }
   void bounds(const Config&, Bounds& bounds) const {
     bounds.within("shown", shown, 0, 3);
     bounds.within("won", won, -1, 1);

@@ -15,6 +15,10 @@ struct Config {
   i32 limit = 0;   // decisions of all seats until the game is cut; 0: it is not
 };
 
+inline constexpr Feature kShown[] = {{"kind"}};
+inline constexpr Feature kAsked[] = {{"asked"}};
+inline constexpr Section kRow[] = {{"shown", kShown, 8}, {"asked", kAsked}};
+
 struct Game {
   using Config = signal::Config;
   using Action = i32;  // a kind; it counts where it is asked for
@@ -44,8 +48,8 @@ struct Game {
   }
   SPARRING_FN void observe(const Config& config, int me, u8* out) const {
     zero_bytes(out, 16);
-    if (turn(config) == 0) out[signal[me]] = 1;
-    out[8] = turn(config) > config.blanks;
+    if (turn(config) == 0) out[byte_of(kRow, "shown") + signal[me]] = 1;
+    out[byte_of(kRow, "asked")] = turn(config) > config.blanks;
   }
   SPARRING_FN void step(const Config& config, const Action* actions, Rng&, Result& result) {
     if (turn(config) > config.blanks && actions[0] == signal[mover]) {
@@ -65,7 +69,7 @@ struct Game {
     return {.name = "signal",
             .title = "Signal: a test game for memory",
             .rules_version = 1,
-            .blocks = {{"shown", 8, {{"kind"}}}, {"asked", 1, {{"asked"}}}},
+            .blocks = blocks_of(kRow),
             .role_names = {"watcher"}};
   }
   static std::vector<Field> config_fields() {

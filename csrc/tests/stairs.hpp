@@ -15,6 +15,11 @@ struct Config {
 
 enum Part { kReached, kStep, kFlights };
 
+inline constexpr Feature kPlace[] = {
+    {"flight"}, {"step"}, {"height"}, {"pursues"}, {"goal", Type::kU8, 8}};
+inline constexpr Section kRow[] = {{"place", kPlace}};
+SPARRING_FN consteval int byte(const char* name) { return byte_of(kRow, "place", name); }
+
 struct Game {
   using Config = stairs::Config;
   using Action = i32;  // how far, 0 to 7; or 8: rest, 9: climb
@@ -48,11 +53,11 @@ struct Game {
   }
   SPARRING_FN void observe(const Config&, int, u8* out) const {
     zero_bytes(out, 16);
-    out[0] = flight;
-    out[1] = step_number;
-    out[2] = height;
-    out[3] = !asks();
-    out[4] = asks() ? u8{0} : goal;
+    out[byte("flight")] = flight;
+    out[byte("step")] = step_number;
+    out[byte("height")] = height;
+    out[byte("pursues")] = !asks();
+    out[byte("goal")] = asks() ? u8{0} : goal;
   }
 
   // A step is worth climbing as long as the goal is above.
@@ -81,12 +86,17 @@ struct Game {
   }
 
   SPARRING_FN static GoalRow goal_row(const Config&, const u8* obs) {
-    return {.role = obs[3] ? 1 : 0, .stage = obs[0] * kStages + obs[1], .asks = !obs[3]};
+    const bool pursues = obs[byte("pursues")];
+    return {.role = pursues,
+            .stage = obs[byte("flight")] * kStages + obs[byte("step")],
+            .asks = !pursues};
   }
   SPARRING_FN static int made(u32 record) { return static_cast<int>(record >> 1 & 255); }
   SPARRING_FN static int achieved(u32 record) { return popcount(record >> 9 & 255); }
   SPARRING_FN static int goal_action(int to) { return to; }
-  SPARRING_FN static void set_goal(const Config&, u8* obs, int to) { obs[4] = static_cast<u8>(to); }
+  SPARRING_FN static void set_goal(const Config&, u8* obs, int to) {
+    obs[byte("goal")] = static_cast<u8>(to);
+  }
   SPARRING_FN static bool goal_pays(int part) { return part != kFlights; }
   SPARRING_FN static f32 paid_for(const Config&, const f32* weight, int role, u32 record, int to,
                                   int from, int until) {
@@ -107,9 +117,7 @@ struct Game {
     return {.name = "stairs",
             .title = "Stairs: a test game with goals",
             .rules_version = 1,
-            .blocks = {{"place",
-                        1,
-                        {{"flight"}, {"step"}, {"height"}, {"pursues"}, {"goal", Type::kU8, 8}}}},
+            .blocks = blocks_of(kRow),
             .role_names = {"planner", "climber"},
             .chance = false};
   }

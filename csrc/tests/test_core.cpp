@@ -1,9 +1,10 @@
-// The generator, bit sets and the worker threads.
+// The generator, bit sets, rows of observations and the worker threads.
 #include <atomic>
 #include <vector>
 
 #include "core/bits.hpp"
 #include "core/crew.hpp"
+#include "core/face.hpp"
 #include "core/rng.hpp"
 #include "tests/check.hpp"
 
@@ -96,10 +97,26 @@ void crews_finish_every_phase() {
   }
 }
 
+// The example of docs/add-a-game.md: two rows of a and b, then c, then d.
+constexpr Feature kPair[] = {{"a"}, {"b", Type::kI16, 2}}, kSigned[] = {{"c", Type::kI8}},
+                  kLast[] = {{"d"}};
+constexpr Section kExample[] = {{"ab", kPair, 2}, {"c", kSigned}, {"d", kLast}};
+static_assert(byte_of(kExample, "ab", "a") == 0 && byte_of(kExample, "ab", "b") == 4);
+static_assert(byte_of(kExample, "c") == 3 && byte_of(kExample, "d", "d") == 2);
+
+void rows_are_as_long_as_their_blocks() {
+  CHECK_EQUAL(bytes_of(kExample), 8);
+  CHECK_EQUAL(bytes_of(blocks_of(kExample)), 8);
+  CHECK_EQUAL(blocks_of(kExample)[0].rows, 2);
+  CHECK_TEXT(blocks_of(kExample)[0].columns[1].name, "b");
+  CHECK_EQUAL(blocks_of(kExample)[0].columns[1].divisor, 2.0f);
+}
+
 int main() {
   philox_known_answers();
   draws_continue_from_their_count();
   bounded_draws_are_even();
   bits_select_and_expand();
+  rows_are_as_long_as_their_blocks();
   crews_finish_every_phase();
 }

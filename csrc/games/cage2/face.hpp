@@ -3,6 +3,7 @@
 
 #include "games/cage2.hpp"
 #include "games/cage2/blue.hpp"
+#include "games/cage2/observation.hpp"
 #include "games/cage2/red.hpp"
 
 #if SPARRING_HOST
@@ -20,9 +21,7 @@ inline constexpr const char* kUnitNames[kUnits] = {"defender", "enterprise", "op
 
 inline Spec Game::spec(const Config& config) {
   std::vector<Block> blocks;
-  for (const char* host : kHostNames)
-    blocks.push_back(
-        {host, 1, {{"active"}, {"exploit"}, {"unknown or privileged"}, {"user or privileged"}}});
+  for (const char* host : kHostNames) blocks.push_back(block_of({host, kHostFeatures}));
   std::vector<Column> scans, decoys, units;
   for (int host = 0; host < kHosts; ++host) {
     if (config.scan_history == kEveryHost || !(kUnitHosts[3] >> host & 1))

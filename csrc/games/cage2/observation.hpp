@@ -5,6 +5,15 @@
 
 namespace sparring::cage2 {
 
+// The four bits of `seen` that a host has: its activity, then its label.
+inline constexpr Feature kHostFeatures[] = {
+    {"active"}, {"exploit"}, {"unknown or privileged"}, {"user or privileged"}};
+SPARRING_FN consteval u32 host_bit(const char* name) { return 1u << byte_of(kHostFeatures, name); }
+static_assert(kScanned == host_bit("active") &&
+              kAttacked == (host_bit("active") | host_bit("exploit")) &&
+              kUnknown << 2 == host_bit("unknown or privileged") &&
+              kUserLevel << 2 == host_bit("user or privileged"));
+
 // Section 8.3. A decoy that was placed in the same step adds an entry without a port.
 SPARRING_FN inline Activity classify(const Config& config, const Events& events, bool placed) {
   const bool many = events.connections + placed >= 3;

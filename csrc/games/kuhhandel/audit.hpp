@@ -51,12 +51,14 @@ inline void Game::bounds(const Config& config, Bounds& bounds) const {
 inline const char* Game::check_side(const Config& config, const u8* side) const {
   const auto seat = [&](int at) { return at >= -1 && at < config.num_players; };
   for (const u8* entry = side; entry < side + side_bytes(config); entry += kEventBytes) {
-    const int event = two_at(entry);
+    const int event = two_at(entry + byte_of(kEventFeatures, "event"));
     if (event < kNoEvent || event > kDonkeyEvent) return "an event that does not exist";
     const bool amounts = event == kExposed;  // in place of the other seat
-    if (!seat(two_at(entry + 2)) || (!amounts && !seat(two_at(entry + 4))))
+    if (!seat(two_at(entry + byte_of(kEventFeatures, "by"))) ||
+        (!amounts && !seat(two_at(entry + byte_of(kEventFeatures, "other")))))
       return "an event of a seat that does not exist";
-    if (event == kTrade && !seat(two_at(entry + 14))) return "a trade that nobody won";
+    if (event == kTrade && !seat(two_at(entry + byte_of(kEventFeatures, "e"))))
+      return "a trade that nobody won";
     for (int column = 2; column < kEventBytes / 2; ++column)
       if (const int number = two_at(entry + 2 * column); number < -1 || number > kAllTens)
         return "an event about more than there is";

@@ -8,97 +8,10 @@
 
 namespace sparring::kuhhandel {
 
-inline constexpr const char* kKindNames[kKinds] = {"rooster", "goose",  "cat", "dog", "sheep",
-                                                   "goat",    "donkey", "pig", "cow", "horse"};
-inline constexpr const char* kMoneyNames[kDenominations] = {"0", "10", "50", "100", "200", "500"};
-
-using Columns = std::vector<Column>;
-
-inline Columns kind_columns(f32 divisor) {
-  Columns columns;
-  for (const char* name : kKindNames) columns.push_back({name, Type::kU8, divisor});
-  return columns;
-}
-
-inline Columns money_columns(const std::string& before) {
-  Columns columns;
-  for (int d = 0; d < kDenominations; ++d)
-    columns.push_back({before + kMoneyNames[d], Type::kU8, static_cast<f32>(kBox[d])});
-  return columns;
-}
-
-inline Columns seat_columns(int players, Type type = Type::kU8, f32 divisor = 1) {
-  Columns columns;
-  for (int r = 0; r < players; ++r)
-    columns.push_back({"seat +" + std::to_string(r), type, divisor});
-  return columns;
-}
-
-inline Columns joined(Columns columns, const Columns& more) {
-  columns.insert(columns.end(), more.begin(), more.end());
-  return columns;
-}
-
-// Amounts are stored in tens, so a divisor of 100 stands for amount / 1000.
 inline Spec Game::spec(const Config& config) {
-  const int players = config.num_players;
-  Columns composing;
-  for (const char* name : kMoneyNames) composing.push_back({std::string("asked for ") + name});
-  composing = joined(composing, money_columns("chosen "));
-  composing = joined(composing, {{"chosen total", Type::kI16, 100}, {"price", Type::kI16, 100}});
-  composing = joined(composing, money_columns("offered "));
-  std::vector<Block> blocks = {
-      {"phase",
-       1,
-       {{"turn"}, {"bid"}, {"tens"}, {"decide"}, {"pay"}, {"offer"}, {"respond"}, {"counter"}}},
-      {"to act", 1, {{"observer"}}},
-      {"deck", 1, {{"cards left", Type::kU8, 40}}},
-      {"donkeys", 1, {{"0"}, {"1"}, {"2"}, {"3"}, {"4"}}},
-      {"unseen", 1, kind_columns(4)},
-      {"animals", players, kind_columns(4)},
-      {"points",
-       players,
-       {{"quartets", Type::kU8, 10},
-        {"quartet values", Type::kI16, 385},
-        {"score", Type::kI16, 1000}}},
-      {"own money", 1, money_columns("")},
-      {"own total", 1, {{"money", Type::kI16, 100}}},
-      {"opponent", players - 1,
-       joined(joined({{"cards", Type::kU8, 20}}, money_columns("known ")),
-              {{"unknown cards", Type::kU8, 20}, {"exact"}, {"known total", Type::kI16, 100}})},
-      {"auction", 1,
-       joined(kind_columns(1), {{"value", Type::kU8, 100},
-                                {"high bid", Type::kI16, 100},
-                                {"bid exists"},
-                                {"minimum raise", Type::kI16, 100},
-                                {"own hundreds", Type::kU8, 47}})},
-      {"auctioneer", 1, seat_columns(players)},
-      {"high bidder", 1, seat_columns(players)},
-      {"passed", 1, seat_columns(players)},
-      {"excluded", 1, seat_columns(players)},
-      {"last bid", 1, seat_columns(players, Type::kI16, 100)},
-      {"trade", 1,
-       joined(kind_columns(1), {{"value", Type::kU8, 100},
-                                {"stake 1"},
-                                {"stake 2"},
-                                {"offered cards", Type::kU8, 20},
-                                {"bid again"},
-                                {"tied at", Type::kI16, 100}})},
-      {"challenger", 1, seat_columns(players)},
-      {"target", 1, seat_columns(players)},
-      {"composing", 1, composing},
-  };
-  if (config.history)
-    blocks.push_back({"history",
-                      kEvents,
-                      {{"event", Type::kI16, 1},
-                       {"by", Type::kI16, 1},
-                       {"other", Type::kI16, 1},
-                       {"a", Type::kI16, 10},
-                       {"b", Type::kI16, 1},
-                       {"c", Type::kI16, 1},
-                       {"d", Type::kI16, 1},
-                       {"e", Type::kI16, 1}}});
+  std::vector<Block> blocks =
+      with_row(config.num_players, [](const auto& row) { return blocks_of(row); });
+  if (config.history) blocks.push_back(block_of({"history", kEventFeatures, kEvents}));
   return {.name = "kuhhandel",
           .title = "Kuhhandel: bid for animals, bluff in cow trades, complete quartets",
           .rules_version = 1,
@@ -122,7 +35,7 @@ inline std::string Game::action_name(const Config&, int action) {
   if (action == kAuction) return "auction";
   if (action < kPass) {
     const int choice = action - kTradeFirst;
-    return std::string("trade ") + kKindNames[choice % kKinds] + " with seat +" +
+    return std::string("trade ") + kKindFeatures[choice % kKinds].name + " with seat +" +
            std::to_string(1 + choice / kKinds);
   }
   static constexpr const char* kNames[] = {"pass", "raise by 10", "sell",
@@ -216,11 +129,11 @@ inline std::string Game::setup(const Config& config, const std::vector<i64>& dat
   }
   for (int kind = 0; kind < kKinds; ++kind)
     if (owned[kind] + fresh.unseen[kind] != 4)
-      return std::string("there must be four of ") + kKindNames[kind] + ", with the deck";
+      return std::string("there must be four of ") + kKindFeatures[kind].name + ", with the deck";
   fresh.donkeys = static_cast<u8>(4 - fresh.unseen[kDonkey]);
   for (int d = 0; d < kDenominations; ++d)
     if (count_of(fresh.in_play, d) > kBox[d])
-      return std::string("the box has fewer cards of ") + kMoneyNames[d];
+      return std::string("the box has fewer cards of ") + kOwnMoneyFeatures[d].name;
   if (!is_money(most_in_play(fresh, players)))
     return "donkeys would bring more money than there is; draw some of them before";
   if (left == 0 && !fresh.can_trade(config, fresh.turn)) return "this player can do nothing";

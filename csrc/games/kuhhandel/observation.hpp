@@ -22,9 +22,8 @@ SPARRING_FN inline u32 turned(u32 bits, int me) {
 
 // N bytes for N seats, and up to 8 - N more.
 template <int N>
-SPARRING_FN inline u8* put_seats(u8* out, u32 bits, int me) {
+SPARRING_FN inline void put_seats(u8* out, u32 bits, int me) {
   store8(out, spread8(turned<N>(bits, me)));
-  return out + N;
 }
 
 // The observer's view of a table of N players; the row is written through this class alone.
@@ -33,92 +32,100 @@ class View {
  public:
   SPARRING_FN View(const Game& game, int me) : game_(game), me_(me) {}
 
-  SPARRING_FN u8* write(u8* SPARRING_RESTRICT out) const {
-    out = put_public(out);
-    out = put_money(out);
-    zero_bytes(out, kCurrentBytes);
-    if (game_.is_auction()) put_auction(out);
-    out += 13 + 4 * N;
-    if (game_.target >= 0) put_trade(out);
-    out += 15 + 2 * N;
+  SPARRING_FN void write(u8* SPARRING_RESTRICT row) const {
+    put_public(row);
+    put_money(row);
+    zero_bytes(row + at("auction"), at("points", "quartet values") - at("auction"));
+    if (game_.is_auction()) put_auction(row);
+    if (game_.target >= 0) put_trade(row);
     if (game_.is_composing() && game_.actor == me_) {
-      out[game_.pointer] = 1;
-      store8(out + 6, game_.chosen);
+      row[at("composing", "asked for 0") + game_.pointer] = 1;
+      store8(row + at("composing", "chosen 0"), game_.chosen);
     }
-    store8(out + 12, game_.turn == me_ ? game_.offer : 0);
-    return put_amounts(out + 18);
+    store8(row + at("composing", "offered 0"), game_.turn == me_ ? game_.offer : 0);
+    put_amounts(row);
   }
 
  private:
-  // Auction, trade and composing, as far as they are bytes.
-  static constexpr int kCurrentBytes = 13 + 4 * N + 15 + 2 * N + 18;
+  static consteval int at(const char* section) { return byte_of(kRow<N>, section); }
+  static consteval int at(const char* section, const char* name) {
+    return byte_of(kRow<N>, section, name);
+  }
 
   SPARRING_FN int seat_of(int relative) const { return wrap(relative + me_, N); }
 
-  SPARRING_FN u8* put_public(u8* out) const {
-    store8(out, game_.phase < kDone ? u64{1} << (8 * game_.phase) : 0);
+  SPARRING_FN void put_public(u8* row) const {
+    store8(row + at("phase"), game_.phase < kDone ? u64{1} << (8 * game_.phase) : 0);
     const bool acts = game_.phase != kDone && game_.actor == me_;
-    store8(out + 8, u64{acts} | static_cast<u64>(kDeck - game_.drawn) << 8 |
-                        u64{1} << (16 + 8 * game_.donkeys));
-    copy_bytes(out + 15, game_.unseen, kKinds);
-    out += 15 + kKinds;
-    SPARRING_FOR (int r = 0; r < N; ++r, out += kKinds)
-      copy_bytes(out, game_.animals[seat_of(r)], kKinds);
-    SPARRING_FOR (int r = 0; r < N; ++r) *out++ = game_.quartets[seat_of(r)];
-    return out;
+    constexpr int deck = at("deck") - at("to act"), donkeys = at("donkeys") - at("to act");
+    store8(row + at("to act"), u64{acts} | static_cast<u64>(kDeck - game_.drawn) << (8 * deck) |
+                                   u64{1} << (8 * (donkeys + game_.donkeys)));
+    copy_bytes(row + at("unseen"), game_.unseen, kKinds);
+    SPARRING_FOR (int r = 0; r < N; ++r)
+      copy_bytes(row + at("animals") + r * kKinds, game_.animals[seat_of(r)], kKinds);
+    SPARRING_FOR (int r = 0; r < N; ++r)
+      row[at("points", "quartets") + r] = game_.quartets[seat_of(r)];
   }
 
-  SPARRING_FN u8* put_money(u8* out) const {
-    store8(out, game_.hand(me_));
-    out += kDenominations;
-    SPARRING_FOR (int r = 1; r < N; ++r, out += 9) {
-      const int at = seat_of(r);
-      const Money known = game_.known[me_][at];
-      const int cards = cards_in(game_.hand(at)), hidden = cards - cards_in(known);
-      store8(out, static_cast<u64>(cards) | known << 8 | static_cast<u64>(hidden) << 56);
-      out[8] = hidden == 0;
+  SPARRING_FN void put_money(u8* row) const {
+    store8(row + at("own money"), game_.hand(me_));
+    constexpr int bytes = Section("opponent", kOpponentFeatures).bytes();
+    constexpr int known_from = byte_of(kOpponentFeatures, "known 0");
+    constexpr int unknown = byte_of(kOpponentFeatures, "unknown cards");
+    u8* out = row + at("opponent");
+    SPARRING_FOR (int r = 1; r < N; ++r, out += bytes) {
+      const int seat = seat_of(r);
+      const Money known = game_.known[me_][seat];
+      const int cards = cards_in(game_.hand(seat)), hidden = cards - cards_in(known);
+      store8(out, static_cast<u64>(cards) | known << (8 * known_from) |
+                      static_cast<u64>(hidden) << (8 * unknown));
+      out[byte_of(kOpponentFeatures, "exact")] = hidden == 0;
     }
-    return out;
   }
 
-  SPARRING_FN void put_auction(u8* out) const {
-    out[game_.lot] = 1;
-    out[10] = kQuartetTens[game_.lot];
-    out[11] = game_.high_bidder >= 0;
-    if (game_.actor == me_) out[12] = game_.hundreds;
-    out = put_seats<N>(out + 13, 1u << game_.turn, me_);
-    out = put_seats<N>(out, game_.high_bidder < 0 ? 0 : 1u << game_.high_bidder, me_);
-    out = put_seats<N>(out, game_.passed, me_);
-    put_seats<N>(out, game_.exposed, me_);
+  SPARRING_FN void put_auction(u8* row) const {
+    row[at("auction") + game_.lot] = 1;
+    row[at("auction", "value")] = kQuartetTens[game_.lot];
+    row[at("auction", "bid exists")] = game_.high_bidder >= 0;
+    if (game_.actor == me_) row[at("auction", "own hundreds")] = game_.hundreds;
+    put_seats<N>(row + at("auctioneer"), 1u << game_.turn, me_);
+    put_seats<N>(row + at("high bidder"), game_.high_bidder < 0 ? 0 : 1u << game_.high_bidder, me_);
+    put_seats<N>(row + at("passed"), game_.passed, me_);
+    put_seats<N>(row + at("excluded"), game_.exposed, me_);
   }
 
   // The pile itself stays hidden: of the challenger's cards only the number is shown, and that
   // only when all of them lie on the table.
-  SPARRING_FN void put_trade(u8* out) const {
-    out[game_.traded] = 1;
-    out[10] = kQuartetTens[game_.traded];
-    out[11] = game_.stake == 1;
-    out[12] = game_.stake == 2;
-    out[13] = static_cast<u8>(cards_in(game_.offer));
-    out[14] = game_.ties > 0;
-    out = put_seats<N>(out + 15, 1u << game_.turn, me_);
-    put_seats<N>(out, 1u << game_.target, me_);
+  SPARRING_FN void put_trade(u8* row) const {
+    row[at("trade") + game_.traded] = 1;
+    row[at("trade", "value")] = kQuartetTens[game_.traded];
+    row[at("trade", "stake 1")] = game_.stake == 1;
+    row[at("trade", "stake 2")] = game_.stake == 2;
+    row[at("trade", "offered cards")] = static_cast<u8>(cards_in(game_.offer));
+    row[at("trade", "bid again")] = game_.ties > 0;
+    put_seats<N>(row + at("challenger"), 1u << game_.turn, me_);
+    put_seats<N>(row + at("target"), 1u << game_.target, me_);
   }
 
   // Everything that needs two bytes, in tens.
-  SPARRING_FN u8* put_amounts(u8* out) const {
+  SPARRING_FN void put_amounts(u8* row) const {
+    u8* out = row + at("points", "quartet values");
+    static_assert(at("points", "score") == at("points", "quartet values") + 2);
     SPARRING_FOR (int r = 0; r < N; ++r) {
-      const int at = seat_of(r);
-      out = put_two(put_two(out, game_.quartets_tens[at]), game_.points_tens(at));
+      const int seat = seat_of(r);
+      out = put_two(put_two(out, game_.quartets_tens[seat]), game_.points_tens(seat));
     }
+    static_assert(at("opponent", "known total") == at("own total", "money") + 2);
+    out = row + at("own total", "money");
     SPARRING_FOR (int r = 0; r < N; ++r) out = put_two(out, tens_in(game_.known[me_][seat_of(r)]));
-    out = put_two(out, game_.high_tens);
-    out = put_two(out, game_.is_auction() ? game_.high_tens + 1 : 0);
+    put_two(row + at("auction", "high bid"), game_.high_tens);
+    put_two(row + at("auction", "minimum raise"), game_.is_auction() ? game_.high_tens + 1 : 0);
+    out = row + at("last bid");
     SPARRING_FOR (int r = 0; r < N; ++r) out = put_two(out, game_.last_bid_tens[seat_of(r)]);
     const bool trades = game_.turn == me_ || game_.target == me_;
-    out = put_two(out, trades ? game_.tied_tens : 0);
-    out = put_two(out, game_.actor == me_ ? tens_in(game_.chosen) : 0);
-    return put_two(out, game_.phase == kPay ? game_.high_tens : 0);
+    put_two(row + at("trade", "tied at"), trades ? game_.tied_tens : 0);
+    put_two(row + at("composing", "chosen total"), game_.actor == me_ ? tens_in(game_.chosen) : 0);
+    put_two(row + at("composing", "price"), game_.phase == kPay ? game_.high_tens : 0);
   }
 
   const Game& game_;
@@ -132,14 +139,14 @@ SPARRING_FN inline void put_history(const Config& config, const Game& game, int 
   SPARRING_FOR (int i = 0; i < count; ++i, out += kEventBytes) {
     const u8* entry = side + kEventBytes * ((game.events - 1 - i) % kEvents);
     copy_bytes(out, entry, kEventBytes);
-    const auto turn_seat = [&](int column) {
-      const int at = two_at(entry + 2 * column);
-      if (at >= 0) put_two(out + 2 * column, wrap(at - me, players));
+    const auto turn_seat = [&](int byte) {
+      const int at = two_at(entry + byte);
+      if (at >= 0) put_two(out + byte, wrap(at - me, players));
     };
-    const int event = two_at(entry);
-    turn_seat(1);
-    if (event != kExposed) turn_seat(2);
-    if (event == kTrade) turn_seat(7);
+    const int event = two_at(entry + byte_of(kEventFeatures, "event"));
+    turn_seat(byte_of(kEventFeatures, "by"));
+    if (event != kExposed) turn_seat(byte_of(kEventFeatures, "other"));
+    if (event == kTrade) turn_seat(byte_of(kEventFeatures, "e"));
   }
   zero_bytes(out, (kEvents - count) * kEventBytes);
 }
@@ -149,21 +156,21 @@ SPARRING_FN inline void put_history(const Config& config, const Game& game, int 
 SPARRING_APART SPARRING_FN inline void Game::observe(const Config& config, int me, u8* out,
                                                      const u8* side) const {
 #if defined(SPARRING_SEATS)
-  out = View<SPARRING_SEATS>(*this, me).write(out);
+  View<SPARRING_SEATS>(*this, me).write(out);
 #else
   switch (config.num_players) {
     case 3:
-      out = View<3>(*this, me).write(out);
+      View<3>(*this, me).write(out);
       break;
     case 4:
-      out = View<4>(*this, me).write(out);
+      View<4>(*this, me).write(out);
       break;
     default:
-      out = View<5>(*this, me).write(out);
+      View<5>(*this, me).write(out);
       break;
   }
 #endif
-  if (config.history) put_history(config, *this, me, out, side);
+  if (config.history) put_history(config, *this, me, out + row_bytes(config.num_players), side);
 }
 
 }  // namespace sparring::kuhhandel

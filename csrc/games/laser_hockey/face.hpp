@@ -2,34 +2,36 @@
 #pragma once
 
 #include "games/laser_hockey/match.hpp"
+#include "games/laser_hockey/observation.hpp"
 
 #if SPARRING_HOST
 #include <cmath>
 
 namespace sparring::laser_hockey {
 
-// Divisors that bring every number near 1; without scale_observation all of them are 1.
-inline std::vector<Column> racket_columns(bool scaled) {
-  const f32 angle = scaled ? 0.5f : 1.0f, speed = scaled ? 4.0f : 1.0f;
-  return {{"x", Type::kF32, 1},      {"y", Type::kF32, 1},      {"angle", Type::kF32, angle},
-          {"vx", Type::kF32, speed}, {"vy", Type::kF32, speed}, {"spin", Type::kF32, speed}};
-}
+// A row is copied as it lies: the names are those of the members.
+static_assert(offsetof(Seen, x) == byte_of(kRacketFeatures, "x") &&
+              offsetof(Seen, y) == byte_of(kRacketFeatures, "y") &&
+              offsetof(Seen, angle) == byte_of(kRacketFeatures, "angle") &&
+              offsetof(Seen, vx) == byte_of(kRacketFeatures, "vx") &&
+              offsetof(Seen, vy) == byte_of(kRacketFeatures, "vy") &&
+              offsetof(Seen, spin) == byte_of(kRacketFeatures, "spin"));
+static_assert(offsetof(View, own) == byte_of(kRow, "own") &&
+              offsetof(View, other) == byte_of(kRow, "other") &&
+              offsetof(View, puck_x) == byte_of(kRow, "puck", "x") &&
+              offsetof(View, puck_y) == byte_of(kRow, "puck", "y") &&
+              offsetof(View, puck_vx) == byte_of(kRow, "puck", "vx") &&
+              offsetof(View, puck_vy) == byte_of(kRow, "puck", "vy") &&
+              offsetof(View, own_keep) == byte_of(kRow, "keep", "own") &&
+              offsetof(View, other_keep) == byte_of(kRow, "keep", "other"));
 
 template <class Control>
 Spec Match<Control>::spec(const Config& config) {
-  const bool scaled = config.scale_observation;
-  const f32 place = scaled ? 2.0f : 1.0f, speed = scaled ? 10.0f : 1.0f;
-  const f32 count = scaled ? 4.0f : 1.0f;
-  std::vector<Block> blocks = {{"own", 1, racket_columns(scaled)},
-                               {"other", 1, racket_columns(scaled)},
-                               {"puck",
-                                1,
-                                {{"x", Type::kF32, place},
-                                 {"y", Type::kF32, place},
-                                 {"vx", Type::kF32, speed},
-                                 {"vy", Type::kF32, speed}}}};
-  if (config.keep_mode)
-    blocks.push_back({"keep", 1, {{"own", Type::kF32, count}, {"other", Type::kF32, count}}});
+  std::vector<Block> blocks = blocks_of(kRow);
+  if (!config.keep_mode) blocks.pop_back();
+  if (!config.scale_observation)
+    for (Block& block : blocks)
+      for (Column& column : block.columns) column.divisor = 1;
   return {.name = Control::kName,
           .title = Control::kTitle,
           .rules_version = 1,

@@ -5,6 +5,18 @@
 
 namespace sparring::laser_hockey {
 
+// What the numbers of a row are; with scale_observation they are divided, which brings them near 1.
+inline constexpr Feature kRacketFeatures[] = {{"x", Type::kF32},           {"y", Type::kF32},
+                                              {"angle", Type::kF32, 0.5f}, {"vx", Type::kF32, 4},
+                                              {"vy", Type::kF32, 4},       {"spin", Type::kF32, 4}};
+inline constexpr Feature kPuckFeatures[] = {
+    {"x", Type::kF32, 2}, {"y", Type::kF32, 2}, {"vx", Type::kF32, 10}, {"vy", Type::kF32, 10}};
+inline constexpr Feature kKeepFeatures[] = {{"own", Type::kF32, 4}, {"other", Type::kF32, 4}};
+inline constexpr Section kRow[] = {{"own", kRacketFeatures},
+                                   {"other", kRacketFeatures},
+                                   {"puck", kPuckFeatures},
+                                   {"keep", kKeepFeatures}};  // with keep_mode alone
+
 // A racket or the puck as one side sees it; rotations look the same from both.
 struct Seen {
   f32 x, y, angle, vx, vy, spin;
@@ -42,10 +54,9 @@ SPARRING_FN inline View view_of(const Match<Control>& match, int me) {
 template <class Control>
 SPARRING_APART SPARRING_FN inline void Match<Control>::observe(const Config& config, int me,
                                                                u8* SPARRING_RESTRICT out) const {
-  constexpr int kNumbers = 18, kWithoutKeep = 16;
-  static_assert(sizeof(View) == kNumbers * sizeof(f32));
+  static_assert(sizeof(View) == bytes_of(kRow));
   const View view = view_of(*this, me);
-  copy_bytes(out, &view, 4 * (config.keep_mode ? kNumbers : kWithoutKeep));
+  copy_bytes(out, &view, config.keep_mode ? bytes_of(kRow) : byte_of(kRow, "keep"));
 }
 
 }  // namespace sparring::laser_hockey

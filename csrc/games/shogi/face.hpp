@@ -8,9 +8,6 @@
 #if SPARRING_HOST
 namespace sparring::shogi {
 
-inline constexpr const char* kFactNames[] = {"in check", "occurrences", "moves", "black"};
-inline constexpr f32 kFactScale[] = {1, 3, 255, 1};
-
 inline std::vector<Column> square_columns(f32 divisor = 1) {
   std::vector<Column> columns;
   for (int square = 0; square < kSquares; ++square)
@@ -25,7 +22,7 @@ inline std::vector<Column> number_columns() {
     for (int k = 0; k < kKinds; ++k)
       columns.push_back({std::string(who) + kLetters[k] + " in hand", Type::kU8,
                          static_cast<f32>(kPieceTotal[k])});
-  for (int i = 0; i < kFacts; ++i) columns.push_back({kFactNames[i], Type::kU8, kFactScale[i]});
+  for (const Feature& fact : kFactFeatures) columns.push_back({fact.name, fact.type, fact.divisor});
   return columns;
 }
 

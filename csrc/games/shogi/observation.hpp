@@ -7,14 +7,19 @@
 namespace sparring::shogi {
 
 inline constexpr int kSidePlanes = 14, kPiecePlanes = 2 * kSidePlanes, kHands = 2 * kKinds;
-inline constexpr int kFacts = 4, kPlanes = kPiecePlanes + kHands + kFacts;
+inline constexpr Feature kFactFeatures[] = {
+    {"in check"}, {"occurrences", Type::kU8, 3}, {"moves", Type::kU8, 255}, {"black"}};
+inline constexpr int kFacts = Section("facts", kFactFeatures).bytes();
+SPARRING_FN consteval int fact_byte(const char* name) { return byte_of(kFactFeatures, name); }
+
+inline constexpr int kPlanes = kPiecePlanes + kHands + kFacts;
 inline constexpr int kPieceBytes = kPiecePlanes * kSquares;
 inline constexpr int kCompactBytes = kPieceBytes + kHands + kFacts + 1;  // and whose turn it is
 inline constexpr int kPlaneBytes = kPlanes * kSquares;
 
 SPARRING_FN inline int Game::row_bytes(const Config& config) {
   const int bytes = config.observation == kCompact ? kCompactBytes : kPlaneBytes;
-  return (bytes + 15) / 16 * 16;
+  return padded(bytes);
 }
 
 // The pieces of one side: P L N S B R G K, then the promoted ones.
@@ -51,10 +56,11 @@ SPARRING_FN inline void Game::observe(const Config& config, int me, u8* out, con
     numbers[k] = view.hand[kOwn][k];
     numbers[kKinds + k] = view.hand[kOther][k];
   }
-  numbers[kHands] = to_move && position.in_check;
-  numbers[kHands + 1] = repeats;
-  numbers[kHands + 2] = static_cast<u8>(least(ply >> 1, 255));
-  numbers[kHands + 3] = me == kBlack;
+  u8* fact = numbers + kHands;
+  fact[fact_byte("in check")] = to_move && position.in_check;
+  fact[fact_byte("occurrences")] = repeats;
+  fact[fact_byte("moves")] = static_cast<u8>(least(ply >> 1, 255));
+  fact[fact_byte("black")] = me == kBlack;
   out += kPieceBytes;
   if (config.observation == kCompact) {
     copy_bytes(out, numbers, sizeof numbers);

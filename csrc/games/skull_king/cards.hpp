@@ -2,6 +2,7 @@
 #pragma once
 
 #include "core/game.hpp"
+#include "games/skull_king/layout.hpp"
 
 namespace sparring::skull_king {
 
@@ -45,7 +46,7 @@ SPARRING_FN constexpr TokenTable make_tokens() {
   for (int token = 1; token < kTokens; ++token) {
     const int id = token == kTigressEscape ? kTigressId : token - 1;
     u8* feature = table.feature[token];
-    feature[0] = 1;
+    feature[trick_byte("present")] = 1;
     Kind kind = kEscape;
     if (id == kKingId) kind = kKing;
     if (id == kWhaleId) kind = kWhale;
@@ -57,17 +58,17 @@ SPARRING_FN constexpr TokenTable make_tokens() {
       kind = kSuit;
       table.suit[token] = static_cast<u8>(suit_of(id));
       table.number[token] = static_cast<u8>(number_of(id));
-      feature[1 + suit_of(id)] = 1;
-      feature[5] = static_cast<u8>(number_of(id));
+      feature[trick_byte("black") + suit_of(id)] = 1;
+      feature[trick_byte("number")] = static_cast<u8>(number_of(id));
     }
-    feature[6] = kind == kPirate;
-    feature[7] = kind == kMermaid;
-    feature[8] = kind == kKing;
-    feature[9] = kind == kEscape || kind == kLoot;
-    feature[10] = kind == kLoot;
-    feature[11] = kind == kKraken;
-    feature[12] = kind == kWhale;
-    feature[13] = id == kTigressId;
+    feature[trick_byte("pirate")] = kind == kPirate;
+    feature[trick_byte("mermaid")] = kind == kMermaid;
+    feature[trick_byte("king")] = kind == kKing;
+    feature[trick_byte("escape")] = kind == kEscape || kind == kLoot;
+    feature[trick_byte("loot")] = kind == kLoot;
+    feature[trick_byte("kraken")] = kind == kKraken;
+    feature[trick_byte("whale")] = kind == kWhale;
+    feature[trick_byte("tigress")] = id == kTigressId;
     table.kind[token] = kind;
     if (kind == kMermaid) table.power[token] = 40;
     if (kind == kPirate) table.power[token] = 50;

@@ -39,65 +39,23 @@ inline Spec Game::spec(const Config& config) {
   std::vector<Block> blocks = {
       {"hand", 1, card_columns()},
       {"played", config.obs == kCompactObs ? 1 : seats, card_columns()},
-      {"trick",
-       seats,
-       {{"present"},
-        {"black"},
-        {"green"},
-        {"purple"},
-        {"yellow"},
-        {"number", Type::kU8, 14},
-        {"pirate"},
-        {"mermaid"},
-        {"king"},
-        {"escape"},
-        {"loot"},
-        {"kraken"},
-        {"whale"},
-        {"tigress"}}},
-      {"follow", 1, {{"black"}, {"green"}, {"purple"}, {"yellow"}, {"undecided"}, {"no suit"}}},
-      {"phase", 1, {{"bid"}, {"play"}}},
-      {"round", 1, numbered_columns("", 1, 10)},
-      {"progress",
-       1,
-       {{"cards", Type::kU8, 10}, {"tricks done", Type::kU8, 10}, {"tricks left", Type::kU8, 10}}},
-      {"own bid", 1, numbered_columns("", 0, 10)},
-      {"overbid", 1, {{"sum of bids - cards", Type::kI8, 10}}},
-      {"seat",
-       seats,
-       {{"bid known"},
-        {"bid", Type::kU8, 10},
-        {"won", Type::kU8, 10},
-        {"need", Type::kI8, 10},
-        {"exact"},
-        {"over"},
-        {"score", Type::kI16, 300},
-        {"bonus in tens", Type::kU8, 10},
-        {"void black"},
-        {"void green"},
-        {"void purple"},
-        {"void yellow"},
-        {"leads"},
-        {"wins trick now"},
-        {"allied loots", Type::kU8, 2},
-        {"to act"},
-        {"bids of finished rounds", Type::kU8, 55},
-        {"errors of finished rounds", Type::kU8, 55}}},
+      block_of({"trick", kTrickFeatures, seats}),
   };
+  for (const Block& block : blocks_of(kTableRow)) blocks.push_back(block);
+  blocks.push_back(block_of({"overbid", kOverbidFeatures}));
+  blocks.push_back(block_of({"seat", kSeatFeatures, seats}));
   std::vector<std::string> bids = {"phase.bid"};
   if (config.extended()) {
     bids.push_back("extra phase.cannon");
-    blocks.push_back(
-        {"extra phase", 1, {{"cannon"}, {"rosie"}, {"discard"}, {"wager"}, {"harry"}}});
+    blocks.push_back(block_of({"extra phase", kExtraPhaseFeatures}));
     blocks.push_back({"known out", 1, card_columns()});
-    blocks.push_back({"pending discards", 1, {{"count", Type::kU8, 2}}});
-    blocks.push_back(
-        {"extra seat", seats, {{"wager", Type::kU8, 20}, {"harry armed"}, {"cannonball"}}});
+    blocks.push_back(block_of({"pending discards", kPendingFeatures}));
+    blocks.push_back(block_of({"extra seat", kExtraSeatFeatures, seats}));
   }
-  if (config.phase_embed) blocks.push_back({"stage", 1, {{"early"}, {"mid"}, {"late"}}});
+  if (config.phase_embed) blocks.push_back(block_of({"stage", kStageFeatures}));
   if (config.history) {
     blocks.push_back({"history", 10, numbered_columns("seat ", 0, seats - 1)});
-    blocks.push_back({"history leader", 10, {{"relative seat", Type::kI8, 1}}});
+    blocks.push_back(block_of({"history leader", kLeaderFeatures, 10}));
   }
   return {.name = "skull_king",
           .title = "Skull King: bid your tricks, then take exactly those",

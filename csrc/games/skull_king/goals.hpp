@@ -51,12 +51,8 @@ struct GoalBytes {
   int over;   // the sum of bids; needs come behind it
 
   SPARRING_FN static GoalBytes of(const Config& config) {
-    const int s = config.seats();
-    const int table = kCards * (config.obs == kCompactObs ? 2 : 1 + s) + 14 * s;
-    const int extension = config.extended() ? 80 + 3 * s : 0;
-    return {table, table + 32,
-            table + 32 + 16 * s + extension + (config.phase_embed ? 3 : 0) +
-                (config.history ? 10 * s : 0)};
+    const int table = Game::table_at(config), seat = table + kTableBytes;
+    return {table, seat, seat + kSeatBytes * config.seats() + Game::later_bytes(config)};
   }
 };
 
@@ -65,10 +61,13 @@ SPARRING_FN inline GoalRow Game::goal_row(const Config& config, const u8* obs) {
   const u8* table = obs + at.table;
   int number = 0;
   SPARRING_FOR (int r = 0; r < 10; ++r)
-    if (table[8 + r]) number = r;
-  const bool bids = table[6] != 0;
-  const bool loads = config.extended() && obs[at.seat + 16 * config.seats()] != 0;
-  return {.role = bids || loads ? 0 : 1, .stage = number * kStages + table[19], .asks = bids};
+    if (table[byte_of(kTableRow, "round") + r]) number = r;
+  const bool bids = table[byte_of(kTableRow, "phase", "bid")] != 0;
+  const u8* extension = obs + at.seat + kSeatBytes * config.seats();
+  const bool loads = config.extended() && extension[byte_of(kExtraPhaseFeatures, "cannon")] != 0;
+  return {.role = bids || loads ? 0 : 1,
+          .stage = number * kStages + table[byte_of(kTableRow, "progress", "tricks done")],
+          .asks = bids};
 }
 
 SPARRING_FN inline int Game::made(u32 record) { return Record::of(record).bid; }
@@ -76,12 +75,13 @@ SPARRING_FN inline int Game::achieved(u32 record) { return Record::of(record).wo
 
 SPARRING_FN inline void Game::set_goal(const Config& config, u8* obs, int goal) {
   const GoalBytes at = GoalBytes::of(config);
-  u8 *own = obs + at.table + 21, *seat = obs + at.seat, *over = obs + at.over;
-  const int before = seat[1], took = seat[2];
+  u8* own = obs + at.table + byte_of(kTableRow, "own bid");
+  u8 *seat = obs + at.seat, *over = obs + at.over;
+  const int before = seat[seat_byte("bid")], took = seat[seat_byte("won")];
   SPARRING_FOR (int b = 0; b <= 10; ++b) own[b] = b == goal;
-  seat[1] = static_cast<u8>(goal);
-  seat[3] = took == goal;
-  seat[4] = took > goal;
+  seat[seat_byte("bid")] = static_cast<u8>(goal);
+  seat[seat_byte("exact")] = took == goal;
+  seat[seat_byte("over")] = took > goal;
   over[0] = static_cast<u8>(over[0] + goal - before);
   over[1] = static_cast<u8>(goal - took);
 }

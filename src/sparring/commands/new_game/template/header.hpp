@@ -17,6 +17,12 @@ struct Config {
 };
 
 inline constexpr int kMostTaken = 3, kMostHeap = 100;
+
+// What one seat may know: the heap bit by bit, and whose turn it is. `observe` finds the bytes by
+// these names, and `spec` tells them to people.
+inline constexpr Feature kHeap[] = {{"1"}, {"2"}, {"4"}, {"8"}, {"16"}, {"32"}, {"64"}};
+inline constexpr Feature kTurn[] = {{"to move"}};
+inline constexpr Section kRow[] = {{"left", kHeap}, {"turn", kTurn}};
 inline constexpr int kBits = 7;  // that hold kMostHeap
 
 struct Game {
@@ -30,9 +36,8 @@ struct Game {
   // The whole state, without pointers and without padding: a copy of its bytes is a clone.
   u8 left, mover;
 
-  // obs_bytes: what the blocks of `spec` fill, rounded up to a multiple of 16.
   SPARRING_FN static Shape shape(const Config&) {
-    return {.seats = 2, .actions = kActions, .obs_bytes = 16};
+    return {.seats = 2, .actions = kActions, .obs_bytes = padded(bytes_of(kRow))};
   }
 
   SPARRING_FN int seat(int) const { return mover; }
@@ -53,10 +58,10 @@ struct Game {
     for (int take = 1; take <= kMostTaken && take <= left; ++take) out.set(take - 1);
   }
 
-  // What one seat may know, byte by byte in the order of the blocks of `spec`.
   SPARRING_FN void observe(const Config&, int me, u8* out) const {
-    for (int bit = 0; bit < kBits; ++bit) out[bit] = left >> bit & 1;
-    out[kBits] = left && mover == me;
+    constexpr int heap = byte_of(kRow, "left");
+    for (int bit = 0; bit < kBits; ++bit) out[heap + bit] = left >> bit & 1;
+    out[byte_of(kRow, "turn", "to move")] = left && mover == me;
   }
 
   SPARRING_FN void step(const Config&, const Action* actions, Rng&, Result& result) {
@@ -78,12 +83,10 @@ struct Game {
 
 #if SPARRING_HOST
   static Spec spec(const Config& config) {
-    std::vector<Column> bits;
-    for (int bit = 0; bit < kBits; ++bit) bits.push_back({std::to_string(1 << bit)});
     return {.name = "my_game",
             .title = "My game: who takes the last one wins",
             .rules_version = 1,
-            .blocks = {{"left", 1, bits}, {"turn", 1, {{"to move"}}}},
+            .blocks = blocks_of(kRow),
             .role_names = {"player"},
             .zero_sum = true,
             .chance = config.vary > 0};
