@@ -11,7 +11,7 @@ from typing import Any
 
 import torch
 
-from sparring.commands.curves import write_pages
+from sparring.commands.shared.curves import write_pages
 from sparring.commands.shared.players import loaded_from, who_plays
 from sparring.commands.shared.printing import ProgressBar, make_table, print_json, print_table, say
 from sparring.commands.shared.results import kept_games

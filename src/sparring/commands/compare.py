@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from sparring.commands.curves import files_asked, files_in, told_files, write_page
 from sparring.commands.shared.comparing import make_page, matches_of, print_comparison
+from sparring.commands.shared.curves import files_asked, files_in, told_files, write_page
 from sparring.commands.shared.printing import print_json, say
 from sparring.config.runs import CompareConfig
 from sparring.draw.charts.paper import check_matplotlib

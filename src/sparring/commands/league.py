@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
-from sparring.commands.curves import write_pages
+from sparring.commands.shared.curves import write_pages
 from sparring.commands.shared.printing import ProgressBar, make_table, print_json, print_table, say
 from sparring.config.commands import LeagueShowConfig
 from sparring.draw.charts.axes import label

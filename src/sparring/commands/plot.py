@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, get_args
 
-from sparring.commands.curves import (
+from sparring.commands.shared.curves import (
     common_page,
     files_asked,
     files_in,

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from sparring.commands.curves import plot_run
+from sparring.commands.shared.curves import plot_run
 from sparring.commands.shared.printing import ProgressBar, make_table, print_json, print_table, say
 from sparring.commands.shared.results import draw_lines, next_command, results_table, score_word
 from sparring.commands.shared.stopping import Interrupted, interruptible, stopped

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from sparring.commands.curves import write_page
+from sparring.commands.shared.curves import write_page
 from sparring.commands.shared.printing import ProgressBar, make_table, print_json, print_table, say
 from sparring.commands.shared.stopping import Interrupted, interruptible
 from sparring.config.tools import TuneConfig

@@ -9,8 +9,8 @@ from statistics import median
 from typing import Any
 
 from sparring.commands.bench.shared import Ledger, machine_line, short
-from sparring.commands.curves import files_in, write_page
 from sparring.commands.shared.comparing import make_page, matches_of, print_comparison
+from sparring.commands.shared.curves import files_in, write_page
 from sparring.commands.shared.printing import ProgressBar, make_table, print_json, print_table, say
 from sparring.commands.shared.stopping import Interrupted, interruptible
 from sparring.config.options import flat

@@ -7,7 +7,7 @@ from typing import Any
 
 from sparring.commands.bench.scaling_picture import make_page
 from sparring.commands.bench.shared import Ledger, machine_line, short, title
-from sparring.commands.curves import files_asked, write_page
+from sparring.commands.shared.curves import files_asked, write_page
 from sparring.commands.shared.printing import ProgressBar, make_table, print_json, print_table, say
 from sparring.config import TrainConfig
 from sparring.config.tools import BenchScalingConfig

@@ -1,1 +1,1 @@
-"""What several commands need: the table of them, help, opening, printing, players, films."""
+"""What several commands need: the table of them, help, opening, printing, players, pictures."""
