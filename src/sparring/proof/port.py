@@ -21,8 +21,6 @@ from sparring.proof.contract.drivers import EnvRaisedError
 from sparring.proof.contract.playing import Clock, driver_of, seed_globals
 from sparring.proof.port_env import EnvSide
 
-COMPARED = ("end", "reward", "seat", "mask", "obs", "score", "final-mask")
-"""What is held against each other, in this order; `ignore` leaves some of it out."""
 CLOSE = 1e-5
 """Rewards, scores and observations may differ by so much: one side may count in float64."""
 AFTER_THE_END = "after the end"
@@ -96,12 +94,12 @@ def port(
 
     same_seed: both draw the same from the same seed, so that chance needs no `load`.
     load: "start", or "step": when the env's method `load` is called.
-    ignore: what of COMPARED is left out.
+    ignore: what of COMPARISONS is left out.
     tries: games in search of a shorter difference, once there is one.
     """
     for word in ignore:
-        if word not in COMPARED:
-            raise ConfigError(f"ignore {word!r} is not compared anyway{nearest(word, COMPARED)}")
+        if word not in COMPARISONS:
+            raise ConfigError(f"ignore {word!r} is not compared anyway{nearest(word, COMPARISONS)}")
     if isinstance(factory, str):
         trusted.name(factory)
     function = load_factory(factory, "env") if isinstance(factory, str) else factory
@@ -111,7 +109,7 @@ def port(
         what = f"env {word!r}"
         env = EnvSide(driver_of(made(function, what), what), rules, what)
         demand_common_chance(env, same_seed=same_seed, load=load)
-        compared = [one for one in COMPARED if one not in ignore]
+        compared = [one for one in COMPARISONS if one not in ignore]
         pair = Pair(env, load=load, compared=compared, clock=Clock(seconds))
         try:
             return pair.run(PortReport(word, rules.name), games, seed, tries)
@@ -225,8 +223,8 @@ class Pair:
             seed=seed,
             step=len(played),
             what=wrong[0],
-            native=told(wrong[1]),
-            env=told(wrong[2]),
+            native=str(wrong[1]),
+            env=str(wrong[2]),
             actions=tuple(self._name(action) for action in played),
             numbers=tuple(np.asarray(action).tolist() for action in played),
             native_before=str(before) if played else "",
@@ -243,11 +241,6 @@ class Pair:
             return str(np.asarray(action).tolist())
         each = np.atleast_1d(action)
         return " and ".join(self.rules.action_name(int(one)) for one in each)
-
-
-def told(value: Any) -> str:
-    """Return one side of a difference in a line."""
-    return value if isinstance(value, str) else str(value)
 
 
 def text_of(env: EnvSide) -> str:
@@ -338,3 +331,4 @@ COMPARISONS: Mapping[str, Callable[[EnvSide, State, int], Iterator[Mismatch]]] =
     "score": compare_score,
     "final-mask": compare_final_mask,
 }
+"""What is held against each other, in this order; `ignore` leaves some of it out."""

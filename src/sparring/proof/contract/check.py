@@ -8,6 +8,7 @@ import random
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,7 @@ from sparring.factories import load_factory, name_of_factory
 from sparring.pools.foreign.encoding import ActionNamesError, encoding_of
 from sparring.pools.foreign.make import made
 from sparring.pools.foreign.seats import read_agents
+from sparring.pools.workers.auto import duration
 from sparring.proof.contract import again, ends
 from sparring.proof.contract.drivers import Driver, EnvRaisedError
 from sparring.proof.contract.findings import EnvReport, Ledger
@@ -64,8 +66,7 @@ def check_env(
         trusted.name(factory)
     function = load_factory(factory, "game") if isinstance(factory, str) else factory
     word = factory if isinstance(factory, str) else name_of_factory(function)
-    limits = {"games": games, "steps": steps, "seed": seed}
-    checked = Check(function, word, dict(settings or {}), Clock(seconds), **limits)
+    checked = Check(function, word, dict(settings or {}), Clock(seconds), games, steps, seed)
     kept = random.getstate(), np.random.get_state()
     try:
         with warnings.catch_warnings():
@@ -76,32 +77,29 @@ def check_env(
         np.random.set_state(kept[1])
 
 
+@dataclass
 class Check:
     """One check of one factory."""
 
-    def __init__(
-        self,
-        function: Callable[..., Any],
-        word: str,
-        settings: dict[str, Any],
-        clock: Clock,
-        *,
-        games: int,
-        steps: int,
-        seed: int,
-    ) -> None:
-        self.function, self.word, self.settings, self.clock = function, word, settings, clock
-        self.games, self.steps, self.seed = games, steps, seed
-        self.what = word or getattr(function, "__name__", "the factory")
+    function: Callable[..., Any]
+    word: str
+    settings: dict[str, Any]
+    clock: Clock
+    games: int
+    steps: int
+    seed: int
+    step_s: list[float] = field(default_factory=list)
+    endless: list[int] = field(default_factory=list)
+    """Seeds of episodes that did not end."""
+    cut: int = 0
+    """Episodes that the time did not suffice for."""
+    sizes: list[int] = field(default_factory=list)
+    """Memory of this process after each episode, in bytes."""
+
+    def __post_init__(self) -> None:
+        self.what = self.word or getattr(self.function, "__name__", "the factory")
         self.ledger = Ledger()
         self.watch = Watch(self.ledger)
-        self.step_s: list[float] = []
-        self.endless: list[int] = []
-        """Seeds of episodes that did not end."""
-        self.cut = 0
-        """Episodes that the time did not suffice for."""
-        self.sizes: list[int] = []
-        """Memory of this process after each episode, in bytes."""
 
     def make(self) -> Driver:
         """Make another env."""
@@ -261,14 +259,8 @@ def tell_times(step_s: Sequence[float], ledger: Ledger) -> None:
     if not step_s:
         return
     middle, most_of_them = np.quantile(step_s, (0.5, 0.95))
-    told = f"median {readable(middle)}, 95 % within {readable(most_of_them)}"
-    ledger.ok("time", f"a step: {told}, at most {readable(max(step_s))}")
-
-
-def readable(seconds: float) -> str:
-    """Return a time with a unit that suits it."""
-    unit, factor = ("ms", 1e3) if seconds >= 1e-3 else ("us", 1e6)
-    return f"{seconds * factor:.3g} {unit}"
+    told = f"median {duration(middle)}, 95 % within {duration(most_of_them)}"
+    ledger.ok("time", f"a step: {told}, at most {duration(max(step_s))}")
 
 
 def tell_memory(sizes: Sequence[int], ledger: Ledger) -> None:
