@@ -290,29 +290,33 @@ def check_pool_against_states(rules: Rules, games: int, seed: int) -> str:
     return f"{decisions} decisions"
 
 
+def digests(
+    rules: Rules, games: int, steps: int, seed: int, *, threads: int, parts: int, slots: int = 1
+) -> list[int]:
+    """Return what random games look like after every step, whoever plays which of them."""
+    size = games // parts
+    pools = [
+        Pool(rules, size, seed=seed, threads=threads, slots=slots, first_game=part * size)
+        for part in range(parts)
+    ]
+    found = []
+    for pool in pools:
+        pool.reset()
+    for _ in range(steps):
+        for pool in pools:
+            pool.step(pool.sample_actions())
+        found.append(sum(pool.digest() for pool in pools) % 2**64)
+    return found
+
+
 def check_threads(rules: Rules, games: int, seed: int) -> str:
     """The same games come out for any number of threads and any split."""
     total, steps = 96, 300
-
-    def run(threads: int, parts: int, slots: int) -> list[int]:
-        size = total // parts
-        pools = [
-            Pool(rules, size, seed=seed, threads=threads, slots=slots, first_game=i * size)
-            for i in range(parts)
-        ]
-        sums = []
-        for pool in pools:
-            pool.reset()
-        for _ in range(steps):
-            for pool in pools:
-                pool.step(pool.sample_actions())
-            sums.append(sum(pool.digest() for pool in pools) % 2**64)
-        return sums
-
-    expected = run(1, 1, 1)
+    expected = digests(rules, total, steps, seed, threads=1, parts=1)
     for threads, parts, slots in ((2, 1, 1), (4, 1, 1), (1, 3, 1), (2, 2, 2)):
         where = f"{threads} threads, {parts} parts, {slots} slots"
-        demand(run(threads, parts, slots) == expected, f"{where}: other games came out")
+        found = digests(rules, total, steps, seed, threads=threads, parts=parts, slots=slots)
+        demand(found == expected, f"{where}: other games came out")
     return f"{total} games, {steps} steps, signature {expected[-1]:016x}"
 
 

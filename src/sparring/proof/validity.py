@@ -10,6 +10,7 @@ import numpy as np
 from sparring.games import Rules
 from sparring.games.lookup import game_module
 from sparring.pools import Pool
+from sparring.proof.conformance import digests
 
 PROOF_GAMES, LEAST_STEPS, MOST_STEPS = 256, 300, 100_000
 AUDIT_EVERY = 37
@@ -116,17 +117,7 @@ def wrong_ends(proof: Proof) -> list[str]:
 
 def signature(rules: Rules, threads: int, pools: int) -> str:
     """Return the fingerprint of a fixed workload: it changes only when the rules do."""
-    size = SIGNATURE_GAMES // pools
-    parts = [
-        Pool(rules, size, seed=SIGNATURE_SEED, threads=threads, first_game=i * size)
-        for i in range(pools)
-    ]
-    for pool in parts:
-        pool.reset()
-    number = 0
-    for _ in range(SIGNATURE_STEPS):
-        for pool in parts:
-            pool.step(pool.sample_actions())
-        digest = sum(pool.digest() for pool in parts)
+    number, played = 0, (SIGNATURE_GAMES, SIGNATURE_STEPS, SIGNATURE_SEED)
+    for digest in digests(rules, *played, threads=threads, parts=pools):
         number = (number * 0x100000001B3 + digest) % 2**64
     return f"{number:016x}"
