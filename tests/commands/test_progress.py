@@ -44,9 +44,9 @@ def test_a_profile_by_updates_says_how_many_are_left(
     said: list[str] = []
 
     def watch(seconds: float, updates: int) -> None:
-        looking.watch(
-            Curves(tmp_path), seconds, said.append, lambda: None, doing="sampling", updates=updates
-        )
+        look = looking.Look(0, tmp_path, looking.Wish(), said.append, lambda: None)
+        look.progress = Curves(tmp_path)
+        look.pass_time("sampling", seconds, updates)
 
     watch(3600.0, updates=3)
     assert said == ["sampling: update 2, 2 updates left", "sampling: update 3, 1 update left"]

@@ -15,7 +15,7 @@ from sparring.commands import sweep as sweep_command
 from sparring.commands import train as train_command
 from sparring.config import TrainConfig
 from sparring.config.tools import SweepConfig
-from sparring.speed.named import read_named
+from sparring.speed.configs import read_named
 from sparring.speed.records import FORMAT, Figure, Record, changes, differences, since
 from sparring.sweep.record import Folder
 from sparring.sweep.search import forget

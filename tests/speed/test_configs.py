@@ -11,8 +11,7 @@ import pytest
 from sparring.cli import main
 from sparring.commands.bench.configs import summary
 from sparring.errors import ConfigError
-from sparring.speed.named import cost, read_named
-from sparring.speed.trained import Progress
+from sparring.speed.configs import Progress, cost, read_named
 
 FILE = """
 game = "tic_tac_toe"

@@ -12,8 +12,7 @@ from sparring.cli import main
 from sparring.config import TrainConfig
 from sparring.config.tools import ProfileConfig
 from sparring.errors import ConfigError
-from sparring.speed.folder import choose_folder
-from sparring.speed.report import FORMAT
+from sparring.speed.report import FORMAT, choose_folder
 from sparring.speed.sampler import CannotLookError, NoNativeError, permission, why_not
 from sparring.speed.target import find_target, holder, read_change
 from sparring.training.planning.settings import written

@@ -17,8 +17,7 @@ from sparring.speed.code import phases_in
 from sparring.speed.evidence import Evidence, Frame, Stack, Stacks
 from sparring.speed.stand import Gauge, Opened
 from sparring.speed.verdicts.case import Case, Verdict, typed, without
-from sparring.speed.verdicts.judge import CANNOT_TELL, LEARNING, judge
-from sparring.speed.verdicts.trials import Timed
+from sparring.speed.verdicts.judge import CANNOT_TELL, LEARNING, Timed, judge
 from sparring.training.planning.settings import merged, with_preset
 
 HOME = str(Path(sparring.__file__).parent)

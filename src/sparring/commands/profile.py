@@ -19,9 +19,17 @@ from sparring.config.tools import ProfileConfig
 from sparring.draw.marks import InAscii, bar, only_ascii, shortened
 from sparring.errors import ConfigError
 from sparring.machine import machine_facts
-from sparring.speed.folder import NUMBERS, choose_folder, write_folder
 from sparring.speed.looking import Seen, Wish, look_at_own, look_at_run
-from sparring.speed.report import Profile, by_size, listed, looked_line, pace_line
+from sparring.speed.report import (
+    NUMBERS,
+    Profile,
+    by_size,
+    choose_folder,
+    listed,
+    looked_line,
+    pace_line,
+    write_folder,
+)
 from sparring.speed.sampler import CannotLookError, find_spy
 from sparring.speed.stand import Gauge
 from sparring.speed.target import Target, find_target

@@ -6,11 +6,12 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 from sparring.config import TrainConfig
 from sparring.errors import ConfigError, SparringError
 from sparring.machine import cores
-from sparring.speed.evidence import EVALUATION, TRAINING, Evidence, Stacks, processes_of
+from sparring.speed.evidence import EVALUATION, Evidence, Stacks, processes_of
 from sparring.speed.kernels import IDLE, GpuTime
 from sparring.speed.own import OwnTraining
 from sparring.speed.progress import Pace, Progress
@@ -18,7 +19,7 @@ from sparring.speed.sampler import NO_SYMBOL, CannotLookError, NoNativeError, Sp
 from sparring.training.planning.place import uses_gpu
 from sparring.training.planning.settings import members_of
 from sparring.training.records.overview import Overview
-from sparring.usage import Usage, running, usage
+from sparring.usage import running, usage
 
 POLL_S = 0.2
 WARM_S = 3.0
@@ -31,15 +32,26 @@ PATIENCE_S = 60.0
 """How long it is waited for an update to end, where none did while it was looked at."""
 LEAST_UPDATES = 3
 """Fewer say nothing about the cost of looking."""
-KERNELS_S, KERNELS_UPDATES = 0.5, 2
+KERNELS = {"seconds": 0.5, "updates": 2}
 """How long kernels are recorded at least."""
 KERNELS_LIMIT_S = 180.0
 LONGEST_S = 3600.0
 """How long updates are waited for that were asked for by number."""
 
 BESIDE = "evaluations beside training: left out, in so short a time they would weigh too much"
+SEVERAL = "one run was trained where the settings ask for several"
+NOT_ASKED = "native code: it was not asked for, --native on looks there"
+NO_UPDATE = "phases and rates: no update ended while it was looked at; raise --seconds"
+NO_KERNELS = "kernels of the GPU: they are only seen in a training that profile starts itself"
+NONE_SEEN = "kernels of the GPU: torch's profiler has seen none; is CUPTI installed?"
+THREADS = (
+    "threads of native code: those that step games and multiply have no Python stack, so "
+    "that only the thread which waits for them is sampled"
+)
 
 Say = Callable[[str], None]
+Span = tuple[float, float]
+"""When something began and ended, by the monotonic clock."""
 
 
 @dataclass(frozen=True)
@@ -75,52 +87,24 @@ class Seen:
     """Those that ended while stacks were sampled."""
 
 
-@dataclass(frozen=True)
-class _Plain:
-    """A stretch in which nobody looks: only then rates and cores are the training's own."""
-
-    began: float
-    ended: float
-    used: tuple[Usage, Usage]
-
-    @property
-    def cores(self) -> tuple[float, float]:
-        """Cores that were busy with it, and with others."""
-        before, after = self.used
-        return after.cores_since(before, max(self.ended - self.began, 1e-9))
-
-
-@dataclass
-class _Sampled:
-    """A stretch in which stacks were sampled."""
-
-    pid: int
-    stacks: Stacks
-    blind: list[str]
-    native: bool
-    began: float
-    ended: float
-    family: dict[int, str]
-
-
 def look_at_own(config: TrainConfig, wish: Wish, say: Say) -> Seen:
     """Train with settings for a moment and look at it."""
-    blind = [BESIDE] if not config.eval.off else []
-    if config.population > 1 or config.seeds > 1 or config.vary:
-        blind.append("one run was trained where the settings ask for several")
     with OwnTraining(config) as training:
-        progress = Progress(training.folder)
-        training.warm_up(progress, min(WARM_S, wish.seconds), say)
-        plain = watch_plain(training.pid, progress, wish, say, training.check)
-        sampled = sample_own(training, progress, wish, say)
-        gpu = record_kernels(training, progress, say, blind)
-        say("reading: curves")
-        paces = paces_of(progress, plain, sampled, training.check)
-        evidence = gathered(members_of(config)[0], paces, plain, sampled, blind)
-        evidence = replace(evidence, path=Overview(training.folder).path_taken)
-    if gpu is not None:
-        evidence = replace(evidence, gpu=gpu.shares, kernels=gpu.kernels)
-    return Seen(evidence, cost_of(*paces), wish.rate, sampled.native, paces[1].updates)
+        look = Look(training.pid, training.folder, wish, say, training.check)
+        training.warm_up(look.progress, min(WARM_S, wish.seconds), say)
+        plain = look.watch()
+        try:
+            sampled = look.sample()
+        except CannotLookError as wrong:
+            sampled = look.sample_within(training, str(wrong))
+        if not config.eval.off:
+            look.blind.append(BESIDE)
+        if config.population > 1 or config.seeds > 1 or config.vary:
+            look.blind.append(SEVERAL)
+        gpu = look.kernels(training)
+        paces = look.paces(plain, sampled)
+        facts = {"gpu": gpu.shares, "kernels": gpu.kernels} if gpu else {}
+        return look.seen(members_of(config)[0], paces, sampled, **facts)
 
 
 def look_at_run(folder: Path, config: TrainConfig, pid: int, wish: Wish, say: Say) -> Seen:
@@ -132,214 +116,169 @@ def look_at_run(folder: Path, config: TrainConfig, pid: int, wish: Wish, say: Sa
         if not folder.is_dir():
             raise SparringError(f"{folder} was taken away while it was looked at")
 
-    progress = Progress(folder)
-    plain = watch_plain(pid, progress, wish, say, check)
-    sampled = sample(pid, progress, wish, say, check)
-    say("reading: curves")
-    before = replace(plain, began=plain.ended - (sampled.ended - sampled.began))
-    paces = paces_of(progress, before, sampled, check)
-    busy = paces[0].gpu_busy
-    blind = []
+    look = Look(pid, folder, wish, say, check)
+    _, ended = look.watch()
+    sampled = look.sample()
+    paces = look.paces((ended - (sampled[1] - sampled[0]), ended), sampled)
+    busy, facts = paces[0].gpu_busy, {}
     if busy is not None:
-        blind.append(
-            "kernels of the GPU: they are only seen in a training that profile starts itself"
+        look.blind.append(NO_KERNELS)
+        facts["gpu"] = {"at work": busy, IDLE: max(1 - busy, 0.0)}
+    return look.seen(config, paces, sampled, attached=True, **facts)
+
+
+class Look:
+    """A look at a process that trains: watched, sampled, and read off its curves."""
+
+    def __init__(
+        self, pid: int, folder: Path, wish: Wish, say: Say, check: Callable[[], None]
+    ) -> None:
+        """Begin. say: is told what is done. check: raises if the training is over."""
+        self.pid, self.wish, self.say, self.check = pid, wish, say, check
+        self.folder, self.progress = folder, Progress(folder)
+        self.native, self.stacks = wish.native, Stacks()
+        self.family = processes_of(pid)
+        self.cores = 0.0, 0.0
+        """That were busy with it, and with others."""
+        self.blind: list[str] = []
+
+    def watch(self) -> Span:
+        """Let it train for a while: only where nobody looks, rates and cores are its own."""
+        wish = self.wish
+        family = [pid for pid, does in processes_of(self.pid).items() if does != EVALUATION]
+        began, before = time.monotonic(), usage(family)
+        updates = max(wish.updates // 4, LEAST_UPDATES) if wish.updates else 0
+        self.pass_time("watching", min(max(wish.limit_s / 4, LEAST_S), MOST_S), updates)
+        ended = time.monotonic()
+        self.cores = usage(family).cores_since(before, max(ended - began, 1e-9))
+        return began, ended
+
+    def sample(self) -> Span:
+        """Sample the process from outside, with what it has started."""
+        try:
+            span, told = self._spy(), [] if self.wish.native else [NOT_ASKED]
+        except NoNativeError as wrong:
+            self.native, told = False, [f"native code: {wrong}"]
+            span = self._spy()
+        self.blind += told
+        return span
+
+    def _spy(self) -> Span:
+        wish = self.wish
+        with Spy(
+            self.pid, wish.limit_s, wish.rate, native=self.native, pausing=wish.pausing
+        ) as spy:
+            spy.wait_begun()
+            began = time.monotonic()
+            self.pass_time("sampling", wish.limit_s, wish.updates, over=lambda: spy.ended)
+            ended = time.monotonic()
+            self.family |= processes_of(self.pid)
+            self.stacks = spy.stacks()
+        return began, ended
+
+    def sample_within(self, training: OwnTraining, why: str) -> Span:
+        """Let a training of our own sample itself, where nobody may look from outside."""
+        self.say("sampling: from within")
+        began, wish = time.monotonic(), self.wish
+        limit = {"seconds": wish.limit_s, "updates": wish.updates, "rate": wish.rate}
+        plain = training.ask("sample", wish.limit_s + PATIENCE_S, **limit)
+        self.progress.look()
+        self.stacks, self.native = Stacks.read(plain, wish.rate), False
+        self.family |= processes_of(self.pid)
+        self.blind.append(f"native code and other processes: {why}")
+        return began, time.monotonic()
+
+    def kernels(self, training: OwnTraining) -> GpuTime | None:
+        """Record what the GPU does, where the network is on one."""
+        if not uses_gpu(training.config.device):
+            return None
+        self.say("recording: the GPU's kernels")
+        try:
+            gpu = GpuTime.read(training.ask("kernels", KERNELS_LIMIT_S, **KERNELS))
+        except ConfigError:
+            raise
+        except SparringError as wrong:
+            self.blind.append(f"kernels of the GPU: {wrong}")
+            return None
+        self.progress.look()
+        if not gpu.kernels:
+            self.blind.append(NONE_SEEN)
+        return gpu if gpu.kernels else None
+
+    def paces(self, plain: Span, sampled: Span) -> tuple[Pace, Pace]:
+        """Return how fast it was before it was sampled, and meanwhile."""
+        self.say("reading: curves")
+        meanwhile = self._pace(*sampled)
+        before = self.progress.pace(*plain)
+        return (before if before.updates else meanwhile), meanwhile
+
+    def _pace(self, began: float, ended: float) -> Pace:
+        """Where no update ended in that time, wait for the next one."""
+        while time.monotonic() < ended + LATE_S:
+            self.progress.look()
+            time.sleep(POLL_S)
+        self.progress.look()
+        pace = self.progress.pace(began, ended)
+        until = time.monotonic() + PATIENCE_S
+        while not pace.updates and time.monotonic() < until:
+            self.check()
+            time.sleep(POLL_S)
+            self.progress.look()
+            pace = self.progress.pace(began, time.monotonic())
+        return pace
+
+    def seen(
+        self, config: TrainConfig, paces: tuple[Pace, Pace], sampled: Span, **facts: Any
+    ) -> Seen:
+        """Put together what was seen."""
+        pace, meanwhile = paces
+        blind = [*self.blind, *self._unseen(config), *([] if pace.updates else [NO_UPDATE])]
+        others = {stack.process for stack in self.stacks.stacks} - {self.pid}
+        evidence = Evidence(
+            config=config,
+            phases=dict(pace.phases),
+            decisions_per_s=pace.decisions_per_s,
+            samples_per_s=pace.samples_per_s,
+            seconds=max(sampled[1] - sampled[0], 1e-9),
+            stacks=self.stacks.of_processes({self.pid}),
+            beside=self.stacks.of_processes(others),
+            processes=self.family,
+            cpu_cores=self.cores[0] or pace.cpu_cores,
+            cores=cores(),
+            load=self.cores[1],
+            path=Overview(self.folder).path_taken,
+            blind=tuple(blind),
         )
-    evidence = gathered(config, paces, plain, sampled, blind)
-    if busy is not None:
-        evidence = replace(evidence, gpu={"at work": busy, IDLE: max(1 - busy, 0.0)})
-    evidence = replace(evidence, attached=True, path=Overview(folder).path_taken)
-    return Seen(evidence, cost_of(*paces), wish.rate, sampled.native, paces[1].updates)
+        evidence = replace(evidence, **facts)
+        return Seen(evidence, cost_of(*paces), self.wish.rate, self.native, meanwhile.updates)
 
-
-def sample_own(training: OwnTraining, progress: Progress, wish: Wish, say: Say) -> _Sampled:
-    """Sample a training of our own: from outside if that is possible, otherwise from within."""
-    try:
-        return sample(training.pid, progress, wish, say, training.check)
-    except CannotLookError as wrong:
-        why = str(wrong)
-    say("sampling: from within")
-    began = time.monotonic()
-    limit = {"seconds": wish.limit_s, "updates": wish.updates, "rate": wish.rate}
-    seen = training.ask("sample", wish.limit_s + PATIENCE_S, **limit)
-    progress.look()
-    return _Sampled(
-        training.pid,
-        Stacks.read(seen, wish.rate),
-        [f"native code and other processes: {why}"],
-        native=False,
-        began=began,
-        ended=time.monotonic(),
-        family=processes_of(training.pid),
-    )
-
-
-def sample(
-    pid: int, progress: Progress, wish: Wish, say: Say, check: Callable[[], None]
-) -> _Sampled:
-    """Sample a process from outside, with what it has started."""
-    try:
-        return sample_once(pid, progress, wish, say, check)
-    except NoNativeError as wrong:
-        found = sample_once(pid, progress, replace(wish, native=False), say, check)
-        found.blind = [f"native code: {wrong}"]
+    def _unseen(self, config: TrainConfig) -> list[str]:
+        """Say what such sampling does not see."""
+        found = [THREADS] if config.threads != 1 else []
+        nameless = self.stacks.share(lambda stack: stack.frames[-1].name == NO_SYMBOL)
+        if nameless > 0.01:
+            found.append(
+                f"names: {nameless:.0%} of the samples are in libraries without symbols, which "
+                f"stand as {NO_SYMBOL}"
+            )
+        if config.cluster:
+            found.append("processes on other machines of the cluster")
         return found
 
-
-def sample_once(
-    pid: int, progress: Progress, wish: Wish, say: Say, check: Callable[[], None]
-) -> _Sampled:
-    """Let py-spy look for as long as is wished."""
-    family = processes_of(pid)
-    with Spy(pid, wish.limit_s, wish.rate, native=wish.native, pausing=wish.pausing) as spy:
-        spy.wait_begun()
-        began = time.monotonic()
-        watch(
-            progress,
-            wish.limit_s,
-            say,
-            check,
-            doing="sampling",
-            updates=wish.updates,
-            over=lambda: spy.ended,
-        )
-        ended = time.monotonic()
-        family |= processes_of(pid)
-        stacks = spy.stacks()
-    blind = [] if wish.native else ["native code: it was not asked for, --native on looks there"]
-    return _Sampled(pid, stacks, blind, wish.native, began, ended, family)
-
-
-def watch_plain(
-    pid: int, progress: Progress, wish: Wish, say: Say, check: Callable[[], None]
-) -> _Plain:
-    """Let it train for a while, and see what it uses."""
-    family = training_only(processes_of(pid))
-    began, before = time.monotonic(), usage(family)
-    seconds = min(max(wish.limit_s / 4, LEAST_S), MOST_S)
-    updates = max(wish.updates // 4, LEAST_UPDATES) if wish.updates else 0
-    watch(progress, seconds, say, check, doing="watching", updates=updates)
-    return _Plain(began, time.monotonic(), (before, usage(family)))
-
-
-def training_only(family: dict[int, str]) -> list[int]:
-    return [pid for pid, does in family.items() if does != EVALUATION]
-
-
-def watch(
-    progress: Progress,
-    seconds: float,
-    say: Say,
-    check: Callable[[], None],
-    *,
-    doing: str,
-    updates: int = 0,
-    over: Callable[[], bool] = lambda: False,
-) -> None:
-    """Let time pass, or so many updates, and look how it goes on."""
-    first, until = progress.look(), time.monotonic() + seconds
-    while (left := until - time.monotonic()) > 0 and not over():
-        check()
-        update = progress.look()
-        missing = first + updates - update
-        if updates and missing <= 0:
-            return
-        to_go = f"{missing} update{'s' * (missing > 1)}" if updates else f"{left:.0f} s"
-        say(f"{doing}: update {update}, {to_go} left")
-        time.sleep(min(POLL_S, left))
-
-
-def read_pace(progress: Progress, began: float, ended: float, check: Callable[[], None]) -> Pace:
-    """Return how fast it was; where no update ended in that time, wait for the next one."""
-    while time.monotonic() < ended + LATE_S:
-        progress.look()
-        time.sleep(POLL_S)
-    progress.look()
-    pace = progress.pace(began, ended)
-    until = time.monotonic() + PATIENCE_S
-    while not pace.updates and time.monotonic() < until:
-        check()
-        time.sleep(POLL_S)
-        progress.look()
-        pace = progress.pace(began, time.monotonic())
-    return pace
-
-
-def record_kernels(
-    training: OwnTraining, progress: Progress, say: Say, blind: list[str]
-) -> GpuTime | None:
-    """Record what the GPU does, where the network is on one."""
-    if not uses_gpu(training.config.device):
-        return None
-    say("recording: the GPU's kernels")
-    limit = {"seconds": KERNELS_S, "updates": KERNELS_UPDATES}
-    try:
-        found = training.ask("kernels", KERNELS_LIMIT_S, **limit)
-    except ConfigError:
-        raise
-    except SparringError as wrong:
-        blind.append(f"kernels of the GPU: {wrong}")
-        return None
-    progress.look()
-    gpu = GpuTime.read(found)
-    if not gpu.kernels:
-        blind.append("kernels of the GPU: torch's profiler has seen none; is CUPTI installed?")
-        return None
-    return gpu
-
-
-def paces_of(
-    progress: Progress, plain: _Plain, sampled: _Sampled, check: Callable[[], None]
-) -> tuple[Pace, Pace]:
-    """Return how fast it was before it was sampled, and meanwhile."""
-    meanwhile = read_pace(progress, sampled.began, sampled.ended, check)
-    before = progress.pace(plain.began, plain.ended)
-    return (before if before.updates else meanwhile), meanwhile
-
-
-def gathered(
-    config: TrainConfig,
-    paces: tuple[Pace, Pace],
-    plain: _Plain,
-    sampled: _Sampled,
-    blind: list[str],
-) -> Evidence:
-    met, pid = sampled.stacks, sampled.pid
-    pace, own = paces[0], plain.cores
-    blind = [*sampled.blind, *blind, *unseen(config, sampled)]
-    if not pace.updates:
-        blind.append("phases and rates: no update ended while it was looked at; raise --seconds")
-    return Evidence(
-        config=config,
-        phases=dict(pace.phases),
-        decisions_per_s=pace.decisions_per_s,
-        samples_per_s=pace.samples_per_s,
-        seconds=max(sampled.ended - sampled.began, 1e-9),
-        stacks=met.of_processes({pid}),
-        beside=met.of_processes({one.process for one in met.stacks} - {pid}),
-        processes={sampled.pid: TRAINING, **sampled.family},
-        cpu_cores=own[0] or pace.cpu_cores,
-        cores=cores(),
-        load=own[1],
-        blind=tuple(blind),
-    )
-
-
-def unseen(config: TrainConfig, sampled: _Sampled) -> list[str]:
-    found = []
-    if config.threads != 1:
-        found.append(
-            "threads of native code: those that step games and multiply have no Python stack, so "
-            "that only the thread which waits for them is sampled"
-        )
-    nameless = sampled.stacks.share(lambda stack: stack.frames[-1].name == NO_SYMBOL)
-    if nameless > 0.01:
-        found.append(
-            f"names: {nameless:.0%} of the samples are in libraries without symbols, which stand "
-            f"as {NO_SYMBOL}"
-        )
-    if config.cluster:
-        found.append("processes on other machines of the cluster")
-    return found
+    def pass_time(
+        self, doing: str, seconds: float, updates: int, over: Callable[[], bool] = lambda: False
+    ) -> None:
+        """Let time pass, or so many updates, and look how it goes on."""
+        first, until = self.progress.look(), time.monotonic() + seconds
+        while (left := until - time.monotonic()) > 0 and not over():
+            self.check()
+            update = self.progress.look()
+            missing = first + updates - update
+            if updates and missing <= 0:
+                return
+            to_go = f"{missing} update{'s' * (missing > 1)}" if updates else f"{left:.0f} s"
+            self.say(f"{doing}: update {update}, {to_go} left")
+            time.sleep(min(POLL_S, left))
 
 
 def cost_of(before: Pace, sampled: Pace) -> float | None:

@@ -22,9 +22,16 @@ from sparring.errors import ConfigError
 from sparring.games.rules import UNIVERSAL_FLAGS
 from sparring.league.statistics import estimate, interquartile_mean
 from sparring.machine import show_size
-from sparring.speed.named import Named, Planned, cost, read_named
+from sparring.speed.configs import (
+    HaltedError,
+    Named,
+    Planned,
+    Progress,
+    cost,
+    read_named,
+    train_run,
+)
 from sparring.speed.records import Figure
-from sparring.speed.trained import HaltedError, Progress, train_run
 from sparring.targets import check_folder
 from sparring.training.planning.place import choose_device
 from sparring.training.planning.settings import written

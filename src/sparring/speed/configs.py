@@ -1,41 +1,53 @@
-"""Runs of a bench, each trained in a process of its own, and what is known about them then."""
+"""Named configurations: what is trained, each run in a process of its own, and what came out."""
 
 from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import subprocess
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from sparring.config.options import flat
+from sparring import trusted
+from sparring.config import TrainConfig
+from sparring.config.options import flat, joined
+from sparring.config.ranges import is_number
 from sparring.errors import ConfigError, SparringError
 from sparring.league.results import ALONE
 from sparring.machine import cores
 from sparring.messages import Message
 from sparring.processes import Child
-from sparring.speed.named import Planned
 from sparring.store import checkpoint as checkpoints
 from sparring.store.files import remove_folder, write_atomic
-from sparring.store.folders import CHECKPOINTS
-from sparring.training.planning.settings import written
+from sparring.store.folders import CHECKPOINTS, LATEST
+from sparring.training.budget import COUNTED
+from sparring.training.planning.algorithms import OF_ALGORITHMS, mode_of, sections_of
+from sparring.training.planning.demands import demand_processes
+from sparring.training.planning.plan import resolve
+from sparring.training.planning.settings import budget_of, read_toml, said_by, written
 from sparring.training.records import metrics
 from sparring.training.records.comparison import Entry
 from sparring.training.records.overview import Overview, events_of
 from sparring.training.records.run import LOCK, finite, is_held
 from sparring.training.records.strength import LEAST_MILLIONS, gained_per
+from sparring.training.train import complete, demand_given
 
 STATE = "trained.json"
 PATIENCE_S = 60.0
 """How long a run that was asked to stop may take to save itself."""
 REACHED = "target reached"
 STOPPING = b"\nstopping: the run under way saves itself; once more ends at once\n"
+NAMES = r"[A-Za-z0-9_][\w.+-]{0,59}"
+OF_THE_BENCH = ("name", "runs", "population", "vary", "json", "dry_run")
+"""Settings that the bench says itself."""
+MOST_SEEDS = 64
 
 
 class HaltedError(SparringError):
@@ -195,3 +207,116 @@ def strength_of(run: Overview) -> dict[str, float | None]:
     found = run.strength
     ends = ("value", "strength"), ("low", "strength_low"), ("high", "strength_high")
     return {key: getattr(found, end, None) for end, key in ends}
+
+
+@dataclass(frozen=True)
+class Planned:
+    """One run that is to be trained."""
+
+    config_name: str
+    config: TrainConfig
+
+    @property
+    def name(self) -> str:
+        return self.config.name
+
+
+@dataclass(frozen=True)
+class Named:
+    """A file of configurations, read and complete."""
+
+    configs: dict[str, TrainConfig]
+    seeds: int
+    targets: tuple[float, ...]
+
+    def runs(self, folder: Path) -> list[Planned]:
+        """All runs, the first seed of each, then the second: a busy hour meets all alike."""
+        return [
+            Planned(
+                name,
+                replace(
+                    config,
+                    seed=config.seed + number,
+                    name=f"{name}-s{config.seed + number}",
+                    runs=str(folder),
+                ),
+            )
+            for number in range(self.seeds)
+            for name, config in self.configs.items()
+        ]
+
+
+def read_named(file: str, *, minutes: float = 0.0, seeds: int = 0) -> Named:
+    """Read the file; everything that would be refused later is refused now.
+
+    minutes, seeds: go before what the file says.
+    """
+    table = read_toml(file)
+    trusted.admit(Path(file), table)
+    inner, targets = table.pop("configs", None), table.pop("targets", ())
+    if not isinstance(inner, dict) or not all(isinstance(one, dict) for one in inner.values()):
+        raise ConfigError(f"{file} has no [configs.NAME] tables; give one for each configuration")
+    if not inner:
+        raise ConfigError(f"{file}: configs is empty; give a [configs.NAME] table for each")
+    seeds = seeds or table.pop("seeds", 1)
+    table.pop("seeds", None)
+    if not isinstance(seeds, int) or not 1 <= seeds <= MOST_SEEDS:
+        raise ConfigError(f"{file}: seeds {seeds!r} must be a whole number from 1 to {MOST_SEEDS}")
+    if not isinstance(targets, list | tuple) or not all(map(is_number, targets)):
+        raise ConfigError(f"{file}: targets {targets!r} must be a list of numbers")
+    configs = {}
+    for name, own in inner.items():
+        where = f"{file}: configs.{name}"
+        with said_by(where):
+            configs[name] = complete_one(name, table, own, list(targets), minutes)
+    reached = dict.fromkeys(float(t) for one in configs.values() for t in one.eval.target)
+    return Named(configs, seeds, tuple(sorted(reached)))
+
+
+def complete_one(
+    name: str,
+    common: Mapping[str, Any],
+    own: Mapping[str, Any],
+    targets: Sequence[float],
+    minutes: float,
+) -> TrainConfig:
+    """Return the settings of one configuration, checked."""
+    if not re.fullmatch(NAMES, name) or name == LATEST:
+        raise ConfigError("the name must be up to 60 letters, digits and _ - + .")
+    algo = str(own.get("algo", common.get("algo", "ppo")))
+    foreign = set(OF_ALGORITHMS) - set(sections_of(algo, mode_of({**common, **own})))
+    shared = {key: value for key, value in common.items() if key not in foreign}
+    table = joined(shared, own)
+    for key in (*OF_THE_BENCH, "seeds"):
+        if key in table:
+            raise ConfigError(
+                f"{key} has no place here: every configuration is trained alone, "
+                "once for each of the file's seeds, in the folder of the bench"
+            )
+    if targets:
+        table["eval"] = {"target": list(targets), **table.get("eval", {})}
+    if minutes:
+        table = {key: value for key, value in table.items() if key not in COUNTED}
+        table["minutes"] = minutes
+    game, file = str(table.pop("game", "")), str(table.pop("config", ""))
+    config = complete(game, file, table)
+    demand_given(config, table)
+    if config.eval.off:
+        raise ConfigError("eval.off: what is not measured cannot be compared; leave it out")
+    budget_of(config)
+    demand_processes(config)
+    resolve([config], played=False)
+    return config
+
+
+def cost(runs: Sequence[Planned]) -> str:
+    """Say how long training will take, as far as that is known."""
+    if not runs:
+        return "nothing is left to train"
+    budgets = [budget_of(run.config) for run in runs]
+    timed = [amount for kind, amount in budgets if kind == "minutes"]
+    told = [f"{sum(timed):.3g} minutes of training"] if timed else []
+    counted = len(budgets) - len(timed)
+    if counted:
+        told.append(f"{counted} by a count, whose time nobody knows yet")
+    return f"{len(runs)} runs to train: {' and '.join(told)}, and after each its last games"
