@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass
 from typing import Any
 
 from sparring.draw.charts.flame import Block
@@ -37,43 +37,32 @@ class Function:
         return asdict(self)
 
 
-@dataclass
-class _Count:
-    own: int = 0
-    total: int = 0
-    own_lines: Counter[int] = field(default_factory=Counter)
-    lines: Counter[int] = field(default_factory=Counter)
-    native: bool = False
-
-
 def costs(stacks: Stacks) -> list[Function]:
     """Return every function that was met, the costliest by its own time first."""
-    counts: dict[Key, _Count] = {}
+    own: Counter[Key] = Counter()
+    total: Counter[Key] = Counter()
+    lines: dict[Key, Counter[tuple[bool, int]]] = {}
+    native: dict[Key, bool] = {}
     for stack in stacks.stacks:
-        met: set[Key] = set()
-        for frame in reversed(stack.frames):
-            key = key_of(frame)
-            count = counts.setdefault(key, _Count(native=frame.native))
-            if key not in met:  # the innermost of a recursion tells the line
-                met.add(key)
-                count.total += stack.samples
-                count.lines[frame.line] += stack.samples
         last = stack.frames[-1]
-        counts[key_of(last)].own += stack.samples
-        counts[key_of(last)].own_lines[last.line] += stack.samples
+        own[key_of(last)] += stack.samples
+        met = {key_of(frame): frame for frame in stack.frames}  # the innermost of a recursion
+        for key, frame in met.items():
+            total[key] += stack.samples
+            native[key] = frame.native
+            lines.setdefault(key, Counter())[frame is last, frame.line] += stack.samples
     everything = max(stacks.samples, 1)
     found = [
-        Function(
-            name,
-            place,
-            (count.own_lines or count.lines).most_common(1)[0][0],
-            count.own / everything,
-            count.total / everything,
-            count.native,
-        )
-        for (name, place), count in counts.items()
+        Function(*key, line_of(lines[key]), own[key] / everything, all_of / everything, native[key])
+        for key, all_of in total.items()
     ]
     return sorted(found, key=lambda one: (-one.own, -one.total, one.name))
+
+
+def line_of(lines: Counter[tuple[bool, int]]) -> int:
+    """Where most of a function's samples were: in itself, if it was met there, or in its calls."""
+    inside = any(own for own, _ in lines)
+    return next(line for (own, line), _ in lines.most_common() if own == inside)
 
 
 def costliest(functions: Iterable[Function], most: int, *, by: str) -> list[Function]:

@@ -7,6 +7,8 @@ from functools import cache
 from itertools import pairwise
 from typing import Any
 
+import torch
+
 from sparring.config import NetConfig, TrainConfig
 from sparring.errors import SparringError
 from sparring.learn.acting import PlayerActor
@@ -48,16 +50,14 @@ TOO_MANY_WORKERS = "too many workers"
 
 def candidates(case: Case) -> list[Candidate]:
     """Changes of settings that what was seen speaks for, none that is in place already."""
-    causes = (batches, threads, games, workers, device)
-    found = [one for cause in causes for one in cause(case)]
-    found.sort(key=lambda one: one.hope, reverse=True)
-    found = [*opponents(case), *found]
-    for cause in (bots, past_selves, actors, rollouts):
-        found += cause(case)
+    named = [batches(case), *threads(case), games(case), *workers(case)]
+    named += [unused_gpu(case), games_on_cpu(case), float32(case)]
+    found = sorted(filter(None, named), key=lambda one: one.hope, reverse=True)
+    others = [bots(case), past_selves(case), actors(case), rollouts(case)]
     usual = preset(case.config.game, case.config.algo, gpu=case.on_gpu)
     if usual is not None:
-        found += [*epochs(case, usual), *ratio(case, usual), *net(case, usual)]
-    return found
+        others += [epochs(case, usual), ratio(case, usual), net(case, usual)]
+    return [*opponents(case), *found, *filter(None, others)]
 
 
 @cache
@@ -69,30 +69,28 @@ def preset(game: str, algo: str, *, gpu: bool) -> TrainConfig | None:
         return None
 
 
-def batches(case: Case) -> list[Candidate]:
+def batches(case: Case) -> Candidate | None:
     """Optimiser steps so small that calling costs more than computing."""
     section, name, size = case.batch
     share = case.phase("update", "sampling")
     full = FULL_BATCH_GPU if case.on_gpu else FULL_BATCH
     if not size or share < 0.2 or 2 * size > full:
-        return []
+        return None
     larger = size * 4 if size * 8 > full else min(size * 16, full)
     rate = "the learning rate" if section == "replay" else f"{section}.lr"
-    return [
-        Candidate(
-            "tiny minibatches",
-            share,
-            {section: {name: larger}},
-            f"{percent(share)} in the update, {size} samples per optimiser step: calls cost more "
-            "than the arithmetic",
-            f"take {larger}; fewer and calmer steps learn a little less from each sample, so "
-            f"watch the curves, and raise {rate} with it if they slow down",
-            reckoned=without(share, 0.5) if 8 * size <= full else None,
-            hope=without(share, 0.9 * (1 - size / larger)),
-            alters=True,
-            rows=larger,
-        )
-    ]
+    return Candidate(
+        "tiny minibatches",
+        share,
+        {section: {name: larger}},
+        f"{percent(share)} in the update, {size} samples per optimiser step: calls cost more "
+        "than the arithmetic",
+        f"take {larger}; fewer and calmer steps learn a little less from each sample, so "
+        f"watch the curves, and raise {rate} with it if they slow down",
+        reckoned=without(share, 0.5) if 8 * size <= full else None,
+        hope=without(share, 0.9 * (1 - size / larger)),
+        alters=True,
+        rows=larger,
+    )
 
 
 def threads(case: Case) -> list[Candidate]:
@@ -127,7 +125,7 @@ def threads(case: Case) -> list[Candidate]:
     return found
 
 
-def games(case: Case) -> list[Candidate]:
+def games(case: Case) -> Candidate | None:
     """So few games at once that a call of the network is mostly overhead."""
     collect = case.config.collect
     now, share = collect.games, case.phase("inference")
@@ -136,7 +134,7 @@ def games(case: Case) -> list[Candidate]:
     share = max(share, case.at(INFERENCE, PAST))
     full = 16 * FULL_ROWS if case.on_gpu else FULL_ROWS
     if share < 0.15 or 2 * now > full or case.config.actors:
-        return []
+        return None
     more = min(now * 4, full)
     change: dict[str, int] = {"games": more}
     text = f"play {more}"
@@ -144,18 +142,16 @@ def games(case: Case) -> list[Candidate]:
     if not case.remembers and fewer >= 16:
         change["steps"] = fewer
         text += f" with collect.steps {fewer}, so that an update sees as many samples"
-    return [
-        Candidate(
-            "too few games",
-            share,
-            {"collect": change},
-            f"{percent(share)} in inference, {counted(now, 'game')} at once: most of a call is "
-            "overhead",
-            text,
-            hope=without(share, 0.8 * (1 - now / more)),
-            alters="steps" not in change,
-        )
-    ]
+    return Candidate(
+        "too few games",
+        share,
+        {"collect": change},
+        f"{percent(share)} in inference, {counted(now, 'game')} at once: most of a call is "
+        "overhead",
+        text,
+        hope=without(share, 0.8 * (1 - now / more)),
+        alters="steps" not in change,
+    )
 
 
 def workers(case: Case) -> list[Candidate]:
@@ -221,42 +217,40 @@ def first_workers(case: Case, total: float, waits: float) -> list[Candidate]:
     ]
 
 
-def device(case: Case) -> list[Candidate]:
-    """A GPU that nobody asked, that computes in float32, or that waits for games on the CPU."""
-    config, part, idle = case.config, case.phase("update", "inference"), case.evidence.gpu.get(IDLE)
-    if config.device == "cpu" and has_gpu() and not case.on_gpu:
-        text = f"{percent(part)} in the network on a CPU, beside a GPU"
-        change: dict[str, Any] = {"device": "cuda"}
-        cause, hope = "a GPU that is not used", without(part, 0.8)
-        return [Candidate(cause, part, change, text, "use it", hope=hope)]
-    found = games_on_cpu(case, idle or 0.0)
-    if case.on_gpu and not config.collect.bf16 and part >= 0.3:
-        text, change = f"{percent(part)} in the network, in float32", {"collect": {"bf16": True}}
-        cause, hope = "float32 on a GPU", without(part, 0.3)
-        found.append(Candidate(cause, part, change, text, "compute in bfloat16", hope=hope))
-    return found
+def unused_gpu(case: Case) -> Candidate | None:
+    """A GPU that nobody asked."""
+    if case.config.device != "cpu" or not torch.cuda.is_available() or case.on_gpu:
+        return None
+    cause, part = "a GPU that is not used", case.phase("update", "inference")
+    text = f"{percent(part)} in the network on a CPU, beside a GPU"
+    return Candidate(cause, part, {"device": "cuda"}, text, "use it", hope=without(part, 0.8))
 
 
-def has_gpu() -> bool:
-    import torch
+def float32(case: Case) -> Candidate | None:
+    """A GPU that computes in more digits than it has to."""
+    part = case.phase("update", "inference")
+    if not case.on_gpu or case.config.collect.bf16 or part < 0.3:
+        return None
+    text, change = f"{percent(part)} in the network, in float32", {"collect": {"bf16": True}}
+    hope = without(part, 0.3)
+    return Candidate("float32 on a GPU", part, change, text, "compute in bfloat16", hope=hope)
 
-    return bool(torch.cuda.is_available())
 
-
-def games_on_cpu(case: Case, idle: float) -> list[Candidate]:
+def games_on_cpu(case: Case) -> Candidate | None:
+    idle = case.evidence.gpu.get(IDLE, 0.0)
     share = case.phase("stepping", "transfer") or case.at(GAMES)
     if idle < 0.3 or case.own_env or share < 0.2:
-        return []
+        return None
     if case.config.pool == "cpu":
         change: dict[str, Any] = {"pool": "cuda"}
         advice = "play on the GPU too"
     elif case.config.collect.slots == 1:
         change, advice = {"collect": {"slots": 2}}, "let one half step while the other is answered"
     else:
-        return []
+        return None
     text = f"the GPU is idle for {percent(idle)}: it waits for games on the CPU"
     hope = without(idle, 0.8)
-    return [Candidate("games on the CPU", idle, change, text, advice, hope=hope)]
+    return Candidate("games on the CPU", idle, change, text, advice, hope=hope)
 
 
 def opponents(case: Case) -> list[Candidate]:
@@ -323,39 +317,35 @@ def apart(case: Case) -> list[Policy]:
     return [player for player in players if isinstance(player, Policy)]
 
 
-def epochs(case: Case, usual: TrainConfig) -> list[Candidate]:
+def epochs(case: Case, usual: TrainConfig) -> Candidate | None:
     now, less, share = case.config.ppo.epochs, usual.ppo.epochs, case.phase("update")
     if case.config.algo != "ppo" or now < 2 * less or share < 0.3:
-        return []
-    return [
-        Candidate(
-            "many epochs",
-            share,
-            {"ppo": {"epochs": less}},
-            f"{percent(share)} in the update, {now} epochs over each rollout",
-            f"take {less}, as the preset has; more of them learn little from the same samples",
-            hope=without(share, 1 - less / now),
-            alters=True,
-        )
-    ]
+        return None
+    return Candidate(
+        "many epochs",
+        share,
+        {"ppo": {"epochs": less}},
+        f"{percent(share)} in the update, {now} epochs over each rollout",
+        f"take {less}, as the preset has; more of them learn little from the same samples",
+        hope=without(share, 1 - less / now),
+        alters=True,
+    )
 
 
-def ratio(case: Case, usual: TrainConfig) -> list[Candidate]:
+def ratio(case: Case, usual: TrainConfig) -> Candidate | None:
     now, less = case.config.replay.ratio, usual.replay.ratio
     share = case.phase("update", "sampling")
     if not case.remembers or now < 2 * less or share < 0.3:
-        return []
-    return [
-        Candidate(
-            "a high replay ratio",
-            share,
-            {"replay": {"ratio": less}},
-            f"{percent(share)} in the update, {now:g} samples trained per decision",
-            f"take {less:g}, as the preset has",
-            hope=without(share, 1 - less / now),
-            alters=True,
-        )
-    ]
+        return None
+    return Candidate(
+        "a high replay ratio",
+        share,
+        {"replay": {"ratio": less}},
+        f"{percent(share)} in the update, {now:g} samples trained per decision",
+        f"take {less:g}, as the preset has",
+        hope=without(share, 1 - less / now),
+        alters=True,
+    )
 
 
 def weights(net: NetConfig) -> int:
@@ -366,46 +356,41 @@ def weights(net: NetConfig) -> int:
     return sum(first * second for first, second in pairwise(wide))
 
 
-def net(case: Case, usual: TrainConfig) -> list[Candidate]:
+def net(case: Case, usual: TrainConfig) -> Candidate | None:
     mine, theirs, share = case.config.net, usual.net, case.phase("update", "inference", "sampling")
     if weights(mine) < 4 * weights(theirs) or share < 0.4 or case.config.hierarchy.on:
-        return []
+        return None
     small: dict[str, Any] = {"hidden": theirs.hidden} if theirs.kind == "mlp" else {}
     if mine.kind != theirs.kind or not small:
         small |= {"kind": theirs.kind, "channels": theirs.channels, "blocks": theirs.blocks}
     times = weights(mine) / weights(theirs)
-    return [
-        Candidate(
-            "a large network",
-            share,
-            {"net": small},
-            f"{percent(share)} in the network, which is {times:.0f} times as large as the preset's",
-            f"take the preset's ({typed({'net': small})}), unless only the larger one learns the "
-            "game",
-            hope=without(share, 0.7),
-            alters=True,
-        )
-    ]
+    return Candidate(
+        "a large network",
+        share,
+        {"net": small},
+        f"{percent(share)} in the network, which is {times:.0f} times as large as the preset's",
+        f"take the preset's ({typed({'net': small})}), unless only the larger one learns the game",
+        hope=without(share, 0.7),
+        alters=True,
+    )
 
 
-def bots(case: Case) -> list[Candidate]:
+def bots(case: Case) -> Candidate | None:
     """Bots that are slower than the games themselves."""
     config, share = case.config, case.phase("stepping") or case.at(GAMES)
     named = [word for word in config.opponents if is_bot(word)]
     if case.own_env or share < 0.4 or not named:
-        return []
+        return None
     others = tuple(word for word in config.opponents if word not in named) or ("self=1",)
-    return [
-        Candidate(
-            "bots that think",
-            share,
-            {"opponents": others},
-            f"{percent(share)} in stepping games, in which {', '.join(named)} think",
-            "leave them out, or meet them less often (WHO=WEIGHT) for a part of it",
-            hope=without(share, 0.7),
-            alters=True,
-        )
-    ]
+    return Candidate(
+        "bots that think",
+        share,
+        {"opponents": others},
+        f"{percent(share)} in stepping games, in which {', '.join(named)} think",
+        "leave them out, or meet them less often (WHO=WEIGHT) for a part of it",
+        hope=without(share, 0.7),
+        alters=True,
+    )
 
 
 def is_bot(word: str) -> bool:
@@ -419,57 +404,51 @@ def is_bot(word: str) -> bool:
     )
 
 
-def past_selves(case: Case) -> list[Candidate]:
+def past_selves(case: Case) -> Candidate | None:
     share, now = case.at(PAST), case.config.league.slots
     if share < 0.25 or now < 8:
-        return []
+        return None
     fewer = now // 4
-    return [
-        Candidate(
-            "many past selves",
-            share,
-            {"league": {"slots": fewer}},
-            f"{percent(share)} in the answers of up to {now} past selves",
-            f"meet {fewer} at a time",
-            hope=without(share, 0.5),
-            alters=True,
-        )
-    ]
+    return Candidate(
+        "many past selves",
+        share,
+        {"league": {"slots": fewer}},
+        f"{percent(share)} in the answers of up to {now} past selves",
+        f"meet {fewer} at a time",
+        hope=without(share, 0.5),
+        alters=True,
+    )
 
 
-def actors(case: Case) -> list[Candidate]:
+def actors(case: Case) -> Candidate | None:
     now, cores = case.config.actors, case.evidence.cores
     if now <= cores or case.config.cluster:
-        return []
+        return None
     fewer = max(cores - 1, 0)
-    return [
-        Candidate(
-            "too many actors",
-            1.0,
-            {"actors": fewer},
-            f"{now} actors and a learner on {cores} cores",
-            f"take {fewer}" if fewer else "let the learner play itself",
-            hope=0.5,
-        )
-    ]
+    return Candidate(
+        "too many actors",
+        1.0,
+        {"actors": fewer},
+        f"{now} actors and a learner on {cores} cores",
+        f"take {fewer}" if fewer else "let the learner play itself",
+        hope=0.5,
+    )
 
 
-def rollouts(case: Case) -> list[Candidate]:
+def rollouts(case: Case) -> Candidate | None:
     """Rollouts so short that what is done once per update counts."""
     collect, share = case.config.collect, case.phase("other", BETWEEN, "advantage")
     if case.remembers or collect.games * collect.steps >= FEW_SAMPLES or share < 0.1:
-        return []
+        return None
     longer = -(-2 * FEW_SAMPLES // collect.games)
-    return [
-        Candidate(
-            "updates too short",
-            share,
-            {"collect": {"steps": longer}},
-            f"{percent(share)} in what is done once per update, and an update has no more than "
-            f"{collect.games * collect.steps} samples",
-            f"make rollouts longer: collect.steps {longer}",
-            reckoned=without(share, 0.5),
-            hope=without(share, 0.8),
-            alters=True,
-        )
-    ]
+    return Candidate(
+        "updates too short",
+        share,
+        {"collect": {"steps": longer}},
+        f"{percent(share)} in what is done once per update, and an update has no more than "
+        f"{collect.games * collect.steps} samples",
+        f"make rollouts longer: collect.steps {longer}",
+        reckoned=without(share, 0.5),
+        hope=without(share, 0.8),
+        alters=True,
+    )
