@@ -19,7 +19,6 @@ from sparring.capabilities.table import (
     PLACE,
     PLACES,
     Choice,
-    Feature,
 )
 
 HEAD = """# What combines
@@ -32,67 +31,34 @@ of them. A run that lacks one is refused with a line that says what was asked fo
 and what would work; a run that could be faster says which way it takes, and because of what.
 """
 YES, NO = "yes", "-"
+EVERYTHING = {**FEATURES, **NET_SETTINGS}
+"""That can be asked for, settings of networks as they are typed."""
 
 
 def page(games: Mapping[str, Sequence[str]]) -> str:
-    return "\n".join([HEAD, *learners(), *networks(), *of_games(games), *ways(), *pairs()])
+    """The page. games: names by ability."""
+    return "\n".join([HEAD, *lines(games)])
 
 
-def features() -> dict[str, Feature]:
-    return {**FEATURES, **NET_SETTINGS}
-
-
-def learners() -> Iterator[str]:
+def lines(games: Mapping[str, Sequence[str]]) -> Iterator[str]:
     yield "## Learners\n"
-    yield from offers(LEARNER, LEARNERS, [choice.shown for choice in LEARNERS.values()])
-
-
-def networks() -> Iterator[str]:
+    yield from offers(LEARNER, LEARNERS)
     yield "\n## Networks\n"
-    yield from offers(NETWORK, NETWORKS, [choice.shown for choice in NETWORKS.values()])
+    yield from offers(NETWORK, NETWORKS)
     yield "\nWhat is missing here comes with a setting:\n"
     for name, ability in ABILITIES[NETWORK].items():
         if all(name not in choice.offers for choice in NETWORKS.values()):
             yield f"- {ability.what}: {ability.add} ({asked_by(NETWORK, name)})"
-
-
-def offers(part: str, choices: Mapping[str, Choice], names: Sequence[str]) -> Iterator[str]:
-    yield from header(["asked for", "needs", *names])
-    for name, ability in ABILITIES[part].items():
-        there = [YES if name in choice.offers else NO for choice in choices.values()]
-        asking = asked_by(part, name)
-        if asking and YES in there:
-            yield row([asking, ability.what, *there])
-
-
-def of_games(games: Mapping[str, Sequence[str]]) -> Iterator[str]:
     yield "\n## Games\n"
     yield from header(["asked for", "needs", "games"])
     for name, ability in ABILITIES[GAME].items():
         yield row([asked_by(GAME, name), ability.what, ", ".join(games[name])])
-
-
-def ways() -> Iterator[str]:
-    """Places and passes, in the order in which they are tried."""
     yield "\n## Places\n"
     yield "The first that offers all that is needed is taken.\n"
     yield from lacks(PLACE, PLACES)
     yield "\n## Passes\n"
     yield "What computes networks and their gradients.\n"
     yield from lacks(PASSES, PASSES_OF)
-
-
-def lacks(part: str, choices: Mapping[str, Choice]) -> Iterator[str]:
-    """A table of what choices do not have."""
-    needed = {one for feature in features().values() for one in feature.needs.get(part, ())}
-    needed |= {one for choice in choices.values() for one in choice.offers}
-    yield from header([part, "has none of"])
-    for choice in choices.values():
-        missing = ", ".join(sorted(needed - choice.offers))
-        yield row([choice.shown, missing or "nothing is missing"])
-
-
-def pairs() -> Iterator[str]:
     yield "\n## Pairs that do not combine\n"
     yield from header(["", "with", "because"])
     for name, feature in FEATURES.items():
@@ -101,8 +67,27 @@ def pairs() -> Iterator[str]:
     yield ""
 
 
+def offers(part: str, choices: Mapping[str, Choice]) -> Iterator[str]:
+    yield from header(["asked for", "needs", *(choice.shown for choice in choices.values())])
+    for name, ability in ABILITIES[part].items():
+        there = [YES if name in choice.offers else NO for choice in choices.values()]
+        asking = asked_by(part, name)
+        if asking and YES in there:
+            yield row([asking, ability.what, *there])
+
+
+def lacks(part: str, choices: Mapping[str, Choice]) -> Iterator[str]:
+    """A table of what choices do not have."""
+    needed = {one for feature in EVERYTHING.values() for one in feature.needs.get(part, ())}
+    needed |= {one for choice in choices.values() for one in choice.offers}
+    yield from header([part, "has none of"])
+    for choice in choices.values():
+        missing = ", ".join(sorted(needed - choice.offers))
+        yield row([choice.shown, missing or "nothing is missing"])
+
+
 def asked_by(part: str, ability: str) -> str:
-    needing = features().items()
+    needing = EVERYTHING.items()
     return ", ".join(name for name, one in needing if ability in one.needs.get(part, ()))
 
 

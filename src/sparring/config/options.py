@@ -5,9 +5,9 @@ from __future__ import annotations
 import ast
 import inspect
 import textwrap
-from collections.abc import Hashable, Iterator, Mapping
+from collections.abc import Hashable, Mapping
 from dataclasses import MISSING, Field, dataclass, fields, is_dataclass, replace
-from functools import cache
+from functools import cache, reduce
 from types import UnionType
 from typing import Any, cast, get_args, get_origin, get_type_hints
 
@@ -72,20 +72,16 @@ class Option:
 
 def options_of(config: Any, default: Any = None) -> list[Option]:
     """Return all options of a command. default: a configuration whose values are shown."""
-    return [*with_defaults(table_of(config), default)]
+    table = table_of(config)
+    if default is None:
+        return [*table]
+    values = (reduce(getattr, option.path.split("."), default) for option in table)
+    return [replace(option, default=value) for option, value in zip(table, values, strict=True)]
 
 
 def paths_of(config: Any) -> list[str]:
     """Return the names of all settings of a command, as ppo.lr."""
     return [option.path for option in table_of(config)]
-
-
-def with_defaults(table: tuple[Option, ...], default: Any) -> Iterator[Option]:
-    for option in table:
-        value = default
-        for key in option.path.split(".") if default is not None else ():
-            value = getattr(value, key)
-        yield option if default is None else replace(option, default=value)
 
 
 @cache

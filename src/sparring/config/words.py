@@ -21,7 +21,7 @@ def one_per_value(args: list[str], config: Any) -> list[str]:
     Lists that replace the usual one, such as those of --opponents, come together at their first
     place.
     """
-    repeatable = lists_of(config)
+    repeatable = {f"--{option.name}": option for option in options_of(config) if option.several}
     parts: list[list[str]] = []
     last: list[list[str]] = []  # numbers, so that the parser does not take a game for one
     gathered: dict[str, list[str]] = {}
@@ -52,7 +52,7 @@ def values_of(words: list[str], config: Any) -> dict[str, str]:
 
     Nothing is checked; what no option takes is the game. A switch is "True" or "False".
     """
-    options = {flag: option for option in options_of(config) for flag in option.flags}
+    options = by_flag(config)
     found: dict[str, str] = {}
     rest = list(words)
     while rest:
@@ -97,10 +97,6 @@ def is_number(word: str) -> bool:
         return bool([float(one) for one in word.split(",")])
     except ValueError:
         return False
-
-
-def lists_of(config: Any) -> dict[str, Option]:
-    return {f"--{option.name}": option for option in options_of(config) if option.several}
 
 
 def game_first(args: list[str], config: Any) -> list[str]:

@@ -99,11 +99,7 @@ class Session:
                 self.kept[member] = start_from(self.learner, run.init, member)
 
     def finish(
-        self,
-        runs: Sequence[Run],
-        *,
-        resume: checkpoints.Checkpoint | None = None,
-        note: str = "",
+        self, runs: Sequence[Run], *, resume: checkpoints.Checkpoint | None = None, note: str = ""
     ) -> list[Agent]:
         """Run the loop to its end and load what came out of it. The runs are held by the caller.
 

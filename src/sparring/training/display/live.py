@@ -86,15 +86,13 @@ class Display:
                     print(text, file=sys.stderr, flush=True)
 
     def _print(self, status: Status) -> None:
-        many = len(self.statuses) > 1
+        whose = f"{status.run.name}: " if len(self.statuses) > 1 else ""
         if status.evaluated != self.told.get(status.run, -1):
             self.told[status.run] = status.evaluated
-            whose = f"{status.run.name}: " if many else ""
             print(whose + evaluation_line(status), file=sys.stderr, flush=True)
         standing = status.standing
         if standing and standing.phases > 1 and standing.phase != self.phases.get(status.run, 0):
             self.phases[status.run] = standing.phase
-            whose = f"{status.run.name}: " if many else ""
             print(whose + phase_line(status, standing), file=sys.stderr, flush=True)
         due = time.monotonic() - self.last_line >= LINE_EVERY_S
         if status.after:  # nothing moves any more: once is enough

@@ -28,6 +28,7 @@ from sparring.training.planning.algorithms import BY_VALUE
 
 GIVEN = "given:"
 """Before what a program gave as objects, in a run's file."""
+BEGINNING = Moment(0, 0.0)
 MOST_SLOTS = 255
 """A pot holds no more."""
 
@@ -145,7 +146,7 @@ class Casting:
             for key, policy in self.frozen.items()
         ]
         return Cast(
-            lineups=first_of(seatings[0]),
+            lineups=tuple(one.lineup for one in seatings[0] if one.weight.at(BEGINNING) > 0),
             fixed=tuple(fixed),
             past_slots=past_slots,
             recent=tuple(sorted({who.newest for who in past if who.newest})),
@@ -212,11 +213,6 @@ class Casting:
         if who.kind in ("past", "best"):
             return Pot(pot_of(who))
         return ids[self._key(who)]
-
-
-def first_of(seatings: Sequence[Seating]) -> tuple[Lineup, ...]:
-    beginning = Moment(0, 0.0)
-    return tuple(one.lineup for one in seatings if one.weight.at(beginning) > 0)
 
 
 def check_leagues(cast: Cast, leagues: Sequence[LeagueConfig]) -> None:
