@@ -104,6 +104,14 @@ def test_pictures_are_drawn_where_they_are_wanted(
     assert set(folder.iterdir()) == before
 
 
+def test_pictures_are_of_the_kind_that_the_file_says(
+    folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["arena", "random", "one", *QUICK, "--out", str(tmp_path / "cup.pdf")]) == 0
+    assert sorted(file.name for file in tmp_path.iterdir()) == ["cup-ladder.pdf", "cup-payoff.pdf"]
+    assert all(file.read_bytes().startswith(b"%PDF") for file in tmp_path.iterdir())
+
+
 @pytest.mark.parametrize("columns", [40, 80, 120])
 def test_tables_fit_the_terminal(
     columns: int, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
@@ -176,7 +184,7 @@ def test_parts_of_a_match_join_to_the_whole() -> None:
         ("one random --elo0 5 --elo1 5 --sprt", "--elo0 5 must be below --elo1 5"),
         ("one random --alpha 0.6", "alpha"),
         ("one random --games 1", "games"),
-        ("one random --out picture.png", "--out picture.png is no folder"),
+        ("one random --out picture.jpg", "--out picture.jpg is no picture; give a folder"),
         ("one random --opening-plies 99", "--opening-plies 99 leaves no decision"),
     ],
 )

@@ -11,13 +11,13 @@ from typing import Any
 
 import torch
 
-from sparring.commands.shared.curves import write_pages
+from sparring.commands.shared.curves import file_at, place_asked, write_pages
 from sparring.commands.shared.players import loaded_from, who_plays
 from sparring.commands.shared.printing import ProgressBar, make_table, print_json, print_table, say
 from sparring.commands.shared.results import kept_games
 from sparring.config.commands import ArenaConfig
 from sparring.draw.charts.league import Payoff, Rung, ladder_page, payoff_page
-from sparring.draw.charts.paper import check_matplotlib
+from sparring.draw.charts.paper import SUFFIXES
 from sparring.draw.names import short_names
 from sparring.errors import ConfigError
 from sparring.games.flags import changed_flags
@@ -37,10 +37,8 @@ from sparring.league.round_robin import (
     play_round_robin,
 )
 from sparring.machine import check_threads
-from sparring.targets import check_folder
 
 FAIR = "every deal from every seat"
-PAYOFF, LADDER = "payoff.png", "ladder.png"
 MOST_NAMED = 12
 """So many pairings are named in a sentence."""
 
@@ -108,10 +106,10 @@ def folder_of(config: ArenaConfig) -> Path | None:
     """Return where pictures go; nothing is made before there is something to draw."""
     if not config.out:
         return None
-    if Path(config.out).suffix:
-        raise ConfigError(f"--out {config.out} is no folder; name one for {PAYOFF} and {LADDER}")
-    check_matplotlib()
-    return check_folder(config.out, "--out")
+    if Path(config.out).suffix not in ("", *SUFFIXES[:-1]):
+        known = f"a folder for payoff.png and ladder.png, or x{', x'.join(SUFFIXES[:-1])}"
+        raise ConfigError(f"--out {config.out} is no picture; give {known}")
+    return place_asked(config.out)
 
 
 def check_policies(players: Sequence[Player]) -> None:
@@ -247,10 +245,10 @@ def draw(found: Standings, out: Path) -> list[Path]:
     ]
     game = found.rules.name
     pages = {
-        PAYOFF: payoff_page(payoff, title=f"{game}: who beats whom", facts=[*alone, *facts]),
-        LADDER: ladder_page(rungs, title=f"{game}: ladder", facts=[*facts, FAIR]),
+        "payoff": payoff_page(payoff, title=f"{game}: who beats whom", facts=[*alone, *facts]),
+        "ladder": ladder_page(rungs, title=f"{game}: ladder", facts=[*facts, FAIR]),
     }
-    return write_pages({out / name: page for name, page in pages.items()})
+    return write_pages({file_at(out, name): page for name, page in pages.items()})
 
 
 def described(

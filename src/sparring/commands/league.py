@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
-from sparring.commands.shared.curves import write_pages
+from sparring.commands.shared.curves import file_at, place_asked, write_pages
 from sparring.commands.shared.printing import ProgressBar, make_table, print_json, print_table, say
 from sparring.config.commands import LeagueShowConfig
 from sparring.draw.charts.axes import label
@@ -17,7 +17,6 @@ from sparring.draw.charts.paper import Page, check_matplotlib
 from sparring.errors import ConfigError, SparringError
 from sparring.league.ladder import described, payoff_of
 from sparring.store.standings import Pair, Player, Standings, standings_of, wanted
-from sparring.targets import check_folder
 from sparring.training.records.run import Run
 
 MOST_LINES = 8
@@ -26,7 +25,7 @@ MOST_LINES = 8
 
 def run(config: LeagueShowConfig) -> int:
     check_matplotlib()
-    out = check_folder(config.out, "--out") if config.out else None
+    out = place_asked(config.out) if config.out else None
     found = Run.open(config.run)
     if config.matches == 1:
         raise ConfigError("--matches 1 must be 0 or at least 2, or there is no interval")
@@ -154,12 +153,12 @@ def told_beside(standings: Standings) -> list[str]:
 def write_pictures(
     standings: Standings, chosen: Sequence[Player], pairs: Sequence[Pair], folder: Path
 ) -> list[Path]:
-    pages = {"league-payoff.png": payoff(standings, chosen, pairs)}
+    pages = {"payoff": payoff(standings, chosen, pairs)}
     rungs = ladder(standings)
     if rungs:
-        pages["league-ladder.png"] = ladder_page(rungs, title=f"{standings.run}: ladder")
-        pages["league-ratings.png"] = past_page(past(standings), title=f"{standings.run}: ratings")
-    return write_pages({folder / name: page for name, page in pages.items()})
+        pages["ladder"] = ladder_page(rungs, title=f"{standings.run}: ladder")
+        pages["ratings"] = past_page(past(standings), title=f"{standings.run}: ratings")
+    return write_pages({file_at(folder, name, "league-"): page for name, page in pages.items()})
 
 
 def ladder(standings: Standings) -> list[Rung]:

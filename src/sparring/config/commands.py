@@ -287,7 +287,8 @@ class ArenaConfig(Checked):
     """Play pairings as tasks in Ray: local (this machine), auto (the cluster that is there), or its
     address. Threads are those of a pairing then; 0: an equal share."""
     out: str = ""
-    """A folder for the pictures payoff.png and ladder.png. Left out: none are drawn."""
+    """A folder for the pictures payoff.png and ladder.png, or x.svg, x.pdf or x.png: x-payoff.svg
+    and x-ladder.svg. Left out: none are drawn."""
     save_games: str = ""
     """A folder for games of every match, which `sparring replay` shows. Left out: none are kept."""
     save_most: Annotated[int, between(1, 4096)] = 100
@@ -409,6 +410,7 @@ class LeagueShowConfig(Checked):
     threads: Threads = 0
     """Threads for the matches. 0: one per core."""
     out: str = ""
-    """The folder of the pictures. Left out: that of the run."""
+    """The folder of the pictures, or x.svg, x.pdf or x.png: x-payoff.svg and so on. Left out: the
+    run's folder."""
     json: bool = False
     """Print one JSON object instead of tables."""

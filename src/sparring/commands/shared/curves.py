@@ -104,6 +104,21 @@ def files_asked(out: str, name: str) -> tuple[Path, ...]:
     return (check_file(path, "--out", parents=True),)
 
 
+def place_asked(out: str) -> Path:
+    """Return where --out wants several pictures: a folder, or a file that tells their kind."""
+    check_matplotlib()
+    if Path(out).suffix in SUFFIXES[:-1]:
+        return check_file(out, "--out", parents=True)
+    return check_folder(out, "--out")
+
+
+def file_at(place: Path, name: str, begin: str = "") -> Path:
+    """Return the file of one of several pictures: cup.pdf has cup-ladder.pdf and others."""
+    if place.suffix in SUFFIXES[:-1] and not place.is_dir():
+        return place.with_name(f"{place.stem}-{name}{place.suffix}")
+    return place / f"{begin}{name}.png"
+
+
 def write_page(page: Page, files: Sequence[Path]) -> tuple[Path, ...]:
     """Write a page as pictures and as HTML, as the names of the files say; return these."""
     return tuple(write_pages(dict.fromkeys(files, page)))
