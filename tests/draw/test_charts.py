@@ -249,6 +249,13 @@ def test_the_guide_is_named_where_no_line_passes() -> None:
         assert chart.guide_on_left(axis) == left
 
 
+@pytest.mark.parametrize("values", [[1e9, 1e9 + 1e-7], [0.0, 1e-300], [math.nan], [-1e300, 1e300]])
+def test_odd_numbers_are_drawn(values: list[float]) -> None:
+    line = Series("s", 0, np.arange(len(values), dtype=float), np.array(values))
+    rows = tuple(Estimate("r", 0, value) for value in values)
+    assert draw_html(Page("x", (), (Chart("c", (line,)), Estimates("e", rows))))
+
+
 def test_places_with_names_stand_at_equal_distances() -> None:
     axis = Axis("games", 3, ("64", "256", "1,024"))
     assert axis.ticks == [(0.5, "64"), (1.5, "256"), (2.5, "1,024")]

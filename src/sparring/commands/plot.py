@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any, cast
 
 from sparring.commands.shared.curves import (
     common_page,
@@ -21,7 +21,7 @@ from sparring.commands.shared.printing import make_table, print_json, print_tabl
 from sparring.config.runs import PlotConfig
 from sparring.draw.charts.axes import CLOCK, By
 from sparring.draw.charts.paper import check_matplotlib
-from sparring.errors import ConfigError, nearest
+from sparring.errors import ConfigError
 from sparring.store.folders import shown_path
 from sparring.targets import check_file
 from sparring.training.records import metrics
@@ -30,7 +30,7 @@ from sparring.training.records.run import Run
 
 def run(config: PlotConfig) -> int:
     """Draw runs and say where the pictures are."""
-    by = read_by(config.by)
+    by: By = cast(By, config.by)
     check_matplotlib()
     files = files_asked(config.out, "plot")
     if config.csv:
@@ -65,14 +65,6 @@ def run(config: PlotConfig) -> int:
         print(f"runs: {', '.join(one['run'] for one in each)}")
         print(f"next: sparring compare {' '.join(config.run)}")
     return 0
-
-
-def read_by(word: str) -> By:
-    """Return what the curves are drawn over."""
-    for known in get_args(By):
-        if word == known:
-            return known  # type: ignore[no-any-return]
-    raise ConfigError(f"--by {word!r}{nearest(word, get_args(By))}")
 
 
 def open_runs(words: Sequence[str]) -> list[Run]:

@@ -16,11 +16,11 @@ from sparring.draw.charts.paper import (
     DASHES,
     HEIGHT,
     INK,
-    LINE,
     SOFT,
     Area,
     Card,
     Page,
+    name_places,
     number_up,
     write_beside,
 )
@@ -117,8 +117,7 @@ class Chart(Card):
         axes = area.axes(LEFT, 54 + self.keys(area), RIGHT, 54 if axis.caption else 38)
         axes.set_xlim(0, axis.end)
         number_up(axes, *self.y_range, self.form, 5 if self.wide else 4)
-        at, names = zip(*axis.ticks, strict=True)
-        axes.set_xticks(at, names)
+        name_places(axes.xaxis, axis.ticks)
         axes.set_xlabel(axis.caption, labelpad=3)
         self.mark(axes, page)
         for series in self.series:
@@ -256,10 +255,9 @@ class Estimates(Card):
         axes = area.axes(32, 54, 32, area.height - 70 - ROW * len(self.rows))
         low, high = self.x_range
         axes.set(xlim=(low, high), ylim=(len(self.rows) + 16 / ROW, 0))
-        at, names = zip(*named_ticks(low, high, 4, self.form), strict=True)
-        axes.set_xticks(at, names)
+        name_places(axes.xaxis, named_ticks(low, high, 4, self.form))
         axes.set_yticks([])
-        axes.vlines(at, *axes.get_ylim(), LINE, lw=1)
+        axes.grid(axis="x")
         if self.guide is not None:
             axes.axvline(self.guide, color=SOFT, lw=1, ls=DASHES)
         for number, row in enumerate(self.rows):

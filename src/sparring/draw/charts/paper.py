@@ -24,6 +24,7 @@ from sparring.games.lettering import fitted
 if TYPE_CHECKING:
     from matplotlib.artist import Artist
     from matplotlib.axes import Axes
+    from matplotlib.axis import XAxis, YAxis
     from matplotlib.figure import Figure
 
 SUFFIXES = (".png", ".svg", ".pdf", ".html")
@@ -289,7 +290,9 @@ def figure_in(card: Card, page: Page) -> str:
     card.draw(Area(figure, 0, 0, width, card.height), page)
     with matplotlib.rc_context({"svg.fonttype": "none"}):
         text = saved(figure, ".svg").decode()
-    inner = re.sub("#[0-9a-f]{6}", lambda one: colour_in(one[0]), text.partition("viewBox")[2])
+    inner = text.partition("viewBox")[2]
+    for colour, name in NAMED.items():
+        inner = inner.replace(colour, f"var(--{name})")
     head = (
         f'<svg role="img" aria-label="{escape(card.title)}" viewBox="0 0 {width:g} {card.height:g}"'
     )
@@ -299,17 +302,16 @@ def figure_in(card: Card, page: Page) -> str:
     return f"<figure{kind}>{head}{inner[inner.index('>') :]}{data}</figure>"
 
 
-def colour_in(colour: str) -> str:
-    """Return a colour as a page calls it."""
-    return f"var(--{NAMED[colour]})" if colour in NAMED else colour
-
-
 def number_up(axes: Axes, low: float, high: float, form: Form, about: int = 4) -> None:
     """Let values run upwards, with lines at round ones."""
     axes.set_ylim(low, high)
-    at, names = zip(*named_ticks(low, high, about, form), strict=True)
-    axes.set_yticks(at, names)
+    name_places(axes.yaxis, named_ticks(low, high, about, form))
     axes.grid(axis="y")
+
+
+def name_places(axis: XAxis | YAxis, named: Sequence[tuple[float, str]]) -> None:
+    """Write names at places of an axis."""
+    axis.set_ticks([place for place, _ in named], [name for _, name in named])
 
 
 def write_beside(
