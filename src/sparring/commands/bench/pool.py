@@ -11,7 +11,14 @@ from typing import Any
 import numpy as np
 from rich.text import Text
 
-from sparring.commands.bench.shared import Ledger, finish, machine_line, short, title
+from sparring.commands.bench.shared import (
+    Ledger,
+    details,
+    finish,
+    machine_line,
+    proof_line,
+    short,
+)
 from sparring.commands.shared.printing import ProgressBar, make_console, make_table, print_table
 from sparring.config.commands import BenchPoolConfig
 from sparring.errors import ConfigError
@@ -251,23 +258,6 @@ def show(report: dict[str, Any]) -> None:
     out.print()
     out.print(memory_line(report["memory"]))
     out.print(machine_line(report["machine"]))
-
-
-def proof_line(report: dict[str, Any]) -> str:
-    proof = report["proof"]
-    return f"{title(report)}: valid, signature {proof['signature']}"
-
-
-def details(report: dict[str, Any]) -> str:
-    proof = report["proof"]
-    lengths = f"{proof['shortest']}..{proof['longest']} decisions, mean {proof['mean']:.1f}"
-    if proof["shortest"] == proof["longest"]:
-        lengths = f"{proof['longest']} decisions each"
-    ends = ", ".join(f"{count} {end}" for end, count in proof["ends"].items())
-    return (
-        f"{proof['games']} games: {lengths}; ends: {ends}; {proof['audits']} audits clean; "
-        "the same on 1, 2 and 4 threads and in two pools"
-    )
 
 
 def rate_table(report: dict[str, Any]) -> Any:

@@ -10,8 +10,7 @@ import numpy as np
 import torch
 from rich.text import Text
 
-from sparring.commands.bench.pool import details, proof_line
-from sparring.commands.bench.shared import Ledger, finish, machine_line, short
+from sparring.commands.bench.shared import Ledger, details, finish, machine_line, proof_line, short
 from sparring.commands.shared.printing import (
     ProgressBar,
     make_console,

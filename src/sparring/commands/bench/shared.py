@@ -180,3 +180,20 @@ def machine_line(facts: dict[str, Any]) -> str:
         f"machine: {facts['cpu']}, {facts['cores']} cores, Python {facts['python']}, "
         f"sparring {facts['sparring']}{commit}, {facts['date']}"
     )
+
+
+def proof_line(report: dict[str, Any]) -> str:
+    proof = report["proof"]
+    return f"{title(report)}: valid, signature {proof['signature']}"
+
+
+def details(report: dict[str, Any]) -> str:
+    proof = report["proof"]
+    lengths = f"{proof['shortest']}..{proof['longest']} decisions, mean {proof['mean']:.1f}"
+    if proof["shortest"] == proof["longest"]:
+        lengths = f"{proof['longest']} decisions each"
+    ends = ", ".join(f"{count} {end}" for end, count in proof["ends"].items())
+    return (
+        f"{proof['games']} games: {lengths}; ends: {ends}; {proof['audits']} audits clean; "
+        "the same on 1, 2 and 4 threads and in two pools"
+    )
