@@ -25,6 +25,8 @@ from sparring.training.planning.settings import budget_of, written
 class RunPlan:
     """One run: a folder of its own, alone or as a member of a population."""
 
+    name: str
+    """That somebody gave it, "" if nobody did."""
     file: Mapping[str, Any]
     """The complete configuration in plain values, as config.toml and checkpoints have it."""
     algo: str
@@ -52,6 +54,7 @@ class RunPlan:
 def run_plan(config: TrainConfig) -> RunPlan:
     """Return what a complete configuration says about a run."""
     return RunPlan(
+        name=config.name,
         file=written(config),
         algo=config.algo,
         budget=budget_of(config),
