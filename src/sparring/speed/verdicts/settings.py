@@ -62,7 +62,6 @@ def candidates(case: Case) -> list[Candidate]:
 
 @cache
 def preset(game: str, algo: str, *, gpu: bool) -> TrainConfig | None:
-    """What `sparring train` would take."""
     try:
         return with_preset(game, algo=algo, gpu=gpu)
     except SparringError:
@@ -394,14 +393,9 @@ def bots(case: Case) -> Candidate | None:
 
 
 def is_bot(word: str) -> bool:
-    """Whether a table of `opponents` seats a bot of the game."""
     players = word.partition("=")[0].split(",")
-    return any(
-        player.partition(":")[0].partition("@")[0] not in NO_BOTS
-        and "/" not in player
-        and "." not in player
-        for player in players
-    )
+    named = [player for player in players if "/" not in player and "." not in player]
+    return any(player.partition(":")[0].partition("@")[0] not in NO_BOTS for player in named)
 
 
 def past_selves(case: Case) -> Candidate | None:
