@@ -196,8 +196,6 @@ def test_out_may_name_the_file(
         "plot try-one",
         "compare try-one try-two",
         "arena random careful --game tic_tac_toe --out pictures",
-        "league try-one",
-        "tune tic_tac_toe",
         "bench scaling tic_tac_toe --out x.svg",
         "bench configs nothing.toml",
     ],

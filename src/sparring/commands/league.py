@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 
 import numpy as np
 
-from sparring.commands.shared.curves import file_at, place_asked, write_pages
+from sparring.commands.shared.curves import drawn, file_at, place_asked, write_pages
 from sparring.commands.shared.printing import ProgressBar, make_table, print_json, print_table, say
 from sparring.config.commands import LeagueShowConfig
 from sparring.draw.charts.axes import label
 from sparring.draw.charts.chart import Series
 from sparring.draw.charts.league import Rung, ladder_page, past_page, payoff_page
-from sparring.draw.charts.paper import Page, check_matplotlib
+from sparring.draw.charts.paper import Page
 from sparring.errors import ConfigError, SparringError
 from sparring.league.ladder import described, payoff_of
 from sparring.store.standings import Pair, Player, Standings, standings_of, wanted
@@ -24,7 +25,6 @@ MOST_LINES = 8
 
 
 def run(config: LeagueShowConfig) -> int:
-    check_matplotlib()
     out = place_asked(config.out) if config.out else None
     found = Run.open(config.run)
     if config.matches == 1:
@@ -35,7 +35,7 @@ def run(config: LeagueShowConfig) -> int:
     notes: list[str] = []
     if config.matches:
         pairs, notes = play(found, chosen, config)
-    pictures = write_pictures(standings, chosen, pairs, out or found.path)
+    pictures = drawn(partial(write_pictures, standings, chosen, pairs, out or found.path))
     if config.json:
         told = described(standings, pairs)
         print_json(
@@ -51,7 +51,8 @@ def run(config: LeagueShowConfig) -> int:
     print_pairs(pairs)
     for line in [*notes, *told_beside(standings)]:
         say(line)
-    say(f"pictures: {', '.join(map(str, pictures))}")
+    if pictures:
+        say(f"pictures: {', '.join(map(str, pictures))}")
     if not config.matches and len(chosen) > 1:
         say(f"next: sparring league {found.name} --matches 1000")
     return 0

@@ -5,15 +5,15 @@ from __future__ import annotations
 import math
 import shlex
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
-from sparring.commands.shared.curves import write_page
+from sparring.commands.shared.curves import drawn, write_page
 from sparring.commands.shared.printing import ProgressBar, make_table, print_json, print_table, say
 from sparring.commands.shared.stopping import Interrupted, interruptible
 from sparring.config.tools import TuneConfig
 from sparring.draw.charts.axes import label
-from sparring.draw.charts.paper import Page, check_matplotlib
 from sparring.errors import ConfigError
 from sparring.machine import machine_facts, show_size, warn_if_busy
 from sparring.speed.stand import Gauge
@@ -48,7 +48,6 @@ WORDS = {
 
 def run(config: TuneConfig) -> int:
     """Search, write what was found, and say what it is worth."""
-    check_matplotlib()
     path = file_for(config.game, config.out)
     if config.target and config.goal != "strength":
         raise ConfigError(f"target {config.target:g} is for --for strength; leave it out")
@@ -76,14 +75,14 @@ def run(config: TuneConfig) -> int:
     else:
         page, looks = make_page(title, shown, found, grid.knobs), looks_table(found)
         told.append(f"preset: {', '.join(f'{k} {switched(v)}' for k, v in found.preset.items())}")
-    draw(page, path)
+    pictures = drawn(partial(write_page, page, pictures_of(path)))
     if config.json:
         head = {"command": "tune", "game": config.game, "algo": grid.base.algo}
-        files = {"file": str(path), "pictures": [str(one) for one in pictures_of(path)]}
+        files = {"file": str(path), "pictures": [str(one) for one in pictures]}
         print_json({**head, "goal": config.goal, **files, **found.plain(), "machine": facts})
     else:
         print_table(looks)
-        tell(told, config, path, facts, better=found.better)
+        tell(told, config, [path, *pictures], facts, better=found.better)
     return code
 
 
@@ -171,20 +170,21 @@ def pictures_of(path: Path) -> tuple[Path, Path]:
     return path.with_suffix(".png"), path.with_suffix(".html")
 
 
-def draw(page: Page, path: Path) -> None:
-    write_page(page, pictures_of(path))
-
-
 def tell(
-    told: Sequence[str], config: TuneConfig, path: Path, facts: dict[str, Any], *, better: bool
+    told: Sequence[str],
+    config: TuneConfig,
+    files: Sequence[Path],
+    facts: dict[str, Any],
+    *,
+    better: bool,
 ) -> None:
     """Print what came out, and what to do with it."""
     for line in told:
         say(line)
     say(f"machine: {facts['cpu']}, {facts['cores']} cores, {facts['date']}")
     whose = "" if better else " (the preset's values)"
-    say(f"written: {path}{whose}, {', '.join(map(str, pictures_of(path)))}")
-    say(f"next: {next_command(config, path, better=better)}")
+    say(f"written: {', '.join([f'{files[0]}{whose}', *map(str, files[1:])])}")
+    say(f"next: {next_command(config, files[0], better=better)}")
 
 
 def next_command(config: TuneConfig, path: Path, *, better: bool) -> str:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import csv
 import io
 import math
-from collections.abc import Iterator, Mapping, Sequence
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 
@@ -37,6 +38,15 @@ def plot_run(
     found = Run.open(run_folder)
     png, html = write_page(run_page(found, by), files_in(out or found.path, "plot"))
     return png, html
+
+
+def drawn(write: Callable[[], Sequence[Path]]) -> list[Path]:
+    """Return the files of pictures; where none can be drawn, a line says so and the rest stands."""
+    try:
+        return list(write())
+    except (OSError, SparringError) as wrong:
+        print(f"sparring: no pictures were drawn: {wrong}", file=sys.stderr)
+        return []
 
 
 def run_page(found: Run, by: By) -> Page:
