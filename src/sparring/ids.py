@@ -51,7 +51,6 @@ def named(word: str) -> str:
 
 
 def is_id(factory: str) -> bool:
-    """Whether a factory is a Gymnasium id."""
     return factory.startswith(GYMNASIUM)
 
 

@@ -39,7 +39,6 @@ class Message:
     arrays: Mapping[str, npt.NDArray[Any]] = field(default_factory=dict)
 
     def pack(self) -> bytes:
-        """Return it as bytes."""
         shapes = {name: (array.dtype.str, array.shape) for name, array in self.arrays.items()}
         head = json.dumps([self.name, self.facts, shapes]).encode()
         parts = [len(head).to_bytes(8, "little"), padded(head)]
@@ -74,7 +73,6 @@ def padded(raw: bytes) -> bytes:
 
 
 def refusal(wrong: SparringError) -> Message:
-    """What is wrong, as an answer."""
     return Message(REFUSED, {"kind": type(wrong).__name__, "text": str(wrong)})
 
 

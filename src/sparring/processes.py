@@ -81,7 +81,6 @@ class SharedArrays:
         return self._arrays[name]
 
     def items(self) -> Mapping[str, npt.NDArray[Any]]:
-        """All arrays by name."""
         return self._arrays
 
     def close(self) -> None:

@@ -144,7 +144,6 @@ class Crowd:
 
     @property
     def words(self) -> str:
-        """As a line has it."""
         return f"other programs want {self.wanted:.1f} of {self.cores} cores"
 
 

@@ -77,7 +77,6 @@ def offers(part: str, choices: Mapping[str, Choice]) -> Iterator[str]:
 
 
 def lacks(part: str, choices: Mapping[str, Choice]) -> Iterator[str]:
-    """A table of what choices do not have."""
     needed = {one for feature in EVERYTHING.values() for one in feature.needs.get(part, ())}
     needed |= {one for choice in choices.values() for one in choice.offers}
     yield from header([part, "has none of"])

@@ -137,7 +137,6 @@ class Combination:
 
 
 def lacking(one: Asked, ability: Ability, holder: str, way: str) -> str:
-    """Say what is lacking, and what to do."""
     ways = either(filter(None, (way, ability.add, one.without)))
     return f"{one.typed} needs {ability.what}, and {holder} is none; {ways}"
 
@@ -231,7 +230,6 @@ def demand_network(net: NetConfig, role: str = "") -> None:
 
 
 def shown(value: object) -> str:
-    """A value as it is typed."""
     return " ".join(map(str, value)) if isinstance(value, tuple) else str(value)
 
 

@@ -26,7 +26,6 @@ from sparring.training.planning.settings import written
 
 
 def with_actors(config: TrainConfig, plan: Plan) -> FleetPPO:
-    """Return the learner of a run with actors."""
     demand_fleet(config, plan)
     crew = make_crew(config, plan)
     try:
@@ -49,7 +48,6 @@ def make_crew(config: TrainConfig, plan: Plan) -> Crew:
 
 
 def with_replicas(config: TrainConfig, plan: Plan) -> ReplicatedPPO:
-    """Return the learner of a run with replicas."""
     demand_replicas(config, plan)
     size = config.replicas
     games, threads = config.collect.games // size, max(plan.threads // size, 1)

@@ -47,7 +47,6 @@ def plain_players(lineup: Lineup) -> list[Any]:
 
 
 def hear_tables(pool: Any, facts: Mapping[str, Any]) -> None:
-    """Let a pool have them."""
     lineups = [
         Lineup(tuple(Pot(p[0]) if isinstance(p, list) else p for p in players), weight, shuffle)
         for players, weight, shuffle in facts["lineups"]

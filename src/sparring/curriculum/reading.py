@@ -304,7 +304,6 @@ def number(given: Any, where: str) -> float:
 
 
 def words_of(given: Any, where: str) -> tuple[str, ...]:
-    """Read a list of words."""
     if isinstance(given, str) or not isinstance(given, Sequence):
         raise ConfigError(f"{where} needs a list of words, not {given!r}")
     if not all(isinstance(word, str) for word in given):

@@ -19,7 +19,6 @@ def read_pair(word: str, where: str) -> tuple[str, str]:
 
 
 def read_rules(game: str, pairs: Sequence[str]) -> Rules:
-    """Return the game with the flags that were set."""
     fields = Rules(game).fields
     given: dict[str, object] = {}
     for pair in pairs:
@@ -131,7 +130,6 @@ def first_value(key: str, text: str) -> str:
 
 
 def read_switch(key: str, text: str) -> int:
-    """Return a flag that is on or off."""
     if text.strip() not in ("0", "1"):
         raise ConfigError(f"{key}={text} must be 0 or 1")
     return int(text)

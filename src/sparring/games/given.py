@@ -35,7 +35,6 @@ def one_of(
 
 
 def inside(thing: str, value: Any, count: int) -> int:
-    """Return the number of one of `count` things."""
     number = as_whole(value)
     if number is None or not 0 <= number < count:
         raise ConfigError(f"{thing} {shown(value)} is outside 0..{count - 1}")
@@ -43,7 +42,6 @@ def inside(thing: str, value: Any, count: int) -> int:
 
 
 def of_kind(name: str, value: Any, kind: type, called: str) -> None:
-    """Refuse what is not of a kind."""
     if not isinstance(value, kind):
         raise ConfigError(f"{name}: {shown(value)} is no {called}")
 

@@ -80,7 +80,6 @@ def backdrop(names: Sequence[str]) -> Iterator[Shape]:
 
 
 def card(at: Point, rank: str, edge: str, key: str) -> Iterator[Shape]:
-    """Yield a card."""
     yield box(at, CARD, PANEL, edge=edge, edge_width=3, radius=6, key=key)
     yield words(at, rank, CARD[0] - 8, size=30, anchor="middle", key=f"{key} rank")
 
@@ -97,7 +96,6 @@ def chips(seat: int, count: int) -> Iterator[Shape]:
 
 
 def verdict(episode: Episode) -> Shape:
-    """Return who wins what."""
     last = episode.states[-1]
     told = ""
     if last.over:

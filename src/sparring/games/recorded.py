@@ -92,11 +92,9 @@ class Replay:
 
     @property
     def name(self) -> str:
-        """A name for its file."""
         return f"{self.rules.name}-{self.seed}-{self.index}.json"
 
     def plain(self) -> dict[str, Any]:
-        """Return what is in the file."""
         one = self.rules.rows == 1
         return {
             "format": FORMAT,
@@ -272,7 +270,6 @@ def read_moves(rules: Rules, given: Any, step: int) -> Moves:
 
 
 def entry(found: Mapping[str, Any], name: str, kind: type) -> Any:
-    """Return an entry that has to be there."""
     if not isinstance(found.get(name), kind):
         raise ConfigError(f"{name!r} is missing or is no {kind.__name__}")
     return found[name]

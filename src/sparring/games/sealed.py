@@ -67,7 +67,6 @@ class Header:
         return value
 
     def whole(self, name: str, low: int, high: int, usual: int | None = None) -> int:
-        """Return a whole number in low..high."""
         wanted = f"a whole number in {low}..{high}"
         return int(self.entry(name, wanted, lambda n: is_whole(n) and low <= n <= high, usual))
 
@@ -76,7 +75,6 @@ class Header:
         return self.whole("seed", LEAST, MOST)
 
     def weights(self, count: int) -> list[float]:
-        """Return the weights of all rewards."""
         wanted = f"a list of {count} finite numbers"
         found = self.entry(
             "weights", wanted, lambda value: is_list_of(is_number, value) and len(value) == count

@@ -43,7 +43,6 @@ def box(
 
 
 def oval(middle: Point, size: tuple[float, float], fill: str, edge: str, width: float) -> Polygon:
-    """Return a table top."""
     turns = [math.radians(degrees) for degrees in range(0, 360, 4)]
     points = tuple(
         (middle[0] + size[0] / 2 * math.cos(t), middle[1] + size[1] / 2 * math.sin(t))

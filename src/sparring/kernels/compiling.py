@@ -94,7 +94,6 @@ class Progress:
             self.say(f"compiled kernels for {what or 'the GPU'} ({of}), {seconds:.0f} s")
 
     def say(self, line: str) -> None:
-        """Print a line."""
         if not self.quiet and sys.stderr is not None:
             print(line, file=sys.stderr, flush=True)
 
@@ -176,7 +175,6 @@ def fingerprint(source: str, options: Sequence[str]) -> str:
 
 @cache
 def headers_digest() -> bytes:
-    """Return a fingerprint of all headers."""
     digest = hashlib.sha256()
     files = sorted(f for f in HEADERS.rglob("*") if f.suffix in (".hpp", ".cuh"))
     if not files:

@@ -91,7 +91,6 @@ class Interface:
 
     @cached_property
     def kernels(self) -> dict[str, tuple[Slot, ...]]:
-        """What every kernel takes."""
         found: dict[str, tuple[Slot, ...]] = {}
         pattern = r'extern "C" __global__ void (?:__launch_bounds__\(\w+\) )?(\w+)\(([^)]*)\)'
         for name, text in re.findall(pattern, self._text):

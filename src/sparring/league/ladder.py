@@ -123,7 +123,6 @@ def described_player(player: Player) -> dict[str, Any]:
 
 
 def interval_of(rated: Rated | None) -> dict[str, float | None]:
-    """Return a rating with its interval by name."""
     return {name: getattr(rated, name, None) for name in ("rating", "low", "high")}
 
 

@@ -36,7 +36,6 @@ class Draws:
 
     @property
     def one_step(self) -> int:
-        """The step of all rows."""
         assert isinstance(self.step, int)
         return self.step
 
@@ -48,7 +47,6 @@ class Draws:
         return sampler.draw(head, mask, **where, **how)
 
     def of(self, rows: Any) -> Draws:
-        """Those of some of the rows."""
         step = self.step if isinstance(self.step, int) else self.step[rows]
         return Draws(self.rollout, step, self.rows[rows])
 
@@ -158,7 +156,6 @@ class TakesOpponents(Learner, Protocol):
 
 
 def check_slot(slot: int, slots: int) -> None:
-    """Refuse a slot that is not there."""
     if not 1 <= slot <= slots:
         raise ConfigError(f"slot {slot} is outside 1..{slots}")
 
@@ -172,7 +169,6 @@ class SlotActor:
         self.filled = np.zeros(slots + 1, np.bool_)
 
     def put(self, slot: int, weights: Mapping[str, Tensor], *, greedy: bool) -> None:
-        """Put a network into a slot."""
         check_slot(slot, self.slots)
         self.net.load(slot, weights)
         self.greedy[slot], self.filled[slot] = greedy, True

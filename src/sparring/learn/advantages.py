@@ -186,7 +186,6 @@ class VTrace:
         return {LATE: self._late.tobytes()}
 
     def load(self, blobs: Mapping[str, bytes]) -> None:
-        """Go on from there."""
         late = blobs.get(LATE)
         self._late = None if late is None else np.frombuffer(late, np.bool_).copy()
 

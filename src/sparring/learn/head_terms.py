@@ -347,7 +347,6 @@ class AnchorTerm(Weighted):
         return masked_log_probs(logits, torch.from_numpy(mask).to(device)).half().cpu()
 
     def each(self, heads: Heads, rows: Mapping[str, Tensor]) -> Tensor:
-        """The divergence of every row."""
         wanted = rows[ANCHOR].float()
         for mirror in self.mirrors:
             image = wanted.index_select(1, mirror.places)

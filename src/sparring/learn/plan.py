@@ -86,7 +86,6 @@ class Announced:
         return printable(f"{self.algo}, {'; '.join(told)}")
 
     def plain(self) -> dict[str, Any]:
-        """As JSON has it."""
         return {"path": self.line, "paths": [path.plain() for path in self.paths]}
 
 
@@ -127,7 +126,6 @@ class Turns:
     """That a turn takes."""
 
     def learns(self, role: str, roles: Sequence[str], update: int) -> bool:
-        """Whether a role learns in an update."""
         if self.learn == "alternately":
             return roles[update // self.updates % len(roles)] == role
         return self.learn in ("together", role)

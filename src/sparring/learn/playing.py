@@ -160,7 +160,6 @@ class Playing:
 
     @property
     def slots(self) -> int:
-        """How many there are."""
         return self._slots.slots if self._slots else 0
 
     def put(

@@ -44,7 +44,6 @@ def columns_of(
 
 
 def bytes_per_decision(rules: Rules, row_bytes: int, *, records: bool = False) -> int:
-    """Bytes of one place."""
     return sum(
         np.dtype(kind).itemsize * int(np.prod(shape, dtype=np.int64))
         for kind, shape in columns_of(rules, row_bytes, records=records).values()
@@ -266,6 +265,5 @@ def tensors_of(columns: Mapping[str, npt.NDArray[Any]]) -> dict[str, Tensor]:
 
 
 def array_of(tensor: Tensor, kind: np.dtype[Any]) -> npt.NDArray[Any]:
-    """The array again."""
     array = tensor.numpy()
     return array.view(kind) if array.dtype.itemsize == kind.itemsize else array.astype(kind)

@@ -137,7 +137,6 @@ class Cuts:
     def add(
         self, rules: Rules, step: int, first_game: int, batch: BatchLike, rollout: Rollout
     ) -> None:
-        """Note the games of a batch that were cut in this step."""
         cut = np.flatnonzero(batch.truncated[batch.final_game])
         if not len(cut):
             return  # of games that were lost nobody saw a last position

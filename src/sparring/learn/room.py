@@ -47,7 +47,6 @@ class Room:
     besides: int = 0
 
     def bytes_for(self, games: int) -> int:
-        """Bytes that so many games take."""
         return self.per_game * games + self.besides
 
     def games_in(self, free: int) -> int:

@@ -32,7 +32,6 @@ class Decisions:
 
     @property
     def arrays(self) -> dict[str, npt.NDArray[Any]]:
-        """All of it, by name."""
         return {name: getattr(self, name) for name in ("obs", "legal", "action", "returns", "game")}
 
     @property

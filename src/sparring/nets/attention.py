@@ -358,7 +358,6 @@ class AttentionNet(Net):
 
 
 def check(config: NetConfig) -> None:
-    """Refuse what attention does not do."""
     if config.token_width % config.token_heads:
         fits = [n for n in range(1, config.token_heads) if config.token_width % n == 0]
         raise ConfigError(

@@ -71,7 +71,6 @@ class HierarchyNet(Net):
             yield role, net
 
     def of(self, role: str) -> Net:
-        """Return the network of a role."""
         net = self.roles[role]
         assert isinstance(net, Net)
         return net

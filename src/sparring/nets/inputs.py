@@ -119,7 +119,6 @@ class Inputs:
         return self._order_of[device]
 
     def divisor(self, feature: int) -> float:
-        """What a feature is divided by."""
         unseen = self.seen is not None and feature not in self.seen
         return math.inf if unseen else self.features[feature].divisor
 

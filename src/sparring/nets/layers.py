@@ -69,7 +69,6 @@ class FirstLayer(nn.Module):
 
 
 def sparse_linear(obs: Tensor, weight: Tensor, bias: Tensor, native: _native.FirstLayer) -> Tensor:
-    """The native layer."""
     out = torch.empty(len(obs), weight.shape[1])
     rows = obs.contiguous().numpy()
     native.forward(rows, weight.detach().numpy(), bias.detach().numpy(), out.numpy())

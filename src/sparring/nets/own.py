@@ -184,7 +184,6 @@ def make_module(config: NetConfig, given: Any) -> nn.Module:
 
 
 def a_kind(thing: Any) -> str:
-    """What a thing is, for errors."""
     if isinstance(thing, tuple | list):
         return f"a {type(thing).__name__} of {len(thing)}"
     return f"a {type(thing).__name__}"

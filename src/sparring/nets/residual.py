@@ -46,7 +46,6 @@ class Layout:
 
     @property
     def squares(self) -> int:
-        """Squares of the board."""
         return self.height * self.width
 
 
@@ -201,7 +200,6 @@ class ResidualNet(Net):
 
     @property
     def dtype(self) -> torch.dtype:
-        """Of the weights."""
         return self.stem.weight.dtype
 
 

@@ -78,7 +78,6 @@ class Counts:
         return f"{self.parameters:,} parameters, {macs} multiply-accumulates per decision"
 
     def plain(self) -> dict[str, Any]:
-        """As plain values."""
         layers = [{**vars(layer), "shape": list(layer.shape)} for layer in self.layers]
         return {"parameters": self.parameters, "macs": self.macs, "layers": layers}
 
@@ -118,7 +117,6 @@ def has_own(module: nn.Module) -> bool:
 
 
 def layer_of(name: str, module: nn.Module, macs: int) -> LayerCount:
-    """What is said of a module."""
     own = list(module.parameters(recurse=False))
     shape = max(own, key=Tensor.numel).shape if own else ()
     return LayerCount(

@@ -44,7 +44,6 @@ class Kept:
 
     @property
     def numbers(self) -> int:
-        """All that it has."""
         return int(torch.Size(self.shape).numel())
 
 

@@ -70,7 +70,6 @@ class PortReport:
 
     @property
     def passed(self) -> bool:
-        """Whether there was no difference."""
         return self.difference is None
 
     def plain(self) -> dict[str, Any]:
@@ -263,7 +262,6 @@ def alike(native: Any, env: Any) -> bool:
 
 
 def compare_seat(env: EnvSide, state: State, mover: int) -> Iterator[Mismatch]:
-    """Who is to move."""
     if not env.alone and not state.over:
         yield "who is to move", sorted(state.seats_to_act), env.seats_to_act()
 

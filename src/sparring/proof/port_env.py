@@ -157,7 +157,6 @@ class EnvSide:
         return self.encoding.flatten(obs)
 
     def text(self) -> str:
-        """Return the position as text."""
         if self.hook("state_text"):
             return str(self.call("state_text"))
         if getattr(self.driver.env, "render_mode", None) == "ansi":

@@ -148,7 +148,6 @@ def _first(path: str) -> str:
 
 
 def owner(frame: Frame) -> str:
-    """Whose code it is."""
     return within(frame.file)[0]
 
 

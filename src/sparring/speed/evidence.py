@@ -101,7 +101,6 @@ class Stacks:
 
     @classmethod
     def read(cls, plain: Mapping[str, Any], rate: int) -> Stacks:
-        """From what `plain` wrote."""
         frames = [Frame(*one) for one in plain["frames"]]
         stacks = [
             Stack(**{**row, "frames": tuple(frames[at] for at in row["frames"])})

@@ -207,7 +207,6 @@ def leave_out_waits(counted: Counter[tuple[int, ...]], allowed: int) -> None:
 
 
 def frame_of(plain: Mapping[str, Any]) -> Frame | None:
-    """Return a function; None for what is none."""
     name, file = str(plain["name"]), str(plain.get("file") or "")
     if not file and ABOVE.fullmatch(name):
         return None

@@ -99,7 +99,6 @@ class Tally(NamedTuple):
 
     @property
     def games(self) -> int:
-        """All of them."""
         return sum(self)
 
     @property

@@ -235,7 +235,6 @@ def demand_promised(manifest: Mapping[str, Any]) -> None:
 
 
 def file_of(group: str) -> str:
-    """Return the file of a group of tensors."""
     return f"{group}.safetensors"
 
 

@@ -56,7 +56,6 @@ def brief(value: Any, where: str) -> None:
 
 
 def text(value: Any, where: str) -> None:
-    """Demand a text."""
     _demand(isinstance(value, str), value, where, "a text")
 
 

@@ -57,7 +57,6 @@ class Stored:
 
     @property
     def file(self) -> Path:
-        """Where it is, or should be."""
         within = self.checkpoint / SEGMENTS / self.file_name
         return within if within.exists() else self.checkpoint.parent / SEGMENTS / self.file_name
 
@@ -68,7 +67,6 @@ class Stored:
         return self.checkpoint.parent if home == self.checkpoint else home
 
     def __call__(self) -> dict[str, Tensor]:
-        """Read it."""
         try:
             data = read_regular(self.file, self.size, within=self.home)
         except OSError as wrong:

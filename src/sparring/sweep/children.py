@@ -32,7 +32,6 @@ class Trainer(Child):
         super().__init__("sparring.sweep.worker", threads=threads)
 
     def order(self, jobs: Sequence[Job], judge: Judge, raised: str) -> None:
-        """Have jobs trained."""
         self.jobs, self.judge, self.found, self.refused = list(jobs), judge, {}, ""
         self.curves = {job.trial.number: [] for job in jobs}
         self.hopeless = {}

@@ -139,7 +139,6 @@ class Sheet(Card):
         return HEAD + self.room
 
     def draw(self, area: Area, page: Page) -> None:
-        """Draw the picture, or say that there is none."""
         area.text(24, 34, self.title, 19, INK)
         area.text(24, 58, fitted(self.note, 13, area.width - 40))
         if self.fill:
@@ -188,7 +187,6 @@ def draw_parallel(found: Found, area: Area) -> None:
 
 
 def draw_line(found: Found, axes: Axes, one: Trial, span: tuple[float, float]) -> None:
-    """Draw the line of a trial."""
     assert one.value is not None
     low, high = span
     pruned = one.state == PRUNED
@@ -336,7 +334,6 @@ def by_value(found: Outcome, timed: Sequence[Look], knob: Range) -> Estimates | 
 
 
 def row(found: Outcome, look: Look, name: str) -> Estimate:
-    """One line."""
     assert look.gain
     colour = {found.best: GREEN, found.preset: ORANGE}.get(look.point, BLUE)
     if look.point == found.preset:

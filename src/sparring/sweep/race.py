@@ -68,7 +68,6 @@ class Look:
     """About what it takes."""
 
     def plain(self, preset: Point) -> dict[str, Any]:
-        """As JSON has it."""
         told: dict[str, Any] = {
             "settings": dict(self.point),
             "beside_preset": self.point.beside(preset),
@@ -107,7 +106,6 @@ class Outcome(Answer):
         return next(look for look in self.looks if look.point == point)
 
     def plain(self) -> dict[str, Any]:
-        """As JSON has it."""
         told = super().plain() | {
             "decisions_per_s": round(self.rate),
             "preset_decisions_per_s": round(self.preset_rate),

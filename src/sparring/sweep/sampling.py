@@ -142,7 +142,6 @@ def make_sampler(kind: str, seed: int, startup: int) -> Any:
 
 
 def make_study(ranges: Mapping[str, Range], trials: Iterable[Trial], sampler: Any = None) -> Any:
-    """A study that knows trials."""
     optuna = load_optuna()
     study = optuna.create_study(direction="maximize", sampler=sampler)
     states, known = optuna.trial.TrialState, distributions_of(ranges)

@@ -75,7 +75,6 @@ class Found:
 
     @cached_property
     def values(self) -> list[float]:
-        """All of them, rising."""
         return sorted(one.value for one in self.valued if one.value is not None)
 
     def span(self, *, intervals: bool = True) -> tuple[float, float]:
@@ -146,7 +145,6 @@ def found_of(trials: Sequence[Trial], ranges: Mapping[str, Range], form: Form, w
 
 
 def finite(value: float | None) -> float | None:
-    """A number, None where there is none."""
     return value if value is not None and math.isfinite(value) else None
 
 

@@ -75,7 +75,6 @@ def set_budget(counts: Counts, kind: str, amount: float) -> None:
 
 
 def progress_of(counts: Counts) -> float:
-    """How much of the budget is gone, from 0 to 1."""
     for gone, total in (
         (counts.update, counts.total_updates),  # planned ones go before the clock
         (counts.decisions, counts.total_decisions),

@@ -45,7 +45,6 @@ def first_look(request: Mapping[str, Any], rules: Rules) -> dict[str, Any]:
 
 
 def curves_of_match(name: str, found: Mapping[str, Any]) -> dict[str, float]:
-    """Return what curves keep of a match."""
     kept = ("score",) if name == ALONE else ("win", "low", "high", "score")
     return {f"eval/{name}/{key}": found[key] for key in kept}
 

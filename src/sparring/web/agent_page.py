@@ -112,7 +112,6 @@ def packed(raw: bytes) -> str:
 
 
 def start_script(game: str) -> str:
-    """Return the script of the whole page."""
     own = (GAMES / game / "page.js").is_file()
     lines = ['import { startAgent } from "/app/agent.js";']
     if own:
@@ -121,7 +120,6 @@ def start_script(game: str) -> str:
 
 
 def styles_of(game: str) -> str:
-    """Return all styles of the page."""
     files = [APP / name for name in STYLES]
     if (GAMES / game / "page.css").is_file():
         files.append(GAMES / game / "page.css")

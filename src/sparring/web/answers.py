@@ -35,7 +35,6 @@ class Plain(JSONResponse):
     """JSON of whatever files may have held: dates are text, half characters are question marks."""
 
     def render(self, content: Any) -> bytes:
-        """Return the bytes of an answer."""
         return to_json(content)
 
 

@@ -58,7 +58,6 @@ def make_api(runs: Path, service: MakeService | None = None) -> Starlette:
 
 
 async def list_games(request: Request) -> Response:
-    """Name all games."""
     return JSONResponse({"games": game_names()})
 
 

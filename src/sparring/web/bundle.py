@@ -122,7 +122,6 @@ def read_module(text: str, address: str) -> Module:
 
 
 def line_at(text: str, place: int) -> str:
-    """Return the line around a place."""
     return text[text.rfind("\n", 0, place) + 1 :].partition("\n")[0]
 
 

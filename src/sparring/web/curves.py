@@ -67,7 +67,6 @@ def read_curves(
 
 
 def names_in(db: sqlite3.Connection) -> list[str]:
-    """Return the names of all curves."""
     found = [name for (name,) in db.execute(NAMES).fetchmany(MOST_CURVES + 1)]
     if len(found) > MOST_CURVES:
         raise ValueError(f"more than {MOST_CURVES} curves")

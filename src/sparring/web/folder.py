@@ -36,7 +36,6 @@ class Folder:
         return path
 
     def checkpoint(self, run: Path, number: int) -> Path:
-        """Return a checkpoint of a run."""
         path = run / CHECKPOINTS / f"{number:08d}"
         if not is_folder(path):
             raise MissingError(f"{run.name} has no checkpoint {number}")
@@ -86,5 +85,4 @@ def is_name(name: str) -> bool:
 
 
 def shown(name: str) -> str:
-    """Return a name as an error has it."""
     return ascii(name if len(name) <= 60 else f"{name[:60]}...")

@@ -101,7 +101,6 @@ def pairs_in(cookies: str) -> list[tuple[str, str]]:
 
 
 def is_address(name: str) -> bool:
-    """Whether a name is an address in numbers."""
     try:
         ipaddress.ip_address(name)
     except ValueError:

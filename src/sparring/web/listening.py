@@ -126,7 +126,6 @@ class Connection(H11Protocol):
             self.waiting[self] = None
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """End."""
         self.rest()
         self.calm()
         super().connection_lost(exc)

@@ -39,7 +39,6 @@ HEADERS = {"cache-control": "no-store", "x-accel-buffering": "no"}
 
 
 def message(event: str, value: Any, number: int | None = None) -> bytes:
-    """Return one event of a stream."""
     which = f"id: {number}\n" if number is not None else ""
     return f"event: {event}\n{which}data: ".encode() + to_json(value) + b"\n\n"
 
@@ -78,7 +77,6 @@ class Live:
 
     @property
     def viewers(self) -> int:
-        """How many watch."""
         return sum(len(one.viewers) for one in self.watched.values())
 
     @contextlib.asynccontextmanager
@@ -165,8 +163,6 @@ def send(one: Watched, text: bytes) -> None:
 
 
 def live_routes(live: Live) -> list[Route]:
-    """Return the streams."""
-
     async def follow_all(request: Request) -> Response:
         found = await beside(live.glances.all)
         return Stream(live, None, message("runs", {"runs": found}))

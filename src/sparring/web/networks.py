@@ -196,7 +196,6 @@ class Packer:
         self._parts.append(np.array(numbers, "<i4"))
 
     def number(self, number: float) -> None:
-        """Add a number."""
         self._parts.append(np.array([number], "<f4"))
 
     def arrays(self, *tensors: Tensor) -> None:

@@ -177,14 +177,12 @@ def operation(one: Operation) -> dict[str, Any]:
 
 
 def json_of(kind: type) -> dict[str, Any]:
-    """Return a body of JSON."""
     known = {"$ref": f"#/components/schemas/{kind.__name__}"}
     schema = known if kind in TYPES else {"type": "object"}
     return {"application/json": {"schema": schema}}
 
 
 def own_version() -> str:
-    """Return which sparring this is."""
     try:
         return version("sparring")
     except PackageNotFoundError:  # sources that nobody installed

@@ -37,7 +37,6 @@ WORD = re.compile(r"(?P<run>[^/]+)(?:/(?P<past>past/)?(?P<number>\d{1,9}))?")
 
 
 def player_routes(folder: Folder, glances: Glances) -> list[Route]:
-    """Return who there is and what they compute with."""
     networks = Networks(folder)
 
     def list_players(request: Request) -> Any:

@@ -90,7 +90,6 @@ class Question(Struct, frozen=True, forbid_unknown_fields=True):
 
     @property
     def way(self) -> str:
-        """Which of the four ways it is."""
         return next(way for way in WAYS if getattr(self, way) is not None)
 
     @property

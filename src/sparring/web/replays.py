@@ -83,7 +83,6 @@ def summary(file: Path) -> dict[str, Any]:
 
 
 def read(name: str, place: Path, folder: Folder) -> bytes:
-    """Return the bytes of a replay."""
     file = place / f"{name}.json"
     if not NAME.fullmatch(name) or not is_file(file) or not folder.holds(file):
         raise MissingError(f"no replay {shown(name)} here; /api/replays lists them")

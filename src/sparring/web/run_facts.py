@@ -198,5 +198,4 @@ def curve_of(found: Comparison, group: Group, by: By) -> dict[str, Any]:
 
 
 def numbers(values: Floats | None) -> list[Any] | None:
-    """Return an array as lists, if there is one."""
     return None if values is None else values.tolist()

@@ -76,7 +76,6 @@ class Hand:
         self.ready = False
 
     def expect(self, answer: Any, order: Order | None = None) -> None:
-        """Wait for an answer."""
         if not self.asked:
             self.since = time.monotonic()
         self.asked.append(Asked(answer, order))

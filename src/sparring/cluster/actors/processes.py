@@ -85,7 +85,6 @@ class ProcessCrew(Crew):
 
     @property
     def pids(self) -> list[int]:
-        """Their processes."""
         return [hand.process.pid for hand in self._hands if hand.process]
 
     def publish(self, version: int, weights: npt.NDArray[np.uint8]) -> None:

@@ -145,7 +145,6 @@ def ended(
 
 
 def answer_of(ray: Any, task: Any) -> Message | SparringError:
-    """What came of a task."""
     try:
         answer = Message.unpack(ray.get(task).data)
     except ray.exceptions.RayError as wrong:
@@ -209,7 +208,6 @@ def here_is(node: str) -> bool:
 
 
 def archive(folder: Path) -> Bytes:
-    """A folder as an archive."""
     memory = io.BytesIO()
     with tarfile.open(fileobj=memory, mode="w") as tar:
         tar.add(folder, folder.name)
@@ -251,7 +249,6 @@ def packed_policy(policy: Policy) -> Bytes:
 
 
 def play_one(job: Message, packed: Sequence[Bytes]) -> Message:
-    """Play one pairing."""
     facts = job.facts
     rules = read_rules(facts["game"], facts["flags"])
     given = dict(facts["settings"])

@@ -80,7 +80,6 @@ class Replica:
             return refusal(wrong).pack()
 
     def answer(self, message: Message) -> Message:
-        """Do what a message says."""
         from sparring.cluster import seats
         from sparring.learn.learner import Terms
 
@@ -164,7 +163,6 @@ def state_of(learner: PPO) -> Snapshot:
 
 
 def packed(name: str, snapshot: Snapshot) -> Message:
-    """A snapshot as a message."""
     arrays = {
         f"tensor.{group}/{name}": value.detach().cpu().contiguous().numpy()
         for group, tensors in snapshot.tensors.items()
@@ -175,7 +173,6 @@ def packed(name: str, snapshot: Snapshot) -> Message:
 
 
 def unpacked(message: Message) -> Snapshot:
-    """The snapshot of a message."""
     import torch
 
     from sparring.learn.learner import Snapshot

@@ -50,7 +50,6 @@ def drawn(write: Callable[[], Sequence[Path]]) -> list[Path]:
 
 
 def run_page(found: Run, by: By) -> Page:
-    """Return the charts of one run."""
     curves = metrics.read(found.path)
     there = placed(curves, by)
     charts = make_charts(there, fair_share=fair_share(found))
@@ -91,7 +90,6 @@ def common_page(runs: Sequence[Run], by: By) -> Page:
 
 
 def files_in(folder: Path, name: str) -> tuple[Path, Path]:
-    """Return the files of a page in a folder."""
     return folder / f"{name}.png", folder / f"{name}.html"
 
 

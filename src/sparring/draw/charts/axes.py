@@ -57,7 +57,6 @@ class Mark:
 
 
 def axis_of(curves: Mapping[str, Curve], by: By) -> Axis:
-    """Return the axis for curves that were placed."""
     return Axis(by, max((float(x.max()) for _, x, _ in curves.values()), default=0.0) or 1.0)
 
 

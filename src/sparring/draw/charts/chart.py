@@ -277,7 +277,6 @@ class Estimates(Card):
 
 
 def known(values: Floats) -> Floats:
-    """Return the values that are numbers."""
     return values[np.isfinite(values)]
 
 

@@ -69,7 +69,6 @@ def make_charts(curves: Mapping[str, Curve], *, fair_share: float | None = None)
 
 
 def single(curves: Mapping[str, Curve], key: str, name: str = "last") -> tuple[Series, ...]:
-    """A line, if its curve is there."""
     return (series(name, 0, curves[key]),) if key in curves else ()
 
 

@@ -143,7 +143,6 @@ class Matrix(Card):
 
     @property
     def cell(self) -> int:
-        """Pixels of a cell."""
         return size_for(len(self.payoff.names), CELLS)
 
     @property
@@ -204,14 +203,12 @@ def colour_for(share: float, parity: float) -> str:
 
 
 def rgb(colour: str) -> list[float]:
-    """Return the parts of a colour, from 0 to 1."""
     return [part / 255 for part in bytes.fromhex(colour[1:])]
 
 
 def ladder_page(
     rungs: Sequence[Rung], *, title: str, facts: Sequence[str] = (), unit: str = "Elo"
 ) -> Page:
-    """Return the ladder."""
     return Page(title, tuple(facts), (Ladder(rungs, unit),), width=LADDER_WIDTH)
 
 

@@ -136,7 +136,6 @@ class Card:
         return HEIGHT
 
     def draw(self, area: Area, page: Page) -> None:
-        """Draw it into its place."""
         raise NotImplementedError
 
     def pointed(self, page: Page) -> dict[str, Any]:
@@ -196,7 +195,6 @@ def looking_alike() -> Iterator[None]:
 
 
 def blank(width: float, height: float, colour: str) -> Figure:
-    """Return a figure of so many pixels."""
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
@@ -281,7 +279,6 @@ def as_script(numbers: dict[str, Any]) -> str:
 
 
 def figure_in(card: Card, page: Page) -> str:
-    """Return a card of a page in a browser."""
     import matplotlib
 
     full = page.width - 2 * MARGIN
@@ -310,7 +307,6 @@ def number_up(axes: Axes, low: float, high: float, form: Form, about: int = 4) -
 
 
 def name_places(axis: XAxis | YAxis, named: Sequence[tuple[float, str]]) -> None:
-    """Write names at places of an axis."""
     axis.set_ticks([place for place, _ in named], [name for _, name in named])
 
 

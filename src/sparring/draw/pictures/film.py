@@ -62,7 +62,6 @@ class Reel:
     """Width and height in pixels."""
 
     def draw(self, shot: Shot) -> Image.Image:
-        """Return the image of a shot."""
         raise NotImplementedError
 
     def sample(self) -> Sequence[Shot]:
@@ -89,7 +88,6 @@ class Studio(Reel):
         self.backdrop, self.shots = self.canvas.image, shots
 
     def draw(self, shot: Shot) -> Image.Image:
-        """Return the image of a shot."""
         self.canvas.image = self.backdrop.copy()
         self.canvas.draw(shot.shown)
         return self.canvas.finish()
@@ -112,12 +110,10 @@ class FrameReel(Reel):
         self.shots = [Shot(f, at / fps, (at + 1) / fps) for at, f in enumerate(frames)]
 
     def draw(self, shot: Shot) -> Image.Image:
-        """Return the image of a shot."""
         image = Image.fromarray(shot.shown)
         return image if image.size == self.size else image.resize(self.size)
 
     def sample(self) -> Sequence[Shot]:
-        """Return some all over the film."""
         return self.shots[:: max(1, len(self.shots) // SAMPLE)]
 
 

@@ -30,7 +30,6 @@ ANCHORS = {"start": "lm", "middle": "mm", "end": "rm"}
 
 
 def draw_png(drawing: Drawing, width: int) -> bytes:
-    """Return a drawing as a PNG file."""
     canvas = Canvas(drawing.view, width)
     canvas.draw(drawing.shapes)
     data = io.BytesIO()
@@ -48,7 +47,6 @@ class Canvas:
         self.image = Image.new("RGB", (width * FINE, height * FINE), view.paper)
 
     def draw(self, shapes: Iterable[Shape]) -> None:
-        """Draw shapes on top of what is there."""
         for shape in shapes:
             if shape.opacity >= 1:
                 self.put(shape)
@@ -98,11 +96,9 @@ class Canvas:
         pen.line(points, colour, self.pixels(width), "curve")
 
     def pixels(self, length: float) -> int:
-        """Return a length, at least one pixel."""
         return max(1, round(length * self.scale))
 
     def places(self, points: Iterable[Point]) -> list[Point]:
-        """Return where points are on the image."""
         left, top = self.view.left, self.view.top
         return [((x - left) * self.scale, (top - y) * self.scale) for x, y in points]
 
@@ -162,5 +158,4 @@ def moved(shape: Shape, by: Point, angle: float) -> Any:
 
 @cache
 def load_font(size: int) -> Any:
-    """Return a font of a height in pixels."""
     return ImageFont.load_default(size)

@@ -38,7 +38,6 @@ FONT = "system-ui,-apple-system,'Segoe UI',Roboto,'Helvetica Neue',sans-serif"
 
 
 def draw_svg(drawing: Drawing, width: int) -> str:
-    """Return a drawing as a document."""
     page = Page(drawing.view, width)
     return page.document(page.element(shape) for shape in drawing.shapes)
 
@@ -198,11 +197,9 @@ class Page:
         return f'stroke="{colour}" stroke-width="{self.length(width)}"'
 
     def length(self, units: float) -> str:
-        """Return a length in pixels."""
         return short(units * self.scale)
 
     def along(self, points: Sequence[Point], inside: bool) -> str:
-        """Return points as an attribute has them."""
         return " ".join(f"{short(x)},{short(y)}" for x, y in self.pixels(points, inside=inside))
 
     def pixels(self, points: Any, *, inside: bool = False) -> Floats:

@@ -258,7 +258,6 @@ def last_moves(at: Position, everything: bool) -> list[str]:
 
 
 def move_words(move: RedMove) -> str:
-    """Return red's move in words."""
     if move.action == "sleep":
         return "sleeps"
     words = f"{move.action} {move.target}"

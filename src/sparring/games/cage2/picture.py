@@ -69,7 +69,6 @@ def corner(h: int) -> tuple[int, int]:
 
 
 def host_box(at: Position, h: int, everything: bool) -> list[str]:
-    """Draw a host."""
     x, y = corner(h)
     level = at.levels[h] if everything else "none"
     stroke, thick = LEVEL_STROKE[level], 1 if level == "none" else 3

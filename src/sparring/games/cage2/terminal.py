@@ -34,7 +34,6 @@ class Cage2Terminal(Terminal):
     )
 
     def ask(self, state: State) -> str:
-        """Return what is being asked."""
         return f"your action, step {read(state).step + 1}"
 
     def question(self, state: State) -> Hashable:

@@ -254,5 +254,4 @@ def show_bids(at: Position, viewer: int | None) -> str:
 
 
 def seat_name(seat: int, viewer: int | None = None) -> str:
-    """Return "seat 1", or "you" for the viewer."""
     return "you" if seat == viewer else f"seat {seat}"

@@ -119,5 +119,4 @@ def laid_down(was: Position, action: int, now: Position) -> Pile:
 
 
 def minus(pile: Pile, other: Pile) -> Pile:
-    """Return what is gone from a pile."""
     return tuple(a - b for a, b in zip(pile, other, strict=True))

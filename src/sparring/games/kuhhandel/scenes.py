@@ -43,7 +43,6 @@ def scenes_of(episode: Episode) -> Iterator[Scene]:
 
 
 def scene_of(state: State, told: tuple[str, ...]) -> Scene:
-    """Return a position as it is."""
     return Scene(read(state), tuple(state.scores), told)
 
 

@@ -68,7 +68,6 @@ class KuhhandelTerminal(Terminal):
     )
 
     def ask(self, state: State) -> str:
-        """Return what is being asked."""
         return {
             "turn": "your turn",
             "bid": "your bid",

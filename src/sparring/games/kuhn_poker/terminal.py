@@ -16,7 +16,6 @@ Three cards, J Q K, one each. Both put in a chip. Check or bet one more; who fac
 folds. The higher card wins what the other has put in."""
 
     def read(self, state: State) -> Position:
-        """Return a position in words."""
         return kuhn_poker.read(state)
 
 

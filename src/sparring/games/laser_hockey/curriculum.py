@@ -356,14 +356,12 @@ def known(keys: Any, allowed: Sequence[str], where: str) -> None:
 
 
 def mode_of(given: Any) -> str:
-    """One of the three modes."""
     if given not in MODES:
         raise ConfigError(f"environment.mode {given!r} is unknown{nearest(str(given), MODES)}")
     return str(given)
 
 
 def number(given: Any, where: str, least: float = float("-inf")) -> float:
-    """A finite number."""
     fits = isinstance(given, int | float) and not isinstance(given, bool)
     if not fits or not max(least, -1e12) <= given <= 1e12:
         wanted = "a finite number" if least == float("-inf") else f"a number from {least:g} on"

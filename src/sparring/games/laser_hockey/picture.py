@@ -152,7 +152,6 @@ def goal(side: int) -> Iterator[Shape]:
 
 
 def box(x0: float, y0: float, x1: float, y1: float, fill: str) -> Polygon:
-    """Return a rectangle."""
     return Polygon(points=((x0, y0), (x1, y0), (x1, y1), (x0, y1)), fill=fill)
 
 
@@ -172,7 +171,6 @@ def nameplates(names: Sequence[str], wins: Sequence[int]) -> Iterator[Shape]:
 
 
 def score_of(wins: Sequence[int]) -> str:
-    """Return the score as it is written."""
     return f"{wins[0]} : {wins[1]}"
 
 

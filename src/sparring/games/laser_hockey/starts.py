@@ -148,6 +148,5 @@ def checked(entry: Any, known: set[str], where: str) -> Mapping[str, Any]:
 
 
 def demand_number(value: Any, where: str) -> None:
-    """Refuse what is no number."""
     if isinstance(value, bool) or not isinstance(value, int | float):
         raise ConfigError(f"{where}: {value!r} is not a number")

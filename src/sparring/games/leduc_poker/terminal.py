@@ -17,7 +17,6 @@ raise, fold, with at most two raises: of 2 chips in the first round, of 4 in the
 them a card is laid on the table. Who has its pair wins, else the higher card; equal cards share."""
 
     def read(self, state: State) -> Position:
-        """Return a position in words."""
         return leduc_poker.read(state)
 
 

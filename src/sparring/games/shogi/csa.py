@@ -215,7 +215,6 @@ class Reader:
                 self.put(square_name(int(file), int(rank)), mine)
 
     def move(self, statement: str) -> None:
-        """Play a move."""
         if self.line is None:
             raise ConfigError("a move before the line + or - that says who begins")
         if self.end:
@@ -258,7 +257,6 @@ class Reader:
         self.end = WORD_ENDS[word]
 
     def record(self) -> GameRecord:
-        """Return what was read."""
         if self.line is None:
             raise ConfigError("the record does not say who begins; a line + or - is missing")
         black, white = (self.names.get(sign, "") for sign in SIDES)
@@ -284,7 +282,6 @@ def sfen_cell(cell: str) -> str:
 
 
 def piece_of(code: str) -> str:
-    """Return the piece of a code."""
     if code not in PIECES:
         raise ConfigError(f"{code!r} is no piece{nearest(code, PIECES)}")
     return PIECES[code]

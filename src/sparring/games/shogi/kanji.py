@@ -34,7 +34,6 @@ def kanji_cell(cell: str) -> str:
 
 
 def held(side: str, hands: str) -> str:
-    """Return a side's hand in kanji."""
     pieces = hands_of(hands, str.isupper if side == BLACK else str.islower).split()
     if pieces == ["nothing"]:
         return f"{side} なし"

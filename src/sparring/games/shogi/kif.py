@@ -46,7 +46,6 @@ SAME = "同"
 
 
 def write_kif(record: GameRecord) -> str:
-    """Return a record as KIF."""
     lines = start_lines(record.start)
     for name, player in zip(SIDE_NAMES, (record.black, record.white), strict=True):
         lines += [f"{name}：{player}"] if player else []

@@ -183,7 +183,6 @@ class Reader:
             raise ConfigError(f"move {number} stands where move {due} was due")
 
     def usi(self, line: Line, found: re.Match[str]) -> str:
-        """Return a move as USI."""
         mark, place, name, promotes, how, file, rank = found.groups()[:7]
         said = found[0].split("(")[0].strip() if how == "打" else found[0].split(")")[0] + ")"
         piece = PIECES[name]
@@ -205,7 +204,6 @@ class Reader:
         return f"{move}+" if promotes == "成" else move
 
     def record(self) -> GameRecord:
-        """Return what was read."""
         line = self.begin()
         moves, actions = tuple(line.moves), tuple(line.actions)
         return GameRecord(moves, self.start, self.names[0], self.names[1], self.end, actions)

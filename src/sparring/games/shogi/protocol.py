@@ -59,7 +59,6 @@ def replay(rules: Rules, start: str, moves: Iterable[str], *, seed: int = 0) -> 
 
 
 def play_on(state: State, move: str) -> None:
-    """Play one move as `replay` does."""
     shogi.play(state, move)
     if state.end in ENDS_THAT_OTHERS_DECIDE:
         shogi.set_sfen(state, shogi.read_sfen(state))

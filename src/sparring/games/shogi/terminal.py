@@ -32,7 +32,6 @@ class ShogiTerminal(Terminal):
         self.kanji = False
 
     def show(self, state: State) -> str:
-        """Return the board."""
         return kanji_text(state) if self.kanji else state.text()
 
     def next_view(self) -> bool:
@@ -41,7 +40,6 @@ class ShogiTerminal(Terminal):
         return True
 
     def name(self, seat: int) -> str:
-        """Return who moves."""
         colour = ("Black", "White")[seat]
         return f"you ({colour})" if seat == self.person else colour
 
@@ -85,12 +83,10 @@ class ShogiTerminal(Terminal):
 
 
 def piece_of(move: str, squares: dict[str, str]) -> str:
-    """Return what moves or is dropped."""
     return PIECES[move[0] if "*" in move else squares[move[:2]].upper()]
 
 
 def piece_name(choice: Choice) -> str:
-    """Return the piece of a choice."""
     return choice.name.partition(" ")[2]
 
 

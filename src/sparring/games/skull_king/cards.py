@@ -59,13 +59,11 @@ def kind_of(name: str) -> str:
 
 
 def hand_card(card: int, at: Point) -> Group:
-    """Return a small card."""
     return Group(parts=small_face(card), at=at, key=f"hand {card}")
 
 
 @cache
 def small_face(card: int) -> Shapes:
-    """Return what a small card shows."""
     name = card_short_name(card)
     kind = kind_of(name)
     ink = WHITE if kind in DARK else INK
@@ -80,7 +78,6 @@ def table_card(token: int, at: Point, *, wins: bool) -> Group:
 
 @cache
 def large_face(token: int, wins: bool) -> Shapes:
-    """Return what a large card shows."""
     name = token_short_name(token)
     kind = kind_of(name)
     ink = WHITE if kind in DARK else INK

@@ -83,7 +83,6 @@ class Table:
 
     @property
     def view(self) -> View:
-        """All of it."""
         height = FOOT_H + 2 * self.panel_h + MIDDLE_H + HEAD_H
         return View(0, -self.below, WIDTH, height, PAPER)
 
@@ -116,7 +115,6 @@ class Table:
 
 
 def table_of(rules: Rules, names: tuple[str, ...], below: float = 0.0) -> Table:
-    """Return the table for a game."""
     flags = rules.config
     cannonball = bool(flags["cannonball"])
     notes = cannonball or bool(flags["abilities"])

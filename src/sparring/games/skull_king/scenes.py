@@ -96,7 +96,6 @@ def full_trick(was: Position, now: Position, action: int, told: str) -> Scene:
 
 
 def card_of(token: int) -> int:
-    """Return the card that a token stands for."""
     return TIGRESS if token == TIGRESS_AS_ESCAPE else token - 1
 
 

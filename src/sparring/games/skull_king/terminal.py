@@ -76,7 +76,6 @@ class SkullKingTerminal(Terminal):
     )
 
     def ask(self, state: State) -> str:
-        """Return what is being asked."""
         return {
             "bid": "your bid",
             "cannon": "your load",

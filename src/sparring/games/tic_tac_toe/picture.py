@@ -68,7 +68,6 @@ def nameplates(names: Sequence[str]) -> Iterator[Shape]:
 
 
 def middle(cell: int) -> Point:
-    """Return where a cell is."""
     return cell % 3 + 0.5, 2.5 - cell // 3
 
 

@@ -12,7 +12,6 @@ class TicTacToeTerminal(Terminal):
     styles = ((r"\bX\b", "bold cyan"), (r"\bO\b", "bold yellow"))
 
     def show(self, state: State) -> str:
-        """Return the board."""
         rows = state.text().split("\n")
         board = [f"  {at + 1} {row}" for at, row in enumerate(rows[:3])]
         return "\n".join(["    a b c", *board, f"you are {'XO'[self.person]}"])

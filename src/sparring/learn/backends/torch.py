@@ -29,13 +29,11 @@ class TorchBackend:
         self.optimizer = torch.optim.Adam(net.parameters(), eps=eps, fused=True)
 
     def step(self, minibatch: Minibatch, knobs: Any, loss: Loss, together: Together) -> Shown:
-        """One optimizer step."""
         return self.step_on(minibatch.rows(), knobs, loss, together)
 
     def step_on(
         self, rows: Mapping[str, Tensor], knobs: Any, loss_of: Loss, together: Together
     ) -> Shown:
-        """One optimizer step on rows."""
         for group in self.optimizer.param_groups:
             group["lr"] = knobs.lr
         self.optimizer.zero_grad(set_to_none=True)

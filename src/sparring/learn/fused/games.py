@@ -62,7 +62,6 @@ class DeviceGames:
         adjust_games(self.pool, terms, member=member)
 
     def play(self, rollout: FusedRollout, answer: Answering) -> None:
-        """Fill a rollout."""
         fresh = self.pool.batch().rows()
         rollout.earned.zero_()
         rollout.met.zero_()
@@ -155,7 +154,6 @@ class HostGames:
         return self.pool.seated(policies)
 
     def state(self, member: int = 0) -> bytes:
-        """Return all games."""
         return self.pool.state()
 
     def load_state(self, raw: bytes, member: int = 0) -> None:
@@ -163,7 +161,6 @@ class HostGames:
         self.pool.load_state(raw)
 
     def play(self, rollout: FusedRollout, answer: Answering) -> None:
-        """Fill a rollout."""
         if self._record is None:
             self._record = Record(rollout)
         record, slots = self._record, range(self.pool.slots)

@@ -73,5 +73,4 @@ def heads_view(kernels: Module, net: FlatNet, at: Pass) -> View:
 
 
 def blocks_of(threads: int, block: int = 256) -> int:
-    """Blocks for so many threads."""
     return -(-threads // block)

@@ -359,7 +359,6 @@ class FusedPlaying:
         )
 
     def restore(self, snapshot: Snapshot, member: int) -> None:
-        """Go on from `snapshot`."""
         try:
             self.net.load(member, snapshot.tensors["net"])
         except (KeyError, RuntimeError) as wrong:

@@ -165,7 +165,6 @@ class FusedRollout:
         return slice(first + start, first + stop)
 
     def rows_of(self, step: int) -> dict[str, Tensor]:
-        """Where the rows of a step are written."""
         at = self.at(step)
         of_step = {name: getattr(self, name)[step] for name in ("seat", "role", "policy")}
         return {"obs": self.obs[at], "legal": self.legal[at], **of_step}

@@ -167,7 +167,6 @@ class Update:
         )
 
     def knob(self, name: str) -> Tensor:
-        """A knob of every member."""
         return self.knobs[:, self.knob_names.index(name)]
 
     def turn_knobs(self, number: int, moments: Sequence[Moment]) -> list[Knobs]:

@@ -71,7 +71,6 @@ class NativeCritics:
         self.layers.forward_numbers(read, out, True)
 
     def say_ahead(self, read: Floats, out: Floats) -> None:
-        """What the target critics say."""
         seen = self.critics.target._version
         if seen != self._seen_target:
             self.targets.load(self.target)
@@ -110,7 +109,6 @@ class NativeCritics:
 
     @torch.no_grad()
     def target_q(self, numbers: Tensor, action: Tensor | None = None) -> Tensor:
-        """What the target critics say."""
         read = _joined(numbers, action).numpy()
         out = np.empty((len(read), CRITICS * self.each), np.float32)
         self.say_ahead(read, out)

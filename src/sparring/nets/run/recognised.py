@@ -114,7 +114,6 @@ def read_layers(net: OwnNet) -> Layers:
 
 
 def said_of(graph: fx.Graph, heads: Mapping[str, int]) -> dict[str, Any]:
-    """What a trace returns, by head."""
     (given,) = next(node for node in graph.nodes if node.op == "output").args
     said = given if isinstance(given, Mapping) else dict(zip((POLICY, VALUE), given, strict=False))
     return {name: said[name] for name in heads}

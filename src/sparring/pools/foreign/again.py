@@ -75,7 +75,6 @@ def make_anew(word: str, games: int, mode: str) -> ForeignPool:
 
 @atexit.register
 def close_kept() -> None:
-    """Close all that are kept."""
     while _kept:
         close(_kept.popitem()[1])
 

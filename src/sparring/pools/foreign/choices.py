@@ -34,7 +34,6 @@ class Choices:
 
     @property
     def actions(self) -> int:
-        """How many combinations there are."""
         return math.prod(self.counts)
 
     def plain(self) -> dict[str, Any]:

@@ -31,7 +31,6 @@ class Part:
     """What a network sees divided by; pixels by 255."""
 
     def plain(self) -> list[Any]:
-        """As JSON has it."""
         return [self.name, self.count, self.dtype, self.divisor]
 
 
@@ -77,7 +76,6 @@ class Layout:
 
     @cached_property
     def blocks(self) -> tuple[Block, ...]:
-        """A block for every part."""
         found, first = [], 0
         for part in self.parts:
             found.append(Block(part.name, first, part.count, ("value",)))

@@ -84,7 +84,6 @@ class ForeignRules(Rules):
 
     @cached_property
     def fields(self) -> dict[str, Field]:
-        """There are no flags."""
         return {}
 
     @cached_property
@@ -94,7 +93,6 @@ class ForeignRules(Rules):
 
     @property
     def config(self) -> dict[str, Any]:
-        """There are no flags."""
         return {}
 
     def changed(self, changes: Mapping[str, Any]) -> Rules:

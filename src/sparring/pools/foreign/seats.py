@@ -49,12 +49,10 @@ class TablesPool(ForeignPool):
 
     @staticmethod
     def read(env: Any) -> tuple[list[Any], list[Encoding]]:
-        """Return the agents and their encodings."""
         return read_agents(env)
 
     @staticmethod
     def name_of(env: Any) -> str:
-        """Return what the env is called."""
         return env_name(env)
 
     def playing(

@@ -32,7 +32,6 @@ class SoloTable(Table):
         self.see(PLAYER, obs, self._with_mask(info))
 
     def play(self, actions: npt.NDArray[Any]) -> None:
-        """Play the one action."""
         self.steps += 1
         given = answered(self.env.step(self.one(actions, 0)), 5, self.where, "step")
         obs, reward, terminated, truncated, info = given
@@ -60,7 +59,6 @@ class SoloPool(TablesPool):
 
     @staticmethod
     def read(env: Any) -> tuple[list[Any], list[Encoding]]:
-        """Return the one player and its encoding."""
         name = solo_name(env)
         spaces = (env.observation_space, env.action_space)
         return [PLAYER], [encoding_of(*spaces, name, env)]

@@ -159,7 +159,6 @@ class VectorEnvPool(ForeignPool):
             batch.ask_nobody(self._held)
 
     def _find_masks(self, info: Any) -> str:
-        """Find out where this env keeps its masks."""
         if self._encoding.masked:
             return "obs"
         if MASK in info:
@@ -238,7 +237,6 @@ def check_info(info: Any) -> None:
 
 
 def row_of(batch: Any, row: int) -> Any:
-    """Return one observation of a batched one."""
     if isinstance(batch, dict):
         return {key: row_of(part, row) for key, part in batch.items()}
     return tuple(row_of(part, row) for part in batch) if isinstance(batch, tuple) else batch[row]

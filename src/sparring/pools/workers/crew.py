@@ -130,11 +130,9 @@ class Crew:
         return next((answer.facts["refused"] for answer in told if answer.facts["refused"]), "")
 
     def memory_mib(self) -> float:
-        """What all of them take."""
         return sum(worker.memory_mib() for worker in self.workers)
 
     def end(self) -> None:
-        """End all processes."""
         if self.ended:
             return
         self.ended = True

@@ -127,7 +127,6 @@ def leave() -> None:
 
 
 def main() -> int:
-    """Be a worker."""
     parent = Parent()
     atexit.register(leave)  # before all others, so that it is called behind them
     try:

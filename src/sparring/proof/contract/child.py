@@ -43,7 +43,6 @@ def play_elsewhere(
 
 
 def answer(asked: Message) -> Message:
-    """Play what is asked for."""
     facts = asked.facts
     make = load_factory(facts["word"], "game")
     found = []

@@ -139,7 +139,6 @@ class Driver(ABC):
         return self.call("reset") if seed is None else self.call("reset", seed=seed)
 
     def close(self) -> None:
-        """Close the env."""
         self.call("close")
 
     def dismiss(self) -> None:

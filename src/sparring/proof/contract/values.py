@@ -54,7 +54,6 @@ def feed(found: Any, value: Any) -> None:
 
 
 def short(value: Any) -> str:
-    """Return a value in a line."""
     if isinstance(value, np.ndarray) and value.dtype.kind != "O":
         flat = value.ravel()
         told = ", ".join(map(str, flat[:SHOWN_NUMBERS].tolist()))

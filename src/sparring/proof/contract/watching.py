@@ -30,7 +30,6 @@ class Watch:
         self._spaces: dict[Any, Any] = {}
 
     def begin(self, seed: int, episode: int) -> None:
-        """Begin an episode."""
         self.place = Place(seed, episode, 0)
         self._kept.clear()
         self.seen["episodes"] += 1

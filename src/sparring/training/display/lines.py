@@ -114,7 +114,6 @@ def phase_told(standing: Standing | None) -> list[str]:
 
 
 def line(status: Status) -> str:
-    """A run in one line."""
     total = f"/{status.total_updates}" if status.total_updates else ""
     told = [
         f"{clock(status.seconds)} update {status.update}{total}",
@@ -138,7 +137,6 @@ def line(status: Status) -> str:
 
 
 def phase_line(status: Status, standing: Standing) -> str:
-    """Which phase a run is in, in one line."""
     until = f", until {standing.until}" if standing.until else ""
     return (
         f"{clock(status.seconds)} phase {standing.phase}/{standing.phases} {standing.name}{until}"

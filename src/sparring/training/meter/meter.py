@@ -167,7 +167,6 @@ def meter_for(run: RunPlan, plan: Plan, learner: Learner, *, quiet: bool) -> Met
 
 
 def subject_of(run: RunPlan, plan: Plan, learner: Learner) -> Subject:
-    """What is metered of a run."""
     return Subject(plan, run.algo, learner, processes=run.processes)
 
 

@@ -240,7 +240,6 @@ def with_flag(pairs: Sequence[str], key: str, values: Sequence[Any], index: int)
 
 
 def value_at(config: TrainConfig, keys: Sequence[str]) -> Any:
-    """What a setting is that was varied."""
     if keys[0] == FLAGS:
         return dict(read_pair(pair, FLAGS) for pair in config.set)[keys[1]]
     value: Any = config
@@ -354,7 +353,6 @@ def words_of(tables: Mapping[str, Any]) -> Iterator[str]:
 
 
 def as_text(value: Any) -> str:
-    """A value as it is typed."""
     if isinstance(value, bool):
         return str(value).lower()
     if isinstance(value, Sequence) and not isinstance(value, str):

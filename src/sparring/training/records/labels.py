@@ -58,7 +58,6 @@ def read_labels(run: Path) -> Labels:
 
 
 def write_labels(run: Path, labels: Labels) -> None:
-    """Replace the labels of a run."""
     data = json.dumps(asdict(labels), ensure_ascii=False, indent=1) + "\n"
     try:
         write_atomic(run / FILE, data.encode())

@@ -138,7 +138,6 @@ class Overview:
 
     @cached_property
     def state(self) -> str:
-        """One of STATES."""
         if is_held(self.path / LOCK):
             return "running"
         if self.trouble:

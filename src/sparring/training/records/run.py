@@ -221,7 +221,6 @@ class Run:
 
 
 def check_name(root: Path, name: str) -> None:
-    """Refuse a name that no run can have."""
     if not name:
         return
     if name == LATEST or not re.fullmatch(r"[A-Za-z0-9_][\w.+-]{0,99}", name):

@@ -67,7 +67,6 @@ class Strength:
 
 
 def measure_name(against: str) -> str:
-    """Return what a strength is called."""
     return RETURN if against == ALONE else against
 
 

@@ -65,7 +65,6 @@ def number_or_text(text: str) -> float | str:
 
 
 def names_of(phases: Sequence[Mapping[str, Any]]) -> list[str]:
-    """Return the names of phases, or their numbers."""
     return [str(phase.get("name", at + 1)) for at, phase in enumerate(phases)]
 
 

@@ -155,7 +155,6 @@ def lessons(rules: Rules, task: Task) -> Iterator[Lesson]:
 def make_decisions(
     rules: Rules, pay: Pay, tasks: Sequence[Task], *, threads: int = 1, tell: Tell | None = None
 ) -> Decisions:
-    """Return the decisions of all tasks, in their order."""
     parts: list[Decisions] = []
     games = rows = size = 0
     room = SHARE * free_memory()
