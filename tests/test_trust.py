@@ -58,11 +58,14 @@ def poison(run: Path, change: Callable[[dict[str, Any]], None]) -> Path:
 
 
 def configured(run: Path, **settings: Any) -> Path:
-    """Change the settings of a run, in its file and in its checkpoints."""
+    """Change the settings of a run, in its file and in its checkpoints; None takes one away."""
 
     def change(table: Any) -> None:
         for key, value in settings.items():
-            table[key] = {**table[key], **value} if isinstance(value, dict) else value
+            if value is None:
+                del table[key]
+            else:
+                table[key] = {**table[key], **value} if isinstance(value, dict) else value
 
     table = tomlkit.parse((run / "config.toml").read_text())
     change(table)
@@ -96,7 +99,7 @@ def stranger(tmp_path_factory: pytest.TempPathFactory) -> Booty:
         "shell": poison(copied("shell"), shell),
         "made_by": poison(copied("made_by", env), lambda m: m.update(made_by=f"{evil}:make")),
         "game": configured(copied("game", env), game=f"{evil}:make"),
-        "algo": configured(copied("algo"), algo=f"{evil}:learner"),
+        "algo": configured(copied("algo"), algo=f"{evil}:learner", ppo=None),
         "kind": configured(poison(copied("kind"), module), net={"kind": f"{evil}:Net"}),
     }
     words["checkpoint"] = next((runs / "net" / "checkpoints").glob("0*"))

@@ -198,14 +198,12 @@ def test_a_runs_file_holds_its_own_algorithm_and_can_be_used_again(tmp_path: Pat
 
 
 def test_runs_of_before_go_on() -> None:
-    """Their files know neither replay nor norm, and say `ppo` also of learners of one's own."""
+    """Their files know neither mirror nor norm."""
     table = written(with_preset("tic_tac_toe"))
     del table["net"]["norm"], table["collect"]["mirror"]
     config = read_config(table, "old")
     assert config == with_preset("tic_tac_toe")
     demand_same(written(config), written(read_config(table, "old")))
-    own = read_config({**table, "algo": "somebody:learner"}, "old")
-    demand_own_settings(own)
 
 
 def test_a_divergence_lowers_every_rate_of_the_algorithm() -> None:

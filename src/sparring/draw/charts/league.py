@@ -122,7 +122,8 @@ class Ladder(Card):
         for at, rung in enumerate(self.rungs):
             colour, y = COLOURS[1 if rung.bot else 0], at + 0.5
             if not rung.fixed:
-                error = [[rung.rating - rung.low], [rung.high - rung.rating]]
+                ends = rung.rating - rung.low, rung.high - rung.rating
+                error = [[max(end, 0.0)] for end in ends]  # of files that say anything
                 axes.errorbar(
                     rung.rating, y, xerr=error, color=colour, lw=2.5, capsize=5, capthick=2.5
                 )
