@@ -185,6 +185,13 @@ def test_critics_and_targets_count_as_memory() -> None:
         check_demands(rules, wide, {"": wide.net})
 
 
+def test_critics_beside_a_network_of_your_own_are_counted_too() -> None:
+    rules, own = Rules("laser_hockey"), {"kind": "own_nets:Plain", "set": ("width=8",)}
+    sac = merged(with_preset("laser_hockey", algo="sac"), {"net": own}, "test")
+    fewer = learned_numbers(rules, replace(sac, algo="ppo"), {"": sac.net})
+    assert learned_numbers(rules, sac, {"": sac.net}) > fewer
+
+
 def test_a_runs_file_holds_its_own_algorithm_and_can_be_used_again(tmp_path: Path) -> None:
     for algo, sections in SECTIONS.items():
         config = with_preset("tic_tac_toe", algo=algo)

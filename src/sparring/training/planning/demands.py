@@ -7,7 +7,7 @@ import netrc
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import fields, replace
+from dataclasses import fields
 from pathlib import Path
 
 import torch
@@ -22,6 +22,7 @@ from sparring.games.rules import Rules
 from sparring.learn.plan import Plan
 from sparring.learn.room import room_line
 from sparring.machine import UNNOTICED, free_memory, show_size
+from sparring.nets.critics import Critics
 from sparring.nets.inputs import Inputs, memory_of
 from sparring.nets.sizes import weights_of
 from sparring.pools.limits import MOST_MEMORY
@@ -33,8 +34,6 @@ from sparring.training.planning.own import check_own_nets
 
 COPIES = 5
 """Of a network while it learns: weights, gradients, two moments, and what is saved."""
-CRITICS = 2
-"""Of SAC; each has a target besides."""
 MEASURED = ("step_limit_s", "start_limit_s")
 """Settings of worker processes that measurements heed too: they have such a process in any case."""
 OFFLINE = ("offline", "disabled", "dryrun")
@@ -110,8 +109,11 @@ def learned_numbers(rules: Rules, config: TrainConfig, nets: Mapping[str, NetCon
         return own + weights_of(rules, config.net)  # the target network
     if config.algo != "sac":
         return own
-    critic = replace(config.net, kind="mlp", hidden=config.sac.critic_hidden or config.net.hidden)
-    return own + CRITICS * (COPIES + 1) * (weights_of(rules, critic) + rules.box * critic.hidden[0])
+    net, sac = config.net, config.sac
+    inputs = Inputs(rules, memory_of(rules, net), net.inputs)
+    with torch.device("meta"):
+        critics = Critics(inputs, sac.critic_hidden or net.hidden, norm=sac.critic_norm)
+    return own + (COPIES + 1) * critics.flat.numel()  # each has a target besides
 
 
 def described(net: NetConfig, critic: Sequence[int] = ()) -> str:
