@@ -20,8 +20,6 @@ import sparring
 SAVED = Path(__file__).parent / "policies_57c4c850"
 ANSWERS = "answers.npz"
 NAMES = sorted(folder.name for folder in SAVED.iterdir())
-CLOSE = {"rtol": 1e-5, "atol": 2e-6}
-"""Another CPU sums in another order."""
 OWN_NET = "own_nets:Plain"
 
 Arrays = dict[str, npt.NDArray[Any]]
@@ -33,23 +31,26 @@ def loaded(name: str) -> tuple[sparring.Policy, Arrays]:
         return sparring.load(saved, trust=OWN_NET), dict(file)
 
 
+def close(said: npt.NDArray[Any], kept: npt.NDArray[Any]) -> bool:
+    """Whether they are the same up to rounding: another CPU sums in another order."""
+    return said.shape == kept.shape and np.allclose(said, kept, rtol=1e-5, atol=2e-6)
+
+
 def demand_answers(policy: sparring.Policy, kept: Arrays) -> None:
     asked = kept["obs"], kept["mask"], kept["memory"]
     best, remembered = policy.decide(*asked, greedy=True)
     drawn, _ = policy.decide(*asked, seed=7, rollout=1, step=2)
-    np.testing.assert_allclose(best, kept["best"], **CLOSE)
-    np.testing.assert_allclose(drawn, kept["drawn"], **CLOSE)
-    np.testing.assert_allclose(
-        remembered.view(np.float32), kept["remembered"].view(np.float32), **CLOSE
-    )
+    assert close(best, kept["best"])
+    assert close(drawn, kept["drawn"])
+    assert close(remembered.view(np.float32), kept["remembered"].view(np.float32))
     if "worth" in kept:
-        np.testing.assert_allclose(policy.value(*asked), kept["worth"], **CLOSE)
+        assert close(policy.value(*asked), kept["worth"])
     if "probabilities" in kept:
-        np.testing.assert_allclose(policy.probabilities(*asked), kept["probabilities"], **CLOSE)
+        assert close(policy.probabilities(*asked), kept["probabilities"])
     if "mean" in kept:
         mean, deviation = policy.gaussian(kept["obs"])
-        np.testing.assert_allclose(mean, kept["mean"], **CLOSE)
-        np.testing.assert_allclose(deviation, kept["deviation"], **CLOSE)
+        assert close(mean, kept["mean"])
+        assert close(deviation, kept["deviation"])
     demand_heads(policy, kept)
 
 
@@ -60,8 +61,7 @@ def demand_heads(policy: sparring.Policy, kept: Arrays) -> None:
     wanted = {name: head for name, head in kept.items() if name.startswith("head_")}
     assert len(said) == len(wanted)
     for name, head in wanted.items():
-        alike = [one for one in said if one.shape == head.shape]
-        assert any(np.allclose(one, head, **CLOSE) for one in alike), name
+        assert any(close(one, head) for one in said), name
 
 
 @pytest.mark.parametrize("name", NAMES)
