@@ -1,6 +1,6 @@
-"""Elo of Shogi players: bots, engines and policies in matches, every opening with both colours.
+"""Elo of Shogi players: bots, engines and policies in matches, every opening with both colors.
 
-python benchmarks/ladder.py                      neighbours on the ladder, results/ladder-*.json
+python benchmarks/ladder.py                      neighbors on the ladder, results/ladder-*.json
 python benchmarks/ladder.py runs/mine            ... and a run, which meets everybody
 python benchmarks/ladder.py mix:random,ab2,0.5   ... and who moves like random half of the time
 python benchmarks/ladder.py --all --games 400    everybody meets everybody
@@ -201,7 +201,7 @@ class Pair(Score):
 def play_pair(
     rules: Rules, names: tuple[str, str], players: tuple[Seated, Seated], given: argparse.Namespace
 ) -> Pair:
-    """Play a match: openings by lot, each with both colours."""
+    """Play a match: openings by lot, each with both colors."""
     started = time.perf_counter()
     tables = [sit_down(rules, number, given) for number in range(given.games)]
     at_once = all(player.at_once for player in players)
@@ -252,7 +252,7 @@ def invite(
 
 
 def pairs_of(ladder: Sequence[str], guests: Sequence[str], *, everybody: bool) -> list[Any]:
-    """Return who meets whom: neighbours on the ladder, and guests everybody."""
+    """Return who meets whom: neighbors on the ladder, and guests everybody."""
     if everybody:
         return list(itertools.combinations([*ladder, *guests], 2))
     meetings = itertools.chain(
@@ -363,7 +363,7 @@ def read_options(words: Sequence[str] | None) -> argparse.Namespace:
     given.engine = engine or given.engine
     names = [*given.ladder, *given.guests]
     if given.games < 2 or given.games % 2:
-        raise ConfigError(f"--games {given.games} must be even and at least 2: both colours")
+        raise ConfigError(f"--games {given.games} must be even and at least 2: both colors")
     if not 0 <= given.opening_plies <= MOST_PLIES:
         raise ConfigError(f"--opening-plies {given.opening_plies} is outside 0..{MOST_PLIES}")
     if len(names) < 2 or len(set(names)) < len(names):

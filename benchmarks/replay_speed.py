@@ -4,7 +4,7 @@ python benchmarks/replay_speed.py                      both algorithms, batch 25
 python benchmarks/replay_speed.py --only sac --batch 256 4096 --json speed.json
 python benchmarks/replay_speed.py --cpu torch          ours as it is without native networks
 
-Both have the same batch, networks and number of optimiser steps, and both sample their replay in
+Both have the same batch, networks and number of optimizer steps, and both sample their replay in
 the time that counts; theirs play through our adapter. They take turns of about a second; what is
 shown is the median of the turns, and the median and the range of what they are to each other in a
 turn. Ours of DQN is double and dueling, which theirs is not; `plain` is ours without either, which
@@ -35,7 +35,7 @@ DISCRETE = "laser_hockey_discrete"
 GAMES = {"sac": "laser_hockey", "dqn": DISCRETE, "plain": DISCRETE}
 HIDDEN, FILLED = (256, 256), 2_000
 Steps = Callable[[int], None]
-"""Makes so many optimiser steps."""
+"""Makes so many optimizer steps."""
 
 
 def ours(algo: str, threads: int, batch: int, cpu: str = "auto") -> Steps:

@@ -1,6 +1,6 @@
 """Environments with something wrong, each beside one in which it is mended.
 
-By name: benchmarks/sick_envs.py:make_slow. All play the same game, `Harbour`: steer a ship along a
+By name: benchmarks/sick_envs.py:make_slow. All play the same game, `Harbor`: steer a ship along a
 channel with currents, 40 steps at most.
 """
 
@@ -24,7 +24,7 @@ SIGHT = 12
 LENGTH = 40
 
 
-class Harbour(gymnasium.Env[Any, Any]):
+class Harbor(gymnasium.Env[Any, Any]):
     """The game, and nothing else: a step takes some ten microseconds."""
 
     observation_space = spaces.Box(-4, 4, (SIGHT,), np.float32)
@@ -55,7 +55,7 @@ class Harbour(gymnasium.Env[Any, Any]):
         return ahead
 
 
-class Slow(Harbour):
+class Slow(Harbor):
     """Looks ahead in plain Python, as a first version of a simulator does."""
 
     courses = 60
@@ -79,12 +79,12 @@ class Quicker(Slow):
     courses = Slow.courses // 2
 
 
-class Logging(Harbour):
+class Logging(Harbor):
     """Writes down every step."""
 
     def __init__(self) -> None:
         super().__init__()
-        self.log = logging.Logger("harbour", logging.DEBUG)
+        self.log = logging.Logger("harbor", logging.DEBUG)
         self.file = tempfile.TemporaryFile("w")  # noqa: SIM115
         handler = logging.StreamHandler(self.file)
         handler.setFormatter(logging.Formatter("%(asctime)s %(name)s %(levelname)s %(message)s"))
@@ -114,7 +114,7 @@ class Pilot(nn.Module):
         return scores
 
 
-class Asking(Harbour):
+class Asking(Harbor):
     """Another ship is steered by a network, which is asked in every step."""
 
     def __init__(self) -> None:
@@ -128,7 +128,7 @@ class Asking(Harbour):
         return super().step(action)
 
 
-class Copying(Harbour):
+class Copying(Harbor):
     """Keeps all of itself in a history, to be able to go back."""
 
     def __init__(self) -> None:
@@ -141,7 +141,7 @@ class Copying(Harbour):
         return super().step(action)
 
 
-class Sleepy(Harbour):
+class Sleepy(Harbor):
     """Waits for something outside."""
 
     def step(self, action: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:
@@ -149,7 +149,7 @@ class Sleepy(Harbour):
         return super().step(action)
 
 
-class Tidy(Harbour):
+class Tidy(Harbor):
     """Collects garbage in every step."""
 
     def step(self, action: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:
@@ -158,7 +158,7 @@ class Tidy(Harbour):
         return super().step(action)
 
 
-class Charting(Harbour):
+class Charting(Harbor):
     """Makes its chart anew in every reset."""
 
     def reset(
@@ -168,7 +168,7 @@ class Charting(Harbour):
         return super().reset(seed=seed, options=options)
 
 
-class Rereading(Harbour):
+class Rereading(Harbor):
     """Reads its rules from a file in every step."""
 
     def __init__(self) -> None:
@@ -183,9 +183,9 @@ class Rereading(Harbour):
         return super().step(action)
 
 
-def make_sound() -> Harbour:
+def make_sound() -> Harbor:
     """The game in which nothing is wrong."""
-    return Harbour()
+    return Harbor()
 
 
 def make_slow() -> Slow:

@@ -85,7 +85,7 @@ class Cards(gymnasium.Env[Any, Any]):
         return self._seen(), float(better), not self.stock, False, {}
 
     def render(self) -> Any:
-        """The cards, in a line or as a strip of grey."""
+        """The cards, in a line or as a strip of gray."""
         if self.render_mode == "rgb_array":
             strip = np.repeat(np.repeat(self.hand[None, :, None].astype(int) * 255, 16, 0), 16, 1)
             return np.repeat(strip, 3, 2).astype(np.uint8)

@@ -189,7 +189,7 @@ class Spare(Plain):
 
 
 class Clamped(Plain):
-    """The same as its parent, written so that nobody recognises it."""
+    """The same as its parent, written so that nobody recognizes it."""
 
     def forward(self, x: Tensor) -> tuple[Tensor, Tensor]:
         """Policy and value."""
@@ -224,7 +224,7 @@ class Lying(Plain):
 
 
 class Squared(Judging):
-    """Says whatever it is asked, by a product of layers that nobody recognises."""
+    """Says whatever it is asked, by a product of layers that nobody recognizes."""
 
     def forward(self, x: Tensor) -> dict[str, Tensor]:  # type: ignore[override]
         """Heads by name."""

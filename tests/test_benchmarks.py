@@ -63,7 +63,7 @@ def test_the_ceiling_has_the_same_work(game: str, members: tuple[Any, ...]) -> N
         (rehearsed,) = real.rehearse()
         for name, array in rows.items():
             assert np.array_equal(rollout.rows()[name][front:], array), name
-        for name in ("decisions", "optimiser_steps"):
+        for name in ("decisions", "optimizer_steps"):
             key = f"learning/{name}"
             assert rehearsed.stats[key] == played.stats[key], name
         samples = rehearsed.stats["learning/samples"], played.stats["learning/samples"]
@@ -72,7 +72,7 @@ def test_the_ceiling_has_the_same_work(game: str, members: tuple[Any, ...]) -> N
 
 
 def test_a_rehearsal_changes_nothing() -> None:
-    """Training goes on as if it had not been: games, weights, optimiser, open decisions."""
+    """Training goes on as if it had not been: games, weights, optimizer, open decisions."""
     rehearsing, honest = learner("tic_tac_toe", (0, 0)), learner("tic_tac_toe", (0, 0))
     for _ in range(3):
         rehearsing.iterate(0.0)
@@ -137,7 +137,7 @@ def test_bench_train_reports_rates_phases_and_the_fraction(
         assert sum(side["phases"].values()) == pytest.approx(1, abs=0.01)
         assert {"inference", "update"} <= set(side["phases"])
         assert side["forced_per_s"] > 0
-    assert ours["optimiser_steps_per_round"] == ceiling["optimiser_steps_per_round"] == 3
+    assert ours["optimizer_steps_per_round"] == ceiling["optimizer_steps_per_round"] == 3
     pairs = zip(ours["samples_per_s"]["rounds"], ceiling["samples_per_s"]["rounds"], strict=True)
     wanted = [mine / free for mine, free in pairs]
     assert shown["fraction"]["rounds"] == pytest.approx(wanted, rel=0.01)

@@ -51,7 +51,7 @@ def measured(ladder: ModuleType, tmp_path: Path, capsys: pytest.CaptureFixture[s
     return measure
 
 
-def test_neighbours_meet_and_guests_meet_everybody(ladder: ModuleType) -> None:
+def test_neighbors_meet_and_guests_meet_everybody(ladder: ModuleType) -> None:
     pairs = ladder.pairs_of(["a", "b", "c"], ["x", "y"], everybody=False)
     assert pairs[:2] == [("a", "b"), ("b", "c")]
     assert sorted(pairs[2:]) == sorted([(m, g) for m in "abc" for g in "xy"] + [("x", "y")])
@@ -74,7 +74,7 @@ def test_stronger_bots_stand_higher(measured: Any) -> None:
     assert measured(*words, "--seed", "1")["pairs"] != record["pairs"]
 
 
-def test_colours_change_and_an_opening_is_played_with_both(ladder: ModuleType) -> None:
+def test_colors_change_and_an_opening_is_played_with_both(ladder: ModuleType) -> None:
     rules = Rules("shogi")
     given = ladder.read_options(["--ladder", "random,greedy", "--opening-plies", "4"])
     tables = [ladder.sit_down(rules, number, given) for number in range(4)]

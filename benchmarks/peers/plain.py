@@ -27,7 +27,7 @@ class Plain:
         self.actor = self.tower(features, int(self.env.single_action_space.n))
         self.critic = self.tower(features, 1)
         self.net = nn.ModuleList([self.actor, self.critic])
-        self.optimiser = torch.optim.Adam(self.net.parameters(), lr=settings.lr, eps=1e-5)
+        self.optimizer = torch.optim.Adam(self.net.parameters(), lr=settings.lr, eps=1e-5)
         obs, info = self.env.reset(seed=settings.seed)
         self.obs, self.mask = torch.as_tensor(obs), torch.as_tensor(info["action_mask"])
         self.running = torch.zeros(entry.games, dtype=torch.int64)
@@ -79,7 +79,7 @@ class Plain:
         return data
 
     def advantages(self, data: dict[str, Any]) -> Any:
-        """Generalised advantage estimation, backwards in NumPy."""
+        """Generalized advantage estimation, backwards in NumPy."""
         reward, value, over = (data[name].numpy() for name in ("reward", "value", "over"))
         with torch.no_grad():
             following = self.critic(self.obs).squeeze(-1).numpy()
@@ -103,10 +103,10 @@ class Plain:
         value_loss = (self.critic(part["obs"]).squeeze(-1) - part["returns"]).pow(2).mean()
         loss = policy_loss + settings.value_weight * value_loss
         loss = loss - settings.entropy * policy.entropy().mean()
-        self.optimiser.zero_grad()
+        self.optimizer.zero_grad()
         loss.backward()
         torch.nn.utils.clip_grad_norm_(self.net.parameters(), settings.max_grad_norm)
-        self.optimiser.step()
+        self.optimizer.step()
 
     def lengths(self) -> list[int]:
         """The learner's decisions in all games that ended."""

@@ -109,7 +109,7 @@ class Side:
         if len(work.learned) > 1 or update_s <= 0:
             return None
         (role,) = work.learned
-        made = sum(work.passes_made(role, one["samples"], one["optimiser_steps"]) for one in rounds)
+        made = sum(work.passes_made(role, one["samples"], one["optimizer_steps"]) for one in rounds)
         return float(2e-9 * made * work.learned[role] / update_s)
 
     def matmul(self, precision: str, seconds: float = 0.3) -> float:

@@ -61,7 +61,7 @@ void add_sums(Passes& passes, const SumTree& tree, const std::vector<int>& leave
     }
     passes.add(1, [&tree, &leaves, at](int, int, int) {
       int last = -1;
-      for (const int leaf : leaves) {  // neighbours come one after another
+      for (const int leaf : leaves) {  // neighbors come one after another
         const int node = node_above(leaf, at.level);
         if (node != last) sum_node(tree, at, node);
         last = node;
@@ -221,8 +221,8 @@ class ReplayRing {
   }
 
   // Of a decision that is named twice the larger error counts, whatever the order.
-  void reprioritise(In<i64> places, In<f32> error, f32 exponent) {
-    constexpr Call call("ReplayRing.reprioritise");
+  void reprioritize(In<i64> places, In<f32> error, f32 exponent) {
+    constexpr Call call("ReplayRing.reprioritize");
     call.demand(tree_.leaf, "the ring has no priorities");
     const int batch = call.count(call.size(places, "places"), "batch");
     const i64* at = call.take(places, "places", batch);
@@ -517,7 +517,7 @@ void bind_replay(nb::module_& m) {
            "mask"_a, "action"_a.none(), "numbers"_a.none(), "paid"_a, "discount"_a, "next_obs"_a,
            "next_mask"_a, "weight"_a, "places"_a, "goals"_a.none() = nb::none(),
            "rewards"_a = std::vector<f32>{}, "share"_a = 0.0f)
-      .def("reprioritise", &ReplayRing::reprioritise, "places"_a, "error"_a, "exponent"_a)
+      .def("reprioritize", &ReplayRing::reprioritize, "places"_a, "error"_a, "exponent"_a)
       .def("sum_all", &ReplayRing::sum_all);
   m.def(
       "tree_sums",

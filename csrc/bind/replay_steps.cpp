@@ -1,4 +1,4 @@
-// What an optimiser step of DQN and SAC on a CPU does between the passes of networks.
+// What an optimizer step of DQN and SAC on a CPU does between the passes of networks.
 #include <nanobind/nanobind.h>
 #include <nanobind/ndarray.h>
 #include <nanobind/stl/optional.h>

@@ -1,4 +1,4 @@
-// Generalised advantage estimation along the links of a rollout, and V-trace, which is the same for
+// Generalized advantage estimation along the links of a rollout, and V-trace, which is the same for
 // decisions of another policy: what they brought is weighted by how much more often the present one
 // would have made them.
 #pragma once

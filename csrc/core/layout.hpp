@@ -69,7 +69,7 @@ SPARRING_FN constexpr bool same_name(const char* a, const char* b) {
   return *a == *b;
 }
 
-int no_such_feature();  // never defined: whoever needs it has misspelt a name
+int no_such_feature();  // never defined: whoever needs it has misspelled a name
 
 // The byte of a feature among those of its type in a row of its section.
 template <int N>

@@ -252,7 +252,7 @@ SPARRING_FN inline Share share_of(const ProductView& v, int number) {
   return {-1, 0, 0};
 }
 
-// Eight neighbours in the depth of a row; zeros outside.
+// Eight neighbors in the depth of a row; zeros outside.
 SPARRING_FN inline Num8 row_part(const ProductView& v, int row, int end, int k) {
   if (row >= end || k >= v.depth) return {};
   if (!v.board_width) return *reinterpret_cast<const Num8*>(v.x + i64{row} * v.depth + k);

@@ -26,7 +26,7 @@ SPARRING_FN inline u32 rounded_pair(f32 low, f32 high) {
 }
 SPARRING_FN inline Num rounded(f32 x) { return {static_cast<u16>(rounded_pair(x, x))}; }
 
-// Eight neighbours, moved and rounded together.
+// Eight neighbors, moved and rounded together.
 struct alignas(16) Num8 {
   u32 pair[4];
 

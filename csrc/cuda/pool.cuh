@@ -15,7 +15,7 @@ inline constexpr int kPaid = kSeats * G::kRoles;
 inline constexpr bool kZeroSum =
     SPARRING_ZERO_SUM;  // what one of two seats is paid, the other loses
 
-// The games: `each` neighbours have one setting and count from 0 within it.
+// The games: `each` neighbors have one setting and count from 0 within it.
 struct GamesView {
   Table<G>* tables;
   const OwnSetting<G>* settings;
@@ -306,7 +306,7 @@ struct ActionsView {
 
 // Plays on until a policy has to decide, through the end of the episode if it comes to that:
 // `answer` and `begin` as one loop. The rules stand here once, so that the compiler can inline all
-// of them, and games that end keep step with their neighbours. `given` answers the rows that came
+// of them, and games that end keep step with their neighbors. `given` answers the rows that came
 // out last; without it a new episode begins. `at_end` is told how the first episode ended. False:
 // no policy will ever be asked, and the table is given up. That is told by counts that lie in
 // memory, because a counter of the loop would cost a register in all the rules.

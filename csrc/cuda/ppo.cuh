@@ -6,7 +6,7 @@
 #pragma once
 
 #include "cuda/act.cuh"
-#include "cuda/optimiser.cuh"
+#include "cuda/optimizer.cuh"
 #include "cuda/rollout.cuh"
 #include "cuda/view.cuh"
 
@@ -34,9 +34,9 @@ struct Losses {
   }
 };
 
-// Sums over the optimiser steps of an update, one per member.
+// Sums over the optimizer steps of an update, one per member.
 struct Tally {
-  f32 policy_loss, value_loss, entropy, approx_kl, clipfrac, grad_norm, optimiser_steps;
+  f32 policy_loss, value_loss, entropy, approx_kl, clipfrac, grad_norm, optimizer_steps;
 };
 
 SPARRING_FN inline Losses warp_sums(const Losses& x) {
@@ -102,9 +102,9 @@ SPARRING_FN inline f32 choose_unit(const StatisticsView& v, int member, const Mo
   return unit;
 }
 
-// The unit of values and the normalisation of advantages, one thread per member; clears the
+// The unit of values and the normalization of advantages, one thread per member; clears the
 // tallies.
-extern "C" __global__ void summarise_advantages(StatisticsView v) {
+extern "C" __global__ void summarize_advantages(StatisticsView v) {
   const int member = static_cast<int>(threadIdx.x);
   Moments sums{};
   for (int b = 0; b < v.blocks; ++b) {
@@ -490,7 +490,7 @@ extern "C" __global__ void end_epoch(EpochView v) {
              tally.approx_kl + mean.approx_kl,
              tally.clipfrac + mean.clipfrac,
              tally.grad_norm + plan.norm,
-             tally.optimiser_steps + 1};
+             tally.optimizer_steps + 1};
   }
   v.tallies[member] = tally;
   const f32 limit = v.knobs[member].target_kl;

@@ -206,7 +206,7 @@ extern "C" __global__ void carry_serials(const Open* open, int carried, i64* ser
 struct DrawView {
   int members, batch, n_step;
   const u64* seeds;   // [members]
-  const i32* number;  // [members], of the optimiser step
+  const i32* number;  // [members], of the optimizer step
   const u8* stopped;  // [members], who makes none
   const i64* firsts;  // [members], the oldest serial numbers that count
   i32* picked;        // [members, batch], rows of `obs`
@@ -276,7 +276,7 @@ extern "C" __global__ void throw_coins(DrawView v, u8* coin) {
   coin[at] = rng.next() >> sample % 32 & 1;
 }
 
-// Standard normal numbers by seed, sample and optimiser step: [members, batch, numbers].
+// Standard normal numbers by seed, sample and optimizer step: [members, batch, numbers].
 extern "C" __global__ void draw_noise(const u64* seeds, const i32* number, int members, int batch,
                                       int numbers, f32* noise) {
   const i64 at = global_thread();

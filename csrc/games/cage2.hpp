@@ -83,7 +83,7 @@ struct Chance {
     return lowest_bit(set);
   }
 
-  // Red's favourite port three times out of four, otherwise one of the others.
+  // Red's favorite port three times out of four, otherwise one of the others.
   SPARRING_FN int port_of(Ports ports) {
     Ports others = ports & (ports - 1);
     if (others == 0) return lowest_bit(ports);

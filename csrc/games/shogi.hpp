@@ -39,7 +39,7 @@ struct Camp {
   int pieces, points;
 };
 inline constexpr int kCampPieces = 10, kBigPoints = 5;
-inline constexpr int kPointsToWin[2] = {28, 27};   // 27-point rule, by colour
+inline constexpr int kPointsToWin[2] = {28, 27};   // 27-point rule, by color
 inline constexpr int kProWin = 31, kProDraw = 24;  // 24-point rule
 
 enum class Claim { kNone, kWin, kDraw };
@@ -60,7 +60,7 @@ struct Game {
   u64 key;
   u16 ply;        // moves made
   u16 number;     // of the start position's move, for SFEN
-  u16 checks[2];  // by colour: moves in a row that gave check
+  u16 checks[2];  // by color: moves in a row that gave check
   u8 repeats;     // earlier occurrences of this position
   i8 winner;      // kNoWinner while the game goes on and after a draw
   u8 spare[6];

@@ -1,4 +1,4 @@
-// What losses and optimisers do with many numbers, by the widest vectors that the machine has.
+// What losses and optimizers do with many numbers, by the widest vectors that the machine has.
 // Host only.
 #pragma once
 
@@ -14,7 +14,7 @@ namespace sparring {
 inline constexpr int kSums = 16;               // partial sums of every sum
 inline constexpr f32 kLeastExponent = -87.0f;  // e to less than this counts as 0
 
-// As many neighbouring numbers; smaller vectors take several of theirs.
+// As many neighboring numbers; smaller vectors take several of theirs.
 using Lanes = f32 __attribute__((vector_size(sizeof(f32) * kSums)));
 using IntLanes = i32 __attribute__((vector_size(sizeof(i32) * kSums)));
 using ByteLanes = u8 __attribute__((vector_size(kSums)));

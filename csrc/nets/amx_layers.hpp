@@ -149,7 +149,7 @@ class AmxLayers {
     std::vector<f32> total;         // [groups, panels * kPanel], its sum over a group's rows
   };
 
-  // Neighbouring features at neighbouring bytes.
+  // Neighboring features at neighboring bytes.
   struct Stretch {
     int first, count, offset;
     Type type;

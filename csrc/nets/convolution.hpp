@@ -321,7 +321,7 @@ struct StemInput {
 
 // Calls f(tap, square) for the squares that see a square, and the tap by which they do.
 template <class F>
-void for_neighbours(Boards size, int square, const F& f) {
+void for_neighbors(Boards size, int square, const F& f) {
   const int y = square / size.width, x = square % size.width;
   for (int dy = 0; dy < kReach; ++dy) {
     for (int dx = 0; dx < kReach; ++dx) {
@@ -373,7 +373,7 @@ class StemForward final : public Job {
       std::memcpy(to + square * out, shift, sizeof(f32) * static_cast<size_t>(out));
     for (size_t k = 0; k < numbers; ++k) {
       const int plane = active.index[k] / squares, value_at = active.index[k] % squares;
-      for_neighbours(in_.size, value_at, [&](int tap, int square) {
+      for_neighbors(in_.size, value_at, [&](int tap, int square) {
         add_scaled(to + square * out, active.value[k], weight_ + (tap * in_.planes + plane) * out,
                    out);
       });
@@ -437,7 +437,7 @@ class StemGradient final : public Job {
                    shift.data(), out);
         continue;
       }
-      for_neighbours(in_.size, index % squares, [&](int tap, int square) {
+      for_neighbors(in_.size, index % squares, [&](int tap, int square) {
         add_scaled(sums + (tap * in_.planes + index / squares) * out, value, grad + square * out,
                    out);
       });

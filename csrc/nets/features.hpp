@@ -8,7 +8,7 @@
 
 namespace sparring {
 
-// Neighbouring features of one type: features first..first+count-1 at byte `offset`.
+// Neighboring features of one type: features first..first+count-1 at byte `offset`.
 struct FeatureRun {
   int first, count, offset;
   Type type;

@@ -16,7 +16,7 @@
 
 namespace sparring {
 
-// Four neighbouring columns.
+// Four neighboring columns.
 using Four = f32 __attribute__((vector_size(16)));
 
 // On ARM by name: compilers move what is copied as bytes through other registers, and run out.

@@ -74,14 +74,14 @@ void check_step(const Cage2& was, const Cage2& now, const Config& config, int re
   CHECK(reward <= 0 && reward >= -157);
   CHECK_EQUAL(now.total_tenths, was.total_tenths + reward);
   const int restored = now.last_action >= kRestore ? now.last_action - kRestore : -1;
-  const int analysed =
+  const int analyzed =
       now.last_action >= kAnalyse && now.last_action < kRemove ? now.last_action - kAnalyse : -1;
   for (int host = 0; host < kHosts; ++host) {
     const bool had = was.malware >> host & 1, has = now.malware >> host & 1;
     CHECK(has || !had || host == restored);  // only Restore clears malware
     const bool newly_privileged =
         label_of(now.seen, host) == kPrivileged && label_of(was.seen, host) != kPrivileged;
-    CHECK(!newly_privileged || (host == analysed && had));
+    CHECK(!newly_privileged || (host == analyzed && had));
     const bool scan = now.red_action == kScan && now.red_target == host &&
                       !(now.flags & kEmptyScan) && now.red != kSleepingRed;
     CHECK(!was.known_ports[host] || now.known_ports[host]);

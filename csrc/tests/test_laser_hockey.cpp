@@ -22,7 +22,7 @@ constexpr bool is_near(f32 got, f32 wanted) {
 // Section 3.2.
 static_assert(is_near(kRacketMass, 58.0f) && is_near(kRacketInertia, 3.7094955f));
 static_assert(is_near(kPuckMass, 1.0323623f) && is_near(kPuckInertia, 0.0242318f));
-static_assert(is_near(-kRacketCentre, 0.1223755f) && is_near(kPuckRadius, 0.2166667f));
+static_assert(is_near(-kRacketCenter, 0.1223755f) && is_near(kPuckRadius, 0.2166667f));
 static_assert(is_near(kPuckOnRacket.friction, 0.3162278f) && is_near(kPuckOnWall.friction, 0.1f));
 
 // Section 3.1: the walls where the specification has them.
@@ -82,7 +82,7 @@ void rotate(Continuously& game) {
   std::swap(game.turn[kLeft], game.turn[kRight]);
   std::swap(game.keep[0], game.keep[1]);
   for (Body& body : game.body) {
-    body.centre = kCentre + kCentre - body.centre;
+    body.center = kCenter + kCenter - body.center;
     body.velocity = -body.velocity;
   }
 }
@@ -150,10 +150,10 @@ void walls_give_no_energy() {
   for (int round = 0; round < 300; ++round) {
     Bare<Continuously> bare;
     bare.game.reset(bare.config, bare.rng);
-    bare.game.place_racket(kLeft, kCentre + Vec{-3.3f, -2.5f}, 0);
-    bare.game.place_racket(kRight, kCentre + Vec{3.3f, -2.5f}, 0);
+    bare.game.place_racket(kLeft, kCenter + Vec{-3.3f, -2.5f}, 0);
+    bare.game.place_racket(kRight, kCenter + Vec{3.3f, -2.5f}, 0);
     Body& puck = bare.game.body[kPuck];
-    puck.centre = kCentre + Vec{rng.uniform() * 6 - 3, rng.uniform() * 3};
+    puck.center = kCenter + Vec{rng.uniform() * 6 - 3, rng.uniform() * 3};
     puck.velocity = {rng.uniform() * 50 - 25, rng.uniform() * 50 - 25};
     puck.spin = rng.uniform() * 40 - 20;
     const auto energy = [&] {
@@ -179,7 +179,7 @@ void check_bounds(const Continuously& game, const Config& config, int me) {
   game.observe(config, me, reinterpret_cast<u8*>(seen));
   // Without continuous collision a racket enters a wall for the length of a step.
   const f32 deeper = config.profile == kFast ? 0.1f : 0.0f;
-  // The training modes may start the right racket beyond the centre line.
+  // The training modes may start the right racket beyond the center line.
   const f32 farthest = game.mode != kNormal && me == 1 ? 0.75f : -0.2f;
   CHECK(seen[0] >= -3.75f - deeper && seen[0] <= farthest);
   CHECK(std::abs(seen[1]) <= 3.25f + deeper && std::abs(seen[2]) <= 2.7f);
@@ -211,7 +211,7 @@ void check_matches(const Config& config, Habit habit, int matches) {
       check_bounds(bare.game, config, 0);
       check_bounds(bare.game, config, 1);
       const Vec puck = bare.game.place(kPuck);
-      const bool inside = in_goal(puck + kCentre, kLeftGoal) || in_goal(puck + kCentre, kRightGoal);
+      const bool inside = in_goal(puck + kCenter, kLeftGoal) || in_goal(puck + kCenter, kRightGoal);
       CHECK(result.over() || inside || std::abs(puck.x) <= 3.86f);
       for (int at = 0; at < 2; ++at) {
         const u8 now = bare.game.keep[at];
@@ -293,8 +293,8 @@ void crafted_positions_are_refused() {
   constexpr f32 kNan = std::numeric_limits<f32>::quiet_NaN();
   CHECK_TEXT(refused([](Continuously&) {}), "");
   CHECK_TEXT(refused([](Continuously& odd) { odd.body[kLeft].angle = 1e12f; }), "angle");
-  CHECK_TEXT(refused([](Continuously& odd) { odd.body[kPuck].centre.x = kNan; }), "centre x");
-  CHECK_TEXT(refused([](Continuously& odd) { odd.body[kPuck].centre.y = 2000; }),
+  CHECK_TEXT(refused([](Continuously& odd) { odd.body[kPuck].center.x = kNan; }), "center x");
+  CHECK_TEXT(refused([](Continuously& odd) { odd.body[kPuck].center.y = 2000; }),
              "a body is farther than it can have come");
   CHECK_TEXT(refused([](Continuously& odd) { odd.body[kPuck].velocity = {100, 100}; }),
              "a body is faster than physics allows");

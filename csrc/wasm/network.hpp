@@ -70,7 +70,7 @@ struct Linear {
 };
 
 // As torch's LayerNorm, in place.
-inline void normalise(f32* x, int count, const f32* gain, const f32* shift) {
+inline void normalize(f32* x, int count, const f32* gain, const f32* shift) {
   constexpr f64 kEps = 1e-5;
   f64 sum = 0, squares = 0;
   for (int i = 0; i < count; ++i) sum += x[i];
@@ -127,13 +127,13 @@ class PackedPerceptron final : public RowNetwork {
 
   void run(const u8* row, f32* said) override {
     seen_.read(row, runs_);
-    if (shift_) centre();
+    if (shift_) center();
     for (const Tower& tower : towers_) {
       const ActiveFeatures* from = &seen_;
       for (const Layer& layer : tower.layers) {
         const int width = layer.linear.out;
         layer.linear.run(from->view(), hidden_.data());
-        if (layer.gain) normalise(hidden_.data(), width, layer.gain, layer.shift);
+        if (layer.gain) normalize(hidden_.data(), width, layer.gain, layer.shift);
         activate(activation_, hidden_.data(), width);
         active_.read(hidden_.data(), width);
         from = &active_;
@@ -157,8 +157,8 @@ class PackedPerceptron final : public RowNetwork {
     std::vector<Head> heads;
   };
 
-  // Observations centred and scaled by what was seen in training, as nets/layers.py does it.
-  void centre() {
+  // Observations centered and scaled by what was seen in training, as nets/layers.py does it.
+  void center() {
     constexpr f32 kClip = 10;
     std::fill(numbers_.begin(), numbers_.end(), 0.0f);
     for (size_t k = 0; k < seen_.index.size(); ++k)

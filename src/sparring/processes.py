@@ -402,7 +402,7 @@ def hold_lifeline() -> None:
     inherited = os.environ.pop(LIFELINE, "")
     if not inherited or os.getpgrp() != os.getpid():
         return
-    # Opened anew: who is signalled belongs to the opened file, which others have inherited too.
+    # Opened anew: who is signaled belongs to the opened file, which others have inherited too.
     mine = os.open(f"/proc/self/fd/{inherited}", os.O_RDONLY | os.O_NONBLOCK)
     os.close(int(inherited))
     fcntl.fcntl(mine, fcntl.F_SETOWN, -os.getpgrp())

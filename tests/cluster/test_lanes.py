@@ -54,7 +54,7 @@ def demand_same(report: Report, other: Report) -> None:
 SHORT: dict[str, Any] = {"set": ("num_players=3", "rounds=1,2"), "collect": {"steps": 16}}
 """Games of Skull King that end in a rollout."""
 GAMES: dict[str, dict[str, Any]] = {
-    "tic_tac_toe": {"net": {"hidden": (16,), "normalise": True}},
+    "tic_tac_toe": {"net": {"hidden": (16,), "normalize": True}},
     "skull_king": {**SHORT, "opponents": ("self=1", "captain=1", "past=1"), "league": {"slots": 2}},
     "kuhhandel": {"set": ("max_decisions=9",), "rewards": ()},
     "cage2": {"set": ("max_steps=5",)},

@@ -57,8 +57,8 @@ def config_of(**changes: Any) -> TrainConfig:
         ({"actors": 2}, "replicas 2 and actors 2 do not combine: actors play for one learner"),
         ({"replicas": 3}, "replicas 3: collect.games 8 cannot be shared out equally; nearest: 6"),
         (
-            {"net": {"hidden": [16], "normalise": True}},
-            "net.normalise do not combine",
+            {"net": {"hidden": [16], "normalize": True}},
+            "net.normalize do not combine",
         ),
         ({"replicas": 0}, "replicas"),
     ],

@@ -171,7 +171,7 @@ def test_all_make_as_many_steps_whatever_their_samples_and_stop_together(net: Ne
     def work(rank: int, together: Together) -> tuple[list[float], Any]:
         mine, steps = learner(rank, together), []
         for _ in range(4):
-            steps.append(mine.iterate(0.0)[0].stats["learning/optimiser_steps"])
+            steps.append(mine.iterate(0.0)[0].stats["learning/optimizer_steps"])
         return steps, [p.detach().clone() for p in mine.net.parameters()]
 
     (steps, weights), (other_steps, other_weights) = at_once(work, 2)

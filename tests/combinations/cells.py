@@ -134,7 +134,7 @@ NETWORKS = (
     Choice("towers", {"net": {"shared": False}}),
     Choice("odd widths", {"net": {"hidden": (17, 5)}}),
     Choice("norm", {"net": {"norm": True}}),
-    Choice("normalise", {"net": {"normalise": True}}),
+    Choice("normalize", {"net": {"normalize": True}}),
     Choice("policy_hidden", {"net": {"policy_hidden": (8,)}}),
     Choice("gru", {"net": {"memory": "gru", "memory_width": 8, "segment": 3}}),
     Choice("stack", {"net": {"memory": "stack", "frames": 2}}),
@@ -167,7 +167,7 @@ FEATURES = (
     Choice("pay by role", {"rewards": "by role"}, needing("roles")),
     Choice("starts", {"starts": "starts"}, needing("starts")),
     Choice("slots", {"collect": {"slots": 2}}),
-    Choice("prioritised", {"replay": {"prioritised": True}}),
+    Choice("prioritized", {"replay": {"prioritized": True}}),
     Choice("win bonus", {"win bonus": 1.0}, needing("seats")),
     Choice("vary", {"vary": "vary"}, needing("live")),
 )
@@ -208,7 +208,7 @@ class Cell:
         names = {one.name for one in self.features}
         if "vary" in names and not self.place.name.endswith("population"):
             return None  # elsewhere these are runs one after the other
-        if names & {"prioritised", "win bonus"} and self.learner.name not in REPLAYS:
+        if names & {"prioritized", "win bonus"} and self.learner.name not in REPLAYS:
             return None  # settings that the learner does not have
         if self.place.own:
             return None if names & {"box", "pay by role"} else OWN

@@ -135,7 +135,7 @@ def test_bench_measures_learning_from_replay(capsys: pytest.CaptureFixture[str])
         found = report["measured"][name]
         decided, trained = (found[f"{what}_per_s"]["median"] for what in ("decisions", "samples"))
         assert trained == pytest.approx(decided, rel=0.35)  # a ratio of 1, in whole batches
-        stepped = found["optimiser_steps_per_s"]["median"]
+        stepped = found["optimizer_steps_per_s"]["median"]
         assert stepped == pytest.approx(trained / 32, rel=0.01, abs=0.2)
         assert found["phases"]["inference"] > 0
     reached = report["machine_share"]

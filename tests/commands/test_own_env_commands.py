@@ -18,7 +18,7 @@ gymnasium = pytest.importorskip("gymnasium")
 
 QUICK: dict[str, Any] = {
     **{"updates": 1, "quiet": True, "threads": 1, "tensorboard": False, "eval": {"off": True}},
-    **{"net": {"hidden": (8,), "normalise": True}, "collect": {"games": 4, "steps": 16}},
+    **{"net": {"hidden": (8,), "normalize": True}, "collect": {"games": 4, "steps": 16}},
 }
 
 

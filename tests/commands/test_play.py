@@ -227,7 +227,7 @@ class Screen:
         self.wait_for(text)
 
 
-def test_play_in_a_terminal_with_colours_and_ctrl_c() -> None:
+def test_play_in_a_terminal_with_colors_and_ctrl_c() -> None:
     terminal = Screen("play", "skull_king", "--seed", "5", "--set", "rounds=3,5")
     terminal.wait_for("your bid> ")
     terminal.type("1\n")

@@ -94,7 +94,7 @@ def test_bots_of_every_game_are_guessed_too(
         ("profile skul_king", "did you mean 'skull_king'"),
     ],
 )
-def test_a_word_for_something_else_is_recognised(
+def test_a_word_for_something_else_is_recognized(
     words: str, told: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main(words.split()) == 2

@@ -17,7 +17,7 @@ from PIL import Image
 from commands.run_helpers import make_run as make_known_run
 from sparring.cli import main
 from sparring.commands.shared.curves import plot_run
-from sparring.draw.charts.paper import COLOURS
+from sparring.draw.charts.paper import COLORS
 from sparring.errors import SparringError
 from sparring.training.records.metrics import MetricsWriter
 from sparring.training.records.run import Run
@@ -87,7 +87,7 @@ def test_a_normal_run_becomes_a_picture_and_a_page(
         assert image.format == "PNG"
         assert image.width == 1600
         seen = {bytes(c).hex() for _, c in image.convert("RGB").getcolors(2**24) or ()}
-    assert {COLOURS[0][1:], COLOURS[1][1:]} <= seen
+    assert {COLORS[0][1:], COLORS[1][1:]} <= seen
 
     page = Page(run.path / "plot.html")
     assert page.outside == []
@@ -261,7 +261,7 @@ def test_several_runs_share_a_picture(
     assert "runs: runs/try-one, runs/try-two" in shown
     with Image.open(several / "plot.png") as image:
         seen = {bytes(c).hex() for _, c in image.convert("RGB").getcolors(2**24) or ()}
-    assert {COLOURS[0][1:], COLOURS[1][1:]} <= seen
+    assert {COLORS[0][1:], COLORS[1][1:]} <= seen
     page = several / "plot.html"
     Page(page)
     one, two = series_of(page, "Mean over opponents")

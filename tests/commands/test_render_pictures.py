@@ -90,23 +90,23 @@ def test_svg_animations_are_well_formed(tmp_path: Path, capsys: pytest.CaptureFi
         assert one.attrib["dur"] == f"{short(facts['seconds'], 3)}s"
 
 
-def test_a_frame_shows_rackets_and_puck_in_their_colours() -> None:
+def test_a_frame_shows_rackets_and_puck_in_their_colors() -> None:
     episode = match()
     film = picture_of(episode.states[0].rules).film([episode])  # type: ignore[union-attr]
     for step in (0, 40, 90):
         at = laser_hockey.read(episode.states[step])
         image = Studio(film, [], 380).draw(Shot(film.frames[step], 0, 1))
         scale = 380 / FILM_VIEW.width
-        centre_of_mass = 0.12
-        for body, back, colour in (
-            (at.left, -centre_of_mass, SEAT[0]),
-            (at.right, centre_of_mass, SEAT[1]),
+        center_of_mass = 0.12
+        for body, back, color in (
+            (at.left, -center_of_mass, SEAT[0]),
+            (at.right, center_of_mass, SEAT[1]),
             (at.puck, 0.0, "#000000"),
         ):
             x, y = body.x + back * np.cos(body.angle), body.y + back * np.sin(body.angle)
             place = (scale * (x - FILM_VIEW.left), scale * (FILM_VIEW.top - y))
             shown = image.getpixel((int(place[0]), int(place[1])))
-            assert shown == tuple(bytes.fromhex(colour[1:])), f"step {step}, {colour}"
+            assert shown == tuple(bytes.fromhex(color[1:])), f"step {step}, {color}"
 
 
 def test_the_score_counts_over_episodes(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -17,7 +17,7 @@ from sparring.pools.cuda import CudaPool
 WORDS: dict[str, tuple[str, dict[str, Any], list[str], int]] = {
     "skull_king": ("skull_king", {}, ["usual=1", "rounds:7-10@10,20,30,40=3"], 400),
     "skull_king two": ("skull_king", {"num_players": 2, "history": 1}, ["round:9=1"], 120),
-    "laser_hockey": ("laser_hockey", {}, ["usual", "shooting", "defence=2", "puck_behind"], 300),
+    "laser_hockey": ("laser_hockey", {}, ["usual", "shooting", "defense=2", "puck_behind"], 300),
     "cage2": ("cage2", {"orders": "DRAWN"}, ["hosts:User1=user,Enterprise0=root", "usual"], 220),
     "shogi": ("shogi", {"max_plies": 40}, ["usual=1", "sfen:4k4/9/9/9/9/9/9/9/R3K4 b 2G 1=2"], 120),
 }

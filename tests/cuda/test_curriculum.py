@@ -148,7 +148,7 @@ def test_a_run_resumes_in_any_phase_to_the_bit(tmp_path: Path) -> None:
         mine, other = last(whole.run), last(again.run)
         assert mine.blobs == other.blobs
         assert mine.meta["course"] == other.meta["course"]
-        for group in ("net", "optimiser", "carried"):
+        for group in ("net", "optimizer", "carried"):
             for name, tensor in mine.tensors[group].items():
                 assert torch.equal(tensor, other.tensors[group][name]), name
 

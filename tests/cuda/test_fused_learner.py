@@ -73,7 +73,7 @@ def test_members_may_differ_in_their_knobs() -> None:
 
 
 def test_an_update_stops_once_the_policy_moved_far_enough() -> None:
-    key = "learning/optimiser_steps"
+    key = "learning/optimizer_steps"
     eager = learner(replace(PPO_, epochs=4, target_kl=1e-9))
     assert eager.iterate(0.0)[0].stats[key] == eager.update.minibatches
     patient = learner(replace(PPO_, epochs=4))
@@ -110,7 +110,7 @@ def test_a_member_that_diverges_is_stopped_alone() -> None:
             assert mine.diverged == ""
             assert all(np.isfinite(figure) for figure in mine.stats.values()), number
     after = ppo.snapshot(1)
-    for group in ("net", "optimiser"):
+    for group in ("net", "optimizer"):
         for name, tensor in before.tensors[group].items():
             assert torch.equal(tensor, after.tensors[group][name]), (group, name)
     assert after.meta["decisions"] == before.meta["decisions"]

@@ -26,7 +26,7 @@ from sparring.nets.run import kinds
 from sparring.nets.run.captured import CapturedNet
 from sparring.nets.run.fused_mlp import FusedPerceptron, OwnPerceptron
 from sparring.nets.run.kinds import make_flat
-from sparring.nets.run.recognised import Layers, from_perceptron, recognise, some_rows
+from sparring.nets.run.recognized import Layers, from_perceptron, recognize, some_rows
 from sparring.store.policies import load_policy
 from sparring.training.train import resume, train_population, train_with
 
@@ -35,7 +35,7 @@ OURS = NetConfig(hidden=(64, 64))
 NETS = {
     "perceptron": NetConfig(kind="own_nets:Plain", set=("width=64",)),
     "towers": NetConfig(kind="own_nets:Towers", set=("width=64",)),
-    "not recognised": NetConfig(kind="own_nets:Clamped", set=("width=64",)),
+    "not recognized": NetConfig(kind="own_nets:Clamped", set=("width=64",)),
     "blocks": NetConfig(kind="own_nets:Blocks"),
     "bytes": NetConfig(kind="own_nets:Bytes"),
 }
@@ -45,7 +45,7 @@ CHOOSING = NetConfig(kind="own_nets:Choosing", set=("width=64",))
 def with_our_weights(ours: FusedPPO, net: NetConfig) -> FusedPPO:
     """A learner whose networks have the weights of our perceptrons."""
     theirs = learner(net=net, seeds=tuple(ours.games.seeds))
-    layers = recognise(make_net(ours.rules, NETS["perceptron"]))
+    layers = recognize(make_net(ours.rules, NETS["perceptron"]))
     assert isinstance(layers, Layers)
     for member in range(ours.members):
         state = ours.net.state(member)
@@ -118,12 +118,12 @@ def test_gradients_are_those_of_the_module(net: str) -> None:
 
 
 def first_weights(module: Any) -> list[str]:
-    layers = recognise(module)
+    layers = recognize(module)
     assert isinstance(layers, Layers)
     return [f"module.{tower[0]}.weight" for tower in layers.towers]
 
 
-@pytest.mark.parametrize("net", ["perceptron", "not recognised"])
+@pytest.mark.parametrize("net", ["perceptron", "not recognized"])
 @pytest.mark.parametrize("graphs", [False, True])
 def test_a_module_learns_what_our_perceptron_learns(net: str, graphs: bool) -> None:
     ours = learner(net=OURS, seeds=(3, 4))
@@ -131,7 +131,7 @@ def test_a_module_learns_what_our_perceptron_learns(net: str, graphs: bool) -> N
     theirs = with_our_weights(ours, NETS[net])
     for one in (ours, theirs):
         one.playing.graphs.on = graphs
-    layers = recognise(make_net(ours.rules, NETS["perceptron"]))
+    layers = recognize(make_net(ours.rules, NETS["perceptron"]))
     assert isinstance(layers, Layers)
     for update in range(4):
         for member, (mine, other) in enumerate(
@@ -163,7 +163,7 @@ def test_a_value_without_a_layer_of_its_own_keeps_its_unit(net: str) -> None:
     assert np.allclose(before, after, rtol=1e-5)
 
 
-@pytest.mark.parametrize("net", ["not recognised", "bytes"])
+@pytest.mark.parametrize("net", ["not recognized", "bytes"])
 def test_graphs_do_what_launches_do(net: str) -> None:
     both = [learner(net=NETS[net], graphs=graphs) for graphs in (False, True)]
     for update in range(4):
@@ -178,7 +178,7 @@ def test_what_waits_for_the_device_is_launched_without_graphs() -> None:
     with pytest.warns(SparringWarning, match="Choosing does not fit into a CUDA graph: .*own_nets"):
         ppo = learner(net=CHOOSING, graphs=True)
     assert not ppo.playing.graphs.on
-    other = learner(net=NETS["not recognised"])
+    other = learner(net=NETS["not recognized"])
     other.net.load(0, ppo.net.state(0))
     for _ in range(3):
         mine, theirs = ppo.iterate(0.0)[0].stats, other.iterate(0.0)[0].stats

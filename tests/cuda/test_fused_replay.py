@@ -127,7 +127,7 @@ def test_a_random_warm_up_fills_the_same_ring(game: str) -> None:
 
 
 def test_priorities_are_those_of_the_host() -> None:
-    replay = replace(REPLAY, prioritised=True, warmup=10**9)
+    replay = replace(REPLAY, prioritized=True, warmup=10**9)
     gpu, cpu = on_gpu("tic_tac_toe", replay=replay), on_cpu("tic_tac_toe", replay=replay)
     for _ in range(6):
         gpu.iterate(0.0)
@@ -144,8 +144,8 @@ def test_priorities_are_those_of_the_host() -> None:
         assert torch.allclose(gpu.replay.weight[0].cpu(), samples.weight, rtol=1e-6)
         error = rng.exponential(size=replay.batch).astype(np.float32)
         assert isinstance(samples.places, np.ndarray)
-        cpu.experience.replay.reprioritise(samples.places, error)
-        gpu.replay.reprioritise(torch.from_numpy(error)[None].cuda())
+        cpu.experience.replay.reprioritize(samples.places, error)
+        gpu.replay.reprioritize(torch.from_numpy(error)[None].cuda())
         assert cpu.experience.replay.weight is not None
         assert np.array_equal(
             gpu.replay.leaf[0].cpu().numpy().view(np.uint32), cpu.experience.replay.weight
@@ -154,7 +154,7 @@ def test_priorities_are_those_of_the_host() -> None:
 
 def test_every_member_takes_back_as_much_as_its_own_decisions_say() -> None:
     correction = Schedule.read("0:0.4,1000:1.0")
-    replay = replace(REPLAY, prioritised=True, priority_correction=correction)
+    replay = replace(REPLAY, prioritized=True, priority_correction=correction)
     gpu = on_gpu("tic_tac_toe", seeds=(3, 5), replay=replay)
     gpu.turn_knobs([Moment(500, 0.0), Moment(1000, 0.0)])
     assert gpu.replay.correction.tolist() == pytest.approx([0.7, 1.0])
@@ -204,7 +204,7 @@ def test_gradients_are_those_of_the_host(game: str, algo: str) -> None:
     gpu.experience.draw_and(gpu.descend)
     cpu.step(samples)
     mine, theirs = gpu.learned(0), cpu.learned()
-    moments = [group for group in theirs if group.endswith("optimiser")]
+    moments = [group for group in theirs if group.endswith("optimizer")]
     assert moments
     for group in moments:
         for name, tensor in theirs[group].items():

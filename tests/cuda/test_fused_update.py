@@ -1,4 +1,4 @@
-"""Updates on the GPU: gradients, optimiser and graphs."""
+"""Updates on the GPU: gradients, optimizer and graphs."""
 
 from __future__ import annotations
 
@@ -109,18 +109,18 @@ def test_autograd_gives_the_gradients_of_the_passes(net: str) -> None:
             assert off < 1e-4, f"{name}: {off:.2e} of the gradient's length"
 
 
-def test_the_optimiser_is_adam_behind_a_clipped_gradient() -> None:
+def test_the_optimizer_is_adam_behind_a_clipped_gradient() -> None:
     ppo = learner()
     (knobs,) = turn(ppo)
     play(ppo)
     weight = torch.nn.Parameter(ppo.net.weight[0].clone())
-    optimiser = torch.optim.Adam([weight], lr=knobs.lr, eps=1e-5)
+    optimizer = torch.optim.Adam([weight], lr=knobs.lr, eps=1e-5)
     ppo.update.shuffle(0)
     for number in range(3):
         ppo.update.descend(number)
         weight.grad = ppo.net.grad[0] * ppo.net.scale
         torch.nn.utils.clip_grad_norm_([weight], knobs.max_grad_norm)
-        optimiser.step()
+        optimizer.step()
         assert torch.allclose(weight, ppo.net.weight[0], atol=1e-6)
 
 

@@ -79,7 +79,7 @@ def test_a_run_resumes_where_it_stopped(tmp_path: Path) -> None:
     ended = resume(str(begun.run), updates=8, quiet=True)
     mine, other = last(whole.run), last(ended.run)
     assert mine.blobs == other.blobs
-    for group in ("net", "optimiser", "carried"):
+    for group in ("net", "optimizer", "carried"):
         for name, tensor in mine.tensors[group].items():
             assert torch.equal(tensor, other.tensors[group][name]), name
     curves = read(whole.run)

@@ -28,7 +28,7 @@ NETS = {
     "odd channels": ("shogi", NetConfig(kind="residual", channels=12, blocks=1)),
     # Somebody's own: a perceptron, and others.
     "own": ("skull_king", NetConfig(kind="own_nets:Plain", set=("width=64",))),
-    "own, not recognised": ("skull_king", NetConfig(kind="own_nets:Clamped", set=("width=64",))),
+    "own, not recognized": ("skull_king", NetConfig(kind="own_nets:Clamped", set=("width=64",))),
     "own, blocks": ("kuhhandel", NetConfig(kind="own_nets:Blocks")),
     "own, bytes": ("tic_tac_toe", NetConfig(kind="own_nets:Bytes")),
     "attention": ("skull_king", NetConfig(kind="attention", token_width=16)),

@@ -48,9 +48,9 @@ def test_modules_that_need_more_than_kernels_or_a_graph_are_announced_as_what_th
 
 
 def test_games_that_leave_the_gpu_say_why() -> None:
-    with pytest.warns(SparringWarning, match="games on the CPU: net.normalise"):
-        session = prepared(device="cuda", collect=GAMES, net={"normalise": True})
+    with pytest.warns(SparringWarning, match="games on the CPU: net.normalize"):
+        session = prepared(device="cuda", collect=GAMES, net={"normalize": True})
     (path,) = session.announced.paths
-    assert path.way == "torch bf16, step by step because net.normalise has no graphs on the GPU"
+    assert path.way == "torch bf16, step by step because net.normalize has no graphs on the GPU"
     (beside,) = prepared(device="cuda", pool="cpu", collect=GAMES).announced.paths
     assert beside.way == "kernels bf16, games on the CPU because pool is cpu"

@@ -18,12 +18,12 @@ from sparring.draw.charts.axes import Axis, Mark, label, ticks
 from sparring.draw.charts.chart import Chart, Estimate, Estimates, Series
 from sparring.draw.charts.curves import (
     MOST_POINTS,
-    colour_of,
+    color_of,
     make_charts,
     make_common_charts,
     short_names,
 )
-from sparring.draw.charts.paper import COLOURS, SUFFIXES, Page, render
+from sparring.draw.charts.paper import COLORS, SUFFIXES, Page, render
 from sparring.errors import SparringError
 
 PHASES = {"stepping": 0.2, "inference": 0.3, "transfer": 0.1, "advantage": 0.1, "update": 0.3}
@@ -183,8 +183,8 @@ def test_axes_have_round_numbers() -> None:
 
 
 def test_many_lines_can_be_told_apart() -> None:
-    """Seven colours, then the same ones dashed, and a run keeps its look in every chart."""
-    looks = [colour_of(at) for at in range(14)]
+    """Seven colors, then the same ones dashed, and a run keeps its look in every chart."""
+    looks = [color_of(at) for at in range(14)]
     assert len(set(looks)) == 14
     updates = np.arange(1, 4)
     curve = (updates, updates * 1.0, updates * 1.0)
@@ -192,13 +192,13 @@ def test_many_lines_can_be_told_apart() -> None:
     runs["r7"]["losses/value_loss"] = curve
     strength, loss = make_common_charts(runs)
     assert [line.dashed for line in strength.series] == [False] * 7 + [True]
-    assert (strength.series[-1].colour, strength.named) == (loss.series[0].colour, True)
+    assert (strength.series[-1].color, strength.named) == (loss.series[0].color, True)
     assert not loss.named
     with Image.open(io.BytesIO(draw_png(Page("x", (), (strength,), Axis("updates", 3))))):
         pass
 
 
-def test_colours_stay_apart_for_eyes_without_red_or_green() -> None:
+def test_colors_stay_apart_for_eyes_without_red_or_green() -> None:
     """Machado's matrices for people who lack a cone; differences as CIE 1976 has them."""
     sight = (
         np.eye(3),
@@ -206,7 +206,7 @@ def test_colours_stay_apart_for_eyes_without_red_or_green() -> None:
         [[0.367, 0.861, -0.228], [0.280, 0.673, 0.047], [-0.012, 0.043, 0.969]],
         [[1.256, -0.077, -0.179], [-0.078, 0.931, 0.148], [0.005, 0.691, 0.304]],
     )
-    rgb = np.array([[int(c[at : at + 2], 16) for at in (1, 3, 5)] for c in COLOURS]) / 255
+    rgb = np.array([[int(c[at : at + 2], 16) for at in (1, 3, 5)] for c in COLORS]) / 255
     light = np.where(rgb <= 0.04045, rgb / 12.92, ((rgb + 0.055) / 1.055) ** 2.4)
     to_xyz = np.array(
         [[0.4124, 0.3576, 0.1805], [0.2126, 0.7152, 0.0722], [0.0193, 0.1192, 0.9505]]
@@ -218,7 +218,7 @@ def test_colours_stay_apart_for_eyes_without_red_or_green() -> None:
             [116 * f[:, 1] - 16, 500 * (f[:, 0] - f[:, 1]), 200 * (f[:, 1] - f[:, 2])], 1
         )
         apart = np.linalg.norm(lab[:, None] - lab[None], axis=2)
-        assert apart[np.triu_indices(len(COLOURS), 1)].min() > 20
+        assert apart[np.triu_indices(len(COLORS), 1)].min() > 20
 
 
 def test_names_lose_what_all_of_them_begin_with() -> None:

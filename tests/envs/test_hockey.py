@@ -160,7 +160,7 @@ def test_modes() -> None:
     assert env.max_timesteps == 80
     env.reset(seed=1)  # one shot in a hundred bounces off the player at once
     env.step(NOTHING)
-    assert env.obs_agent_two()[14] > 20  # the puck flies towards the left goal
+    assert env.obs_agent_two()[14] > 20  # the puck flies toward the left goal
     env.reset(mode=h_env.Mode.NORMAL)
     assert env.max_timesteps == 250
     env.reset(mode=1)

@@ -158,7 +158,7 @@ def start_tic_tac_toe(path: Path) -> None:
 
 
 def hockey_starts(by: random.Random) -> Any:
-    """Positions on the rink, in metres."""
+    """Positions on the rink, in meters."""
     body = {"x": by.uniform(-2, 2), "y": by.uniform(-1, 1)}
     return [{"puck": body}, {"left": {"x": -2.0}, "puck": {"vx": 1.5}, "keep": [2, 0]}]
 

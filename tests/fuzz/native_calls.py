@@ -563,7 +563,7 @@ class Workshop:
         ]
         return [1, 2, 3, 0.5, *rows, *after, reals(BATCH), ints("i8", BATCH)]
 
-    def of_replayring_reprioritise(self) -> Any:
+    def of_replayring_reprioritize(self) -> Any:
         return [ints("i8", BATCH, below=CAPACITY), reals(BATCH), 0.6]
 
     def of_tree_sums(self) -> Any:

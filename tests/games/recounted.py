@@ -201,10 +201,10 @@ def laser_hockey(pool: Pool, played: Played) -> Counted:
     return found
 
 
-def pieces(sfen: str, colour: int) -> tuple[int, int, int]:
-    """Pieces of a colour on the board, promoted ones among them, and those in hand."""
+def pieces(sfen: str, color: int) -> tuple[int, int, int]:
+    """Pieces of a color on the board, promoted ones among them, and those in hand."""
     board, _, hands, _ = sfen.split()
-    mine = str.isupper if colour == 0 else str.islower
+    mine = str.isupper if color == 0 else str.islower
     there = [(sign, letter) for sign, letter in re.findall(r"(\+?)([A-Za-z])", board)]
     held = re.findall(r"(\d*)([A-Za-z])", hands)
     return (

@@ -50,7 +50,7 @@ def assert_shares(
         assert abs(np.mean(values == value) - share) <= sds * error, (value, share)
 
 
-def favourite(ports: list[int]) -> dict[int, float]:
+def favorite(ports: list[int]) -> dict[int, float]:
     """Three times out of four the first, otherwise one of the others."""
     if len(ports) == 1:
         return {ports[0]: 1.0}
@@ -87,7 +87,7 @@ def test_red_prefers_one_port(red: str) -> None:
     for host, name in enumerate(HOSTS):
         ports = np.concatenate(chosen[host])
         if len(ports) >= 2000:
-            assert_shares(ports, favourite(bits(GENUINE[name])))
+            assert_shares(ports, favorite(bits(GENUINE[name])))
     attacked = {host for host in chosen if sum(map(len, chosen[host])) >= 2000}
     wanted = {1, 2, 3, 7, 9, 10, 11, 12} if red == "B_LINE" else {0, 1, 2, 8, 9, 10, 11, 12}
     assert wanted <= attacked

@@ -261,7 +261,7 @@ def test_flags_that_make_no_sense_are_refused(config: dict[str, Any], message: s
         sparring.Rules("cage2", config)
 
 
-def test_a_misspelt_action_is_corrected() -> None:
+def test_a_misspelled_action_is_corrected() -> None:
     assert action_id("restore user1") == 141
     with pytest.raises(sparring.ConfigError, match="Restore User1"):
         action_id("Restor User1")

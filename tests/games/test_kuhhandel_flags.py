@@ -28,7 +28,7 @@ def test_flags_of_section_9() -> None:
         return read(state)
 
     ten = [0, 1, 0, 0, 0, 0]
-    # K8: tied piles go back, and nobody has learnt anything.
+    # K8: tied piles go back, and nobody has learned anything.
     back = traded(ten, [1, 1, 0, 0, 0, 0], tie_money="TAKE_BACK")
     assert (back.ties, back.money) == (1, [tuple(H)] * 3)
     assert back.known[2][0] == back.known[0][1] == tuple(H)

@@ -120,10 +120,10 @@ def test_constants_show_in_what_they_do() -> None:
     seen = state.observe(0)
     assert seen[3] == pytest.approx(6000 / 58.0 * 0.02 * 0.9, rel=1e-5)
     assert seen[5] == pytest.approx(400 / 3.7094955 * 0.02 * 0.96, rel=1e-5)
-    # The centre of mass moves; the origin, 0.1223755 in front of it, also turns around it.
+    # The center of mass moves; the origin, 0.1223755 in front of it, also turns around it.
     angle = seen[5] * 0.02
-    centre = -3 - 0.1223755 + seen[3] * 0.02
-    assert seen[0] == pytest.approx(centre + 0.1223755 * np.cos(angle), abs=1e-6)
+    center = -3 - 0.1223755 + seen[3] * 0.02
+    assert seen[0] == pytest.approx(center + 0.1223755 * np.cos(angle), abs=1e-6)
     assert seen[1] == pytest.approx(0.1223755 * np.sin(angle), abs=1e-6)
     state = load_position(Position(puck=Body(vx=10.0)))
     state.apply(np.zeros((2, 4), np.float32))

@@ -36,7 +36,7 @@ def copy_into(match: Match, state: sparring.State) -> None:
     for body, numbers in zip(
         (match.left, match.right, match.puck), raw["body"].reshape(3, 6), strict=True
     ):
-        body.centre, body.angle = numbers[:2].copy(), numbers[2]
+        body.center, body.angle = numbers[:2].copy(), numbers[2]
         body.velocity, body.spin = numbers[3:5].copy(), numbers[5]
     names = ("left", "right", "left goal", "right goal")
     match.touching = {name for bit, name in enumerate(names) if raw["touching"][0] >> bit & 1}

@@ -123,7 +123,7 @@ def mirrored_usi(move: str) -> str:
 
 @pytest.mark.parametrize(("observation", "games"), [("COMPACT", 3), ("PLANES46", 1)])
 def test_shogi_is_the_same_in_a_mirror(observation: str, games: int) -> None:
-    """Random games and their images side by side: hundreds of positions, both colours."""
+    """Random games and their images side by side: hundreds of positions, both colors."""
     config = {"observation": observation, "material": 0.5, "max_plies": 150}
     draw = random.Random(4)
     pairs = Pairs(Rules("shogi", config))
@@ -178,7 +178,7 @@ def test_tic_tac_toe_is_the_same_in_a_mirror() -> None:
     pairs.demand_images()
 
 
-# Laser hockey: bodies are reflected in the rink's long axis, in metres and radians
+# Laser hockey: bodies are reflected in the rink's long axis, in meters and radians
 
 
 def flipped(position: Position) -> Position:
@@ -214,7 +214,7 @@ HOCKEY: list[tuple[str, dict[str, Any]]] = [
     ("laser_hockey_discrete", {"fineness": 4}),
 ]
 STEPS, TOLERANCE = 5, 1e-4
-"""Metres, radians and metres per second, behind so many steps."""
+"""Meters, radians and meters per second, behind so many steps."""
 
 
 @pytest.mark.parametrize(("game", "config"), HOCKEY)

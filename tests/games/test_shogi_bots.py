@@ -15,7 +15,7 @@ from sparring.games import shogi
 
 
 def points(first: str, second: str, games: int) -> float:
-    """Wins of the first, draws as half, over games with both colours."""
+    """Wins of the first, draws as half, over games with both colors."""
     total = 0.0
     for seed in range(games):
         state = sparring.new_state("shogi", seed=seed)

@@ -28,7 +28,7 @@ def random_states(games: int, plies: int, seed: int = 1) -> list[sparring.State]
 
 
 def other_side(sfen: str) -> str:
-    """The same position with colours exchanged and the board turned."""
+    """The same position with colors exchanged and the board turned."""
     board, side, hands, number = sfen.split()
     cells = [shogi.cells(row) for row in board.split("/")]
     turned = [[cell.swapcase() for cell in reversed(row)] for row in reversed(cells)]
@@ -62,7 +62,7 @@ def test_what_is_written_can_be_read() -> None:
         assert state.audit() == ""
 
 
-def test_both_colours_have_the_same_actions() -> None:
+def test_both_colors_have_the_same_actions() -> None:
     for state in random_states(30, 300, seed=2):
         other = shogi.legal_moves(other_side(shogi.read_sfen(state)))
         assert sorted(other.values()) == state.legal()

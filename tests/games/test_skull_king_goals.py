@@ -76,9 +76,9 @@ def check_hindsight(config: dict[str, Any], games: int, steps: int) -> int:
     other = play(config, games, steps, given)
     assert np.array_equal(other.mask, real.mask)
 
-    relabelled, action = real.obs.copy(), real.action.copy()
+    relabeled, action = real.obs.copy(), real.action.copy()
     chosen = own & (record != 0)
-    rows, answers = relabelled[chosen], action[chosen]
+    rows, answers = relabeled[chosen], action[chosen]
     done = np.zeros(len(rows), np.uint8)
     goals.relabel(record[chosen], rows, real.mask[chosen], answers, done)
     assert done.all()

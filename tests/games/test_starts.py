@@ -83,7 +83,7 @@ def test_hockeys_situations_are_the_same_for_both(name: str) -> None:
     assert pool.audit() == ""
 
 
-def test_hockey_reads_positions_in_metres(tmp_path: Path) -> None:
+def test_hockey_reads_positions_in_meters(tmp_path: Path) -> None:
     file = tmp_path / "positions.json"
     file.write_text(json.dumps([{"puck": {"x": 1.5, "vx": -3}, "keep": [0, 5], "time": 9}]))
     at = read(begun(Rules("laser_hockey_discrete"), [str(file)], 1).state_of(0))

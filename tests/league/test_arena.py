@@ -16,7 +16,7 @@ from sparring import ConfigError, Lineup, Pool, Rules, State, _native, new_state
 from sparring.config import NetConfig
 from sparring.league.arena import MatchResult, evaluate, play_match
 from sparring.league.deals import orders_of, sit_down
-from sparring.league.results import Record, load_result, save_result, summarise
+from sparring.league.results import Record, load_result, save_result, summarize
 from sparring.nets.mlp import Perceptron
 from sparring.nets.policy import Policy
 
@@ -194,7 +194,7 @@ def test_one_game_over_and_over_is_worth_one_game() -> None:
     assert result.summary()["score_low"] is None
 
 
-def test_every_opening_is_played_with_both_colours() -> None:
+def test_every_opening_is_played_with_both_colors() -> None:
     """Copies of one net play an opening the same way from both sides."""
     policy = make_policy("tic_tac_toe")
     result = play_match(policy.rules, [policy, policy], games=400)
@@ -265,7 +265,7 @@ def test_a_win_is_split_among_those_who_share_the_top() -> None:
     numbers = np.arange(4)
     length, moves = np.full(4, 10, np.int32), numbers.astype(np.uint64)
     record = Record(seat_of, score, length, ends, numbers, moves)
-    result = summarise(Rules("skull_king"), list("abcd"), record)
+    result = summarize(Rules("skull_king"), list("abcd"), record)
     first, last = result.players[0], result.players[3]
     assert first.win_share == pytest.approx((1 / 2 + 1 / 3 + 1 / 4 + 1) / 4)
     assert (first.wins, first.ties, first.losses) == (1, 3, 0)

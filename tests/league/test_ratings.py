@@ -36,7 +36,7 @@ def synthetic_places(
 ) -> npt.NDArray[np.intp]:
     """Games of players with known strengths, some of whom tie.
 
-    Two neighbours tie as likely from the one order as from the other, so that a tie says no more
+    Two neighbors tie as likely from the one order as from the other, so that a tie says no more
     than both orders in equal parts do.
     """
     log = np.asarray(elos) * np.log(10) / 400

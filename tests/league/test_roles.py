@@ -77,7 +77,7 @@ def test_the_next_attempt_counts_from_its_own_beginning() -> None:
     assert judge(attempt, Results(), 1299, TERMS)[0] == "go on"
     assert Attempt.load(json.loads(json.dumps(attempt.state()))) == attempt
     with pytest.raises(SparringError, match="cannot be read"):
-        Attempt.load({"colour": 1})
+        Attempt.load({"color": 1})
 
 
 def test_usual_terms_follow_the_snapshots() -> None:

@@ -191,7 +191,7 @@ def test_another_number_of_slots_is_refused() -> None:
     with pytest.raises(SparringError, match=r"saved with 4 slots and has 8 now; set league\.slots"):
         Slots(8).load(Slots(4).state())
     with pytest.raises(SparringError, match="cannot be read"):
-        Slots(8).load({"slots": [{"colour": 1}] * 8})
+        Slots(8).load({"slots": [{"color": 1}] * 8})
 
 
 def test_chances_are_in_proportion_and_fill_the_room() -> None:

@@ -41,7 +41,7 @@ def refusal(capsys: pytest.CaptureFixture[str], *words: str, code: int = 2) -> s
     return capsys.readouterr().err
 
 
-def test_a_match_counts_every_game_with_both_colours(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_match_counts_every_game_with_both_colors(capsys: pytest.CaptureFixture[str]) -> None:
     found = told(capsys, "ab2", "--engine", FAKE, "--games", "8", "--engine-limit", "nodes=1")
     result = found["results"]["fake"]
     assert (result["wins"], result["losses"], result["games"]) == (8, 0, 8)
@@ -223,7 +223,7 @@ def test_an_answer_counts_by_when_it_came() -> None:
         engine.hear(now - 3, "go", since=now - 5)
 
 
-def test_games_of_neighbouring_seeds_have_no_seed_in_common() -> None:
+def test_games_of_neighboring_seeds_have_no_seed_in_common() -> None:
     seeds = [{game_seed(seed, number) for number in range(500)} for seed in range(4)]
     assert len(set.union(*seeds)) == 4 * 500
     assert game_seed(3, 4) == game_seed(3, 4)

@@ -35,7 +35,7 @@ class Reinforce:
         self.lr = float(plan.options.get("lr", 1e-3))
         heads = {POLICY: head_width(plan.rules)}
         self.net = make_net(plan.rules, plan.net, heads=heads, threads=plan.threads)
-        self.optimiser = torch.optim.SGD(self.net.parameters(), lr=self.lr)
+        self.optimizer = torch.optim.SGD(self.net.parameters(), lr=self.lr)
         self.phases, self.updates, self.samples = Timing(), 0, 0
         forward = Forward(self.net, torch.device("cpu"), CollectConfig())
         actor = Sampling(forward, plan.seed)
@@ -66,9 +66,9 @@ class Reinforce:
                 self.net(rows["obs"])[POLICY], rows["mask"], rows["action"]
             )
             loss = -(log_prob * gain).mean()
-            self.optimiser.zero_grad()
+            self.optimizer.zero_grad()
             loss.backward()
-            self.optimiser.step()
+            self.optimizer.step()
         collector.carry()
         self.updates, self.samples = self.updates + 1, self.samples + len(samples)
         stats["losses/policy_loss"] = float(loss.detach())

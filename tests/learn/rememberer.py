@@ -1,4 +1,4 @@
-"""A toy learner that remembers: REINFORCE that is pulled a little towards what it has seen before.
+"""A toy learner that remembers: REINFORCE that is pulled a little toward what it has seen before.
 
 What it remembers is kept in sealed segments, the oldest of which are forgotten, and an open tail.
 """

@@ -254,7 +254,7 @@ def test_the_first_decisions_are_random_and_evaluations_never_are() -> None:
     [
         {"replay_ratio": 3.7},
         {"target_every": 5, "net": NetConfig(hidden=(16, 8), norm=True)},
-        {"replay_prioritised": True, "replay_n_step": 3},
+        {"replay_prioritized": True, "replay_n_step": 3},
     ],
 )
 def test_a_restored_learner_goes_on_to_the_bit(settings: dict[str, Any]) -> None:
@@ -286,21 +286,21 @@ def test_weights_from_elsewhere_are_the_targets_too() -> None:
         assert torch.equal(tensor, theirs[name]), name
 
 
-def prioritised() -> DQN:
-    """One whose decisions are preferred more or less, and that owes one optimiser step."""
+def prioritized() -> DQN:
+    """One whose decisions are preferred more or less, and that owes one optimizer step."""
     schedule = Schedule.read("0%:0.0,100%:1.0")
-    dqn = make_dqn(tables(8), replay_prioritised=True, replay_priority_correction=schedule, lr=1e-2)
+    dqn = make_dqn(tables(8), replay_prioritized=True, replay_priority_correction=schedule, lr=1e-2)
     while len(dqn.experience.replay) < 200:
         play(dqn)
     places = np.flatnonzero(dqn.experience.replay.ring["end"])
-    dqn.experience.replay.reprioritise(places, np.linspace(0.01, 9, len(places), dtype=np.float32))
+    dqn.experience.replay.reprioritize(places, np.linspace(0.01, 9, len(places), dtype=np.float32))
     dqn.turn_knobs(Moment(0, 0.0))
     dqn.experience.owed = 32.0
     return dqn
 
 
 def test_a_step_counts_samples_by_their_weights_and_says_how_wrong_they_were() -> None:
-    learner, by_hand = prioritised(), prioritised()
+    learner, by_hand = prioritized(), prioritized()
     samples = by_hand.experience.replay.sample(0, 0.75)
     assert samples.weight.min() < 0.5
     _, error = by_hand.step(samples)
@@ -317,7 +317,7 @@ def test_a_step_counts_samples_by_their_weights_and_says_how_wrong_they_were() -
 
 
 def test_samples_without_weight_teach_nothing() -> None:
-    dqn = prioritised()
+    dqn = prioritized()
     samples = dqn.experience.replay.sample(0)
     losses, error = dqn.step(replace(samples, weight=torch.zeros(32)))
     assert losses["q_loss"] == 0 and losses["grad_norm"] == 0
@@ -367,14 +367,14 @@ def test_a_loss_that_is_not_finite_is_never_stepped_on() -> None:
     assert torch.equal(dqn.packed_target.weight, before[1])
 
 
-@pytest.mark.parametrize("prioritised", [False, True])
-def test_rehearsing_changes_nothing(prioritised: bool) -> None:
-    dqn, other = (make_dqn(tables(4), replay_prioritised=prioritised) for _ in range(2))
+@pytest.mark.parametrize("prioritized", [False, True])
+def test_rehearsing_changes_nothing(prioritized: bool) -> None:
+    dqn, other = (make_dqn(tables(4), replay_prioritized=prioritized) for _ in range(2))
     for learner in (dqn, other):
         learner.experience.rounds = 5
         warm(learner)
     (report,) = other.rehearse()
-    assert report.stats["learning/optimiser_steps"] > 0
+    assert report.stats["learning/optimizer_steps"] > 0
     (mine,), (theirs,) = dqn.iterate(0.5), other.iterate(0.5)
     assert mine.stats["losses/q_loss"] == theirs.stats["losses/q_loss"]
     assert torch.equal(dqn.packed.weight, other.packed.weight)

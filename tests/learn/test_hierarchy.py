@@ -263,7 +263,7 @@ def test_a_network_learns_from_the_decisions_of_its_own_role(role: int) -> None:
 
 
 def test_a_role_whose_turn_it_is_not_stays_as_it_is() -> None:
-    """Bit for bit, its optimiser too; with `alternately` it is the other's turn next."""
+    """Bit for bit, its optimizer too; with `alternately` it is the other's turn next."""
     for turns, learn in (
         (Turns("manager"), ["manager"] * 4),
         (Turns("alternately", 2), ["manager", "manager", "worker", "worker"]),
@@ -283,15 +283,15 @@ def test_a_role_whose_turn_it_is_not_stays_as_it_is() -> None:
                 for one in (role, other)
             }
             assert moved == {role: True, other: False}
-            same = after[f"optimiser.{other}"]
-            kept = before[f"optimiser.{other}"]
+            same = after[f"optimizer.{other}"]
+            kept = before[f"optimizer.{other}"]
             assert all(torch.equal(kept[key], same[key]) for key in same)
             assert f"losses/entropy/{role}" in report
             assert f"losses/entropy/{other}" not in report
 
 
 def test_a_restored_learner_goes_on_bit_for_bit() -> None:
-    """With open decisions of both roles, optimisers and units."""
+    """With open decisions of both roles, optimizers and units."""
     one = learner_of()
     one.iterate(0.0)
     saved = one.snapshot()

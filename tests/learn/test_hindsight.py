@@ -169,7 +169,7 @@ def learner(
     if algo == "ppo":
         config = PPOConfig(epochs=2, minibatch=64, **settings)
         return PPO(pool, collect, config, NET, seed=1, by_role=True, hindsight=hindsight)
-    replay = ReplayConfig(batch=32, capacity=4096, warmup=64, ratio=1.0, prioritised=True)
+    replay = ReplayConfig(batch=32, capacity=4096, warmup=64, ratio=1.0, prioritized=True)
     config = DQNConfig(**settings)
     dqn = DQN(pool, collect, config, replay, NET, seed=1, by_role=True, hindsight=hindsight)
     dqn.experience.rounds = 1

@@ -165,7 +165,7 @@ def make(algo: str, cpu: str = "float32", threads: int = 1, **settings: Any) -> 
     game = settings.pop("game", "laser_hockey" if algo == "sac" else "laser_hockey_discrete")
     pool = Pool(sparring.Rules(game), 8, seed=1, threads=1, lineups=[Lineup((0, "weak"))])
     collect = CollectConfig(games=8, steps=16, cpu=cpu)
-    replay = ReplayConfig(**REPLAY, prioritised=bool(settings.pop("prioritised", False)))
+    replay = ReplayConfig(**REPLAY, prioritized=bool(settings.pop("prioritized", False)))
     options: dict[str, Any] = {"seed": 1, "threads": threads}
     learner: DQN | SAC
     if algo == "dqn":
@@ -211,7 +211,7 @@ def close(one: dict[str, Tensor], other: dict[str, Tensor], share: float) -> Non
 KINDS: list[tuple[str, dict[str, Any]]] = [
     ("dqn", {}),
     ("dqn", {"double": False, "dueling": False, "target_every": 2}),
-    ("dqn", {"prioritised": True, "huber": 0.0}),
+    ("dqn", {"prioritized": True, "huber": 0.0}),
     ("sac", {}),
     ("sac", {"temperature": 0.2, "max_grad_norm": Schedule.constant(0.1)}),
 ]
@@ -242,7 +242,7 @@ def test_steps_are_those_of_torch_and_either_goes_on_from_the_other(
     "settings",
     [
         {"game": "laser_hockey_discrete"},
-        {"game": "laser_hockey_discrete", "prioritised": True, "target_share": 0.5},
+        {"game": "laser_hockey_discrete", "prioritized": True, "target_share": 0.5},
         {"game": "laser_hockey_discrete", "critic_norm": True},
         {"critic_norm": True},
     ],

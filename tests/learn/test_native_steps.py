@@ -1,4 +1,4 @@
-"""PPO's native optimiser steps are those of torch, and whoever plays has the weights as they are.
+"""PPO's native optimizer steps are those of torch, and whoever plays has the weights as they are.
 
 torch's steps and `ppo_loss` are the slow, obvious reference.
 """
@@ -144,7 +144,7 @@ def test_any_number_of_threads_gives_the_same_bits(threads: int) -> None:
         found.append((stats["losses/policy_loss"], stats["losses/grad_norm"], ppo.snapshot()))
     (*losses, one), (*others, two) = found
     assert losses == others
-    for group in ("net", "optimiser"):
+    for group in ("net", "optimizer"):
         for name, tensor in one.tensors[group].items():
             assert torch.equal(tensor, two.tensors[group][name]), name
 
@@ -183,7 +183,7 @@ def test_epochs_stop_where_torchs_do() -> None:
         SETTINGS, epochs=12, lr=Schedule.constant(0.02), target_kl=Schedule.constant(0.01)
     )
     steps = [
-        make(cpu, config=config).iterate(0.0)[0].stats["learning/optimiser_steps"]
+        make(cpu, config=config).iterate(0.0)[0].stats["learning/optimizer_steps"]
         for cpu in ("float32", "torch")
     ]
     assert steps[0] == steps[1] < 12 * 2
@@ -198,7 +198,7 @@ def test_either_goes_on_from_the_others_checkpoint(before: str, behind: str) -> 
     second = make(behind)
     second.restore(saved)
     again = second.snapshot()
-    for group in ("net", "optimiser"):
+    for group in ("net", "optimizer"):
         for name, tensor in saved.tensors[group].items():
             assert torch.equal(tensor, again.tensors[group][name]), name
     second.iterate(0.0)
@@ -353,8 +353,8 @@ class OwnLoss(PPO):
             "net.norm has no native",
         ),
         (
-            {"cpu": "auto", "net": NetConfig(hidden=(16,), normalise=True)},
-            "net.normalise has",
+            {"cpu": "auto", "net": NetConfig(hidden=(16,), normalize=True)},
+            "net.normalize has",
         ),
         ({"cpu": "auto", "kind": OwnLoss}, ""),
     ],

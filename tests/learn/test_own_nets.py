@@ -13,7 +13,7 @@ from sparring.learn import forward as forwards
 from sparring.learn.ppo import PPO
 from sparring.nets.frozen.cpu import GroupedNet, OneByOne, Stacked
 from sparring.nets.make import make_net
-from sparring.nets.run.recognised import Layers, from_perceptron, recognise, some_rows
+from sparring.nets.run.recognized import Layers, from_perceptron, recognize, some_rows
 from sparring.pools import Pool
 from sparring.schedule import Schedule
 
@@ -44,7 +44,7 @@ def learner(net: NetConfig, cpu: str) -> PPO:
 
 def give_weights(ours: PPO, theirs: PPO) -> None:
     """Give a module the weights of our perceptron."""
-    layers = recognise(theirs.net)
+    layers = recognize(theirs.net)
     assert isinstance(layers, Layers)
     state = from_perceptron(layers, {n: p.detach() for n, p in ours.net.named_parameters()})
     with torch.no_grad():
@@ -60,7 +60,7 @@ def test_a_module_learns_as_our_perceptron_does(pair: str, cpu: str) -> None:
         for parameter in ours.net.parameters():
             parameter.add_(0.05 * torch.randn_like(parameter))
     give_weights(ours, theirs)
-    layers = recognise(theirs.net)
+    layers = recognize(theirs.net)
     assert isinstance(layers, Layers)
     rows = some_rows(ours.net.inputs)
     for name, head in ours.net(rows).items():
@@ -80,7 +80,7 @@ def test_a_module_learns_as_our_perceptron_does(pair: str, cpu: str) -> None:
 def test_gradients_are_those_of_our_perceptron(pair: str, cpu: str) -> None:
     ours, theirs = learner(PAIRS[pair][0], "torch"), learner(theirs_of(pair), cpu)
     give_weights(ours, theirs)
-    layers, rows = recognise(theirs.net), some_rows(ours.net.inputs)
+    layers, rows = recognize(theirs.net), some_rows(ours.net.inputs)
     assert isinstance(layers, Layers)
     heads = ours.net(rows)
     weights = {name: torch.randn_like(head) for name, head in heads.items()}

@@ -221,7 +221,7 @@ def test_epochs_stop_when_the_policy_has_moved_far_enough() -> None:
             SMALL, lr=Schedule.constant(0.05), epochs=20, target_kl=Schedule.constant(0.001)
         )
     )
-    assert moved.iterate(0.0)[0].stats["learning/optimiser_steps"] < 20 * 3
+    assert moved.iterate(0.0)[0].stats["learning/optimizer_steps"] < 20 * 3
 
 
 def test_reward_size_does_not_matter() -> None:

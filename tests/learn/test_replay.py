@@ -31,7 +31,7 @@ TABLES: list[tuple[str, dict[str, Any], tuple[Any, ...], dict[str, Any]]] = [
     ("tic_tac_toe", {}, (0, 0), {}),
     ("tic_tac_toe", {}, (0, 0), {"n_step": 3, "slots": 3}),
     ("tic_tac_toe", {}, (0, 1), {"n_step": 2}),
-    ("tic_tac_toe", {}, (0, "random"), {"prioritised": True}),
+    ("tic_tac_toe", {}, (0, "random"), {"prioritized": True}),
     ("skull_king", SKULLS, (0, 0, 0, 0), {"n_step": 3}),
     ("skull_king", FORCED, (0, "captain", 0, 1), {"n_step": 2}),
     ("skull_king", SKULLS, (0, 0, "random", 0), {"by_role": True, "n_step": 2}),
@@ -108,12 +108,12 @@ def assert_as_expected(found: Any, expected: Any) -> None:
 
 
 def test_priorities_decide_what_is_sampled_and_weights_take_it_back() -> None:
-    played = make("tic_tac_toe", {}, (0, 0), capacity=400, batch=8192, prioritised=True)
+    played = make("tic_tac_toe", {}, (0, 0), capacity=400, batch=8192, prioritized=True)
     played.play(20)
     replay = played.replay
     fit = np.array(sorted(played.in_ring()))
     error = np.random.default_rng(0).normal(size=len(fit)).astype(np.float32)
-    replay.reprioritise(fit, error)
+    replay.reprioritize(fit, error)
     expected = np.abs(error.astype(np.float64)) ** 0.6
     found = np.zeros(400)
     for number in range(20):
@@ -128,16 +128,16 @@ def test_priorities_decide_what_is_sampled_and_weights_take_it_back() -> None:
 
 
 def test_the_larger_of_two_errors_counts_in_any_order() -> None:
-    played = make("tic_tac_toe", {}, (0, 0), prioritised=True)
+    played = make("tic_tac_toe", {}, (0, 0), prioritized=True)
     played.play(3)
     replay = played.replay
     assert replay.weight is not None and replay.sums is not None
     one, other = sorted(played.in_ring())[:2]
     not_fit = next(place for place in range(60) if place not in played.in_ring())
     places = np.array([one, other, one, not_fit])
-    replay.reprioritise(places, np.array([0.1, 1.0, -4.0, 1.0], np.float32))
+    replay.reprioritize(places, np.array([0.1, 1.0, -4.0, 1.0], np.float32))
     kept = replay.weight.copy()
-    replay.reprioritise(places[::-1].copy(), np.array([1.0, -4.0, 1.0, 0.1], np.float32))
+    replay.reprioritize(places[::-1].copy(), np.array([1.0, -4.0, 1.0, 0.1], np.float32))
     np.testing.assert_array_equal(replay.weight, kept)
     assert kept[one] == round(4**0.6 * 65536)
     assert kept[not_fit] == 0
@@ -151,7 +151,7 @@ def test_the_larger_of_two_errors_counts_in_any_order() -> None:
 
 SAVED = [
     ("duel", {"limit": 4}, (0, 0), {"capacity": 700, "n_step": 3}),
-    ("tic_tac_toe", {}, (0, 0), {"capacity": 2_000, "prioritised": True}),
+    ("tic_tac_toe", {}, (0, 0), {"capacity": 2_000, "prioritized": True}),
     ("skull_king", SKULLS, (0, 0, 0, 0), {"capacity": 400, "by_role": True}),
 ]
 
@@ -184,10 +184,10 @@ def copy_of(played: Played, **changed: Any) -> Replay:
 
 
 def disturb(replay: Replay, number: int) -> None:
-    if replay.config.prioritised:
+    if replay.config.prioritized:
         places = replay.sample(number).places
         assert isinstance(places, np.ndarray)
-        replay.reprioritise(places, np.sin(places).astype(np.float32))
+        replay.reprioritize(places, np.sin(places).astype(np.float32))
 
 
 def assert_equal(one: Samples, other: Samples) -> None:
@@ -249,7 +249,7 @@ def test_what_a_checkpoint_lacks_is_said() -> None:
 
 
 def test_a_cleared_replay_begins_anew() -> None:
-    played = make("tic_tac_toe", {}, (0, 0), capacity=500, prioritised=True)
+    played = make("tic_tac_toe", {}, (0, 0), capacity=500, prioritized=True)
     played.play(10)
     played.replay.state()
     head = played.replay.head
@@ -264,7 +264,7 @@ def test_a_cleared_replay_begins_anew() -> None:
 
 
 def test_threads_change_nothing() -> None:
-    options: dict[str, Any] = {"capacity": 5_000, "batch": 9_000, "prioritised": True}
+    options: dict[str, Any] = {"capacity": 5_000, "batch": 9_000, "prioritized": True}
     played = make("tic_tac_toe", {}, (0, 0), **options)
     other = new_replay(played.collector, played.replay.config, threads=3)
     played.play(20, other)
@@ -284,16 +284,16 @@ def test_ages_are_those_of_what_was_sampled() -> None:
     assert played.replay.stats()["learning/replay_age"] == pytest.approx(np.mean(ages))
 
 
-def test_priorities_are_for_prioritised_replays() -> None:
+def test_priorities_are_for_prioritized_replays() -> None:
     played = make("tic_tac_toe", {}, (0, 0))
     played.play(3)
-    with pytest.raises(StateError, match=r"replay\.prioritised=true"):
-        played.replay.reprioritise(np.zeros(1, np.int64), np.zeros(1, np.float32))
+    with pytest.raises(StateError, match=r"replay\.prioritized=true"):
+        played.replay.reprioritize(np.zeros(1, np.int64), np.zeros(1, np.float32))
 
 
 def test_a_million_decisions_of_hockey_are_under_250_mb() -> None:
     for game in ("laser_hockey", "laser_hockey_discrete"):
-        rules, config = Rules(game), ReplayConfig(capacity=1_000_000, prioritised=True)
+        rules, config = Rules(game), ReplayConfig(capacity=1_000_000, prioritized=True)
         assert replay_bytes(rules, rules.obs_bytes, config) < 120e6
         config = replace(config, capacity=3_000)
         made = Replay(rules, config, row_bytes=rules.obs_bytes, carried=4, seed=0)

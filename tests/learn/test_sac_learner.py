@@ -174,7 +174,7 @@ def weights_of(sac: SAC) -> dict[str, Tensor]:
     ("game", "replay"),
     [
         ("laser_hockey", REPLAY),
-        ("laser_hockey_discrete", replace(REPLAY, prioritised=True, n_step=3)),
+        ("laser_hockey_discrete", replace(REPLAY, prioritized=True, n_step=3)),
     ],
 )
 def test_a_restored_learner_goes_on_bit_for_bit(game: str, replay: ReplayConfig) -> None:

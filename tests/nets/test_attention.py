@@ -79,8 +79,8 @@ def plain(net: AttentionNet, rules: Rules, row: Tensor) -> tuple[list[float], fl
         return y + weights[f"{name}.bias"] if f"{name}.bias" in weights else y
 
     def norm(name: str, x: Tensor) -> Tensor:
-        centred = x - x.mean()
-        scaled = centred / torch.sqrt((centred**2).mean() + 1e-5)
+        centered = x - x.mean()
+        scaled = centered / torch.sqrt((centered**2).mean() + 1e-5)
         return scaled * weights[f"{name}.weight"] + weights[f"{name}.bias"]
 
     hidden = torch.relu(numbers @ weights["first.weight"] + weights["first.bias"])
@@ -311,7 +311,7 @@ def test_other_heads_are_asked_of_the_table() -> None:
             "net.memory gru needs .* net.kind attention is",
         ),
         ("skull_king", {"memory": "stack"}, "net.memory stack needs a network with memory"),
-        ("skull_king", {"normalise": True}, "net.normalise needs .* --net.no-normalise"),
+        ("skull_king", {"normalize": True}, "net.normalize needs .* --net.no-normalize"),
         ("skull_king", {"inputs": ("hand",)}, "net.inputs hand needs .* leave net.inputs out"),
     ],
 )

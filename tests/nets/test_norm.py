@@ -21,7 +21,7 @@ def observed(rows: int = 40) -> tuple[sparring.Rules, torch.Tensor]:
     return found.rules, found.tensor
 
 
-def normalised(x: np.ndarray, state: dict[str, np.ndarray], name: str) -> np.ndarray:
+def normalized(x: np.ndarray, state: dict[str, np.ndarray], name: str) -> np.ndarray:
     off = x - x.mean(1, keepdims=True)
     spread = np.sqrt((off**2).mean(1, keepdims=True) + 1e-5)
     return off / spread * state[f"{name}.weight"] + state[f"{name}.bias"]
@@ -42,11 +42,11 @@ def test_against_plain_float64(shared: bool, sparse: bool) -> None:
     towers = np.split(first + state["first.bias"], 1 if shared else 2, axis=1)
     ends = []
     for number, part in enumerate(towers):
-        hidden = np.maximum(normalised(part, state, f"first_norms.{number}"), 0)
+        hidden = np.maximum(normalized(part, state, f"first_norms.{number}"), 0)
         for at in (0, 3):
             layer = f"towers.{number}.{at}"
             hidden = hidden @ state[f"{layer}.weight"].T + state[f"{layer}.bias"]
-            hidden = np.maximum(normalised(hidden, state, f"towers.{number}.{at + 1}"), 0)
+            hidden = np.maximum(normalized(hidden, state, f"towers.{number}.{at + 1}"), 0)
         ends.append(hidden)
     for name, end in (("policy", ends[0]), ("value", ends[-1])):
         wanted = end @ state[f"{name}_head.weight"].T + state[f"{name}_head.bias"]

@@ -200,17 +200,17 @@ def test_frozen_networks_remember_what_they_do_alone(config: NetConfig) -> None:
 
 
 @pytest.mark.parametrize("game", ["signal", "shogi", "kuhhandel", "skull_king"])
-def test_what_is_normalised_is_remembered_normalised(game: str) -> None:
+def test_what_is_normalized_is_remembered_normalized(game: str) -> None:
     rules = Rules(game)
-    net = make(rules, NetConfig(hidden=(8,), memory="stack", frames=2, normalise=True))
+    net = make(rules, NetConfig(hidden=(8,), memory="stack", frames=2, normalize=True))
     obs = rows_of(rules, 64, net.inputs.memory)
     net.take_in(obs)
-    assert net.normaliser is not None
+    assert net.normalizer is not None
     held = net.remembered(obs, {})
     assert held is not None
     assert isinstance(net, Perceptron)
     count = len(rules.features)
-    by_bytes, expected = net.normaliser(net.first.widen(obs))[:, :count], torch.zeros(64, count)
+    by_bytes, expected = net.normalizer(net.first.widen(obs))[:, :count], torch.zeros(64, count)
     expected[:, net.first._order[:count]] = by_bytes
     torch.testing.assert_close(held[:, :count], expected)
 

@@ -95,12 +95,12 @@ def test_new_units_learn() -> None:
     rules = Rules("tic_tac_toe")
     mine, _ = begun_with(rules, replace(SMALL, hidden=(20, 16)), trained_like(rules, SMALL))
     before = {name: weight.clone() for name, weight in mine.state_dict().items()}
-    optimiser = torch.optim.SGD(mine.parameters(), lr=0.1)
+    optimizer = torch.optim.SGD(mine.parameters(), lr=0.1)
     for _ in range(2):
         heads = mine(rows_of(rules))
-        optimiser.zero_grad()
+        optimizer.zero_grad()
         (heads[POLICY].square().mean() + (heads[VALUE] - 1).square().mean()).backward()
-        optimiser.step()
+        optimizer.step()
     assert (mine.state_dict()["towers.0.0.weight"][:12, 16:] != 0).any(), "they were 0"
     changed = mine.state_dict()["first.weight"][:, 16:] != before["first.weight"][:, 16:]
     assert changed.any()

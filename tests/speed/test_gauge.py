@@ -20,7 +20,7 @@ from sparring.training.planning.settings import members_of, merged, with_preset
 from sparring.usage import below, cpu_s, memory
 from speed.gauge_helpers import small
 
-COUNTS = ("decisions", "samples", "forced", "games", "optimiser_steps", "opponent_rows")
+COUNTS = ("decisions", "samples", "forced", "games", "optimizer_steps", "opponent_rows")
 LIMIT_S = 30.0
 
 

@@ -98,7 +98,7 @@ def test_kernels_add_up_to_the_time() -> None:
 def test_our_own_kernels_are_known_by_name() -> None:
     """Their names are read from the sources, so that none is forgotten."""
     assert ours()["step"] == ours()["open_rows"] == "games"
-    assert ours()["adam"] == "optimiser"
+    assert ours()["adam"] == "optimizer"
     assert ours()["grouped_product"] == "products"
     assert kind_of("void at::native::vectorized_elementwise_kernel<4>") == "elementwise"
-    assert kind_of("multi_tensor_apply_kernel") == "optimiser"
+    assert kind_of("multi_tensor_apply_kernel") == "optimizer"

@@ -28,7 +28,7 @@ def content(number: int = 1) -> dict[str, Any]:
     return {
         "tensors": {
             "net": {"w": torch.randn(50, 40), "b": torch.zeros(3, dtype=torch.bfloat16)},
-            "optimiser": {"step": torch.tensor(number), "m": torch.randn(50, 40)},
+            "optimizer": {"step": torch.tensor(number), "m": torch.randn(50, 40)},
         },
         "blobs": {"games.bin": bytes(range(256)) * 40, "empty": b""},
         "meta": {"update": number, "events": [{"at": 0.1}], "best": -math.inf, "text": "ä"},
@@ -57,7 +57,7 @@ def test_what_is_loaded_is_what_was_saved(tmp_path: Path) -> None:
     assert path == tmp_path / "checkpoints" / "00000007"
     assert_equal(checkpoint.load(path), 7)
     assert names(path.parent) == {"00000007"}
-    files = {"net.safetensors", "optimiser.safetensors", "games.bin", "empty", "manifest.json"}
+    files = {"net.safetensors", "optimizer.safetensors", "games.bin", "empty", "manifest.json"}
     assert names(path) == files
 
 
@@ -95,7 +95,7 @@ def test_two_savers_in_one_folder_is_an_error(
 # Damaged
 
 
-@pytest.mark.parametrize("name", ["net.safetensors", "optimiser.safetensors", "games.bin"])
+@pytest.mark.parametrize("name", ["net.safetensors", "optimizer.safetensors", "games.bin"])
 @pytest.mark.parametrize("where", [0, 9, -1])
 def test_one_wrong_byte_is_found(tmp_path: Path, name: str, where: int) -> None:
     (tmp_path / "my-run").mkdir()

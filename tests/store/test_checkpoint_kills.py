@@ -29,7 +29,7 @@ def content(number):
     net = {"w": torch.full((100, 100), float(number)), "b": torch.arange(7) + number}
     blobs = {"games.bin": number.to_bytes(8, "little") * 2_000}
     segments = {str(n): lambda n=n: {"rows": torch.full((50,), n)} for n in parts_of(number)}
-    tensors = {"net": net, "optimiser": {"m": net["w"]}}
+    tensors = {"net": net, "optimizer": {"m": net["w"]}}
     return dict(tensors=tensors, blobs=blobs, meta={"n": number}, segments=segments)
 
 def parts_of(number):

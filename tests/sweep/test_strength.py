@@ -19,7 +19,7 @@ EVERY_S = 1.0
 
 
 class Learning:
-    """Trainings whose curves are known: strength grows towards 1, faster with some settings."""
+    """Trainings whose curves are known: strength grows toward 1, faster with some settings."""
 
     def __init__(self, best: int, *, luck: float = 0.0) -> None:
         """Let time stand still until somebody trains."""
@@ -97,7 +97,7 @@ def test_training_that_fails_is_passed_over() -> None:
     assert next(trial.why for trial in found.trials if trial.why) == "memory ran out"
 
 
-def test_a_preset_without_neighbours_is_no_error() -> None:
+def test_a_preset_without_neighbors_is_no_error() -> None:
     train = Learning(best=512)
     grid = Grid(CONFIG, tuple(knob(k.name, (k.start,), k.start) for k in GRID), RULES)
     found = Halving(grid, train, Clock(240.0, train.clock)).run()

@@ -24,7 +24,7 @@ FLAT: dict[str, tuple[dict[str, Any], str]] = {
     "perceptron": ({}, KERNELS),
     "stack": ({"net": {"memory": "stack", "frames": 2}}, KERNELS),
     "residual": ({"net": {"kind": "residual", "channels": 8, "blocks": 1}}, KERNELS),
-    "recognised": ({"net": {"kind": "own_nets:Plain"}}, KERNELS),
+    "recognized": ({"net": {"kind": "own_nets:Plain"}}, KERNELS),
     "heads": (
         {"heads": {"wdl": 0.5}},
         f"{CAPTURED} because heads.wdl has no kernels{THIRD}",
@@ -62,7 +62,7 @@ FLAT: dict[str, tuple[dict[str, Any], str]] = {
         {**SKULL_KING, "net": ATTENTION},
         f"{CAPTURED} because net.kind attention has no kernels",
     ),
-    "not recognised": (
+    "not recognized": (
         {"net": {"kind": "own_nets:Gated"}},
         f"{CAPTURED} because it is no plain perceptron (it has mul)",
     ),

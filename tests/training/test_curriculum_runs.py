@@ -147,7 +147,7 @@ def test_dqn_forgets_its_replay_when_a_phase_says_so_and_resumes_to_the_bit(tmp_
     second = begun(run)[1][2]
     fill = dict(zip(*(read(run)["learning/replay_fill"][at] for at in (0, 2)), strict=True))
     assert fill[second + 1] < fill[second] / 2
-    steps = dict(zip(*(read(run)["learning/optimiser_steps"][at] for at in (0, 2)), strict=True))
+    steps = dict(zip(*(read(run)["learning/optimizer_steps"][at] for at in (0, 2)), strict=True))
     assert steps[second + 1] < steps[second], "it warms up anew"
     again = resume(str(run), number=second + 1, quiet=True)
     assert_same(run, again.run, 9)

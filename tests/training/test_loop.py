@@ -50,7 +50,7 @@ def final(run: Path, update: int) -> checkpoints.Checkpoint:
 
 
 def assert_same_run(a: Path, b: Path, update: int) -> None:
-    """Weights, optimiser, games in flight, open decisions and metrics are equal to the bit."""
+    """Weights, optimizer, games in flight, open decisions and metrics are equal to the bit."""
     one, two = final(a, update), final(b, update)
     assert one.tensors.keys() == two.tensors.keys()
     for group, tensors in one.tensors.items():

@@ -128,7 +128,7 @@ def test_pendulum_trains_with_sac(tmp_path: Path) -> None:
         )
     curves = {name: values[2][-1] for name, values in read(agent.run).items()}
     assert curves["charts/length"] == 200
-    assert 150 <= curves["learning/optimiser_steps"] <= 200  # one per decision, once it is warm
+    assert 150 <= curves["learning/optimizer_steps"] <= 200  # one per decision, once it is warm
     again = sparring.load(agent.run)
     assert (again.net.config.squash, again.net.config.spread) == (True, "predicted")
     seen, nothing = again.rules.pack(np.ones((1, 3))), np.ones((1, 0), np.uint8)

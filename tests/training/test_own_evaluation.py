@@ -34,7 +34,7 @@ from sparring.training.records.metrics import read
 
 CARDS, TABLE = "own_envs:make_cards", "own_envs:make_table"
 QUICK: dict[str, Any] = {
-    "net": {"hidden": (16,), "normalise": True},
+    "net": {"hidden": (16,), "normalize": True},
     "collect": {"games": 8, "steps": 16},
     "tensorboard": False,
     "quiet": True,
@@ -182,11 +182,11 @@ def test_an_agent_of_a_factory_is_measured(measured: sparring.Agent) -> None:
     assert evaluate(saved, [], games=6)["alone"].summary() == result.summary()
 
 
-def test_a_resumed_run_keeps_what_observations_are_normalised_by(tmp_path: Path) -> None:
+def test_a_resumed_run_keeps_what_observations_are_normalized_by(tmp_path: Path) -> None:
     def counted(agent: sparring.Agent) -> float:
-        normaliser = agent.policy.net.normaliser
-        assert normaliser is not None
-        return float(normaliser.count)
+        normalizer = agent.policy.net.normalizer
+        assert normalizer is not None
+        return float(normalizer.count)
 
     lines = "keeps its network, not its games"
     with pytest.warns(SparringWarning, match=lines):

@@ -41,9 +41,9 @@ CELLS: dict[str, tuple[dict[str, Any], str]] = {
         {"net": {"norm": True}},
         f"ppo, perceptron 19-64-64-10, {TORCH} because net.norm has no native passes{HALF}",
     ),
-    "normalise": (
-        {"net": {"normalise": True}},
-        f"ppo, perceptron 19-64-64-10, {TORCH} because net.normalise has no native passes{HALF}",
+    "normalize": (
+        {"net": {"normalize": True}},
+        f"ppo, perceptron 19-64-64-10, {TORCH} because net.normalize has no native passes{HALF}",
     ),
     "own layers": (
         {"net": {"policy_hidden": (8,)}},
@@ -69,8 +69,8 @@ CELLS: dict[str, tuple[dict[str, Any], str]] = {
         {"collect": {"cpu": "torch"}},
         f"ppo, perceptron 19-64-64-10, {TORCH} because collect.cpu is torch{HALF}",
     ),
-    "recognised": ({"net": {"kind": "own_nets:Plain"}}, f"ppo, own_nets:Plain, {NATIVE}"),
-    "not recognised": (
+    "recognized": ({"net": {"kind": "own_nets:Plain"}}, f"ppo, own_nets:Plain, {NATIVE}"),
+    "not recognized": (
         {"net": {"kind": "own_nets:Gated"}},
         f"ppo, own_nets:Gated, {TORCH} because it is no plain perceptron (it has mul)",
     ),
@@ -178,8 +178,8 @@ def test_populations_and_games_elsewhere_have_figures_of_their_own() -> None:
     assert four.way.endswith(": about a quarter of the speed")
     (two,) = paths_of("ppo", replace(plan, seeds=(1, 2)), "")
     assert two.speed is None
-    (apart,) = paths_of("ppo", replace(plan, games_on="cpu", fused=False), "net.normalise plays")
-    assert apart.way == "torch bf16, step by step because net.normalise plays"
+    (apart,) = paths_of("ppo", replace(plan, games_on="cpu", fused=False), "net.normalize plays")
+    assert apart.way == "torch bf16, step by step because net.normalize plays"
     plain = replace(prepared().plan, device="cuda", games_on="cpu", fused=True)
     (beside,) = paths_of("ppo", plain, "")
     assert beside.way == "kernels bf16, games on the CPU because pool is cpu"

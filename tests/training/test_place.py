@@ -68,7 +68,7 @@ def test_it_is_where_it_is_fastest(settings: dict[str, Any], place: tuple[str, b
 @pytest.mark.parametrize(
     ("settings", "why"),
     [
-        ({"net": {"normalise": True}}, r"net\.normalise has no graphs on the GPU"),
+        ({"net": {"normalize": True}}, r"net\.normalize has no graphs on the GPU"),
         ({"algo": "dqn", "dqn": {"mode": "rollouts"}}, "dqn.mode rollouts has no graphs"),
         ({"algo": "dqn", "dqn": {"win_bonus": 1}}, "win_bonus 1 has no graphs on the GPU"),
         ({**HOCKEY, "sac": {"win_bonus": 2}}, "sac.win_bonus 2 has no graphs on the GPU"),
@@ -96,8 +96,8 @@ def test_opponents_of_another_kind_play_apart_even_beside_a_pool_on_the_gpu() ->
 @pytest.mark.parametrize(
     ("settings", "said"),
     [
-        ({"pool": "cuda", "net": {"normalise": True}}, "pool cuda: net.normalise has no graphs"),
-        ({"population": 2, "net": {"normalise": True}}, "no place for this run: not net.normalise"),
+        ({"pool": "cuda", "net": {"normalize": True}}, "pool cuda: net.normalize has no graphs"),
+        ({"population": 2, "net": {"normalize": True}}, "no place for this run: not net.normalize"),
         ({"population": 2, "pool": "cpu"}, "needs games and networks on one GPU"),
         ({"replicas": 2}, "replicas 2 needs games and networks on CPUs, .*use --device cpu"),
         ({"actors": 2, "pool": "cuda"}, "actors 2 and pool cuda do not combine"),

@@ -15,7 +15,7 @@ from sparring.training.train import resume, train_with
 from training.test_loop import PROGRAM, assert_same_run, final, wait_for_checkpoint
 
 RUNS: dict[str, tuple[str, dict[str, Any]]] = {
-    "dqn": ("tic_tac_toe", {"dqn": {"lr": 1e-3, "epsilon": 0.2}, "replay": {"prioritised": True}}),
+    "dqn": ("tic_tac_toe", {"dqn": {"lr": 1e-3, "epsilon": 0.2}, "replay": {"prioritized": True}}),
     "sac": ("laser_hockey", {"sac": {"lr": 1e-3}}),
 }
 SMALL: dict[str, Any] = {

@@ -68,7 +68,7 @@ def test_a_file_says_the_game_unless_the_command_line_does(tmp_path: Path) -> No
     assert options("--seed 1").game == TrainConfig.game
 
 
-def test_python_honours_the_file(tmp_path: Path) -> None:
+def test_python_honors_the_file(tmp_path: Path) -> None:
     file = tmp_path / "mine.toml"
     file.write_text('game = "tic_tac_toe"\nseed = 3\n' + QUICK)
     agent = sparring.train(config=file, seed=5, quiet=True, runs=str(tmp_path / "runs"))

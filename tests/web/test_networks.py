@@ -38,7 +38,7 @@ KINDS: dict[str, tuple[str, NetConfig, dict[str, Any]]] = {
     "one layer": ("kuhn_poker", NetConfig(hidden=(7,)), {}),
     "norm": ("tic_tac_toe", NetConfig(hidden=SMALL, norm=True), {}),
     "norm separate": ("skull_king", NetConfig(hidden=(32, 16), norm=True, shared=False), {}),
-    "normalised": ("laser_hockey_discrete", NetConfig(hidden=SMALL, normalise=True), {}),
+    "normalized": ("laser_hockey_discrete", NetConfig(hidden=SMALL, normalize=True), {}),
     "inputs": ("skull_king", NetConfig(hidden=(32, 32), inputs=("hand", "round")), {}),
     "residual": ("shogi", NetConfig(kind="residual", channels=24, blocks=2), {}),
     "residual, odd": ("tic_tac_toe", NetConfig(kind="residual", channels=6, blocks=1), {}),
@@ -56,9 +56,9 @@ KINDS: dict[str, tuple[str, NetConfig, dict[str, Any]]] = {
         NetConfig(hidden=SMALL, spread="predicted", squash=True),
         {VALUES: False},
     ),
-    "box normalised": (
+    "box normalized": (
         "laser_hockey",
-        NetConfig(hidden=SMALL, normalise=True, activation="tanh", shared=False),
+        NetConfig(hidden=SMALL, normalize=True, activation="tanh", shared=False),
         {},
     ),
 }

@@ -109,7 +109,7 @@ def test_a_note_with_markup_is_text_and_tags_lead_to_their_runs():
     assert shown == [["<b>wide</b>"], 0, ["#/runs?tag=good", "#/runs?tag=c%2B%2B"]]
 
 
-def test_where_pages_cannot_play_the_play_button_is_grey_and_says_why():
+def test_where_pages_cannot_play_the_play_button_is_gray_and_says_why():
     link = (
         'import { playLink } from "/app/runs/facts.js";\n'
         'const facts = { overview: { game: "shogi" }, settings: [], unplayable: WHY };\n'

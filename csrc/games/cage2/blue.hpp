@@ -11,7 +11,7 @@ SPARRING_FN inline u16 without(u16 set, int host) { return static_cast<u16>(set 
 SPARRING_FN inline u32 label_of(u64 seen, int host) {
   return static_cast<u32>(seen >> (4 * host + 2) & 3);
 }
-SPARRING_FN inline u64 relabelled(u64 seen, int host, u32 label) {
+SPARRING_FN inline u64 relabeled(u64 seen, int host, u32 label) {
   return (seen & ~(u64{3} << (4 * host + 2))) | u64{label} << (4 * host + 2);
 }
 
@@ -59,7 +59,7 @@ SPARRING_FN inline void restore(Game& game, const Config& config, int host) {
   game.touched = without(game.touched, host);
   game.decoy_ports[host] = 0;
   game.lists_used = lists_after_restore(game.lists_used, host);
-  game.seen = relabelled(game.seen, host, kClean);
+  game.seen = relabeled(game.seen, host, kClean);
   if (host != kUser0) game.privileged = without(game.privileged, host);
   if (host == kOpServer0) {
     game.flags |= kServiceUp;
@@ -82,7 +82,7 @@ SPARRING_FN inline BlueTurn Game::play_blue(const Config& config, int action) {
   } else if (action < kDecoy) {
     if ((compromised & removable) >> host & 1) turn.order = judge_repair(*this, compromised, host);
     removable = without(removable, host);
-    if (label_of(seen, host) != kClean) seen = relabelled(seen, host, kUnknown);
+    if (label_of(seen, host) != kClean) seen = relabeled(seen, host, kUnknown);
   } else if (action < kRestore) {
     const int decoy = family - 2;
     if (can_place(*this, decoy, host)) {

@@ -170,7 +170,7 @@ inline std::string Game::setup(const Config& config, const std::vector<i64>& dat
     fresh.known_ports[host] = kGenuine[host];
     fresh.subnets |= static_cast<u8>(1 << subnet_of(host));
     open_user_session(fresh, host, true);
-    fresh.seen = relabelled(fresh.seen, host, level == 2 ? kPrivileged : kUserLevel);
+    fresh.seen = relabeled(fresh.seen, host, level == 2 ? kPrivileged : kUserLevel);
     if (level < 2) continue;
     escalate(fresh, host);
     fresh.escalated = with(fresh.escalated, host);

@@ -130,7 +130,7 @@ inline constexpr u8 kList[kLists][kListLength] = {
     {55, 107, 120, 29}, {43},      {44},  {37, 115, 76, 102},
     {51, 116, 38, 90},  {130, 91}, {131}, {54, 106, 28, 119},
     {61, 35, 113, 126}};
-// Nothing ever gets onto Defender, so analysing it is that set's way to do nothing.
+// Nothing ever gets onto Defender, so analyzing it is that set's way to do nothing.
 inline constexpr int kWinnerIdle = 21;
 static_assert(kPlain[kWinnerIdle] == kAnalyse + kDefender);
 

@@ -44,7 +44,7 @@ SPARRING_FN inline void Game::look(const Config& config, const BlueTurn& blue, c
     if (activity == kScanned)
       scans |= just(host);
     else
-      seen = relabelled(seen, host, kUserLevel);
+      seen = relabeled(seen, host, kUserLevel);
   };
   if (green.host >= 0 && green.host == red_events.host) {
     show(together(green, red_events));
@@ -52,7 +52,7 @@ SPARRING_FN inline void Game::look(const Config& config, const BlueTurn& blue, c
     if (green.host >= 0) show(green);
     if (red_events.host >= 0) show(red_events);
   }
-  if (blue.malware_on >= 0) seen = relabelled(seen, blue.malware_on, kPrivileged);
+  if (blue.malware_on >= 0) seen = relabeled(seen, blue.malware_on, kPrivileged);
   if (config.scan_history == kWinnerHosts) scans &= ~kUnitHosts[3];
   if (scans) {
     latest_scan = static_cast<u8>(lowest_bit(scans));

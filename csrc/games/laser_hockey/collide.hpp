@@ -27,15 +27,15 @@ SPARRING_APART SPARRING_FN inline Bounds bounds_of(const Polygon& polygon, const
   return bounds;
 }
 
-// A polygon and the puck's centre.
+// A polygon and the puck's center.
 SPARRING_APART SPARRING_FN inline Manifold collide(const Polygon& polygon, const Pose& pose,
                                                    Vec puck) {
   constexpr f32 kReach = kSkin + kPuckRadius;
-  const Vec centre = to_local(pose, puck);
+  const Vec center = to_local(pose, puck);
   int face = 0;
   f32 apart = -1e30f;
   for (int i = 0; i < polygon.count; ++i) {
-    const f32 separation = dot(polygon.normal[i], centre - polygon.vertex[i]);
+    const f32 separation = dot(polygon.normal[i], center - polygon.vertex[i]);
     if (separation > kReach) return {};
     if (separation > apart) {
       apart = separation;
@@ -45,10 +45,10 @@ SPARRING_APART SPARRING_FN inline Manifold collide(const Polygon& polygon, const
   const Vec from = polygon.vertex[face], to = polygon.vertex[polygon.after(face)];
   const Vec middle = 0.5f * (from + to);
   if (apart >= kEpsilon) {
-    const bool before = dot(centre - from, to - from) <= 0;
-    const bool beyond = dot(centre - to, from - to) <= 0;
+    const bool before = dot(center - from, to - from) <= 0;
+    const bool beyond = dot(center - to, from - to) <= 0;
     if (before || beyond) {
-      const Vec corner = before ? from : to, away = centre - corner;
+      const Vec corner = before ? from : to, away = center - corner;
       const f32 square = dot(away, away);
       if (square > kReach * kReach) return {};
       const f32 scale = 1 / square_root(square);

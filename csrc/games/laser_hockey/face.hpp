@@ -92,7 +92,7 @@ std::vector<Field> Match<Control>::config_fields() {
   return fields;
 }
 
-// The bodies are shown as plain numbers: x and y of the centre of mass, angle, speed x and y, spin.
+// The bodies are shown as plain numbers: x and y of the center of mass, angle, speed x and y, spin.
 template <class Control>
 std::vector<Field> Match<Control>::state_fields() {
   return {
@@ -121,7 +121,7 @@ std::string Match<Control>::invalid(const Config& config) {
 inline constexpr i64 kFarthestStart = 1000, kFarthestStep = 10, kLongestMatch = 251;
 
 // Mode, time, both keep counters, touching bits, server; then the bits of 22 doubles: left racket,
-// right racket and puck with x, y, angle, vx, vy and spin each (positions from the centre of the
+// right racket and puck with x, y, angle, vx, vy and spin each (positions from the center of the
 // rink, rackets at their origin), the kick, both phases.
 template <class Control>
 std::string Match<Control>::setup(const Config& config, const std::vector<i64>& data) {
@@ -151,7 +151,7 @@ std::string Match<Control>::setup(const Config& config, const std::vector<i64>& 
     if (!(given >= -kMost && given <= kMost))
       return "number " + std::to_string(i) + " is not within -1000..1000";
     const bool x = i < 18 && i % 6 == 0, y = i < 18 && i % 6 == 1;
-    number[i] = static_cast<f32>(given + (x ? f64{kCentre.x} : y ? f64{kCentre.y} : 0));
+    number[i] = static_cast<f32>(given + (x ? f64{kCenter.x} : y ? f64{kCenter.y} : 0));
   }
   for (int i = kLeft; i <= kPuck; ++i) {
     const f32* from = number + 6 * i;
@@ -180,8 +180,8 @@ template <class Control>
 void Match<Control>::bounds(const Config& config, sparring::Bounds& bounds) const {
   constexpr i64 kFarthest = kFarthestStart + kFarthestStep * kLongestMatch;
   for (const Body& at : body) {
-    bounds.within("centre x", at.centre.x, -kFarthest, kFarthest);
-    bounds.within("centre y", at.centre.y, -kFarthest, kFarthest);
+    bounds.within("center x", at.center.x, -kFarthest, kFarthest);
+    bounds.within("center y", at.center.y, -kFarthest, kFarthest);
     bounds.within("angle", at.angle, -kFarthest, kFarthest);
     bounds.within("velocity x", at.velocity.x, -kFastest, kFastest);
     bounds.within("velocity y", at.velocity.y, -kFastest, kFastest);
@@ -209,7 +209,7 @@ const char* Match<Control>::audit(const Config&) const {
   for (const Body& at : body) {
     if (length(at.velocity) > static_cast<f32>(kFastest))
       return "a body is faster than physics allows";
-    const Vec from = at.centre - kCentre;
+    const Vec from = at.center - kCenter;
     if (most(magnitude(from.x), magnitude(from.y)) > farthest || magnitude(at.angle) > farthest)
       return "a body is farther than it can have come";
   }

@@ -1,4 +1,4 @@
-// The rink, the rackets and the puck: shapes, masses and materials (section 3). Metres; the centre
+// The rink, the rackets and the puck: shapes, masses and materials (section 3). Meters; the center
 // of the rink is at (5, 4), as in the original, so that floats round alike.
 #pragma once
 
@@ -7,7 +7,7 @@
 namespace sparring::laser_hockey {
 
 inline constexpr f32 kPi = 3.14159265f;
-inline constexpr Vec kCentre = {5, 4};
+inline constexpr Vec kCenter = {5, 4};
 
 // The bodies. Seat 0 plays the left racket, seat 1 the right one. The rink never moves.
 enum BodyIndex : u8 { kLeft, kRight, kPuck, kRink, kBodies };
@@ -48,17 +48,17 @@ struct Pixels {
   f64 x, y;
 };
 
-SPARRING_FN constexpr Vec metres(Pixels at) {
+SPARRING_FN constexpr Vec meters(Pixels at) {
   return {static_cast<f32>(at.x / 60), static_cast<f32>(at.y / 60)};
 }
 
-// From pixels, of which a metre has 60: the origin from the centre of the rink, four corners from
+// From pixels, of which a meter has 60: the origin from the center of the rink, four corners from
 // the origin.
 SPARRING_FN constexpr WallShape wall_at(Pixels origin, Pixels a, Pixels b, Pixels c, Pixels d) {
   WallShape wall{
       .origin = {static_cast<f32>(5 + origin.x / 60), static_cast<f32>(4 + origin.y / 60)},
       .polygon = with_normals(
-          {.count = 4, .vertex = {metres(a), metres(b), metres(c), metres(d)}, .normal = {}}),
+          {.count = 4, .vertex = {meters(a), meters(b), meters(c), meters(d)}, .normal = {}}),
       .bounds = {{100, 100}, {-100, -100}}};
   for (int i = 0; i < 4; ++i) {
     const Vec at = wall.origin + wall.polygon.vertex[i];
@@ -101,9 +101,9 @@ inline constexpr u32 kWallsOf[3] = {
 // Whether a rectangle stays off all walls by more than a margin.
 SPARRING_FN constexpr bool is_clear(const Bounds& at, f32 margin) {
   constexpr f32 kHalfLength = 235.0f / 60, kHalfWidth = 200.0f / 60;
-  return at.low.x - margin > kCentre.x - kHalfLength &&
-         at.high.x + margin < kCentre.x + kHalfLength &&
-         at.low.y - margin > kCentre.y - kHalfWidth && at.high.y + margin < kCentre.y + kHalfWidth;
+  return at.low.x - margin > kCenter.x - kHalfLength &&
+         at.high.x + margin < kCenter.x + kHalfLength &&
+         at.low.y - margin > kCenter.y - kHalfWidth && at.high.y + margin < kCenter.y + kHalfWidth;
 }
 
 // Those of some walls (bits) that a rectangle comes within a margin of.
@@ -116,9 +116,9 @@ SPARRING_FN inline u32 walls_around(u32 walls, const Bounds& at, f32 margin) {
   return near;
 }
 
-// What a density of 1 gives a polygon, and where its centre of mass lies.
+// What a density of 1 gives a polygon, and where its center of mass lies.
 struct Weight {
-  f64 mass, inertia;  // the inertia about the centre of mass
+  f64 mass, inertia;  // the inertia about the center of mass
   f64 x, y;
 };
 
@@ -141,7 +141,7 @@ SPARRING_FN constexpr Weight weigh(const Polygon& polygon) {
 
 inline constexpr int kRacketVertices = 7;
 
-// The rackets of both seats, flat front towards the opponent.
+// The rackets of both seats, flat front toward the opponent.
 inline constexpr Polygon kRacket[2] = {with_normals({.count = kRacketVertices,
                                                      .vertex = {{0.1f, -0.4f},
                                                                 {0.1f, 0.4f},
@@ -170,15 +170,15 @@ inline constexpr f32 kRacketInertia = static_cast<f32>(kRacketDensity * kRacketW
 inline constexpr f32 kPuckMass = static_cast<f32>(kPuckDensity * 3.14159265358979 * 13 * 13 / 3600);
 inline constexpr f32 kPuckInertia = kPuckMass * kPuckRadius * kPuckRadius / 2;
 
-// From a racket's origin, which positions are measured at, to its centre of mass.
-inline constexpr f32 kRacketCentre = static_cast<f32>(kRacketWeight.x);
-SPARRING_FN constexpr Vec centre_of_mass(int seat) {
-  return {seat == 0 ? kRacketCentre : -kRacketCentre, 0};
+// From a racket's origin, which positions are measured at, to its center of mass.
+inline constexpr f32 kRacketCenter = static_cast<f32>(kRacketWeight.x);
+SPARRING_FN constexpr Vec center_of_mass(int seat) {
+  return {seat == 0 ? kRacketCenter : -kRacketCenter, 0};
 }
 
-inline constexpr f32 kRacketReach = 0.46f;  // farthest vertex from the centre of mass, and a bit
+inline constexpr f32 kRacketReach = 0.46f;  // farthest vertex from the center of mass, and a bit
 
-// How far a turned racket reaches from its centre of mass along x and y, at most. Cheaper than
+// How far a turned racket reaches from its center of mass along x and y, at most. Cheaper than
 // its true bounds, which are asked for only where this is not enough.
 SPARRING_FN constexpr Vec racket_extent(SinCos turn) {
   constexpr f32 kLong = 0.298f, kWide = 0.4f;  // along its own axes

@@ -12,7 +12,7 @@ struct Sweep {
   f32 from_angle, to_angle;
 };
 
-// The part of a shape that must not pass: a racket without its skin, the centre of the puck.
+// The part of a shape that must not pass: a racket without its skin, the center of the puck.
 struct Core {
   int body;
   const Polygon& shape;
@@ -20,10 +20,10 @@ struct Core {
   f32 distance;  // to be kept from walls
 
   SPARRING_FN Pose pose(f32 t) const {
-    const Vec centre = (1 - t) * sweep.from + t * sweep.to;
-    if (body == kPuck) return {centre, {0, 1}};
+    const Vec center = (1 - t) * sweep.from + t * sweep.to;
+    if (body == kPuck) return {center, {0, 1}};
     const SinCos turn = sincos_of((1 - t) * sweep.from_angle + t * sweep.to_angle);
-    return {centre - rotated(turn, centre_of_mass(body)), turn};
+    return {center - rotated(turn, center_of_mass(body)), turn};
   }
 };
 
@@ -115,11 +115,11 @@ SPARRING_FN inline Witness deepest_at(const Axis& axis, const WallShape& wall, c
   const Pose pose = core.pose(t);
   Witness found{};
   if (axis.kind != Axis::kWallFace) {
-    const Vec towards =
+    const Vec toward =
         axis.kind == Axis::kCoreFace ? rotated(pose.turn, axis.direction) : -axis.direction;
     f32 best = 1e30f;
     for (int i = 0; i < wall.polygon.count; ++i) {
-      const f32 along = dot(towards, wall.polygon.vertex[i]);
+      const f32 along = dot(toward, wall.polygon.vertex[i]);
       if (along < best) {
         best = along;
         found.wall = i;
@@ -191,7 +191,7 @@ SPARRING_APART SPARRING_FN inline f32 time_of_impact(const WallShape& wall, cons
 
 SPARRING_FN inline Manifold touch_wall(const World& world, int wall, int body) {
   const Polygon& polygon = kWall[wall].polygon;
-  return body == kPuck ? collide(polygon, wall_pose(wall), world.body[kPuck].centre)
+  return body == kPuck ? collide(polygon, wall_pose(wall), world.body[kPuck].center)
                        : collide(polygon, wall_pose(wall), kRacket[body], world.pose(body));
 }
 
@@ -204,7 +204,7 @@ SPARRING_FN inline u32 walls_near(const Core& core, SinCos turn) {
   if (core.body == kPuck) return is_clear(swept, margin) ? 0 : walls_around(walls, swept, margin);
   if (is_clear(swept, margin + kRacketReach)) return 0;
   const Vec extent = racket_extent(turn);
-  // While it turns, a corner is never farther from its last place around the centre than this.
+  // While it turns, a corner is never farther from its last place around the center than this.
   const f32 turned = magnitude(sweep.to_angle - sweep.from_angle);
   const u32 near = walls_around(walls, {swept.low - extent, swept.high + extent},
                                 margin + kRacketReach * turned);
@@ -229,7 +229,7 @@ SPARRING_APART SPARRING_FN inline void stop_at_walls(World& world, int index, Ve
     const f32 distance = most(kSlop, kSkin + radius_of(index) - 3 * kSlop);
     const Core core = {index,
                        index == kPuck ? kPoint : kRacket[index],
-                       {from, body.centre, from_angle, body.angle},
+                       {from, body.center, from_angle, body.angle},
                        distance};
     f32 first = 1;
     int hit = -1;
@@ -246,15 +246,15 @@ SPARRING_APART SPARRING_FN inline void stop_at_walls(World& world, int index, Ve
     }
     if (hit < 0 || first > kEnd) return;
 
-    const Vec end = body.centre;
+    const Vec end = body.center;
     const f32 end_angle = body.angle, share = (first - part) / (1 - part);
-    body.centre = from + share * (end - from);
+    body.center = from + share * (end - from);
     world.turn_to(index, from_angle + share * (end_angle - from_angle));
     ++events[hit];
     const Manifold manifold = touch_wall(world, hit, index);
     if (manifold.points == 0) {
       disabled |= 1u << hit;
-      body.centre = end;
+      body.center = end;
       world.turn_to(index, end_angle);
       continue;
     }
@@ -267,7 +267,7 @@ SPARRING_APART SPARRING_FN inline void stop_at_walls(World& world, int index, Ve
                    lowest_bit(rest));
     const u32 all = (1u << contacts.count) - 1;
     solve_positions(world, contacts, all, kPositionPasses, kShare, kAllowed);
-    from = body.centre;
+    from = body.center;
     from_angle = body.angle;
     part = first;
     solve_velocities(world, contacts, all, effort.velocity_passes);

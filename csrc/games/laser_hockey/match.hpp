@@ -79,17 +79,17 @@ struct Match {
 
   SPARRING_FN int max_time() const { return mode == kNormal ? 250 : 80; }
 
-  // Where a racket or the puck is, from the centre of the rink.
+  // Where a racket or the puck is, from the center of the rink.
   SPARRING_FN Vec place(int at) const {
-    const Vec origin = at == kPuck ? body[kPuck].centre : pose_of(body[at], at, turn[at]).origin;
-    return origin - kCentre;
+    const Vec origin = at == kPuck ? body[kPuck].center : pose_of(body[at], at, turn[at]).origin;
+    return origin - kCenter;
   }
 
   // `where` is the racket's origin in the rink.
   SPARRING_FN void place_racket(int at, Vec where, f32 angle) {
     turn[at] = sincos_of(angle);
     body[at].angle = angle;
-    body[at].centre = where + rotated(turn[at], centre_of_mass(at));
+    body[at].center = where + rotated(turn[at], center_of_mass(at));
   }
 
   // Section 7. Draws, each only where it is needed: mode, server, right racket x and y, puck x and
@@ -102,14 +102,14 @@ struct Match {
       SPARRING_FOR (int at = 0; at < 2; ++at) keep[at] = before.keep[at];
     mode = draw_mode(config, rng);
     server = mode == kNormal ? draw_server(config, before.server, rng) : before.server;
-    place_racket(kLeft, kCentre + Vec{-3, 0}, 0);
+    place_racket(kLeft, kCenter + Vec{-3, 0}, 0);
     const Vec spawn = mode == kNormal ? Vec{3, 0} : draw_spawn(config, rng);
-    place_racket(kRight, kCentre + spawn, 0);
+    place_racket(kRight, kCenter + spawn, 0);
     if (mode == kDefense) {
       draw_attack(rng);
     } else {
       const f32 x = between(rng, 1, 2), y = between(rng, -1, 1);
-      body[kPuck].centre = kCentre + Vec{mode == kNormal && server == 1 ? x : -x, y};
+      body[kPuck].center = kCenter + Vec{mode == kNormal && server == 1 ? x : -x, y};
     }
     SPARRING_FOR (int at = 0; at < 2; ++at)
       phase[at] = before.phase[at] == 0 ? between(rng, 0, kPi) : before.phase[at];
@@ -219,11 +219,11 @@ struct Match {
     return {config.safe_spawn ? least(x, kSafe) : x, y};
   }
 
-  // TRAIN_DEFENSE: the puck is shot from the right half towards the left goal.
+  // TRAIN_DEFENSE: the puck is shot from the right half toward the left goal.
   SPARRING_FN void draw_attack(Rng& rng) {
     const f32 x = between(rng, 0, 10.0f / 3), y = 0.8f * between(rng, -4, 4);
     const Vec way = Vec{-5, 0.6f * between(rng, -1.25f, 1.25f)} - Vec{x, y};
-    body[kPuck].centre = kCentre + Vec{x, y};
+    body[kPuck].center = kCenter + Vec{x, y};
     kick = kShotSpeed / length(way) * way;
   }
 
@@ -244,13 +244,13 @@ struct Match {
   // Section 10.
   SPARRING_FN void pay(Result& result) const {
     const f32 limit = static_cast<f32>(max_time());
-    const f32 per_metre = -30 / (250.0f / 60 * limit / 2);
+    const f32 per_meter = -30 / (250.0f / 60 * limit / 2);
     const Vec puck = place(kPuck);
     const f32 puck_speed = body[kPuck].velocity.x;
     SPARRING_FOR (int at = 0; at < 2; ++at) {
       const f32 side = side_of(at);
       if (side * puck.x < 0 && side * puck_speed <= 0)
-        result.pay(kClosenessPart, at, per_metre * length(place(at) - puck));
+        result.pay(kClosenessPart, at, per_meter * length(place(at) - puck));
       result.pay(kTouchPart, at, keep[at] == kCaught);
       result.pay(kDirectionPart, at, side * puck_speed / (25 * limit));
       if (winner) result.pay(kGoalPart, at, side * static_cast<f32>(winner));

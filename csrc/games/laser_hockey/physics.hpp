@@ -25,12 +25,12 @@ SPARRING_FN inline bool in_goal(Vec puck, int goal) {
 
 SPARRING_APART SPARRING_FN inline void find_wall_contacts(const World& world, int index,
                                                           Contacts& contacts) {
-  const Vec centre = world.body[index].centre;
+  const Vec center = world.body[index].center;
   const bool is_puck = index == kPuck;
   const f32 margin = kSkin + radius_of(index);
-  if (is_clear({centre, centre}, margin + (is_puck ? 0.0f : kRacketReach))) return;
+  if (is_clear({center, center}, margin + (is_puck ? 0.0f : kRacketReach))) return;
   const Vec extent = is_puck ? Vec{0, 0} : racket_extent(world.turn[index]);
-  u32 near = walls_around(kWallsOf[index], {centre - extent, centre + extent}, margin);
+  u32 near = walls_around(kWallsOf[index], {center - extent, center + extent}, margin);
   if (near && !is_puck)
     near = walls_around(near, bounds_of(kRacket[index], world.pose(index)), margin);
   const Material material = is_puck ? kPuckOnWall : kRacketOnWall;
@@ -43,11 +43,11 @@ SPARRING_APART SPARRING_FN inline void find_wall_contacts(const World& world, in
 // Fills the contacts in the order in which they are solved and returns what the puck touches.
 SPARRING_FN inline u8 find_contacts(const World& world, Contacts& contacts) {
   u8 touches = 0;
-  const Vec puck = world.body[kPuck].centre;
+  const Vec puck = world.body[kPuck].center;
   contacts.count = 0;
   SPARRING_FOR (int racket = kLeft; racket <= kRight; ++racket) {
     constexpr f32 kReach = kRacketReach + kSkin + kPuckRadius;
-    const Vec away = puck - world.body[racket].centre;
+    const Vec away = puck - world.body[racket].center;
     if (dot(away, away) > kReach * kReach) continue;
     const int before = contacts.count;
     contacts.add(racket, kPuck, kPuckOnRacket, collide(kRacket[racket], world.pose(racket), puck));
@@ -55,7 +55,7 @@ SPARRING_FN inline u8 find_contacts(const World& world, Contacts& contacts) {
   }
   find_wall_contacts(world, kPuck, contacts);
   constexpr f32 kReach = 2 * (kRacketReach + kSkin);
-  const Vec between = world.body[kRight].centre - world.body[kLeft].centre;
+  const Vec between = world.body[kRight].center - world.body[kLeft].center;
   if (dot(between, between) <= kReach * kReach)
     contacts.add(kLeft, kRight, kRacketOnRacket,
                  collide(kRacket[kLeft], world.pose(kLeft), kRacket[kRight], world.pose(kRight)));
@@ -105,7 +105,7 @@ SPARRING_FN inline void advance(World& world, const Drive (&drive)[3], Contacts&
   Vec from[3];
   f32 from_angle[3];
   SPARRING_FOR (int i = kLeft; i <= kPuck; ++i) {
-    from[i] = world.body[i].centre;
+    from[i] = world.body[i].center;
     from_angle[i] = world.body[i].angle;
     move(world, i, kStepSeconds);
   }

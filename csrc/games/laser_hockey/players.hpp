@@ -5,7 +5,7 @@
 
 namespace sparring::laser_hockey {
 
-// What a player wants, in his own frame: forces in x (towards the opponent) and y, a torque, a
+// What a player wants, in his own frame: forces in x (toward the opponent) and y, a torque, a
 // shot.
 struct Wish {
   f32 x, y, torque, shoot;
@@ -17,7 +17,7 @@ SPARRING_FN constexpr f32 side_of(int seat) { return seat == 0 ? 1.0f : -1.0f; }
 inline constexpr f32 kMassPerStep = kRacketMass / kStepSeconds;
 
 // A racket at its limits: no force beyond them, and the speed along that axis is lost. `place` is
-// its origin, from the centre of the rink.
+// its origin, from the center of the rink.
 SPARRING_FN inline Vec within_limits(Body& racket, Vec place, int seat, Vec force) {
   constexpr f32 kFarthestBack = 3.5f, kFarthestAside = 2.8f;
   const f32 side = side_of(seat);
@@ -36,11 +36,11 @@ SPARRING_FN inline Vec within_limits(Body& racket, Vec place, int seat, Vec forc
 // Section 5.1. Sets force and damping; may stop the racket at a limit.
 SPARRING_FN inline void push_racket(Body& racket, Vec place, int seat, const Wish& wish,
                                     Drive& drive) {
-  constexpr f32 kForce = 6000, kCentreZone = -0.5f, kGatedSpeed = 10;
+  constexpr f32 kForce = 6000, kCenterZone = -0.5f, kGatedSpeed = 10;
   constexpr f32 kLooseDamping = 5, kTightDamping = 20;
   const f32 side = side_of(seat);
   Vec force = {side * kForce * wish.x, side * kForce * wish.y};
-  if (side * place.x > kCentreZone) {  // the centre line throws the racket back
+  if (side * place.x > kCenterZone) {  // the center line throws the racket back
     force.x = side * racket.velocity.x > 0 ? -2 * racket.velocity.x * kMassPerStep : 0.0f;
     force.x -= side * place.x * racket.velocity.x * kMassPerStep;
     drive.damping = kTightDamping;
@@ -87,7 +87,7 @@ SPARRING_FN inline void hold_puck(World& world, int seat, const Wish& wish, u8& 
   if (kept <= 1) return;
   const Body& racket = world.body[seat];
   const SinCos turn = world.turn[seat];
-  world.body[kPuck].centre = world.pose(seat).origin;
+  world.body[kPuck].center = world.pose(seat).origin;
   world.body[kPuck].velocity = racket.velocity;
   --kept;
   if (kept > 1 && !(wish.shoot > kShootAbove)) return;

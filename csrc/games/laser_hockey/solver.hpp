@@ -9,7 +9,7 @@ inline constexpr f32 kStepSeconds = 0.02f;
 inline constexpr f32 kSlop = 0.005f;  // overlap that is let be
 
 struct Body {
-  Vec centre;
+  Vec center;
   f32 angle;
   Vec velocity;
   f32 spin;
@@ -17,7 +17,7 @@ struct Body {
 
 SPARRING_FN inline Pose pose_of(const Body& body, int index, SinCos turn) {
   const Vec origin =
-      index < kPuck ? body.centre - rotated(turn, centre_of_mass(index)) : body.centre;
+      index < kPuck ? body.center - rotated(turn, center_of_mass(index)) : body.center;
   return {origin, turn};
 }
 
@@ -44,7 +44,7 @@ struct Effort {
 };
 inline constexpr Effort kExactEffort = {180, 60, true}, kFastEffort = {20, 20, false};
 
-// One point of a contact: levers from both centres of mass, and the impulses so far.
+// One point of a contact: levers from both centers of mass, and the impulses so far.
 struct ContactPoint {
   Vec arm[2];
   f32 normal_mass, tangent_mass, bias;
@@ -179,8 +179,8 @@ SPARRING_FN inline void prepare(const World& world, Contact& contact) {
     const Vec at = 0.5f * (on_owner + (overlap.point - other_radius * outward));
     contact.normal = overlap.normal;
     ContactPoint& point = contact.point[i];
-    point.arm[0] = at - first.centre;
-    point.arm[1] = at - second.centre;
+    point.arm[0] = at - first.center;
+    point.arm[1] = at - second.center;
     point.normal_mass = 1 / effective_inverse(contact, point.arm[0], point.arm[1], contact.normal);
     point.tangent_mass =
         1 / effective_inverse(contact, point.arm[0], point.arm[1], right_of(contact.normal));
@@ -280,7 +280,7 @@ SPARRING_FN inline void move(World& world, int index, f32 seconds) {
     body.velocity = kFarthest / length(way) * body.velocity;
   const f32 turn = magnitude(seconds * body.spin);
   if (turn > kMostTurn) body.spin *= kMostTurn / turn;
-  body.centre = body.centre + seconds * body.velocity;
+  body.center = body.center + seconds * body.velocity;
   world.turn_to(index, body.angle + seconds * body.spin);
 }
 
@@ -302,13 +302,13 @@ SPARRING_APART SPARRING_FN inline void solve_positions(World& world, const Conta
         if (correction == 0) continue;
         Body& first = world.body[contact.first];
         Body& second = world.body[contact.second];
-        const Vec arm_first = overlap.point - first.centre;
-        const Vec arm_second = overlap.point - second.centre;
+        const Vec arm_first = overlap.point - first.center;
+        const Vec arm_second = overlap.point - second.center;
         const Vec impulse = -correction /
                             effective_inverse(contact, arm_first, arm_second, overlap.normal) *
                             overlap.normal;
-        first.centre = first.centre - kInverseMass[contact.first] * impulse;
-        second.centre = second.centre + kInverseMass[contact.second] * impulse;
+        first.center = first.center - kInverseMass[contact.first] * impulse;
+        second.center = second.center + kInverseMass[contact.second] * impulse;
         const f32 turn_first = kInverseInertia[contact.first] * cross(arm_first, impulse);
         const f32 turn_second = kInverseInertia[contact.second] * cross(arm_second, impulse);
         if (turn_first != 0) world.turn_to(contact.first, first.angle - turn_first);

@@ -1,5 +1,5 @@
 // Sets of squares of the 9x9 board, steps and slides of whole sets. Everything is seen by the side
-// to move, which plays towards rank a; square = 9 * (file - 1) + rank with rank a = 0.
+// to move, which plays toward rank a; square = 9 * (file - 1) + rank with rank a = 0.
 #pragma once
 
 #include "core/fn.hpp"
@@ -98,7 +98,7 @@ inline constexpr Board kRankA = rank_board(0), kRankI = rank_board(8);
 inline constexpr Board kTopTwo = kRankA | rank_board(1), kBottomTwo = rank_board(7) | kRankI;
 inline constexpr Board kZone = kTopTwo | rank_board(2);  // where the side to move promotes
 
-// Directions of movement, in the order of the action labels. Left is towards higher files.
+// Directions of movement, in the order of the action labels. Left is toward higher files.
 enum Direction {
   kUp,
   kUpLeft,
@@ -150,7 +150,7 @@ struct Lines {
   Board ray[kLines][kSquares];  // all squares in a direction, to the edge
   Board cross[kSquares];        // the four straight rays
   Board diagonal[kSquares];     // the four slanting rays
-  Board near[kSquares];         // the neighbours
+  Board near[kSquares];         // the neighbors
 };
 
 constexpr Lines make_lines() {

@@ -23,46 +23,46 @@ SPARRING_FN constexpr int piece_code(int kind, bool promoted) {
 }
 
 // The square is that of the board, whoever looks at it.
-SPARRING_FN constexpr u64 piece_key(int colour, int code, int square) {
-  return mixed(static_cast<u64>(1 + (colour * kPieceCodes + code) * kSquares + square));
+SPARRING_FN constexpr u64 piece_key(int color, int code, int square) {
+  return mixed(static_cast<u64>(1 + (color * kPieceCodes + code) * kSquares + square));
 }
 
-SPARRING_FN constexpr u64 hand_key(int colour, int kind, int count) {
+SPARRING_FN constexpr u64 hand_key(int color, int kind, int count) {
   if (count == 0) return 0;
-  return mixed(static_cast<u64>(kFirstHand + (colour * kKinds + kind) * kHandCounts + count));
+  return mixed(static_cast<u64>(kFirstHand + (color * kKinds + kind) * kHandCounts + count));
 }
 
 // The key of a position from nothing.
 SPARRING_FN inline u64 key_of(const Position& position) {
   u64 key = position.mover == kWhite ? kWhiteKey : 0;
   for (int who = 0; who < 2; ++who) {
-    const int colour = position.mover ^ who;
+    const int color = position.mover ^ who;
     for (Board rest = position.side[who]; rest.any();) {
       const int square = rest.pop();
       const int code = piece_code(position.kind_at(square), position.promoted.has(square));
-      key ^= piece_key(colour, code, position.mover == kBlack ? square : kLastSquare - square);
+      key ^= piece_key(color, code, position.mover == kBlack ? square : kLastSquare - square);
     }
-    for (int k = 0; k < kKinds; ++k) key ^= hand_key(colour, k, position.hand[who][k]);
+    for (int k = 0; k < kKinds; ++k) key ^= hand_key(color, k, position.hand[who][k]);
   }
   return key;
 }
 
 // By what the key changes with a move; `after` is the position that it led to.
 SPARRING_FN inline u64 key_change(const Position& after, const Change& change) {
-  const int colour = after.mover ^ 1;
+  const int color = after.mover ^ 1;
   const u8* held = after.hand[kOther];
-  const auto square = [&](int s) { return colour == kBlack ? s : kLastSquare - s; };
+  const auto square = [&](int s) { return color == kBlack ? s : kLastSquare - s; };
   const int to = square(change.to);
   const bool promoted = change.promotes || change.was_promoted;
-  u64 key = kWhiteKey ^ piece_key(colour, piece_code(change.kind, promoted), to);
+  u64 key = kWhiteKey ^ piece_key(color, piece_code(change.kind, promoted), to);
   if (change.drop)
-    return key ^ hand_key(colour, change.kind, held[change.kind]) ^
-           hand_key(colour, change.kind, held[change.kind] + 1);
-  key ^= piece_key(colour, piece_code(change.kind, change.was_promoted), square(change.from));
+    return key ^ hand_key(color, change.kind, held[change.kind]) ^
+           hand_key(color, change.kind, held[change.kind] + 1);
+  key ^= piece_key(color, piece_code(change.kind, change.was_promoted), square(change.from));
   if (change.captured != kNoKind)
     key ^= piece_key(after.mover, piece_code(change.captured, change.captured_promoted), to) ^
-           hand_key(colour, change.captured, held[change.captured]) ^
-           hand_key(colour, change.captured, held[change.captured] - 1);
+           hand_key(color, change.captured, held[change.captured]) ^
+           hand_key(color, change.captured, held[change.captured] - 1);
   return key;
 }
 

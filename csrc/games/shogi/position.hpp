@@ -1,5 +1,5 @@
 // A position without its history: the pieces, what they attack, which moves are legal, and a move
-// made. Seen by the side to move throughout, so that there is one code path for both colours.
+// made. Seen by the side to move throughout, so that there is one code path for both colors.
 #pragma once
 
 #include "games/shogi/board.hpp"
@@ -10,7 +10,7 @@ enum Kind : u8 { kPawn, kLance, kKnight, kSilver, kBishop, kRook, kGold, kKing, 
 inline constexpr int kKinds = 7;  // those that can be captured and dropped
 inline constexpr int kPieceTotal[kKinds] = {18, 4, 4, 4, 2, 2, 4};
 
-enum Colour : u8 { kBlack, kWhite };
+enum Color : u8 { kBlack, kWhite };
 enum Who { kOwn, kOther };  // the side to move and the side that waits
 
 // Action labels: ten directions, the same with promotion, seven drops. Action = 81 * label + the
@@ -61,7 +61,7 @@ struct Position {
   Board promoted;
   u8 hand[2][8];  // by Who and Kind
   u8 king[2];     // squares by Who
-  u8 mover;       // the colour to move
+  u8 mover;       // the color to move
   u8 in_check;    // whether its king is attacked
   u8 spare[4];
 
@@ -284,7 +284,7 @@ struct Position {
 
   SPARRING_FN Board own_pawns() const { return (side[kOwn] & kind[kPawn]) - promoted; }
 
-  // All squares of the files that have none of the pawns. A file is nine neighbouring bits: adding
+  // All squares of the files that have none of the pawns. A file is nine neighboring bits: adding
   // eight ones to the pawns above rank i carries into the bit of rank i where there is any, and
   // never further. The bits that stay 0 are then spread over their files.
   SPARRING_FN static Board files_without(Board pawns) {

@@ -142,12 +142,12 @@ class SfenReader {
     if (kind == kNoKind) return stop(std::string("there is no piece '") + letter + "'");
     if (promote && (kind == kGold || kind == kKing))
       return stop(std::string("'") + letter + "' does not promote");
-    const int colour = std::isupper(letter) ? kBlack : kWhite;
-    at.side[colour] |= Board::of(square);
+    const int color = std::isupper(letter) ? kBlack : kWhite;
+    at.side[color] |= Board::of(square);
     if (promote) at.promoted |= Board::of(square);
     if (kind == kKing) {
-      ++kings_[colour];
-      at.king[colour] = static_cast<u8>(square);
+      ++kings_[color];
+      at.king[color] = static_cast<u8>(square);
     } else {
       at.kind[kind] |= Board::of(square);
     }
@@ -210,12 +210,12 @@ inline std::string piece_name(const Position& black_view, int square) {
 
 inline std::string hands_name(const Position& black_view) {
   std::string text;
-  for (int colour = kBlack; colour <= kWhite; ++colour) {
+  for (int color = kBlack; color <= kWhite; ++color) {
     for (const int k : kHandOrder) {
-      const int held = black_view.hand[colour][k];
+      const int held = black_view.hand[color][k];
       if (held == 0) continue;
       if (held > 1) text += std::to_string(held);
-      text += colour == kBlack ? kLetters[k] : static_cast<char>(std::tolower(kLetters[k]));
+      text += color == kBlack ? kLetters[k] : static_cast<char>(std::tolower(kLetters[k]));
     }
   }
   return text.empty() ? "-" : text;

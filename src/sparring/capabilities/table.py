@@ -70,7 +70,7 @@ ABILITIES: Mapping[str, Mapping[str, Ability]] = {
         "tokens": Ability("a network over tokens", "add --net.kind attention"),
         "layers": Ability("an mlp with shared layers", "set --net.kind mlp and --net.shared"),
         "norm": Ability("a network with layer norm", "set --net.kind mlp"),
-        "normalise": Ability("a network that normalizes", "set --net.kind mlp"),
+        "normalize": Ability("a network that normalizes", "set --net.kind mlp"),
         "inputs": Ability("a network that leaves blocks out", "set --net.kind mlp"),
         "memory": Ability("a network with memory", "set --net.kind mlp"),
         "state": Ability("a memory that the network writes", "add --net.memory gru"),
@@ -129,7 +129,7 @@ LEARNERS: Mapping[str, Choice] = {
 }
 NETWORKS: Mapping[str, Choice] = {
     "mlp": Choice(
-        "net.kind mlp", frozenset({"layers", "norm", "normalise", "inputs", "memory", "hidden"})
+        "net.kind mlp", frozenset({"layers", "norm", "normalize", "inputs", "memory", "hidden"})
     ),
     "residual": Choice("net.kind residual", frozenset()),
     "attention": Choice("net.kind attention", frozenset({"tokens", "hidden"})),
@@ -245,7 +245,7 @@ FEATURES: Mapping[str, Feature] = {
         {
             "actors": "actors play for one learner",
             "seen in hindsight": "what is seen in hindsight stays with its learner",
-            "net.normalise": "statistics would differ from one learner to the next",
+            "net.normalize": "statistics would differ from one learner to the next",
             "population": "a population is trained on one GPU",
         },
     ),
@@ -272,9 +272,9 @@ NET_SETTINGS: Mapping[str, Feature] = {
     **dict.fromkeys(("net.memory_width", "net.segment"), STATE),
     "net.frames": Feature({NETWORK: ("frames",)}),
     "net.norm": Feature({NETWORK: ("norm",), PASSES: ("layer norm",)}),
-    "net.normalise": Feature(
+    "net.normalize": Feature(
         {
-            NETWORK: ("normalise",),
+            NETWORK: ("normalize",),
             PASSES: ("normalized observations",),
             PLACE: ("normalized observations",),
         }

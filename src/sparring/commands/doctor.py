@@ -269,5 +269,5 @@ def look_at_terminal() -> Iterator[Finding]:
         return
     out = make_console()
     size = f"{out.width} x {out.height}"
-    colours = out.color_system or "no"
-    yield Finding("ok", "terminal", f"{size}, {colours} colours, {encoding}")
+    colors = out.color_system or "no"
+    yield Finding("ok", "terminal", f"{size}, {colors} colors, {encoding}")

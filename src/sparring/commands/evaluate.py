@@ -169,7 +169,7 @@ def check_engine(config: EvalConfig) -> None:
         raise ConfigError(f"--engine speaks USI, which is for {usi.GAME}, not {config.game}")
     if config.games % 2:
         raise ConfigError(
-            f"--games {config.games} must be even: openings are played with both colours"
+            f"--games {config.games} must be even: openings are played with both colors"
         )
     read_limit(config)
     read_options(config.engine_option)

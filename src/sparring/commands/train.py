@@ -205,8 +205,8 @@ def report_several(config: TrainConfig) -> int:
             return wrong.told()
         again = (f"  measure it with: {measuring(agent)}" for agent in agents)
         return wrong.told(" while measuring; all runs are saved:", *again)
-    if signalled := [agent for agent in agents if agent.ended.startswith("SIG")]:
-        return stopped(signalled)
+    if signaled := [agent for agent in agents if agent.ended.startswith("SIG")]:
+        return stopped(signaled)
     if config.json:
         print_json({"seconds": time.perf_counter() - started, "members": rows})
     elif rows:

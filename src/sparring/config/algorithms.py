@@ -14,12 +14,12 @@ RATES = ("lr", "critic_lr", "temperature_lr")
 
 @dataclass(frozen=True)
 class PPOConfig(Checked, section="ppo"):
-    """Proximal policy optimisation."""
+    """Proximal policy optimization."""
 
     epochs: Annotated[int, between(1, 100)] = 2
     """Passes over each rollout. More learns more per sample and costs more per second."""
     minibatch: Annotated[int, at_least(1)] = 4096
-    """Samples per optimiser step. Smaller makes more and noisier steps."""
+    """Samples per optimizer step. Smaller makes more and noisier steps."""
     lr: Annotated[Scheduled, at_least(0)] = Schedule.line(1e-3, 1e-4)
     """Learning rate. Higher learns faster and breaks sooner."""
     gamma: Annotated[Scheduled, between(0, 1)] = Schedule.constant(1.0)
@@ -50,7 +50,7 @@ class ReplayConfig(Checked, section="replay"):
     """Samples trained per decision of the learner, however many games are played: the replay
     ratio. Higher learns more per decision and costs more per second."""
     batch: Annotated[int, between(1, 1_048_576)] = 256
-    """Samples per optimiser step."""
+    """Samples per optimizer step."""
     capacity: Annotated[Count, at_least(1)] = 1_000_000
     """Decisions that are remembered; the oldest give way."""
     warmup: Count = 5_000
@@ -59,7 +59,7 @@ class ReplayConfig(Checked, section="replay"):
     """Who makes them: random (any legal action) or policy (the untrained network)."""
     n_step: Annotated[int, between(1, 64)] = 1
     """Decisions of the same seat whose payments are summed before an estimate takes over."""
-    prioritised: bool = False
+    prioritized: bool = False
     """Sample by how wrong the estimate was, instead of uniformly."""
     priority_exponent: Annotated[float, between(0, 1)] = 0.6
     """How much a larger error is preferred. 0: not at all."""
@@ -89,9 +89,9 @@ class DQNConfig(Checked, section="dqn"):
     huber: Annotated[float, at_least(0)] = 1.0
     """Errors beyond this count linearly. 0: all are squared."""
     tau: Annotated[Scheduled, between(0, 1)] = Schedule.constant(0.005)
-    """Share by which the target network follows at every optimiser step."""
+    """Share by which the target network follows at every optimizer step."""
     target_every: Annotated[int, at_least(0)] = 0
-    """Optimiser steps after which the target network is replaced instead. 0: it follows by tau."""
+    """Optimizer steps after which the target network is replaced instead. 0: it follows by tau."""
     epsilon: Annotated[Scheduled, between(0, 1)] = Schedule.read("0%:1.0,20%:0.05")
     """Share of random legal actions while training; evaluations have none."""
     epsilon_spread: Annotated[float, between(0, 100)] = 0.0
@@ -108,7 +108,7 @@ class DQNConfig(Checked, section="dqn"):
     epochs: Annotated[int, between(1, 100)] = 2
     """Of mode rollouts: passes over each rollout."""
     minibatch: Annotated[int, at_least(1)] = 4096
-    """Of mode rollouts: samples per optimiser step."""
+    """Of mode rollouts: samples per optimizer step."""
 
 
 @dataclass(frozen=True)
@@ -128,7 +128,7 @@ class SACConfig(Checked, section="sac"):
     gamma_into: Annotated[tuple[float, ...], between(0, 1)] = ()
     """Discount of a step into each of the game's roles, where it differs from gamma."""
     tau: Annotated[Scheduled, between(0, 1)] = Schedule.constant(0.005)
-    """Share by which the target critics follow at every optimiser step."""
+    """Share by which the target critics follow at every optimizer step."""
     temperature: Annotated[float, at_least(0)] = 0.0
     """Worth of entropy. 0: it finds itself."""
     temperature_lr: Annotated[Scheduled, at_least(0)] = Schedule.constant(3e-4)

@@ -48,7 +48,7 @@ MEANINGS: dict[str, str] = {
     "layers",
     "net.activation": "activation_fn fcnet_activation activation",
     "net.kind": "policy policy_name network model",
-    "net.normalise": "normalize normalize_obs norm_obs obs_norm",
+    "net.normalize": "normalize normalize_obs norm_obs obs_norm",
     "decisions": "total_timesteps timesteps n_timesteps total_steps max_timesteps max_steps "
     "num_timesteps total_env_steps env_steps num_env_steps",
     "updates": "iterations num_iterations n_iterations num_updates total_updates "

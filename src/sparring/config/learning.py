@@ -224,8 +224,8 @@ class NetConfig(Checked, section="net"):
     """Continuous actions pass through tanh. Off: they are cut off at their bounds."""
     inputs: tuple[str, ...] = ()
     """Of an mlp: the blocks of the observation that it sees. Left out: all of them."""
-    normalise: bool = False
-    """Of an mlp: observations are centred and scaled by what was seen so far, which is saved with
+    normalize: bool = False
+    """Of an mlp: observations are centered and scaled by what was seen so far, which is saved with
     the network. For environments whose numbers are far from 1."""
     norm: bool = False
     """Of an mlp: layer norm in front of every activation. Calms learning without a target net."""

@@ -31,12 +31,12 @@ Obs = npt.NDArray[np.float32]
 Info = dict[str, Any]
 
 RINK_LENGTH = 250 / 60
-"""Metres; the original measures closeness and speeds by them."""
+"""Meters; the original measures closeness and speeds by them."""
 PUCK_SPEED = 25.0
 GOAL = 10.0
 """What a goal pays."""
 FARTHEST = 50.0
-"""Metres from the centre; outside the rink, where the original loses a puck now and then."""
+"""Meters from the center; outside the rink, where the original loses a puck now and then."""
 
 
 class Mode(Enum):
@@ -219,7 +219,7 @@ class HockeyEnv(gymnasium.Env[Obs, npt.NDArray[Any]]):
         places = np.abs(seen[[0, 1, 6, 7, 12, 13]])
         if places.max() > FARTHEST:
             raise ConfigError(
-                f"a state has a place {places.max():g} m from the centre of the rink; "
+                f"a state has a place {places.max():g} m from the center of the rink; "
                 f"{FARTHEST:g} m is the farthest"
             )
         keep = (float(seen[16]), float(seen[17])) if self.keep_mode else (0.0, 0.0)

@@ -78,7 +78,7 @@ class Illegal:
 
 
 def mixed(keys: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:
-    """Spread numbers evenly over 64 bits (the finaliser of splitmix64)."""
+    """Spread numbers evenly over 64 bits (the finalizer of splitmix64)."""
     keys = (keys ^ (keys >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     keys = (keys ^ (keys >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
     return keys ^ (keys >> np.uint64(31))

@@ -37,7 +37,7 @@ class Block:
 
 
 def runs_of(features: Sequence[Feature], seen: Container[int] | None = None) -> list[Run]:
-    """Put neighbouring features of one kind together, as the native core takes them.
+    """Put neighboring features of one kind together, as the native core takes them.
 
     seen: numbers of the features that are read; left out, all of them.
     """

@@ -58,7 +58,7 @@ class Ring(Shape):
     at: Point
     radius: float
     share: float
-    colour: str
+    color: str
     width: float
 
 
@@ -67,19 +67,19 @@ class Line(Shape):
     """A line through two or more points. Its ends are round or cut off."""
 
     points: tuple[Point, ...]
-    colour: str
+    color: str
     width: float
     round: bool = False
 
 
 @dataclass(frozen=True, kw_only=True)
 class Text(Shape):
-    """One line of text, vertically centred at its place."""
+    """One line of text, vertically centered at its place."""
 
     at: Point
     text: str
     size: float
-    colour: str
+    color: str
     anchor: Literal["start", "middle", "end"] = "middle"
 
 
@@ -97,7 +97,7 @@ Shapes = tuple[Shape, ...]
 
 @dataclass(frozen=True)
 class View:
-    """The part of the plane that is shown, and its colour."""
+    """The part of the plane that is shown, and its color."""
 
     left: float
     bottom: float

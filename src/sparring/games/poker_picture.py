@@ -67,7 +67,7 @@ class PokerPicture:
             for turn, word in enumerate(said):
                 place = (SAID[number], MIDDLE[1] + 33 - 22 * turn)
                 yield words(
-                    place, f"{turn % 2} {word}", 90, colour=SOFT, key=f"said {number} {turn}"
+                    place, f"{turn % 2} {word}", 90, color=SOFT, key=f"said {number} {turn}"
                 )
 
 
@@ -102,4 +102,4 @@ def verdict(episode: Episode) -> Shape:
         won = int(max(last.scores))
         winner = episode.winners[0]
         told = f"{last.end}: seat {winner} wins {counted(won)}" if won else "the pot is shared"
-    return words((MIDDLE[0], 18), told, 460, size=18, colour=INK, anchor="middle", key="verdict")
+    return words((MIDDLE[0], 18), told, 460, size=18, color=INK, anchor="middle", key="verdict")

@@ -54,13 +54,13 @@ def oval(middle: Point, size: tuple[float, float], fill: str, edge: str, width: 
 def disc(
     at: Point, seat: int, *, radius: float = 11.0, name: str = "", key: str = ""
 ) -> Iterator[Shape]:
-    """Yield the number of a seat in its colour; a seat that nobody has shows a letter."""
+    """Yield the number of a seat in its color; a seat that nobody has shows a letter."""
     yield Circle(at=at, radius=radius, fill=SEATS[seat], key=f"{key} disc" if key else "")
     yield Text(
         at=at,
         text=name or str(seat),
         size=1.4 * radius,
-        colour=PANEL,
+        color=PANEL,
         key=f"{key} number" if key else "",
     )
 
@@ -72,9 +72,9 @@ def words(
     room: float,
     *,
     size: float = 16.0,
-    colour: str = INK,
+    color: str = INK,
     anchor: Literal["start", "middle", "end"] = "start",
     key: str = "",
 ) -> Text:
     """Return a line of text that keeps to its room."""
-    return fit(Text(at=at, text=text, size=size, colour=colour, anchor=anchor, key=key), room)
+    return fit(Text(at=at, text=text, size=size, color=color, anchor=anchor, key=key), room)

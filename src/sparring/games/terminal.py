@@ -59,7 +59,7 @@ class Terminal:
     """Any discrete turn game, by its own text and action names."""
 
     styles: tuple[tuple[str, str], ...] = ()
-    """(regular expression, style) for colours on a terminal."""
+    """(regular expression, style) for colors on a terminal."""
 
     def __init__(self, rules: Rules, person: int) -> None:
         self.rules, self.person = rules, person

@@ -183,7 +183,7 @@ class Interface:
             sizes = {"": ctypes.sizeof(view)}
             sizes |= {f"::{slot.name}": getattr(view, slot.name).size for slot in slots}
             lines += [f"static_assert(sizeof({name}{of}) == {n});" for of, n in sizes.items()]
-            # Names in an initialiser have to stand in the order of the fields.
+            # Names in an initializer have to stand in the order of the fields.
             in_order = ", ".join(f".{slot.name} = {{}}" for slot in slots)
             lines.append(f"[[maybe_unused]] constexpr {name} k{name}InOrder{{{in_order}}};")
         return "\nnamespace sparring {\n" + "\n".join(lines) + "\n}\n" if lines else ""

@@ -19,7 +19,7 @@ from sparring.league.players import (
     name_of,
     random_player,
 )
-from sparring.league.results import ALONE, MatchResult, PlayerResult, summarise
+from sparring.league.results import ALONE, MatchResult, PlayerResult, summarize
 from sparring.league.seating import sit
 from sparring.league.tables import Keeping, Plan
 from sparring.pools import limits
@@ -192,7 +192,7 @@ def play_match(
     plan = Plan(deals, parallel, seed, threads, greedy, opening_plies)
     record = play_deals(rules, players, policies, plan, progress=progress, keep=keep)
     names = [name_of(seat) for seat in seats]
-    return summarise(rules, names, record, opening_plies=opening_plies)
+    return summarize(rules, names, record, opening_plies=opening_plies)
 
 
 def play_own_match(
@@ -213,7 +213,7 @@ def play_own_match(
             raise ConfigError(f"{rules.name} has no bot {player!r}; there is {RANDOM}")
         players.append(player)
     record = play_own(rules, players, terms, progress, given)
-    return summarise(rules, [name_of(seat) for seat in seats], record)
+    return summarize(rules, [name_of(seat) for seat in seats], record)
 
 
 def number_players(

@@ -42,7 +42,7 @@ def play_deals(
 ) -> Record:
     """Play until every table of every rotation has finished its share of the deals.
 
-    The share is fixed beforehand: taking the first games that finish would favour short ones.
+    The share is fixed beforehand: taking the first games that finish would favor short ones.
     keep: notes games that are to be kept.
     """
     seats, deals = rules.seats, plan.deals

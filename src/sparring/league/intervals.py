@@ -150,7 +150,7 @@ def mean_interval(values: Numbers, deal: Numbers, distinct: int) -> Interval:
 class Sprt:
     """Stops a match as soon as it is decided: the sequential probability ratio test over deals.
 
-    Wald's test of elo0 against elo1, in the generalised form that chess engines are tested with:
+    Wald's test of elo0 against elo1, in the generalized form that chess engines are tested with:
     the outcomes of a deal have whatever frequencies make what was seen most likely, once with the
     mean that elo0 would have, once with that of elo1. It looks at deals and not at games, because
     the games of a deal share their cards: what one seat gains from them the other one loses.

@@ -99,8 +99,8 @@ def weights(
     if not known:
         return np.zeros(0)
     if choose == "skill":
-        return normalised(by_skill(known, learner_rating, skill_range))
-    return normalised(CHOICES[choose](known))
+        return normalized(by_skill(known, learner_rating, skill_range))
+    return normalized(CHOICES[choose](known))
 
 
 def uniform(known: Sequence[Known]) -> Weights:
@@ -117,12 +117,12 @@ def newest(known: Sequence[Known]) -> Weights:
 
 
 def hard(known: Sequence[Known]) -> Weights:
-    """Prioritised fictitious self-play, f(p) = (1 - p) ** 2: those that win against the learner."""
+    """Prioritized fictitious self-play, f(p) = (1 - p) ** 2: those that win against the learner."""
     return (1 - shares_of(known)) ** HARD
 
 
 def even(known: Sequence[Known]) -> Weights:
-    """Prioritised fictitious self-play, f(p) = p (1 - p): those of about equal strength."""
+    """Prioritized fictitious self-play, f(p) = p (1 - p): those of about equal strength."""
     share = shares_of(known)
     return share * (1 - share)
 
@@ -130,7 +130,7 @@ def even(known: Sequence[Known]) -> Weights:
 def forgotten(known: Sequence[Known]) -> Weights:
     """By how much less the learner has against them than it once had, and all a little."""
     lost = np.maximum([one.best_share - one.share for one in known], 0.0)
-    return (1 - FORGOTTEN_FLOOR) * normalised(lost) + FORGOTTEN_FLOOR / len(known)
+    return (1 - FORGOTTEN_FLOOR) * normalized(lost) + FORGOTTEN_FLOOR / len(known)
 
 
 def by_skill(known: Sequence[Known], mine: float | None, within: float) -> Weights:
@@ -162,7 +162,7 @@ def shares_of(known: Sequence[Known]) -> Weights:
     return np.array([one.share for one in known])
 
 
-def normalised(drawn: Weights) -> Weights:
+def normalized(drawn: Weights) -> Weights:
     """The same proportions with the sum 1; all alike where they say nothing."""
     largest = float(drawn.max())
     if not np.isfinite(largest) or largest <= 0:

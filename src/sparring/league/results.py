@@ -186,7 +186,7 @@ class MatchResult:
         }
 
 
-def summarise(
+def summarize(
     rules: Rules,
     names: Sequence[str],
     record: Record,
@@ -259,7 +259,7 @@ def load_result(path: Path, rules: Rules) -> MatchResult:
     with np.load(path, allow_pickle=False) as found:
         record = Record(**{one.name: found[one.name] for one in fields(Record)})
         names, plies = found["names"].tolist(), int(found["opening_plies"])
-    return summarise(rules, names, record, opening_plies=plies)
+    return summarize(rules, names, record, opening_plies=plies)
 
 
 def decided_interval(

@@ -10,7 +10,7 @@ and starts again from fresh weights. What a run has to do about a verdict:
 | won | keep a snapshot with the role `exploiter`, then begin anew |
 | stalled | the same: what it has found so far is worth meeting, if it wins anything at all |
 
-To begin anew is to give the learner fresh weights and a fresh optimiser, to forget its results, and
+To begin anew is to give the learner fresh weights and a fresh optimizer, to forget its results, and
 to start an `Attempt` at the decisions made so far.
 """
 

@@ -30,7 +30,7 @@ from sparring.league.ratings import (
     score_of,
     usual_anchors,
 )
-from sparring.league.results import MatchResult, Record, summarise
+from sparring.league.results import MatchResult, Record, summarize
 from sparring.league.tables import Keeping
 
 Floats = npt.NDArray[np.float64]
@@ -230,7 +230,7 @@ def joined(rules: Rules, parts: Sequence[MatchResult]) -> MatchResult:
     }
     record = Record(**(together | {"deal": np.concatenate(deal)}))
     names = [player.name for player in parts[0].players]
-    return summarise(rules, names, record, opening_plies=parts[0].opening_plies)
+    return summarize(rules, names, record, opening_plies=parts[0].opening_plies)
 
 
 def deal_shares(result: MatchResult) -> Floats:

@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from sparring.errors import SparringError
-from sparring.league.matchmaking import Known, Weights, normalised
+from sparring.league.matchmaking import Known, Weights, normalized
 from sparring.league.players import generator
 
 LOTS = 0x5107
@@ -198,7 +198,7 @@ def chances(wanted: Weights, room: int, must: npt.NDArray[np.bool_]) -> Weights:
     open_ = ~must & (wanted > 0)
     while open_.any():
         left = room - chance.sum()
-        share = normalised(np.where(open_, wanted, 0.0)) * left
+        share = normalized(np.where(open_, wanted, 0.0)) * left
         sure = open_ & (share >= 1)
         if not sure.any():
             return np.where(open_, share, chance)
@@ -256,5 +256,5 @@ def pot(slots: Sequence[int], weight: Mapping[int, float]) -> dict[int, float]:
     """The weights of some slots with the sum 1; who has none is left out."""
     if not slots:
         return {}
-    drawn = normalised(np.array([weight[at] for at in slots]))
+    drawn = normalized(np.array([weight[at] for at in slots]))
     return {at: float(w) for at, w in zip(slots, drawn, strict=True) if w > 0}

@@ -36,7 +36,7 @@ MOST_MEASURED = 65536
 """Held-out decisions that are looked at on the way; at the end it is all of them."""
 MEASURED_AT_ONCE = 4096
 WARM_UP = 100
-"""Optimiser steps in which the learning rate rises to its own: Adam makes full steps of gradients
+"""Optimizer steps in which the learning rate rises to its own: Adam makes full steps of gradients
 that are noise yet, which add up over hundreds of inputs of one sign until units of a value head
 never answer again."""
 MOVES, VALUES = "clone_policy", "clone_value"
@@ -100,7 +100,7 @@ class Cloning:
         self.net, self.config, self.seed = net.to(device), config, seed
         self.decisions, self.device, self.turning = decisions, torch.device(device), turning
         self.learned, self.held_out = split(decisions, config.held_out, seed)
-        self.normalise()
+        self.normalize()
         self.choose_unit()
         self.forward = Forward(net, self.device, collect)
         two_heads = list(net.heads) == [POLICY, VALUE]
@@ -110,9 +110,9 @@ class Cloning:
         self.columns = self.place_columns()
 
     @torch.no_grad()
-    def normalise(self) -> None:
-        """Let a network that normalises its observations see them once."""
-        if self.net.normaliser is None:
+    def normalize(self) -> None:
+        """Let a network that normalizes its observations see them once."""
+        if self.net.normalizer is None:
             return
         for at in range(0, len(self.learned), MEASURED_AT_ONCE):
             places = self.learned[at : at + MEASURED_AT_ONCE]

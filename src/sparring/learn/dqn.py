@@ -25,7 +25,7 @@ from sparring.learn.forward import Forward
 from sparring.learn.learner import Report, Snapshot, Terms, adjust_games
 from sparring.learn.losses import dqn_loss, spread_epsilon, td_target
 from sparring.learn.plan import AtMoment
-from sparring.learn.playing import Playing, copied, share_normaliser
+from sparring.learn.playing import Playing, copied, share_normalizer
 from sparring.learn.replay import Samples
 from sparring.nets.make import make_net
 from sparring.nets.net import POLICY, VALUE
@@ -85,14 +85,14 @@ class DQN:
         with torch.random.fork_rng(devices=[]):  # fresh weights are drawn, and overwritten
             self.target = make_net(pool.rules, net, memory=pool.memory_bytes, threads=threads)
         self.target.to(self.device).load_state_dict(self.net.state_dict())
-        share_normaliser(self.net, self.target)
+        share_normalizer(self.net, self.target)
         self.target.requires_grad_(False)
         self.target_forward = Forward(self.target, self.device, collect)
         self.native: NativeGradient | None = None
         own = type(self) is not DQN  # a subclass may have other losses: it is left to torch
         if native := None if own else self.forward.go_native(threads):
             target = NativeNet(self.target, threads=threads, arithmetic=self.forward.arithmetic)
-            self.native = NativeGradient(native, target, weighted=replay.prioritised)
+            self.native = NativeGradient(native, target, weighted=replay.prioritized)
             self.packed, self.packed_target = native.packed, target.packed
             work = _native.Updating(threads)
             self.optimizer = PackedAdam(self.packed, native=work, tell=native.changed)
@@ -152,7 +152,7 @@ class DQN:
 
     def gradient(self, samples: Samples) -> tuple[Tensor, Tensor, Tensor]:
         """Fill the gradient; return the loss, the mean error, and every sample's error."""
-        samples, weighted = samples.to(self.device), self.experience.config.prioritised
+        samples, weighted = samples.to(self.device), self.experience.config.prioritized
         target = self.targets(samples)
         heads = self.forward(samples.obs)
         loss, error = dqn_loss(
@@ -213,12 +213,12 @@ class DQN:
 
     def learned(self) -> dict[str, dict[str, Tensor]]:
         """The target network and Adam's memory."""
-        return {"target": copied(self.target), "optimiser": self.optimizer.tensors()}
+        return {"target": copied(self.target), "optimizer": self.optimizer.tensors()}
 
     def put_learned(self, tensors: Mapping[str, Mapping[str, Tensor]]) -> None:
         """Go on with `learned` of another moment; where nothing was learned the target is new."""
-        self.optimizer.load(tensors["optimiser"])
-        learned = bool(tensors["optimiser"])
+        self.optimizer.load(tensors["optimizer"])
+        learned = bool(tensors["optimizer"])
         self.target.load_state_dict(tensors["target"] if learned else self.net.state_dict())
 
     def rehearse(self) -> list[Report]:

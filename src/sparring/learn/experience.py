@@ -252,24 +252,24 @@ class Experience:
 
     def learned(self, samples: Samples, error: Tensor) -> None:
         """Count an optimizer step. error: by how much the value of every sample was off."""
-        if self.config.prioritised:
+        if self.config.prioritized:
             with self.playing.phases("sampling"):
                 assert isinstance(samples.places, np.ndarray)
-                self.replay.reprioritise(samples.places, error.detach().cpu().numpy())
+                self.replay.reprioritize(samples.places, error.detach().cpu().numpy())
         self.owed -= self.config.batch
         self.steps += 1
 
     def diverged(self, updates: int, losses: Losses) -> DivergedError:
         """What to raise instead of a step on losses that are not finite."""
         shown = ", ".join(f"{name} {float(value):g}" for name, value in losses.items())
-        return DivergedError(f"update {updates}, optimiser step {self.steps}: {shown}")
+        return DivergedError(f"update {updates}, optimizer step {self.steps}: {shown}")
 
     def stats(self, decisions: int, steps: int) -> dict[str, float]:
         """What curves show of an update that began after so many decisions and steps."""
         made, stepped = self.decisions - decisions, self.steps - steps
         samples = stepped * self.config.batch
         return {
-            "learning/optimiser_steps": float(stepped),
+            "learning/optimizer_steps": float(stepped),
             "learning/samples": float(samples),
             "learning/decisions": float(made),
             "learning/replay_ratio": samples / max(made, 1),
@@ -297,7 +297,7 @@ class Experience:
         phases.seconds["other"] = max(left, 0.0)
         stepped = self.steps - steps
         stats = {
-            "learning/optimiser_steps": float(stepped),
+            "learning/optimizer_steps": float(stepped),
             "learning/samples": float(stepped * self.config.batch),
             "learning/decisions": float(self.rounds * collector.rollout.decisions()),
         }

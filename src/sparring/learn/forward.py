@@ -18,7 +18,7 @@ from sparring.nets.net import Heads, Net
 from sparring.nets.own import OwnNet
 from sparring.nets.recurrent import RecurrentNet
 from sparring.nets.run.native import BF16, FLOAT32, TORCH, NativeNet, resolve_cpu, why_no_passes
-from sparring.nets.run.recognised import differs, some_rows
+from sparring.nets.run.recognized import differs, some_rows
 
 
 class Forward:

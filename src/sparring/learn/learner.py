@@ -174,7 +174,7 @@ class Measured(Learner, Protocol):
         The rows of the last rollout are answered and learned from once more. Everything is put
         back afterwards, so that training goes on as if nothing had been. `phases` hold the time
         of all but that. As in `iterate`, `learning/decisions` and `learning/samples` of the
-        reports are those of this update, `learning/optimiser_steps` how often it stepped.
+        reports are those of this update, `learning/optimizer_steps` how often it stepped.
         """
 
 

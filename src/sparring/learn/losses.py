@@ -226,7 +226,7 @@ def entropy_target(mask: Tensor, config: SACConfig) -> Tensor:
 
 
 def step_noise(shape: tuple[int, ...], seed: int, step: int) -> Tensor:
-    """Standard normal numbers of a step: splitmix64 of both, so that neighbours are unlike."""
+    """Standard normal numbers of a step: splitmix64 of both, so that neighbors are unlike."""
     x = (seed * 0x9E3779B97F4A7C15 + step * 0xD1342543DE82EF95 + 0x5AC) % 2**64
     x = (x ^ x >> 30) * 0xBF58476D1CE4E5B9 % 2**64
     x = (x ^ x >> 27) * 0x94D049BB133111EB % 2**64

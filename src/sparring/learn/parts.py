@@ -14,7 +14,7 @@ from torch import Tensor
 from sparring.config import CollectConfig, PPOConfig
 from sparring.learn.backends import Backend
 from sparring.learn.backends.native import NativeBackend
-from sparring.learn.backends.torch import OPTIMISER, TorchBackend
+from sparring.learn.backends.torch import OPTIMIZER, TorchBackend
 from sparring.learn.forward import Forward
 from sparring.learn.learner import Snapshot
 from sparring.learn.plan import RolePlan
@@ -89,7 +89,7 @@ def load_parts(parts: Mapping[str, Part], snapshot: Snapshot) -> None:
 
 def group_of(role: str) -> str:
     """What snapshots call the state of a role's optimizer."""
-    return f"{OPTIMISER}.{role}" if role else OPTIMISER
+    return f"{OPTIMIZER}.{role}" if role else OPTIMIZER
 
 
 def has_unit(snapshot: Snapshot, role: str = "") -> bool:

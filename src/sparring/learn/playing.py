@@ -219,18 +219,18 @@ def copied(module: torch.nn.Module) -> dict[str, Tensor]:
     return {name: value.detach().cpu().clone() for name, value in module.state_dict().items()}
 
 
-def normalises(net: Net) -> bool:
-    """Whether a network, or one of its roles', normalises its observations."""
-    return any(each.normaliser is not None for _, each in nets_of(net) or [("", net)])
+def normalizes(net: Net) -> bool:
+    """Whether a network, or one of its roles', normalizes its observations."""
+    return any(each.normalizer is not None for _, each in nets_of(net) or [("", net)])
 
 
 def take_in_rows(net: Net, collector: Collector) -> None:
-    """Add the learner's own rows of a rollout to what its network normalises by.
+    """Add the learner's own rows of a rollout to what its network normalizes by.
 
     Of several networks, each sees the rows of its role.
     """
     own = nets_of(net) or [("", net)]
-    if all(each.normaliser is None for _, each in own):
+    if all(each.normalizer is None for _, each in own):
         return
     rollout = collector.rollout
     obs, role = rollout.obs[collector.transitions.carried :], rollout.role.reshape(-1)
@@ -240,7 +240,7 @@ def take_in_rows(net: Net, collector: Collector) -> None:
         each.take_in(torch.from_numpy(obs[np.flatnonzero(rows)]))
 
 
-def share_normaliser(net: Net, other: Net) -> None:
-    """Have another network of the same kind, such as a target, normalise by the same numbers."""
+def share_normalizer(net: Net, other: Net) -> None:
+    """Have another network of the same kind, such as a target, normalize by the same numbers."""
     if isinstance(net, Perceptron) and isinstance(other, Perceptron):
-        other.first.normaliser = net.first.normaliser
+        other.first.normalizer = net.first.normalizer

@@ -29,7 +29,7 @@ from sparring.learn.learner import DivergedError, Report, Snapshot, Terms, adjus
 from sparring.learn.minibatches import Samples, Shown, gathered, mean_losses, own_rows_of, shuffling
 from sparring.learn.parts import LOGGED, Part, load_parts, make_parts, save_parts
 from sparring.learn.plan import Knobs, RolePlan, Turns
-from sparring.learn.playing import Playing, normalises, take_in_rows
+from sparring.learn.playing import Playing, normalizes, take_in_rows
 from sparring.learn.sequences import STEP, in_sequence, say_in_sequence
 from sparring.learn.terms import Term, columns_of, losses_of, shown_of, truth_of
 from sparring.learn.together import ALONE, Together
@@ -166,7 +166,7 @@ class PPO:
         self.collector.rollout.want_truth(truth_of(self.terms))
         native = type(self).loss is PPO.loss  # a subclass with another loss is left to torch
         self.parts = make_parts(playing, self.roles, collect, self.terms, native=native)
-        self.recurrent, self.normalises = self.net.config.recurrent, normalises(self.net)
+        self.recurrent, self.normalizes = self.net.config.recurrent, normalizes(self.net)
         self.updates = self.samples = 0
         """Updates made, and decisions that were learned from, so far."""
 
@@ -199,13 +199,13 @@ class PPO:
                 found = self.learn(role, mine, targets, knobs[role])
             except DivergedError as wrong:
                 raise DivergedError(f"update {self.updates}: {wrong}") from None
-            steps += found["learning/optimiser_steps"]
+            steps += found["learning/optimizer_steps"]
             learned += found["learning/samples"]
             stats |= {f"{name}/{role}" if role else name: one for name, one in found.items()}
-        if self.normalises:  # only now, so that old and new log-probs see the same observations
+        if self.normalizes:  # only now, so that old and new log-probs see the same observations
             take_in_rows(self.net, self.collector)
         self.samples, self.updates = self.samples + int(learned), self.updates + 1
-        stats["learning/optimiser_steps"], stats["learning/samples"] = steps, learned
+        stats["learning/optimizer_steps"], stats["learning/samples"] = steps, learned
         stats["learning/decisions"] = float(self.collector.rollout.decisions())
         stats["charts/forced"] = float(self.collector.rollout.skipped.sum())
         with self.phases("stepping"):
@@ -265,13 +265,13 @@ class PPO:
             "learning/lr": knobs.lr,
             "learning/entropy_weight": knobs.entropy,
             "learning/value_scale": float(part.net.value_scale),
-            "learning/optimiser_steps": float(len(logged)),
+            "learning/optimizer_steps": float(len(logged)),
             "learning/samples": float(len(samples)),
             "learning/native": float(part.forward.native is not None),
         }
 
     def batch(self, part: Part, samples: Indices, targets: Arrays) -> tuple[Indices, Arrays]:
-        """Rows and targets of samples, with advantages normalised over all of them.
+        """Rows and targets of samples, with advantages normalized over all of them.
 
         The value head predicts value / `value_scale`, which follows the RMS of returns; when it
         moves, the head is rescaled, so that what it predicts stays.

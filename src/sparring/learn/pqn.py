@@ -21,7 +21,7 @@ from torch import Tensor
 from sparring.config import CollectConfig, DQNConfig, NetConfig
 from sparring.errors import ConfigError
 from sparring.learn.acting import Exploring
-from sparring.learn.backends.torch import OPTIMISER, TorchBackend
+from sparring.learn.backends.torch import OPTIMIZER, TorchBackend
 from sparring.learn.learner import DivergedError, Report, Snapshot, Terms, adjust_games
 from sparring.learn.losses import dqn_loss, q_values, spread_epsilon
 from sparring.learn.minibatches import Samples, Shown, mean_losses, shuffling
@@ -113,7 +113,7 @@ class PQN:
         stats = {f"losses/{name}": mean for name, mean in mean_losses(logged).items()}
         stats |= {
             "learning/lr": knobs.lr,
-            "learning/optimiser_steps": float(len(logged)),
+            "learning/optimizer_steps": float(len(logged)),
             "learning/samples": float(len(samples)),
             "losses/q": float(rollout.columns["value"][samples].mean()),
             "learning/gamma": knobs.gamma,
@@ -191,7 +191,7 @@ class PQN:
     def snapshot(self, member: int = 0) -> Snapshot:
         """Copy what the next update depends on: weights, optimizer, games, open decisions."""
         saved = self.playing.snapshot(self.updates, self.samples)
-        return replace(saved, tensors={**saved.tensors, OPTIMISER: self.optimizer.tensors()})
+        return replace(saved, tensors={**saved.tensors, OPTIMIZER: self.optimizer.tensors()})
 
     def restore(self, snapshot: Snapshot, member: int = 0) -> None:
         """Put a fresh learner of the same configuration where the snapshot was taken."""
@@ -200,7 +200,7 @@ class PQN:
 
     def load(self, snapshot: Snapshot) -> None:
         """Go on with the optimizer and the counts of a snapshot."""
-        self.optimizer.load(snapshot.tensors.get(OPTIMISER, {}))
+        self.optimizer.load(snapshot.tensors.get(OPTIMIZER, {}))
         self.updates, self.samples = snapshot.meta["update"], snapshot.meta["samples"]
 
     def rehearse(self) -> list[Report]:

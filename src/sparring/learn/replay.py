@@ -34,7 +34,7 @@ from sparring.pools.lineups import LEARNER
 
 @dataclass(frozen=True)
 class Samples:
-    """A batch for one optimiser step."""
+    """A batch for one optimizer step."""
 
     obs: Tensor
     """[batch, row_bytes]."""
@@ -104,7 +104,7 @@ class Replay:
         """Of every place, 0 where nothing can be sampled: priorities in whole numbers."""
         self.sums: npt.NDArray[np.uint64] | None = None
         """Of weights, the total first; see csrc/core/sum_tree.hpp."""
-        if config.prioritised:
+        if config.prioritized:
             self.weight = np.zeros(config.capacity, np.uint32)
             self.sums = np.zeros(_native.tree_sums(config.capacity), np.uint64)
         columns: dict[str, Any] = {RECORD: None, **self.ring.columns}
@@ -167,7 +167,7 @@ class Replay:
         )
 
     def sample(self, number: int, correction: float = 1.0) -> Samples:
-        """Draw a batch; the same for the same seed, contents and number of the optimiser step."""
+        """Draw a batch; the same for the same seed, contents and number of the optimizer step."""
         if not len(self):
             raise StateError("nothing can be sampled yet")
         rules, batch = self.rules, self.config.batch
@@ -218,11 +218,11 @@ class Replay:
             found |= one.sampling()
         return found
 
-    def reprioritise(self, places: npt.NDArray[np.int64], error: npt.NDArray[np.float32]) -> None:
+    def reprioritize(self, places: npt.NDArray[np.int64], error: npt.NDArray[np.float32]) -> None:
         """Say how wrong the estimates of sampled decisions were."""
         if self.weight is None:
-            raise StateError("only a prioritised replay has priorities: replay.prioritised=true")
-        self.native.reprioritise(places=places, error=error, exponent=self.config.priority_exponent)
+            raise StateError("only a prioritized replay has priorities: replay.prioritized=true")
+        self.native.reprioritize(places=places, error=error, exponent=self.config.priority_exponent)
 
     def weights(self) -> tuple[npt.NDArray[np.uint32], int] | None:
         """Copy all priorities; None where there are none."""
@@ -325,8 +325,8 @@ def replay_bytes(
     records: bool = False,
 ) -> int:
     """Bytes of a replay, to be refused before they are allocated."""
-    each = bytes_per_decision(rules, row_bytes, records=records) + 4 * config.prioritised
+    each = bytes_per_decision(rules, row_bytes, records=records) + 4 * config.prioritized
     if device and not rules.box:
         each += 2  # there an action always takes four bytes
-    sums = 8 * _native.tree_sums(config.capacity) if config.prioritised else 0
+    sums = 8 * _native.tree_sums(config.capacity) if config.prioritized else 0
     return config.capacity * each + sums

@@ -100,7 +100,7 @@ class SAC:
             config.critic_hidden or net.hidden,
             activation=net.activation,
             norm=config.critic_norm,
-            normaliser=self.net.normaliser,
+            normalizer=self.net.normalizer,
         ).to(self.device)
         self.temperature = Temperature(config).to(self.device)
         self._lay_out(threads)
@@ -244,7 +244,7 @@ class SAC:
         return loss.detach(), entropy.detach().mean()
 
     def follow(self, tau: float) -> None:
-        """Move the target critics towards the critics by a share of the way."""
+        """Move the target critics toward the critics by a share of the way."""
         self.critics.follow(tau)
 
     def _noise(self) -> Tensor:
@@ -276,13 +276,13 @@ class SAC:
         self.experience.restore(snapshot)
 
     def learned(self) -> dict[str, dict[str, Tensor]]:
-        """Critics, their targets, the temperature, and what every optimiser remembers."""
+        """Critics, their targets, the temperature, and what every optimizer remembers."""
         modules = {"critics": self.critics, "temperature": self.temperature}
         return {
             **{name: copied(module) for name, module in modules.items()},
-            "optimiser": self.actor_adam.tensors(),
-            "critic_optimiser": self.critic_adam.tensors(),
-            "temperature_optimiser": self.temperature_adam.tensors(),
+            "optimizer": self.actor_adam.tensors(),
+            "critic_optimizer": self.critic_adam.tensors(),
+            "temperature_optimizer": self.temperature_adam.tensors(),
         }
 
     def put_learned(self, tensors: Mapping[str, Mapping[str, Tensor]]) -> None:
@@ -295,9 +295,9 @@ class SAC:
             first = str(wrong).splitlines()[-1].strip()
             raise StateError(f"the checkpoint holds other critics: {first}") from None
         self.temperature.load_state_dict(dict(tensors["temperature"]))
-        self.actor_adam.load(tensors["optimiser"])
-        self.critic_adam.load(tensors["critic_optimiser"])
-        self.temperature_adam.load(tensors["temperature_optimiser"])
+        self.actor_adam.load(tensors["optimizer"])
+        self.critic_adam.load(tensors["critic_optimizer"])
+        self.temperature_adam.load(tensors["temperature_optimizer"])
 
     def _fresh(self) -> dict[str, dict[str, Tensor]]:
         with torch.random.fork_rng(devices=[]):
@@ -306,7 +306,7 @@ class SAC:
         return {
             "critics": copied(self.critics),
             "temperature": copied(Temperature(self.config)),
-            **{name: {} for name in ("optimiser", "critic_optimiser", "temperature_optimiser")},
+            **{name: {} for name in ("optimizer", "critic_optimizer", "temperature_optimizer")},
         }
 
     def rehearse(self) -> list[Report]:

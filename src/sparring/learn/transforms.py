@@ -153,7 +153,7 @@ def chosen(coin: Tensor, image: Tensor, plain: Tensor) -> Tensor:
 
 
 def coins(seed: int, number: int, count: int) -> Tensor:
-    """Throw a coin [count] of bool for every sample of an optimiser step, or row of an update.
+    """Throw a coin [count] of bool for every sample of an optimizer step, or row of an update.
 
     Coin i is bit i % 32 of the random number i / 32 of game 0, episode `number`, in a stream of
     their own: a function of (seed, number, i), which a kernel can compute for each by itself.

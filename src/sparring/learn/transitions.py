@@ -156,7 +156,7 @@ class Transitions:
         rho: npt.NDArray[np.float32] | None = None,
         trace: npt.NDArray[np.float32] | None = None,
     ) -> npt.NDArray[np.float32]:
-        """Return the generalised advantage estimate of every place, 0 where there is no sample.
+        """Return the generalized advantage estimate of every place, 0 where there is no sample.
 
         lambda_of: one for every role instead; then role is that of the rows [steps, games * rows].
         rho, trace: truncated importance weights by place, of decisions that another policy made:

@@ -47,7 +47,7 @@ class Norm(nn.LayerNorm):
     """Layer norm that keeps the type of its input: autocast would widen all tokens to float32."""
 
     def forward(self, x: Tensor) -> Tensor:
-        """Return x centred and scaled, token by token."""
+        """Return x centered and scaled, token by token."""
         if not is_rounded(x):
             return super().forward(x)
         with torch.autocast(x.device.type, enabled=False):
@@ -56,7 +56,7 @@ class Norm(nn.LayerNorm):
 
 
 class Layer(nn.Module):
-    """Tokens look at each other, then a perceptron for each: it normalises what it reads alone."""
+    """Tokens look at each other, then a perceptron for each: it normalizes what it reads alone."""
 
     def __init__(self, width: int, heads: int) -> None:
         super().__init__()
@@ -69,7 +69,7 @@ class Layer(nn.Module):
         self.up = nn.Linear(width, WIDER * width)
         self.down = nn.Linear(WIDER * width, width)
 
-    def initialise(self) -> None:
+    def initialize(self) -> None:
         """What is added to tokens is 0 to begin with."""
         for own in (self.look, self.up):
             orthogonal_(own.weight)
@@ -157,7 +157,7 @@ class Tokens(nn.Module):
         if self.each:
             self.seen = nn.Linear(self.each, width, bias=False)
 
-    def initialise(self) -> None:
+    def initialize(self) -> None:
         """What is seen of an item counts for more than which one it is."""
         nn.init.normal_(self.identity, std=IDENTITY)
         for own in self.children():
@@ -212,7 +212,7 @@ class Pointer(nn.Module):
         self.query = nn.Linear(width, width)
         self.key = nn.Linear(width, width, bias=False)
 
-    def initialise(self) -> None:
+    def initialize(self) -> None:
         """Almost alike for all items to begin with."""
         orthogonal_(self.query.weight, 0.01)
         nn.init.zeros_(self.query.bias)
@@ -258,7 +258,7 @@ class AttentionNet(Net):
         for name, numbers in self.heads.items():
             if name != POLICY:
                 self.add_module(f"{name}_head", nn.Linear(width, numbers))
-        self._initialise()
+        self._initialize()
 
     def _make_policy(self, rules: Rules, width: int) -> None:
         """Pointers, and a linear layer for the actions that refer to nothing."""
@@ -275,14 +275,14 @@ class AttentionNet(Net):
         self.register_buffer("order", order, persistent=False)
         self.others = bool(others)
 
-    def _initialise(self) -> None:
+    def _initialize(self) -> None:
         """A policy almost alike for all rows and the value 0 to begin with."""
         orthogonal_(self.first.weight, math.sqrt(2))
         orthogonal_(self.table.weight)
         nn.init.zeros_(self.table.bias)
         for module in self.modules():
             if isinstance(module, Tokens | Layer | Pointer):
-                module.initialise()
+                module.initialize()
         for name in self.heads:
             head = getattr(self, f"{name}_head", None)
             if head is not None:

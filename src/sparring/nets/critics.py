@@ -1,6 +1,6 @@
 """Critics: what an action is worth, asked of two networks at once.
 
-All weights of a critic lie in one row of one tensor, so that an optimiser step, a target that
+All weights of a critic lie in one row of one tensor, so that an optimizer step, a target that
 follows and a norm are one call each. The two critics, and those of all members of a population,
 are one batched product per layer.
 """
@@ -16,7 +16,7 @@ import torch
 from torch import Tensor, nn
 
 from sparring.nets.inputs import Inputs
-from sparring.nets.layers import Normaliser
+from sparring.nets.layers import Normalizer
 
 CRITICS = 2
 """The smaller of their estimates is believed."""
@@ -48,10 +48,10 @@ class Widen(nn.Module):
 
     divisor: Tensor
 
-    def __init__(self, inputs: Inputs, normaliser: Normaliser | None = None) -> None:
-        """normaliser: the actor's, if there is one; it stays the actor's."""
+    def __init__(self, inputs: Inputs, normalizer: Normalizer | None = None) -> None:
+        """normalizer: the actor's, if there is one; it stays the actor's."""
         super().__init__()
-        self.normalise = normaliser.forward if normaliser is not None else None
+        self.normalize = normalizer.forward if normalizer is not None else None
         self.parts, _, divisors = inputs.stretches()
         self.width = len(divisors)
         self.divides = any(divisor != 1 for divisor in divisors)
@@ -62,7 +62,7 @@ class Widen(nn.Module):
         parts = [self._read(rows[..., a:b], dtype) for dtype, a, b in self.parts]
         numbers = torch.cat(parts, -1) if len(parts) > 1 else parts[0]
         numbers = numbers / self.divisor if self.divides else numbers
-        return self.normalise(numbers) if self.normalise else numbers
+        return self.normalize(numbers) if self.normalize else numbers
 
     def _read(self, part: Tensor, dtype: torch.dtype) -> Tensor:
         return (part if dtype == torch.uint8 else part.contiguous().view(dtype)).float()
@@ -81,17 +81,17 @@ class Critics(nn.Module):
         activation: str = "relu",
         norm: bool = False,
         members: int = 1,
-        normaliser: Normaliser | None = None,
+        normalizer: Normalizer | None = None,
     ) -> None:
         """Make fresh critics; their targets are copies.
 
         norm: layer norm in front of every activation.
-        normaliser: what the actor's observations are normalised by.
+        normalizer: what the actor's observations are normalized by.
         """
         super().__init__()
         rules = inputs.rules
         self.box, self.actions, self.norm, self.members = rules.box, rules.actions, norm, members
-        self.widen = Widen(inputs, normaliser)
+        self.widen = Widen(inputs, normalizer)
         self.kind, self.activation = activation, ACTIVATIONS[activation]
         self.widths = (self.widen.width + self.box, *hidden, self.actions or 1)
         self.pieces = pieces_of(self.widths, norm=norm)
@@ -174,7 +174,7 @@ class Critics(nn.Module):
 
     @torch.no_grad()
     def follow(self, tau: float | Tensor) -> None:
-        """Move the targets towards the critics by a share of the way."""
+        """Move the targets toward the critics by a share of the way."""
         self.target.lerp_(self.flat, tau)
 
 

@@ -48,7 +48,7 @@ class Inputs:
 
     @cached_property
     def runs(self) -> list[tuple[int, int, int, int, float]]:
-        """Neighbouring features of one kind, as the native core takes them."""
+        """Neighboring features of one kind, as the native core takes them."""
         return runs_of(self.features, self.seen)
 
     @cached_property
@@ -85,17 +85,17 @@ class Inputs:
                 divisors += [self.divisor(i) for i in chosen]
         return stretches, order, divisors
 
-    def numbers(self, obs: Tensor, normalise: Callable[[Tensor], Tensor] | None = None) -> Tensor:
+    def numbers(self, obs: Tensor, normalize: Callable[[Tensor], Tensor] | None = None) -> Tensor:
         """What byte rows hold before their memory, as numbers in the order of the features.
 
-        normalise: what is done to them in the order of their bytes, as first layers do it.
+        normalize: what is done to them in the order of their bytes, as first layers do it.
         """
         order, divisors = self._order_on(obs.device)
         stretches = self.stretches_of_game
         parts = [obs[:, a:b].contiguous().view(dtype).float() for dtype, a, b in stretches]
         numbers = torch.cat(parts, dim=1) / divisors
-        if normalise is not None:
-            numbers = normalise(numbers)
+        if normalize is not None:
+            numbers = normalize(numbers)
         return numbers if order is None else numbers[:, order]
 
     @cached_property
@@ -171,7 +171,7 @@ def stacked(
     inputs: Inputs,
     obs: Tensor,
     frames: int,
-    normalise: Callable[[Tensor], Tensor] | None = None,
+    normalize: Callable[[Tensor], Tensor] | None = None,
 ) -> Tensor:
     """The features of each row, then those that its memory held before, without the oldest.
 
@@ -179,7 +179,7 @@ def stacked(
     seen yet in this game is 0, and so is what memory is filled up with.
     """
     before = held(inputs, obs)
-    numbers = inputs.numbers(obs, normalise)
+    numbers = inputs.numbers(obs, normalize)
     features = numbers.shape[1]
     older = before[:, : (frames - 2) * features]
     filled = before.shape[1] - (frames - 1) * features

@@ -1,4 +1,4 @@
-"""Layers that networks share: the first one, which reads bytes; normalisation; first weights."""
+"""Layers that networks share: the first one, which reads bytes; normalization; first weights."""
 
 from __future__ import annotations
 
@@ -19,20 +19,20 @@ class FirstLayer(nn.Module):
 
     On a CPU it multiplies only features that are not 0 (csrc/nets/first_layer.hpp), elsewhere,
     or with sparse=False, it widens all of them. Both give the same values up to rounding. Numbers
-    that are normalised are hardly ever 0, and always widened.
+    that are normalized are hardly ever 0, and always widened.
     """
 
     _order: Tensor
     _divisor: Tensor
 
     def __init__(
-        self, inputs: Inputs, width: int, *, sparse: bool, threads: int, normalise: bool = False
+        self, inputs: Inputs, width: int, *, sparse: bool, threads: int, normalize: bool = False
     ) -> None:
         super().__init__()
         self.weight = nn.Parameter(torch.empty(len(inputs.features), width))
         self.bias = nn.Parameter(torch.zeros(width))
-        self.sparse = sparse and not normalise
-        self.normaliser = Normaliser(len(inputs.rules.features)) if normalise else None
+        self.sparse = sparse and not normalize
+        self.normalizer = Normalizer(len(inputs.rules.features)) if normalize else None
         self.native = _native.FirstLayer(inputs.runs, threads)
         self._parts, order, divisors = inputs.stretches()
         self.register_buffer("_order", torch.tensor(order), persistent=False)
@@ -51,8 +51,8 @@ class FirstLayer(nn.Module):
 
     def of(self, numbers: Tensor) -> Tensor:
         """The same of rows that are widened already."""
-        if self.normaliser is not None:
-            numbers = self.normaliser(numbers)
+        if self.normalizer is not None:
+            numbers = self.normalizer(numbers)
         return torch.addmm(self.bias, numbers, self.weight[self._order])
 
     def widen(self, obs: Tensor) -> Tensor:
@@ -61,11 +61,11 @@ class FirstLayer(nn.Module):
         return torch.cat(parts, dim=1) / self._divisor
 
     def take_in(self, obs: Tensor) -> None:
-        """Add byte rows to what observations are normalised by."""
-        if self.normaliser is None:
+        """Add byte rows to what observations are normalized by."""
+        if self.normalizer is None:
             return
         for rows in torch.split(obs, CHUNK):
-            self.normaliser.take_in(self.widen(rows.to(self.bias.device)))
+            self.normalizer.take_in(self.widen(rows.to(self.bias.device)))
 
 
 def sparse_linear(obs: Tensor, weight: Tensor, bias: Tensor, native: _native.FirstLayer) -> Tensor:
@@ -134,7 +134,7 @@ CHUNK = 4096
 """Rows that are widened at a time."""
 
 
-class Normaliser(nn.Module):
+class Normalizer(nn.Module):
     """Mean, variance and count of every number of the observation, in float64.
 
     Numbers behind them, those of a memory, pass as they are. Before anything was seen everything
@@ -153,7 +153,7 @@ class Normaliser(nn.Module):
         self.register_buffer("count", torch.zeros((), dtype=torch.float64))
 
     def forward(self, numbers: Tensor) -> Tensor:
-        """Return the same numbers [..., numbers and memory], normalised."""
+        """Return the same numbers [..., numbers and memory], normalized."""
         shift, spread = self.shift_and_spread()
         seen = ((numbers[..., : self.numbers] - shift) / spread).clamp(-CLIP, CLIP)
         if numbers.shape[-1] == self.numbers:

@@ -15,7 +15,7 @@ from sparring.errors import ConfigError
 from sparring.games.rules import Rules
 from sparring.nets.distribution import FIRST_LOG_SPREAD
 from sparring.nets.inputs import Inputs
-from sparring.nets.layers import FirstLayer, Normaliser, Tanh, orthogonal_
+from sparring.nets.layers import FirstLayer, Normalizer, Tanh, orthogonal_
 from sparring.nets.net import BESIDE, POLICY, SCORE, VALUE, WDL, Asked, Heads, Net, head_width
 
 SPREADS = ("shared", "predicted")
@@ -31,8 +31,8 @@ class LinearNet(Net):
     head_mask: Tensor
 
     @property
-    def normaliser(self) -> Normaliser | None:
-        return self.first.normaliser
+    def normalizer(self) -> Normalizer | None:
+        return self.first.normalizer
 
     def take_in(self, obs: Tensor) -> None:
         self.first.take_in(obs)
@@ -43,16 +43,16 @@ class LinearNet(Net):
             return Tanh(self.first.native, fast=self.config.sparse)
         return ACTIVATIONS[self.config.activation]()
 
-    def initialise_layers(self, inputs: Inputs, stacks: Iterable[nn.Module]) -> None:
+    def initialize_layers(self, inputs: Inputs, stacks: Iterable[nn.Module]) -> None:
         """Begin with orthogonal weights in the first layer, which reads `inputs`, and in others."""
         gain = math.sqrt(2) if self.config.activation != "tanh" else 5 / 3
-        initialise_seen(self.first.weight, inputs, gain)
+        initialize_seen(self.first.weight, inputs, gain)
         for module in (module for stack in stacks for module in stack.modules()):
             if isinstance(module, nn.Linear):
                 orthogonal_(module.weight, gain)
                 nn.init.zeros_(module.bias)
 
-    def initialise_heads(self) -> None:
+    def initialize_heads(self) -> None:
         """Begin with a policy almost alike for all rows, and with the value 0."""
         for name in self.heads:
             head = self.get_submodule(f"{name}_head")
@@ -93,7 +93,7 @@ class Perceptron(LinearNet):
             config.hidden[0] * towers,
             sparse=config.sparse,
             threads=threads,
-            normalise=config.normalise,
+            normalize=config.normalize,
         )
         self.activation = self.make_activation()
         if config.norm:  # every tower by itself: they have nothing to do with each other
@@ -117,11 +117,11 @@ class Perceptron(LinearNet):
             below = last.get(self.own_layers.get(name, ""), config.hidden)[-1]
             self.add_module(f"{name}_head", nn.Linear(below, width))
         self.register_buffer("head_mask", head_mask(rules, config), persistent=False)
-        self.initialise_layers(
+        self.initialize_layers(
             self.inputs,
             [self.towers, *map(self.get_submodule, dict.fromkeys(self.own_layers.values()))],
         )
-        self.initialise_heads()
+        self.initialize_heads()
 
     def _into_towers(self, obs: Tensor) -> Sequence[Tensor]:
         out: Tensor = self.first(obs)
@@ -158,7 +158,7 @@ def towers_of_heads(heads: Mapping[str, int], config: NetConfig) -> dict[str, in
 
 
 @torch.no_grad()
-def initialise_seen(weight: Tensor, inputs: Inputs, gain: float) -> None:
+def initialize_seen(weight: Tensor, inputs: Inputs, gain: float) -> None:
     """Orthogonal over the features that are seen; those that are not have 0 and keep it."""
     if inputs.seen is None:
         orthogonal_(weight, gain)

@@ -15,7 +15,7 @@ from sparring.errors import ConfigError
 from sparring.games.hidden import Hidden, hidden_of
 from sparring.games.rules import Rules
 from sparring.nets.inputs import Inputs, stacked
-from sparring.nets.layers import Normaliser
+from sparring.nets.layers import Normalizer
 
 POLICY, VALUE = "policy", "value"
 MEMORY = "memory"
@@ -102,12 +102,12 @@ class Net(nn.Module):
         return made
 
     @property
-    def normaliser(self) -> Normaliser | None:
-        """What observations are normalised by, None if they are not."""
+    def normalizer(self) -> Normalizer | None:
+        """What observations are normalized by, None if they are not."""
         return None
 
     def take_in(self, obs: Tensor) -> None:
-        """Add byte rows to what observations are normalised by, if they are."""
+        """Add byte rows to what observations are normalized by, if they are."""
 
     def remembered(self, obs: Tensor, heads: Heads) -> Tensor | None:
         """What is shown behind each row's next observation [rows, memory / 4]; None: nothing.
@@ -116,7 +116,7 @@ class Net(nn.Module):
         with the memory of before behind the observation; heads: what was said about them.
         """
         if self.config.memory == "stack":
-            return stacked(self.inputs, obs, self.config.frames, self.normaliser)
+            return stacked(self.inputs, obs, self.config.frames, self.normalizer)
         return heads.get(MEMORY)
 
     def true_values(self, heads: Heads) -> Tensor:

@@ -15,7 +15,7 @@ from torch import nn
 from sparring.games.rules import Rules
 from sparring.nets.attention import AttentionNet, Layer
 from sparring.nets.hierarchy import ROLES, nets_of
-from sparring.nets.layers import FirstLayer, Normaliser
+from sparring.nets.layers import FirstLayer, Normalizer
 from sparring.nets.mlp import Perceptron
 from sparring.nets.net import POLICY, Net
 from sparring.nets.residual import ResidualNet
@@ -59,7 +59,7 @@ def meanings_in(net: Net, module: nn.Module, *, is_policy: bool) -> dict[str, Me
         columns = units_of(net, module.weight.shape[1])
         rows = seen_features(net, module.weight.shape[0])
         return {"weight": Meaning({0: rows, 1: columns}, 0), "bias": Meaning({0: columns})}
-    if isinstance(module, Normaliser):
+    if isinstance(module, Normalizer):
         known = Meaning({0: feature_names(net.inputs.rules)})
         return {"mean": known, "variance": known}
     held = dict(module.named_parameters(recurse=False))

@@ -40,7 +40,7 @@ class RecurrentNet(LinearNet):
             config.hidden[0],
             sparse=config.sparse,
             threads=threads,
-            normalise=config.normalise,
+            normalize=config.normalize,
         )
         first_norm = [nn.LayerNorm(config.hidden[0])] if config.norm else []
         self.trunk = nn.Sequential(
@@ -52,17 +52,17 @@ class RecurrentNet(LinearNet):
         for name, width in self.heads.items():
             self.add_module(f"{name}_head", nn.Linear(config.memory_width, width))
         self.register_buffer("head_mask", head_mask(rules, config), persistent=False)
-        self._initialise(shown)
+        self._initialize(shown)
 
-    def _initialise(self, shown: Inputs) -> None:
-        self.initialise_layers(shown, [self.trunk])
+    def _initialize(self, shown: Inputs) -> None:
+        self.initialize_layers(shown, [self.trunk])
         with torch.no_grad():
             for weight in (self.cell.weight_ih, self.cell.weight_hh):
                 for gate in weight.chunk(3):
                     orthogonal_(gate)
         nn.init.zeros_(self.cell.bias_ih)
         nn.init.zeros_(self.cell.bias_hh)
-        self.initialise_heads()
+        self.initialize_heads()
 
     def forward(self, obs: Tensor, fresh: Tensor | None = None) -> Heads:
         """Return what heads say about byte rows, and the state after. fresh: see `unroll`."""

@@ -1,6 +1,6 @@
 """Residual convolutions over a board, with a policy map and a value.
 
-Blocks are relu(x + conv(relu(conv(x)))) without normalisation: the second convolution of a block
+Blocks are relu(x + conv(relu(conv(x)))) without normalization: the second convolution of a block
 starts at 0, which keeps deep towers calm, and nothing depends on the rest of the batch.
 """
 
@@ -129,9 +129,9 @@ class ResidualNet(Net):
             size = at.height, at.width
             self.native = _native.Convolutions(*size, at.planes, rules.runs, threads)
         self.convolves = self.native is None
-        self._initialise()
+        self._initialize()
 
-    def _initialise(self) -> None:
+    def _initialize(self) -> None:
         for module in self.modules():
             if isinstance(module, nn.Conv2d | nn.Linear):
                 nn.init.kaiming_normal_(module.weight, nonlinearity="relu")

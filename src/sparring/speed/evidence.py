@@ -124,7 +124,7 @@ class Kernel:
 
     name: str
     kind: str
-    """Such as products, games, optimiser or copies."""
+    """Such as products, games, optimizer or copies."""
     seconds: float
     launches: int
 

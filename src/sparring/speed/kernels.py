@@ -21,7 +21,7 @@ OURS = {
     "ppo": "loss",
     "net": "network",
     "grouped": "network",
-    "optimiser": "optimiser",
+    "optimizer": "optimizer",
 }
 """What the kernels of a file in csrc/cuda are for."""
 PRODUCT = "grouped_product"
@@ -29,7 +29,7 @@ PRODUCT = "grouped_product"
 OTHERS = (
     ("copies", r"memcpy|memset|copy|cat_?array|fill"),
     ("products", r"gemm|gemv|cutlass|cublas|nvjet|xmma|wgmma|splitk|conv|cudnn|wgrad|dgrad"),
-    ("optimiser", r"adam|multi_tensor"),
+    ("optimizer", r"adam|multi_tensor"),
     ("sampling", r"philox|distribution|multinomial|random|exponential"),
     ("loss", r"softmax|reduce|norm"),
 )

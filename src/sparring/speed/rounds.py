@@ -57,7 +57,7 @@ class Round:
     forced: int
     """Moves of any seat that were played without asking, because there was only one."""
     games: int
-    optimiser_steps: int
+    optimizer_steps: int
     phases: dict[str, float]
     """Seconds by phase."""
     gpu_busy: float = 0.0
@@ -153,7 +153,7 @@ def measure_round(learner: Learner, *, free: bool = False, helpers: Sequence[int
         total("learning/samples"),
         total("charts/forced"),
         total("charts/games"),
-        int(reports[0].stats.get("learning/optimiser_steps", 0)),
+        int(reports[0].stats.get("learning/optimizer_steps", 0)),
         phases,
         reports[0].stats.get("charts/gpu_busy", 0.0),
         busy_s,

@@ -30,7 +30,7 @@ def too_many(
 
 
 def distances(entries: Sequence[Entry], ratings: Mapping[str, float]) -> dict[str, float]:
-    """Return how far apart the neighbours of every entry are, in age and in rating, as shares.
+    """Return how far apart the neighbors of every entry are, in age and in rating, as shares.
 
     The crowding distance of Deb et al. (2002): who is first or last in one of both is infinitely
     far from the others, so the weakest, the strongest and the oldest stay.
@@ -46,7 +46,7 @@ def distances(entries: Sequence[Entry], ratings: Mapping[str, float]) -> dict[st
 
 
 def gaps(values: Mapping[str, float]) -> dict[str, float]:
-    """Return the distance between the neighbours of each value, the whole range being 1."""
+    """Return the distance between the neighbors of each value, the whole range being 1."""
     order = sorted(values, key=lambda name: values[name])
     if len(order) < 3 or values[order[0]] == values[order[-1]]:
         return {}

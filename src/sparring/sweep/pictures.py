@@ -14,7 +14,7 @@ from sparring.draw.charts.axes import Axis, Form, label, named_ticks, ticks
 from sparring.draw.charts.chart import Chart, Estimate, Estimates, Series
 from sparring.draw.charts.paper import (
     CARD,
-    COLOURS,
+    COLORS,
     INK,
     SCALE,
     SOFT,
@@ -43,7 +43,7 @@ WIDTH = 1240
 """Of a page with one of these pictures."""
 HEAD = 84
 """Pixels of title and note."""
-BLUE, ORANGE, GREEN, GREY = 0, 1, 2, 7
+BLUE, ORANGE, GREEN, GRAY = 0, 1, 2, 7
 MOST_ROWS = 14
 """Of those that were timed, the best so many are listed."""
 FEW = 40
@@ -98,7 +98,7 @@ def sheets_of(found: Found, importance: Mapping[str, float]) -> dict[str, Sheet]
         ),
         Sheet(
             "Parallel coordinates",
-            f"a line is a trial: the stronger its colour, the better its {found.what}; "
+            f"a line is a trial: the stronger its color, the better its {found.what}; "
             "orange: the best, dashed: pruned",
             470,
             partial(draw_parallel, found) if valued else None,
@@ -152,7 +152,7 @@ def draw_importance(importance: Mapping[str, float], area: Area) -> None:
     rows = sorted(importance.items(), key=lambda pair: pair[1])
     axes = area.axes(320, HEAD, 110, 20)
     names = [fitted(name, 14, 290) for name, _ in rows]
-    bars = axes.barh(names, [max(value, 0.0) for _, value in rows], 0.6, color=COLOURS[BLUE])
+    bars = axes.barh(names, [max(value, 0.0) for _, value in rows], 0.6, color=COLORS[BLUE])
     axes.bar_label(bars, [label(value, "percent") for _, value in rows], padding=8, color=SOFT)
     axes.set_xticks([])
     axes.tick_params(axis="y", labelsize=14, labelcolor=INK)
@@ -196,7 +196,7 @@ def draw_line(found: Found, axes: Axes, one: Trial, span: tuple[float, float]) -
     (line,) = axes.plot([*found.places(one, 0.035), value], color=SCALE[rung], lw=1.2 + strong)
     line.set(linestyle="--" if pruned else "-", alpha=0.4 + 0.6 * strong, clip_on=False)
     if one is found.best:
-        line.set(color=COLOURS[ORANGE], linewidth=3.2, alpha=1, marker="o", ms=8, mew=0, zorder=3)
+        line.set(color=COLORS[ORANGE], linewidth=3.2, alpha=1, marker="o", ms=8, mew=0, zorder=3)
     tell(found.told(one), line)
 
 
@@ -239,7 +239,7 @@ def draw_history(found: Found, area: Area) -> None:
     best = found.running_best()
     if best:
         numbers, values = zip(*best, (last + room, best[-1][1]), strict=True)
-        axes.step(numbers, values, where="post", color=COLOURS[GREEN], lw=2.4)
+        axes.step(numbers, values, where="post", color=COLORS[GREEN], lw=2.4)
     for one in found.valued:
         draw_dot(found, axes, one, one.number)
 
@@ -249,16 +249,16 @@ def draw_dot(found: Found, axes: Axes, one: Trial, x: float) -> None:
     assert one.value is not None
     best, pruned = one is found.best, one.state == PRUNED
     low, high = axes.get_ylim()
-    colour = COLOURS[ORANGE if best else GREY if pruned else BLUE]
+    color = COLORS[ORANGE if best else GRAY if pruned else BLUE]
     if one.low is not None and one.high is not None and not pruned:
         ends = np.clip([one.low, one.high], low, high)
-        (line,) = axes.plot([x, x], ends, color=colour, lw=2.0 if best else 1.2)
+        (line,) = axes.plot([x, x], ends, color=color, lw=2.0 if best else 1.2)
         line.set_alpha(1.0 if best else 0.45)
         tell(found.told(one), line)
-    inside = CARD if pruned else colour
+    inside = CARD if pruned else color
     value = min(max(one.value, low), high)
     size = 12 if best else 7.2
-    (mark,) = axes.plot([x], [value], "o", ms=size, mfc=inside, mec=colour, mew=1.6 * pruned)
+    (mark,) = axes.plot([x], [value], "o", ms=size, mfc=inside, mec=color, mew=1.6 * pruned)
     mark.set_clip_on(False)
     tell(found.told(one), mark)
 
@@ -287,7 +287,7 @@ def over_time(found: Outcome, timed: Sequence[Look], end: float) -> Chart:
     others = [look for look in timed if look.point not in (found.preset, found.best)]
     marks = [
         Series("best so far", BLUE, np.array(x), np.array(y)),
-        dots("tried", GREY, others),
+        dots("tried", GRAY, others),
         dots("preset", ORANGE, [look for look in timed if look.point == found.preset]),
     ]
     if found.better:
@@ -304,10 +304,10 @@ def over_time(found: Outcome, timed: Sequence[Look], end: float) -> Chart:
     )
 
 
-def dots(name: str, colour: int, looks: Sequence[Look]) -> Series:
+def dots(name: str, color: int, looks: Sequence[Look]) -> Series:
     """Points without a line."""
     x = np.array([look.at_s / 60 for look in looks])
-    return Series(name, colour, x, np.array([look.rate for look in looks]), joined=False)
+    return Series(name, color, x, np.array([look.rate for look in looks]), joined=False)
 
 
 def listed(found: Outcome, timed: Sequence[Look]) -> Estimates:
@@ -335,11 +335,11 @@ def by_value(found: Outcome, timed: Sequence[Look], knob: Range) -> Estimates | 
 
 def row(found: Outcome, look: Look, name: str) -> Estimate:
     assert look.gain
-    colour = {found.best: GREEN, found.preset: ORANGE}.get(look.point, BLUE)
+    color = {found.best: GREEN, found.preset: ORANGE}.get(look.point, BLUE)
     if look.point == found.preset:
         return Estimate(name, ORANGE, look.rate)
     low, high = (found.preset_rate * (1 + end) for end in (look.gain.low, look.gain.high))
-    return Estimate(name, colour, look.rate, low, high)
+    return Estimate(name, color, look.rate, low, high)
 
 
 def strength_page(title: str, facts: Sequence[str], found: Trained) -> Page:
@@ -356,8 +356,8 @@ def strength_page(title: str, facts: Sequence[str], found: Trained) -> Page:
     for trial in trials:
         name, dashed = found.name(trial.settings), trial.seed > trials[0].seed
         at, _, values = (np.array(column) for column in zip(*trial.curve, strict=True))
-        colour = marked.get(name, GREY)
-        lines.append(Series(f"{name}, seed {trial.seed}", colour, at / 60, values, dashed=dashed))
+        color = marked.get(name, GRAY)
+        lines.append(Series(f"{name}, seed {trial.seed}", color, at / 60, values, dashed=dashed))
     end = max(float(line.x.max()) for line in lines) or 1.0
     chart = Chart(
         "Strength of all trainings",

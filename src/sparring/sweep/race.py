@@ -2,7 +2,7 @@
 
 The best so far and its challenger are timed in turn, so that a busy moment of the machine meets
 both. What is clearly slower is dropped after one turn, what is close gets more of them. Which
-neighbour is tried next is guessed from all that were seen. In the end the best is timed against
+neighbor is tried next is guessed from all that were seen. In the end the best is timed against
 the preset in full, and that is what is claimed.
 """
 
@@ -187,7 +187,7 @@ class Race:
         return [point for point in points if point not in seen]
 
     def next_point(self) -> Point | None:
-        """The neighbour of the best that promises most for its time; None if none promises any."""
+        """The neighbor of the best that promises most for its time; None if none promises any."""
         best, top = None, 0.0
         for point in self.unseen(self.grid.around(self.best, self.turned)):
             if self.grid.bytes(point) >= self.too_large:

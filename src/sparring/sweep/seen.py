@@ -21,7 +21,7 @@ EVERY = 7
 """Whole numbers up to which every one of them is named."""
 DECADE = 10.0
 STEEP = 3.0
-"""Power of a rank that chooses the colour: above 1, few trials have the strong ones."""
+"""Power of a rank that chooses the color: above 1, few trials have the strong ones."""
 LOWEST = 0.1
 """Share of the values that may lie far below the others, which are then not pressed together."""
 Ticks = tuple[tuple[float, str], ...]

@@ -1,6 +1,6 @@
 """Time to a strength: short trainings, of which the slow ones are given up early.
 
-The preset trains first and sets the target. Its neighbours then get a short time each, the better
+The preset trains first and sets the target. Its neighbors then get a short time each, the better
 half of them a longer one, and the last one left trains to the target with two seeds, like the
 preset. All have the schedules of one and the same training, and are stopped on the way.
 """
@@ -196,7 +196,7 @@ class Halving:
             self.found.target = sum(last) / len(last)
 
     def candidates(self) -> list[Point]:
-        """Neighbours of the preset, one value away, as many as there is time for."""
+        """Neighbors of the preset, one value away, as many as there is time for."""
         near = self.grid.reached(self.grid.preset, self.grid.moves(1))
         room = int(RUNGS * self.clock.seconds / 2 / SHORTEST_S)
         fitting = [point for point in near if not self.grid.why_not(point)]

@@ -162,7 +162,7 @@ def rate_of(reading: Reading) -> float:
 
     From replay with large batches, only every so manieth round makes a gradient step.
     """
-    alike = len({one.optimiser_steps for one in reading.rounds}) <= 1
+    alike = len({one.optimizer_steps for one in reading.rounds}) <= 1
     return reading.decisions_per_s if alike else reading.rate()
 
 

@@ -93,7 +93,7 @@ def demand_same_roles(path: str, *, wanted: bool, given: bool) -> None:
 
 
 def start_anew(learner: Learner, plan: Plan, number: int, member: int) -> None:
-    """Give a learner fresh weights and a fresh optimiser; its games go on.
+    """Give a learner fresh weights and a fresh optimizer; its games go on.
 
     What is remembered in a replay stays: it says what games are like, not how to play them.
     """
@@ -109,5 +109,5 @@ def start_anew(learner: Learner, plan: Plan, number: int, member: int) -> None:
         )
     blend_in(net, plan.heads)
     kept = {name: now.tensors[name] for name in KEPT if name in now.tensors}
-    tensors = {**kept, "net": dict(net.state_dict()), "optimiser": {}}
+    tensors = {**kept, "net": dict(net.state_dict()), "optimizer": {}}
     learner.restore(replace(now, tensors=tensors, meta={**now.meta, "has_unit": False}), member)

@@ -156,7 +156,7 @@ def in_order(before: dict[str, float], now: dict[str, float]) -> dict[str, float
 
 
 class Trail:
-    """A series from its beginning: where it grows too long, neighbours become their mean."""
+    """A series from its beginning: where it grows too long, neighbors become their mean."""
 
     def __init__(self) -> None:
         self._values: list[float] = []

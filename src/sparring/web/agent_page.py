@@ -179,7 +179,7 @@ PAGE = """<!doctype html>
 <a href="#/play/{game}" data-page="play">Play</a>
 <a href="#/replay" data-page="replay">Replay</a>
 </nav>
-<button id="theme" class="quiet icon" type="button" aria-label="Colours">
+<button id="theme" class="quiet icon" type="button" aria-label="Colors">
 <svg viewBox="0 0 24 24" width="18" height="18" aria-hidden="true">
 <circle cx="12" cy="12" r="8.5" fill="none" stroke="currentColor" stroke-width="1.8" />
 <path d="M12 3.5a8.5 8.5 0 0 1 0 17z" fill="currentColor" />

@@ -110,9 +110,9 @@ def pack_perceptron(packer: Packer, net: Perceptron) -> None:
     """Pack towers with their heads; of the first layer each tower has its own columns."""
     packer.runs(net.inputs.runs)
     packer.whole(len(net.inputs.features), ACTIVATIONS.index(net.config.activation))
-    packer.whole(int(net.config.norm), int(net.normaliser is not None))
-    if net.normaliser is not None:
-        packer.arrays(*net.normaliser.shift_and_spread())
+    packer.whole(int(net.config.norm), int(net.normalizer is not None))
+    if net.normalizer is not None:
+        packer.arrays(*net.normalizer.shift_and_spread())
     packer.whole(len(net.towers))
     weights = net.first.weight.chunk(len(net.towers), dim=1)
     biases = net.first.bias.chunk(len(net.towers))

@@ -162,4 +162,4 @@ def test_networks_without_grouped_passes_are_named(
     assert re.search(why, why_not("grouped", config, memory=memory))
     assert not why_not("captured", config, memory=memory)
     assert not why_not("grouped", NetConfig(hidden=(64, 32), activation="silu"), memory=16)
-    assert "net.normalise has no graphs" in why_not("captured", NetConfig(normalise=True))
+    assert "net.normalize has no graphs" in why_not("captured", NetConfig(normalize=True))

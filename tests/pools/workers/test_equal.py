@@ -125,8 +125,8 @@ def test_flags_reach_every_process() -> None:
         pool.set_config(speed=6)
         pool.step(np.zeros(3, np.int64))
         assert pool.step(np.zeros(3, np.int64)).truncated.all()
-        with pytest.raises(ConfigError, match="has no flags colour"):
-            pool.set_config(colour="red")
+        with pytest.raises(ConfigError, match="has no flags color"):
+            pool.set_config(color="red")
         with pytest.raises(ConfigError, match="cannot be sent"):
             pool.set_config(speed=object())
 

@@ -111,7 +111,7 @@ def test_a_worker_that_dies_of_flags_has_them_afterwards(tmp_path: Path) -> None
         pool.step([STAY, STAY])
         assert pool.step([STAY, STAY]).numbers[:, 1].tolist() == [6, 6]
         with pytest.raises(ConfigError, match="refuses the flags"):
-            pool.set_config(colour="red")
+            pool.set_config(color="red")
         with pytest.warns(SparringWarning, match="lost its way"):  # refused ones are not told again
             pool.step([RAISE, STAY])
         assert pool.step([STAY, STAY]).numbers[:, 1].tolist() == [6, 6]

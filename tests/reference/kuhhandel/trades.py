@@ -33,13 +33,13 @@ class Trades(Piles):
         else:
             self.phase, self.seat = "RESPOND", trade.target
 
-    def _travelling(self, pile: Sequence[int]) -> list[int]:
+    def _traveling(self, pile: Sequence[int]) -> list[int]:
         """The cards of a pile that change hands (K11)."""
         return [0, *pile[1:]] if self.config["zeros_return"] else list(pile)
 
     def _accept(self) -> None:
         trade = self.deal
-        self._move_money([(trade.challenger, trade.target, self._travelling(trade.offer))])
+        self._move_money([(trade.challenger, trade.target, self._traveling(trade.offer))])
         self._finish_trade(trade.challenger, payment=total(trade.offer), counter_cards=-1)
 
     def _compare_piles(self) -> None:
@@ -50,8 +50,8 @@ class Trades(Piles):
         if not tie or self.config["tie_money"] == "EXCHANGE":
             self._move_money(
                 [
-                    (trade.challenger, trade.target, self._travelling(trade.offer)),
-                    (trade.target, trade.challenger, self._travelling(counter)),
+                    (trade.challenger, trade.target, self._traveling(trade.offer)),
+                    (trade.target, trade.challenger, self._traveling(counter)),
                 ]
             )
         if tie and not last_round:

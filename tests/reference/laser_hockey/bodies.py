@@ -1,7 +1,7 @@
 """Rigid bodies of laser hockey, slow and plain (sections 3 and 12 of the specification).
 
 All arithmetic is in float32, as in the original. Coordinates are those of the original too: the
-centre of the rink is at (5, 4). Vectors are arrays of two numbers.
+center of the rink is at (5, 4). Vectors are arrays of two numbers.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ Vector = Any  # an array of two float32
 ZERO, H = F(0), F(0.02)
 SLOP, SKIN, PUCK_RADIUS = F(0.005), F(0.01), F(13 / 60)
 EPSILON = F(1.1920929e-7)
-CENTRE = np.array([5, 4], F)
+CENTER = np.array([5, 4], F)
 
 
 def vec(x: float, y: float) -> Vector:
@@ -74,8 +74,8 @@ class Body:
     mass: float = 0.0
     """0: a wall, which nothing moves."""
     inertia: float = 0.0
-    local_centre: Vector = field(default_factory=lambda: vec(0, 0))
-    centre: Vector = field(default_factory=lambda: vec(0, 0))
+    local_center: Vector = field(default_factory=lambda: vec(0, 0))
+    center: Vector = field(default_factory=lambda: vec(0, 0))
     angle: np.float32 = ZERO
     velocity: Vector = field(default_factory=lambda: vec(0, 0))
     spin: np.float32 = ZERO
@@ -98,11 +98,11 @@ class Body:
 
     @property
     def origin(self) -> Vector:
-        return self.centre - rotate(self.angle, self.local_centre)
+        return self.center - rotate(self.angle, self.local_center)
 
     def place(self, origin: Vector, angle: float = 0.0) -> None:
         self.angle = F(angle)
-        self.centre = np.array(origin, F) + rotate(self.angle, self.local_centre)
+        self.center = np.array(origin, F) + rotate(self.angle, self.local_center)
 
     def world(self, local: Vector) -> Vector:
         return rotate(self.angle, local) + self.origin
@@ -112,13 +112,13 @@ class Body:
 
     def corners(self) -> list[Vector]:
         if self.shape is None:
-            return [self.centre]
+            return [self.center]
         origin = self.origin
         return [rotate(self.angle, corner) + origin for corner in self.shape.corners]
 
 
 def weight_of(shape: Polygon, density: float) -> tuple[float, float, Vector]:
-    """Mass, inertia about the centre of mass, and the centre of mass of a polygon."""
+    """Mass, inertia about the center of mass, and the center of mass of a polygon."""
     area = inertia = 0.0
     middle = np.zeros(2)
     for i in range(len(shape.corners)):
@@ -150,9 +150,9 @@ RACKETS = (
 
 
 def wall(name: str, origin: tuple[float, float], corners: list[tuple[float, float]]) -> Body:
-    """A wall from pixels: 60 are a metre."""
+    """A wall from pixels: 60 are a meter."""
     shape = Polygon([(x / 60, y / 60) for x, y in corners])
-    return Body(name, shape, centre=vec(5 + origin[0] / 60, 4 + origin[1] / 60))
+    return Body(name, shape, center=vec(5 + origin[0] / 60, 4 + origin[1] / 60))
 
 
 FLAT = [(250, -10), (250, 10), (-250, 10), (-250, -10)]
@@ -216,9 +216,9 @@ def collide_circle(a: Body, puck: Body) -> Contact | None:
     """Section 12.1, polygon and circle."""
     assert a.shape is not None
     reach = SKIN + PUCK_RADIUS
-    centre = a.local(puck.centre)
+    center = a.local(puck.center)
     gaps = [
-        dot(normal, centre - corner)
+        dot(normal, center - corner)
         for normal, corner in zip(a.shape.normals, a.shape.corners, strict=True)
     ]
     if max(gaps) > reach:
@@ -227,7 +227,7 @@ def collide_circle(a: Body, puck: Body) -> Contact | None:
     first, second = a.shape.edge(face)
     if gaps[face] >= EPSILON:
         for corner, end in ((first, second), (second, first)):
-            away = centre - corner
+            away = center - corner
             if dot(away, end - corner) <= 0:
                 if dot(away, away) > reach * reach:
                     return None
@@ -293,7 +293,7 @@ class Point:
         on_owner = at + (contact.owner.radius - distance) * outward
         on_other = at - contact.other.radius * outward
         at = F(0.5) * (on_owner + on_other)
-        self.arm_a, self.arm_b = at - a.centre, at - b.centre
+        self.arm_a, self.arm_b = at - a.center, at - b.center
         self.tangent = np.array([self.normal[1], -self.normal[0]], F)
         self.normal_mass = F(1) / self.coupling(self.normal, self)
         self.tangent_mass = F(1) / self.coupling(self.tangent, self)
@@ -397,7 +397,7 @@ def move(body: Body, seconds: np.float32) -> None:
     turn = abs(seconds * body.spin)
     if turn > np.pi / 2:
         body.spin = F(body.spin * (F(np.pi / 2) / turn))
-    body.centre = body.centre + seconds * body.velocity
+    body.center = body.center + seconds * body.velocity
     body.angle = F(body.angle + seconds * body.spin)
 
 
@@ -412,7 +412,7 @@ def solve_positions(contacts: list[Contact], passes: int, share: float, allowed:
                 gap = distance - a.radius - b.radius
                 worst = min(worst, gap)
                 correction = min(max(F(share) * (gap + SLOP), F(-0.2)), F(0))
-                arm_a, arm_b = at - a.centre, at - b.centre
+                arm_a, arm_b = at - a.center, at - b.center
                 turn_a, turn_b = cross(arm_a, normal), cross(arm_b, normal)
                 resists = (
                     a.inverse_mass
@@ -421,9 +421,9 @@ def solve_positions(contacts: list[Contact], passes: int, share: float, allowed:
                     + b.inverse_inertia * turn_b * turn_b
                 )
                 impulse = (-correction / resists) * normal
-                a.centre = a.centre - a.inverse_mass * impulse
+                a.center = a.center - a.inverse_mass * impulse
                 a.angle = F(a.angle - a.inverse_inertia * cross(arm_a, impulse))
-                b.centre = b.centre + b.inverse_mass * impulse
+                b.center = b.center + b.inverse_mass * impulse
                 b.angle = F(b.angle + b.inverse_inertia * cross(arm_b, impulse))
         if worst >= -F(allowed):
             return

@@ -1,6 +1,6 @@
 """Laser hockey in plain Python, from the specification: slow, obvious, the judge of the native one.
 
-`Match` keeps positions in the original's coordinates; `observe` counts from the centre of the rink.
+`Match` keeps positions in the original's coordinates; `observe` counts from the center of the rink.
 """
 
 from __future__ import annotations
@@ -10,13 +10,13 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from reference.laser_hockey import bodies as physics
-from reference.laser_hockey.bodies import CENTRE, PUCK_RADIUS, RACKETS, SKIN, WALLS, F, H, vec
+from reference.laser_hockey.bodies import CENTER, PUCK_RADIUS, RACKETS, SKIN, WALLS, F, H, vec
 from reference.laser_hockey.step import advance, find_contacts
 from reference.philox import Philox
 
 TIME_LIMIT = {"NORMAL": 250, "TRAIN_SHOOTING": 80, "TRAIN_DEFENSE": 80}
 MODES = tuple(TIME_LIMIT)
-RACKET_MASS, RACKET_INERTIA, RACKET_CENTRE = physics.weight_of(RACKETS[0], 200 / 1.2)
+RACKET_MASS, RACKET_INERTIA, RACKET_CENTER = physics.weight_of(RACKETS[0], 200 / 1.2)
 PUCK_MASS = 7 * np.pi * (13 / 60) ** 2
 SIDES = (F(1), F(-1))
 
@@ -44,14 +44,14 @@ class Outcome:
 
 def new_racket(name: str) -> physics.Body:
     seat = 0 if name == "left" else 1
-    centre = vec(SIDES[seat] * RACKET_CENTRE[0], 0)
-    return physics.Body(name, RACKETS[seat], RACKET_MASS, RACKET_INERTIA, centre)
+    center = vec(SIDES[seat] * RACKET_CENTER[0], 0)
+    return physics.Body(name, RACKETS[seat], RACKET_MASS, RACKET_INERTIA, center)
 
 
 def touches_goal(puck: physics.Body, goal: str) -> bool:
     corners = np.array(WALLS[goal].corners())
-    nearest = np.clip(puck.centre, corners.min(axis=0), corners.max(axis=0))
-    return bool(physics.norm(puck.centre - nearest) <= PUCK_RADIUS + SKIN)
+    nearest = np.clip(puck.center, corners.min(axis=0), corners.max(axis=0))
+    return bool(physics.norm(puck.center - nearest) <= PUCK_RADIUS + SKIN)
 
 
 class Match:
@@ -80,12 +80,12 @@ class Match:
                 self.server = self.chance.below(2)
             else:
                 self.server = {"ALTERNATING": 1 - self.server, "LEFT": 0, "RIGHT": 1}[flags.serve]
-        self.left.place(CENTRE + vec(-3, 0))
+        self.left.place(CENTER + vec(-3, 0))
         spawn = vec(3, 0)
         if self.mode != "NORMAL":
             x, y = F(3) + self.uniform(-10 / 3, 10 / 6), self.uniform(-2, 2)
             spawn = vec(min(x, F(3.4)) if flags.safe_spawn else x, y)
-        self.right.place(CENTRE + spawn)
+        self.right.place(CENTER + spawn)
         if self.mode == "TRAIN_DEFENSE":
             at = vec(self.uniform(0, 10 / 3), F(0.8) * self.uniform(-4, 4))
             way = vec(-5, F(0.6) * self.uniform(-1.25, 1.25)) - at
@@ -94,7 +94,7 @@ class Match:
             at = vec(self.uniform(1, 2), self.uniform(-1, 1))
             if self.mode == "TRAIN_SHOOTING" or self.server == 0:
                 at[0] = -at[0]
-        self.puck.centre = CENTRE + at
+        self.puck.center = CENTER + at
         self.phase = [p if p else self.uniform(0, np.pi) for p in self.phase]
 
     def draw_mode(self) -> str:
@@ -138,7 +138,7 @@ class Match:
 
     def push(self, seat: int, racket: physics.Body, action: np.ndarray) -> None:
         """Section 5.1."""
-        side, x = SIDES[seat], racket.origin[0] - CENTRE[0]
+        side, x = SIDES[seat], racket.origin[0] - CENTER[0]
         force = side * F(6000) * action[:2]
         m_h = F(RACKET_MASS) / H
         if side * x > -0.5:
@@ -160,7 +160,7 @@ class Match:
     def bounded(self, seat: int, racket: physics.Body, force: np.ndarray) -> np.ndarray:
         """Section 5.1 c: no force beyond the limits, and no speed along that axis."""
         side = SIDES[seat]
-        x, y = racket.origin - CENTRE
+        x, y = racket.origin - CENTER
         ahead, push = side * x, side * force[0]
         velocity, force = racket.velocity.copy(), force.copy()
         if (ahead < -3.5 and push < 0) or (ahead > 0 and push > 0):
@@ -185,7 +185,7 @@ class Match:
         if self.keep[seat] <= 1:
             return
         racket = self.rackets[seat]
-        self.puck.centre, self.puck.velocity = racket.origin, racket.velocity.copy()
+        self.puck.center, self.puck.velocity = racket.origin, racket.velocity.copy()
         self.keep[seat] -= 1
         if self.keep[seat] == 1 or shoot > 0.5:
             self.keep[seat] = 0
@@ -210,14 +210,14 @@ class Match:
     def rewards(self) -> Outcome:
         """Section 10."""
         limit = TIME_LIMIT[self.mode]
-        per_metre = -30 / ((250 / 60) * limit / 2)
-        puck, vx = self.puck.centre - CENTRE, self.puck.velocity[0]
+        per_meter = -30 / ((250 / 60) * limit / 2)
+        puck, vx = self.puck.center - CENTER, self.puck.velocity[0]
         closeness, touch, direction, goal = [], [], [], []
         for seat, racket in enumerate(self.rackets):
             side = SIDES[seat]
             threatens = side * puck[0] < 0 and side * vx <= 0
-            distance = physics.norm(racket.origin - CENTRE - puck)
-            closeness.append(per_metre * float(distance) if threatens else 0.0)
+            distance = physics.norm(racket.origin - CENTER - puck)
+            closeness.append(per_meter * float(distance) if threatens else 0.0)
             touch.append(float(self.keep[seat] == 15))
             direction.append(float(side * vx) / (25 * limit))
             goal.append(float(side * self.winner))
@@ -229,9 +229,9 @@ class Match:
         side = SIDES[seat]
         numbers: list[np.float32] = []
         for racket in (self.rackets[seat], self.rackets[1 - seat]):
-            numbers += [*(side * (racket.origin - CENTRE)), racket.angle]
+            numbers += [*(side * (racket.origin - CENTER)), racket.angle]
             numbers += [*(side * racket.velocity), racket.spin]
-        numbers += [*(side * (self.puck.centre - CENTRE)), *(side * self.puck.velocity)]
+        numbers += [*(side * (self.puck.center - CENTER)), *(side * self.puck.velocity)]
         if self.flags.keep_mode:
             numbers += [F(self.keep[seat]), F(self.keep[1 - seat])]
         return np.array(numbers, F)

@@ -42,7 +42,7 @@ class Sweep:
         rest = F(1) - t
         return replace(
             self.body,
-            centre=rest * self.start + t * self.body.centre,
+            center=rest * self.start + t * self.body.center,
             angle=F(rest * self.start_angle + t * self.body.angle),
         )
 
@@ -196,20 +196,20 @@ def stop_at_walls(body: Body, start: Vector, start_angle: np.float32, passes: in
         if not times or min(times.values()) > 1 - F(1.2e-6):
             return
         hit = min(times, key=lambda name: times[name])
-        end, end_angle = body.centre, body.angle
+        end, end_angle = body.center, body.angle
         share = (times[hit] - part) / (1 - part)
-        body.centre = start + share * (end - start)
+        body.center = start + share * (end - start)
         body.angle = F(start_angle + share * (end_angle - start_angle))
         events[hit] += 1
         touched = collide(WALLS[hit], body)
         if touched is None:
             disabled.add(hit)
-            body.centre, body.angle = end, end_angle
+            body.center, body.angle = end, end_angle
             continue
         others = [collide(WALLS[name], body) for name in REACHED[body.name] if name != hit]
         contacts: list[Contact] = [touched, *(contact for contact in others if contact)]
         solve_positions(contacts, 20, 0.75, 0.0075)
-        start, start_angle, part = body.centre, body.angle, times[hit]
+        start, start_angle, part = body.center, body.angle, times[hit]
         solve_velocities(contacts, passes)
         move(body, (1 - part) * H)
 
@@ -242,7 +242,7 @@ def advance(bodies: list[Body], contacts: list[Contact], profile: str) -> None:
     """Sections 12.2 to 12.6 for [left, right, puck]."""
     exact = profile == "EXACT"
     velocity_passes, position_passes = (180, 60) if exact else (20, 20)
-    start = {body.name: (body.centre, body.angle) for body in bodies}
+    start = {body.name: (body.center, body.angle) for body in bodies}
     for body in bodies:
         kept = max(F(0), min(F(1), 1 - H * body.damping))
         body.velocity = kept * (body.velocity + H * body.inverse_mass * body.force)

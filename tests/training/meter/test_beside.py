@@ -9,7 +9,7 @@ from sparring.training.meter.work import Work
 from sparring.usage import EVERY_S, Beside, Crowd, Usage, own_usage
 
 WORK = Work({"": 1000.0}, {"": 2800.0}, {"": 4}, {"": 100})
-STATS = {"learning/decisions": 500.0, "learning/samples": 400.0, "learning/optimiser_steps": 16.0}
+STATS = {"learning/decisions": 500.0, "learning/samples": 400.0, "learning/optimizer_steps": 16.0}
 
 
 class Cores:

@@ -75,7 +75,7 @@ def test_no_share_is_above_all_there_is_and_the_ceilings_are_doubted_once() -> N
     stats = {
         "learning/decisions": 500.0,
         "learning/samples": 400.0,
-        "learning/optimiser_steps": 16.0,
+        "learning/optimizer_steps": 16.0,
     }
     for _ in range(2 * WINDOW):
         reached = meter.look([Report(stats, 0, 0)], 0.6, {"update": 0.6})
@@ -92,7 +92,7 @@ def test_frozen_opponents_and_epochs_that_were_not_made_are_seen() -> None:
         stats = {
             "learning/decisions": 100.0,
             "learning/samples": 100.0,
-            "learning/optimiser_steps": steps,
+            "learning/optimizer_steps": steps,
         }
         return meter.look([Report(stats, 0, 0, opponent_rows)], 10.0, {"update": 10.0})
 

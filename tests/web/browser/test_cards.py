@@ -169,15 +169,15 @@ def test_every_ability_can_be_used_by_clicks(table):
     raise AssertionError(f"never asked: {wanted - seen}")
 
 
-def test_greyed_cards_say_why(table):
+def test_grayed_cards_say_why(table):
     page = table("skull_king?seed=3&against=rule_easy&set=rounds=8,8,8")
     for number in range(20):
         until(page, ASKED)
-        greyed = page.locator(".sk-own.greyed")
-        if greyed.count():
-            assert "follow it" in greyed.first.get_attribute("title")
+        grayed = page.locator(".sk-own.grayed")
+        if grayed.count():
+            assert "follow it" in grayed.first.get_attribute("title")
             before = page.evaluate("session.moves.length")
-            greyed.first.click(force=True)  # it is disabled for assistive technology
+            grayed.first.click(force=True)  # it is disabled for assistive technology
             assert "follow it" in page.inner_text(".sk-words")
             assert page.evaluate("session.moves.length") == before
             return

@@ -141,7 +141,7 @@ def test_two_people_have_a_half_of_the_keyboard_each(page, address):
     page.keyboard.down("ArrowLeft")
     until(page, "session.moves.length > 20")
     left, right = page.evaluate("session.moves.at(-1)")
-    assert left[0] == right[0] == 1  # each towards the other
+    assert left[0] == right[0] == 1  # each toward the other
 
 
 def test_frames_are_told(page, address, record_property, capsys):

@@ -36,7 +36,7 @@ def main() -> None:
         facts = message.facts
         if message.name == "order":
             out = buffers[facts["buffer"]].items()
-            learner.tell(Message("parcel", body.fulfil(facts["number"], out, board.newer)))
+            learner.tell(Message("parcel", body.fulfill(facts["number"], out, board.newer)))
             continue
         try:
             said = body.hear(message)

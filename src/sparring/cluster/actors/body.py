@@ -65,7 +65,7 @@ class Body:
             warnings.simplefilter("ignore", SparringWarning)  # the learner has said it already
             plan = resolve([config], first_game=place.first_game)
         # A whole learner: who plays, with which opponents, is then decided in one place. It never
-        # learns; its optimiser has no memory until it does.
+        # learns; its optimizer has no memory until it does.
         options = hosted(plan)
         if config.fleet.whole_episodes:
             options["collector"] = partial(WholeEpisodes, seed=plan.seed)
@@ -87,7 +87,7 @@ class Body:
         """Play with other weights from now on."""
         self.weights.read(self._player.net, flat)
 
-    def fulfil(self, number: int, out: Arrays, newer: Newer) -> dict[str, Any]:
+    def fulfill(self, number: int, out: Arrays, newer: Newer) -> dict[str, Any]:
         """Play rollout `number` with the newest weights; return the facts of a parcel."""
         started = time.perf_counter()
         if (found := newer(self._version)) is not None:

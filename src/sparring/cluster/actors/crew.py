@@ -92,7 +92,7 @@ class Hand:
         return busy and time.monotonic() - self.since > limit_s
 
     def parcel(self, order: Order, facts: Mapping[str, Any], arrays: Mapping[str, Any]) -> Parcel:
-        """Take in a rollout. facts: as `Body.fulfil` tells them."""
+        """Take in a rollout. facts: as `Body.fulfill` tells them."""
         self.since = time.monotonic()
         told = facts["version"], arrays, facts["played_s"], facts["idle_s"]
         return Parcel(order, *told, self.place.life)

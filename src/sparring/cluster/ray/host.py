@@ -58,7 +58,7 @@ class Host:
     def play(self, number: int, version: int, weights: Bytes) -> Bytes:
         """Play a rollout with these weights or newer ones; return a message as bytes."""
         self.post(version, weights)
-        facts = self._body.fulfil(
+        facts = self._body.fulfill(
             number, self._out, lambda known: self._newest if self._newest[0] != known else None
         )
         return as_array(Message("parcel", facts, trimmed(self._out)))

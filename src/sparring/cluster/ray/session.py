@@ -110,7 +110,7 @@ def connect(word: str, *, cpus: int = 0) -> Cluster:
             demand_token(word)
             demand_answer(os.environ.get("RAY_ADDRESS", word) if word == AUTO else word)
         with time_limit(JOIN_S, f"cluster {word}: no answer within {JOIN_S:.0f} s"):
-            ray = initialised(cleanup, options)
+            ray = initialized(cleanup, options)
         cluster = Cluster(ray, cleanup.pop_all())
         atexit.register(cluster.close)  # for programs that end without closing it
         return cluster
@@ -179,7 +179,7 @@ def demand_answer(address: str) -> None:
         ) from wrong
 
 
-def initialised(cleanup: contextlib.ExitStack, options: Mapping[str, Any]) -> Any:
+def initialized(cleanup: contextlib.ExitStack, options: Mapping[str, Any]) -> Any:
     """Return Ray, connected; what it has to say stays out of our display."""
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
     os.environ["RAY_ENABLE_AUTO_CONNECT"] = "0"  # a call after the end would start another one

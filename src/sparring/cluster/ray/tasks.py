@@ -29,7 +29,7 @@ from sparring.games.flags import as_typed, changed_flags, read_rules
 from sparring.games.rules import Rules
 from sparring.league.intervals import Sprt, Verdict
 from sparring.league.players import Player
-from sparring.league.results import MatchResult, Record, summarise
+from sparring.league.results import MatchResult, Record, summarize
 from sparring.league.round_robin import Settings, play_pairing
 from sparring.messages import REFUSED, Message, error_of, refusal
 from sparring.nets.policy import Policy
@@ -281,7 +281,7 @@ def read_match(rules: Rules, done: Message) -> tuple[MatchResult, Verdict]:
     """The result of a match from what came of its job."""
     record = Record(**{name: array.copy() for name, array in done.arrays.items()})
     facts = done.facts
-    result = summarise(rules, facts["names"], record, opening_plies=facts["opening_plies"])
+    result = summarize(rules, facts["names"], record, opening_plies=facts["opening_plies"])
     return result, facts["verdict"]
 
 

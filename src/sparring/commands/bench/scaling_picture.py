@@ -10,7 +10,7 @@ import numpy as np
 from sparring.commands.bench.shared import title
 from sparring.draw.charts.axes import Axis, Form
 from sparring.draw.charts.chart import Chart, Series
-from sparring.draw.charts.curves import colour_of
+from sparring.draw.charts.curves import color_of
 from sparring.draw.charts.paper import Page
 from sparring.speed.scaling import Row
 
@@ -76,8 +76,8 @@ def line(
     there = [row for row in rows if row.readings]
     x = np.array([games.index(row.point.games) + 0.5 for row in there])
     values = [value(row) for row in there]
-    colour, dashed = colour_of(at)
+    color, dashed = color_of(at)
     middle, low, high = (
         np.array([float(how(v)) for v in values]) for how in (np.median, np.min, np.max)
     )
-    return Series(name, colour, x, middle, low, high, dashed)
+    return Series(name, color, x, middle, low, high, dashed)

@@ -54,7 +54,7 @@ GAMES_STEP = 32
 RATES = {
     "decisions_per_s": "decisions/s",
     "samples_per_s": "samples/s",
-    "optimiser_steps_per_s": "gradient steps/s",
+    "optimizer_steps_per_s": "gradient steps/s",
 }
 LEARNING_OPTIONS = {True: ("epochs", "minibatch"), False: ("ratio", "batch")}
 """Those of algorithms that learn from fresh rollouts, and those of replay."""
@@ -233,10 +233,10 @@ def summary(rounds: Sequence[Round]) -> dict[str, Any]:
     return {
         "decisions_per_s": spread([one.decisions / one.seconds for one in rounds], 0),
         "samples_per_s": spread([one.samples / one.seconds for one in rounds], 0),
-        "optimiser_steps_per_s": spread([one.optimiser_steps / one.seconds for one in rounds], 1),
+        "optimizer_steps_per_s": spread([one.optimizer_steps / one.seconds for one in rounds], 1),
         "forced_per_s": round(median(one.forced / one.seconds for one in rounds)),
         "samples_per_round": round(median(one.samples for one in rounds)),
-        "optimiser_steps_per_round": round(median(one.optimiser_steps for one in rounds)),
+        "optimizer_steps_per_round": round(median(one.optimizer_steps for one in rounds)),
         "games_finished": sum(one.games for one in rounds),
         "gpu_busy": round(median(one.gpu_busy for one in rounds), 4),
         "phases": {name: round(share, 4) for name, share in phase_shares(rounds).items()},

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from sparring.commands.shared.printing import ProgressBar, make_table, print_table, say
 from sparring.draw.charts.axes import Axis, By, Form, label
 from sparring.draw.charts.chart import Chart, Estimate, Estimates, Series
-from sparring.draw.charts.curves import colour_of, equal_strength
+from sparring.draw.charts.curves import color_of, equal_strength
 from sparring.draw.charts.paper import Page
 from sparring.errors import SparringError
 from sparring.league.intervals import wilson
@@ -57,9 +57,9 @@ def curve_chart(found: Comparison, by: By) -> Chart:
     lines, end = [], 0.0
     for at, group in enumerate(found.groups):
         band = group.over(by, seed=found.seed)
-        colour, dashed = colour_of(at)
+        color, dashed = color_of(at)
         lines.append(
-            Series(short_label(group), colour, band.x, band.values, band.low, band.high, dashed)
+            Series(short_label(group), color, band.x, band.values, band.low, band.high, dashed)
         )
         end = max([end, *(float(entry.strength_by(by)[0][-1]) for entry in group.entries)])
     alone = found.rules.seats == 1
@@ -128,7 +128,7 @@ def estimate_row(
 
 
 def index(found: Comparison, group: Group) -> int:
-    return colour_of(found.groups.index(group))[0]
+    return color_of(found.groups.index(group))[0]
 
 
 def matches_of(

@@ -135,7 +135,7 @@ class PlainFirstLayer(PlainWiden):
         super().__init__(inputs)
         _, order, _ = inputs.stretches()
         self.bias = first.bias
-        self.normaliser = first.normaliser
+        self.normalizer = first.normalizer
         self.register_buffer("weight", first.weight.detach()[torch.tensor(order)])
 
     def forward(self, obs: Tensor) -> Tensor:
@@ -143,8 +143,8 @@ class PlainFirstLayer(PlainWiden):
 
     def of(self, numbers: Tensor) -> Tensor:
         """The same of rows that are widened already."""
-        if self.normaliser is not None:
-            numbers = self.normaliser(numbers)
+        if self.normalizer is not None:
+            numbers = self.normalizer(numbers)
         return torch.addmm(self.bias, numbers, self.weight)
 
 
@@ -169,14 +169,14 @@ class PlainRemembering(nn.Module):
         order = seen.stretches()[1]
         self.register_buffer("places", torch.from_numpy(np.argsort(order)), persistent=False)
         self.bytes = PlainWiden(seen)
-        self.normaliser = first.normaliser
+        self.normalizer = first.normalizer
         self.net.first = WidenedLayer(first)  # type: ignore[assignment]
 
     def forward(self, obs: Tensor, memory: Tensor) -> tuple[Tensor, ...]:
         """Return logits [rows, actions], values [rows] if there are any, and memory."""
         numbers = self.bytes.widen(obs)
-        if self.normaliser is not None:
-            numbers = self.normaliser(numbers)
+        if self.normalizer is not None:
+            numbers = self.normalizer(numbers)
         numbers = numbers[:, self.places]
         if isinstance(self.net, RecurrentNet):
             heads = self.net.step(numbers, memory[:, : self.net.config.memory_width])
@@ -191,7 +191,7 @@ class PlainRemembering(nn.Module):
 
 
 class WidenedLayer(nn.Module):
-    """A first layer whose rows are numbers already, normalised, in the order of the features."""
+    """A first layer whose rows are numbers already, normalized, in the order of the features."""
 
     def __init__(self, first: FirstLayer) -> None:
         super().__init__()

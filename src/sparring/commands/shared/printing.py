@@ -120,11 +120,11 @@ def print_table(table: Table, *, prose: bool = False) -> None:
 def print_styled(
     out: Console, lines: Iterable[str], styles: Iterable[tuple[str, str]], style: str
 ) -> None:
-    """Print lines with colours by pattern, as games have them."""
+    """Print lines with colors by pattern, as games have them."""
     for line in lines:
         text = Text(line, style=style)
-        for pattern, colour in styles:
-            text.highlight_regex(pattern, colour)
+        for pattern, color in styles:
+            text.highlight_regex(pattern, color)
         out.print(text, soft_wrap=True)
 
 

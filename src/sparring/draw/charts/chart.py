@@ -12,7 +12,7 @@ import numpy as np
 from sparring.draw.charts.axes import Axis, Floats, Form, label, named_ticks, widened
 from sparring.draw.charts.paper import (
     CARD,
-    COLOURS,
+    COLORS,
     DASHES,
     HEIGHT,
     INK,
@@ -45,7 +45,7 @@ class Series:
     """A line, or one layer of a stack: `low` to `high` is filled."""
 
     name: str
-    colour: int
+    color: int
     x: Floats
     values: Floats
     low: Floats | None = None
@@ -141,7 +141,7 @@ class Chart(Card):
         for series, (name, value), room in zip(self.series, words, wide, strict=True):
             if below and x + room > area.width - 8 and x > 20:
                 x, y = 20.0, y + 24
-            area.text(x, y - 1, "○" if series.dashed else "●", 14, COLOURS[series.colour])
+            area.text(x, y - 1, "○" if series.dashed else "●", 14, COLORS[series.color])
             after = area.text(x + 16, y, name, 14) + 6 if name else x + 16
             x = area.text(after, y, value, 14, INK) + 18
         return y - 32
@@ -161,18 +161,18 @@ class Chart(Card):
 
     def line(self, axes: Axes, series: Series) -> None:
         """Draw a line with what lies behind it, or one layer of a stack."""
-        colour, (bottom, top) = COLOURS[series.colour], self.y_range
+        color, (bottom, top) = COLORS[series.color], self.y_range
         if series.low is not None and series.high is not None:
             low, high = (np.clip(end, bottom, top) for end in (series.low, series.high))
             clear = 0.85 if self.stacked else 0.16
-            axes.fill_between(series.x, low, high, color=colour, alpha=clear, lw=0)
+            axes.fill_between(series.x, low, high, color=color, alpha=clear, lw=0)
         if self.stacked:
             return
         few = all(len(s.values) <= FEW_POINTS for s in self.series)
         axes.plot(
             series.x,
             np.clip(series.values, bottom, top),
-            color=colour,
+            color=color,
             lw=2 if series.joined else 0,
             ls="--" if series.dashed else "-",
             marker="o" if few or not series.joined else "",
@@ -193,7 +193,7 @@ class Chart(Card):
             "series": [
                 {
                     "name": s.name,
-                    "colour": s.colour,
+                    "color": s.color,
                     "x": plain(s.x),
                     "y": plain(s.values),
                     "low": None if self.stacked else plain(s.low),
@@ -209,7 +209,7 @@ class Estimate:
     """A value, its interval if there is one, and the single numbers that it comes from."""
 
     name: str
-    colour: int
+    color: int
     value: float
     low: float | None = None
     high: float | None = None
@@ -261,19 +261,19 @@ class Estimates(Card):
         if self.guide is not None:
             axes.axvline(self.guide, color=SOFT, lw=1, ls=DASHES)
         for number, row in enumerate(self.rows):
-            y, colour = number + 37 / ROW, COLOURS[row.colour]
+            y, color = number + 37 / ROW, COLORS[row.color]
             top, shown = 54 + ROW * number, row.shown(self.form)
             axes.axhspan(number + 1 / ROW, number + 26 / ROW, color=CARD, alpha=0.8, lw=0)
             room = area.width - 58 - text_width(shown, 14)
             area.text(20, top + 20, fitted(row.name, 14, room), 14)
             area.text(area.width - 20, top + 20, shown, 14, INK, anchor="rs")
             if row.low is not None and row.high is not None:
-                axes.plot(np.clip([row.low, row.high], low, high), [y, y], color=colour, lw=3)
+                axes.plot(np.clip([row.low, row.high], low, high), [y, y], color=color, lw=3)
             dots = np.clip(row.points, low, high)
             axes.plot(dots, np.full(len(dots), y), "o", ms=6, mew=0, color=INK, clip_on=False)
             if math.isfinite(row.value):
                 value = min(max(row.value, low), high)
-                axes.plot([value], [y], "o", ms=12, mew=0, color=colour, clip_on=False)
+                axes.plot([value], [y], "o", ms=12, mew=0, color=color, clip_on=False)
 
 
 def known(values: Floats) -> Floats:

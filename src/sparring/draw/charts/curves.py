@@ -10,13 +10,13 @@ import numpy.typing as npt
 
 from sparring.draw.charts.axes import Curve, Floats, Form
 from sparring.draw.charts.chart import Chart, Series
-from sparring.draw.charts.paper import COLOURS
+from sparring.draw.charts.paper import COLORS
 from sparring.games.stats import PREFIX
 
 MOST_POINTS = 160
 """Points of a line; more are drawn as means, with the range they span behind them."""
-GREY = len(COLOURS) - 1
-"""The last colour, for what is left over."""
+GRAY = len(COLORS) - 1
+"""The last color, for what is left over."""
 PHASES = (
     *("stepping", "inference", "transfer", "advantage"),
     *("replay", "sampling", "update", "other"),
@@ -78,7 +78,7 @@ def statistics(curves: Mapping[str, Curve]) -> list[Chart]:
     for name, stages in statistic_names(curves).items():
         whole = "whole game" if len(stages) > 1 else "last"
         lines = [
-            series(stage.removeprefix("_") or whole, at % GREY, curves[PREFIX + name + stage])
+            series(stage.removeprefix("_") or whole, at % GRAY, curves[PREFIX + name + stage])
             for at, stage in enumerate(stages)
         ]
         charts.append(Chart(statistic_title(name), tuple(lines)))
@@ -110,7 +110,7 @@ def losses(curves: Mapping[str, Curve]) -> list[Chart]:
     for key in (key for key in curves if key.startswith("losses/")):
         name, _, role = key.removeprefix("losses/").partition("/")
         own = lines.setdefault(name, [])
-        own.append(series(role or "last", len(own) % GREY, curves[key]))
+        own.append(series(role or "last", len(own) % GRAY, curves[key]))
     return [Chart(loss_title(name), tuple(lines[name])) for name in in_order(lines)]
 
 
@@ -134,7 +134,7 @@ def curriculum(curves: Mapping[str, Curve]) -> list[Chart]:
         begins = f"curriculum/{group}/"
         names = sorted(name for name in curves if name.startswith(begins))
         lines = [
-            replace(series(name.removeprefix(begins), at % GREY, curves[name]), dashed=at >= GREY)
+            replace(series(name.removeprefix(begins), at % GRAY, curves[name]), dashed=at >= GRAY)
             for at, name in enumerate(names)
         ]
         form: Form = "percent" if group == "opponents" else "number"
@@ -148,7 +148,7 @@ def wins(curves: Mapping[str, Curve], fair_share: float | None) -> Chart:
     for name in opponents(curves, "win"):
         updates, x, values = curves[f"eval/{name}/win"]
         low, high = (matching(updates, curves.get(f"eval/{name}/{end}")) for end in ("low", "high"))
-        lines.append(Series(name, len(lines) % GREY, x, values, low, high))
+        lines.append(Series(name, len(lines) % GRAY, x, values, low, high))
     return Chart(
         "Win share against each opponent",
         tuple(lines),
@@ -169,18 +169,18 @@ def scores(curves: Mapping[str, Curve]) -> Chart:
     """What games earn: while training, and in evaluations."""
     met = opponents(curves, "score")
     lines = [
-        series(f"against {n}", at % GREY, curves[f"eval/{n}/score"]) for at, n in enumerate(met)
+        series(f"against {n}", at % GRAY, curves[f"eval/{n}/score"]) for at, n in enumerate(met)
     ]
     own = [n for n in curves if n.split("/")[-1] == "score" and not n.startswith("eval/")]
-    # An opponent has the same colour here as among the wins.
-    lines += [series("training", GREY if met else 0, curves[n]) for n in own]
+    # An opponent has the same color here as among the wins.
+    lines += [series("training", GRAY if met else 0, curves[n]) for n in own]
     return Chart("Score", tuple(lines))
 
 
 def speeds(curves: Mapping[str, Curve]) -> Chart:
     """End-to-end decisions per second, and what the learner takes in."""
     found = {n: SPEEDS[n.split("/")[-1]] for n in curves if n.split("/")[-1] in SPEEDS}
-    lines = [series(shown, at % GREY, curves[n]) for at, (n, shown) in enumerate(found.items())]
+    lines = [series(shown, at % GRAY, curves[n]) for at, (n, shown) in enumerate(found.items())]
     return Chart("Speed, update included", tuple(lines), "rate", from_zero=True)
 
 
@@ -198,10 +198,10 @@ def phases(curves: Mapping[str, Curve]) -> Chart:
     tops = np.cumsum(shares, axis=0)
     stack = []
     for at, name in enumerate(names):
-        colour = GREY if name == "other" else at % GREY
+        color = GRAY if name == "other" else at % GRAY
         columns = (first[1], shares[at], tops[at] - shares[at], tops[at])
         x, values, low, high = (bucket_means(column) for column in columns)
-        stack.append(Series(name, colour, x, values, low, high))
+        stack.append(Series(name, color, x, values, low, high))
     return Chart("Where the time goes", tuple(stack), "percent", stacked=True, span=(0.0, 1.0))
 
 
@@ -220,17 +220,17 @@ def matching(updates: npt.NDArray[np.int64], other: Curve | None) -> Floats:
     return values
 
 
-def series(name: str, colour: int, curve: Curve) -> Series:
+def series(name: str, color: int, curve: Curve) -> Series:
     """Return a line; a long one as means, with the range of what they stand for."""
     _, x, values = curve
     if len(values) <= MOST_POINTS:
-        return Series(name, colour, x, values)
+        return Series(name, color, x, values)
     low, high = (bucket_means(values, how) for how in (np.nanmin, np.nanmax))
-    return Series(name, colour, bucket_means(x), bucket_means(values), low, high)
+    return Series(name, color, bucket_means(x), bucket_means(values), low, high)
 
 
 def bucket_means(values: Floats, how: Callable[[Floats], float] = np.nanmean) -> Floats:
-    """Join neighbours until few enough points are left."""
+    """Join neighbors until few enough points are left."""
     if len(values) <= MOST_POINTS:
         return values
     parts = np.array_split(values, MOST_POINTS)
@@ -274,20 +274,20 @@ def make_common_charts(
 
 
 def lines_of(runs: Mapping[str, Mapping[str, Curve]], name: str) -> tuple[Series, ...]:
-    """Return one line per run that has the curve; a run has the same colour in every chart."""
+    """Return one line per run that has the curve; a run has the same color in every chart."""
     lines = []
     for at, (run, curves) in enumerate(runs.items()):
         if name in curves:
             _, x, values = curves[name]
-            colour, dashed = colour_of(at)
-            line = Series(run, colour, bucket_means(x), bucket_means(values), dashed=dashed)
+            color, dashed = color_of(at)
+            line = Series(run, color, bucket_means(x), bucket_means(values), dashed=dashed)
             lines.append(line)
     return tuple(lines)
 
 
-def colour_of(at: int) -> tuple[int, bool]:
-    """Return the colour of the line with this number, and whether it is dashed."""
-    return at % GREY, at // GREY % 2 == 1
+def color_of(at: int) -> tuple[int, bool]:
+    """Return the color of the line with this number, and whether it is dashed."""
+    return at % GRAY, at // GRAY % 2 == 1
 
 
 def short_names(names: Sequence[str]) -> list[str]:

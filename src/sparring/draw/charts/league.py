@@ -10,10 +10,10 @@ import numpy as np
 
 from sparring.draw.charts.axes import Axis, By, Floats, ticks, widened
 from sparring.draw.charts.chart import Chart, Series
-from sparring.draw.charts.curves import colour_of
+from sparring.draw.charts.curves import color_of
 from sparring.draw.charts.paper import (
     CARD,
-    COLOURS,
+    COLORS,
     INK,
     LINE,
     MARGIN,
@@ -36,9 +36,9 @@ NARROWEST = 720
 LONGEST_NAME = 300
 """Pixels; a longer name is cut."""
 BEATEN, BEATS = (242, 121, 0), (37, 99, 235)
-"""Colours of a share of 0 and of 1: orange and blue are told apart by everybody."""
+"""Colors of a share of 0 and of 1: orange and blue are told apart by everybody."""
 STRONGEST = 0.7
-"""How much of its colour the strongest cell has; black numbers stay readable on it."""
+"""How much of its color the strongest cell has; black numbers stay readable on it."""
 
 
 @dataclass(frozen=True)
@@ -53,7 +53,7 @@ class Rung:
     fixed: bool = False
     """An anchor, which the others are measured from."""
     bot: bool = False
-    """Drawn in another colour."""
+    """Drawn in another color."""
 
     @property
     def shown(self) -> str:
@@ -73,7 +73,7 @@ class Payoff:
     high: Floats | None = None
     """The ends of the 95 % intervals."""
     parity: float = 0.5
-    """What an equal wins: the middle of the colours."""
+    """What an equal wins: the middle of the colors."""
 
 
 def size_for(players: int, sizes: dict[float, int]) -> int:
@@ -120,15 +120,15 @@ class Ladder(Card):
         axes.set_yticks([])
         axes.grid(axis="x")
         for at, rung in enumerate(self.rungs):
-            colour, y = COLOURS[1 if rung.bot else 0], at + 0.5
+            color, y = COLORS[1 if rung.bot else 0], at + 0.5
             if not rung.fixed:
                 ends = rung.rating - rung.low, rung.high - rung.rating
                 error = [[max(end, 0.0)] for end in ends]  # of files that say anything
                 axes.errorbar(
-                    rung.rating, y, xerr=error, color=colour, lw=2.5, capsize=5, capthick=2.5
+                    rung.rating, y, xerr=error, color=color, lw=2.5, capsize=5, capthick=2.5
                 )
-            inside = CARD if rung.fixed else colour
-            axes.plot([rung.rating], [y], "o", ms=9, mfc=inside, mec=colour, mew=3)
+            inside = CARD if rung.fixed else color
+            axes.plot([rung.rating], [y], "o", ms=9, mfc=inside, mec=color, mew=3)
             place = area.width - right + 24, 14 + self.room * y
             area.text(*place, rung.shown, 12 if self.room <= 20 else 14, INK, anchor="lm")
         told = f"{self.unit}, 95 %; orange: bots"
@@ -137,7 +137,7 @@ class Ladder(Card):
 
 @dataclass(frozen=True)
 class Matrix(Card):
-    """Who beats whom, the colours centred on equal strength."""
+    """Who beats whom, the colors centered on equal strength."""
 
     payoff: Payoff
     title, wide = "", True
@@ -151,7 +151,7 @@ class Matrix(Card):
         return 112 + self.cell * len(self.payoff.names)
 
     def draw(self, area: Area, page: Page) -> None:
-        """Draw cells with their numbers, and which colour means what."""
+        """Draw cells with their numbers, and which color means what."""
         payoff, cell = self.payoff, self.cell
         count = len(payoff.names)
         left = write_names(area, payoff.names, 42, cell) + 20
@@ -159,12 +159,12 @@ class Matrix(Card):
         axes.set(xlim=(0, count), ylim=(count, 0), yticks=[])
         axes.xaxis.tick_top()
         axes.set_xticks(np.arange(count) + 0.5, [str(at + 1) for at in range(count)])
-        colours = np.full((count, count, 3), rgb(CARD))
-        colours[np.diag_indices(count)] = rgb(LINE)
+        colors = np.full((count, count, 3), rgb(CARD))
+        colors[np.diag_indices(count)] = rgb(LINE)
         met = np.isfinite(payoff.share) & ~np.eye(count, dtype=bool)
         for row, column in np.argwhere(met):
             share = float(payoff.share[row, column])
-            colours[row, column] = rgb(colour_for(share, payoff.parity))
+            colors[row, column] = rgb(color_for(share, payoff.parity))
             if cell < WITH_NUMBER:
                 continue
             x, y = left + cell * (column + 0.49), 42 + cell * (row + 0.5)
@@ -177,16 +177,16 @@ class Matrix(Card):
                 area.text(x, y + 16, f"{low:.1f}..{high:.1f}", 12, INK, anchor="mm")
                 y -= 9
             area.text(x, y, f"{100 * share:.1f}", 19, INK, anchor="mm")
-        axes.pcolormesh(colours, edgecolors=CARD, linewidth=2)
+        axes.pcolormesh(colors, edgecolors=CARD, linewidth=2)
         self.draw_scale(area, left)
 
     def draw_scale(self, area: Area, left: float) -> None:
-        """Say which colour means what."""
+        """Say which color means what."""
         parity = self.payoff.parity
         axes = area.axes(left, area.height - 48, area.width - left - 200, 36)
         shares = np.linspace(0, 1, 100)
-        colours = [rgb(colour_for(share, parity)) for share in shares[:-1]]
-        axes.pcolormesh(shares, [0, 1], [colours])
+        colors = [rgb(color_for(share, parity)) for share in shares[:-1]]
+        axes.pcolormesh(shares, [0, 1], [colors])
         axes.set_xticks([0, parity, 1], ["0", f"{100 * parity:.3g}", "100 %"])
         axes.tick_params(pad=5)
         axes.set_yticks([])
@@ -194,8 +194,8 @@ class Matrix(Card):
         area.text(left + 240, area.height - 42, told, anchor="lm")
 
 
-def colour_for(share: float, parity: float) -> str:
-    """Return the colour of a share: white among equals, however many seats there are."""
+def color_for(share: float, parity: float) -> str:
+    """Return the color of a share: white among equals, however many seats there are."""
     above = share >= parity
     far = (share - parity) / (1 - parity) if above else (parity - share) / parity
     end = BEATS if above else BEATEN
@@ -203,8 +203,8 @@ def colour_for(share: float, parity: float) -> str:
     return "#" + "".join(f"{channel:02x}" for channel in mixed)
 
 
-def rgb(colour: str) -> list[float]:
-    return [part / 255 for part in bytes.fromhex(colour[1:])]
+def rgb(color: str) -> list[float]:
+    return [part / 255 for part in bytes.fromhex(color[1:])]
 
 
 def ladder_page(
@@ -224,10 +224,10 @@ def payoff_page(payoff: Payoff, *, title: str, facts: Sequence[str] = ()) -> Pag
 
 def past_page(players: Sequence[Series], *, title: str, by: By = "decisions") -> Page:
     """Return ratings over time: a line per player, its interval behind it."""
-    looks = map(colour_of, range(len(players)))
+    looks = map(color_of, range(len(players)))
     lines = tuple(
-        replace(player, colour=colour, dashed=dashed)
-        for player, (colour, dashed) in zip(players, looks, strict=True)
+        replace(player, color=color, dashed=dashed)
+        for player, (color, dashed) in zip(players, looks, strict=True)
     )
     end = max((float(line.x.max()) for line in lines if len(line.x)), default=1.0)
     charts = (Chart("Rating, Elo", lines, wide=True),) if lines else ()

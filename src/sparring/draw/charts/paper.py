@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 SUFFIXES = (".png", ".svg", ".pdf", ".html")
 """Kinds of files that a page is written as."""
 PAGE, CARD, INK, SOFT, LINE = "#f6f7f9", "#ffffff", "#16191f", "#5d6572", "#e3e6eb"
-COLOURS = (
+COLORS = (
     "#2563eb",
     "#f27900",
     "#21a563",
@@ -45,10 +45,10 @@ SCALE = ("#ccd5e4", "#aac0e8", "#86a8eb", "#618eec", "#3f73e6", "#2857c8", "#163
 """From the worst value to the best."""
 NAMED = {
     **{CARD: "card", INK: "ink", SOFT: "soft", LINE: "line"},
-    **{colour: f"c{at}" for at, colour in enumerate(COLOURS)},
-    **{colour: f"s{at}" for at, colour in enumerate(SCALE)},
+    **{color: f"c{at}" for at, color in enumerate(COLORS)},
+    **{color: f"s{at}" for at, color in enumerate(SCALE)},
 }
-"""What a page in a browser calls the colours, which are others there where it is dark."""
+"""What a page in a browser calls the colors, which are others there where it is dark."""
 WIDTH = 1600
 MARGIN, GAP = 40, 20
 COLUMNS = 3
@@ -104,7 +104,7 @@ class Area:
         y: float,
         text: str,
         size: float = 13,
-        colour: str = SOFT,
+        color: str = SOFT,
         *,
         anchor: str = "ls",
     ) -> float:
@@ -112,7 +112,7 @@ class Area:
         wide, high = self.figure.get_size_inches() * self.figure.dpi
         place = (self.left + x) / wide, 1 - (self.top + y) / high
         across, down = ACROSS[anchor[0]], DOWN[anchor[1]]
-        drawn = self.figure.text(*place, text, size=size, color=colour, ha=across, va=down)
+        drawn = self.figure.text(*place, text, size=size, color=color, ha=across, va=down)
         return float(drawn.get_window_extent().x1) - self.left
 
     def axes(self, left: float, top: float, right: float, bottom: float) -> Axes:
@@ -194,11 +194,11 @@ def looking_alike() -> Iterator[None]:
         yield
 
 
-def blank(width: float, height: float, colour: str) -> Figure:
+def blank(width: float, height: float, color: str) -> Figure:
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
-    figure = Figure((width / 72, height / 72), dpi=72, facecolor=colour)
+    figure = Figure((width / 72, height / 72), dpi=72, facecolor=color)
     FigureCanvasAgg(figure)
     return figure
 
@@ -288,8 +288,8 @@ def figure_in(card: Card, page: Page) -> str:
     with matplotlib.rc_context({"svg.fonttype": "none"}):
         text = saved(figure, ".svg").decode()
     inner = text.partition("viewBox")[2]
-    for colour, name in NAMED.items():
-        inner = inner.replace(colour, f"var(--{name})")
+    for color, name in NAMED.items():
+        inner = inner.replace(color, f"var(--{name})")
     head = (
         f'<svg role="img" aria-label="{escape(card.title)}" viewBox="0 0 {width:g} {card.height:g}"'
     )

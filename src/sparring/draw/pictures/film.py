@@ -22,8 +22,8 @@ from sparring.games.picture import Film
 Frame = npt.NDArray[np.uint8]
 """[height, width, 3]."""
 SAMPLE = 16
-"""Most frames from which the colours of a GIF are chosen."""
-COLOURS, FLAT_COLOURS = 255, 64
+"""Most frames from which the colors of a GIF are chosen."""
+COLORS, FLAT_COLORS = 255, 64
 """In a GIF, and how many of them are kept exactly; one more stands for what does not change."""
 APART = 8
 ROUNDING = 1e-6
@@ -65,11 +65,11 @@ class Reel:
         raise NotImplementedError
 
     def sample(self) -> Sequence[Shot]:
-        """Return a few shots that have all the colours."""
+        """Return a few shots that have all the colors."""
         raise NotImplementedError
 
     def palette(self) -> Image.Image:
-        """Return colours that suit all shots."""
+        """Return colors that suit all shots."""
         chosen = self.sample()
         width, height = self.size
         strip = Image.new("RGB", (width, height * len(chosen)))
@@ -128,10 +128,10 @@ def as_frame(given: Any) -> Frame | None:
 
 
 def palette_of(image: Image.Image) -> Image.Image:
-    """Return the most common colours as they are, and others that stand for all the rest."""
+    """Return the most common colors as they are, and others that stand for all the rest."""
     counted: Any = image.getcolors(image.width * image.height)
-    flat = np.array([colour for _, colour in sorted(counted, reverse=True)[:FLAT_COLOURS]])
-    mixed = image.quantize(COLOURS - FLAT_COLOURS, method=Image.Quantize.MEDIANCUT)
+    flat = np.array([color for _, color in sorted(counted, reverse=True)[:FLAT_COLORS]])
+    mixed = image.quantize(COLORS - FLAT_COLORS, method=Image.Quantize.MEDIANCUT)
     others = np.array(mixed.getpalette()).reshape(-1, 3)
     # Pillow does not tell apart what is this close, and would take the wrong one for the right one.
     apart = np.abs(others[:, None] - flat).max(axis=2).min(axis=1) >= APART

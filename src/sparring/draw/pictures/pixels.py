@@ -74,10 +74,10 @@ class Canvas:
                     self.stroke(pen, [*corners, *corners[:2]], shape.edge, shape.edge_width)
             case Line():
                 ends = self.places(shape.points)
-                self.stroke(pen, ends, shape.colour, shape.width)
+                self.stroke(pen, ends, shape.color, shape.width)
                 if shape.round:
                     for at in (shape.points[0], shape.points[-1]):
-                        pen.ellipse(self.square(at, shape.width / 2), shape.colour)
+                        pen.ellipse(self.square(at, shape.width / 2), shape.color)
             case Circle():
                 pen.ellipse(self.square(shape.at, shape.radius), shape.fill or None)
                 if shape.edge:
@@ -86,14 +86,14 @@ class Canvas:
             case Ring():
                 edge = self.square(shape.at, shape.radius + shape.width / 2)
                 end = 360 * shape.share - 90
-                pen.arc(edge, -90, end, shape.colour, self.pixels(shape.width))
+                pen.arc(edge, -90, end, shape.color, self.pixels(shape.width))
             case Text():
                 (at,) = self.places([shape.at])
-                pen.text(at, shape.text, shape.colour, self.font(shape), ANCHORS[shape.anchor])
+                pen.text(at, shape.text, shape.color, self.font(shape), ANCHORS[shape.anchor])
 
-    def stroke(self, pen: Any, points: list[Point], colour: str, width: float) -> None:
+    def stroke(self, pen: Any, points: list[Point], color: str, width: float) -> None:
         """Draw a line whose corners are round."""
-        pen.line(points, colour, self.pixels(width), "curve")
+        pen.line(points, color, self.pixels(width), "curve")
 
     def pixels(self, length: float) -> int:
         return max(1, round(length * self.scale))

@@ -93,7 +93,7 @@ def cast(film: Film) -> list[Actor]:
 
 
 def unmoved(shape: Shape) -> Any:
-    """Return all of a shape that cannot move, to recognise it by."""
+    """Return all of a shape that cannot move, to recognize it by."""
     fixed = [getattr(shape, field.name) for field in fields(shape) if field.name not in MOVING]
     corners = len(shape.points) if isinstance(shape, Polygon | Line) else 0
     return type(shape), corners, *fixed
@@ -168,12 +168,12 @@ class Page:
                 return "path", self.ring(shape), ""
             case Line():
                 ends = ' stroke-linecap="round"' if shape.round else ""
-                line = self.stroke(shape.colour, shape.width)
+                line = self.stroke(shape.color, shape.width)
                 points = f'points="{self.along(shape.points, inside)}"'
                 return "polyline", f'{points} fill="none" stroke-linejoin="round"{ends} {line}', ""
             case Text():
                 size = f'font-size="{self.length(shape.size)}" dy=".35em"'
-                looks = f'fill="{shape.colour}" text-anchor="{shape.anchor}"'
+                looks = f'fill="{shape.color}" text-anchor="{shape.anchor}"'
                 return "text", f"{size} {looks}", escape(shape.text)
             case Group():
                 return "g", "", "".join(self.element(part, inside=True) for part in shape.parts)
@@ -185,16 +185,16 @@ class Page:
         half = f"a{short(radius)},{short(radius)} 0 1 1 0"
         way = f"M0,{short(-radius)}{half},{short(2 * radius)}{half},{short(-2 * radius)}"
         dash = f'pathLength="1" stroke-dasharray="{short(shape.share, 3)},1"'
-        return f'd="{way}" {dash} fill="none" {self.stroke(shape.colour, shape.width)}'
+        return f'd="{way}" {dash} fill="none" {self.stroke(shape.color, shape.width)}'
 
     def paint(self, shape: Polygon | Circle) -> str:
         """Return how an area and its edge are filled."""
         fill = f'fill="{shape.fill or "none"}"'
         return f"{fill} {self.stroke(shape.edge, shape.edge_width)}" if shape.edge else fill
 
-    def stroke(self, colour: str, width: float) -> str:
+    def stroke(self, color: str, width: float) -> str:
         """Return how a line is drawn."""
-        return f'stroke="{colour}" stroke-width="{self.length(width)}"'
+        return f'stroke="{color}" stroke-width="{self.length(width)}"'
 
     def length(self, units: float) -> str:
         return short(units * self.scale)

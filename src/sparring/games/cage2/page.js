@@ -11,7 +11,7 @@ const MOST_BARS = 200;
 
 export const page = {
   rules: [
-    "You are blue: you defend a company's network of thirteen hosts. Red has a foothold on User0 that nobody can take away, and works its way through the user hosts and the enterprise hosts towards the operational server, step by step.",
+    "You are blue: you defend a company's network of thirteen hosts. Red has a foothold on User0 that nobody can take away, and works its way through the user hosts and the enterprise hosts toward the operational server, step by step.",
     "You never win points, you only lose fewer. Every host on which red is privileged costs 0.1 a step, an enterprise host or Op_Server0 costs 1, and while red has stopped the service on Op_Server0 you pay 10. A Restore costs 1.",
     "Each step you do one thing. Analyse looks for malware and marks the host as privileged if there is some. Remove ends shells at user level that monitoring noticed. Restore makes a host new, with everything on it gone, your decoys too. A decoy opens a port on which red's attack comes to nothing. Sleep and Monitor only wait.",
     "Monitoring tells of scans and exploits as they happen, and keeps a belief of every host. It errs: one shell in twenty slips through, a hit decoy looks like a scan, sessions over SSH cannot be removed. The cost of a step shows what monitoring does not.",

@@ -50,7 +50,7 @@ def map_svg(state: State, viewer: int | None = None) -> str:
         parts += red_arrow(at)  # first, so that the boxes lie above it
     for column, (subnet, hosts) in enumerate(SUBNETS.items()):
         x = MARGIN + column * COLUMN_W
-        parts.append(text(x, TOP - 12, f"{subnet} subnet", size=13, colour="#5b655f"))
+        parts.append(text(x, TOP - 12, f"{subnet} subnet", size=13, color="#5b655f"))
         for h in hosts:
             parts += host_box(at, h, everything)
     foot = height - 16 * len(last_moves(at, everything)) - 36
@@ -76,14 +76,14 @@ def host_box(at: Position, h: int, everything: bool) -> list[str]:
         f'<rect x="{x}" y="{y}" width="{BOX_W}" height="{BOX_H}" rx="8" '
         f'fill="{BELIEF_FILL[at.labels[h]]}" stroke="{stroke}" stroke-width="{thick}"/>',
         text(x + 12, y + 21, HOSTS[h], size=13, bold=True),
-        text(x + 12, y + 38, f"believed: {at.labels[h]}", size=11, colour="#39413c"),
+        text(x + 12, y + 38, f"believed: {at.labels[h]}", size=11, color="#39413c"),
     ]
     if everything:
         truth = fitted(f"true: {true_words(at, h)}", 11, ROOM)
-        parts.append(text(x + 12, y + 54, truth, size=11, colour=stroke))
+        parts.append(text(x + 12, y + 54, truth, size=11, color=stroke))
     if at.decoys[h]:
         shown = fitted(f"decoys: {' '.join(map(str, at.decoys[h]))}", 11, ROOM)
-        parts.append(text(x + 12, y + 70, shown, size=11, colour="#2f6f4f"))
+        parts.append(text(x + 12, y + 70, shown, size=11, color="#2f6f4f"))
     if at.activity[h] in ACTIVITY_FILL:
         fill = ACTIVITY_FILL[at.activity[h]]
         parts.append(f'<circle cx="{x + BOX_W - 16}" cy="{y + 34}" r="6" fill="{fill}"/>')
@@ -108,7 +108,7 @@ def red_arrow(at: Position) -> list[str]:
 
 
 def legend(y: int, everything: bool) -> list[str]:
-    """Explain the colours."""
+    """Explain the colors."""
     x = MARGIN
     parts = []
     marks = [(fill, f"believed {label}") for label, fill in BELIEF_FILL.items()]
@@ -119,7 +119,7 @@ def legend(y: int, everything: bool) -> list[str]:
         parts.append(
             f'<rect x="{x}" y="{y - 9}" width="10" height="10" fill="{fill}" stroke="#8a938d"/>'
         )
-        parts.append(text(x + 14, y, words, size=10, colour="#5b655f"))
+        parts.append(text(x + 14, y, words, size=10, color="#5b655f"))
         x += 25 + round(text_width(words, 10))
     return parts
 
@@ -130,14 +130,12 @@ def text(
     words: str,
     *,
     size: int,
-    colour: str = "#1d2420",
+    color: str = "#1d2420",
     bold: bool = False,
 ) -> str:
     """Return a line of writing."""
     weight = ' font-weight="bold"' if bold else ""
-    return (
-        f'<text x="{x}" y="{y}" font-size="{size}" fill="{colour}"{weight}>{escape(words)}</text>'
-    )
+    return f'<text x="{x}" y="{y}" font-size="{size}" fill="{color}"{weight}>{escape(words)}</text>'
 
 
 PICTURE = SvgPicture(map_svg, frame_s=0.8)

@@ -102,13 +102,13 @@ def draw_table(names: Sequence[str]) -> Iterator[Shape]:
         yield box(middle, (PANEL_W, PANEL_H), PANEL, edge=FAINT, edge_width=1.5, radius=8)
         yield from disc((left + 18, top - 18), seat)
         yield words((left + 34, top - 18), name, PANEL_W - 34 - 84, size=18)
-    yield Line(points=((MARGIN, 72), (WIDTH - MARGIN, 72)), colour=FAINT, width=1.5)
+    yield Line(points=((MARGIN, 72), (WIDTH - MARGIN, 72)), color=FAINT, width=1.5)
     for text, y in (("animal", 56), ("value", 35), ("in deck", 14)):
-        yield words((MARGIN, y), text, 62, colour=SOFT)
+        yield words((MARGIN, y), text, 62, color=SOFT)
     for kind, name in enumerate(KINDS):
         x = market_x(kind)
         yield words((x, 56), name, 64, anchor="middle")
-        yield words((x, 35), str(VALUES[kind]), 64, anchor="middle", colour=SOFT)
+        yield words((x, 35), str(VALUES[kind]), 64, anchor="middle", color=SOFT)
 
 
 def market_x(kind: int) -> float:
@@ -123,17 +123,15 @@ def draw_scene(scene: Scene, told: Sequence[str]) -> Iterator[Shape]:
         left, top = corner(at.players, at.actor)
         middle = (left + PANEL_W / 2, top - PANEL_H / 2)
         around = box(middle, (PANEL_W, PANEL_H), PANEL, radius=8).points
-        yield Line(points=(*around, around[0]), colour=ACTIVE, width=4, key="active")
+        yield Line(points=(*around, around[0]), color=ACTIVE, width=4, key="active")
     for seat in range(at.players):
         yield from draw_seat(scene, seat)
     yield words((MARGIN, VIEW.top - 23), headline(at), WIDTH - 20, size=21, key="head")
     for kind in range(len(KINDS)):
         left_over = at.deck.count(kind)
-        colour = INK if left_over else FAINT
+        color = INK if left_over else FAINT
         key = f"deck {kind}"
-        yield words(
-            (market_x(kind), 14), str(left_over), 64, colour=colour, anchor="middle", key=key
-        )
+        yield words((market_x(kind), 14), str(left_over), 64, color=color, anchor="middle", key=key)
     yield from draw_middle(scene)
     for number, line in enumerate(told[-MOST_TOLD:]):
         place = (MIDDLE[0], TOLD_Y - number * TOLD_STEP)
@@ -149,11 +147,11 @@ def draw_seat(scene: Scene, seat: int) -> Iterator[Shape]:
     yield words((right, top - 18), points, 70, anchor="end", key=f"points {seat}")
     doing = status(at, seat)
     if doing:
-        colour = ACTIVE if seat in (at.high_bidder, at.turn) else SOFT
-        yield words((left + 10, top - 41), doing, 146, size=17, colour=colour, key=f"doing {seat}")
+        color = ACTIVE if seat in (at.high_bidder, at.turn) else SOFT
+        yield words((left + 10, top - 41), doing, 146, size=17, color=color, key=f"doing {seat}")
     hand = at.money[seat]
     total = f"has {worth(hand)}"
-    yield words((right, top - 41), total, 74, size=17, colour=SOFT, anchor="end", key=f"sum {seat}")
+    yield words((right, top - 41), total, 74, size=17, color=SOFT, anchor="end", key=f"sum {seat}")
     yield from money(hand, (left + 10, top - 54), PANEL_W - 20, key=f"money {seat}")
     yield from farm(at.animals[seat], (left + 8, top - 95), PANEL_W - 16, key=f"farm {seat}")
 

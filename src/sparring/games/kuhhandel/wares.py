@@ -28,9 +28,9 @@ def farm(counts: Sequence[int], at: Point, width: float, *, key: str) -> Iterato
         edge = COMPLETE if count == 4 else FAINT
         tile = f"{key} {kind}"
         yield box((x, y), TILE, fill, edge=edge, edge_width=1.5, key=tile)
-        colour = INK if count else FAINT
+        color = INK if count else FAINT
         yield words(
-            (x, y + 6), SHORT[kind], TILE[0] - 2, size=14, colour=colour, anchor="middle", key=tile
+            (x, y + 6), SHORT[kind], TILE[0] - 2, size=14, color=color, anchor="middle", key=tile
         )
         for number in range(count):
             place = (x + (number - (count - 1) / 2) * 9, y - 9)
@@ -50,9 +50,9 @@ def money(pile: Sequence[int], at: Point, width: float, *, key: str) -> Iterator
         yield box(
             (x, y), BILL, fill, edge=SOFT if count else FAINT, edge_width=1, radius=2, key=bill
         )
-        colour = INK if count else FAINT
+        color = INK if count else FAINT
         value = str(NOTES[note])
-        yield words((x, y), value, BILL[0] - 2, size=15, colour=colour, anchor="middle", key=bill)
+        yield words((x, y), value, BILL[0] - 2, size=15, color=color, anchor="middle", key=bill)
         if count:
             yield words((x, y - 19), f"x{count}", 34, size=15, anchor="middle", key=f"{bill} count")
 
@@ -67,4 +67,4 @@ def animal_card(kind: int, count: int, at: Point) -> Iterator[Shape]:
         yield words((x, y + 44), f"{count} x", 96, anchor="middle", key="stake")
     yield words((x, y + 20), KINDS[kind], 96, size=22, anchor="middle", key="animal")
     yield words((x, y - 14), str(VALUES[kind]), 96, size=26, anchor="middle", key="value")
-    yield words((x, y - 40), "the quartet", 96, size=14, colour=SOFT, anchor="middle", key="four")
+    yield words((x, y - 40), "the quartet", 96, size=14, color=SOFT, anchor="middle", key="four")

@@ -30,9 +30,9 @@ FEATURE_NAMES = tuple(
 MIRRORED_FEATURES = (1, 2, 4, 5, 7, 8, 10, 11, 13, 15)
 """What changes its sign when left and right are exchanged."""
 MIRRORED_ACTIONS = (1, 2)
-CENTRE_OF_MASS = 0.1223755
-"""Metres from a racket's origin back to its centre of mass."""
-CENTRE = (5.0, 4.0)
+CENTER_OF_MASS = 0.1223755
+"""Meters from a racket's origin back to its center of mass."""
+CENTER = (5.0, 4.0)
 """Of the rink in the coordinates of the native core. Everything else counts from there."""
 STEP_S = 0.02
 TIME_LIMIT = {"NORMAL": 250, "TRAIN_SHOOTING": 80, "TRAIN_DEFENSE": 80}
@@ -45,9 +45,9 @@ UNSET = ("fineness",)
 
 @dataclass(frozen=True)
 class Body:
-    """A racket or the puck. Metres from the centre of the rink, radians, seconds.
+    """A racket or the puck. Meters from the center of the rink, radians, seconds.
 
-    The position of a racket is its origin, the velocity that of its centre of mass.
+    The position of a racket is its origin, the velocity that of its center of mass.
     """
 
     x: float = 0.0
@@ -136,7 +136,7 @@ def read(state: State) -> Position:
     return Position(
         left=bodies[0],
         right=bodies[1],
-        puck=Body(puck[0] - CENTRE[0], puck[1] - CENTRE[1], *puck[2:]),
+        puck=Body(puck[0] - CENTER[0], puck[1] - CENTER[1], *puck[2:]),
         keep=(int(keep[0]), int(keep[1])),
         time=int(raw["time"][0]),
         mode=MODES[int(raw["mode"][0])],
@@ -151,9 +151,9 @@ def read(state: State) -> Position:
 def origin(
     body: npt.NDArray[np.float64], turn: npt.NDArray[np.float64], seat: int
 ) -> tuple[float, float]:
-    """Return a racket's origin from its centre of mass and (sine, cosine) of its angle."""
-    back = CENTRE_OF_MASS if seat == 0 else -CENTRE_OF_MASS
-    return float(body[0] + back * turn[1]) - CENTRE[0], float(body[1] + back * turn[0]) - CENTRE[1]
+    """Return a racket's origin from its center of mass and (sine, cosine) of its angle."""
+    back = CENTER_OF_MASS if seat == 0 else -CENTER_OF_MASS
+    return float(body[0] + back * turn[1]) - CENTER[0], float(body[1] + back * turn[0]) - CENTER[1]
 
 
 def mirrored(observation: npt.ArrayLike) -> npt.NDArray[np.float32]:

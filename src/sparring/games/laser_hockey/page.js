@@ -1,5 +1,5 @@
-// Laser hockey in a browser: the rink from above, seat 0 at the left. Lengths are metres from the
-// centre of the rink, y upwards, as in the game.
+// Laser hockey in a browser: the rink from above, seat 0 at the left. Lengths are meters from the
+// center of the rink, y upwards, as in the game.
 
 import { calm, el } from "/app/dom.js";
 import { Held, Keys, Stick } from "/app/play/inputs.js";
@@ -8,8 +8,8 @@ import { RealtimeSession } from "/app/play/realtime.js";
 
 const STEP_S = 0.02;
 const TIME_LIMIT = [250, 80, 80]; // steps, by mode
-const CENTRE = [5, 4]; // of the rink where the game counts from
-const CENTRE_OF_MASS = 0.1223755; // behind a racket's origin
+const CENTER = [5, 4]; // of the rink where the game counts from
+const CENTER_OF_MASS = 0.1223755; // behind a racket's origin
 const KEPT = 15; // steps for which a caught puck can be kept
 const INNER = [235 / 60, 200 / 60]; // half of the ice
 const OUTER = [255 / 60, 220 / 60];
@@ -18,7 +18,7 @@ const MOUTH = 82 / 60;
 const POST = 75 / 60;
 const PUCK = 13 / 60;
 const VIEW = [9.6, 7.6]; // what the canvas shows
-const BEHIND = VIEW[0] / 2 - PUCK - 0.05; // how far from the centre a fast puck is drawn in a goal
+const BEHIND = VIEW[0] / 2 - PUCK - 0.05; // how far from the center a fast puck is drawn in a goal
 const RACKET = [0.1, -0.4, 0.1, 0.4, -0.2, 0.4, -0.36, 0.2, -0.42, 0, -0.36, -0.2, -0.2, -0.4];
 const TRAIL = [15, 12, 9, 7, 5, 3]; // steps that the lines of the puck's trail go back
 
@@ -88,7 +88,7 @@ function makeRink(host, session, actionOf) {
   };
   const watch = new ResizeObserver(() => ice.fit() && last && draw(...last));
   watch.observe(rink);
-  const forgetTheme = onTheme(() => ice.recolour() && last && draw(...last));
+  const forgetTheme = onTheme(() => ice.recolor() && last && draw(...last));
   return {
     rate: 1 / STEP_S,
     over: rink,
@@ -112,17 +112,17 @@ function makeRink(host, session, actionOf) {
 function readMatch(state) {
   const { body, turn, keep, time, mode, winner } = state.fields();
   const racket = (seat) => {
-    const back = seat === 0 ? CENTRE_OF_MASS : -CENTRE_OF_MASS;
+    const back = seat === 0 ? CENTER_OF_MASS : -CENTER_OF_MASS;
     return {
-      x: body[6 * seat] + back * turn[2 * seat + 1] - CENTRE[0],
-      y: body[6 * seat + 1] + back * turn[2 * seat] - CENTRE[1],
+      x: body[6 * seat] + back * turn[2 * seat + 1] - CENTER[0],
+      y: body[6 * seat + 1] + back * turn[2 * seat] - CENTER[1],
       angle: body[6 * seat + 2],
       spin: body[6 * seat + 5],
     };
   };
   return {
     rackets: [racket(0), racket(1)],
-    puck: { x: within(body[12] - CENTRE[0], BEHIND), y: body[13] - CENTRE[1] },
+    puck: { x: within(body[12] - CENTER[0], BEHIND), y: body[13] - CENTER[1] },
     keep: Array.from(keep),
     time: time[0],
     limit: TIME_LIMIT[mode[0]],
@@ -245,27 +245,27 @@ class Ice {
       canvas.width = width;
       canvas.height = Math.round((width * VIEW[1]) / VIEW[0]);
     }
-    return this.recolour();
+    return this.recolor();
   }
 
-  recolour() {
+  recolor() {
     if (this.width === 0) return false;
-    const colour = (name) => {
-      this.canvas.style.color = `var(--${name})`; // as a colour it is light or dark, not both
+    const color = (name) => {
+      this.canvas.style.color = `var(--${name})`; // as a color it is light or dark, not both
       return getComputedStyle(this.canvas).color;
     };
     const names = ["ice", "ice-line", "wall", "net", "puck", "puck-ring", "trail"];
-    this.colours = Object.fromEntries(names.map((name) => [name, colour(name)]));
+    this.colors = Object.fromEntries(names.map((name) => [name, color(name)]));
     this.seats = ["seat-0", "seat-1"].map((name) => ({
-      fill: colour(name),
-      edge: colour(`${name}-edge`),
+      fill: color(name),
+      edge: color(`${name}-edge`),
     }));
-    paintRink(this.metres(this.still), this.colours, this.seats);
+    paintRink(this.meters(this.still), this.colors, this.seats);
     return true;
   }
 
-  // A pen whose unit is the metre, y upwards.
-  metres(canvas) {
+  // A pen whose unit is the meter, y upwards.
+  meters(canvas) {
     const pen = canvas.getContext("2d");
     const scale = canvas.width / VIEW[0];
     pen.setTransform(scale, 0, 0, -scale, canvas.width / 2, canvas.height / 2);
@@ -281,7 +281,7 @@ class Ice {
     pen.setTransform(1, 0, 0, 1, 0, 0);
     pen.clearRect(0, 0, this.canvas.width, this.canvas.height); // the margin is no part of the rink
     pen.drawImage(this.still, 0, 0);
-    this.metres(this.canvas);
+    this.meters(this.canvas);
     const puck = between(before.puck, after.puck, share);
     if (after.winner) paintLight(pen, after.winner, this.seats);
     this.paintTrail(pen, puck);
@@ -306,7 +306,7 @@ class Ice {
   paintTrail(pen, puck) {
     if (calm()) return;
     const points = [...this.pucks.slice(0, -1), puck].flatMap(({ x, y }) => [x, y]);
-    pen.strokeStyle = this.colours.trail;
+    pen.strokeStyle = this.colors.trail;
     pen.globalAlpha = 0.09;
     TRAIL.forEach((steps, at) => {
       pen.lineWidth = 2 * PUCK * (0.2 + (0.7 * at) / TRAIL.length);
@@ -316,8 +316,8 @@ class Ice {
   }
 
   paintPuck(pen, puck, keep) {
-    disc(pen, puck.x, puck.y, PUCK, this.colours.puck);
-    pen.strokeStyle = this.colours["puck-ring"];
+    disc(pen, puck.x, puck.y, PUCK, this.colors.puck);
+    pen.strokeStyle = this.colors["puck-ring"];
     pen.lineWidth = 0.035;
     ring(pen, puck.x, puck.y, 0.58 * PUCK);
     keep.forEach((left, seat) => {
@@ -335,23 +335,23 @@ function between(from, to, share) {
   return Object.fromEntries(Object.keys(to).map((name) => [name, mixed(name)]));
 }
 
-function paintRink(pen, colours, seats) {
+function paintRink(pen, colors, seats) {
   pen.clearRect(-VIEW[0], -VIEW[1], 2 * VIEW[0], 2 * VIEW[1]);
-  box(pen, OUTER[0], OUTER[1], colours.wall, 0.3);
-  box(pen, INNER[0], INNER[1], colours.ice, 0.06);
-  for (const side of [-1, 1]) paintGoal(pen, side, colours, seats[side < 0 ? 0 : 1]);
-  pen.strokeStyle = colours["ice-line"];
+  box(pen, OUTER[0], OUTER[1], colors.wall, 0.3);
+  box(pen, INNER[0], INNER[1], colors.ice, 0.06);
+  for (const side of [-1, 1]) paintGoal(pen, side, colors, seats[side < 0 ? 0 : 1]);
+  pen.strokeStyle = colors["ice-line"];
   pen.lineWidth = 0.05;
   stroke(pen, [0, -INNER[1], 0, INNER[1]]);
   ring(pen, 0, 0, 100 / 60);
-  disc(pen, 0, 0, 0.1, colours["ice-line"]);
+  disc(pen, 0, 0, 0.1, colors["ice-line"]);
 }
 
-function paintGoal(pen, side, colours, seat) {
+function paintGoal(pen, side, colors, seat) {
   const x = side * INNER[0];
   const half = [x - side * 0.1, MOUTH, x, MOUTH, side * OUTER[0], POST];
   const mirrored = [side * OUTER[0], -POST, x, -MOUTH, x - side * 0.1, -MOUTH];
-  polygon(pen, [...half, ...mirrored], colours.ice);
+  polygon(pen, [...half, ...mirrored], colors.ice);
   pen.save();
   pen.beginPath();
   pen.rect(-INNER[0] - 0.35, -MOUTH, 2 * INNER[0] + 0.7, 2 * MOUTH);
@@ -365,8 +365,8 @@ function paintGoal(pen, side, colours, seat) {
   pen.restore();
   const near = side * GOAL[0];
   const far = side * GOAL[1];
-  polygon(pen, [near, -POST, far, -POST, far, POST, near, POST], colours.net);
-  pen.strokeStyle = colours["ice-line"];
+  polygon(pen, [near, -POST, far, -POST, far, POST, near, POST], colors.net);
+  pen.strokeStyle = colors["ice-line"];
   pen.lineWidth = 0.02;
   for (let line = 1; line < 10; ++line) {
     const y = -POST + (line * POST) / 5;
@@ -377,7 +377,7 @@ function paintGoal(pen, side, colours, seat) {
   stroke(pen, [near, -POST, near, POST]);
 }
 
-// A goal: ice and net in the colour of whoever scored.
+// A goal: ice and net in the color of whoever scored.
 function paintLight(pen, winner, seats) {
   const { fill } = seats[winner > 0 ? 0 : 1];
   pen.globalAlpha = 0.16;

@@ -30,7 +30,7 @@ SEAT = ("#eb6235", "#5d9ec7")
 DARK = ("#a83d18", "#336f96")
 """Edges and writing of the seats."""
 LIGHT = ("#fbdfd5", "#dcebf4")
-CENTRE_DISC, CREASE, GOAL, WALL, PUCK = "#cccccc", "#efcb8a", "#808080", "#16191f", "#000000"
+CENTER_DISC, CREASE, GOAL, WALL, PUCK = "#cccccc", "#efcb8a", "#808080", "#16191f", "#000000"
 CREASE_EDGE, NET = "#d9a94f", "#a5a5a5"
 FILM_VIEW = View(-4.75, -3.95, 4.75, 4.95, PAPER)
 STILL_VIEW = View(-4.75, -4.75, 4.75, 4.95, PAPER)
@@ -79,7 +79,7 @@ class HockeyPicture:
         return Film(FILM_VIEW, backdrop, frames, STEP_S)
 
     def still(self, episode: Episode) -> Drawing:
-        """Return the way of the puck, coloured by who touched it last, and some moments."""
+        """Return the way of the puck, colored by who touched it last, and some moments."""
         match = [read(state) for state in episode.states]
         shapes = (
             *rink(),
@@ -116,9 +116,9 @@ def rink() -> Iterator[Shape]:
     """Yield what never moves: walls, ice, markings and goals."""
     yield Polygon(points=rounded(OUTER_X, OUTER_Y, 0.3), fill=WALL)
     yield box(-INNER_X, -INNER_Y, INNER_X, INNER_Y, ICE)
-    yield Circle(at=(0, 0), radius=100 / 60, fill=CENTRE_DISC, opacity=0.45)
-    yield Circle(at=(0, 0), radius=100 / 60, edge=CENTRE_DISC, edge_width=0.05)
-    yield Line(points=((0, -INNER_Y), (0, INNER_Y)), colour=CENTRE_DISC, width=0.05)
+    yield Circle(at=(0, 0), radius=100 / 60, fill=CENTER_DISC, opacity=0.45)
+    yield Circle(at=(0, 0), radius=100 / 60, edge=CENTER_DISC, edge_width=0.05)
+    yield Line(points=((0, -INNER_Y), (0, INNER_Y)), color=CENTER_DISC, width=0.05)
     yield Circle(at=(0, 0), radius=0.09, fill="#aaaaaa")
     for side in (-1, 1):
         yield from goal(side)
@@ -141,14 +141,14 @@ def goal(side: int) -> Iterator[Shape]:
     turns = [math.radians(degrees) for degrees in range(-90, 91, 6)]
     round_ = tuple((middle - side * POST * math.cos(t), POST * math.sin(t)) for t in turns)
     yield Polygon(points=round_, fill=CREASE, opacity=0.75)
-    yield Line(points=round_, colour=CREASE_EDGE, width=0.04)
+    yield Line(points=round_, color=CREASE_EDGE, width=0.04)
     yield box(near, -POST, far, POST, GOAL)
     for step in range(1, 10):
         y = -POST + step * POST / 5
-        yield Line(points=((near, y), (far, y)), colour=NET, width=0.02)
+        yield Line(points=((near, y), (far, y)), color=NET, width=0.02)
     for share in (0.25, 0.5, 0.75):
         x = near + share * (far - near)
-        yield Line(points=((x, -POST), (x, POST)), colour=NET, width=0.02)
+        yield Line(points=((x, -POST), (x, POST)), color=NET, width=0.02)
 
 
 def box(x0: float, y0: float, x1: float, y1: float, fill: str) -> Polygon:
@@ -156,15 +156,15 @@ def box(x0: float, y0: float, x1: float, y1: float, fill: str) -> Polygon:
 
 
 def nameplates(names: Sequence[str], wins: Sequence[int]) -> Iterator[Shape]:
-    """Yield who plays, in the colours of the rackets, up to the widest score between them."""
+    """Yield who plays, in the colors of the rackets, up to the widest score between them."""
     room = NAME_X - text_width(score_of(wins), SCORE_SIZE) / 2 - 0.25
-    for side, name, colour, dark in zip((-1, 1), names, SEAT, DARK, strict=True):
-        yield Circle(at=(side * 4.1, 4.42), radius=0.14, fill=colour, edge=dark, edge_width=0.04)
+    for side, name, color, dark in zip((-1, 1), names, SEAT, DARK, strict=True):
+        yield Circle(at=(side * 4.1, 4.42), radius=0.14, fill=color, edge=dark, edge_width=0.04)
         plate = Text(
             at=(side * NAME_X, 4.42),
             text=name,
             size=0.36,
-            colour=dark,
+            color=dark,
             anchor="start" if side < 0 else "end",
         )
         yield fit(plate, room)
@@ -176,14 +176,14 @@ def score_of(wins: Sequence[int]) -> str:
 
 def score_board(wins: Sequence[int], at: Position) -> Iterator[Shape]:
     """Yield the score and how much time is left."""
-    yield Text(at=(0, 4.46), text=score_of(wins), size=SCORE_SIZE, colour=INK, key="score")
+    yield Text(at=(0, 4.46), text=score_of(wins), size=SCORE_SIZE, color=INK, key="score")
     limit = TIME_LIMIT[at.mode]
     steps_left = max(0, limit - at.time)
-    yield Line(points=((-0.9, 3.98), (0.9, 3.98)), colour=FAINT, width=0.08, key="clock")
+    yield Line(points=((-0.9, 3.98), (0.9, 3.98)), color=FAINT, width=0.08, key="clock")
     ends = ((-0.9, 3.98), (-0.9 + 1.8 * steps_left / limit, 3.98))
-    yield Line(points=ends, colour=SOFT, width=0.08, key="time left")
+    yield Line(points=ends, color=SOFT, width=0.08, key="time left")
     seconds = f"{math.ceil(steps_left * STEP_S)} s"
-    yield Text(at=(1.05, 3.98), text=seconds, size=0.22, colour=SOFT, anchor="start", key="seconds")
+    yield Text(at=(1.05, 3.98), text=seconds, size=0.22, color=SOFT, anchor="start", key="seconds")
 
 
 def bodies(at: Position) -> Iterator[Shape]:
@@ -207,7 +207,7 @@ def bodies(at: Position) -> Iterator[Shape]:
                 at=(at.puck.x, at.puck.y),
                 radius=PUCK_RADIUS + 0.1 + 0.1 * (seat == 1 and at.keep[0] > 0),
                 share=at.keep[seat] / CAUGHT,
-                colour=DARK[seat],
+                color=DARK[seat],
                 width=0.08,
                 key=f"keep {seat}",
             )
@@ -230,7 +230,7 @@ def aim(seat: int, body: Body, puck: Body) -> Line:
     side = 1 if seat == 0 else -1
     way = (side * math.cos(body.angle), side * math.sin(body.angle))
     ends = tuple((puck.x + far * way[0], puck.y + far * way[1]) for far in (0.3, 1.7))
-    return Line(points=ends, colour=SEAT[seat], width=0.05, opacity=0.7, key=f"aim {seat}")
+    return Line(points=ends, color=SEAT[seat], width=0.05, opacity=0.7, key=f"aim {seat}")
 
 
 def trail(pucks: Sequence[Body]) -> Iterator[Shape]:
@@ -240,7 +240,7 @@ def trail(pucks: Sequence[Body]) -> Iterator[Shape]:
     for at, steps in enumerate(TRAIL):
         yield Line(
             points=tuple(points[: steps + 1]),
-            colour=SOFT,
+            color=SOFT,
             width=2 * PUCK_RADIUS * (0.3 + 0.6 * at / len(TRAIL)),
             round=True,
             opacity=0.1,
@@ -249,12 +249,12 @@ def trail(pucks: Sequence[Body]) -> Iterator[Shape]:
 
 
 def goal_light(winner: int) -> Iterator[Shape]:
-    """Yield the light of a goal: the ice and the net in the scorer's colour."""
-    colour = SEAT[0 if winner > 0 else 1]
+    """Yield the light of a goal: the ice and the net in the scorer's color."""
+    color = SEAT[0 if winner > 0 else 1]
     near, far = (winner * x for x in GOAL_X)
-    ice = box(-INNER_X, -INNER_Y, INNER_X, INNER_Y, colour)
+    ice = box(-INNER_X, -INNER_Y, INNER_X, INNER_Y, color)
     yield replace(ice, opacity=0.22, key="light")
-    yield replace(box(near, -POST, far, POST, colour), opacity=0.85, key="net")
+    yield replace(box(near, -POST, far, POST, color), opacity=0.85, key="net")
 
 
 def verdict(at: Position, names: Sequence[str]) -> Iterator[Shape]:
@@ -262,11 +262,11 @@ def verdict(at: Position, names: Sequence[str]) -> Iterator[Shape]:
     seat = scorer(at)
     band, ink = ("#e6e9ee", INK) if seat is None else (LIGHT[seat], DARK[seat])
     ends = ((-INNER_X, 0), (INNER_X, 0))
-    yield Line(points=ends, colour=band, width=1.9, opacity=0.93, key="band")
+    yield Line(points=ends, color=band, width=1.9, opacity=0.93, key="band")
     title = "Time is up" if seat is None else "Goal!"
-    yield Text(at=(0, 0.26), text=title, size=0.95, colour=ink, key="title")
+    yield Text(at=(0, 0.26), text=title, size=0.95, color=ink, key="title")
     told = result(at, names, 0.36, 2 * INNER_X - 0.3)
-    yield Text(at=(0, -0.52), text=told, size=0.36, colour=ink, key="result")
+    yield Text(at=(0, -0.52), text=told, size=0.36, color=ink, key="result")
 
 
 def scorer(at: Position) -> int | None:
@@ -285,17 +285,17 @@ def result(at: Position, names: Sequence[str], size: float, room: float) -> str:
 
 
 def puck_way(match: Sequence[Position]) -> Iterator[Shape]:
-    """Yield the puck's way in pieces of one colour each: that of the last racket it touched."""
+    """Yield the puck's way in pieces of one color each: that of the last racket it touched."""
     points: list[Point] = []
-    colour = SOFT
+    color = SOFT
     for at in match:
         points.append((at.puck.x, at.puck.y))
-        touched = next((DARK[seat] for seat in (0, 1) if at.touching >> seat & 1), colour)
-        if touched != colour:
-            yield Line(points=tuple(points), colour=colour, width=0.05, round=True)
-            points, colour = points[-1:], touched
+        touched = next((DARK[seat] for seat in (0, 1) if at.touching >> seat & 1), color)
+        if touched != color:
+            yield Line(points=tuple(points), color=color, width=0.05, round=True)
+            points, color = points[-1:], touched
     if len(points) > 1:
-        yield Line(points=tuple(points), colour=colour, width=0.05, round=True)
+        yield Line(points=tuple(points), color=color, width=0.05, round=True)
 
 
 def ghosts(match: Sequence[Position]) -> Iterator[Shape]:
@@ -320,11 +320,11 @@ def numbered(match: Sequence[Position]) -> Iterator[Shape]:
             behind = -0.2 if seat == 0 else 0.2
             place = (body.x + behind * math.cos(body.angle), body.y + behind * math.sin(body.angle))
             marks.append((place, DARK[seat]))
-        for place, colour in marks:
+        for place, color in marks:
             if all(math.dist(place, other) >= NUMBERS_APART for other in written):
-                if colour == ICE:
+                if color == ICE:
                     yield Circle(at=place, radius=0.15, fill=SOFT, edge=ICE, edge_width=0.03)
-                yield Text(at=place, text=str(number), size=0.2, colour=colour)
+                yield Text(at=place, text=str(number), size=0.2, color=color)
                 written.append(place)
 
 
@@ -334,7 +334,7 @@ def caption(match: Sequence[Position], names: Sequence[str]) -> Iterator[Shape]:
     room = STILL_VIEW.width - 0.4 - text_width(apart, 0.24)
     lines = (
         result(match[-1], names, 0.24, room) + apart,
-        "the puck's way has the colour of the racket that touched it last",
+        "the puck's way has the color of the racket that touched it last",
     )
     for y, line in zip((-4.05, -4.4), lines, strict=True):
-        yield Text(at=(0, y), text=line, size=0.24, colour=SOFT)
+        yield Text(at=(0, y), text=line, size=0.24, color=SOFT)

@@ -32,8 +32,8 @@ def shooting(lot: np.random.Generator) -> Position:
     return Position(left=Body(x=x, y=y), right=guard, puck=Body(x=x + 1, y=y))
 
 
-def defence(lot: np.random.Generator) -> Position:
-    """A puck flies towards the left goal."""
+def defense(lot: np.random.Generator) -> Position:
+    """A puck flies toward the left goal."""
     x, y = lot.uniform(0, 2), lot.uniform(-2, 2)
     way = np.array([-4.25 - x, lot.uniform(-0.7, 0.7) - y])
     vx, vy = way / np.linalg.norm(way) * lot.uniform(6, 12)
@@ -50,10 +50,10 @@ def puck_behind(lot: np.random.Generator) -> Position:
 SITUATIONS: dict[str, Callable[[np.random.Generator], Position]] = {
     "face_off": face_off,
     "shooting": shooting,
-    "defence": defence,
+    "defense": defense,
     "puck_behind": puck_behind,
 }
-WORDS = f"{', '.join(SITUATIONS)} or a .json file of positions in metres"
+WORDS = f"{', '.join(SITUATIONS)} or a .json file of positions in meters"
 """What can be named."""
 
 

@@ -3,7 +3,7 @@
 Places and speeds across the rink, angles and spins change their signs, those of the own racket, of
 the other and of the puck; so do the push aside and the torque. No flag breaks this: modes, serves
 and spawns are drawn evenly around the long axis, and divisors do not care for signs. The rules
-compute around a centre at (5, 4), so that images agree up to rounding, not to the bit. The scripted
+compute around a center at (5, 4), so that images agree up to rounding, not to the bit. The scripted
 players brake a little differently to the left and to the right.
 """
 

@@ -6,7 +6,7 @@ import { drawPiece } from "/games/shogi/pieces.js";
 import { HAND, NAMES, RANK_SIGNS, SIDES, squareName } from "/games/shogi/position.js";
 import { useKanji, usesKanji } from "/games/shogi/signs.js";
 
-const CENTRE = 40;
+const CENTER = 40;
 const UPWARDS = [0, 1, 2, 3, 4, 5, 6, 7, 8];
 
 export class Board {
@@ -20,7 +20,7 @@ export class Board {
         class: "square",
         type: "button",
         role: "gridcell",
-        tabindex: square === CENTRE ? 0 : -1,
+        tabindex: square === CENTER ? 0 : -1,
         "data-square": squareName(square),
       }),
     );

@@ -32,13 +32,13 @@ def board_svg(state: State) -> str:
     for rank, row in enumerate(board.split("/")):
         for column, cell in enumerate(cells(row)):
             if cell != ".":
-                parts.append(piece(cell, *centre(column, rank)))
+                parts.append(piece(cell, *center(column, rank)))
     parts += hand(hands_of(hands, str.isupper), BLACK)
     parts += hand(hands_of(hands, str.islower), WHITE)
     return "\n".join([*parts, "</svg>"])
 
 
-def centre(column: int, rank: int) -> tuple[float, float]:
+def center(column: int, rank: int) -> tuple[float, float]:
     """Return the middle of a square; column 0 is file 9."""
     return LEFT + (column + 0.5) * CELL, TOP + (rank + 0.5) * CELL
 
@@ -57,7 +57,7 @@ def grid() -> list[str]:
         at_point = f'cx="{LEFT + column * CELL}" cy="{TOP + rank * CELL}"'
         parts.append(f'<circle {at_point} r="3" fill="{INK}"/>')
     for at in range(9):
-        x, y = centre(at, at)
+        x, y = center(at, at)
         parts.append(text(x, TOP - 10, str(9 - at), size=13))
         parts.append(text(LEFT + BOARD + 12, y + 5, "abcdefghi"[at], size=13))
     return parts
@@ -66,13 +66,13 @@ def grid() -> list[str]:
 def piece(cell: str, x: float, y: float) -> str:
     """Draw a piece; White's point down, promoted ones are red."""
     turn = "" if cell[-1].isupper() else " rotate(180)"
-    colour = RED if cell.startswith("+") else INK
+    color = RED if cell.startswith("+") else INK
     corners = ((0, -1), (0.62, -0.72), (0.84, 1), (-0.84, 1), (-0.62, -0.72))
     points = " ".join(f"{PIECE * dx:g},{PIECE * dy:g}" for dx, dy in corners)
     return (
         f'<g transform="translate({x:g},{y:g}){turn}">'
         f'<polygon points="{points}" fill="{PIECE_FILL}" stroke="{INK}"/>'
-        f"{text(0, 10, KANJI[cell.upper()], size=25, colour=colour)}</g>"
+        f"{text(0, 10, KANJI[cell.upper()], size=25, color=color)}</g>"
     )
 
 
@@ -93,11 +93,11 @@ def hand(pieces: str, side: str) -> list[str]:
 
 
 def text(
-    x: float, y: float, words: str, *, size: int, colour: str = INK, anchor: str = "middle"
+    x: float, y: float, words: str, *, size: int, color: str = INK, anchor: str = "middle"
 ) -> str:
     """Return a line of writing."""
     return (
-        f'<text x="{x:g}" y="{y:g}" font-size="{size}" fill="{colour}" text-anchor="{anchor}">'
+        f'<text x="{x:g}" y="{y:g}" font-size="{size}" fill="{color}" text-anchor="{anchor}">'
         f"{escape(words)}</text>"
     )
 

@@ -6,7 +6,7 @@ export const HAND = "RBGSNLP"; // in the order of a piece stand
 const DROPS = "PLNSBRG"; // in the order of the actions
 const RANKS = "abcdefghi";
 const DROP = 20; // the first label of a drop; before it ten directions, and ten that promote
-// Files and ranks of a direction for the side that moves; left is towards higher files.
+// Files and ranks of a direction for the side that moves; left is toward higher files.
 const STEPS = [
   [0, -1],
   [1, -1],

@@ -65,7 +65,7 @@ def play_on(state: State, move: str) -> None:
 
 
 def game_seed(seed: int, number: int) -> int:
-    """Return the seed of one game of many; those of neighbouring seeds have none in common."""
+    """Return the seed of one game of many; those of neighboring seeds have none in common."""
     return int.from_bytes(hashlib.sha256(f"{seed} {number}".encode()).digest()[:8], "big")
 
 

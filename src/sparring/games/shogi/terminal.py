@@ -40,8 +40,8 @@ class ShogiTerminal(Terminal):
         return True
 
     def name(self, seat: int) -> str:
-        colour = ("Black", "White")[seat]
-        return f"you ({colour})" if seat == self.person else colour
+        color = ("Black", "White")[seat]
+        return f"you ({color})" if seat == self.person else color
 
     def choices(self, state: State) -> list[Choice]:
         """Return the legal moves by piece, each as it is typed."""

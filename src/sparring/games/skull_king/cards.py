@@ -1,4 +1,4 @@
-"""The cards of Skull King as shapes: a colour, letters, and on large ones a sign for each kind."""
+"""The cards of Skull King as shapes: a color, letters, and on large ones a sign for each kind."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def small_face(card: int) -> Shapes:
     kind = kind_of(name)
     ink = WHITE if kind in DARK else INK
     face = box((0, 0), HAND_CARD, FILLS[kind], edge=EDGE, edge_width=1)
-    return face, Text(at=(0, 0), text=name, size=16, colour=ink)
+    return face, Text(at=(0, 0), text=name, size=16, color=ink)
 
 
 def table_card(token: int, at: Point, *, wins: bool) -> Group:
@@ -83,15 +83,15 @@ def large_face(token: int, wins: bool) -> Shapes:
     ink = WHITE if kind in DARK else INK
     edge, width = (GOLD, 6.0) if wins else (EDGE, 1.5)
     face = box((0, 0), TABLE_CARD, FILLS[kind], edge=edge, edge_width=width, radius=6)
-    return face, *sign(kind, ink), Text(at=(0, -14), text=name, size=21, colour=ink)
+    return face, *sign(kind, ink), Text(at=(0, -14), text=name, size=21, color=ink)
 
 
 def sign(kind: str, ink: str) -> Iterator[Shape]:
-    """Yield what tells a kind apart without its colour, in the upper half of a card."""
+    """Yield what tells a kind apart without its color, in the upper half of a card."""
     for area in AREAS.get(kind, ()):
         yield Polygon(points=lifted(area), fill=ink)
     for stroke in STROKES.get(kind, ()):
-        yield Line(points=lifted(stroke), colour=ink, width=3.5, round=True)
+        yield Line(points=lifted(stroke), color=ink, width=3.5, round=True)
     for x, radius in RINGS.get(kind, ()):
         yield Circle(at=(x, SIGN_Y), radius=radius, edge=ink, edge_width=3)
     if kind == "B":

@@ -124,7 +124,7 @@ export class Hand {
     slot.why = slot.action === null ? reason(at, card, ask) : "";
     const { button } = slot;
     button.classList.toggle("playable", slot.action !== null);
-    button.classList.toggle("greyed", Boolean(asked) && slot.action === null);
+    button.classList.toggle("grayed", Boolean(asked) && slot.action === null);
     button.classList.remove("hinted");
     button.setAttribute("aria-disabled", String(slot.action === null));
     button.tabIndex = asked && slot.action === null ? -1 : 0;

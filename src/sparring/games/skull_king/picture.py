@@ -176,7 +176,7 @@ def draw_table(table: Table) -> Iterator[Shape]:
         name = "ghost" if ghost else table.names[seat]
         yield words((left + 34, top - 18), name, PANEL_W - 34 - 84, size=18)
     for line, y in zip(LEGEND, (32, 13), strict=True):
-        yield words((WIDTH / 2, y), line, WIDTH - 20, size=15, colour=SOFT, anchor="middle")
+        yield words((WIDTH / 2, y), line, WIDTH - 20, size=15, color=SOFT, anchor="middle")
 
 
 def draw_scene(table: Table, scene: Scene, told: str) -> Iterator[Shape]:
@@ -184,7 +184,7 @@ def draw_scene(table: Table, scene: Scene, told: str) -> Iterator[Shape]:
     at = scene.at
     if at.actor >= 0:
         around = box(table.panel(at.actor), (PANEL_W, table.panel_h), PANEL, radius=8).points
-        yield Line(points=(*around, around[0]), colour=ACTIVE, width=4, key="active")
+        yield Line(points=(*around, around[0]), color=ACTIVE, width=4, key="active")
     for seat in range(table.seats):
         yield from draw_numbers(table, scene, seat)
     for seat in range(table.seats):
@@ -207,22 +207,22 @@ def draw_numbers(table: Table, scene: Scene, seat: int) -> Iterator[Shape]:
     left, top = table.corner(seat)
     right, y = left + PANEL_W - 10, top - 41
     won, notes = tricks_words(scene, seat), notes_of(scene, seat, cannonball=table.cannonball)
-    yield words((left + 10, y), won, PANEL_W - 90, size=17, colour=SOFT, key=f"won {seat}")
+    yield words((left + 10, y), won, PANEL_W - 90, size=17, color=SOFT, key=f"won {seat}")
     if notes:
         place = (left + 10, y - 19)
-        yield words(place, notes, PANEL_W - 20, colour=SOFT, key=f"notes {seat}")
-    beside, colour, person = "", ACTIVE, seat < scene.at.players
+        yield words(place, notes, PANEL_W - 20, color=SOFT, key=f"notes {seat}")
+    beside, color, person = "", ACTIVE, seat < scene.at.players
     if person:
         total = f"{scene.at.by_seat['total'][seat]} pts"
         yield words((right, top - 18), total, 70, anchor="end", key=f"total {seat}")
     if scene.points and person:
         points = scene.points[seat]
-        beside, colour = f"{points:+}", GOOD if points > 0 else BAD if points < 0 else INK
+        beside, color = f"{points:+}", GOOD if points > 0 else BAD if points < 0 else INK
     elif seat == scene.at.leader:
         beside = "leads"
     if beside:
         key = f"beside {seat}"
-        yield words((right, y), beside, 66, size=18, colour=colour, anchor="end", key=key)
+        yield words((right, y), beside, 66, size=18, color=color, anchor="end", key=key)
 
 
 def tricks_words(scene: Scene, seat: int) -> str:

@@ -21,20 +21,20 @@ def sheet(rounds: Sequence[Scene], names: Sequence[str], verdict: str) -> Iterat
     """Yield the sheet, downwards from y = 0."""
     column = (RIGHT - LEFT) / len(names)
     y = -ROW
-    yield Line(points=((10, y + 17), (RIGHT, y + 17)), colour=FAINT, width=1.5)
-    yield words((10, y), "round", LEFT - 14, size=15, colour=SOFT)
+    yield Line(points=((10, y + 17), (RIGHT, y + 17)), color=FAINT, width=1.5)
+    yield words((10, y), "round", LEFT - 14, size=15, color=SOFT)
     for seat, name in enumerate(names):
         x = LEFT + seat * column
         yield from disc((x + 14, y), seat, radius=9)
         yield words((x + 27, y), name, column - 32, size=15)
     for scene in rounds:
         y -= ROW
-        yield words((10, y), str(scene.at.round), LEFT - 14, size=15, colour=SOFT)
+        yield words((10, y), str(scene.at.round), LEFT - 14, size=15, color=SOFT)
         for seat in range(len(names)):
             yield from cell(scene, seat, LEFT + seat * column, y, column)
     y -= ROW
-    yield Line(points=((10, y + 12), (RIGHT, y + 12)), colour=FAINT, width=1.5)
-    yield words((10, y), "total", LEFT - 14, size=15, colour=SOFT)
+    yield Line(points=((10, y + 12), (RIGHT, y + 12)), color=FAINT, width=1.5)
+    yield words((10, y), "total", LEFT - 14, size=15, color=SOFT)
     for seat in range(len(names)):
         total = str(rounds[-1].at.by_seat["total"][seat]) if rounds else "0"
         x = LEFT + (seat + 1) * column - 10
@@ -46,6 +46,6 @@ def cell(scene: Scene, seat: int, x: float, y: float, column: float) -> Iterator
     """Yield what a seat won of its bid, and the points for it."""
     per, points = scene.at.by_seat, scene.points[seat]
     tricks = f"{per['won'][seat]}/{per['bid'][seat]}"
-    yield words((x + 6, y), tricks, column / 2 - 6, size=15, colour=SOFT)
-    colour = GOOD if points > 0 else BAD if points < 0 else INK
-    yield words((x + column - 10, y), f"{points:+}", column / 2 - 8, colour=colour, anchor="end")
+    yield words((x + 6, y), tricks, column / 2 - 6, size=15, color=SOFT)
+    color = GOOD if points > 0 else BAD if points < 0 else INK
+    yield words((x + column - 10, y), f"{points:+}", column / 2 - 8, color=color, anchor="end")

@@ -20,7 +20,7 @@ from sparring.games.picture import (
 from sparring.games.state import State
 
 VIEW = View(-0.3, -0.75, 3.3, 3.75, "#f4f6f9")
-COLOURS = ("#2563eb", "#d9650d")
+COLORS = ("#2563eb", "#d9650d")
 INK, GRID = "#16191f", "#c3cad4"
 LINES = ((0, 1, 2), (3, 4, 5), (6, 7, 8), (0, 3, 6), (1, 4, 7), (2, 5, 8), (0, 4, 8), (2, 4, 6))
 FRAME_S = 0.7
@@ -55,15 +55,15 @@ PICTURE = BoardPicture()
 def grid() -> Iterator[Shape]:
     """Yield the board."""
     for at in (1, 2):
-        yield Line(points=((at, 0), (at, 3)), colour=GRID, width=0.05, round=True)
-        yield Line(points=((0, at), (3, at)), colour=GRID, width=0.05, round=True)
+        yield Line(points=((at, 0), (at, 3)), color=GRID, width=0.05, round=True)
+        yield Line(points=((0, at), (3, at)), color=GRID, width=0.05, round=True)
 
 
 def nameplates(names: Sequence[str]) -> Iterator[Shape]:
     """Yield who plays what."""
     cross, circle = names
-    left = Text(at=(0, 3.4), text=f"X  {cross}", size=0.22, colour=COLOURS[0], anchor="start")
-    right = Text(at=(3, 3.4), text=f"{circle}  O", size=0.22, colour=COLOURS[1], anchor="end")
+    left = Text(at=(0, 3.4), text=f"X  {cross}", size=0.22, color=COLORS[0], anchor="start")
+    right = Text(at=(3, 3.4), text=f"{circle}  O", size=0.22, color=COLORS[1], anchor="end")
     yield from (fit(left, NAME_ROOM), fit(right, NAME_ROOM))
 
 
@@ -84,13 +84,13 @@ def stones(state: State) -> Iterator[Shape]:
         x, y = middle(cell)
         if cell in circles:
             yield Circle(
-                at=(x, y), radius=0.28, edge=COLOURS[1], edge_width=0.1, key=f"circle {cell}"
+                at=(x, y), radius=0.28, edge=COLORS[1], edge_width=0.1, key=f"circle {cell}"
             )
             continue
         for lean in (-1, 1):
             ends = ((x - 0.27, y - 0.27 * lean), (x + 0.27, y + 0.27 * lean))
             key = f"cross {cell} {lean}"
-            yield Line(points=ends, colour=COLOURS[0], width=0.1, round=True, key=key)
+            yield Line(points=ends, color=COLORS[0], width=0.1, round=True, key=key)
 
 
 def numbers(episode: Episode) -> Iterator[Shape]:
@@ -100,7 +100,7 @@ def numbers(episode: Episode) -> Iterator[Shape]:
         now = set.union(*cells(state))
         for cell in now - before:
             x, y = middle(cell)
-            yield Text(at=(x - 0.38, y + 0.36), text=str(number), size=0.15, colour=INK)
+            yield Text(at=(x - 0.38, y + 0.36), text=str(number), size=0.15, color=INK)
         before = now
 
 
@@ -112,7 +112,7 @@ def verdict(episode: Episode) -> Iterator[Shape]:
             if mine.issuperset(line):
                 told = f"{episode.names[seat]} wins"
                 ends = (middle(line[0]), middle(line[2]))
-                yield Line(points=ends, colour=INK, width=0.04, round=True, key=f"line {line}")
+                yield Line(points=ends, color=INK, width=0.04, round=True, key=f"line {line}")
     yield fit(
-        Text(at=(1.5, -0.4), text=told, size=0.26, colour=INK, key="verdict"), VIEW.width - 0.2
+        Text(at=(1.5, -0.4), text=told, size=0.26, color=INK, key="verdict"), VIEW.width - 0.2
     )

@@ -1,4 +1,4 @@
-"""Shogi matches against a USI engine: openings played with both colours, our rules the referee."""
+"""Shogi matches against a USI engine: openings played with both colors, our rules the referee."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from sparring.games.flags import read_pair
 from sparring.games.shogi.protocol import game_seed, position_line, read_position
 from sparring.league.arena import USUAL_PLIES
 from sparring.league.players import Player, name_of
-from sparring.league.results import MatchResult, Record, summarise
+from sparring.league.results import MatchResult, Record, summarize
 from sparring.league.usi.engine import Engine, EngineError
 from sparring.nets.remembering import Remembering
 
@@ -297,5 +297,5 @@ def summary(
         moves=np.array([outcome.fingerprint for outcome in outcomes], np.uint64),
     )
     ends: Mapping[str, int] = collections.Counter(outcome.end for outcome in outcomes)
-    found = summarise(rules, names, record, opening_plies=opening_plies)
+    found = summarize(rules, names, record, opening_plies=opening_plies)
     return dataclasses.replace(found, ends=dict(ends))

@@ -66,7 +66,7 @@ class NativeGradient:
         return loss, off, torch.from_numpy(error)
 
     def follow(self, tau: float) -> None:
-        """Move the target towards the network by a share of the way."""
+        """Move the target toward the network by a share of the way."""
         if tau:
             source, target = self.net.packed.weight, self.target.packed.weight
             self.work.follow(source.numpy(), tau, target.numpy())
@@ -152,7 +152,7 @@ class NativeSteps:
         return loss, entropy
 
     def follow(self, tau: float) -> None:
-        """Move the targets towards the critics by a share of the way."""
+        """Move the targets toward the critics by a share of the way."""
         self.work.follow(self.critics.weight, tau, self.critics.target)
         self.critics.followed()
 

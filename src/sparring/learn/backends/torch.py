@@ -14,7 +14,7 @@ from sparring.learn.minibatches import Minibatch, Shown
 from sparring.learn.together import Together, average
 from sparring.nets.net import Net
 
-OPTIMISER = "optimiser"
+OPTIMIZER = "optimizer"
 """What snapshots call the state of an optimizer; of several, with a role behind it."""
 
 
@@ -89,6 +89,6 @@ def state_of(tensors: Mapping[str, Tensor]) -> dict[int, dict[str, Tensor]]:
     return state
 
 
-def optimiser_state(snapshot: Snapshot, name: str = OPTIMISER) -> dict[int, dict[str, Tensor]]:
+def optimizer_state(snapshot: Snapshot, name: str = OPTIMIZER) -> dict[int, dict[str, Tensor]]:
     """Adam's state of every parameter, as a snapshot has it."""
     return state_of(snapshot.tensors.get(name, {}))

@@ -1,4 +1,4 @@
-"""Adam behind a clipped gradient, over the flat arrays of all members; csrc/cuda/optimiser.cuh."""
+"""Adam behind a clipped gradient, over the flat arrays of all members; csrc/cuda/optimizer.cuh."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ KINDS = ("exp_avg", "exp_avg_sq")
 
 
 class Weights(Protocol):
-    """What is optimised: flat arrays [members, size]."""
+    """What is optimized: flat arrays [members, size]."""
 
     size: int
     weight: Tensor
@@ -33,7 +33,7 @@ class Weights(Protocol):
 
 
 class FlatAdam:
-    """Moments, and the launches of an optimiser step."""
+    """Moments, and the launches of an optimizer step."""
 
     def __init__(
         self,
@@ -49,7 +49,7 @@ class FlatAdam:
 
         stopped: [members], who is not stepped. diverged: [members], marks whose gradient is not
             finite; those are not stepped any more either.
-        plans: steps whose plans are kept, see `Plan` in csrc/cuda/optimiser.cuh.
+        plans: steps whose plans are kept, see `Plan` in csrc/cuda/optimizer.cuh.
         """
         self.kernels, self.weights, self.epsilon = kernels, weights, epsilon
         self.stopped, self.diverged = stopped, diverged
@@ -105,7 +105,7 @@ class FlatAdam:
         return [self.first, self.second, self.steps]
 
     def state(self, member: int, net: FlatNet) -> dict[str, Tensor]:
-        """The moments of a member, named as torch's optimiser names them."""
+        """The moments of a member, named as torch's optimizer names them."""
         moments = (self.first[member], self.second[member])
         named = {kind: net.unpack(m) for kind, m in zip(KINDS, moments, strict=True)}
         step = torch.tensor(float(self.steps[member]))

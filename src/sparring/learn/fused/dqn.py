@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from sparring.config import CollectConfig, DQNConfig, NetConfig, ReplayConfig
-from sparring.learn.backends.torch import optimiser_state
+from sparring.learn.backends.torch import optimizer_state
 from sparring.learn.dqn import Knobs
 from sparring.learn.fused.experience import FusedExperience, head_of, value_of
 from sparring.learn.fused.games import Games
@@ -99,7 +99,7 @@ class FusedDQN:
         return self.experience.turn_knobs(moments, knobs, epsilon)
 
     def descend(self) -> None:
-        """One optimiser step of all members, and the targets'."""
+        """One optimizer step of all members, and the targets'."""
         replay, learning = self.replay, self.learning
         replay.read(learning, replay.picked)
         learning.forward()
@@ -111,7 +111,7 @@ class FusedDQN:
             mask=replay.masks(replay.picked),
             action=replay.actions(),
             target=self._targets(),
-            weight=replay.weight if replay.config.prioritised else None,
+            weight=replay.weight if replay.config.prioritized else None,
             dueling=self.config.dueling,
             huber=self.config.huber,
         )
@@ -124,7 +124,7 @@ class FusedDQN:
         learning.backward()
         self.experience.step_with(self.adam, "lr")
         self._follow()
-        self.replay.reprioritise(error)
+        self.replay.reprioritize(error)
         self._learned(error)
 
     @torch.no_grad()
@@ -149,7 +149,7 @@ class FusedDQN:
 
     @torch.no_grad()
     def _follow(self) -> None:
-        """Move the targets towards the networks, or replace them when their time has come."""
+        """Move the targets toward the networks, or replace them when their time has come."""
         target, every = self.target, self.config.target_every
         share = self.experience.knob("tau")
         if every:
@@ -165,7 +165,7 @@ class FusedDQN:
         self.experience.note(q_loss=each.mean(1), td_error=error.mean(1), grad_norm=norm)
 
     def kept(self) -> list[Tensor]:
-        """Everything that an optimiser step changes."""
+        """Everything that an optimizer step changes."""
         target = self.target
         return [
             *(self.net.weight, self.net.compute, target.weight, target.compute),
@@ -185,12 +185,12 @@ class FusedDQN:
     def restore(self, snapshot: Snapshot, member: int = 0) -> None:
         """Put a member of a fresh learner where the snapshot was taken."""
         self.playing.restore(snapshot, member)
-        self.adam.load_state(member, self.net, optimiser_state(snapshot))
-        learned = bool(snapshot.tensors["optimiser"])  # else the target is new
+        self.adam.load_state(member, self.net, optimizer_state(snapshot))
+        learned = bool(snapshot.tensors["optimizer"])  # else the target is new
         self.target.load(member, snapshot.tensors["target" if learned else "net"])
         self.experience.restore(snapshot, member)
 
     def learned(self, member: int) -> dict[str, dict[str, Tensor]]:
         """The target network and Adam's memory."""
-        optimiser = self.adam.state(member, self.net) if self.experience.steps[member] else {}
-        return {"target": self.target.state(member), "optimiser": optimiser}
+        optimizer = self.adam.state(member, self.net) if self.experience.steps[member] else {}
+        return {"target": self.target.state(member), "optimizer": optimizer}

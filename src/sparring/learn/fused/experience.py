@@ -319,7 +319,7 @@ class FusedExperience:
 
     def _counted(self, member: int, decisions: float) -> dict[str, float]:
         return {
-            "learning/optimiser_steps": float(self.made[member]),
+            "learning/optimizer_steps": float(self.made[member]),
             "learning/samples": float(self.made[member] * self.config.batch),
             "learning/decisions": decisions,
         }

@@ -1,4 +1,4 @@
-"""The kernels of the learner: from what heads say to actions, losses and optimiser steps."""
+"""The kernels of the learner: from what heads say to actions, losses and optimizer steps."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from sparring.nets.run import flat
 from sparring.nets.run.flat import VALUE_WIDTH, FlatNet, Pass, row_constants
 
 PPO_SOURCE = '#include "cuda/ppo.cuh"\n'
-REPLAY_SOURCE = '#include "cuda/optimiser.cuh"\n#include "cuda/replay.cuh"\n'
+REPLAY_SOURCE = '#include "cuda/optimizer.cuh"\n#include "cuda/replay.cuh"\n'
 
 
 def action_constants(rules: Rules, *, bf16: bool) -> dict[str, int]:

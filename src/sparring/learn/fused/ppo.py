@@ -20,7 +20,7 @@ from torch import Tensor
 from sparring.config import CollectConfig, HeadsConfig, HindsightConfig, NetConfig, PPOConfig
 from sparring.errors import ConfigError
 from sparring.learn.advantages import discounts_of
-from sparring.learn.backends.torch import optimiser_state
+from sparring.learn.backends.torch import optimizer_state
 from sparring.learn.fused.examples import Records, room_for
 from sparring.learn.fused.games import Games
 from sparring.learn.fused.graphs import Figures, rollout_figures
@@ -329,7 +329,7 @@ class FusedPPO:
             own = {name: found[measured_of(name, role)] for name in self._measured}
             if own["samples"] or not role:  # else it was not its turn
                 stats |= {shown_of(name, role): value for name, value in part.stats(own).items()}
-        for name in ("learning/samples", "learning/optimiser_steps"):
+        for name in ("learning/samples", "learning/optimizer_steps"):
             stats[name] = sum(stats.get(shown_of(name, role), 0.0) for role in self.parts)
         return stats | {"learning/decisions": found["decisions"]} | self.playing.earned(found)
 
@@ -349,7 +349,7 @@ class FusedPPO:
         """Put a member of a fresh learner where the snapshot was taken."""
         self.playing.restore(snapshot, member)
         for role, part in self.parts.items():
-            part.adam.load_state(member, part.net, optimiser_state(snapshot, group_of(role)))
+            part.adam.load_state(member, part.net, optimizer_state(snapshot, group_of(role)))
             part.diverged[member] = 0
             part.has_unit[member] = int(has_unit(snapshot, role))
 

@@ -120,7 +120,7 @@ class DeviceReplay:
             # What was drawn last.
             shape = members, config.batch
             self.number = torch.zeros(members, dtype=torch.int32)
-            """Of every member's optimiser step."""
+            """Of every member's optimizer step."""
             self.stopped = torch.zeros(members, dtype=torch.uint8)
             """Who makes none now."""
             self.picked = torch.zeros(shape, dtype=torch.int32)
@@ -130,7 +130,7 @@ class DeviceReplay:
             self.coin = torch.zeros(shape, dtype=torch.uint8)
             """Who is seen in the mirror."""
             # Priorities, as whole numbers.
-            leaves = capacity if config.prioritised else 0
+            leaves = capacity if config.prioritized else 0
             self.leaf = torch.zeros(members, leaves, dtype=torch.int32)
             nodes = _native.tree_sums(capacity) if leaves else 0
             self._sums = torch.zeros(members, nodes, dtype=torch.int64)
@@ -176,12 +176,12 @@ class DeviceReplay:
             serial=self.serial,
             marks=self._marks,
         )
-        prioritised = self.config.prioritised
+        prioritized = self.config.prioritized
         self._priorities = view(
             "PrioritiesView",
             leaves=self.config.capacity,
             sums_each=self._sums.shape[1],
-            leaf=self.leaf if prioritised else None,
+            leaf=self.leaf if prioritized else None,
             sums=self._sums,
             highest=self.highest,
             lowest=self._lowest,
@@ -235,16 +235,16 @@ class DeviceReplay:
         kernels, blocks = self.kernels, blocks_of(self.picked.numel())
         priorities, drawn = self._priorities, self._drawn
         kernels.draw_samples(blocks, 256, self._rings, priorities, drawn)
-        if self.config.prioritised:
+        if self.config.prioritized:
             self._lowest.fill_(-1)  # all bits: the highest number
             kernels.find_lowest(blocks, 256, priorities, drawn)
             kernels.correct(blocks, 256, priorities, drawn, self.correction, self.weight)
         if self.mirrors:
             kernels.throw_coins(blocks, 256, drawn, self.coin)
 
-    def reprioritise(self, error: Tensor) -> None:
+    def reprioritize(self, error: Tensor) -> None:
         """Say how wrong the estimates of the batch were [members, batch]."""
-        if not self.config.prioritised:
+        if not self.config.prioritized:
             return
         kernels, blocks = self.kernels, blocks_of(self.picked.numel())
         kernels.forget_weights(blocks, 256, self._priorities, self._drawn)
@@ -255,11 +255,11 @@ class DeviceReplay:
 
     def weights(self) -> list[Tensor]:
         """What priorities are made of, by member; nothing where there are none."""
-        return [self.leaf, self.highest] if self.config.prioritised else []
+        return [self.leaf, self.highest] if self.config.prioritized else []
 
     def sum_up(self) -> None:
         """Sum all trees anew; with a GPU that is cheaper than finding out which nodes changed."""
-        if not self.config.prioritised:
+        if not self.config.prioritized:
             return
         nodes, level = self.config.capacity, 0
         while nodes > 1 or not level:
@@ -316,7 +316,7 @@ class DeviceReplay:
         self._ring_of(member).columns["end"].tensor.zero_()
         self.serial[self._carried_of(member)] = -1
         self.firsts[member] = self.heads[member]
-        if self.config.prioritised:
+        if self.config.prioritized:
             self.leaf[member] = 0
             self.sum_up()
 
@@ -340,7 +340,7 @@ class DeviceReplay:
         still_open = self.serial[self._carried_of(member)].cpu().numpy()
         columns, readers = self._segments[member].save(first, head, still_open)
         columns["open"] = still_open
-        if self.config.prioritised:
+        if self.config.prioritized:
             at = torch.arange(first, head, device=self.leaf.device) % self.config.capacity
             columns["weight"] = self.leaf[member, at].cpu().numpy().view(np.uint32)
         highest = int(self.highest[member]) % 2**32
@@ -364,7 +364,7 @@ class DeviceReplay:
         carried = self.serial[self._carried_of(member)]
         if tensors["open"].shape == carried.shape:
             carried.copy_(tensors["open"])
-        if not self.config.prioritised:
+        if not self.config.prioritized:
             return
         at = torch.arange(first, head, device=self.leaf.device) % capacity
         self.leaf[member] = 0

@@ -15,7 +15,7 @@ from torch import Tensor
 
 from sparring.config import CollectConfig, NetConfig, ReplayConfig, SACConfig
 from sparring.errors import StateError
-from sparring.learn.backends.torch import optimiser_state
+from sparring.learn.backends.torch import optimizer_state
 from sparring.learn.fused.adam import KINDS, FlatAdam
 from sparring.learn.fused.experience import FusedExperience, head_of
 from sparring.learn.fused.games import Games
@@ -171,7 +171,7 @@ class FusedSAC:
         self._log.grad.copy_((entropy - aim).mean(-1, keepdim=True) * self._finds)
         self.experience.step_with(self.temperature_adam, "temperature_lr")
         self.critics.follow((self.experience.knob("tau") * self.experience.active)[:, None, None])
-        replay.reprioritise(error)
+        replay.reprioritize(error)
         self.experience.note(critic_loss=loss, policy_loss=policy_loss, entropy=entropy.mean(-1))
 
     def _ask(
@@ -242,7 +242,7 @@ class FusedSAC:
         }
 
     def kept(self) -> list[Tensor]:
-        """Everything that an optimiser step changes."""
+        """Everything that an optimizer step changes."""
         adams = (self.adam, self.critic_adam, self.temperature_adam)
         moments = [tensor for adam in adams for tensor in adam.kept()]
         weights = [self.net.weight, self.net.compute, self._critics.weight, self._log.weight]
@@ -269,10 +269,10 @@ class FusedSAC:
         flat[member] = tensors["critics"]["flat"][0].to(self.device)
         self.critics.target[member] = tensors["critics"]["target"][0].to(self.device)
         self._log.weight[member] = tensors["temperature"]["log"].to(self.device)
-        self.adam.load_state(member, self.net, optimiser_state(snapshot))
+        self.adam.load_state(member, self.net, optimizer_state(snapshot))
         for adam, name in (
-            (self.critic_adam, "critic_optimiser"),
-            (self.temperature_adam, "temperature_optimiser"),
+            (self.critic_adam, "critic_optimizer"),
+            (self.temperature_adam, "temperature_optimizer"),
         ):
             kept = tensors.get(name, {})
             adam.steps[member] = int(kept["0.step"]) if kept else 0
@@ -281,15 +281,15 @@ class FusedSAC:
         self.experience.restore(snapshot, member)
 
     def learned(self, member: int) -> dict[str, dict[str, Tensor]]:
-        """Critics, their targets, the temperature, and what every optimiser remembers."""
+        """Critics, their targets, the temperature, and what every optimizer remembers."""
         own = slice(member, member + 1)
         critics = {"flat": self.critics.flat.detach()[own], "target": self.critics.target[own]}
         return {
             "critics": {name: tensor.cpu().clone() for name, tensor in critics.items()},
             "temperature": {"log": self._log.weight[member, 0].cpu().clone()},
-            "optimiser": self.adam.state(member, self.net) if self.experience.steps[member] else {},
-            "critic_optimiser": self._moments(self.critic_adam, member, critics["flat"].shape),
-            "temperature_optimiser": self._moments(self.temperature_adam, member, ()),
+            "optimizer": self.adam.state(member, self.net) if self.experience.steps[member] else {},
+            "critic_optimizer": self._moments(self.critic_adam, member, critics["flat"].shape),
+            "temperature_optimizer": self._moments(self.temperature_adam, member, ()),
         }
 
     def _moments(self, adam: FlatAdam, member: int, shape: tuple[int, ...]) -> dict[str, Tensor]:

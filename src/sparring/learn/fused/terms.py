@@ -178,7 +178,7 @@ class FusedTerms:
         self.weights = torch.zeros(0, net.members, device=net.device)
         """[terms, members]"""
         self.sums: dict[str, Tensor] = {}
-        """Of what curves show, over all optimiser steps of an update, by member."""
+        """Of what curves show, over all optimizer steps of an update, by member."""
 
     def put(self, terms: Sequence[FusedTerm]) -> None:
         """Have these about samples from now on; graphs that saw others are of no use any more."""
@@ -293,7 +293,7 @@ class FusedTerms:
         return sums | {one.counted: one.counts for one in self.own}
 
     def stats(self, found: Mapping[str, float], steps: float) -> dict[str, float]:
-        """What curves show of an update of so many optimiser steps. found: its figures."""
+        """What curves show of an update of so many optimizer steps. found: its figures."""
         stats = {f"losses/{name}": found[shown_as(name)] / max(steps, 1.0) for name in self.sums}
         return stats | {f"learning/{one.counted}": found[one.counted] for one in self.own}
 

@@ -276,7 +276,7 @@ class Update:
             tallies=self.tallies,
             stopped=self.stopped,
         )
-        kernels.summarise_advantages(1, self.members, statistics)
+        kernels.summarize_advantages(1, self.members, statistics)
         self._rescale_values()
         for image in self.images:
             image.throw()
@@ -322,7 +322,7 @@ class Update:
         self.kernels.shuffle(blocks_of(rows), 256, samples, deal)
 
     def descend(self, number: int) -> None:
-        """One optimiser step of every member."""
+        """One optimizer step of every member."""
         at, picked = self.learning, self.picked[number]
         minibatch = Minibatch(picked, self._by_place)
         for image in self.images:
@@ -371,17 +371,17 @@ class Update:
 
     def stats(self, found: Mapping[str, float]) -> dict[str, float]:
         """What an update brought, as curves show it. found: its figures."""
-        steps = found["optimiser_steps"]
+        steps = found["optimizer_steps"]
         stats = {f"losses/{name}": found[name] / max(steps, 1.0) for name in (*LOGGED, "grad_norm")}
         return stats | {
             **self.terms.stats(found, steps),
             "losses/explained_variance": found["explained_variance"],
             "learning/value_scale": found["value_scale"],
-            "learning/optimiser_steps": steps,
+            "learning/optimizer_steps": steps,
             "learning/samples": found["samples"],
             "learning/left_out": max(found["samples"] - self.minibatches * self.room, 0.0),
         }
 
     def kept(self) -> list[Tensor]:
-        """What an update changes of the network and the optimiser."""
+        """What an update changes of the network and the optimizer."""
         return [*self.net.kept(), self.has_unit, *self.adam.kept()]

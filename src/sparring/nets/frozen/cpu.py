@@ -2,7 +2,7 @@
 
 Perceptrons go through csrc/nets/grouped.hpp: one call sorts the rows by network and takes a few of
 one network at a time through all of its layers. Other networks, and perceptrons with layer norm
-or normalised observations, are asked one after the other.
+or normalized observations, are asked one after the other.
 Only what actions are drawn from is computed, nobody asks frozen networks for values. A test holds
 the answers equal to those of the networks alone.
 """
@@ -28,7 +28,7 @@ from sparring.nets.make import make_net
 from sparring.nets.mlp import NATIVE_ACTIVATIONS, LinearNet, Perceptron, head_mask
 from sparring.nets.net import MEMORY, POLICY, Heads, Net, head_width, only_beside_policy
 from sparring.nets.own import OWN, OwnNet
-from sparring.nets.run.recognised import Layers, as_perceptron, recognise
+from sparring.nets.run.recognized import Layers, as_perceptron, recognize
 
 PANEL = 32
 """Columns that lie together in the native layers; widths are filled up to multiples of it."""
@@ -49,10 +49,10 @@ class GroupedNet:
         self.rules, self.config, self.slots, self.width = rules, config, slots, head_width(rules)
         with torch.random.fork_rng(devices=[]):  # fresh weights are drawn, and not used
             net = make_net(rules, config, memory=memory, threads=threads)
-            plain = not (config.norm or config.normalise or config.policy_hidden)
+            plain = not (config.norm or config.normalize or config.policy_hidden)
             stacks = isinstance(net, Perceptron) and plain
             if isinstance(net, OwnNet):
-                stacks = isinstance(recognise(net), Layers)
+                stacks = isinstance(recognize(net), Layers)
             self._kind = (Stacked if stacks else OneByOne)(net, slots, threads)
         self.memory = net.inputs.memory if config.memory else 0
         """Bytes that each of them writes."""
@@ -139,7 +139,7 @@ class Stacked:
     """Perceptrons as one flat array [slots, numbers], the policy's tower alone."""
 
     def __init__(self, net: Net, slots: int, threads: int) -> None:
-        rules, config, own = net.inputs.rules, net.config, recognise(net)
+        rules, config, own = net.inputs.rules, net.config, recognize(net)
         self.own = own if isinstance(own, Layers) else None
         """The layers of somebody's own network, None if it is ours."""
         if self.own:

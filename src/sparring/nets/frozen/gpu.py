@@ -36,7 +36,7 @@ from sparring.nets.run.flat import (
     widened_width,
     widening_threads,
 )
-from sparring.nets.run.recognised import Layers, as_perceptron, recognise
+from sparring.nets.run.recognized import Layers, as_perceptron, recognize
 
 SOURCE = '#include "cuda/grouped.cuh"\n'
 MOST_SLOTS = 255
@@ -232,7 +232,7 @@ class GroupedPerceptron(GroupedFlat):
 
     def laid_out(self, state: Mapping[str, Tensor]) -> dict[str, Tensor]:
         """Inputs in the order of the bytes, their divisors part of the first weights."""
-        own = recognise(self.like)
+        own = recognize(self.like)
         if isinstance(own, Layers):
             state = as_perceptron(own, state)
         *layers, (head, policy_bias) = policy_layers(state, self.rules, self.config)

@@ -26,7 +26,7 @@ from sparring.nets.make import make_net
 from sparring.nets.net import MEMORY, POLICY, Heads, Net
 from sparring.nets.run.captured import VALUE_SCALE, CapturedNet
 from sparring.nets.run.flat import Room, rounded_up
-from sparring.nets.run.recognised import perceptron_config
+from sparring.nets.run.recognized import perceptron_config
 
 MOST_TILES_EACH = 4
 """Tiles of a network if all had as many rows: more waste fewer rows and copy more weights."""

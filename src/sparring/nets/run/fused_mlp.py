@@ -20,13 +20,13 @@ from sparring.games.rules import Rules
 from sparring.nets.mlp import head_mask
 from sparring.nets.net import POLICY, VALUE, Net, head_width
 from sparring.nets.run.flat import KINDS, VALUE_WIDTH, Room, Spot, WidenedNet, WidenedPass
-from sparring.nets.run.recognised import (
+from sparring.nets.run.recognized import (
     COMPARED,
     Layers,
     as_perceptron,
     differs,
     from_perceptron,
-    recognise,
+    recognize,
     some_rows,
 )
 
@@ -239,7 +239,7 @@ class OwnPerceptron(FusedPerceptron):
     def __init__(self, net: Net, config: NetConfig, members: int, **room: Unpack[Room]) -> None:
         """Make room for networks like this one. config: with which ours is the same."""
         super().__init__(net.inputs.rules, config, members, **room)
-        layers = recognise(net)
+        layers = recognize(net)
         assert isinstance(layers, Layers)
         self.like, self.names, self.made_of = net, layers, net.config
 

@@ -20,7 +20,7 @@ from sparring.nets.run.captured import CapturedNet, why_eager
 from sparring.nets.run.flat import FlatNet, Room
 from sparring.nets.run.fused_mlp import FusedPerceptron, OwnPerceptron
 from sparring.nets.run.fused_residual import FusedResidual
-from sparring.nets.run.recognised import perceptron_config
+from sparring.nets.run.recognized import perceptron_config
 
 BY_KERNELS: Mapping[str, type[FlatNet]] = {"mlp": FusedPerceptron, "residual": FusedResidual}
 """Networks whose passes are kernels."""

@@ -27,7 +27,7 @@ from sparring.nets.hierarchy import HierarchyNet, true_heads
 from sparring.nets.mlp import NATIVE_ACTIVATIONS, Perceptron
 from sparring.nets.net import POLICY, VALUE, WDL, Heads, Net
 from sparring.nets.own import OWN, OwnNet
-from sparring.nets.run.recognised import Layers, recognise
+from sparring.nets.run.recognized import Layers, recognize
 
 ALIGNED = 16
 """Matrices begin at multiples of so many numbers."""
@@ -187,7 +187,7 @@ def why_no_passes(net: nn.Module, device: torch.device) -> str:
     if device.type != "cpu":
         return "native passes are for CPUs"
     if isinstance(net, OwnNet):
-        layers = recognise(net)
+        layers = recognize(net)
         return layers if isinstance(layers, str) else ""
     assert isinstance(net, Net)
     return why_not("native", net.config)
@@ -196,7 +196,7 @@ def why_no_passes(net: nn.Module, device: torch.device) -> str:
 def towers_of(packed: Packed, net: Net) -> list[Tower]:
     """Where the weights of every layer lie."""
     places = {name.removeprefix(OWN): at for name, at in packed.places.items()}
-    own = recognise(net)
+    own = recognize(net)
     if isinstance(own, Layers):
         hidden = [
             [linear(places, name, *own.widths[name]) for name in tower] for tower in own.towers
@@ -264,7 +264,7 @@ class NativeNet:
     def __init__(self, net: Net, *, threads: int, arithmetic: str) -> None:
         """Take over a network that `why_no_passes` says nothing about."""
         self.net, self.packed, self.threads = net, Packed(net), threads
-        own, self.width = recognise(net), sum(net.heads.values())
+        own, self.width = recognize(net), sum(net.heads.values())
         activation = own.activation if isinstance(own, Layers) else net.config.activation
         self._layers = _native.Layers(
             runs=net.inputs.runs,

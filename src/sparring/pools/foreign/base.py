@@ -299,7 +299,7 @@ class ForeignPool(ABC):
         """Refuse: there is no way to save somebody else's environment."""
         raise SparringError(
             f"{self.rules.name} is a foreign env and cannot be saved exactly; save the network and "
-            "the optimiser without the games. A resumed run loses the episodes in flight, their "
+            "the optimizer without the games. A resumed run loses the episodes in flight, their "
             "open decisions and the env's random numbers, so it does not repeat bit for bit"
         )
 

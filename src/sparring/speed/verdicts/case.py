@@ -246,7 +246,7 @@ class Case:
 
     @property
     def batch(self) -> tuple[str, str, int]:
-        """Where the size of an optimiser step is set, and what it is; 0 where nobody knows."""
+        """Where the size of an optimizer step is set, and what it is; 0 where nobody knows."""
         config = self.config
         if self.remembers:
             return "replay", "batch", config.replay.batch

@@ -35,7 +35,7 @@ from sparring.training.planning.roles import nets_of, read_roles
 from sparring.training.planning.settings import with_preset
 
 FULL_BATCH, FULL_BATCH_GPU = 1024, 16384
-"""Samples per optimiser step from which on a step is mostly arithmetic, not calls."""
+"""Samples per optimizer step from which on a step is mostly arithmetic, not calls."""
 FULL_ROWS = 256
 """Rows that are answered at once from which on an answer is mostly arithmetic."""
 MOST_WAITING = 64
@@ -69,7 +69,7 @@ def preset(game: str, algo: str, *, gpu: bool) -> TrainConfig | None:
 
 
 def batches(case: Case) -> Candidate | None:
-    """Optimiser steps so small that calling costs more than computing."""
+    """Optimizer steps so small that calling costs more than computing."""
     section, name, size = case.batch
     share = case.phase("update", "sampling")
     full = FULL_BATCH_GPU if case.on_gpu else FULL_BATCH
@@ -81,7 +81,7 @@ def batches(case: Case) -> Candidate | None:
         "tiny minibatches",
         share,
         {section: {name: larger}},
-        f"{percent(share)} in the update, {size} samples per optimiser step: calls cost more "
+        f"{percent(share)} in the update, {size} samples per optimizer step: calls cost more "
         "than the arithmetic",
         f"take {larger}; fewer and calmer steps learn a little less from each sample, so "
         f"watch the curves, and raise {rate} with it if they slow down",

@@ -111,7 +111,7 @@ def learned(statuses: Sequence[Status], width: int) -> Table:
     return grid
 
 
-def colour(found: Mapping[str, Any]) -> str:
+def color(found: Mapping[str, Any]) -> str:
     """Return green or red where a result differs from an equal's beyond chance."""
     if is_alone(found):
         return "bold"
@@ -135,9 +135,9 @@ def strengths(status: Status, width: int, most: int, *, narrow: bool = False) ->
         cells: list[RenderableType] = [Text(shortened(name, label))]
         if not alone:
             most = room - GAP - (trail + GAP if trail > 0 else 0)
-            drawn = bar(found["win"], min(most, 24), tick=found["parity"], style=colour(found))
+            drawn = bar(found["win"], min(most, 24), tick=found["parity"], style=color(found))
             cells.append(drawn)
-        cells.append(Text(shown_strength(found), style=colour(found)))
+        cells.append(Text(shown_strength(found), style=color(found)))
         if spread:
             cells.append(Text(interval(found), style="dim"))
         if trail > 0:
@@ -224,7 +224,7 @@ def members(statuses: Sequence[Status], width: int, most: int) -> RenderableType
             run,
             *([status.standing.name if status.standing else "-"] if phased else []),
             number(status.score),
-            *("-" if one is None else Text(shown_strength(one), colour(one)) for one in found),
+            *("-" if one is None else Text(shown_strength(one), color(one)) for one in found),
             f"{status.best:,}" if status.best >= 0 else "-",
         )
     return Group(table.fit(width)[0], *and_more(len(statuses) - most))

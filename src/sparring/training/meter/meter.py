@@ -154,9 +154,9 @@ class Meter:
 
 
 def names_in_curves(role: str) -> tuple[str, str, str]:
-    """What curves call a role's samples, optimiser steps and examples."""
+    """What curves call a role's samples, optimizer steps and examples."""
     of = f"/{role}" if role else ""
-    return f"learning/samples{of}", f"learning/optimiser_steps{of}", f"learning/examples{of}"
+    return f"learning/samples{of}", f"learning/optimizer_steps{of}", f"learning/examples{of}"
 
 
 def meter_for(run: RunPlan, plan: Plan, learner: Learner, *, quiet: bool) -> Meter:

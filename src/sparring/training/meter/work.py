@@ -1,6 +1,6 @@
 """What a run has to compute: multiply-adds of its networks, for every row answered or learned from.
 
-Only products are counted. Activations, losses, shuffling and the optimiser are what a faster
+Only products are counted. Activations, losses, shuffling and the optimizer are what a faster
 program would spend less on, so that they count as time and not as work.
 """
 

@@ -20,7 +20,7 @@ from sparring.nets.inputs import memory_of
 from sparring.nets.make import make_net
 from sparring.nets.net import Net, asked_heads
 from sparring.nets.own import keep_net
-from sparring.nets.run.recognised import Layers, recognise
+from sparring.nets.run.recognized import Layers, recognize
 from sparring.pools.foreign import pool_of
 from sparring.pools.foreign.base import ForeignPool
 from sparring.pools.foreign.make import Facts, facts_of, make_pool
@@ -174,7 +174,7 @@ def check_own_nets(rules: Rules, config: TrainConfig, nets: Mapping[str, NetConf
 def is_perceptron(rules: Rules, net: NetConfig) -> bool:
     """Whether a network is computed as a perceptron, whoever wrote it."""
     if is_factory(net.kind):
-        return isinstance(recognise(made_own(rules, net)), Layers)
+        return isinstance(recognize(made_own(rules, net)), Layers)
     return net.perceptron
 
 

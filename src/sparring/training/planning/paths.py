@@ -16,7 +16,7 @@ from sparring.nets.inputs import Inputs
 from sparring.nets.net import HIDDEN, SCORE, WDL, asked_heads, heads_of
 from sparring.nets.run.captured import CapturedNet
 from sparring.nets.run.native import AUTO, BF16, FLOAT32, TORCH, resolve_cpu
-from sparring.nets.run.recognised import perceptron_config, recognise
+from sparring.nets.run.recognized import perceptron_config, recognize
 from sparring.training.planning.algorithms import ROLLOUTS
 from sparring.training.planning.own import made_own
 
@@ -80,7 +80,7 @@ def why_torch(algo: str, plan: Plan, net: NetConfig) -> str:
         return why_no("native", "dqn.mode rollouts")
     if not is_factory(net.kind):
         return why_not("native", net)
-    return unlike(recognise(made_own(plan.rules, net, asked_heads(plan.rules, plan.heads))))
+    return unlike(recognize(made_own(plan.rules, net, asked_heads(plan.rules, plan.heads))))
 
 
 def convolves(plan: Plan, net: NetConfig) -> bool:

@@ -4,7 +4,7 @@
 //   title, form ("number" | "percent" | "rate"), series: [...], wide, tall, stacked, fromZero, log,
 //   span: [low, high] if the values have natural ends, guide: { value, name },
 // }
-// series = { name, colour (0..7), dashed, thin, read(by) -> { x, y, low?, high? } }
+// series = { name, color (0..7), dashed, thin, read(by) -> { x, y, low?, high? } }
 
 import { AXES } from "/app/charts/board.js";
 import { bandPath, dotPath, linePath } from "/app/charts/paths.js";
@@ -42,7 +42,7 @@ export class LineChart {
     this.band = svg("rect", { class: "zoom-band", visibility: "hidden" });
     this.svg = svg(
       "svg",
-      { role: "img", "aria-labelledby": `${this.id}-title ${this.id}-told` },
+      { role: "img", "aria-labeledby": `${this.id}-title ${this.id}-told` },
       [this.title, this.told],
       svg("clipPath", { id: `${this.id}-clip` }, this.clip),
       [this.grid, this.marked, this.layers, this.band, this.cross, this.dots],
@@ -99,13 +99,13 @@ export class LineChart {
   }
 
   pathsOf(series) {
-    const colour = `c${series.colour % 8}`;
+    const color = `c${series.color % 8}`;
     const dashed = series.dashed ? " dashed" : "";
     return {
-      band: svg("path", { class: `${this.spec.stacked ? "area" : "band"} ${colour}` }),
-      raw: svg("path", { class: `raw ${colour}` }),
-      line: svg("path", { class: `line ${colour}${dashed}${series.thin ? " thin" : ""}` }),
-      dots: svg("path", { class: `dots ${colour}` }),
+      band: svg("path", { class: `${this.spec.stacked ? "area" : "band"} ${color}` }),
+      raw: svg("path", { class: `raw ${color}` }),
+      line: svg("path", { class: `line ${color}${dashed}${series.thin ? " thin" : ""}` }),
+      dots: svg("path", { class: `dots ${color}` }),
     };
   }
 
@@ -119,7 +119,7 @@ export class LineChart {
     const key = el(
       "button",
       {
-        class: `key c${series.colour % 8}`,
+        class: `key c${series.color % 8}`,
         "aria-pressed": String(!this.hidden.has(series.name)),
         title: `Show or hide ${series.name}`,
         onclick: toggle,
@@ -296,8 +296,8 @@ export class LineChart {
       const text = line.off ? "" : shown(value, this.spec.form);
       if (this.values[at].textContent !== text) this.values[at].textContent = text;
       if (inside && !line.off && !this.spec.stacked && isNumber(value)) {
-        const colour = `c${this.spec.series[at].colour % 8}`;
-        dots.push(svg("circle", { cx: toX(line.x[row]), cy: toY(value), r: 3.5, class: colour }));
+        const color = `c${this.spec.series[at].color % 8}`;
+        dots.push(svg("circle", { cx: toX(line.x[row]), cy: toY(value), r: 3.5, class: color }));
       }
     }
     const x = inside ? toX(place) : 0;

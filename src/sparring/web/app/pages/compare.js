@@ -150,7 +150,7 @@ class ComparePage {
     live("/api/live", { run: changed }, this.signal);
   }
 
-  colourOf(run) {
+  colorOf(run) {
     const at =
       this.found?.groups.findIndex(({ runs }) => runs.some((one) => one.run === run)) ?? -1;
     return at < 0 ? this.names.indexOf(run) : at;
@@ -165,7 +165,7 @@ class ComparePage {
     const form = found.measure === "score" || found.parity === null ? "number" : "percent";
     const groups = found.groups.map(({ group, label }, at) => ({
       name: `${group}: ${label.length > 48 ? `${label.slice(0, 47)}…` : label}`,
-      colour: at % 8,
+      color: at % 8,
       dashed: at >= 8,
       read: (by) => {
         const band = this.found.curves[by]?.[at] ?? { x: [], value: [] };
@@ -191,7 +191,7 @@ class ComparePage {
         name: run,
         unnamed: true,
         thin: true,
-        colour: this.colourOf(run),
+        color: this.colorOf(run),
         read: (by) => this.stores.get(run)?.line(this.curve(), by) ?? { x: [], y: [] },
       })),
     );
@@ -214,7 +214,7 @@ class ComparePage {
         .filter(([, store]) => store.has(curve))
         .map(([run, store], at) => ({
           name: run,
-          colour: this.colourOf(run) % 8,
+          color: this.colorOf(run) % 8,
           dashed: at >= 8,
           read: (by) => store.line(curve, by),
         }));

@@ -9,7 +9,7 @@ import { skeleton } from "/app/runs/parts.js";
 import { MISSING, isNumber, percent, runAddress, short, whole } from "/app/words.js";
 
 const MOST_BOTS = 6;
-const STRONGEST = 55; // percent of its colour that a share of 1 has: numbers stay readable on it
+const STRONGEST = 55; // percent of its color that a share of 1 has: numbers stay readable on it
 
 export async function leaguePage(host, { path: [name = ""], signal }) {
   document.title = `League of ${name} · sparring`;
@@ -167,9 +167,9 @@ function sentence(one, two, value, [low, high]) {
 }
 
 function heat(value) {
-  const colour = value >= 0.5 ? "var(--c0)" : "var(--c1)";
+  const color = value >= 0.5 ? "var(--c0)" : "var(--c1)";
   const much = Math.round((2 * Math.abs(value - 0.5)) ** 0.7 * STRONGEST);
-  return `color-mix(in oklab, ${colour} ${much}%, var(--sheet))`;
+  return `color-mix(in oklab, ${color} ${much}%, var(--sheet))`;
 }
 
 function walk(event) {
@@ -206,12 +206,12 @@ function worth({ players }, signal) {
       low: column("low"),
       high: column("high"),
     });
-    return { name: roles.length > 1 ? `snapshots, ${role}` : "snapshots", colour: at, read };
+    return { name: roles.length > 1 ? `snapshots, ${role}` : "snapshots", color: at, read };
   });
   const bots = rated.filter(({ role }) => role === "bot").slice(0, MOST_BOTS);
   for (const [at, { player, rating }] of bots.entries()) {
     const read = () => ({ x: [0, end], y: [rating, rating] });
-    lines.push({ name: player, colour: (roles.length + at) % 8, dashed: true, thin: true, read });
+    lines.push({ name: player, color: (roles.length + at) % 8, dashed: true, thin: true, read });
   }
   const board = new Board({ by: "decisions", signal });
   const chart = new LineChart(

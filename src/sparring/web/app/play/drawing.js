@@ -6,9 +6,9 @@ export function path(d, fill, more = {}) {
   return ["path", { d, fill, ...more }];
 }
 
-export function stroke(d, colour, width = 4) {
+export function stroke(d, color, width = 4) {
   const round = { "stroke-linecap": "round", "stroke-linejoin": "round" };
-  return ["path", { d, fill: "none", stroke: colour, "stroke-width": width, ...round }];
+  return ["path", { d, fill: "none", stroke: color, "stroke-width": width, ...round }];
 }
 
 export function dot(cx, cy, r, fill, more = {}) {

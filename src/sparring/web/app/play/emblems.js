@@ -1,4 +1,4 @@
-// A small drawing for every game, in the colour of the text around it.
+// A small drawing for every game, in the color of the text around it.
 
 import { svg } from "/app/dom.js";
 

@@ -140,7 +140,7 @@ export function checkpointsTab(facts) {
   return sheetTable("Checkpoints", heads, rows, [0, 1]);
 }
 
-// A link to a game against an agent; a grey word that says why where pages cannot play the game.
+// A link to a game against an agent; a gray word that says why where pages cannot play the game.
 export function playLink({ overview, settings, unplayable }, player, text, kind = "") {
   const props = { class: kind || null };
   if (unplayable) {

@@ -2,7 +2,7 @@
 
 import { titled } from "/app/words.js";
 
-const GREY = 7;
+const GRAY = 7;
 const OWN_PAST = "previous best";
 const PHASES = "stepping inference transfer advantage replay sampling update other".split(" ");
 export const LOSSES = {
@@ -74,11 +74,11 @@ class Maker {
     return this.names.filter((name) => !this.used.has(name));
   }
 
-  series(name, curve, colour, more = {}) {
+  series(name, curve, color, more = {}) {
     const [low, high] = more.ends ?? [null, null];
     for (const used of [curve, low, high]) if (used) this.used.add(used);
     const read = (by) => this.store.line(curve, by, low, high);
-    return { name, colour: colour % 8, curve, read, ...more };
+    return { name, color: color % 8, curve, read, ...more };
   }
 
   single(title, curve, more = {}) {
@@ -99,9 +99,9 @@ function strength(maker, fairShare) {
   const line = (name, at, what) => {
     const ends = ["low", "high"].map((end) => `eval/${name}/${end}`);
     const band = what === "win" && maker.store.has(ends[0]) ? ends : undefined;
-    const colour = name === OWN_PAST ? GREY : at % GREY;
-    const dashed = name === OWN_PAST || at >= GREY;
-    return maker.series(name, `eval/${name}/${what}`, colour, { ends: band, dashed });
+    const color = name === OWN_PAST ? GRAY : at % GRAY;
+    const dashed = name === OWN_PAST || at >= GRAY;
+    return maker.series(name, `eval/${name}/${what}`, color, { ends: band, dashed });
   };
   const lines = (names, what) =>
     names.filter((name) => maker.store.has(`eval/${name}/${what}`)).map((n, i) => line(n, i, what));
@@ -155,7 +155,7 @@ function timeSpent(maker) {
   ];
   const curves = names.map((name) => `phases/${name}`);
   const series = names.map((name, at) => ({
-    ...maker.series(name, curves[at], name === "other" ? GREY : at),
+    ...maker.series(name, curves[at], name === "other" ? GRAY : at),
     read: (by) => maker.store.layer(curves, at, by),
   }));
   return { title: "Where the time goes", series, form: "percent", span: [0, 1], stacked: true };
@@ -177,7 +177,7 @@ function byRole(maker, prefix, titles, more, onlyKnown = false) {
     if (onlyKnown && !(name in titles)) continue;
     if (!found.has(name)) found.set(name, []);
     const lines = found.get(name);
-    lines.push(maker.series(role.join("/") || "last", curve, lines.length % GREY));
+    lines.push(maker.series(role.join("/") || "last", curve, lines.length % GRAY));
   }
   const order = Object.keys(titles);
   const place = (name) => (order.includes(name) ? order.indexOf(name) : order.length);
@@ -203,7 +203,7 @@ function statistics(maker) {
         maker.series(
           stageName(name.slice(whole.length), stages.length),
           `stats/${name}`,
-          at % GREY,
+          at % GRAY,
         ),
       ),
     }));
@@ -220,7 +220,7 @@ function curriculum(maker) {
       series: maker
         .with(`curriculum/${group}/`)
         .map((name, at) =>
-          maker.series(name.slice(12 + group.length), name, at % GREY, { dashed: at >= GREY }),
+          maker.series(name.slice(12 + group.length), name, at % GRAY, { dashed: at >= GRAY }),
         ),
       form: group === "opponents" ? "percent" : "number",
       fromZero: true,

@@ -33,7 +33,7 @@ function confirmOrder(name, what) {
   const cancel = el("button", { onclick: () => dialog.close() }, "Cancel");
   const dialog = el(
     "dialog",
-    { "aria-labelledby": "order-title" },
+    { "aria-labeledby": "order-title" },
     el("h2", { id: "order-title" }, `${verb} ${name}?`),
     [el("p", {}, text), wrong],
     el("div", { class: "actions" }, cancel, go),

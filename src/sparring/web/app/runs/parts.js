@@ -42,7 +42,7 @@ export function gameTitle({ game, title }) {
   return (title ?? titled(game)).split(":")[0];
 }
 
-// Grey shapes where something will be, so that nothing jumps when it comes.
+// Gray shapes where something will be, so that nothing jumps when it comes.
 export function skeleton(lines, kind = "line") {
   return el(
     "div",

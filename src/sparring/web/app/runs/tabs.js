@@ -34,7 +34,7 @@ export class Tabs {
       button.setAttribute("aria-selected", String(mine));
       button.tabIndex = mine ? 0 : -1;
     }
-    this.panel.setAttribute("aria-labelledby", `tab-${name}`);
+    this.panel.setAttribute("aria-labeledby", `tab-${name}`);
     this.show();
     if (told) this.onchange(name);
   }

@@ -1,7 +1,7 @@
 """Perceptrons among the modules of somebody's own, told by a symbolic trace of what they do.
 
 A perceptron is computed natively on a CPU and by kernels of its own on a GPU; a module that does
-the same thing may have that too, with its own weights. What is not recognised is run by torch.
+the same thing may have that too, with its own weights. What is not recognized is run by torch.
 """
 
 from __future__ import annotations
@@ -61,16 +61,16 @@ class Layers:
         return tuple(self.widths[name][1] for name in self.towers[tower])
 
 
-def recognise(net: Net) -> Layers | str:
+def recognize(net: Net) -> Layers | str:
     """Return what layers a network of somebody's own has, or why it is no perceptron."""
     if not isinstance(net, OwnNet):
         return f"{type(net).__name__} is no network of your own"
-    if "recognised" not in net.__dict__:
+    if "recognized" not in net.__dict__:
         try:
-            net.__dict__["recognised"] = read_layers(net)
+            net.__dict__["recognized"] = read_layers(net)
         except UnlikeError as unlike:
-            net.__dict__["recognised"] = f"{net.what} is run by torch: {unlike}"
-    found: Layers | str = net.__dict__["recognised"]
+            net.__dict__["recognized"] = f"{net.what} is run by torch: {unlike}"
+    found: Layers | str = net.__dict__["recognized"]
     return found
 
 
@@ -231,7 +231,7 @@ def layer_names(layers: Layers) -> Sequence[tuple[str, str]]:
 
 def perceptron_config(net: Net, config: NetConfig) -> NetConfig | str:
     """Return the settings with which our own perceptron is this network, or why it is none."""
-    layers = recognise(net)
+    layers = recognize(net)
     if isinstance(layers, str):
         return layers
     hidden = {layers.hidden(tower) for tower in range(len(layers.towers))}

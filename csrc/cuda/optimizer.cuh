@@ -34,7 +34,7 @@ extern "C" __global__ void __launch_bounds__(256) square(WeightsView weights, f3
   partials[blockIdx.y * gridDim.x + blockIdx.x] = total;
 }
 
-// What the optimiser does with one minibatch.
+// What the optimizer does with one minibatch.
 struct Plan {
   f32 active, shrink, rate, spread, norm;
 };

@@ -1,4 +1,4 @@
-"""Observations are centred and scaled by all that was seen, wherever the network goes."""
+"""Observations are centered and scaled by all that was seen, wherever the network goes."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ from sparring.learn.ppo import PPO
 from sparring.learn.pqn import PQN
 from sparring.learn.sac import SAC
 from sparring.nets.frozen.cpu import GroupedNet
-from sparring.nets.layers import CLIP, Normaliser
+from sparring.nets.layers import CLIP, Normalizer
 from sparring.nets.make import make_net
 from sparring.nets.policy import Policy
 from sparring.schedule import Schedule
 from sparring.store.policies import load_policy, save_policy
 
-NET = NetConfig(hidden=(16, 8), normalise=True)
+NET = NetConfig(hidden=(16, 8), normalize=True)
 COLLECT = CollectConfig(games=8, steps=12)
 REPLAY = ReplayConfig(capacity=4000, warmup=100, batch=32, ratio=2.0)
 OPTIONS: dict[str, Any] = {"seed": 3, "threads": 1}
@@ -61,8 +61,8 @@ def observed(rows: int = 64, memory: int = 0) -> tuple[sparring.Rules, torch.Ten
     return found.rules, found.tensor
 
 
-def seen_by(normaliser: Normaliser) -> tuple[np.ndarray, np.ndarray, float]:
-    return normaliser.mean.numpy(), normaliser.variance.numpy(), float(normaliser.count)
+def seen_by(normalizer: Normalizer) -> tuple[np.ndarray, np.ndarray, float]:
+    return normalizer.mean.numpy(), normalizer.variance.numpy(), float(normalizer.count)
 
 
 def test_statistics_are_those_of_all_data_at_once() -> None:
@@ -70,22 +70,22 @@ def test_statistics_are_those_of_all_data_at_once() -> None:
     rng = np.random.default_rng(1)
     size = np.array([1.0, 1.0, 1e-3, 0.0])
     rows = (rng.normal(size=(5000, 4)) * size + [0, 1e5, 3, 7]).astype(np.float32)
-    normaliser = Normaliser(4)
+    normalizer = Normalizer(4)
     for part in np.split(rows, [0, 1, 3, 700, 4999]):
-        normaliser.take_in(torch.from_numpy(part))
-    mean, variance, count = seen_by(normaliser)
+        normalizer.take_in(torch.from_numpy(part))
+    mean, variance, count = seen_by(normalizer)
     assert count == 5000
     np.testing.assert_allclose(mean, rows.mean(0, dtype=np.float64), rtol=1e-12, atol=1e-15)
     np.testing.assert_allclose(variance, rows.var(0, dtype=np.float64), rtol=1e-9)
-    seen = normaliser(torch.from_numpy(rows)).numpy()
+    seen = normalizer(torch.from_numpy(rows)).numpy()
     np.testing.assert_allclose(seen[:, :3].std(0), 1, atol=2e-2)
     assert not seen[:, 3].any()
-    far = normaliser(torch.tensor([[-1e9, 1e9, 3.0, 7.0]]))
+    far = normalizer(torch.tensor([[-1e9, 1e9, 3.0, 7.0]]))
     assert far.tolist()[0][:2] == [-CLIP, CLIP]
 
 
 @pytest.mark.parametrize("memory", [0, 16])
-def test_the_network_sees_normalised_observations_and_plain_memory(memory: int) -> None:
+def test_the_network_sees_normalized_observations_and_plain_memory(memory: int) -> None:
     rules, obs = observed(memory=memory)
     if memory:
         obs[:, rules.obs_bytes :] = torch.full((len(obs), 4), 1e3).view(torch.uint8)
@@ -122,15 +122,15 @@ def test_a_learner_counts_every_row_of_its_own_once(kind: str) -> None:
         learner.iterate(0.0)
     numbers = np.concatenate(rows).astype(np.float64)
     _, order, _ = learner.net.inputs.stretches()
-    mean, variance, count = seen_by(learner.net.normaliser)
+    mean, variance, count = seen_by(learner.net.normalizer)
     assert count == learner.collector.decisions == len(numbers)
     np.testing.assert_allclose(mean, numbers.mean(0)[order], rtol=1e-12, atol=1e-12)
     np.testing.assert_allclose(variance, numbers.var(0)[order], rtol=1e-9, atol=1e-12)
     if isinstance(learner, DQN):
-        assert learner.target.normaliser is learner.net.normaliser
+        assert learner.target.normalizer is learner.net.normalizer
     if isinstance(learner, SAC):
         obs = torch.from_numpy(learner.collector.rollout.obs[-5:])
-        wanted = learner.net.normaliser(learner.net.first.widen(obs))
+        wanted = learner.net.normalizer(learner.net.first.widen(obs))
         assert torch.equal(learner.critics.widen(obs), wanted)
 
 
@@ -143,7 +143,7 @@ def test_a_resumed_learner_goes_on_bit_for_bit(kind: str) -> None:
     for learner in (first, second):
         learner.iterate(0.0)
     ours, theirs = first.net.state_dict(), second.net.state_dict()
-    assert float(ours["first.normaliser.count"]) == first.collector.decisions
+    assert float(ours["first.normalizer.count"]) == first.collector.decisions
     assert all(torch.equal(ours[name], theirs[name]) for name in ours)
     if isinstance(first, DQN | SAC):
         assert first.experience.steps == second.experience.steps > 0
@@ -156,7 +156,7 @@ def test_ratios_begin_at_one() -> None:
     torch.nn.init.normal_(learner.net.policy_head.weight)  # so that another view would matter
     (report,) = learner.iterate(0.0)
     assert abs(report.stats["losses/approx_kl"]) < 1e-6
-    assert float(learner.net.normaliser.count) == report.decisions
+    assert float(learner.net.normalizer.count) == report.decisions
 
 
 def test_saved_policies_and_slots_answer_alike(tmp_path: Path) -> None:
@@ -174,12 +174,12 @@ def test_saved_policies_and_slots_answer_alike(tmp_path: Path) -> None:
     slots = GroupedNet(rules, NET, 2)
     slots.load(2, net.state_dict())
     torch.testing.assert_close(slots.policy_heads(obs, np.full(len(obs), 2)), said)
-    assert float(net.twin().normaliser.count) == len(obs)
+    assert float(net.twin().normalizer.count) == len(obs)
 
 
 def test_what_cannot_do_it_says_so() -> None:
-    with pytest.raises(ConfigError, match=r"net\.normalise needs a network that normalizes"):
-        make_net(sparring.Rules("shogi"), NetConfig(kind="residual", normalise=True))
-    assert why_not("captured", NET) == "net.normalise has no graphs"
+    with pytest.raises(ConfigError, match=r"net\.normalize needs a network that normalizes"):
+        make_net(sparring.Rules("shogi"), NetConfig(kind="residual", normalize=True))
+    assert why_not("captured", NET) == "net.normalize has no graphs"
     names = make_net(sparring.Rules("leduc_poker"), NetConfig()).state_dict()
-    assert not [name for name in names if "normaliser" in name]
+    assert not [name for name in names if "normalizer" in name]
