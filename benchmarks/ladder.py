@@ -37,7 +37,7 @@ from sparring.league.usi.engine import Engine, EngineError
 from sparring.league.usi.match import GO, Opening, random_opening, set_up
 from sparring.machine import machine_facts
 from sparring.nets.policy import Policy
-from sparring.pools.limits import MOST_PLIES
+from sparring.pools.limits import MAX_PLIES
 
 LADDER = ("random", "fairy-20", "greedy", "ab2", "ab3", "fairy0")
 """From weak to strong; the first one has the Elo 0."""
@@ -364,8 +364,8 @@ def read_options(words: Sequence[str] | None) -> argparse.Namespace:
     names = [*given.ladder, *given.guests]
     if given.games < 2 or given.games % 2:
         raise ConfigError(f"--games {given.games} must be even and at least 2: both colors")
-    if not 0 <= given.opening_plies <= MOST_PLIES:
-        raise ConfigError(f"--opening-plies {given.opening_plies} is outside 0..{MOST_PLIES}")
+    if not 0 <= given.opening_plies <= MAX_PLIES:
+        raise ConfigError(f"--opening-plies {given.opening_plies} is outside 0..{MAX_PLIES}")
     if len(names) < 2 or len(set(names)) < len(names):
         raise ConfigError(f"a ladder has at least two players, each once: {', '.join(names)}")
     if wrong := [word for word in given.set if "=" not in word]:

@@ -28,8 +28,8 @@ def burn(seconds: float) -> None:
 class Delay:
     """How long a step takes, and whether it works or waits; by numbers of its own."""
 
-    def __init__(self, least_s: float, most_s: float, *, sleeps: bool = False) -> None:
-        self.least_s, self.most_s = least_s, most_s
+    def __init__(self, min_s: float, max_s: float, *, sleeps: bool = False) -> None:
+        self.min_s, self.max_s = min_s, max_s
         self._take = time.sleep if sleeps else burn
         self._rng = np.random.default_rng(0)
 
@@ -40,8 +40,8 @@ class Delay:
 
     def __call__(self) -> None:
         """Take the time of a step."""
-        if self.most_s:
-            self._take(float(self._rng.uniform(self.least_s, self.most_s)))
+        if self.max_s:
+            self._take(float(self._rng.uniform(self.min_s, self.max_s)))
 
 
 class Cards(gymnasium.Env[Any, Any]):

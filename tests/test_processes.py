@@ -17,7 +17,7 @@ import pytest
 from pools.workers.helpers import alive, gone, open_files
 from sparring.errors import ConfigError, StateError
 from sparring.messages import Message
-from sparring.processes import LAST_WORDS, MOST_WORDS, Child, GoneError, SharedArrays, ready
+from sparring.processes import LAST_WORDS, MAX_WORDS, Child, GoneError, SharedArrays, ready
 
 CHILD = '''
 import os, subprocess, sys, time
@@ -154,8 +154,8 @@ def test_what_it_prints_is_overheard_and_fills_no_disk(child: Child) -> None:
     child.ask(Message("say", {"text": "a word"}), 60)
     assert child.overhear() == b"a word\n"
     assert child.overhear() == b""
-    child.ask(Message("say", {"text": "x" * MOST_WORDS}), 60)
-    assert len(child.overhear()) == MOST_WORDS + 1
+    child.ask(Message("say", {"text": "x" * MAX_WORDS}), 60)
+    assert len(child.overhear()) == MAX_WORDS + 1
     child.ask(Message("say", {"text": "the last"}), 60)
     assert child.overhear() == b"the last\n"
     assert len(child.tail) == LAST_WORDS

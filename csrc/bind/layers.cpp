@@ -41,8 +41,8 @@ void check_piece(const Piece& piece, const LayerShape& layer) {
   kMake.demand(piece.reads == 0 || piece.reads == layer.in,
                "a piece reads all inputs of its layer or none");
   for (const i64 number : {piece.weight, piece.bias, piece.in_stride, piece.out_stride})
-    kMake.demand(number >= 0 && number <= kMostWeights, "a piece lies outside the weights");
-  kMake.demand(end_of(piece) <= kMostWeights, "a piece lies outside the weights");
+    kMake.demand(number >= 0 && number <= kMaxWeights, "a piece lies outside the weights");
+  kMake.demand(end_of(piece) <= kMaxWeights, "a piece lies outside the weights");
 }
 
 std::vector<TowerShape> towers_of(const std::vector<TowerRow>& rows) {
@@ -63,9 +63,9 @@ std::vector<TowerShape> towers_of(const std::vector<TowerRow>& rows) {
 
 // A shape in which every layer reads what the one below puts out, and that has room for its rows.
 LayersShape checked(LayersShape shape, const RowFormat& format) {
-  kMake.between(shape.numbers, "numbers", most(format.features, 1), kMostNumbers);
+  kMake.between(shape.numbers, "numbers", most(format.features, 1), kMaxNumbers);
   kMake.demand(!shape.sparse || !shape.runs.empty(), "rows of numbers are not sparse");
-  kMake.between(shape.head_width, "head_width", 1, kMostNumbers);
+  kMake.between(shape.head_width, "head_width", 1, kMaxNumbers);
   kMake.demand(!shape.towers.empty(), "there is no tower");
   i64 weights = 0;
   for (const TowerShape& tower : shape.towers) {
@@ -73,9 +73,9 @@ LayersShape checked(LayersShape shape, const RowFormat& format) {
     int below = shape.numbers;
     for (const LayerShape& layer : tower.layers) {
       kMake.demand(layer.in == below, "a layer reads another width than there is below");
-      below = kMake.between(layer.out, "the width of a layer", 1, kMostNumbers);
+      below = kMake.between(layer.out, "the width of a layer", 1, kMaxNumbers);
       weights += i64{layer.in + kPanel} * (layer.out + kPanel);
-      kMake.demand(weights <= kMostWeights, "a network has at most 2^30 weights");
+      kMake.demand(weights <= kMaxWeights, "a network has at most 2^30 weights");
       for (const Piece& piece : layer.pieces) check_piece(piece, layer);
     }
     kMake.demand(tower.head_column >= 0 && tower.head_column <= shape.head_width - below,

@@ -67,7 +67,7 @@ class FirstLayer {
     constexpr Call call("FirstLayer.forward");
     const Rows<const u8> rows = rows_of_bytes(call, obs, format_);
     const Rows<const f32> by_feature = call.rows(weight, "weight");
-    const int width = call.between(by_feature.columns, "the width of weight", 1, kMostNumbers);
+    const int width = call.between(by_feature.columns, "the width of weight", 1, kMaxNumbers);
     call.demand(by_feature.rows >= format_.features, "weight has fewer rows than features");
     const f32* shift = call.take(bias, "bias", width);
     f32* to = call.take(out, "out", i64{rows.rows} * width);
@@ -91,7 +91,7 @@ class FirstLayer {
     constexpr Call call("FirstLayer.backward");
     const Rows<const u8> rows = rows_of_bytes(call, obs, format_);
     const Rows<const f32> above = call.rows(grad, "grad");
-    const int width = call.between(above.columns, "the width of grad", 1, kMostNumbers);
+    const int width = call.between(above.columns, "the width of grad", 1, kMaxNumbers);
     call.demand(above.rows == rows.rows, "obs and grad have other numbers of rows");
     f32* by_feature = call.take_first(weight_grad, "weight_grad", i64{format_.features} * width);
     f32* shift = call.take(bias_grad, "bias_grad", width);
@@ -114,14 +114,14 @@ class GroupedLayers {
       : format_(row_format(kCall, runs)),
         shape_{format_.runs, features, widths, head, activation_of(kCall, activation), slots},
         workers_(threads) {
-    kCall.between(features, "features", format_.features, kMostNumbers);
+    kCall.between(features, "features", format_.features, kMaxNumbers);
     kCall.between(slots, "slots", 0, std::numeric_limits<i16>::max());
     kCall.demand(!widths.empty(), "a network has at least a head");
     for (const int width : widths)
-      kCall.demand(width % kPanel == 0 && kCall.between(width, "a width", 1, kMostNumbers),
+      kCall.demand(width % kPanel == 0 && kCall.between(width, "a width", 1, kMaxNumbers),
                    "widths are multiples of 32");
     kCall.between(head, "head", 1, widths.back());
-    kCall.demand(shape_.size() <= kMostWeights, "a network has at most 2^30 weights");
+    kCall.demand(shape_.size() <= kMaxWeights, "a network has at most 2^30 weights");
   }
 
   i64 size() const { return shape_.size(); }
@@ -149,9 +149,9 @@ class GroupedLayers {
 class Convolutions {
  public:
   Convolutions(int height, int width, int planes, const std::vector<Run>& runs, int threads)
-      : size_{kCall.between(height, "height", 1, kMostSide),
-              kCall.between(width, "width", 1, kMostSide)},
-        planes_(kCall.between(planes, "planes", 0, kMostNumbers / size_.squares())),
+      : size_{kCall.between(height, "height", 1, kMaxSide),
+              kCall.between(width, "width", 1, kMaxSide)},
+        planes_(kCall.between(planes, "planes", 0, kMaxNumbers / size_.squares())),
         format_(row_format(kCall, runs)),
         workers_(threads) {
     // The stem reads planes first, and numbers of the whole board behind them.
@@ -224,7 +224,7 @@ class Convolutions {
 
  private:
   static constexpr Call kCall{"Convolutions"};
-  static constexpr int kMostSide = 1024;
+  static constexpr int kMaxSide = 1024;
 
   struct Kernel {
     int in, out;
@@ -327,8 +327,8 @@ void bind_learning(nb::module_& m) {
         "drawn"_a, "greedy"_a, "epsilon"_a.none(), "action"_a, "log_probability"_a);
   m.def("sample_gaussian", &sample_gaussian, "head"_a, "seed"_a, "row_id"_a, "episode"_a, "drawn"_a,
         "greedy"_a, "epsilon"_a.none(), "squash"_a, "action"_a, "log_probability"_a);
-  m.attr("LEAST_LOG_SPREAD") = kLeastLogSpread;
-  m.attr("MOST_LOG_SPREAD") = kMostLogSpread;
+  m.attr("MIN_LOG_SPREAD") = kMinLogSpread;
+  m.attr("MAX_LOG_SPREAD") = kMaxLogSpread;
   nb::class_<FirstLayer>(m, "FirstLayer", "A first layer that skips zeros.")
       .def(nb::init<const std::vector<Run>&, int>(), "runs"_a, "threads"_a)
       .def("forward", &FirstLayer::forward, "obs"_a, "weight"_a, "bias"_a, "out"_a)

@@ -144,7 +144,7 @@ void set_config(BoundPool& p, const Rules& rules) {
   std::memcpy(pool.state().bytes().config, rules.config.data(), rules.config.size());
 }
 
-constexpr int kMostMemory = 1 << 20, kMemoryStep = 16;
+constexpr int kMaxMemory = 1 << 20, kMemoryStep = 16;
 
 std::unique_ptr<BoundPool> make_pool(const Rules& rules, i64 games, u64 seed, u32 first_game,
                                      int threads, int slots, bool skip_forced, bool observe,
@@ -153,7 +153,7 @@ std::unique_ptr<BoundPool> make_pool(const Rules& rules, i64 games, u64 seed, u3
   call.between(games, "games", 1, std::numeric_limits<i32>::max());
   call.between(threads, "threads", 1, kMaxThreads);
   call.between(slots, "slots", 1, games);
-  call.between(memory, "memory", 0, kMostMemory);
+  call.between(memory, "memory", 0, kMaxMemory);
   call.demand(memory % kMemoryStep == 0, "memory is not a multiple of 16 bytes");
   call.demand(!records || rules.game->goals(), "the game has no goals to keep records of");
   const PoolOptions options{games,   seed,   first_game, threads,       slots,  skip_forced,

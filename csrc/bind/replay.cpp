@@ -116,10 +116,10 @@ class ReplayRing {
     call.demand(call.count(actions, "actions") == 0 || call.count(box, "box") == 0,
                 "an action is one of several, or has numbers");
     const Rows<u8> rows = call.rows(obs, "obs"), actions_at = call.rows(action, "action");
-    ring_.capacity = call.between(rows.rows, "capacity", 1, kMostCapacity);
+    ring_.capacity = call.between(rows.rows, "capacity", 1, kMaxCapacity);
     ring_.row_bytes = rows.columns;
     ring_.actions = actions;
-    ring_.box = call.between(box, "box", 0, kMostBox);
+    ring_.box = call.between(box, "box", 0, kMaxBox);
     ring_.action_bytes = actions_at.columns;
     const i64 places = ring_.capacity;
     call.demand(
@@ -158,7 +158,7 @@ class ReplayRing {
     constexpr Call call("ReplayRing.sample");
     check_columns(call);
     call.demand(count_ > 0, "nothing can be sampled yet");
-    call.between(n_step, "n_step", 1, kMostSteps);
+    call.between(n_step, "n_step", 1, kMaxSteps);
     const int batch = call.count(call.size(places, "places"), "batch");
     const i64 bytes = i64{batch} * ring_.row_bytes, masks = i64{batch} * ring_.actions;
     call.demand(ring_.box ? !!numbers : !!action, "there is no room for the actions");
@@ -177,7 +177,7 @@ class ReplayRing {
     nb::gil_scoped_release released;
     const int from = place_of(first_), fill = static_cast<int>(head_ - first_);
     std::vector<i64> ages(static_cast<size_t>(Passes::chunks_of(batch)));
-    std::vector<u32> least_weights(ages.size(), ~u32{0});
+    std::vector<u32> min_weights(ages.size(), ~u32{0});
     after_.resize(static_cast<size_t>(batch));
     // Every pass asks the memory for what the next one reads: most of it is far away.
     Passes passes;
@@ -193,7 +193,7 @@ class ReplayRing {
         ask_for(place, true);
       }
       ages[static_cast<size_t>(chunk)] = age;
-      least_weights[static_cast<size_t>(chunk)] = lowest;
+      min_weights[static_cast<size_t>(chunk)] = lowest;
     });
     passes.add(batch, [&](int, int begin, int end) {
       for (int i = begin; i < end; ++i) {
@@ -204,7 +204,7 @@ class ReplayRing {
     });
     passes.add(batch, [&](int, int begin, int end) {
       u32 lowest = ~u32{0};
-      for (const u32 one : least_weights) lowest = least(lowest, one);
+      for (const u32 one : min_weights) lowest = least(lowest, one);
       for (int i = begin; i < end; ++i) {
         const int place = static_cast<int>(out.place[i]);
         take_sample(ring_, out, i, place, after_[static_cast<size_t>(i)]);
@@ -293,11 +293,11 @@ class ReplayRing {
   }
 
  private:
-  static constexpr int kMostCapacity = 1 << 30, kMostBox = 1 << 16, kMostSteps = 64;
-  static constexpr i64 kMostSerial = i64{1} << 60;
+  static constexpr int kMaxCapacity = 1 << 30, kMaxBox = 1 << 16, kMaxSteps = 64;
+  static constexpr i64 kMaxSerial = i64{1} << 60;
 
   void set(i64& number, i64 to) {
-    Call("ReplayRing").demand(to >= 0 && to <= kMostSerial, "there is no such serial number");
+    Call("ReplayRing").demand(to >= 0 && to <= kMaxSerial, "there is no such serial number");
     number = to;
     checked_ = false;
   }

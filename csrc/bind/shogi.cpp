@@ -17,7 +17,7 @@ using namespace nb::literals;
 namespace sparring {
 namespace {
 
-constexpr int kMostDepth = 64;
+constexpr int kMaxDepth = 64;
 constexpr int kDeclarations = 3;
 
 shogi::Position read(const std::string& sfen) {
@@ -41,7 +41,7 @@ std::map<std::string, int> moves(const std::string& sfen) {
 }
 
 u64 perft(const std::string& sfen, int depth) {
-  Call("shogi_perft").between(depth, "depth", 0, kMostDepth);
+  Call("shogi_perft").between(depth, "depth", 0, kMaxDepth);
   const shogi::Position position = read_playable(sfen);
   nb::gil_scoped_release released;
   return shogi::perft(position, depth);

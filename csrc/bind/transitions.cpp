@@ -13,8 +13,8 @@ using namespace nb::literals;
 namespace sparring {
 namespace {
 
-constexpr int kMostRoles = 32;           // `ended_by` has a bit for each
-constexpr i32 kMostDecisions = 1 << 24;  // that an open one counts, forced ones included
+constexpr int kMaxRoles = 32;           // `ended_by` has a bit for each
+constexpr i32 kMaxDecisions = 1 << 24;  // that an open one counts, forced ones included
 
 // By role, or none at all.
 template <class T>
@@ -37,7 +37,7 @@ void check_open(const Call& call, const RolloutView& v) {
   for (int i = 0; i < v.carried(); ++i)
     call.demand(
         v.open[i].row < 0 || (v.open[i].role >= 0 && v.open[i].role < v.roles &&
-                              v.open[i].decisions >= 0 && v.open[i].decisions <= kMostDecisions),
+                              v.open[i].decisions >= 0 && v.open[i].decisions <= kMaxDecisions),
         "open holds a decision of a role or length that there is not");
 }
 
@@ -48,7 +48,7 @@ void link_transitions(int seats, int roles, int chains, int learner, f32 gamma,
                       MaybeIn<i8> final_role, MaybeIn<u16> skipped, Out<u8> open, Out<u8> end,
                       Out<i32> next, Out<f32> paid, Out<f32> discount, Out<f32> tail) {
   constexpr Call call("link_transitions");
-  call.between(roles, "roles", 1, kMostRoles);
+  call.between(roles, "roles", 1, kMaxRoles);
   call.demand(chains == 1 || chains == roles, "chains is 1 or the number of roles");
   call.demand(static_cast<int>(gamma_into.size()) == roles, "gamma_into has one number per role");
   RolloutView v{};

@@ -23,9 +23,9 @@ struct RowFormat {
 };
 
 // Numbers of a row, of a layer: more would be a mistake, and is refused before room is made.
-inline constexpr int kMostNumbers = 1 << 24;
+inline constexpr int kMaxNumbers = 1 << 24;
 // Weights of a network: 4 GiB of them.
-inline constexpr i64 kMostWeights = i64{1} << 30;
+inline constexpr i64 kMaxWeights = i64{1} << 30;
 
 inline RowFormat row_format(const Call& call, const std::vector<Run>& rows) {
   RowFormat format;
@@ -36,9 +36,9 @@ inline RowFormat row_format(const Call& call, const std::vector<Run>& rows) {
         type >= 0 && type <= static_cast<int>(Type::kF32) &&
             (kind == Type::kU8 || kind == Type::kI8 || kind == Type::kI16 || kind == Type::kF32),
         "features are uint8, int8, int16 or float32");
-    call.between(first, "the first feature of a run", 0, kMostNumbers);
-    call.between(count, "the length of a run", 0, kMostNumbers);
-    call.between(offset, "the offset of a run", 0, kMostNumbers);
+    call.between(first, "the first feature of a run", 0, kMaxNumbers);
+    call.between(count, "the length of a run", 0, kMaxNumbers);
+    call.between(offset, "the offset of a run", 0, kMaxNumbers);
     format.runs.push_back({first, count, offset, kind, divisor});
     format.features = most(format.features, first + count);
     format.bytes = most(format.bytes, offset + count * size_of(kind));

@@ -179,9 +179,9 @@ SPARRING_FN inline u32 weight_of(f32 error, f32 exponent) {
   return weight >= 4294967295.0 ? 4294967295u : static_cast<u32>(weight);
 }
 
-// How much a sample counts, to take the preference back; `least_weight` is that of the batch.
-SPARRING_FN inline f32 correction_of(u32 weight, u32 least_weight, f32 correction) {
-  const f64 share = static_cast<f64>(least_weight) / static_cast<f64>(weight);
+// How much a sample counts, to take the preference back; `min_weight` is that of the batch.
+SPARRING_FN inline f32 correction_of(u32 weight, u32 min_weight, f32 correction) {
+  const f64 share = static_cast<f64>(min_weight) / static_cast<f64>(weight);
   return static_cast<f32>(power_of(share, correction));
 }
 

@@ -92,8 +92,8 @@ struct Gaussian {
     for (int i = 0; i < kBox; ++i) {
       mean[i] = product[i] + bias[i];
       const f32 raw = product[kBox + i] + bias[kBox + i];
-      log_spread[i] = fminf(fmaxf(raw, kLeastLogSpread), kMostLogSpread);
-      free[i] = raw >= kLeastLogSpread && raw <= kMostLogSpread;
+      log_spread[i] = fminf(fmaxf(raw, kMinLogSpread), kMaxLogSpread);
+      free[i] = raw >= kMinLogSpread && raw <= kMaxLogSpread;
     }
   }
 

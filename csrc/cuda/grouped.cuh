@@ -10,7 +10,7 @@
 
 namespace sparring {
 
-inline constexpr int kMostSlots = 256;  // one thread each
+inline constexpr int kMaxSlots = 256;  // one thread each
 inline constexpr int kSortRows = 1024;  // per block
 inline constexpr int kSortThreads = 256, kScanThreads = 1024;
 
@@ -34,7 +34,7 @@ SPARRING_FN inline int slot_of(const SortView& v, i64 row) {
 
 // A launch has `blocks` times `members` blocks here and in place_rows.
 extern "C" __global__ void __launch_bounds__(256) count_rows(SortView v) {
-  __shared__ i32 counts[kMostSlots];
+  __shared__ i32 counts[kMaxSlots];
   const int t = static_cast<int>(threadIdx.x), block = static_cast<int>(blockIdx.x);
   const int member = static_cast<int>(blockIdx.y);
   counts[t] = 0;
@@ -82,7 +82,7 @@ extern "C" __global__ void __launch_bounds__(1024) scan_rows(SortView v) {
 // Rows of one group keep their order.
 extern "C" __global__ void __launch_bounds__(256) place_rows(SortView v) {
   constexpr int kWarps = kSortThreads / kWarp;
-  __shared__ i32 next[kMostSlots], counts[kWarps][kMostSlots];
+  __shared__ i32 next[kMaxSlots], counts[kWarps][kMaxSlots];
   const int t = static_cast<int>(threadIdx.x), block = static_cast<int>(blockIdx.x);
   const int member = static_cast<int>(blockIdx.y), warp = t / kWarp;
   next[t] = t < v.slots ? v.starts[(member * v.slots + t) * v.blocks + block] : 0;

@@ -15,15 +15,15 @@ inline constexpr int kFold = 0, kCall = 1, kRaise = 2;  // call: check where the
 inline constexpr int kCards = 6, kDeals = 120;          // card / 2 is the rank: jack, queen, king
 inline constexpr int kMoves = 4;                        // of a round at most: call raise raise call
 inline constexpr int kRaises = 2;                       // of a round
-inline constexpr int kMostChips = 13;
+inline constexpr int kMaxChips = 13;
 
 // What a seat sees: its rank, the table's, every move so far, its place and the chips; all it ever
 // knew. A fold ends the game, so that nobody sees one.
 inline constexpr Feature kRanks[] = {{"jack"}, {"queen"}, {"king"}};
 inline constexpr Feature kChosen[] = {{"call"}, {"raise"}};
 inline constexpr Feature kTurn[] = {{"second seat"}, {"to move"}};
-inline constexpr Feature kChips[] = {{"own", Type::kU8, kMostChips},
-                                     {"other", Type::kU8, kMostChips}};
+inline constexpr Feature kChips[] = {{"own", Type::kU8, kMaxChips},
+                                     {"other", Type::kU8, kMaxChips}};
 inline constexpr Section kRow[] = {{"card", kRanks},
                                    {"table", kRanks},
                                    {"first round", kChosen, kMoves},
@@ -186,10 +186,10 @@ struct Game {
     bounds.within("cards", cards, 0, kCards - 1);
     bounds.within("moves", moves, kFold, kRaise);
     bounds.within("length", length, 0, kMoves);
-    bounds.within("chips", chips, 1, kMostChips);
+    bounds.within("chips", chips, 1, kMaxChips);
     bounds.within("round", round, 0, 1);
     bounds.within("raises", raises, 0, kRaises);
-    bounds.within("won", won, -kMostChips, kMostChips);
+    bounds.within("won", won, -kMaxChips, kMaxChips);
     bounds.within("over", over, 0, 1);
   }
 

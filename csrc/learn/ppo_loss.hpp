@@ -84,8 +84,8 @@ class DecisionRow {
   static constexpr f32 kLogSqrtTau = static_cast<f32>(kHalfLogTau);
 
   static f32 bounded(f32 log_spread) {
-    return log_spread < kLeastLogSpread  ? kLeastLogSpread
-           : log_spread > kMostLogSpread ? kMostLogSpread
+    return log_spread < kMinLogSpread  ? kMinLogSpread
+           : log_spread > kMaxLogSpread ? kMaxLogSpread
                                          : log_spread;
   }
 
@@ -107,7 +107,7 @@ class DecisionRow {
       const f32 by = std::exp(-log_spread);
       const f32 off = (decisions_.drawn[at_ * box + i] - head_[i]) * by;
       grad[i] = by_log_prob * off * by;
-      const bool inside = said >= kLeastLogSpread && said <= kMostLogSpread;
+      const bool inside = said >= kMinLogSpread && said <= kMaxLogSpread;
       grad[box + i] = inside ? by_log_prob * (off * off - 1) + by_entropy : 0;
     }
   }

@@ -12,7 +12,7 @@
 namespace sparring {
 
 inline constexpr int kSums = 16;               // partial sums of every sum
-inline constexpr f32 kLeastExponent = -87.0f;  // e to less than this counts as 0
+inline constexpr f32 kMinExponent = -87.0f;  // e to less than this counts as 0
 
 // As many neighboring numbers; smaller vectors take several of theirs.
 using Lanes = f32 __attribute__((vector_size(sizeof(f32) * kSums)));
@@ -21,7 +21,7 @@ using ByteLanes = u8 __attribute__((vector_size(kSums)));
 
 inline int padded_to_sums(int count) { return (count + kSums - 1) / kSums * kSums; }
 
-// e^x for x from kLeastExponent to 0, within 3e-7 of the true value: 2 to the nearest whole power,
+// e^x for x from kMinExponent to 0, within 3e-7 of the true value: 2 to the nearest whole power,
 // times what is left as a series.
 [[gnu::always_inline]] inline f32 exp_below(f32 x) {
   constexpr f32 kRound = 12582912.0f;  // 1.5 * 2^23: what is added to it becomes a whole number

@@ -37,7 +37,7 @@ SPARRING_TARGET inline f32 weigh(const f32* logits, const u8* mask, int actions,
   const f32 highest = top = most_of[0];
   for (int a = 0; a < padded; ++a) {
     const f32 x = below[a] - highest;
-    const bool none = x < kLeastExponent;
+    const bool none = x < kMinExponent;
     chance[a] = none ? 0.0f : exp_below(x);
     below[a] = none ? 0.0f : x;
   }

@@ -23,8 +23,8 @@ struct Squashed {
   i64 action_stride;
 
   static f32 kept(f32 log_spread) {
-    return log_spread < kLeastLogSpread  ? kLeastLogSpread
-           : log_spread > kMostLogSpread ? kMostLogSpread
+    return log_spread < kMinLogSpread  ? kMinLogSpread
+           : log_spread > kMaxLogSpread ? kMaxLogSpread
                                          : log_spread;
   }
 };

@@ -32,10 +32,10 @@ bool is_on_board(int file, int rank) {
   return file >= 0 && file < kSide && rank >= 0 && rank < kSide;
 }
 
-Board walked(int from, int d, Board occupied, int most_steps) {
+Board walked(int from, int d, Board occupied, int max_steps) {
   Board reached{};
   int file = from / kSide + kFileStep[d], rank = from % kSide + kRankStep[d];
-  for (int steps = 0; steps < most_steps && is_on_board(file, rank); ++steps) {
+  for (int steps = 0; steps < max_steps && is_on_board(file, rank); ++steps) {
     reached |= Board::of(file * kSide + rank);
     if (occupied.has(file * kSide + rank)) break;
     file += kFileStep[d];

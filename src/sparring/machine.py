@@ -20,7 +20,7 @@ from sparring.errors import ConfigError, SparringWarning
 
 UNNOTICED = 256 * 2**20
 """Bytes that are asked for without a look at what is free."""
-MOST_THREADS: int = _native.MAX_THREADS
+MAX_THREADS: int = _native.MAX_THREADS
 CGROUPS = Path("/sys/fs/cgroup")
 
 
@@ -95,9 +95,9 @@ def show_size(count: float) -> str:
 
 def check_threads(threads: int) -> int:
     """Refuse a number of threads that no machine has."""
-    if not 1 <= threads <= MOST_THREADS:
+    if not 1 <= threads <= MAX_THREADS:
         raise ConfigError(
-            f"threads={threads} must be 1..{MOST_THREADS}; this machine has {cores()} cores"
+            f"threads={threads} must be 1..{MAX_THREADS}; this machine has {cores()} cores"
         )
     return threads
 

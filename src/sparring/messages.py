@@ -25,7 +25,7 @@ REFUSED = "refused"
 """What an answer is called that says what is wrong."""
 HEAD = 8
 """Bytes that say how long a message is."""
-MOST_FILES = 32
+MAX_FILES = 32
 CHUNK = 1 << 20
 
 
@@ -146,7 +146,7 @@ class Channel:
     def read(self) -> bool:
         """Read what is there, something at least if the socket blocks; whether there was any."""
         try:
-            raw, fds, _, _ = socket.recv_fds(self.socket, CHUNK, MOST_FILES)
+            raw, fds, _, _ = socket.recv_fds(self.socket, CHUNK, MAX_FILES)
         except BlockingIOError:
             return False
         except ConnectionError:

@@ -42,7 +42,7 @@ LIFELINE = "SPARRING_LIFELINE"
 """Variable of a process of `start_python`: the end of a pipe that closes with its parent."""
 LAST_WORDS = 4000
 """Bytes of what a process has printed that are kept for its end."""
-MOST_WORDS = 1 << 20
+MAX_WORDS = 1 << 20
 """Bytes that it may have printed before the file is emptied: a disk is not filled by words."""
 CRASHED = "Fatal Python error"
 FRAME = re.compile(r'^  File "(.*)", line (\d+) in ', re.MULTILINE)
@@ -246,7 +246,7 @@ class Child:
         raw = os.pread(file, os.fstat(file).st_size - self._at, self._at)
         self._at += len(raw)
         self.tail = (self.tail + raw)[-LAST_WORDS:]
-        if self._at > MOST_WORDS:
+        if self._at > MAX_WORDS:
             os.ftruncate(file, 0)
             self._at = 0
         return raw

@@ -172,12 +172,12 @@ def test_an_actor_that_hangs_is_ended_and_started_again() -> None:
 
 @pytest.mark.slow
 def test_a_run_gives_up_after_so_many_deaths() -> None:
-    config = settings(actors=1, fleet={"lockstep": True, "most_restarts": 0})
+    config = settings(actors=1, fleet={"lockstep": True, "max_restarts": 0})
     learner, crew = recorded(config)
     try:
         learner.iterate(0.0)
         os.kill(crew.pids[0], signal.SIGKILL)
-        with pytest.raises(LostError, match=r"fleet.most_restarts is 0"):
+        with pytest.raises(LostError, match=r"fleet.max_restarts is 0"):
             learner.iterate(0.0)
         left = learner.snapshot()  # what was learned is saved, without games
         assert left.meta["update"] == 1

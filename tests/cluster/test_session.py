@@ -13,7 +13,7 @@ import pytest
 from cluster.crews import settings
 from sparring import trusted
 from sparring.cluster.actors.body import Body
-from sparring.cluster.actors.crew import MOST_FAILED, Crew, Order
+from sparring.cluster.actors.crew import MAX_FAILED, Crew, Order
 from sparring.cluster.actors.learner import places_of
 from sparring.cluster.actors.packing import counts_of
 from sparring.cluster.ray.host import FEW, trimmed
@@ -114,7 +114,7 @@ def test_deaths_are_counted_told_once_and_end_a_run_at_last() -> None:
         crew.died(0, "died", [], words="oh", ready=True)
     assert len(told) == 1 and crew.restarts == 2
     assert crew.lost() == [order] and crew.lost() == []
-    with pytest.warns(SparringWarning), pytest.raises(SparringError, match="most_restarts is 3"):
+    with pytest.warns(SparringWarning), pytest.raises(SparringError, match="max_restarts is 3"):
         crew.died(1, "hung", [], ready=True)
         crew.died(1, "hung", [], ready=True)
 
@@ -124,7 +124,7 @@ def test_an_actor_that_never_gets_ready_ends_a_run() -> None:
     crew = Crew([], 100)
     crew.died(1, "died", [], ready=True)
     with pytest.raises(SparringError, match="3 times in a row without a rollout"):
-        for life in range(1, MOST_FAILED + 1):
+        for life in range(1, MAX_FAILED + 1):
             crew.died(0, "died", [], ready=False, life=life)
     with pytest.raises(SparringError, match="before it was ready"):
         crew.died(2, "died", [], ready=False, life=0)
@@ -142,11 +142,11 @@ def test_kills_say_nothing_of_the_next_life() -> None:
 @pytest.mark.filterwarnings("ignore::sparring.errors.SparringWarning")
 def test_an_actor_that_never_hands_in_anything_ends_a_run_that_is_saved() -> None:
     crew = Crew([], 100)
-    for _ in range(2 * MOST_FAILED):
+    for _ in range(2 * MAX_FAILED):
         crew.died(0, "died", [])
         crew.played(0)
     with pytest.raises(LostError, match="3 times in a row without a rollout"):
-        for _ in range(MOST_FAILED):
+        for _ in range(MAX_FAILED):
             crew.died(0, "died", [])
 
 

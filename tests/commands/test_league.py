@@ -28,7 +28,7 @@ def make_league(root: Path, snapshots: int = 3) -> tuple[Path, list[Entry]]:
     for number in range(snapshots):
         torch.manual_seed(number)
         net = make_net(rules, NetConfig(hidden=(16,)))
-        with Archive(path, most_bytes=2**30, policy=policy_meta(rules, net)) as archive:
+        with Archive(path, max_bytes=2**30, policy=policy_meta(rules, net)) as archive:
             when = {"update": number, "decisions": 1000 * number, "seconds": 60.0 * number}
             entry = archive.add(net.state_dict(), role="main", member="mine", **when)
             entries.append(entry)
@@ -57,7 +57,7 @@ def test_the_ladder_has_everybody_the_best_first(
     runs: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     path, entries = make_league(runs)
-    Archive(path, most_bytes=1).prune([entries[1].hash], None, {})  # 0 is removed
+    Archive(path, max_bytes=1).prune([entries[1].hash], None, {})  # 0 is removed
     assert main(["league", "mine"]) == 0
     told = capsys.readouterr().out
     lines = [" ".join(line.split()) for line in told.splitlines()]
@@ -93,7 +93,7 @@ def test_it_can_be_shown_while_the_run_goes_on(
     runs: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     path, entries = make_league(runs)
-    with Archive(path, most_bytes=2**30) as writing:
+    with Archive(path, max_bytes=2**30) as writing:
         writing.record(50, 50_000, {entries[0].hash: (100, 0, 0)})
         assert main(["league", "mine", "--json"]) == 0
         writing.record(51, 51_000, {entries[0].hash: (1, 0, 0)})

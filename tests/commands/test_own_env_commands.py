@@ -173,7 +173,7 @@ def test_a_film_of_a_game_without_an_end_is_cut(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     pytest.importorskip("PIL.Image")
-    monkeypatch.setattr("sparring.commands.render.MOST_FRAMES", 4)
+    monkeypatch.setattr("sparring.commands.render.MAX_FRAMES", 4)
     words = f"render {runs['cards']} --out {tmp_path / 'a.gif'} --episodes 2"
     assert main(words.split()) == 0
     said = capsys.readouterr()

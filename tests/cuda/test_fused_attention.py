@@ -102,8 +102,8 @@ def test_more_rows_than_a_kernel_numbers(monkeypatch: pytest.MonkeyPatch) -> Non
     flat = CapturedNet(rules, NET, 1, bf16=True, device=torch.device("cuda"))
     flat.load(0, stirred(rules).state_dict())
     said = []
-    for most in (attention.MOST_ROWS, 9_000):
-        monkeypatch.setattr(attention, "MOST_ROWS", most)
+    for most in (attention.MAX_ROWS, 9_000):
+        monkeypatch.setattr(attention, "MAX_ROWS", most)
         at = flat.passing(rows, learn=True)
         at.read(obs)
         at.forward()

@@ -11,7 +11,7 @@ import torch
 from learn.fused_helpers import COLLECT, NETS, PPO_, learner, play
 from sparring.learn.fused import DeviceGames, FusedPPO
 from sparring.learn.fused.rollout import carry
-from sparring.nets.net import MOST_UNITS, next_unit
+from sparring.nets.net import MAX_UNITS, next_unit
 from sparring.pools.cuda import CudaPool
 
 
@@ -61,7 +61,7 @@ def test_the_first_reward_of_a_long_game_is_one_unit_and_not_a_hundred() -> None
     assert losses[-1] == pytest.approx(1.0, abs=0.2)
     for _ in range(10):
         (report,) = ppo.iterate(0.0)
-        assert report.stats["losses/value_loss"] < 1.2 * MOST_UNITS**2
+        assert report.stats["losses/value_loss"] < 1.2 * MAX_UNITS**2
 
 
 def test_a_snapshot_says_whether_values_have_a_unit() -> None:

@@ -17,7 +17,7 @@ from PIL import Image
 from sparring.draw.charts.axes import Axis, Mark, label, ticks
 from sparring.draw.charts.chart import Chart, Estimate, Estimates, Series
 from sparring.draw.charts.curves import (
-    MOST_POINTS,
+    MAX_POINTS,
     color_of,
     make_charts,
     make_common_charts,
@@ -144,7 +144,7 @@ def test_long_runs_are_thinned_out_by_means() -> None:
     values[5000] = 1e9
     (chart,) = make_charts({"losses/value_loss": (updates, updates * 1.0, values)})
     (line,) = chart.series
-    assert len(line.values) == MOST_POINTS
+    assert len(line.values) == MAX_POINTS
     assert np.median(line.values) == pytest.approx(2.0, abs=0.05)
     assert line.low is not None
     assert line.high is not None

@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-MOST_TOLD = 2000
+MAX_TOLD = 2000
 PUBLIC = 0.35
 """The share of calls of public classes."""
 READ_AGAIN = 0.8
@@ -108,7 +108,7 @@ def main(seed: int, first: int, count: int, seconds: float, status: Path) -> Non
 def tell(told: Any, text: str) -> None:
     """Write the call under way over the one before."""
     told.seek(0)
-    told.write(text[:MOST_TOLD].ljust(MOST_TOLD) + "\n")
+    told.write(text[:MAX_TOLD].ljust(MAX_TOLD) + "\n")
 
 
 def brief(value: Any) -> str:

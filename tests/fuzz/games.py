@@ -32,7 +32,7 @@ RECORDED: dict[str, dict[str, Any]] = {
     "kuhn_poker": {"skip_forced": 1},
 }
 """Games by their flags, short ones."""
-MOST_STEPS = 40
+MAX_STEPS = 40
 
 
 @cache
@@ -41,7 +41,7 @@ def played(game: str, number: int) -> str:
     by = random.Random(number)
     state = new_state(Rules(game, RECORDED[game]), seed=number)
     rules, actions = state.rules, []
-    while not state.over and len(actions) < MOST_STEPS:
+    while not state.over and len(actions) < MAX_STEPS:
         if rules.box:
             action: Any = [[by.uniform(-1, 1) for _ in range(rules.box)] for _ in range(rules.rows)]
         else:

@@ -28,7 +28,7 @@ from pathlib import Path
 TESTS = Path(__file__).parent.parent
 LIMIT_S = 60.0
 """A case takes milliseconds; whatever takes so long by the clock hangs."""
-MOST_BYTES = 2 * 2**30
+MAX_BYTES = 2 * 2**30
 """Of memory that a case may take beside what was there before it."""
 LONGEST = 700
 """Characters of an error."""
@@ -163,7 +163,7 @@ def bound_memory() -> None:
     """Have what takes far more memory than is needed fail."""
     pages = int(Path("/proc/self/statm").read_text().split()[0])
     _, hard = resource.getrlimit(resource.RLIMIT_AS)
-    resource.setrlimit(resource.RLIMIT_AS, (pages * resource.getpagesize() + MOST_BYTES, hard))
+    resource.setrlimit(resource.RLIMIT_AS, (pages * resource.getpagesize() + MAX_BYTES, hard))
 
 
 def main(words: Sequence[str]) -> int:

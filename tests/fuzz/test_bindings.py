@@ -24,7 +24,7 @@ ROOT = Path(__file__).parents[2]
 SANITIZED = ROOT / "build" / "sanitize-python"
 """Where `make sanitize` builds the extension."""
 SEED = 35
-MOST_CRASHES = 10
+MAX_CRASHES = 10
 
 
 @dataclass
@@ -41,7 +41,7 @@ def call_often(
 ) -> Found:
     """Make odd calls in a process of their own; behind one that ends it, go on in another."""
     found, first = Found(), 0
-    while first < count and len(found.wrong) < MOST_CRASHES:
+    while first < count and len(found.wrong) < MAX_CRASHES:
         given = [SEED, first, count - first, seconds, status, *([extension] if extension else [])]
         ended = subprocess.run(
             [sys.executable, "-m", "fuzz.calls", *map(str, given)],

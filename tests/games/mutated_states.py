@@ -21,7 +21,7 @@ from sparring.games.state import State, load_state, new_state
 FAMILY = 30
 """Cases that share a game, which is played once."""
 STEPS = 8
-MOST_S = 60
+MAX_S = 60
 
 
 def sealed(state: State, body: bytes) -> bytes:
@@ -91,7 +91,7 @@ def run(game: str, first: int, count: int) -> Counter[str]:
     family, start, bodies = -1, None, []
     for number in range(first, first + count):
         print(number, flush=True)
-        faulthandler.dump_traceback_later(MOST_S, exit=True)
+        faulthandler.dump_traceback_later(MAX_S, exit=True)
         if number // FAMILY != family:
             family = number // FAMILY
             start, bodies = played(game, family)

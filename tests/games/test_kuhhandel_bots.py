@@ -225,8 +225,8 @@ def test_dealer_decides_and_pays() -> None:
     assert state.ask("dealer") == COUNTER
 
 
-@pytest.mark.parametrize(("players", "least_share"), [(3, 0.92), (4, 0.80), (5, 0.65)])
-def test_dealer_beats_thrifty(players: int, least_share: float) -> None:
+@pytest.mark.parametrize(("players", "min_share"), [(3, 0.92), (4, 0.80), (5, 0.65)])
+def test_dealer_beats_thrifty(players: int, min_share: float) -> None:
     lineup = sparring.Lineup(("dealer", *["thrifty"] * (players - 1)))
     config = {"num_players": players, "bluff": "FORBID"}
     pool = sparring.Pool("kuhhandel", 512, config=config, lineups=[lineup], seed=1, threads=1)
@@ -240,4 +240,4 @@ def test_dealer_beats_thrifty(players: int, least_share: float) -> None:
             best = scores == scores.max()
             mine = members == pool.player_id("dealer")
             share.setdefault(int(game), float((best & mine).sum() / best.sum()))
-    assert np.mean(list(share.values())) > least_share
+    assert np.mean(list(share.values())) > min_share

@@ -9,7 +9,7 @@ import pytest
 
 import sparring
 from sparring.errors import ConfigError
-from sparring.games.recorded import MOST_BYTES, Replay
+from sparring.games.recorded import MAX_BYTES, Replay
 from sparring.games.shogi import load_sfen, read_sfen
 
 SFEN = "4k4/9/9/9/9/9/9/3R5/4K4 b G 1"
@@ -113,7 +113,7 @@ def test_a_replay_that_cannot_be_played_names_the_file_and_the_reason(tmp_path, 
         ("[" * 100_000, "not JSON"),
         ("[]", "this is no replay"),
         ('{"format": "sparring-replay", "version": 1, "seed": NaN}', "NaN is no number"),
-        (" " * (MOST_BYTES + 1), "more than 16 MiB"),
+        (" " * (MAX_BYTES + 1), "more than 16 MiB"),
     ],
 )
 def test_what_is_no_replay_is_refused(tmp_path, text, told):

@@ -63,7 +63,7 @@ def test_only_first_games_of_tables_can_be_kept():
 
 
 def test_eval_and_arena_keep_games_in_folders(tmp_path, capsys):
-    words = ["eval", "random", "--game", "tic_tac_toe", "--games", "8", "--save-most", "3"]
+    words = ["eval", "random", "--game", "tic_tac_toe", "--games", "8", "--save-max", "3"]
     assert main([*words, "--save-games", str(tmp_path / "e"), "--json"]) == 0
     saved = json.loads(capsys.readouterr().out)["saved"]
     assert [name.removeprefix(str(tmp_path)) for name in saved] == [

@@ -27,7 +27,7 @@ def ratings(archive: Archive) -> dict[str, float]:
 
 
 def test_games_count_for_the_snapshot_that_the_learner_became(tmp_path: Path) -> None:
-    archive = Archive(tmp_path, most_bytes=10**9)
+    archive = Archive(tmp_path, max_bytes=10**9)
     snapshot(archive, 0, FIXED)
     late = snapshot(archive, 20)
     early = snapshot(archive, 10)  # kept when it was found to be the best
@@ -42,7 +42,7 @@ def test_games_count_for_the_snapshot_that_the_learner_became(tmp_path: Path) ->
 
 
 def test_a_learner_that_is_never_kept_is_rated_as_it_is_now(tmp_path: Path) -> None:
-    archive = Archive(tmp_path, most_bytes=10**9)
+    archive = Archive(tmp_path, max_bytes=10**9)
     for update in range(10):
         archive.record(update, 0, {"random": (0, 0, 200)}, TRAINING, member="run")
     archive.record(10, 0, {"random": (100, 0, 100)}, TRAINING, member="run")
@@ -52,7 +52,7 @@ def test_a_learner_that_is_never_kept_is_rated_as_it_is_now(tmp_path: Path) -> N
 
 
 def test_games_of_one_run_say_nothing_about_the_snapshots_of_another(tmp_path: Path) -> None:
-    archive = Archive(tmp_path, most_bytes=10**9)
+    archive = Archive(tmp_path, max_bytes=10**9)
     theirs = snapshot(archive, 20, member="other")
     archive.record(10, 0, {"random": (190, 0, 10), theirs: (50, 0, 50)}, TRAINING, member="run")
     found = ratings(archive)
@@ -62,7 +62,7 @@ def test_games_of_one_run_say_nothing_about_the_snapshots_of_another(tmp_path: P
 def test_many_games_of_training_count_as_a_match(tmp_path: Path) -> None:
     assert bounded((300, 40, 60)) == [300, 40, 60]
     assert bounded((3000, 400, 600)) == [300, 40, 60]
-    assert ratings(Archive(tmp_path, most_bytes=1)) == {}
+    assert ratings(Archive(tmp_path, max_bytes=1)) == {}
 
 
 def test_pairs_are_of_the_first_player_wherever_it_sits() -> None:

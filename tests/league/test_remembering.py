@@ -19,7 +19,7 @@ from sparring.league.players import Seated, random_player
 from sparring.league.tables import Keeping, Tables
 from sparring.league.usi.match import Opening, Referee
 from sparring.league.usi.server import Server
-from sparring.nets.remembering import Remembering, most_memory
+from sparring.nets.remembering import Remembering, max_memory
 
 MEMORIES = ("gru", "stack")
 
@@ -80,7 +80,7 @@ def test_a_match_is_a_loop_that_remembers_by_game_seat_and_episode(
         at: remembering(rules, kind, at) for at, kind in enumerate(players)
     }
     policies[len(players)] = random_player(rules)  # who remembers nothing and sees less
-    size = most_memory(list(policies.values()))
+    size = max_memory(list(policies.values()))
     lineups = [Lineup((*range(rules.seats),)), Lineup((*range(1, rules.seats), len(players)))]
     pool = Pool(rules, 6, seed=4, threads=1, lineups=lineups, memory=size)
     tables = Tables(pool, np.full(6, 1 << 20))

@@ -26,8 +26,8 @@ from sparring.training.planning.training import plan_training
 ROOT = Path(sparring.__file__).resolve().parent
 PAGES = {"ppo": "PPO", "dqn": "DQN", "pqn": "PQN", "sac": "SAC", "clone": "Cloning"}
 """Files of `learn`, and the class that each is about."""
-MOST_LINES = 350
-MOST_FILES = 12
+MAX_LINES = 350
+MAX_FILES = 12
 """Of the package, that an update of PPO enters on a CPU."""
 DEEPEST = 1
 SMALL = {
@@ -73,7 +73,7 @@ def depth(one: type) -> int:
 def test_an_algorithm_is_a_page_without_a_base_class(page: str) -> None:
     file = ROOT / "learn" / f"{page}.py"
     text = file.read_text()
-    assert len(text.splitlines()) < MOST_LINES
+    assert len(text.splitlines()) < MAX_LINES
     defined = {node.name: node for node in ast.parse(text).body if isinstance(node, ast.ClassDef)}
     learner = getattr(importlib.import_module(f"sparring.learn.{page}"), PAGES[page])
     assert PAGES[page] in defined
@@ -124,4 +124,4 @@ def test_an_update_of_ppo_stays_within_few_files() -> None:
     assert reports[0].stats["learning/native"] == 1
     files = entered(learner)
     assert "learn/ppo.py" in files and "learn/collect.py" in files
-    assert len(files) <= MOST_FILES, files
+    assert len(files) <= MAX_FILES, files

@@ -69,7 +69,7 @@ def slow_corrected(
         log_prob[place] = slow_log_prob(head[place], rollout.mask[place], rollout.action[place])
         value[place] = present[place]
         ratio = np.exp(log_prob[place] - mu[place])
-        rho[place], trace[place] = min(ratio, limits.most_rho), min(ratio, limits.most_trace)
+        rho[place], trace[place] = min(ratio, limits.max_rho), min(ratio, limits.max_trace)
     brought, ahead = np.zeros(t.places), np.zeros(t.places)
     for place in [*reversed(range(t.carried, t.places)), *range(t.carried)]:
         if not t.end[place]:

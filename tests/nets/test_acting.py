@@ -111,7 +111,7 @@ def test_saved_and_archived_policies_stay_by_value(tmp_path: Path) -> None:
     policy = make_policy(by_value=True, dueling=True)
     obs, mask = rows(policy)
     meta = policy_meta(policy.rules, policy.net, policy.meta)
-    with Archive(tmp_path, most_bytes=2**30, policy=meta) as archive:
+    with Archive(tmp_path, max_bytes=2**30, policy=meta) as archive:
         when = {"update": 1, "decisions": 1, "seconds": 0.0}
         entry = archive.add(policy.net.state_dict(), role="main", member="mine", **when)
     for place in (save_policy(policy, tmp_path / "policy"), snapshot_file(tmp_path, entry.number)):

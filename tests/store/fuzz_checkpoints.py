@@ -99,7 +99,7 @@ def make_whole(run: Path, rules: Rules, made: dict[str, Any]) -> None:
     (run / "best.json").write_text(json.dumps({"checkpoint": NUMBER, "strength": 0.5}))
     for number in (1, NUMBER):
         checkpoint.save(run / "checkpoints", number, tensors={"net": weights}, **saved)
-    with Archive(run, most_bytes=10**9, policy=meta) as archive:
+    with Archive(run, max_bytes=10**9, policy=meta) as archive:
         entry = archive.add(weights, role="main", member="", update=1, decisions=1, seconds=1.0)
         archive.record(1, 10, {entry.hash: (1, 0, 2)})
         archive.rate(1, 10, {entry.hash: (1.0, 0.5, 1.5)})

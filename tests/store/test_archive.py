@@ -44,8 +44,8 @@ def keep(archive: Archive, update: int, *, member: str = "a", size: int = 64) ->
     )
 
 
-def opened(folder: Path, most_bytes: int = 2**30) -> Archive:
-    return Archive(folder, most_bytes=most_bytes)
+def opened(folder: Path, max_bytes: int = 2**30) -> Archive:
+    return Archive(folder, max_bytes=max_bytes)
 
 
 def files(folder: Path) -> set[str]:
@@ -197,7 +197,7 @@ def test_a_killed_writer_leaves_an_archive_that_others_go_on_with(tmp_path: Path
 import os, sys, torch
 from pathlib import Path
 from sparring.store.archive import Archive
-archive = Archive(Path(sys.argv[1]), most_bytes=2**30)
+archive = Archive(Path(sys.argv[1]), max_bytes=2**30)
 for update in (1, 2):
     archive.add({"w": torch.full((9,), float(update))}, role="main", member="a", update=update,
                 decisions=update, seconds=0.0)
@@ -270,7 +270,7 @@ def test_what_was_removed_after_a_checkpoint_is_back_when_the_run_resumes_there(
 ) -> None:
     archive = opened(tmp_path)
     entries = [keep(archive, update) for update in range(6)]
-    archive.most_bytes = 4 * entries[0].bytes
+    archive.max_bytes = 4 * entries[0].bytes
     gone = archive.prune([], None, {}, update=8, oldest=5)
     assert len(gone) == 2
     assert [entry.hash for entry in archive.entries()] != [entry.hash for entry in entries]
@@ -300,7 +300,7 @@ def test_a_branch_has_the_same_past_and_loses_nothing_when_the_other_prunes(tmp_
     one, two = tmp_path / "one", tmp_path / "two"
     one.mkdir()
     two.mkdir()
-    archive = opened(one, most_bytes=1)
+    archive = opened(one, max_bytes=1)
     entries = [keep(archive, update) for update in (1, 2, 3)]
     archive.record(3, 3, {"bot": (1, 0, 0)})
     copy_archive(one, two)
@@ -321,7 +321,7 @@ def test_pruning_keeps_newest_best_needed_and_both_ends(tmp_path: Path) -> None:
     entries = [keep(archive, update) for update in range(20)]
     ratings = {entry.hash: float(entry.number) for entry in entries}
     ratings[entries[7].hash] = 500.0
-    archive.most_bytes = 5 * entries[0].bytes
+    archive.max_bytes = 5 * entries[0].bytes
     gone = archive.prune({entries[3].hash, entries[4].hash}, entries[9].hash, ratings)
     left = {entry.number for entry in archive.entries()}
     assert {3, 4, 9, 19} <= left
@@ -337,7 +337,7 @@ def test_pruning_removes_those_that_resemble_others(tmp_path: Path) -> None:
     entries = [keep(archive, update) for update in range(9)]
     ratings = [0.0, 100.0, 101.0, 102.0, 103.0, 300.0, 500.0, 700.0, 800.0]
     rated = {entry.hash: rating for entry, rating in zip(entries, ratings, strict=True)}
-    archive.most_bytes = 7 * entries[0].bytes
+    archive.max_bytes = 7 * entries[0].bytes
     gone = archive.prune([], None, rated)
     assert {entry.number for entry in gone} == {2, 3}
 
@@ -346,7 +346,7 @@ def test_without_ratings_what_is_left_is_spread_over_time(tmp_path: Path) -> Non
     archive = opened(tmp_path)
     for update in range(40):
         entry = keep(archive, update)
-        archive.most_bytes = 6 * entry.bytes
+        archive.max_bytes = 6 * entry.bytes
         archive.prune([], None, {})
     left = [entry.number for entry in archive.entries()]
     assert (left[0], left[-1], len(left)) == (0, 39, 6)
@@ -354,7 +354,7 @@ def test_without_ratings_what_is_left_is_spread_over_time(tmp_path: Path) -> Non
 
 
 def test_nothing_that_is_needed_goes_even_if_the_bound_is_too_small(tmp_path: Path) -> None:
-    archive = opened(tmp_path, most_bytes=1)
+    archive = opened(tmp_path, max_bytes=1)
     entries = [keep(archive, update) for update in range(3)]
     assert archive.prune([entries[0].hash, entries[1].hash], None, {}) == []
     assert [entry.number for entry in archive.prune([entries[1].hash], None, {})] == [0]
@@ -382,7 +382,7 @@ def test_a_snapshot_of_networks_by_role_is_a_policy(tmp_path: Path) -> None:
     roles = dict.fromkeys(rules.roles, NetConfig(hidden=(8,)))
     assert list(roles) != sorted(roles)
     net = make_net(rules, NetConfig(), roles=roles)
-    with Archive(tmp_path, most_bytes=10**9, policy=policy_meta(rules, net)) as archive:
+    with Archive(tmp_path, max_bytes=10**9, policy=policy_meta(rules, net)) as archive:
         entry = archive.add(
             net.state_dict(), role="main", member="", update=1, decisions=1, seconds=1.0
         )

@@ -41,7 +41,7 @@ def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     (folder / "checkpoints").mkdir(parents=True)
     (folder / "config.toml").write_text('game = "tic_tac_toe"\n')
     meta = policy_meta(fresh(0).rules, fresh(0).net)
-    with Archive(folder, most_bytes=2**30, policy=meta) as archive:
+    with Archive(folder, max_bytes=2**30, policy=meta) as archive:
         for number in range(3):
             net = fresh(number).net.state_dict()
             archive.add(
@@ -67,7 +67,7 @@ def test_a_snapshot_can_be_named_wherever_a_policy_can(run: Path, text: str) -> 
 
 
 def test_a_snapshot_file_is_a_policy_wherever_it_lies(run: Path, tmp_path: Path) -> None:
-    entry = Archive(run, most_bytes=1).entries()[1]
+    entry = Archive(run, max_bytes=1).entries()[1]
     shutil.copy(run / "league" / f"{entry.hash}.safetensors", tmp_path / "friend.safetensors")
     policy = load_policy(tmp_path / "friend.safetensors")
     assert same(policy, fresh(1))
@@ -77,7 +77,7 @@ def test_a_snapshot_file_is_a_policy_wherever_it_lies(run: Path, tmp_path: Path)
 def test_snapshots_that_are_not_there_are_refused_with_those_that_are(run: Path) -> None:
     with pytest.raises(ConfigError, match=r"snapshot 7 of .*mine does not exist.*near it: 0, 1, 2"):
         load_policy("mine/past/7")
-    archive = Archive(run, most_bytes=1)
+    archive = Archive(run, max_bytes=1)
     archive.prune([], None, {})
     with pytest.raises(
         ConfigError, match=r"snapshot 0 of .*mine is not there any more.*near it: 2"
@@ -90,7 +90,7 @@ def test_snapshots_that_are_not_there_are_refused_with_those_that_are(run: Path)
 
 
 def test_a_damaged_snapshot_is_no_policy(run: Path) -> None:
-    archive = Archive(run, most_bytes=1)
+    archive = Archive(run, max_bytes=1)
     file = archive.file(archive.entries()[0].hash)
     file.write_bytes(file.read_bytes()[:-9])
     with pytest.raises(CheckpointError, match="is damaged"):

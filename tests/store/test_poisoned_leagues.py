@@ -19,7 +19,7 @@ from store.poison_helpers import make_run
 
 
 def opened(run: Path) -> Archive:
-    return Archive(run, most_bytes=10**9)
+    return Archive(run, max_bytes=10**9)
 
 
 @pytest.fixture

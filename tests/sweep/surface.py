@@ -39,7 +39,7 @@ class KnownGauge:
         self.now, self.open_s = 0.0, 0.7
         self.held: dict[str, TrainConfig] = {}
         self.timed: dict[str, list[float]] = {}
-        self.most_open = 0
+        self.max_open = 0
         self.bare = 10**8
         self.weigh: Callable[[TrainConfig], int] = lambda config: 0
 
@@ -60,7 +60,7 @@ class KnownGauge:
         seconds = self.open_s + warm_up * rows(config) / rate
         self.now += seconds
         self.held[name] = config
-        self.most_open = max(self.most_open, len(self.held))
+        self.max_open = max(self.max_open, len(self.held))
         collect = config.collect
         sizes = (collect.games, collect.steps, collect.slots)
         return Opened(

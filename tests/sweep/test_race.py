@@ -194,7 +194,7 @@ def test_a_limit_of_memory_holds_for_guesses_and_for_what_is_measured() -> None:
     # Nobody guessed it, and it shows when it is timed.
     gauge = KnownGauge(surface)
     gauge.weigh = lambda config: 10**9 if config.collect.games == 512 else 10**7
-    limited = Grid(CONFIG, GRID, RULES, most_bytes=5 * 10**8)
+    limited = Grid(CONFIG, GRID, RULES, max_bytes=5 * 10**8)
     found = Race(gauge, limited, Clock(60.0, gauge.clock)).run()
     seen = [look for look in found.looks if look.point[GAMES] == 512]
     assert seen and {look.state for look in seen} == {"memory"} and found.best[GAMES] != 512
@@ -206,7 +206,7 @@ def test_only_as_many_are_open_as_there_is_room_for() -> None:
     for room, most in ((0, 3), (smallest, 1)):  # no two fit into what the smallest needs
         gauge = KnownGauge(hill(128, 1024, 2))
         found = Race(gauge, grid, Clock(120.0, gauge.clock), room=room).run()
-        assert gauge.most_open <= most
+        assert gauge.max_open <= most
         assert found.best[GAMES] == 128
 
 

@@ -136,20 +136,20 @@ def test_an_env_that_always_fails_in_workers_ends_the_run_in_a_line(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     """What one update brought is saved; the next ones never come."""
-    words = ["--workers", "1", "--env.most-in-a-row", "2", "--collect.steps", "2"]
+    words = ["--workers", "1", "--env.max-restarts-in-a-row", "2", "--collect.steps", "2"]
     assert train("make_always_failing", OFF, *words, updates=100) == 3
     told = complaint(capsys)
     assert "make_always_failing failed 3 times in a row without an episode that ended" in told
-    assert "more than env.most_in_a_row 2: ValueError: the simulator lost its way" in told
+    assert "more than env.max_restarts_in_a_row 2: ValueError: the simulator lost its way" in told
     (last,) = saved(Path("runs/r"))
     assert last >= 1
     config = (Path("runs/r") / "config.toml").read_text()
-    assert "most_in_a_row = 2" in config
+    assert "max_restarts_in_a_row = 2" in config
 
 
 def test_an_episode_that_ends_forgives_failures() -> None:
-    """A worker that fails after every few episodes is bounded by env.most_restarts alone."""
-    with WorkerPool("hostile_envs:make_failing", 1, workers=1, most_in_a_row=1) as pool:
+    """A worker that fails after every few episodes is bounded by env.max_restarts alone."""
+    with WorkerPool("hostile_envs:make_failing", 1, workers=1, max_restarts_in_a_row=1) as pool:
         pool.reset()
         for _ in range(50):
             pool.step([0])

@@ -32,7 +32,7 @@ def league_in(
     learner = make_learner(config, plan)
     assert isinstance(learner, TakesOpponents)
     folder.mkdir(exist_ok=True)
-    kept = archive or Archive(folder, most_bytes=10**9)
+    kept = archive or Archive(folder, max_bytes=10**9)
     league = League(config.league, plan, learner, kept, name=name)
     league.begin()
     return league
@@ -197,7 +197,7 @@ def test_what_another_member_needs_is_not_removed(tmp_path: Path) -> None:
     one.sharing = two.sharing = [one, two]
     theirs = keep(one, 1)
     two.slots.hold(1, theirs)
-    one.archive.most_bytes = 1
+    one.archive.max_bytes = 1
     for update in range(2, 9):
         keep(one, update)
     one._prune(9)

@@ -239,7 +239,7 @@ def test_results_are_counted_as_they_were_played(tmp_path: Path) -> None:
 
 
 def test_a_bound_on_the_disk_leaves_what_is_needed(tmp_path: Path) -> None:
-    one = Archive(tmp_path / "none", most_bytes=1)
+    one = Archive(tmp_path / "none", max_bytes=1)
     assert one.entries() == []
     plain = trained(tmp_path, name="plain", updates=3, **LEAGUE)
     entry = ArchiveIndex(plain.run).entries()[0]

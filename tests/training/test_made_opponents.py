@@ -15,7 +15,7 @@ from sparring.training.train import resume
 
 Array = npt.NDArray[Any]
 GAMES = 4
-MOST_MOVES = 5
+MAX_MOVES = 5
 """Decisions of one seat in a game of tic-tac-toe."""
 
 
@@ -56,7 +56,7 @@ def test_every_game_has_a_player_of_its_own(tmp_path: Path) -> None:
     Lowest.made.clear()
     agent = trained(tmp_path, Lowest)
     assert len(Lowest.made) > GAMES
-    assert 1 <= max(player.asked for player in Lowest.made) <= MOST_MOVES
+    assert 1 <= max(player.asked for player in Lowest.made) <= MAX_MOVES
     with pytest.raises(ConfigError, match=r"Lowest came from the program that began this run"):
         resume(str(agent.run), updates=2, quiet=True)
     before = len(Lowest.made)
@@ -79,7 +79,7 @@ def test_a_factory_is_told_the_game_and_may_share_players(tmp_path: Path) -> Non
 def test_an_object_with_act_is_a_player(tmp_path: Path) -> None:
     player = Lowest()
     trained(tmp_path, player)
-    assert player.asked > MOST_MOVES
+    assert player.asked > MAX_MOVES
 
 
 def fails() -> Any:

@@ -16,7 +16,7 @@ from sparring.training.planning.settings import merged, with_preset
 
 ROOT = Path(sparring.__file__).parent
 FOLDER = f"{ROOT}/"
-MOST_FILES = 30
+MAX_FILES = 30
 """Files that a configuration may enter from `commands/train.py:run`."""
 ABOVE = {"training/train.py", "training/several.py"}
 """Files of training that stand above planning: they settle configurations, and hand them down."""
@@ -85,7 +85,7 @@ def test_a_configuration_enters_few_files_on_its_way_through_training(tmp_path: 
     """Whoever changes a setting finds what it does in planning, not in every room below."""
     with watched() as entered:
         assert run(small(tmp_path)) == 0
-    assert len(entered) <= MOST_FILES, sorted(entered)
+    assert len(entered) <= MAX_FILES, sorted(entered)
     assert {file for file in entered if not file.startswith(PLANNING)} <= ABOVE
 
 

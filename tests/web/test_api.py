@@ -28,7 +28,7 @@ from sparring.nets.policy import BY_VALUE, Policy
 from sparring.nets.remembering import Remembering
 from sparring.store.policies import load_policy, save_policy
 from sparring.web.acting import Service
-from sparring.web.loaded import MOST_LOADED
+from sparring.web.loaded import MAX_LOADED
 from sparring.web.openapi import OPERATIONS
 from sparring.web.questions import Decision, Question
 from sparring.web.server import make_app
@@ -252,16 +252,16 @@ def read(body: Any) -> Any:
 
 
 def test_few_agents_stay_loaded(runs):
-    for number in range(MOST_LOADED + 2):
+    for number in range(MAX_LOADED + 2):
         shutil.copytree(runs / "ttt", runs / f"copy-{number}")
     service = Service_over(runs)
 
     async def ask_all() -> None:
-        for number in range(MOST_LOADED + 2):
+        for number in range(MAX_LOADED + 2):
             await service.agents.get(f"copy-{number}")
 
     asyncio.run(ask_all())
-    assert list(service.agents.kept) == [f"copy-{n}" for n in range(2, MOST_LOADED + 2)]
+    assert list(service.agents.kept) == [f"copy-{n}" for n in range(2, MAX_LOADED + 2)]
 
 
 def test_questions_that_come_together_share_a_pass():

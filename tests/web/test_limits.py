@@ -18,7 +18,7 @@ from sparring.store.plain import parse_json
 from sparring.web import security, workers
 from sparring.web.answers import answers
 from sparring.web.guard import Guard
-from sparring.web.workers import MOST_AT_WORK, StuckError, Workers
+from sparring.web.workers import MAX_AT_WORK, StuckError, Workers
 from web.conftest import ADDRESS
 from web.made_runs import make_run
 from web.test_poisoned_runs import bounded
@@ -80,7 +80,7 @@ def hanging(monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[TestClient, threa
 
 def test_what_hangs_is_given_up_and_the_others_are_answered(hanging) -> None:
     client, ended = hanging
-    for _ in range(MOST_AT_WORK + 3):  # more than there are threads
+    for _ in range(MAX_AT_WORK + 3):  # more than there are threads
         answer = client.get("/api/hangs")
         assert answer.status_code == 504
         assert "given up" in answer.json()["error"]
@@ -91,7 +91,7 @@ def test_what_hangs_is_given_up_and_the_others_are_answered(hanging) -> None:
 
 
 def test_threads_that_hang_are_counted_until_they_end(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(workers, "MOST_STUCK", 2)
+    monkeypatch.setattr(workers, "MAX_STUCK", 2)
     crew, ended = Workers(most=1), threading.Event()
     threads: list[threading.Thread] = []
 

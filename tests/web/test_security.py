@@ -351,14 +351,14 @@ def test_a_thousand_sockets_and_slow_ones_keep_nobody_out(tmp_path: Path) -> Non
 def test_no_more_than_so_many_pages_watch(tmp_path: Path) -> None:
     import http.client
 
-    from sparring.web.live import MOST_VIEWERS
+    from sparring.web.live import MAX_VIEWERS
 
     make_run(tmp_path, "one")
     process, facts = start(tmp_path)
     host = facts["address"].removeprefix("http://")
     viewers = []
     try:
-        for _ in range(MOST_VIEWERS + 3):
+        for _ in range(MAX_VIEWERS + 3):
             viewers.append(http.client.HTTPConnection(host, timeout=10))
             viewers[-1].request("GET", "/api/live")
         found = [viewer.getresponse().status for viewer in viewers]

@@ -22,7 +22,7 @@ from sparring.games.state import State
 from sparring.training.records.metrics import MetricsWriter
 from sparring.training.records.run import LOCK, NotTrainingError, trainer_of
 from sparring.web import description
-from sparring.web.curves import MOST_POINTS, Follower, read_curves
+from sparring.web.curves import MAX_POINTS, Follower, read_curves
 from web.made_runs import add, add_points, make_run
 
 
@@ -86,7 +86,7 @@ def test_curves_are_read_from_an_update_on_and_thinned(client, tmp_path: Path) -
         rows = [(u, "long", 1000.0 if u == 7777 else u % 7, u * 0.1) for u in range(20_000)]
         db.executemany("INSERT INTO metrics VALUES (?, ?, ?, ?)", rows)
     long = read_curves(run)["curves"]["long"]
-    assert 900 <= len(long["update"]) <= MOST_POINTS
+    assert 900 <= len(long["update"]) <= MAX_POINTS
     assert (long["update"][0], long["update"][-1]) == (0, 19_999)
     assert long["value"][long["update"].index(7777)] == 1000.0
     assert min(long["value"]) == 0.0

@@ -182,7 +182,7 @@ inline std::string Game::setup(const Config& config, const std::vector<i64>& dat
 }
 
 // All that blue can pay in a step: each host, the service and a Restore.
-inline constexpr i32 kMostTenths = 157;
+inline constexpr i32 kMaxTenths = 157;
 
 inline void declare_or_none(const char* name, const u8& field, i64 low, i64 high, Bounds& bounds) {
   if (field == kNone) return bounds.any(field);
@@ -191,7 +191,7 @@ inline void declare_or_none(const char* name, const u8& field, i64 low, i64 high
 
 inline void Game::bounds(const Config& config, Bounds& bounds) const {
   bounds.within("seen", seen, 0, (i64{1} << (4 * kHosts)) - 1);
-  bounds.within("total_tenths", total_tenths, -kMostTenths * config.max_steps, 0);
+  bounds.within("total_tenths", total_tenths, -kMaxTenths * config.max_steps, 0);
   bounds.within("lists_used", lists_used, 0, (i64{1} << (3 * kLists)) - 1);
   for (const u16* hosts : {&privileged, &removable, &stuck, &malware, &touched, &was_scan})
     bounds.within("a set of hosts", *hosts, 0, kAllHosts);
@@ -314,7 +314,7 @@ inline const char* Game::audit(const Config& config) const {
   }
   if (latest_scan == kNone ? was_scan != 0 : !(was_scan >> latest_scan & 1))
     return "the latest scan is not one of the scans";
-  if (total_tenths < -kMostTenths * steps) return "blue paid more than there is to pay";
+  if (total_tenths < -kMaxTenths * steps) return "blue paid more than there is to pay";
   for (int unit = 0; unit < kUnits; ++unit)
     if (in_order[unit] > repairs[unit]) return "more repairs in order than repairs";
   return nullptr;

@@ -9,7 +9,7 @@
 namespace sparring::kuhhandel {
 
 inline constexpr int kAllTens = 470;   // the whole box
-inline constexpr int kMostCards = 20;  // of a denomination
+inline constexpr int kMaxCards = 20;  // of a denomination
 
 inline void Game::bounds(const Config& config, Bounds& bounds) const {
   const int players = config.num_players, seats = (1 << players) - 1;
@@ -70,12 +70,12 @@ inline const char* Game::check_side(const Config& config, const u8* side) const 
 // A position that was set up may have other cards than the box.
 inline bool is_money(Money money) {
   for (int d = 0; d < kDenominations; ++d)
-    if (count_of(money, d) > kMostCards) return false;
+    if (count_of(money, d) > kMaxCards) return false;
   return money >> (8 * kDenominations) == 0 && tens_in(money) <= kAllTens;
 }
 
 // The money that will have been in play with that of the donkeys to come.
-inline Money most_in_play(const Game& game, int players) {
+inline Money max_in_play(const Game& game, int players) {
   Money money = game.in_play;
   for (int donkey = game.donkeys; donkey < 4; ++donkey) money += money_of(2 + donkey, players);
   return money;
@@ -97,7 +97,7 @@ inline const char* audit_money(const Game& game, int players) {
       if (!holds(game.hand(j), game.known[p][j])) return "somebody knows money that is not there";
   }
   if (sum != game.in_play) return "money was lost or doubled";
-  return is_money(most_in_play(game, players)) ? nullptr : "donkeys would bring too much money";
+  return is_money(max_in_play(game, players)) ? nullptr : "donkeys would bring too much money";
 }
 
 inline const char* audit_animals(const Game& game, int players) {

@@ -202,11 +202,11 @@ struct Dealer {
     // A pile comes within a card of its limit unless it is all there is. So limits from which none
     // with this beginning can follow are told without making one.
     const int all = tens_in(held), begun = tens_in(game.chosen);
-    const int least_limit = begun - kLarge;
-    const int most_limit = begun + tens_in(below(held, game.pointer + 1)) + kLarge;
+    const int min_limit = begun - kLarge;
+    const int max_limit = begun + tens_in(below(held, game.pointer + 1)) + kLarge;
     SPARRING_FOR (int i = 0; i < kTries; ++i) {
       const i64 limit = drawn_limit(worth, rng);
-      if (limit < all && (limit < least_limit || limit > most_limit)) continue;
+      if (limit < all && (limit < min_limit || limit > max_limit)) continue;
       const Money whole = pile(held, limit);
       if (whole >> named == game.chosen >> named)
         return kNumberFirst + count_of(whole, game.pointer);

@@ -134,7 +134,7 @@ inline std::string Game::setup(const Config& config, const std::vector<i64>& dat
   for (int d = 0; d < kDenominations; ++d)
     if (count_of(fresh.in_play, d) > kBox[d])
       return std::string("the box has fewer cards of ") + kOwnMoneyFeatures[d].name;
-  if (!is_money(most_in_play(fresh, players)))
+  if (!is_money(max_in_play(fresh, players)))
     return "donkeys would bring more money than there is; draw some of them before";
   if (left == 0 && !fresh.can_trade(config, fresh.turn)) return "this player can do nothing";
   *this = fresh;

@@ -74,15 +74,15 @@ struct Pile {
   SPARRING_FN int rank() const { return tens << 8 | cards_in(cards); }
 };
 
-// As many of the hand's cards up to 200 as come nearest to `most_tens` from below.
-SPARRING_FN inline Pile small_pile(Money hand, int most_tens) {
-  Pile pile{0, 0, most_tens};
+// As many of the hand's cards up to 200 as come nearest to `max_tens` from below.
+SPARRING_FN inline Pile small_pile(Money hand, int max_tens) {
+  Pile pile{0, 0, max_tens};
   for (int d = 4; d >= 1; --d) {
     const int count = least(count_of(hand, d), pile.left / kTens[d]);
     pile.cards |= money_of(d, count);
     pile.left -= count * kTens[d];
   }
-  pile.tens = most_tens - pile.left;
+  pile.tens = max_tens - pile.left;
   return pile;
 }
 

@@ -27,8 +27,8 @@ struct Continuous {
 // Nothing, then every direction in `levels` strengths, then the shot where pucks can be kept.
 struct Discrete {
   using Action = i32;
-  static constexpr int kMostLevels = 10;
-  static constexpr int kActions = 2 + kDirections * kMostLevels;
+  static constexpr int kMaxLevels = 10;
+  static constexpr int kActions = 2 + kDirections * kMaxLevels;
   static constexpr const char* kName = "laser_hockey_discrete";
   static constexpr const char* kTitle = "Laser hockey: two rackets, one puck, discrete actions";
 

@@ -87,7 +87,7 @@ std::vector<Field> Match<Control>::config_fields() {
       SPARRING_CONFIG(scale_observation, 0, 1, "", "divide observations by fixed numbers"),
   };
   if (kActions > 0)
-    fields.push_back(SPARRING_CONFIG(fineness, 2, Discrete::kMostLevels + 1, "",
+    fields.push_back(SPARRING_CONFIG(fineness, 2, Discrete::kMaxLevels + 1, "",
                                      "strengths of every direction, nothing included"));
   return fields;
 }
@@ -174,7 +174,7 @@ std::string Match<Control>::setup(const Config& config, const std::vector<i64>& 
 
 // A step moves a body by 2 m and a quarter turn at most, that is 100 m/s and 78.5 rad/s; a wall at
 // the end of the step can still turn one into the other.
-inline constexpr i64 kFastest = 120, kMostSpin = 400;
+inline constexpr i64 kFastest = 120, kMaxSpin = 400;
 
 template <class Control>
 void Match<Control>::bounds(const Config& config, sparring::Bounds& bounds) const {
@@ -185,7 +185,7 @@ void Match<Control>::bounds(const Config& config, sparring::Bounds& bounds) cons
     bounds.within("angle", at.angle, -kFarthest, kFarthest);
     bounds.within("velocity x", at.velocity.x, -kFastest, kFastest);
     bounds.within("velocity y", at.velocity.y, -kFastest, kFastest);
-    bounds.within("spin", at.spin, -kMostSpin, kMostSpin);
+    bounds.within("spin", at.spin, -kMaxSpin, kMaxSpin);
   }
   for (const SinCos& each : turn) {
     bounds.within("sine", each.sin, -2, 2);

@@ -143,9 +143,9 @@ SPARRING_FN inline Witness deepest_at(const Axis& axis, const WallShape& wall, c
 // When two witnesses come within the distance: bisection and secant in turn.
 SPARRING_FN inline f32 root_between(const Axis& axis, const WallShape& wall, const Core& core,
                                     const Witness& witness, f32 early, f32 early_gap, f32 late) {
-  constexpr int kMostRounds = 50;
+  constexpr int kMaxRounds = 50;
   f32 late_gap = witness.separation, t = late;
-  SPARRING_FOR (int round = 0; round < kMostRounds; ++round) {
+  SPARRING_FOR (int round = 0; round < kMaxRounds; ++round) {
     const bool secant = round & 1;
     t = secant ? early + (core.distance - early_gap) * (late - early) / (late_gap - early_gap)
                : 0.5f * (early + late);
@@ -166,14 +166,14 @@ inline constexpr f32 kNever = 2;
 
 // The part of the sweep, 0..1, at which a core comes near a wall; kNever if it does not.
 SPARRING_APART SPARRING_FN inline f32 time_of_impact(const WallShape& wall, const Core& core) {
-  constexpr int kMostAxes = 20, kMostRoots = 8;
+  constexpr int kMaxAxes = 20, kMaxRoots = 8;
   f32 now = 0;
-  SPARRING_FOR (int round = 0; round < kMostAxes; ++round) {
+  SPARRING_FOR (int round = 0; round < kMaxAxes; ++round) {
     const Axis axis = nearest_features(wall, core.shape, core.pose(now));
     if (axis.distance <= 0) return kNever;
     if (axis.distance < core.distance + kTolerance) return now;
     f32 late = 1;
-    SPARRING_FOR (int root = 0; root < kMostRoots; ++root) {
+    SPARRING_FOR (int root = 0; root < kMaxRoots; ++root) {
       const Witness deepest = deepest_at(axis, wall, core, late);
       if (deepest.separation > core.distance + kTolerance) return kNever;
       if (deepest.separation > core.distance - kTolerance) {
@@ -219,7 +219,7 @@ SPARRING_FN inline u32 walls_near(const Core& core, SinCos turn) {
 SPARRING_APART SPARRING_FN inline void stop_at_walls(World& world, int index, Vec from,
                                                      f32 from_angle, const Effort& effort) {
   constexpr f32 kEnd = 1 - 10 * kEpsilon;
-  constexpr int kMostEvents = 8, kPositionPasses = 20;
+  constexpr int kMaxEvents = 8, kPositionPasses = 20;
   constexpr f32 kShare = 0.75f, kAllowed = 1.5f * kSlop;
   Body& body = world.body[index];
   f32 part = 0;
@@ -236,7 +236,7 @@ SPARRING_APART SPARRING_FN inline void stop_at_walls(World& world, int index, Ve
     SPARRING_FOR (u32 rest = walls_near(core, world.turn[index]) & ~disabled; rest;
                   rest &= rest - 1) {
       const int wall = lowest_bit(rest);
-      if (events[wall] > kMostEvents) continue;
+      if (events[wall] > kMaxEvents) continue;
       const f32 t = time_of_impact(kWall[wall], core);
       const f32 at = t <= 1 ? part + (1 - part) * t : 1;
       if (at < first) {

@@ -60,8 +60,8 @@ SPARRING_FN inline void push_racket(Body& racket, Vec place, int seat, const Wis
 
 // Section 5.2. Beyond a third of a half turn the racket is turned back.
 SPARRING_FN inline void turn_racket(const Body& racket, const Wish& wish, Drive& drive) {
-  constexpr f32 kTorque = 400, kMostAngle = kPi / 3, kBack = 0.1f * kMassPerStep;
-  if (magnitude(racket.angle) <= kMostAngle) {
+  constexpr f32 kTorque = 400, kMaxAngle = kPi / 3, kBack = 0.1f * kMassPerStep;
+  if (magnitude(racket.angle) <= kMaxAngle) {
     drive.torque = kTorque * wish.torque;
     drive.spin_damping = 2;
     return;

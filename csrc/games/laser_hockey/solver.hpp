@@ -273,13 +273,13 @@ SPARRING_APART SPARRING_FN inline void solve_velocities(World& world, Contacts& 
 
 // Section 12.4. A step moves a body by 2 m and a quarter turn at most.
 SPARRING_FN inline void move(World& world, int index, f32 seconds) {
-  constexpr f32 kFarthest = 2, kMostTurn = 0.5f * kPi;
+  constexpr f32 kFarthest = 2, kMaxTurn = 0.5f * kPi;
   Body& body = world.body[index];
   const Vec way = seconds * body.velocity;
   if (dot(way, way) > kFarthest * kFarthest)
     body.velocity = kFarthest / length(way) * body.velocity;
   const f32 turn = magnitude(seconds * body.spin);
-  if (turn > kMostTurn) body.spin *= kMostTurn / turn;
+  if (turn > kMaxTurn) body.spin *= kMaxTurn / turn;
   body.center = body.center + seconds * body.velocity;
   world.turn_to(index, body.angle + seconds * body.spin);
 }

@@ -151,7 +151,7 @@ inline void Game::bounds(const Config& config, Bounds& bounds) const {
   declare_board("allowed", allowed, bounds);
   bounds.any(key);
   bounds.within("ply", ply, 0, config.max_plies);
-  bounds.within("number", number, 1, kMostNumber);
+  bounds.within("number", number, 1, kMaxNumber);
   bounds.within("checks", checks, 0, config.max_plies);
   bounds.within("repeats", repeats, 0, 3);
   bounds.within("winner", winner, kNoWinner, kWhite);

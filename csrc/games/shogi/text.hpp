@@ -19,7 +19,7 @@ inline constexpr u8 kHandOrder[kKinds] = {kRook,   kBishop, kGold, kSilver,  // 
                                           kKnight, kLance,  kPawn};
 
 // The largest move number that is read; longer games are written with it.
-inline constexpr int kMostNumber = 65535, kMostNumberDigits = 5;
+inline constexpr int kMaxNumber = 65535, kMaxNumberDigits = 5;
 
 inline bool is_digit(char c) { return c >= '0' && c <= '9'; }
 
@@ -179,8 +179,8 @@ class SfenReader {
     if (number.empty()) return true;
     for (const char c : number)
       if (!is_digit(c)) return stop("the move number must be digits, not '" + number + "'");
-    if (number.size() > kMostNumberDigits || std::stoi(number) > kMostNumber)
-      return stop("the move number " + number + " is above " + std::to_string(kMostNumber));
+    if (number.size() > kMaxNumberDigits || std::stoi(number) > kMaxNumber)
+      return stop("the move number " + number + " is above " + std::to_string(kMaxNumber));
     sfen_.number = most(1, std::stoi(number));
     return true;
   }
@@ -241,7 +241,7 @@ inline std::string sfen_of(Position position, int number) {
     if (empty) text += std::to_string(empty);
   }
   return text + (black ? " b " : " w ") + hands_name(position) + ' ' +
-         std::to_string(least(number, kMostNumber));
+         std::to_string(least(number, kMaxNumber));
 }
 
 inline std::vector<int> actions_of(const Targets& targets) {

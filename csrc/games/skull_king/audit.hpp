@@ -7,7 +7,7 @@
 #if SPARRING_HOST
 namespace sparring::skull_king {
 
-inline constexpr int kMostBonus = 310;  // for all cards that can be captured
+inline constexpr int kMaxBonus = 310;  // for all cards that can be captured
 
 inline void Game::bounds(const Config& config, Bounds& bounds) const {
   const int players = config.num_players, seats = config.seats(), rounds = config.round_count();
@@ -16,7 +16,7 @@ inline void Game::bounds(const Config& config, Bounds& bounds) const {
   bounds.below("stock", stock, kCards);
   bounds.below("gone", gone, kCards);
   bounds.below("priv", priv, kCards);
-  bounds.within("bonus", bonus, 0, kMostBonus);
+  bounds.within("bonus", bonus, 0, kMaxBonus);
   bounds.any(total);
   bounds.within("trick_token", trick_token, 0, kTokens - 1);
   bounds.within("trick_seat", trick_seat, 0, seats - 1);
@@ -56,7 +56,7 @@ inline void Game::bounds(const Config& config, Bounds& bounds) const {
   bounds.within("last_loot_exact", last_loot_exact, 0, 2);
   bounds.within("last_round", last_round, 0, kCardsAndLeader << 4 | 15);
   bounds.any(winners);
-  bounds.within("last_bonus", last_bonus, 0, kMostBonus);
+  bounds.within("last_bonus", last_bonus, 0, kMaxBonus);
   bounds.any(last_points);
 }
 
@@ -72,7 +72,7 @@ inline Cards taken_cards(const Game& game, int seats) {
 }
 
 // The most that capturing a card pays (section 6).
-inline int most_bonus(int id, const Config& config) {
+inline int max_bonus(int id, const Config& config) {
   if (kNumbered.test(id)) return number_of(id) == 14 ? (suit_of(id) == 0 ? 20 : 10) : 0;
   if (kMermaids.test(id)) return 20;
   if (kPirates.test(id) || id == kTigressId) return 30;
@@ -112,7 +112,7 @@ inline const char* audit_tricks(const Game& game, const Config& config) {
   const int seats = config.seats();
   const Cards taken = taken_cards(game, seats);
   int won = 0, bonus = 0, most_paid = 0;
-  taken.each([&](int id) { most_paid += most_bonus(id, config); });
+  taken.each([&](int id) { most_paid += max_bonus(id, config); });
   for (int s = 0; s < 8; ++s) {
     won += game.won[s];
     bonus += game.bonus[s];

@@ -39,13 +39,13 @@ from sparring.league.round_robin import (
 from sparring.machine import check_threads
 
 FAIR = "every deal from every seat"
-MOST_NAMED = 12
+MAX_NAMED = 12
 """So many pairings are named in a sentence."""
 
 
 def run(config: ArenaConfig) -> int:
     out = folder_of(config)
-    games_kept = kept_games(config.save_games, config.save_most)
+    games_kept = kept_games(config.save_games, config.save_max)
     if games_kept and config.cluster:
         raise ConfigError("--save-games keeps games of this machine; leave it or --cluster out")
     threads = check_threads(config.threads or os.cpu_count() or 1)
@@ -228,8 +228,8 @@ def notes(config: ArenaConfig, found: Standings) -> list[str]:
 
 
 def named(words: Sequence[str]) -> str:
-    rest = len(words) - MOST_NAMED
-    return ", ".join(words[:MOST_NAMED]) + (f" and {rest} more" if rest > 0 else "")
+    rest = len(words) - MAX_NAMED
+    return ", ".join(words[:MAX_NAMED]) + (f" and {rest} more" if rest > 0 else "")
 
 
 def draw(found: Standings, out: Path) -> list[Path]:

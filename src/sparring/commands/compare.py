@@ -17,7 +17,7 @@ from sparring.training.records.compared import described, notes
 from sparring.training.records.comparison import EACH_RUN, compare
 from sparring.training.records.run import Run
 
-LEAST_GAMES = 4
+MIN_GAMES = 4
 
 
 def run(config: CompareConfig) -> int:
@@ -43,8 +43,8 @@ def run(config: CompareConfig) -> int:
 
 
 def check_numbers(config: CompareConfig) -> None:
-    if config.games and config.games < LEAST_GAMES:
-        raise ConfigError(f"--games {config.games} must be 0 or at least {LEAST_GAMES}")
+    if config.games and config.games < MIN_GAMES:
+        raise ConfigError(f"--games {config.games} must be 0 or at least {MIN_GAMES}")
 
 
 def runs_meant(words: Sequence[str]) -> list[Path]:

@@ -22,13 +22,13 @@ from sparring.commands.shared.printing import ProgressBar, make_console, print_f
 from sparring.config.commands import DoctorConfig
 from sparring.errors import ConfigError
 from sparring.games import Rules, game_names
-from sparring.machine import MOST_THREADS, ask, cores, cpu_model, git_commit, load_average
+from sparring.machine import MAX_THREADS, ask, cores, cpu_model, git_commit, load_average
 from sparring.proof.conformance import check
 from sparring.proof.validity import SIGNATURE_WAYS, signature
 from sparring.web.description import MODULES
 
 GIB = 2**30
-LEAST_DISK, LITTLE_DISK = 1 * GIB, 10 * GIB
+MIN_DISK, LITTLE_DISK = 1 * GIB, 10 * GIB
 UNITS = {"products": "multiply-adds/s", "memory": "B/s", "stepping": "decisions/s"}
 """Of ceilings."""
 STYLES = {"ok": "green", "note": "yellow", "problem": "bold red"}
@@ -109,7 +109,7 @@ def look_at_machine() -> Iterator[Finding]:
         yield Finding("ok", "memory", f"{memory / GIB:.1f} GiB")
     free = shutil.disk_usage(Path.cwd()).free
     detail = f"{free / GIB:.1f} GiB free in this folder"
-    if free < LEAST_DISK:
+    if free < MIN_DISK:
         yield Finding("problem", "disk", detail, "free at least 1 GiB; runs write checkpoints")
     elif free < LITTLE_DISK:
         yield Finding("note", "disk", detail, "long runs write several GiB of checkpoints")
@@ -174,7 +174,7 @@ def measure_ceilings() -> Iterator[Finding]:
     kept = Kept()
     kept.drop(list(kept.entries))
     for device in ("cpu", *["cuda"] * torch.cuda.is_available()):
-        measure_machine(Place(device, min(os.cpu_count() or 1, MOST_THREADS)), kept)
+        measure_machine(Place(device, min(os.cpu_count() or 1, MAX_THREADS)), kept)
     yield from look_at_ceilings()
 
 

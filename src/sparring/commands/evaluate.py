@@ -42,7 +42,7 @@ from sparring.nets.policy import Policy
 
 def run(config: EvalConfig) -> int:
     check_numbers(config)
-    games_kept = kept_games(config.save_games, config.save_most)
+    games_kept = kept_games(config.save_games, config.save_max)
     if games_kept and (config.protocol or config.engine is not None):
         raise ConfigError("--save-games keeps games between bots and agents; leave it out here")
     threads = check_threads(config.threads or os.cpu_count() or 1)

@@ -20,7 +20,7 @@ from sparring.league.ladder import described, payoff_of
 from sparring.store.standings import Pair, Player, Standings, standings_of, wanted
 from sparring.training.records.run import Run
 
-MOST_LINES = 8
+MAX_LINES = 8
 """Lines of ratings over time; more cannot be told apart."""
 
 
@@ -192,7 +192,7 @@ def past(standings: Standings) -> list[Series]:
         )
         lines.append(Series(f"snapshots, {role}", 0, *np.array(points, np.float64).T))
     ends = np.array([0.0, max((float(line.x.max()) for line in lines), default=1.0)])
-    bots = [player for player in rated if player.role == "bot"][: MOST_LINES - len(lines)]
+    bots = [player for player in rated if player.role == "bot"][: MAX_LINES - len(lines)]
     for bot in bots:
         assert bot.rated
         lines.append(Series(bot.name, 0, ends, np.full(2, bot.rated.rating)))

@@ -36,8 +36,8 @@ from sparring.targets import check_file
 PIXELS = "rgb_array"
 USUAL_FPS = 10.0
 """Where an environment does not say how fast it is shown (metadata["render_fps"])."""
-MOST_FPS = 50.0
-MOST_FRAMES = 2000
+MAX_FPS = 50.0
+MAX_FRAMES = 2000
 """Of all games together: an environment without a time limit may never end, and frames are kept."""
 Told = tuple[Sequence[Any], list[dict[str, Any]], dict[str, Any]]
 """Who played, how the games went, and what is in the file."""
@@ -213,7 +213,7 @@ def film_env(config: RenderConfig, rules: Rules, words: list[str], policy: Any) 
     demand_frames(game)
     frames, told = played(game, players, config)
     own_fps = float((game.env.metadata or {}).get("render_fps") or USUAL_FPS)
-    fps = config.fps or min(own_fps * config.speed, MOST_FPS)
+    fps = config.fps or min(own_fps * config.speed, MAX_FPS)
     reel = FrameReel(frames, fps, config.width if config.width != RenderConfig.width else 0)
     with finished(out) as unfinished:
         if out.suffix == ".png":
@@ -255,7 +255,7 @@ def played(
     for seed in range(config.seed, config.seed + config.episodes):
         game.start(seed)
         frames.append(shown(game))
-        while not game.over and len(frames) < MOST_FRAMES:
+        while not game.over and len(frames) < MAX_FRAMES:
             game.play(
                 [
                     (row, game.answer(players[seat], seat, greedy=not config.sampled))
@@ -265,11 +265,11 @@ def played(
             frames.append(shown(game))
         end = game.end if game.over else "unfinished"
         told.append({"steps": game.steps, "end": end, "scores": game.score.tolist()})
-        if len(frames) >= MOST_FRAMES:
+        if len(frames) >= MAX_FRAMES:
             left = config.seed + config.episodes - seed - 1
             if left or not game.over:
                 text = (
-                    f"the film was cut after {MOST_FRAMES} frames; draw fewer episodes, or give "
+                    f"the film was cut after {MAX_FRAMES} frames; draw fewer episodes, or give "
                     "the environment a time limit (gymnasium.wrappers.TimeLimit)"
                 )
                 warn(text)

@@ -22,7 +22,7 @@ NEEDED = ("msgspec", "starlette", "uvicorn")
 TOKEN = re.compile(r"[A-Za-z0-9_.~-]{8,200}")
 """What can stand in an address and in a cookie as it is."""
 VARIABLE = "SPARRING_TOKEN"
-MOST_TOKEN_FILE = 1024
+MAX_TOKEN_FILE = 1024
 
 
 def run(config: ServeConfig) -> int:
@@ -99,7 +99,7 @@ def token_for(config: ServeConfig) -> tuple[str, bool]:
 def read_token(file: Path) -> str:
     """Return the token in a file; a warning tells who else may read it."""
     try:
-        token = read_regular(file, MOST_TOKEN_FILE).decode("ascii", "replace").strip()
+        token = read_regular(file, MAX_TOKEN_FILE).decode("ascii", "replace").strip()
         if file.stat().st_mode & 0o077:
             text = f"{file} can be read by others; close it: chmod 600 {file}"
             warn(text)

@@ -8,8 +8,8 @@ from typing import Annotated
 from tyro.conf import Positional
 
 from sparring.config.ranges import (
-    MOST_SEED,
-    MOST_THREADS,
+    MAX_SEED,
+    MAX_THREADS,
     Checked,
     Count,
     Seed,
@@ -49,7 +49,7 @@ class BenchPoolConfig(Checked):
     """Time for measuring. More gives narrower spreads."""
     rounds: Annotated[int, at_least(1)] = 5
     """How often every combination is measured, in turn. The median is reported."""
-    threads: Annotated[tuple[int, ...], between(1, MOST_THREADS)] = ()
+    threads: Annotated[tuple[int, ...], between(1, MAX_THREADS)] = ()
     """A number of threads to measure. Left out: 1, 2, 4 and so on up to all cores."""
     device: Annotated[str, one_of("cpu", "cuda", pattern=r"cuda:\d+")] = "cpu"
     """Where the games live: cpu or cuda, which is held equal to the CPU first."""
@@ -82,7 +82,7 @@ class PlayConfig(Checked):
     against: str = ""
     """A bot, run or checkpoint for the other seats, or one per seat; NAME@sampled draws its moves.
     Left out: the best bot."""
-    seed: Annotated[int | None, between(0, MOST_SEED)] = None
+    seed: Annotated[int | None, between(0, MAX_SEED)] = None
     """Which game is dealt. Left out: a new one, and the seed is shown."""
     set: tuple[str, ...] = ()
     """A flag of the game as key=value; skip_forced=1 plays your only move for you."""
@@ -202,7 +202,7 @@ class EvalConfig(Checked):
     """Threads for games and network. 0: one per core."""
     save_games: str = ""
     """A folder for games of every match, which `sparring replay` shows. Left out: none are kept."""
-    save_most: Annotated[int, between(1, 4096)] = 100
+    save_max: Annotated[int, between(1, 4096)] = 100
     """Of --save-games: so many of each match, the first deals from every seat."""
     json: bool = False
     """Print one JSON object instead of a table."""
@@ -291,7 +291,7 @@ class ArenaConfig(Checked):
     and x-ladder.svg. Left out: none are drawn."""
     save_games: str = ""
     """A folder for games of every match, which `sparring replay` shows. Left out: none are kept."""
-    save_most: Annotated[int, between(1, 4096)] = 100
+    save_max: Annotated[int, between(1, 4096)] = 100
     """Of --save-games: so many of each match, the first deals from every seat."""
     json: bool = False
     """Print one JSON object instead of tables."""

@@ -19,7 +19,7 @@ from sparring.config.ranges import (
 from sparring.errors import ConfigError
 from sparring.schedule import Schedule
 
-MOST_LAYERS = 64
+MAX_LAYERS = 64
 
 
 @dataclass(frozen=True)
@@ -147,9 +147,9 @@ class EnvConfig(Checked, section="env"):
     again. A measurement fails then."""
     start_limit_s: Annotated[float, above(0, 86_400)] = 120.0
     """Seconds that a worker may take to make its environments."""
-    most_restarts: Annotated[int, at_least(0)] = 100
+    max_restarts: Annotated[int, at_least(0)] = 100
     """Workers that may die in a run before it gives up."""
-    most_in_a_row: Annotated[int, at_least(1)] = 10
+    max_restarts_in_a_row: Annotated[int, at_least(1)] = 10
     """Times that one worker may die without having ended a single episode in between before the run
     gives up. Higher bears long episodes of a fragile simulator."""
 
@@ -182,7 +182,7 @@ class FleetConfig(Checked, section="fleet"):
     and listens on the machines' addresses. Only in a network of your own."""
     limit_s: Annotated[float, above(0, 86_400)] = 300.0
     """Seconds without a rollout after which an actor is ended and started again."""
-    most_restarts: Annotated[int, at_least(0)] = 100
+    max_restarts: Annotated[int, at_least(0)] = 100
     """Actors that may die in a run before it gives up."""
 
     def __post_init__(self) -> None:
@@ -264,9 +264,9 @@ class NetConfig(Checked, section="net"):
         super().__post_init__()
         for name, least in (("hidden", 1), ("policy_hidden", 0), ("value_hidden", 0)):
             layers = len(getattr(self, name))
-            if not least <= layers <= MOST_LAYERS:
+            if not least <= layers <= MAX_LAYERS:
                 raise ConfigError(
-                    f"net.{name} has {layers} layers; give the widths of {least} to {MOST_LAYERS}"
+                    f"net.{name} has {layers} layers; give the widths of {least} to {MAX_LAYERS}"
                 )
 
 

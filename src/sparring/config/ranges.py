@@ -109,10 +109,10 @@ class Choice:
 
 MOST = 10**12
 """Of anything without an upper end of its own: nobody counts, waits for or stores more."""
-MOST_SEED = 2**63 - 1
+MAX_SEED = 2**63 - 1
 """The largest integer of a TOML file."""
-MOST_THREADS = 1024
-MOST_SHOWN = 60
+MAX_THREADS = 1024
+MAX_SHOWN = 60
 """Letters of a value in a message."""
 LONGEST_POWER = 30
 """Of ten, in a whole number: beyond all that may be set, and short enough to be shown."""
@@ -141,8 +141,8 @@ def one_of(*words: str, pattern: str = "", besides: str = "") -> Any:
     )
 
 
-Seed = Annotated[int, tyro.conf.arg(help_behavior_hint=Range(0, MOST_SEED, endless=True))]
-Threads = Annotated[int, tyro.conf.arg(help_behavior_hint=Range(0, MOST_THREADS))]
+Seed = Annotated[int, tyro.conf.arg(help_behavior_hint=Range(0, MAX_SEED, endless=True))]
+Threads = Annotated[int, tyro.conf.arg(help_behavior_hint=Range(0, MAX_THREADS))]
 Count = Annotated[int, at_least(0)]
 """A whole number that may be large."""
 
@@ -310,7 +310,7 @@ def demand_number(number: float, limit: Any, where: str, value: Any, typed: str 
         wanted = f" {limit}" if isinstance(limit, Range) else ""
         raise ConfigError(f"{where} {number} must be a finite number{wanted}")
     if isinstance(limit, Range) and number not in limit:
-        said = typed if 0 < len(typed) <= MOST_SHOWN else shortened(value)
+        said = typed if 0 < len(typed) <= MAX_SHOWN else shortened(value)
         raise ConfigError(f"{where} {said} must be {limit.broken_by(number)}")
 
 
@@ -341,4 +341,4 @@ def shortened(value: Any) -> str:
         text = text.replace("e+", "e") if isinstance(value, float) else text
     except ValueError:  # Python writes no integer of more than some thousand digits
         return "so many digits"
-    return text if len(text) <= MOST_SHOWN else f"{text[: MOST_SHOWN - 3]}..."
+    return text if len(text) <= MAX_SHOWN else f"{text[: MAX_SHOWN - 3]}..."

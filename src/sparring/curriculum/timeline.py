@@ -18,7 +18,7 @@ COUNTED = ("decisions", "episodes")
 PHASE = "charts/phase"
 """The phase, counted from 1."""
 GROUP = "curriculum/"
-MOST_NUMBERS = 16
+MAX_NUMBERS = 16
 """Of a flag that is a list; longer ones are not drawn."""
 
 
@@ -178,7 +178,7 @@ def flag(rules: Rules, name: str, value: Any) -> dict[str, float]:
         return {}
     if len(numbers) == 1:
         return {f"{GROUP}flag/{name}": numbers[0]}
-    if len(numbers) > MOST_NUMBERS:
+    if len(numbers) > MAX_NUMBERS:
         return {}
     return {f"{GROUP}flag/{name}[{at}]": one for at, one in enumerate(numbers)}
 

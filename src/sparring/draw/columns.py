@@ -15,9 +15,9 @@ from rich.text import Text
 from sparring.draw.marks import shortened
 from sparring.errors import printable
 
-LEAST_NAME = 24
+MIN_NAME = 24
 """Cells that the names in the first column may take on any terminal."""
-LEAST_PROSE = 20
+MIN_PROSE = 20
 """Cells that a column of sentences needs, lest it becomes a tower."""
 GAP = 2
 
@@ -99,10 +99,10 @@ class Columns(Table):
         cells = texts(self.columns[at].cells)
         head, whole = longest_word(self.names[at]), max([0, *map(longest_line, cells)])
         if at == 0:  # a long name is shortened
-            return max(head, min(whole, max(width // 2, LEAST_NAME), width - GAP))
+            return max(head, min(whole, max(width // 2, MIN_NAME), width - GAP))
         if self.names[at] in self.numbers:
             return max(head, whole)
-        least = LEAST_PROSE if whole > LEAST_PROSE else whole // 2
+        least = MIN_PROSE if whole > MIN_PROSE else whole // 2
         return max([head, least, *map(longest_word, cells)])
 
     def _with(self, sizes: dict[int, int]) -> Table:

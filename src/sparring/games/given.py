@@ -7,7 +7,7 @@ from typing import Any
 
 from sparring.errors import ConfigError, SparringError
 
-MOST_SHOWN = 60
+MAX_SHOWN = 60
 """Letters of a value in a message."""
 
 
@@ -60,4 +60,4 @@ def shown(value: Any) -> str:
         text = " ".join(repr(value).split())
     except ValueError:  # Python writes no number of more than 4,300 digits
         return "a number of thousands of digits"
-    return text if len(text) <= MOST_SHOWN else f"{text[:MOST_SHOWN]}..."
+    return text if len(text) <= MAX_SHOWN else f"{text[:MAX_SHOWN]}..."

@@ -25,10 +25,10 @@ from sparring.games.state import State
 from sparring.targets import check_file
 
 FORMAT, VERSION = "sparring-replay", 1
-MOST_BYTES = 16 * 2**20
-MOST_STEPS = 1_000_000
-MOST_INDEX = 2**31
-MOST_NAME = 200
+MAX_BYTES = 16 * 2**20
+MAX_STEPS = 1_000_000
+MAX_INDEX = 2**31
+MAX_NAME = 200
 EXACT = 2**53 - 1
 """The largest whole number that every reader of JSON keeps; seeds beyond it are written as text."""
 
@@ -77,7 +77,7 @@ class Replay:
         """Read a file; what is wrong with it is said in one line."""
         try:
             with Path(path).open("rb") as file:
-                raw = file.read(MOST_BYTES + 1)
+                raw = file.read(MAX_BYTES + 1)
         except (OSError, ValueError) as wrong:
             raise ConfigError(f"cannot read {path}: {reason(wrong)}") from None
         return cls.from_json(raw, str(path))
@@ -178,8 +178,8 @@ def moves_of(rules: Rules, action: Any) -> Moves:
 
 def parse(raw: str | bytes) -> Mapping[str, Any]:
     """Return the object that a text is."""
-    if len(raw) > MOST_BYTES:
-        raise ConfigError(f"more than {MOST_BYTES // 2**20} MiB: this is no replay")
+    if len(raw) > MAX_BYTES:
+        raise ConfigError(f"more than {MAX_BYTES // 2**20} MiB: this is no replay")
 
     def refuse(word: str) -> Any:
         raise ConfigError(f"{word} is no number that can be played")
@@ -206,8 +206,8 @@ def read_facts(found: Mapping[str, Any], source: str) -> Replay:
     if len(players) != rules.seats or not all(is_name(name) for name in players):
         raise ConfigError(f"players: {rules.name} needs {rules.seats} names")
     actions = entry(found, "actions", list)
-    if len(actions) > MOST_STEPS:
-        raise ConfigError(f"{len(actions):,} actions; at most {MOST_STEPS:,} can be played again")
+    if len(actions) > MAX_STEPS:
+        raise ConfigError(f"{len(actions):,} actions; at most {MAX_STEPS:,} can be played again")
     scores = entry(found, "scores", list)
     if len(scores) != rules.seats or not all(is_number(score) for score in scores):
         raise ConfigError(f"scores: {rules.name} needs {rules.seats} numbers")
@@ -215,7 +215,7 @@ def read_facts(found: Mapping[str, Any], source: str) -> Replay:
     if end is not None and end not in rules.ends:
         raise ConfigError(f"end: {rules.name} does not end by {end!r}")
     index = found.get("index", 0)
-    if not is_whole(index) or not 0 <= index < MOST_INDEX:
+    if not is_whole(index) or not 0 <= index < MAX_INDEX:
         raise ConfigError(f"index: {index!r} is no number of a game")
     return Replay(
         rules,
@@ -279,7 +279,7 @@ def is_name(value: Any) -> bool:
     """Whether this can be printed as a player's name."""
     return (
         isinstance(value, str)
-        and len(value) <= MOST_NAME
+        and len(value) <= MAX_NAME
         and not any(unicodedata.category(letter) in ("Cc", "Cs") for letter in value)
     )
 

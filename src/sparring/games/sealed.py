@@ -17,9 +17,9 @@ from sparring.games.given import shown
 from sparring.games.rules import Rules
 from sparring.games.seeds import LEAST, MOST
 
-MOST_HEADER = 64 * 2**10
-MOST_LEVELS = 4
-MOST_NAME = 200
+MAX_HEADER = 64 * 2**10
+MAX_LEVELS = 4
+MAX_NAME = 200
 
 
 def seal(rules: Rules, more: Mapping[str, Any], body: bytes) -> bytes:
@@ -40,10 +40,10 @@ def unseal(raw: bytes) -> tuple[Header, bytes]:
         raise StateError(f"a saved state is bytes, not {shown(raw)}")
     head, _, body = raw.partition(b"\n")
     try:
-        found = json.loads(head) if len(head) <= MOST_HEADER else None
+        found = json.loads(head) if len(head) <= MAX_HEADER else None
     except (ValueError, RecursionError):
         found = None
-    if not isinstance(found, dict) or "sha256" not in found or not is_flat(found, MOST_LEVELS):
+    if not isinstance(found, dict) or "sha256" not in found or not is_flat(found, MAX_LEVELS):
         raise StateError("these bytes are not a saved state")
     if found["sha256"] != hashlib.sha256(body).hexdigest():
         raise StateError("the saved state is damaged: its hash does not match; take another copy")
@@ -124,7 +124,7 @@ def is_flat(value: Any, levels: int) -> bool:
 
 def is_short(value: Any) -> bool:
     """Whether this is text that may be a name."""
-    return isinstance(value, str) and len(value) <= MOST_NAME
+    return isinstance(value, str) and len(value) <= MAX_NAME
 
 
 def is_list_of(fits: Callable[[Any], bool], value: Any) -> bool:

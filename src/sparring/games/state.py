@@ -17,7 +17,7 @@ from sparring.games.sealed import seal, unseal
 from sparring.games.seeds import seed_bits
 from sparring.games.views import text_view
 
-MOST_INDEX = 2**32 - 1
+MAX_INDEX = 2**32 - 1
 """Games of all pools together are numbered with 32 bits."""
 
 Action = int | Sequence[float] | Sequence[Any] | npt.NDArray[Any]
@@ -248,7 +248,7 @@ def load_state(raw: bytes) -> State:
     header, body = unseal(raw)
     rules = header.rules()
     weights = header.weights(len(rules.native.default_weights))
-    index = header.whole("index", 0, MOST_INDEX, 0)
+    index = header.whole("index", 0, MAX_INDEX, 0)
     state = State(rules, header.seed(), weights, game=index)
     if wrong := state.native.load(body):
         raise StateError(f"this is no state of {rules.name}: {wrong}; replay its actions")

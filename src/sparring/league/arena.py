@@ -32,7 +32,7 @@ __all__ = [
     "MatchResult",
     "PlayerResult",
     "evaluate",
-    "least_share",
+    "min_share",
     "play_match",
     "strength_of",
     "usual_games",
@@ -122,7 +122,7 @@ def strength_of(rules: Rules, results: Mapping[str, Mapping[str, Any]]) -> float
     return sum(float(found["win"]) for found in results.values()) / len(results)
 
 
-def least_share(rules: Rules, results: Mapping[str, Mapping[str, Any]]) -> float:
+def min_share(rules: Rules, results: Mapping[str, Mapping[str, Any]]) -> float:
     """Return what is sure, the lower end of the 95 % interval, against the hardest opponent.
 
     That is a win share; in a game of one seat, the score.

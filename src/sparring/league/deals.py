@@ -21,7 +21,7 @@ from sparring.games.rules import Rules
 from sparring.league.players import Seated, generator, name_of
 from sparring.league.results import Record
 from sparring.league.tables import Keeping, Plan, Score, Tables
-from sparring.nets.remembering import most_memory, seen_by
+from sparring.nets.remembering import max_memory, seen_by
 from sparring.pools.lineups import Lineup, PlayerId, player_id
 from sparring.pools.native import Pool
 
@@ -61,7 +61,7 @@ def play_deals(
                 threads=plan.threads,
                 lineups=[rotated([known[number] for number in o], ahead) for o in orders],
                 observe=bool(policies),
-                memory=most_memory(list(policies.values())),
+                memory=max_memory(list(policies.values())),
                 every_game=True,
                 opening_plies=plan.opening_plies,
             ),

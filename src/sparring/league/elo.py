@@ -15,13 +15,13 @@ ELO = 400 / np.log(10)
 """Points per unit of log odds."""
 PRIOR = 1.0
 """Every player also drew so many games, spread over those it met: 100 % stay finite."""
-SAMPLES, LEAST_SHARE = 1000, 1e-6
+SAMPLES, MIN_SHARE = 1000, 1e-6
 """Of the bootstrap: how many, and the least share of the points; it is 2,400 Elo away."""
 OUTCOMES = (0.0, 0.5, 1.0, 0.0, 0.25, 0.5, 0.75, 1.0)
 """Shares of the points: of a game alone, then of the two games of a deal."""
 UNIT_GAMES = np.array([1, 1, 1, 2, 2, 2, 2, 2])
 """How many games such an outcome has."""
-MOST_NUMBERS = 2_000_000
+MAX_NUMBERS = 2_000_000
 """Of an array of the bootstrap."""
 
 
@@ -115,7 +115,7 @@ class EloFit:
         total = (self.counts * UNIT_GAMES).sum(-1)
         played = weights * UNIT_GAMES
         shares = (played * OUTCOMES).sum(-1) / played.sum(-1)
-        shares = shares.clip(LEAST_SHARE, 1 - LEAST_SHARE)
+        shares = shares.clip(MIN_SHARE, 1 - MIN_SHARE)
         size = (*weights.shape[:-2], self.players, self.players)
         games, points = np.zeros(size), np.zeros(size)
         games[..., self.one, self.two] = games[..., self.two, self.one] = total
@@ -138,7 +138,7 @@ class EloFit:
 
 def parts_of(numbers: int) -> list[int]:
     """Split the bootstrap to bound its memory: how many samples at a time, of so many numbers."""
-    some = max(1, MOST_NUMBERS // numbers)
+    some = max(1, MAX_NUMBERS // numbers)
     return [min(some, SAMPLES - done) for done in range(0, SAMPLES, some)]
 
 

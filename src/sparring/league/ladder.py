@@ -21,11 +21,11 @@ from sparring.league.roles import FIXED
 from sparring.store.archive_index import MATCH, SELF, TRAINING, ArchiveIndex, Entry, Rated, Result
 from sparring.store.standings import Pair, Player, Standings
 
-MOST_RATED = 64
+MAX_RATED = 64
 """Snapshots of a long run that are rated, spread over it: intervals take time with the cube."""
-MOST_BOTS = 4
+MAX_BOTS = 4
 """Bots in the matrix."""
-MOST_GAMES = 400
+MAX_GAMES = 400
 """That a pairing of training counts for: the learner changed meanwhile, so they are no match."""
 
 
@@ -52,10 +52,10 @@ def rate_league(index: ArchiveIndex, bots: Sequence[str], *, seed: int = 0) -> l
 
 
 def spread(entries: Sequence[Entry]) -> list[Entry]:
-    """Return no more than MOST_RATED entries, the first and the last among them."""
-    if len(entries) <= MOST_RATED:
+    """Return no more than MAX_RATED entries, the first and the last among them."""
+    if len(entries) <= MAX_RATED:
         return list(entries)
-    return [entries[at] for at in np.linspace(0, len(entries) - 1, MOST_RATED).round().astype(int)]
+    return [entries[at] for at in np.linspace(0, len(entries) - 1, MAX_RATED).round().astype(int)]
 
 
 def last_of_each(
@@ -81,7 +81,7 @@ def played_by(found: Result, entries: Sequence[Entry]) -> str:
 
 
 def bounded(tally: Sequence[int]) -> list[int]:
-    scale = min(1.0, MOST_GAMES / max(sum(tally), 1))
+    scale = min(1.0, MAX_GAMES / max(sum(tally), 1))
     return [round(count * scale) for count in tally]
 
 
@@ -129,7 +129,7 @@ def interval_of(rated: Rated | None) -> dict[str, float | None]:
 def payoff_of(standings: Standings, chosen: Sequence[Player], pairs: Sequence[Pair] = ()) -> Payoff:
     """Return a matrix: the learner against everybody, and the matches of snapshots if any."""
     bots = [p for p in standings.players if p.role == "bot" and (p.training or p.matches)]
-    others = [*chosen, *bots[:MOST_BOTS]]
+    others = [*chosen, *bots[:MAX_BOTS]]
     names = (SELF, *(player.name for player in others))
     share, low, high = (np.full((len(names), len(names)), np.nan) for _ in range(3))
 

@@ -18,7 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from sparring.errors import ConfigError
-from sparring.league.elo import ELO, LEAST_SHARE, PRIOR, parts_of
+from sparring.league.elo import ELO, MIN_SHARE, PRIOR, parts_of
 
 Floats = npt.NDArray[np.float64]
 Choice = tuple[int, ...]
@@ -150,7 +150,7 @@ class RankingsFit:
         for table, columns, weight in zip(self.tables, self.columns, weights, strict=True):
             chosen += (weight @ table.games)[:, None] * table.seats
             drawn[:, columns] += weight @ table.weights
-        least = LEAST_SHARE * np.maximum(drawn[:, self.pair_columns], 1.0)
+        least = MIN_SHARE * np.maximum(drawn[:, self.pair_columns], 1.0)
         prior = np.maximum(np.broadcast_to(prior, (*prior.shape[:2], 2)), least[..., None])
         for at, (one, two) in enumerate(self.pairs):
             chosen[:, one] += prior[:, at, 0]

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from sparring.config.ranges import MOST_SEED
+from sparring.config.ranges import MAX_SEED
 from sparring.errors import ConfigError
 from sparring.games.rules import Rules
 from sparring.league.arena import play_match, shifted, whole_rounds
@@ -39,7 +39,7 @@ FIRST_LOOK = 256
 """Games before a sequential test looks for the first time."""
 NEXT_LOOK = 0.5
 """It looks again after so many more, as a share of those before."""
-APART, MOST_PARTS = 1_000_003, 1024
+APART, MAX_PARTS = 1_000_003, 1024
 """Between the seeds of two matches, and parts that a pairing may have: all have their own deals."""
 
 
@@ -196,12 +196,12 @@ def play_pairing(
         games = most - played
         if settings.sprt is not None:
             games = min(games, whole_rounds(rules, max(FIRST_LOOK, round(NEXT_LOOK * played))))
-        seed = settings.seed + APART * (number * MOST_PARTS + len(parts))
+        seed = settings.seed + APART * (number * MAX_PARTS + len(parts))
         part = play_match(
             rules,
             table,
             games=games,
-            seed=seed % (MOST_SEED + 1),
+            seed=seed % (MAX_SEED + 1),
             threads=settings.threads,
             greedy=settings.greedy,
             opening_plies=settings.opening_plies,

@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from sparring.nets.policy import Policy
 
 SELF, PAST, BEST, RANDOM = "self", "past", "best", "random"
-MOST_WEIGHT = 10**9
+MAX_WEIGHT = 10**9
 """Of a table, compared with the others."""
 
 Kind = Literal["self", "bot", "past", "best", "policy", "policy object", "callable"]
@@ -215,9 +215,9 @@ def read_newest(word: str, where: str) -> int:
 def read_course(word: str, amount: str, where: str) -> Schedule:
     """How often a table is drawn as a run goes on; at times that may be never."""
     schedule = Schedule.read(amount, f"{where}: {word}")
-    if not all(0 <= weight <= MOST_WEIGHT for weight in schedule.values):
+    if not all(0 <= weight <= MAX_WEIGHT for weight in schedule.values):
         raise ConfigError(
-            f"{where}: the weights of {word!r} must be at least 0 and at most {MOST_WEIGHT:,}"
+            f"{where}: the weights of {word!r} must be at least 0 and at most {MAX_WEIGHT:,}"
         )
     return schedule
 
@@ -232,9 +232,9 @@ def read_weight(word: str, amount: str, where: str = "opponents") -> float:
 
 
 def check_weight(word: str, weight: float, where: str) -> float:
-    if not 0 < weight <= MOST_WEIGHT:
+    if not 0 < weight <= MAX_WEIGHT:
         raise ConfigError(
-            f"{where}: the weight of {word!r} must be above 0 and at most {MOST_WEIGHT:,}; "
+            f"{where}: the weight of {word!r} must be above 0 and at most {MAX_WEIGHT:,}; "
             "leave a line-up out that is not to be played"
         )
     return float(weight)

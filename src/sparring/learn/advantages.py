@@ -124,7 +124,7 @@ class VTrace:
 
     def __init__(self, rho: float = 1.0, trace: float = 1.0) -> None:
         """rho, trace: most that a decision, and what came after it, weighs."""
-        self.most_rho, self.most_trace = rho, trace
+        self.max_rho, self.max_trace = rho, trace
         self.present: Arrays = {}
         """log_prob and value of every place as the present policy has them, where others played."""
         self.figures: dict[str, float] = {}
@@ -148,13 +148,13 @@ class VTrace:
         value = self.present["value"]
         ratio = np.exp(self.present["log_prob"][stale] - columns["log_prob"][stale])
         rho, trace = (np.ones(transitions.places, np.float32) for _ in range(2))
-        rho[stale] = np.minimum(ratio, self.most_rho)
-        trace[stale] = np.minimum(ratio, self.most_trace)
+        rho[stale] = np.minimum(ratio, self.max_rho)
+        trace[stale] = np.minimum(ratio, self.max_trace)
         advantage = transitions.advantages(value, gae_lambda, rho=rho, trace=trace)
         weighed = np.isin(stale, samples)
         if weighed.any():
             self.figures["fleet/rho_mean"] = float(rho[stale][weighed].mean())
-            self.figures["fleet/rho_clipped"] = float((ratio > self.most_rho)[weighed].mean())
+            self.figures["fleet/rho_clipped"] = float((ratio > self.max_rho)[weighed].mean())
         brought = unweighted(transitions, value, advantage, gae_lambda)
         return {"advantage": brought, "returns": value + advantage, "rho": rho}
 

@@ -88,7 +88,7 @@ def fused(plan: Plan) -> dict[str, Any]:
 
 def fused_games(plan: Plan) -> Games:
     """The games as learners on a GPU take them: there, or on CPU threads."""
-    from sparring.learn.fused import LEAST_SLOTS, DeviceGames, HostGames
+    from sparring.learn.fused import MIN_SLOTS, DeviceGames, HostGames
     from sparring.learn.fused.kernels import PPO_SOURCE, REPLAY_SOURCE, compile_ahead
 
     compile_ahead(
@@ -103,7 +103,7 @@ def fused_games(plan: Plan) -> Games:
     if plan.games_on != CPU:
         games = DeviceGames(plan.device_pool(), plan.own_rules)
     else:
-        pool = plan.native_pool(slots=max(plan.collect.slots, LEAST_SLOTS))
+        pool = plan.native_pool(slots=max(plan.collect.slots, MIN_SLOTS))
         games = HostGames(pool, plan.device)
     for member, terms in enumerate(plan.first):
         games.adjust(terms, member)

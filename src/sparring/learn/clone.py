@@ -32,7 +32,7 @@ EPS = 1e-8
 MAX_GRAD_NORM = 1.0
 MEASURES = 20
 """How often held-out games are looked at on the way."""
-MOST_MEASURED = 65536
+MAX_MEASURED = 65536
 """Held-out decisions that are looked at on the way; at the end it is all of them."""
 MEASURED_AT_ONCE = 4096
 WARM_UP = 100
@@ -157,7 +157,7 @@ class Cloning:
                     last = progress >= 1
                     if last or progress * MEASURES >= measured + 1:
                         at, measured = time.perf_counter(), int(progress * MEASURES)
-                        found = self.measure(None if last else MOST_MEASURED)
+                        found = self.measure(None if last else MAX_MEASURED)
                         measured_s += time.perf_counter() - at
                         moves, values = np.mean(losses, axis=0)
                         losses = []

@@ -17,9 +17,9 @@ from sparring.games.rules import Rules
 from sparring.learn.learner import Segment
 from sparring.learn.rollout import RECORD
 
-MOST_PLACES = 2**31 - 1
+MAX_PLACES = 2**31 - 1
 """Places of a ring, and rows of a rollout, are linked by numbers of 32 bits."""
-LEAST_ROLLOUTS = 2
+MIN_ROLLOUTS = 2
 """So many rollouts a ring must hold, or decisions would be gone before they are learned from."""
 
 
@@ -57,14 +57,14 @@ def mask_words(actions: int) -> int:
 
 def check_capacity(capacity: int, rows: int) -> None:
     """Refuse a ring that rollouts of so many rows would overrun, or whose places have no number."""
-    if capacity < LEAST_ROLLOUTS * rows:
+    if capacity < MIN_ROLLOUTS * rows:
         raise ConfigError(
             f"replay.capacity={capacity} is too small: a rollout brings up to {rows} decisions, "
-            f"at least {LEAST_ROLLOUTS * rows} must fit; raise it, or make collect.games or "
+            f"at least {MIN_ROLLOUTS * rows} must fit; raise it, or make collect.games or "
             "collect.steps smaller"
         )
-    if capacity > MOST_PLACES:
-        raise ConfigError(f"replay.capacity={capacity} is too large, at most {MOST_PLACES}")
+    if capacity > MAX_PLACES:
+        raise ConfigError(f"replay.capacity={capacity} is too large, at most {MAX_PLACES}")
 
 
 class Ring:
@@ -98,9 +98,9 @@ class Ring:
             at, done = 0, done + part
 
 
-MOST_ROWS = 8192
+MAX_ROWS = 8192
 """Of a segment."""
-LEAST_SEGMENTS = 16
+MIN_SEGMENTS = 16
 """Into so many a small ring is divided."""
 
 
@@ -142,7 +142,7 @@ class Segments:
 
     def __init__(self, ring: RingLike) -> None:
         self.ring = ring
-        self.rows = max(min(MOST_ROWS, ring.capacity // LEAST_SEGMENTS), 1)
+        self.rows = max(min(MAX_ROWS, ring.capacity // MIN_SEGMENTS), 1)
         """Of every segment."""
         self._names: dict[int, str] = {}
 

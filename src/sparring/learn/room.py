@@ -11,7 +11,7 @@ from sparring.errors import ConfigError
 from sparring.games.rules import Rules
 from sparring.learn.plan import CPU, Plan
 from sparring.learn.replay import replay_bytes
-from sparring.learn.ring import MOST_PLACES, check_capacity
+from sparring.learn.ring import MAX_PLACES, check_capacity
 from sparring.learn.transitions import OPEN
 from sparring.machine import UNNOTICED, demand_memory, free_memory, show_size
 from sparring.nets.sizes import pass_bytes
@@ -76,10 +76,10 @@ def demand_room(plan: Plan) -> None:
     places = (
         collect.games * len(plan.seeds) * places_per_game(rules, collect.steps, chains_of(plan))
     )
-    if places > MOST_PLACES:
+    if places > MAX_PLACES:
         raise ConfigError(
             f"collect.games={collect.games}: with collect.steps={collect.steps} a rollout has "
-            f"{places} rows, at most {MOST_PLACES} can be linked; make either smaller"
+            f"{places} rows, at most {MAX_PLACES} can be linked; make either smaller"
         )
 
 
@@ -219,10 +219,10 @@ def demand_replay(plan: Plan, taken: int, free: int | None = None) -> None:
     opened = rules.seats * chains_of(plan)
     check_capacity(replay.capacity, collect.games * (collect.steps * rules.rows + opened))
     where, members = "" if free is None else " on the GPU", len(plan.seeds)
-    if members * replay.capacity > MOST_PLACES:  # there the rings of all members are one array
+    if members * replay.capacity > MAX_PLACES:  # there the rings of all members are one array
         raise ConfigError(
             f"replay.capacity={replay.capacity} is too large for {members} runs together, at most "
-            f"{MOST_PLACES // members}"
+            f"{MAX_PLACES // members}"
         )
     needed = members * replay_bytes(
         rules,

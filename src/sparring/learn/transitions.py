@@ -23,7 +23,7 @@ OPEN = np.dtype(
 )
 """A decision that waits for the same seat's next one; `Open` in csrc/core/transitions.hpp."""
 
-MOST_SKIPPED = 10**6
+MAX_SKIPPED = 10**6
 """Forced decisions of a seat between two of its own; nobody skips a thousandth of them."""
 
 
@@ -207,7 +207,7 @@ def demand_open(
     """Refuse open decisions that no rollout can have left: native code takes them as they are."""
     waiting = found["row"] >= 0
     made, role, reward = (found[name][waiting] for name in ("decisions", "role", "reward"))
-    fits = (made >= 0) & (made <= MOST_SKIPPED) & (role >= 0) & (role < len(rules.roles))
+    fits = (made >= 0) & (made <= MAX_SKIPPED) & (role >= 0) & (role < len(rules.roles))
     fits &= np.isfinite(reward)
     if action is not None and not rules.box:
         chosen = action[waiting]

@@ -29,7 +29,7 @@ from sparring.nets.net import POLICY, VALUE, Asked, Heads, Net
 
 WIDER = 2
 """Numbers of a token's hidden layer, in widths of a token."""
-MOST_ROWS = 32768
+MAX_ROWS = 32768
 """Rows of one call on a GPU: its kernels number rows by a block index that ends at 65,535."""
 
 
@@ -108,10 +108,10 @@ class Layer(nn.Module):
 
 def attend(query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None) -> Tensor:
     """What every token takes from those that it looks at [rows, heads, tokens, each]."""
-    if not query.is_cuda or len(query) <= MOST_ROWS:
+    if not query.is_cuda or len(query) <= MAX_ROWS:
         return functional.scaled_dot_product_attention(query, key, value, mask)
-    parts = [torch.split(one, MOST_ROWS) for one in (query, key, value)]
-    masks = torch.split(mask, MOST_ROWS) if mask is not None else [None] * len(parts[0])
+    parts = [torch.split(one, MAX_ROWS) for one in (query, key, value)]
+    masks = torch.split(mask, MAX_ROWS) if mask is not None else [None] * len(parts[0])
     return torch.cat(
         [
             functional.scaled_dot_product_attention(q, k, v, m)

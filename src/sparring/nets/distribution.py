@@ -35,9 +35,9 @@ def log_prob_of(log_probs: Tensor, action: Tensor) -> Tensor:
     return log_probs.gather(-1, action.long().unsqueeze(-1)).squeeze(-1)
 
 
-LOG_SPREAD = (_native.LEAST_LOG_SPREAD, _native.MOST_LOG_SPREAD)
+LOG_SPREAD = (_native.MIN_LOG_SPREAD, _native.MAX_LOG_SPREAD)
 """Smallest and largest logarithm of a Gaussian's spread. Bounds of actions are -1 and 1."""
-MOST_TANH = 1 - 2.0**-23
+MAX_TANH = 1 - 2.0**-23
 """The nearest to 1 that a squashed action comes."""
 FIRST_LOG_SPREAD = math.log(0.6)
 """Where it starts: actions reach their bounds now and then."""
@@ -85,7 +85,7 @@ def drawn_for(wanted: npt.NDArray[Any], *, squash: bool) -> npt.NDArray[Any]:
     """What has to be drawn so that a game is given what is wanted: the inverse of `played`."""
     if wanted.dtype != np.float32 or not squash:
         return wanted
-    return np.asarray(np.arctanh(wanted.clip(-MOST_TANH, MOST_TANH)))
+    return np.asarray(np.arctanh(wanted.clip(-MAX_TANH, MAX_TANH)))
 
 
 class Sampler:

@@ -101,7 +101,7 @@ class Remembering:
         return skips and len(state.legal(row)) == 1
 
 
-def most_memory(players: Sequence[Decides]) -> int:
+def max_memory(players: Sequence[Decides]) -> int:
     """Bytes per (game, seat) of a pool in which all of these can sit."""
     return max((player.memory_bytes for player in players), default=0)
 

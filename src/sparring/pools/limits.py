@@ -12,10 +12,10 @@ from sparring.games.rules import Rules
 
 MEMORY_STEP = 16
 """Memory comes in so many bytes, so that rows stay aligned."""
-MOST_MEMORY = 2**20
-MOST_INDEX = 2**32
+MAX_MEMORY = 2**20
+MAX_INDEX = 2**32
 """Games of all pools together are numbered with 32 bits."""
-MOST_PLIES = 100
+MAX_PLIES = 100
 """Decisions of an opening by lot."""
 TRIED = 64
 """Openings that say how many decisions a game has to give away."""
@@ -30,9 +30,9 @@ def bytes_per_game(rules: Rules, *, observe: bool = True, memory: int = 0) -> in
 
 def check_memory(memory: int) -> None:
     """Refuse a size that would leave rows unaligned, or is absurd."""
-    if not 0 <= whole("memory", memory) <= MOST_MEMORY or memory % MEMORY_STEP:
+    if not 0 <= whole("memory", memory) <= MAX_MEMORY or memory % MEMORY_STEP:
         raise ConfigError(
-            f"memory={memory} must be a multiple of {MEMORY_STEP} bytes, at most {MOST_MEMORY}"
+            f"memory={memory} must be a multiple of {MEMORY_STEP} bytes, at most {MAX_MEMORY}"
         )
 
 
@@ -46,8 +46,8 @@ def check_plies(rules: Rules, plies: int, name: str = "opening_plies=") -> int:
 
     name: how the user wrote it.
     """
-    if not 0 <= plies <= MOST_PLIES:
-        raise ConfigError(f"{name}{plies} is outside 0..{MOST_PLIES}")
+    if not 0 <= plies <= MAX_PLIES:
+        raise ConfigError(f"{name}{plies} is outside 0..{MAX_PLIES}")
     if not plies:
         return 0
     lengths = lengths_by_lot(rules, plies)

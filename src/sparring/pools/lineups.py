@@ -20,7 +20,7 @@ NOBODY = -1
 """The `policy` of a row whose action is ignored."""
 FIRST_BOT = -2
 """The player id of a game's first bot; the others count down from it."""
-MOST_POLICIES = int(np.iinfo(np.int16).max)
+MAX_POLICIES = int(np.iinfo(np.int16).max)
 
 PlayerId = int | str
 """A policy by its number, or a bot by its name."""
@@ -50,12 +50,12 @@ def player_id(rules: Rules, player: PlayerId) -> int:
     """Return the number that stands for a player in `policy` arrays; bots are below NOBODY."""
     if isinstance(player, str):
         return FIRST_BOT - rules.bot(player)
-    return inside("policy id", player, MOST_POLICIES + 1)
+    return inside("policy id", player, MAX_POLICIES + 1)
 
 
 def player_name(rules: Rules, player: int) -> str:
     """Return the bot's name, or "policy K"."""
-    number = whole("player", player, FIRST_BOT - len(rules.bots) + 1, MOST_POLICIES)
+    number = whole("player", player, FIRST_BOT - len(rules.bots) + 1, MAX_POLICIES)
     if number == NOBODY:
         raise ConfigError(f"player={number} is nobody: bots are below it, policies above")
     return f"policy {number}" if number >= 0 else rules.bots[FIRST_BOT - number]
@@ -172,7 +172,7 @@ class Draw:
         pots: FilledPots | None = None,
     ) -> None:
         self.pots = pots or FilledPots(lineups)
-        self.ids = np.array(numbered(rules, lineups, MOST_POLICIES, self.pots), np.int16)
+        self.ids = np.array(numbered(rules, lineups, MAX_POLICIES, self.pots), np.int16)
         weights = np.array([lineup.weight for lineup in lineups])
         self.up_to = np.cumsum(weights / weights.sum())
         self.shuffle = [lineup.shuffle for lineup in lineups]

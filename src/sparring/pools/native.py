@@ -23,11 +23,11 @@ from sparring.games.rules import (
 from sparring.games.sealed import seal, unseal
 from sparring.games.seeds import seed_bits
 from sparring.games.state import State
-from sparring.machine import MOST_THREADS, check_threads, demand_memory, show_size
+from sparring.machine import MAX_THREADS, check_threads, demand_memory, show_size
 from sparring.phases import phase
 from sparring.pools.batch import Batch
 from sparring.pools.limits import (
-    MOST_INDEX,
+    MAX_INDEX,
     bytes_per_game,
     check_memory,
     check_plies,
@@ -35,7 +35,7 @@ from sparring.pools.limits import (
 )
 from sparring.pools.lineups import (
     LEARNER,
-    MOST_POLICIES,
+    MAX_POLICIES,
     FilledPots,
     Lineup,
     PlayerId,
@@ -97,7 +97,7 @@ class Pool:
                 "one for GPUs"
             )
         self.rules = configured(game, config)
-        threads = threads if threads is not None else min(os.cpu_count() or 1, MOST_THREADS)
+        threads = threads if threads is not None else min(os.cpu_count() or 1, MAX_THREADS)
         self.num_games = whole("num_games", num_games, 1)
         self.threads = check_threads(whole("threads", threads))
         self.slots = whole("slots", slots, 1)
@@ -112,10 +112,10 @@ class Pool:
         start = seed_bits(seed)
         each = bytes_per_game(self.rules, observe=observe, memory=memory)
         demand_memory("num_games", self.num_games, each, f"these games of {self.rules.name}")
-        if self.first_game + self.num_games > MOST_INDEX:
+        if self.first_game + self.num_games > MAX_INDEX:
             raise ConfigError(
                 f"first_game={first_game} and num_games={num_games}: games are numbered up to "
-                f"{MOST_INDEX - 1}"
+                f"{MAX_INDEX - 1}"
             )
         try:
             self._native = _native.make_pool(
@@ -299,7 +299,7 @@ class Pool:
     def seated(self, policies: int) -> npt.NDArray[np.int64]:
         """Count the seats that each policy id below `policies` holds in the running games."""
         self._check_idle()
-        most = whole("policies", policies, 0, MOST_POLICIES + 1)
+        most = whole("policies", policies, 0, MAX_POLICIES + 1)
         return np.array(self._native.seated(most), np.int64)
 
     def counts(self) -> npt.NDArray[np.int64]:

@@ -14,9 +14,9 @@ from sparring.games.given import of_kind
 from sparring.games.rules import Rules
 from sparring.games.starts import Position, Start, position_of, read_starts, write_starts
 
-__all__ = ["MOST_STARTS", "Packed", "Start", "pack", "read_starts", "write_starts"]
+__all__ = ["MAX_STARTS", "Packed", "Start", "pack", "read_starts", "write_starts"]
 
-MOST_STARTS = 1_000_000
+MAX_STARTS = 1_000_000
 """Positions of one pool; the lots of a start have 32 bits."""
 
 
@@ -41,8 +41,8 @@ def pack(rules: Rules, starts: Sequence[Start], game_bytes: int, side_bytes: int
     """Lay starts out as a pool draws from them."""
     usual, weights, games, names = 0.0, [], [], []
     side_of, sides = [], {b"": 0}
-    if len(starts) > MOST_STARTS:
-        raise ConfigError(f"{len(starts)} starts: a pool draws from {MOST_STARTS} at most")
+    if len(starts) > MAX_STARTS:
+        raise ConfigError(f"{len(starts)} starts: a pool draws from {MAX_STARTS} at most")
     for number, start in enumerate(starts):
         of_kind("starts", start, Start, "Start")
         name = start.name or f"start {number}"

@@ -12,7 +12,7 @@ from sparring.games.lookup import game_module
 from sparring.pools import Pool
 from sparring.proof.conformance import digests
 
-PROOF_GAMES, LEAST_STEPS, MOST_STEPS = 256, 300, 100_000
+PROOF_GAMES, MIN_STEPS, MAX_STEPS = 256, 300, 100_000
 AUDIT_EVERY = 37
 """Steps between audits; odd, so that every phase of a game gets its turn."""
 
@@ -63,7 +63,7 @@ def play_whole_games(rules: Rules, seed: int, proof: Proof) -> None:
     batch = pool.reset()
     lengths = np.zeros(PROOF_GAMES, np.int64)
     ends: Counter[str] = Counter()
-    for step in range(MOST_STEPS):
+    for step in range(MAX_STEPS):
         batch = pool.step(pool.sample_actions())
         ended = batch.terminated | batch.truncated
         if int(ended.sum()) != len(batch.final_game):
@@ -82,7 +82,7 @@ def play_whole_games(rules: Rules, seed: int, proof: Proof) -> None:
             wrong = pool.audit()
             if wrong:
                 proof.problems.append(f"audit after {step + 1} steps: {wrong}")
-        if (lengths.all() and step >= LEAST_STEPS) or proof.problems:
+        if (lengths.all() and step >= MIN_STEPS) or proof.problems:
             break
     finished = lengths[lengths > 0]
     proof.games, proof.ends = len(finished), dict(ends)

@@ -36,7 +36,7 @@ from sparring.training.records import metrics
 from sparring.training.records.comparison import Entry
 from sparring.training.records.overview import Overview, events_of
 from sparring.training.records.run import LOCK, finite, is_held
-from sparring.training.records.strength import LEAST_MILLIONS, gained_per
+from sparring.training.records.strength import MIN_MILLIONS, gained_per
 from sparring.training.train import complete, demand_given
 
 STATE = "trained.json"
@@ -47,7 +47,7 @@ STOPPING = b"\nstopping: the run under way saves itself; once more ends at once\
 NAMES = r"[A-Za-z0-9_][\w.+-]{0,59}"
 OF_THE_BENCH = ("name", "runs", "population", "vary", "json", "dry_run")
 """Settings that the bench says itself."""
-MOST_SEEDS = 64
+MAX_SEEDS = 64
 
 
 class HaltedError(SparringError):
@@ -199,7 +199,7 @@ def typical(curves: Mapping[str, metrics.Curve], name: str) -> float:
 def score_per_million(entry: Entry) -> float | None:
     """Score gained between the first evaluation and the last, per million decisions."""
     decisions, score = entry.evaluations("score", "decisions")
-    return None if entry.run.zero_sum else gained_per(decisions / 1e6, score, LEAST_MILLIONS)
+    return None if entry.run.zero_sum else gained_per(decisions / 1e6, score, MIN_MILLIONS)
 
 
 def strength_of(run: Overview) -> dict[str, float | None]:
@@ -260,8 +260,8 @@ def read_named(file: str, *, minutes: float = 0.0, seeds: int = 0) -> Named:
         raise ConfigError(f"{file}: configs is empty; give a [configs.NAME] table for each")
     seeds = seeds or table.pop("seeds", 1)
     table.pop("seeds", None)
-    if not isinstance(seeds, int) or not 1 <= seeds <= MOST_SEEDS:
-        raise ConfigError(f"{file}: seeds {seeds!r} must be a whole number from 1 to {MOST_SEEDS}")
+    if not isinstance(seeds, int) or not 1 <= seeds <= MAX_SEEDS:
+        raise ConfigError(f"{file}: seeds {seeds!r} must be a whole number from 1 to {MAX_SEEDS}")
     if not isinstance(targets, list | tuple) or not all(map(is_number, targets)):
         raise ConfigError(f"{file}: targets {targets!r} must be a list of numbers")
     configs = {}

@@ -24,13 +24,13 @@ from sparring.usage import running, usage
 POLL_S = 0.2
 WARM_S = 3.0
 """A training is under way after so long: graphs are captured, memory is in use, caches are warm."""
-LEAST_S, MOST_S = 1.0, 5.0
+MIN_S, MAX_S = 1.0, 5.0
 """How long it is watched without sampling."""
 LATE_S = 1.2
 """How long curves may take until they can be read."""
 PATIENCE_S = 60.0
 """How long it is waited for an update to end, where none did while it was looked at."""
-LEAST_UPDATES = 3
+MIN_UPDATES = 3
 """Fewer say nothing about the cost of looking."""
 KERNELS = {"seconds": 0.5, "updates": 2}
 """How long kernels are recorded at least."""
@@ -147,8 +147,8 @@ class Look:
         wish = self.wish
         family = [pid for pid, does in processes_of(self.pid).items() if does != EVALUATION]
         began, before = time.monotonic(), usage(family)
-        updates = max(wish.updates // 4, LEAST_UPDATES) if wish.updates else 0
-        self.pass_time("watching", min(max(wish.limit_s / 4, LEAST_S), MOST_S), updates)
+        updates = max(wish.updates // 4, MIN_UPDATES) if wish.updates else 0
+        self.pass_time("watching", min(max(wish.limit_s / 4, MIN_S), MAX_S), updates)
         ended = time.monotonic()
         self.cores = usage(family).cores_since(before, max(ended - began, 1e-9))
         return began, ended
@@ -283,6 +283,6 @@ class Look:
 
 def cost_of(before: Pace, sampled: Pace) -> float | None:
     """Return the share of the speed that was lost while stacks were sampled."""
-    if min(before.updates, sampled.updates) < LEAST_UPDATES or not before.decisions_per_s:
+    if min(before.updates, sampled.updates) < MIN_UPDATES or not before.decisions_per_s:
         return None
     return 1 - sampled.decisions_per_s / before.decisions_per_s

@@ -22,9 +22,9 @@ AROUND = (0.25, 0.5, 1, 2, 4)
 AROUND_OWN = (0.5, 1, 2)
 """The same of an environment of somebody's own."""
 ON_GPU = (4_096, 16_384, 65_536, 262_144)
-MOST_POINTS = 16
+MAX_POINTS = 16
 """Beyond these, games are varied with the usual threads, and threads with the usual games."""
-LEAST_PASSES = 3
+MIN_PASSES = 3
 LITTLE = 0.03
 """Gains below this are not worth more cores or larger rollouts."""
 WIDE = 1.5
@@ -105,7 +105,7 @@ def points(
     all_threads = threads or ([usual.threads] if gpu or own else thread_counts(cores))
     all_workers = workers or ([0, *thread_counts(cores)] if own else [usual.workers])
     found = [Point(t, w, g) for t, w, g in product(all_threads, all_workers, all_games)]
-    if len(set(found)) > MOST_POINTS and not (games and threads):
+    if len(set(found)) > MAX_POINTS and not (games and threads):
         found = [point for point in found if crosses(point, usual)]
     return sorted({*found, usual}, key=lambda point: (point.games, point.threads, point.workers))
 
@@ -136,7 +136,7 @@ def measure_points(
         stand.shut("")
     for number in range(passes):
         gone = sum(reading.seconds for row in rows for reading in row.readings)
-        if number >= LEAST_PASSES and gone >= seconds:
+        if number >= MIN_PASSES and gone >= seconds:
             break
         for row in rows[:: 1 if number % 2 == 0 else -1]:
             name = str(row.point)

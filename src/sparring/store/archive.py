@@ -53,7 +53,7 @@ __all__ = [
 
 MEMORY_BYTES = 512 * 2**20
 """Weights that stay in memory once they were loaded."""
-MOST_LATE = 100_000
+MAX_LATE = 100_000
 """How many results and ratings wait at most for a disk that has space again."""
 AT_ONCE = -1
 """Removed without an update to go back before."""
@@ -73,18 +73,18 @@ class Archive(ArchiveIndex):
         self,
         folder: Path,
         *,
-        most_bytes: int,
+        max_bytes: int,
         policy: Mapping[str, Any] | None = None,
         memory_bytes: int = MEMORY_BYTES,
     ) -> None:
         """Open a run's archive; it is made with the first thing that is kept.
 
-        most_bytes: what `prune` leaves on the disk.
+        max_bytes: what `prune` leaves on the disk.
         policy: see `policy_meta`; with it every snapshot can be loaded as a policy on its own.
         memory_bytes: bound of the weights that are kept in memory.
         """
         super().__init__(folder)
-        self.most_bytes, self.policy = most_bytes, dict(policy or {})
+        self.max_bytes, self.policy = max_bytes, dict(policy or {})
         self._shelf: Shelf[dict[str, Tensor]] = Shelf(memory_bytes)
         self._lock = threading.RLock()
         self._open: sqlite3.Connection | None = None
@@ -174,7 +174,7 @@ class Archive(ArchiveIndex):
             entries back. Left out, the files go at once.
         """
         kept = {*needed, *([best] if best else [])}
-        doomed = too_many(self.entries(), self.most_bytes, kept, ratings)
+        doomed = too_many(self.entries(), self.max_bytes, kept, ratings)
         remove = "UPDATE snapshots SET removed_at = ? WHERE hash = ?"
         with self._changing() as db:
             db.executemany(remove, [(update, entry.hash) for entry in doomed])
@@ -256,7 +256,7 @@ class Archive(ArchiveIndex):
 
     def _put(self, rows: Iterator[tuple[str, tuple[Any, ...]]]) -> None:
         with self._lock:
-            self._late = [*self._late, *rows][-MOST_LATE:]
+            self._late = [*self._late, *rows][-MAX_LATE:]
             self._write_late()
 
     def _write_late(self) -> None:

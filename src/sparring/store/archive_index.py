@@ -11,16 +11,16 @@ from typing import Any, NamedTuple
 from sparring.store.faults import ArchiveError
 from sparring.store.files import require_regular
 from sparring.store.folders import LEAGUE, SNAPSHOT
-from sparring.store.plain import MOST_WHOLE, Shape, number, perhaps, text, whole, word
+from sparring.store.plain import MAX_WHOLE, Shape, number, perhaps, text, whole, word
 from sparring.store.tables import EmptyError, reading
 
 FILE = "league.sqlite"
 TABLES = ("snapshots", "players", "results", "ratings")
 BUSY_S = 10.0
 """How long a writer waits for another one."""
-MOST_BYTES = 64 * 2**30
+MAX_BYTES = 64 * 2**30
 """Of the largest index that is read."""
-MOST_SAID = 300
+MAX_SAID = 300
 """Letters of what SQLite says that a message repeats."""
 FORMAT = 1
 """Version of the tables. A reader refuses every other one."""
@@ -64,7 +64,7 @@ CREATE TABLE IF NOT EXISTS ratings (
 """
 
 A_HASH = word(r"[0-9a-f]{64}", "the hash of a snapshot")
-AT = whole(-MOST_WHOLE)
+AT = whole(-MAX_WHOLE)
 AN_ENTRY = (A_HASH, whole(), text, text, AT, AT, number, whole(), perhaps(AT))
 """Shapes of the columns of a snapshot, as `Entry` has them."""
 
@@ -226,7 +226,7 @@ class ArchiveIndex:
         if not self.path.exists():
             return []
         try:
-            require_regular(self.path, MOST_BYTES, within=self.folder)
+            require_regular(self.path, MAX_BYTES, within=self.folder)
             rows = fetch(self.path, query, tuple(values))
         except (sqlite3.Error, OSError) as wrong:
             raise ArchiveError(explain(self.folder, wrong)) from wrong
@@ -270,7 +270,7 @@ def check_format(path: Path, db: sqlite3.Connection) -> None:
 def explain(folder: Path, wrong: Exception | str) -> str:
     """Say what failed and what to do."""
     said = " ".join(str(getattr(wrong, "strerror", "") or wrong).split())  # SQLite quotes schemas
-    text = f"league of {folder}: {said[:MOST_SAID]}"
+    text = f"league of {folder}: {said[:MAX_SAID]}"
     if "full" in text or "No space" in text:
         return f"{text}; free some space on this disk"
     if any(word in text for word in ("malformed", "not a database", "decode")):

@@ -21,8 +21,8 @@ WEIGHTS = "net.safetensors"
 class PolicyCache:
     """Loads policies, weights only, and keeps those that were used last."""
 
-    def __init__(self, most_bytes: int = MEMORY_BYTES) -> None:
-        self._shelf: Shelf[dict[str, Policy]] = Shelf(most_bytes)
+    def __init__(self, max_bytes: int = MEMORY_BYTES) -> None:
+        self._shelf: Shelf[dict[str, Policy]] = Shelf(max_bytes)
         """Of every network one policy by name; they share its weights."""
 
     def get(

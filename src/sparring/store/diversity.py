@@ -10,14 +10,14 @@ from sparring.store.archive_index import Entry
 
 def too_many(
     entries: Sequence[Entry],
-    most_bytes: int,
+    max_bytes: int,
     kept: Collection[str],
     ratings: Mapping[str, float],
 ) -> list[Entry]:
     """Return the entries to remove until the others fit; never the newest, nor any in `kept`."""
     left = list(entries)
     removed: list[Entry] = []
-    while left and sum(entry.bytes for entry in left) > most_bytes:
+    while left and sum(entry.bytes for entry in left) > max_bytes:
         crowded = distances(left, ratings)
         spare = [entry for entry in left[:-1] if entry.hash not in kept]
         if not spare:

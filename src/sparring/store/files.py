@@ -18,7 +18,7 @@ TEMP = ".tmp-"
 STALE_S = 3600.0
 """Age after which an unfinished small file has no writer any more."""
 POLL_S = 0.02
-MOST_BYTES = 64 * 2**20
+MAX_BYTES = 64 * 2**20
 """What `read_regular` reads at most, unless it is told otherwise: far above any file of texts."""
 NO_LOCKS = (errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP)
 
@@ -40,7 +40,7 @@ def write_file(path: Path, data: bytes) -> None:
         os.close(handle)
 
 
-def read_regular(path: Path, most: int = MOST_BYTES, *, within: Path | None = None) -> bytes:
+def read_regular(path: Path, most: int = MAX_BYTES, *, within: Path | None = None) -> bytes:
     """Return the content of a file that somebody else may have put there; it never blocks.
 
     Directories, FIFOs, sockets, devices and files above `most` bytes are an OSError before anything

@@ -45,7 +45,7 @@ PAST = "past"
 STYLES = {"greedy": True, "sampled": False}
 ALIKE = 0.7
 """How similar a word has to be to the name that may have been meant."""
-MOST_GUESSES = 3
+MAX_GUESSES = 3
 
 
 @dataclass(frozen=True)
@@ -297,7 +297,7 @@ def guesses(word: str, names: dict[str, str]) -> list[str]:
 
     if not word:
         return []
-    close = sorted(names, key=likeness, reverse=True)[:MOST_GUESSES]
+    close = sorted(names, key=likeness, reverse=True)[:MAX_GUESSES]
     best = [name for name in close if likeness(name) >= ALIKE]
     return [f"{name!r}{names[name]}" for name in best]
 

@@ -24,7 +24,7 @@ from sparring.store.tensors import unpack_tensors
 
 FORMAT = 1
 """Version of the layout. A reader refuses every other one."""
-MOST_MANIFEST = 64 * 2**20
+MAX_MANIFEST = 64 * 2**20
 """Bytes of the largest manifest that is read; a long league's has some hundred thousand."""
 FINITE = "net"
 """The group whose tensors must be finite."""
@@ -200,7 +200,7 @@ def is_of_run(path: Path) -> bool:
 def read_manifest(path: Path) -> dict[str, Any]:
     """Read what a checkpoint says about itself, and check that it was not altered."""
     try:
-        manifest = parse_json(read_regular(path / MANIFEST, MOST_MANIFEST, within=home_of(path)))
+        manifest = parse_json(read_regular(path / MANIFEST, MAX_MANIFEST, within=home_of(path)))
     except FileNotFoundError as wrong:
         what = f"has no {MANIFEST}" if path.is_dir() else "does not exist"
         raise CheckpointError(f"{path} {what}; {advice(path)}") from wrong

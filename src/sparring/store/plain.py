@@ -19,13 +19,13 @@ from sparring.config.ranges import shortened
 
 Shape = Callable[[Any, str], None]
 
-MOST_WHOLE = 2**63 - 1
-MOST_LETTERS = 400
-MOST_DEPTH = 100
+MAX_WHOLE = 2**63 - 1
+MAX_LETTERS = 400
+MAX_DEPTH = 100
 """Lists and tables within each other; nothing of ours has ten."""
 
 
-def parse_json(data: bytes | str, deepest: int = MOST_DEPTH, **how: Any) -> Any:
+def parse_json(data: bytes | str, deepest: int = MAX_DEPTH, **how: Any) -> Any:
     """Read JSON; whatever is wrong with it is a ValueError. how: what `json.loads` is told."""
     try:
         found = json.loads(data, **how)
@@ -51,8 +51,8 @@ def anything(value: Any, where: str) -> None:
 
 def brief(value: Any, where: str) -> None:
     """Take any value that a message can show."""
-    fits = len(json.dumps(value)) <= MOST_LETTERS
-    _demand(fits, value, where, f"a value of at most {MOST_LETTERS} letters")
+    fits = len(json.dumps(value)) <= MAX_LETTERS
+    _demand(fits, value, where, f"a value of at most {MAX_LETTERS} letters")
 
 
 def text(value: Any, where: str) -> None:
@@ -75,7 +75,7 @@ def number(value: Any, where: str) -> None:
     fits = (
         not math.isnan(value)
         if isinstance(value, float)
-        else type(value) is int and abs(value) <= MOST_WHOLE
+        else type(value) is int and abs(value) <= MAX_WHOLE
     )
     _demand(fits, value, where, "a number")
 
@@ -86,7 +86,7 @@ def finite(value: Any, where: str) -> None:
     _demand(math.isfinite(value), value, where, "a finite number")
 
 
-def whole(least: int = 0, most: int = MOST_WHOLE) -> Shape:
+def whole(least: int = 0, most: int = MAX_WHOLE) -> Shape:
     """Demand a whole number within bounds."""
 
     def shape(value: Any, where: str) -> None:
@@ -106,7 +106,7 @@ def word(pattern: str, kind: str) -> Shape:
     return shape
 
 
-def listed(each: Shape, most: int = MOST_WHOLE) -> Shape:
+def listed(each: Shape, most: int = MAX_WHOLE) -> Shape:
     """Demand a list, its members of one shape."""
 
     def shape(value: Any, where: str) -> None:
@@ -118,7 +118,7 @@ def listed(each: Shape, most: int = MOST_WHOLE) -> Shape:
     return shape
 
 
-def named(each: Shape, name: Shape = anything, most: int = MOST_WHOLE) -> Shape:
+def named(each: Shape, name: Shape = anything, most: int = MAX_WHOLE) -> Shape:
     """Demand a table with names of any kind, its values of one shape."""
 
     def shape(value: Any, where: str) -> None:

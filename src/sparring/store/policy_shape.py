@@ -12,7 +12,7 @@ from sparring.factories import is_factory
 from sparring.games.rules import Rules
 from sparring.nets.hierarchy import ROLES
 from sparring.nets.net import POLICY, RESULTS, VALUE, WDL, head_width
-from sparring.pools.foreign.choices import MOST, MOST_PARTS
+from sparring.pools.foreign.choices import MAX_PARTS, MOST
 from sparring.store.plain import (
     anything,
     brief,
@@ -28,29 +28,29 @@ from sparring.store.plain import (
     word,
 )
 
-MOST_SEATS = 2**16
-MOST_ROLES = 64
-MOST_HEADS = 64
-MOST_NUMBERS = 2**22
+MAX_SEATS = 2**16
+MAX_ROLES = 64
+MAX_HEADS = 64
+MAX_NUMBERS = 2**22
 """Of an observation, its memory or an action; where the network is ours its weights bound them."""
 
-NUMBERS = whole(0, MOST_NUMBERS)
+NUMBERS = whole(0, MAX_NUMBERS)
 A_HEAD = word(r"[A-Za-z]\w{0,60}", "the name of a head")
 A_PART = listed(anything, 4)
 BOUNDS = table(
     {
-        "low": listed(number, MOST_NUMBERS),
-        "high": listed(number, MOST_NUMBERS),
-        "shape": listed(whole(0, MOST_NUMBERS), 32),
+        "low": listed(number, MAX_NUMBERS),
+        "high": listed(number, MAX_NUMBERS),
+        "shape": listed(whole(0, MAX_NUMBERS), 32),
         "dtype": word(r"float\d{2,3}", "a type of floats"),
     },
     closed=True,
 )
 CHOICES = table(
     {
-        "counts": listed(whole(1, MOST), MOST_PARTS),
-        "start": listed(whole(-(2**31), 2**31), MOST_PARTS),
-        "shape": listed(whole(1, MOST_PARTS), MOST_PARTS),
+        "counts": listed(whole(1, MOST), MAX_PARTS),
+        "start": listed(whole(-(2**31), 2**31), MAX_PARTS),
+        "shape": listed(whole(1, MAX_PARTS), MAX_PARTS),
         "dtype": word("u?int(8|16|32|64)", "a type of whole numbers"),
     },
     closed=True,
@@ -58,8 +58,8 @@ CHOICES = table(
 FOREIGN = table(
     {
         "name": title,
-        "seats": whole(1, MOST_SEATS),
-        "rows": whole(1, MOST_SEATS),
+        "seats": whole(1, MAX_SEATS),
+        "rows": whole(1, MAX_SEATS),
         "actions": NUMBERS,
         "numbers": NUMBERS,
     },
@@ -83,9 +83,9 @@ A_POLICY = table(
         "net": A_NET,
     },
     {
-        "heads": perhaps(named(whole(1, MOST_NUMBERS), A_HEAD, MOST_HEADS)),
-        "memory": whole(0, 4 * MOST_NUMBERS),
-        ROLES: named(A_NET, most=MOST_ROLES),
+        "heads": perhaps(named(whole(1, MAX_NUMBERS), A_HEAD, MAX_HEADS)),
+        "memory": whole(0, 4 * MAX_NUMBERS),
+        ROLES: named(A_NET, most=MAX_ROLES),
         "foreign": FOREIGN,
         "made_by": text,
         "by_value": flag,

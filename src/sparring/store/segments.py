@@ -26,7 +26,7 @@ from sparring.store.files import (
     write_file,
 )
 from sparring.store.manifest import Read, advice, home_of, owned, read_manifest
-from sparring.store.plain import MOST_WHOLE
+from sparring.store.plain import MAX_WHOLE
 from sparring.store.tensors import unpack_tensors
 
 SEGMENTS = "segments"
@@ -81,7 +81,7 @@ class Stored:
     def check(self) -> None:
         """Raise a CheckpointError unless it is there with every byte; it is read once for that."""
         try:
-            require_regular(self.file, MOST_WHOLE, within=self.home)
+            require_regular(self.file, MAX_WHOLE, within=self.home)
             stat = self.file.stat()
             if stat.st_size != self.size:
                 raise self._wrong(f"has {stat.st_size} bytes instead of {self.size}")

@@ -14,7 +14,7 @@ from sparring.machine import show_size
 from sparring.store.files import read_regular
 
 T = TypeVar("T")
-MOST_BYTES = 64 * 2**30
+MAX_BYTES = 64 * 2**30
 """Of the largest file that is read."""
 Signature = tuple[tuple[int, int, int], ...]
 """Of every file: inode, size and time of the last change."""
@@ -32,10 +32,10 @@ class Statistics:
     """Given up to stay within the bound."""
     held: int
     bytes: int
-    most_bytes: int
+    max_bytes: int
 
     def __str__(self) -> str:
-        room = f"{show_size(self.bytes)} of {show_size(self.most_bytes)}"
+        room = f"{show_size(self.bytes)} of {show_size(self.max_bytes)}"
         return (
             f"{self.held} in memory ({room}), {self.hits} found there, {self.misses} read, "
             f"{self.evictions} given up"
@@ -55,8 +55,8 @@ class Held(Generic[T]):
 class Shelf(Generic[T]):
     """Reads a thing once, until its files change or others need the room. Threads may share it."""
 
-    def __init__(self, most_bytes: int) -> None:
-        self.most_bytes = most_bytes
+    def __init__(self, max_bytes: int) -> None:
+        self.max_bytes = max_bytes
         self._held: OrderedDict[Hashable, Held[T]] = OrderedDict()
         self._lock = threading.RLock()
         self._hits = self._misses = self._evictions = 0
@@ -84,7 +84,7 @@ class Shelf(Generic[T]):
             # Before the thing itself: a file that changes meanwhile is noticed the next time.
             signature, content = signature_of(files), content_of(files)
             thing = read()
-            if signature and size(thing) <= self.most_bytes:
+            if signature and size(thing) <= self.max_bytes:
                 self._held[key] = Held(thing, signature, content, size(thing))
                 self._make_room()
             return thing
@@ -99,7 +99,7 @@ class Shelf(Generic[T]):
         return True
 
     def _make_room(self) -> None:
-        while self.bytes > self.most_bytes:
+        while self.bytes > self.max_bytes:
             self._held.popitem(last=False)
             self._evictions += 1
 
@@ -118,7 +118,7 @@ class Shelf(Generic[T]):
         """How often what was asked for was here."""
         with self._lock:
             counts = self._hits, self._misses, self._evictions
-            return Statistics(*counts, len(self._held), self.bytes, self.most_bytes)
+            return Statistics(*counts, len(self._held), self.bytes, self.max_bytes)
 
 
 def signature_of(files: Sequence[Path]) -> Signature:
@@ -135,7 +135,7 @@ def content_of(files: Sequence[Path]) -> str:
     digest = hashlib.sha256()
     try:
         for path in files:
-            digest.update(hashlib.sha256(read_regular(path, MOST_BYTES)).digest())
+            digest.update(hashlib.sha256(read_regular(path, MAX_BYTES)).digest())
     except OSError:
         return ""
     return digest.hexdigest()

@@ -22,7 +22,7 @@ from sparring.store.tensors import texts_of, unpack_tensors
 POLICY = "policy"
 """The one entry of a file's metadata; of several the order, and with it the hash, may differ."""
 
-MOST_BYTES = 64 * 2**30
+MAX_BYTES = 64 * 2**30
 """Of the largest snapshot that is read."""
 
 A_TABLE = named(anything)
@@ -55,7 +55,7 @@ def read_snapshot(path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
     whole = path.absolute()
     home = whole.parent.parent if whole.parent.name == LEAGUE else None
     try:
-        data = read_regular(path, MOST_BYTES, within=home)
+        data = read_regular(path, MAX_BYTES, within=home)
     except OSError as wrong:
         raise ArchiveError(
             f"snapshot {path} cannot be read: {wrong.strerror or wrong}; take another one"

@@ -14,7 +14,7 @@ BUSY_S = 5.0
 """How long a reader waits for a writer that holds the file."""
 LIMIT_S = 60.0
 """Processor time that reading may take where somebody waits for all of a long run."""
-MOST_BYTES = 64 * 2**30
+MAX_BYTES = 64 * 2**30
 LONGEST = 4096
 """Bytes of a value; the longest of ours is the text that makes a table."""
 STEPS = 10_000
@@ -56,10 +56,10 @@ def reading(path: Path, *tables: str, limit_s: float = LIMIT_S) -> Iterator[sqli
 
 def _require_files(path: Path) -> None:
     try:
-        require_regular(path, MOST_BYTES)
+        require_regular(path, MAX_BYTES)
         for end in BESIDE:
             with suppress(FileNotFoundError):
-                require_regular(path.with_name(path.name + end), MOST_BYTES)
+                require_regular(path.with_name(path.name + end), MAX_BYTES)
     except OSError as wrong:
         raise sqlite3.DatabaseError(wrong.strerror or str(wrong)) from None
 

@@ -10,25 +10,25 @@ from typing import Any
 from sparring.store.files import read_regular
 from sparring.store.plain import parse_json
 
-MOST_JSON = 4 * 2**20
-MOST_TOML = 256 * 2**10
+MAX_JSON = 4 * 2**20
+MAX_TOML = 256 * 2**10
 """The parser of TOML is Python: a mebibyte of the worst text takes it seconds."""
-MOST_DOTS = 32
+MAX_DOTS = 32
 """Of one key. Each part of a dotted key is looked at once for every other one."""
 
 BETWEEN_KEYS = re.compile(r"[=,\n{}\[\]]")
 
 
-def read_json(path: Path, most: int = MOST_JSON) -> Any:
+def read_json(path: Path, most: int = MAX_JSON) -> Any:
     """Return what a JSON file holds; ValueError or OSError tells what is wrong with it."""
     return parse_json(read_regular(path, most))
 
 
-def read_toml(path: Path, most: int = MOST_TOML) -> dict[str, Any]:
+def read_toml(path: Path, most: int = MAX_TOML) -> dict[str, Any]:
     """Return what a TOML file holds; ValueError or OSError tells what is wrong with it."""
     text = read_regular(path, most).decode()
-    if any(piece.count(".") > MOST_DOTS for piece in BETWEEN_KEYS.split(text)):
-        raise ValueError(f"more than {MOST_DOTS} dots in a key")
+    if any(piece.count(".") > MAX_DOTS for piece in BETWEEN_KEYS.split(text)):
+        raise ValueError(f"more than {MAX_DOTS} dots in a key")
     try:
         return tomllib.loads(text)
     except RecursionError:

@@ -20,8 +20,8 @@ NEAREST = "nearest"
 USUAL_TRIALS = 20
 USUAL_WARM_UP = 5
 """Trials that end before one is pruned."""
-LEAST_WARM_UP = 3
-MOST_TRIALS = 100_000
+MIN_WARM_UP = 3
+MAX_TRIALS = 100_000
 MAY_CHANGE = frozenset({"trials", "minutes", "at_once", "confirm"})
 """What may be otherwise when a sweep goes on."""
 BARRED = {
@@ -48,7 +48,7 @@ class Search(Checked, section="sweep"):
     """How a sweep searches: the table [sweep]."""
 
     sampler: Annotated[str, one_of("random", "tpe", "gp")] = "tpe"
-    trials: Annotated[int, between(0, MOST_TRIALS)] = 0
+    trials: Annotated[int, between(0, MAX_TRIALS)] = 0
     """How many at most; 0: as many as the minutes allow."""
     minutes: Annotated[float, at_least(0)] = 0.0
     """For all trials and their confirmation; 0: as long as the trials take."""
@@ -125,11 +125,11 @@ def read_prune(value: Any, where: str) -> int:
     """Read whether, or after how many trials, hopeless ones are ended early."""
     if isinstance(value, bool):
         return USUAL_WARM_UP if value else 0
-    if isinstance(value, int) and LEAST_WARM_UP <= value <= MOST_TRIALS:
+    if isinstance(value, int) and MIN_WARM_UP <= value <= MAX_TRIALS:
         return value
     raise ConfigError(
         f"{where}: sweep.prune {value!r} must be true, false, or the number of trials that end "
-        f"before one is pruned, at least {LEAST_WARM_UP}"
+        f"before one is pruned, at least {MIN_WARM_UP}"
     )
 
 

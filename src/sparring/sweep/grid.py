@@ -62,7 +62,7 @@ class Grid:
     rules: Rules
     own: bool = False
     """The games are an environment of somebody's own, whose size nobody knows."""
-    most_bytes: int = 0
+    max_bytes: int = 0
     """That a training may take. 0: any number."""
     _configs: dict[Point, TrainConfig] = field(default_factory=dict, compare=False, repr=False)
     _bytes: dict[Point, int] = field(default_factory=dict, compare=False, repr=False)
@@ -94,8 +94,8 @@ class Grid:
         if config.device == "cpu" and point.get(DEVICE, "") and config.pool == "cpu":
             return "the games are on the CPU in any case"
         needed = self.bytes(point)
-        if self.most_bytes and needed > self.most_bytes:
-            return f"needs {show_size(needed)} of memory, at most {show_size(self.most_bytes)}"
+        if self.max_bytes and needed > self.max_bytes:
+            return f"needs {show_size(needed)} of memory, at most {show_size(self.max_bytes)}"
         return ""
 
     def bytes(self, point: Point) -> int:
@@ -161,8 +161,8 @@ class Grid:
     @property
     def room(self) -> int:
         """Bytes that points which are open at once may take together."""
-        if self.most_bytes:
-            return self.most_bytes
+        if self.max_bytes:
+            return self.max_bytes
         free = free_memory() if self.base.device == CPU else torch.cuda.mem_get_info()[0]
         return round(ROOM * free)
 
@@ -191,7 +191,7 @@ def make_grid(config: TuneConfig) -> Grid:
         for value in knob.choices:  # what somebody typed is refused now, not on the way
             grid.config(grid.preset.turned({knob.name: value}))
     needed = grid.bytes(grid.preset)
-    if grid.most_bytes and needed > grid.most_bytes:
+    if grid.max_bytes and needed > grid.max_bytes:
         raise ConfigError(
             f"gigabytes {config.gigabytes:g}: games and rollout of the preset alone need "
             f"{show_size(needed)}; give more, or begin with fewer games in a file (--config)"

@@ -44,7 +44,7 @@ WIDTH = 1240
 HEAD = 84
 """Pixels of title and note."""
 BLUE, ORANGE, GREEN, GRAY = 0, 1, 2, 7
-MOST_ROWS = 14
+MAX_ROWS = 14
 """Of those that were timed, the best so many are listed."""
 FEW = 40
 """Lines up to which they are drawn strongly."""
@@ -312,7 +312,7 @@ def dots(name: str, color: int, looks: Sequence[Look]) -> Series:
 
 def listed(found: Outcome, timed: Sequence[Look]) -> Estimates:
     """The best of them, with their intervals."""
-    ordered = sorted(timed, key=lambda look: look.rate, reverse=True)[:MOST_ROWS]
+    ordered = sorted(timed, key=lambda look: look.rate, reverse=True)[:MAX_ROWS]
     rows = [row(found, look, found.name(look.point)) for look in ordered]
     return Estimates("Best first, decisions/s", tuple(rows), "rate", guide=found.preset_rate)
 

@@ -33,9 +33,9 @@ from sparring.sweep.timings import (
 State = Literal["preset", "faster", "unconfirmed", "slower", "close", "memory", "failed"]
 WORTH = math.log(1.02)
 """Less is not worth another setting."""
-MOST_TURNS = 4
+MAX_TURNS = 4
 """Of a challenger that is neither clearly faster nor clearly slower."""
-FULL, MOST_FULL = 5, 15
+FULL, MAX_FULL = 5, 15
 """Turns of the best against the preset: so many are kept time for, and more are made while nobody
 knows who is faster."""
 KEPT = 0.2
@@ -175,7 +175,7 @@ class Race:
             rate = self.timings.time(self.best, self.slice_s)
         except PassedOverError as wrong:
             text = f"what is to be tuned cannot be timed: {wrong}"
-            limited = wrong.memory and self.grid.most_bytes
+            limited = wrong.memory and self.grid.max_bytes
             raise (ConfigError(f"gigabytes: {text}") if limited else SparringError(text)) from None
         self.found.rate = self.found.preset_rate = rate
         look = self.note(self.best, "preset")
@@ -296,7 +296,7 @@ class Race:
         if turns > 1 and mean - 2 * error > 0 and mean > WORTH:
             return "faster"
         again = self.timings.cost(self.slice_s, point, self.best)
-        if turns >= MOST_TURNS or again > self.spare():
+        if turns >= MAX_TURNS or again > self.spare():
             return "faster" if mean > WORTH else "close"
         return None
 
@@ -316,7 +316,7 @@ class Race:
             gain = self.timed_in_full = in_full(logs, self.noise)
             sure = gain.low > 0 or gain.high < math.expm1(WORTH)
             pair = self.timings.cost(self.slice_s, self.best, preset)
-            if len(logs) >= (FULL if sure else MOST_FULL) or pair > self.clock.left:
+            if len(logs) >= (FULL if sure else MAX_FULL) or pair > self.clock.left:
                 self.decide(gain, logs, rates)
                 break
         if rates and not found.better:

@@ -38,7 +38,7 @@ A_TRIAL = table(
         **dict.fromkeys(("value", "low", "high"), perhaps(plain.finite)),
         "curve": listed(listed(plain.finite)),
         "seconds": plain.finite,
-        **{"decisions": whole(), "seed": whole(-plain.MOST_WHOLE)},
+        **{"decisions": whole(), "seed": whole(-plain.MAX_WHOLE)},
         **dict.fromkeys(("run", "init", "why"), text),
         "extra": named(plain.anything),
     },

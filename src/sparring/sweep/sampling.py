@@ -30,7 +30,7 @@ FEW_ORDERS = 24
 """Orders that are choices of their own; of more, items have keys and are sorted by them."""
 STARTUP = 10
 """Random trials at the beginning, at most."""
-LEAST, LEAST_EACH = 8, 2
+LEAST, MIN_EACH = 8, 2
 """Trials that have to have gone to their end before what matters is said: in all, and by range."""
 TRIES = 8
 """How often another point is asked for instead of one that was tried already."""
@@ -196,7 +196,7 @@ def propose(
 
 def too_few(trials: Sequence[Trial], ranges: Mapping[str, Range]) -> str:
     """Say that there are too few trials to tell what matters, "" if there are enough."""
-    done, wanted = finished(trials), max(LEAST, LEAST_EACH * len(ranges))
+    done, wanted = finished(trials), max(LEAST, MIN_EACH * len(ranges))
     if len(done) < wanted:
         return f"too few trials to tell what matters: {len(done)} of at least {wanted}"
     if len({trial.value for trial in done}) < 2:

@@ -13,7 +13,7 @@ from sparring.draw.charts.paper import SCALE
 from sparring.sweep.space import CHOICE, INT, PERMUTATION, Range, shown
 from sparring.sweep.trials import FAILED, PRUNED, RUNNING, Trial
 
-MOST_ITEMS = 8
+MAX_ITEMS = 8
 """Of an order, up to which each has a column of its own."""
 FEW = 12
 """Whole numbers up to which every one of them is a step."""
@@ -150,7 +150,7 @@ def finite(value: float | None) -> float | None:
 
 def columns_of(one: Range) -> list[Column]:
     """The axes of a range: one, or one for the place of each item of an order."""
-    if one.kind == PERMUTATION and len(one.choices) <= MOST_ITEMS:
+    if one.kind == PERMUTATION and len(one.choices) <= MAX_ITEMS:
         places = [(at / (len(one.choices) - 1), str(at + 1)) for at in range(len(one.choices))]
         names = [f"place of {shown(item)}" for item in one.choices]
         return [Column(one.name, name, tuple(places), steps=True) for name in names]
@@ -197,7 +197,7 @@ def log_ticks(one: Range) -> Ticks:
 def places_of(one: Range, trial: Trial) -> list[float]:
     """Where a trial lies in the columns of a range."""
     value = trial.settings[one.name]
-    if one.kind == PERMUTATION and len(one.choices) <= MOST_ITEMS:
+    if one.kind == PERMUTATION and len(one.choices) <= MAX_ITEMS:
         last = len(one.choices) - 1
         return [list(value).index(item) / last for item in one.choices]
     return [one.place(value)]

@@ -23,9 +23,9 @@ from sparring.sweep.trials import DONE, Trial
 FLOAT, INT, CHOICE, PERMUTATION = "float", "int", "choice", "permutation"
 KEYS = {"low", "high", "step", "log", "permutation"}
 HOW = "give { low = 1e-4, high = 1e-2, log = true }, choices in a list, or { permutation = [...] }"
-MOST_ITEMS = 32
+MAX_ITEMS = 32
 """Of a permutation."""
-MOST_CHOICES = 1000
+MAX_CHOICES = 1000
 SHAPING = ("net", "hierarchy", "hierarchy.on", "algo", "dqn.dueling", "sac.critic_hidden")
 """Ranges that decide what weights there are; so does everything under net."""
 
@@ -204,8 +204,8 @@ def read_range(name: str, given: Any, where: str) -> Range:
 
 def read_choices(given: Sequence[Any], said: str) -> tuple[Any, ...]:
     """Read choices: at least two, no two alike."""
-    if not 2 <= len(given) <= MOST_CHOICES:
-        raise ConfigError(f"{said} has {len(given)} choices; give 2 to {MOST_CHOICES}")
+    if not 2 <= len(given) <= MAX_CHOICES:
+        raise ConfigError(f"{said} has {len(given)} choices; give 2 to {MAX_CHOICES}")
     for at, value in enumerate(given):
         if any(same(value, before) for before in given[:at]):
             raise ConfigError(f"{said}: {shown(value)} is there twice; give each choice once")
@@ -220,8 +220,8 @@ def read_items(given: Mapping[str, Any], said: str) -> tuple[Any, ...]:
     if len(given) > 1:
         other = next(key for key in given if key != "permutation")
         raise ConfigError(f"{said}: a permutation has no {other!r}; leave it out")
-    if not isinstance(items, list) or not 2 <= len(items) <= MOST_ITEMS:
-        raise ConfigError(f"{said}: permutation needs a list of 2 to {MOST_ITEMS} values")
+    if not isinstance(items, list) or not 2 <= len(items) <= MAX_ITEMS:
+        raise ConfigError(f"{said}: permutation needs a list of 2 to {MAX_ITEMS} values")
     if any(same(one, two) for one, two in itertools.combinations(items, 2)):
         raise ConfigError(f"{said}: permutation {shown(items)} has a value twice; give each once")
     return tuple(items)

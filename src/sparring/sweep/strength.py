@@ -32,7 +32,7 @@ QUARTER, RUNGS = 0.25, 0.125
 """Shares of the time: in which the preset sets the target, and that the rungs get together."""
 SHORTEST_S = 6.0
 """A training that is shorter has hardly been measured."""
-MOST_CANDIDATES, SEEDS = 8, 2
+MAX_CANDIDATES, SEEDS = 8, 2
 EVALUATIONS = 20
 """Of a whole training; each is a chance to see that the target was reached."""
 GAMES = 512
@@ -200,7 +200,7 @@ class Halving:
         near = self.grid.reached(self.grid.preset, self.grid.moves(1))
         room = int(RUNGS * self.clock.seconds / 2 / SHORTEST_S)
         fitting = [point for point in near if not self.grid.why_not(point)]
-        return fitting[: max(min(room, MOST_CANDIDATES), 1)]
+        return fitting[: max(min(room, MAX_CANDIDATES), 1)]
 
     def halve(self, points: list[Point]) -> list[Point]:
         """Train all for a short time, the better half for longer, until one is left."""

@@ -210,7 +210,7 @@ class Timings:
             self.bare = self.bare or max(reading.memory_bytes - opened.memory_bytes, 0)
             grown = max(opened.memory_bytes, needs)
             self.memory[point] = reading.gpu_bytes or self.bare + grown
-        took, most = self.memory[point], self.grid.most_bytes
+        took, most = self.memory[point], self.grid.max_bytes
         if most and took > most:
             self.stand.shut(name)
             why = f"took {show_size(took)} of memory, at most {show_size(most)}"

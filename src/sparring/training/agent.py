@@ -32,8 +32,8 @@ from sparring.training.records.metrics import read
 from sparring.training.records.overview import DECISIONS
 from sparring.training.records.run import RESULTS, Run
 from sparring.training.records.strength import (
-    LEAST_HOURS,
-    LEAST_MILLIONS,
+    MIN_HOURS,
+    MIN_MILLIONS,
     best_opponent,
     gained_per,
     last_evaluation,
@@ -308,7 +308,7 @@ def rates(agent: Agent) -> dict[str, float]:
     counted, _, decisions = curves[DECISIONS]
     made = np.interp(updates, counted, decisions)
     found = {
-        "score gained per hour": gained_per(seconds / 3600, score, LEAST_HOURS),
-        "score gained per million decisions": gained_per(made / 1e6, score, LEAST_MILLIONS),
+        "score gained per hour": gained_per(seconds / 3600, score, MIN_HOURS),
+        "score gained per million decisions": gained_per(made / 1e6, score, MIN_MILLIONS),
     }
     return {name: rate for name, rate in found.items() if rate is not None}

@@ -112,7 +112,7 @@ class EvalWorker:
         self.start()
         assert self._process
         self._process.tell(Message("play", request))
-        self._open[number] = most_seconds(request)
+        self._open[number] = max_seconds(request)
         self._exchange()
 
     def poll(self) -> list[Answer]:
@@ -237,7 +237,7 @@ def main() -> None:
         parent.tell(Message("answer", answer(request, threads)))
 
 
-def most_seconds(request: Mapping[str, Any]) -> float:
+def max_seconds(request: Mapping[str, Any]) -> float:
     """How long a request may take before somebody has to end it: a limit for every match."""
     met = len(request.get("opponents", ())) + len(request.get("rivals", ()))
     return MAKING_S + OVERTIME * float(request.get("limit_s", math.inf)) * max(met, 1)
@@ -308,7 +308,7 @@ def rate_again(folder: Path, bots: Sequence[str], request: Mapping[str, Any]) ->
     from sparring.store.archive import Archive, ArchiveError
 
     with contextlib.suppress(ArchiveError):
-        write_ratings(Archive(folder, most_bytes=0), bots, request["update"], request["decisions"])
+        write_ratings(Archive(folder, max_bytes=0), bots, request["update"], request["decisions"])
 
 
 def write_ratings(archive: Archive, bots: Sequence[str], update: int, decisions: int) -> None:

@@ -12,7 +12,7 @@ from sparring.games.rules import Rules
 from sparring.league.arena import ALONE
 from sparring.pools.foreign.rules import ForeignRules
 from sparring.training.planning.training import RunPlan
-from sparring.training.records.strength import LEAST_HOURS, best_opponent, gained_per
+from sparring.training.records.strength import MIN_HOURS, best_opponent, gained_per
 
 FIRST_GAMES = 128
 """Games of the first look: enough to tell a beginner from an expert, over in about a second."""
@@ -57,7 +57,7 @@ def pace(
     if not first:
         first |= {"seconds": seconds, "score": score}
     hours = [first["seconds"] / 3600, seconds / 3600]
-    rate = None if rules.zero_sum else gained_per(hours, [first["score"], score], LEAST_HOURS)
+    rate = None if rules.zero_sum else gained_per(hours, [first["score"], score], MIN_HOURS)
     return {"eval/score": score, **({} if rate is None else {"eval/score_per_hour": rate})}
 
 

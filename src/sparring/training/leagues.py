@@ -42,7 +42,7 @@ def leagues_of(
             policy = learner.policy(member)
             meta = policy_meta(policy.rules, policy.net, policy.meta)
             most = int(asked.gigabytes * GIGABYTE)
-            archive = Archive(run.path, most_bytes=most, policy=meta)
+            archive = Archive(run.path, max_bytes=most, policy=meta)
             if resume is None:  # a run that diverged before its first checkpoint starts once more
                 archive.forget_after(-1)
         league = League(asked, plan, taking, archive, name=run.name, member=member)

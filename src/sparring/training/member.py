@@ -11,7 +11,7 @@ from sparring.curriculum.course import Course
 from sparring.curriculum.timeline import curves_of
 from sparring.errors import warn
 from sparring.games.rules import Rules
-from sparring.league.arena import ALONE, least_share, strength_of, usual_opponents
+from sparring.league.arena import ALONE, min_share, strength_of, usual_opponents
 from sparring.learn.learner import Report, Snapshot
 from sparring.phases import phase
 from sparring.pools.foreign.again import is_own
@@ -360,7 +360,7 @@ class Member:
             values["eval/games"] = self._count_episodes(results)
         values |= pace(self.first, results, seconds, self.rules)
         self.metrics.add(number, values, seconds=seconds)
-        self._reach_targets(least_share(self.rules, results), seconds)
+        self._reach_targets(min_share(self.rules, results), seconds)
         if self.best["update"] < 0 or strength > self.best["strength"]:
             self._take_best(number, strength)
             self._tell_best(number, seconds)

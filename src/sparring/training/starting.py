@@ -20,7 +20,7 @@ from sparring.pools.foreign.again import is_own
 from sparring.store.lookup import find_policy
 from sparring.store.policies import load_policy, whole_checkpoint
 
-LEAST_ALIKE = 0.5
+MIN_ALIKE = 0.5
 """Share of a game's features that another game has to have by name, so that one is a start for the
 other."""
 KEPT = ("carried", "replay")
@@ -64,7 +64,7 @@ def demand_game(path: str, policy: Policy, rules: Rules) -> None:
         return
     here, there = (set(feature_names(one)) for one in (rules, theirs))
     alike = len(here & there)
-    if is_own(theirs) or is_own(rules) or alike < LEAST_ALIKE * len(here):
+    if is_own(theirs) or is_own(rules) or alike < MIN_ALIKE * len(here):
         raise ConfigError(
             f"init: {path} plays {theirs.name}, not {rules.name}, and knows {alike} of its "
             f"{len(here)} features by name; start from a run of {rules.name}, or without init"

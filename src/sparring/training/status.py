@@ -32,7 +32,7 @@ WORKERS = ("workers/memory_mib", "workers/restarts", "workers/idle")
 FLEET = ("fleet/lag_mean", "fleet/actor_idle", "fleet/learner_idle", "fleet/restarts")
 """What is shown of actors, where there are some."""
 
-MOST_STATS = 3
+MAX_STATS = 3
 """So many of the game's statistics are shown."""
 LIMIT = 64
 
@@ -48,7 +48,7 @@ def played_of(stats: Mapping[str, float], before: Mapping[str, float]) -> dict[s
     told = {
         name.removeprefix(PREFIX): value for name, value in stats.items() if name.startswith(PREFIX)
     }
-    return dict(list(({**before, **told} if before else told).items())[:MOST_STATS])
+    return dict(list(({**before, **told} if before else told).items())[:MAX_STATS])
 
 
 @dataclass

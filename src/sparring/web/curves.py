@@ -12,9 +12,9 @@ from sparring.store.folders import mode_of
 from sparring.store.tables import EmptyError, reading
 from sparring.training.records.metrics import FILE, TABLE, MetricsError, explain
 
-MOST_POINTS = 1000
+MAX_POINTS = 1000
 """Points of a curve; a screen has no more columns."""
-MOST_CURVES = 5000
+MAX_CURVES = 5000
 LIMIT_S = 20.0
 """Processor time that the curves of one run may take."""
 NO_CURVES = (sqlite3.Error, TypeError, ValueError, OverflowError)
@@ -43,7 +43,7 @@ Point = tuple[int, float, float | None]
 
 
 def read_curves(
-    run: Path, *, after: int = -1, most: int = MOST_POINTS, only: Sequence[str] = ()
+    run: Path, *, after: int = -1, most: int = MAX_POINTS, only: Sequence[str] = ()
 ) -> dict[str, Any]:
     """Return the curves of a run from an update on, each thinned to at most so many points.
 
@@ -67,9 +67,9 @@ def read_curves(
 
 
 def names_in(db: sqlite3.Connection) -> list[str]:
-    found = [name for (name,) in db.execute(NAMES).fetchmany(MOST_CURVES + 1)]
-    if len(found) > MOST_CURVES:
-        raise ValueError(f"more than {MOST_CURVES} curves")
+    found = [name for (name,) in db.execute(NAMES).fetchmany(MAX_CURVES + 1)]
+    if len(found) > MAX_CURVES:
+        raise ValueError(f"more than {MAX_CURVES} curves")
     return [name for name in found if isinstance(name, str)]
 
 

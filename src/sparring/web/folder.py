@@ -14,7 +14,7 @@ MANIFEST = "manifest.json"
 """Named here, because the store's own name for it comes with torch."""
 NUMBER = re.compile(r"[0-9]{1,12}")
 """What the folder of a checkpoint is called."""
-MOST_SHOWN = 500
+MAX_SHOWN = 500
 """Checkpoints of a run; it keeps a few."""
 LONGEST_NAME = 255
 """Bytes of a name on any disk."""
@@ -74,7 +74,7 @@ def numbered(run: Path) -> list[tuple[int, Path]]:
     """Return the folders of a run's checkpoints with their numbers, the newest first."""
     there = ((one.name, one) for one in (run / CHECKPOINTS).glob("[0-9]*"))
     found = sorted((int(name), path) for name, path in there if NUMBER.fullmatch(name))
-    return found[: -MOST_SHOWN - 1 : -1]
+    return found[: -MAX_SHOWN - 1 : -1]
 
 
 def is_name(name: str) -> bool:

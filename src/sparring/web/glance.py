@@ -30,7 +30,7 @@ SIZE_S = 30.0
 """How long a run's size on the disk is believed."""
 TROUBLE_S = 30.0
 """How long a run is believed to be damaged: somebody may only have kept its curves for a while."""
-MOST_EVALUATIONS = 60
+MAX_EVALUATIONS = 60
 """Points of the small curve in a list."""
 Signature = tuple[Any, ...]
 
@@ -46,7 +46,7 @@ class Glance(Overview):
     def known(self) -> dict[str, Any]:
         """Everything but its size, which takes a walk through the folder, and its place."""
         strength, found = self.strength, list(self.evaluated.items())
-        picked = np.unique(np.linspace(0, len(found) - 1, MOST_EVALUATIONS).astype(int))
+        picked = np.unique(np.linspace(0, len(found) - 1, MAX_EVALUATIONS).astype(int))
         shown = [found[at] for at in picked.tolist() if 0 <= at < len(found)]
         return {
             "name": self.name,

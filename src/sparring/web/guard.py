@@ -21,7 +21,7 @@ WRONG_TOKEN = 20.0
 """What a wrong token costs, in requests: so that guessing is slow."""
 ACTING = 0.05
 """What a question for an action costs; a program asks thousands of them."""
-MOST_CLIENTS = 4096
+MAX_CLIENTS = 4096
 
 
 @dataclass(frozen=True)
@@ -121,7 +121,7 @@ class Buckets:
         left, when = self._left.pop(client, (self.burst, now))
         left = min(left + (now - when) * self.rate, self.burst) - cost
         self._left[client] = (max(left, -self.burst), now)
-        if len(self._left) > MOST_CLIENTS:
+        if len(self._left) > MAX_CLIENTS:
             self._left.popitem(last=False)
         return left >= 0
 

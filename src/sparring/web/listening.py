@@ -15,7 +15,7 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from sparring.errors import ConfigError
 
-MOST_HEADER_BYTES = 16_384
+MAX_HEADER_BYTES = 16_384
 KEEP_ALIVE_S = 5
 LAST_WORDS_S = 1
 """How long answers that are under way may take after Ctrl-C."""
@@ -62,7 +62,7 @@ def serve(app: Any, taken: socket.socket, ready: Callable[[], None]) -> None:
         server_header=False,
         timeout_keep_alive=KEEP_ALIVE_S,
         timeout_graceful_shutdown=LAST_WORDS_S,
-        h11_max_incomplete_event_size=MOST_HEADER_BYTES,
+        h11_max_incomplete_event_size=MAX_HEADER_BYTES,
     )
     with contextlib.suppress(KeyboardInterrupt):  # the way in which it is to end
         Server(config, app, ready).run(sockets=[taken])

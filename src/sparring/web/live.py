@@ -32,8 +32,8 @@ LIST_S = 1.0
 """The same for the list of all runs."""
 BEAT_S = 10.0
 """How often a viewer hears something at least, so that both ends notice when the other is gone."""
-MOST_VIEWERS = 64
-MOST_WAITING = 256
+MAX_VIEWERS = 64
+MAX_WAITING = 256
 """Messages that a slow viewer may be behind; then it has to begin anew."""
 HEADERS = {"cache-control": "no-store", "x-accel-buffering": "no"}
 
@@ -47,7 +47,7 @@ class Viewer:
     """Somebody who watches: messages wait here until they are sent."""
 
     def __init__(self) -> None:
-        self.waiting: asyncio.Queue[bytes | None] = asyncio.Queue(MOST_WAITING)
+        self.waiting: asyncio.Queue[bytes | None] = asyncio.Queue(MAX_WAITING)
 
     def put(self, text: bytes | None) -> None:
         """Leave a message; for one who is too far behind the stream ends, and it comes again."""
@@ -198,8 +198,8 @@ class Stream(StreamingResponse):
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Begin to watch before the first byte is sent, so that nobody is counted too late."""
-        if self.live.closed or self.live.viewers >= MOST_VIEWERS:
-            text = f"{MOST_VIEWERS} pages watch already; close one, then reload"
+        if self.live.closed or self.live.viewers >= MAX_VIEWERS:
+            text = f"{MAX_VIEWERS} pages watch already; close one, then reload"
             await JSONResponse({"error": text}, 503)(scope, receive, send)
             return
         async with self.live.watching(self.run) as viewer:

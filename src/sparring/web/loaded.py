@@ -22,7 +22,7 @@ from sparring.web.workers import WORKERS
 if TYPE_CHECKING:
     from sparring.nets.policy import Policy
 
-MOST_LOADED = 8
+MAX_LOADED = 8
 """Networks that are kept; the one that was asked longest ago makes room."""
 LOOK_EVERY_S = 1.0
 """How often it is looked whether a checkpoint has changed, at most."""
@@ -119,7 +119,7 @@ class Agents:
     def _keep(self, word: str, agent: Agent) -> None:
         self.kept[word] = agent
         self.kept.move_to_end(word)
-        while len(self.kept) > MOST_LOADED:
+        while len(self.kept) > MAX_LOADED:
             self.kept.popitem(last=False)
 
     def _mark_now(self, word: str) -> str:

@@ -26,11 +26,11 @@ from sparring.web.answers import MissingError, RefusedError, answers, reading
 from sparring.web.folder import MANIFEST, Folder, numbered, shown
 from sparring.web.glance import Glances
 
-MOST_NETWORK = 2**30
+MAX_NETWORK = 2**30
 """Bytes of a snapshot."""
 PATIENCE_S = 30.0
 """How long a network waits for the one before it."""
-MOST_KEPT = 16
+MAX_KEPT = 16
 """Packed networks that are kept; one has up to some megabytes."""
 WORD = re.compile(r"(?P<run>[^/]+)(?:/(?P<past>past/)?(?P<number>\d{1,9}))?")
 """RUN for its best checkpoint, RUN/40, or RUN/past/12 for a snapshot of its league."""
@@ -140,7 +140,7 @@ def saved_meta(place: Path) -> dict[str, Any]:
         from sparring.store.snapshots import POLICY
         from sparring.store.tensors import texts_of
 
-        meta = parse_json(texts_of(read_regular(place, MOST_NETWORK)).get(POLICY, "{}"))
+        meta = parse_json(texts_of(read_regular(place, MAX_NETWORK)).get(POLICY, "{}"))
     return meta if isinstance(meta, dict) else {}
 
 
@@ -161,7 +161,7 @@ class Networks:
         try:
             if key not in self._kept:
                 self._kept[key] = self.pack(place)
-                while len(self._kept) > MOST_KEPT:
+                while len(self._kept) > MAX_KEPT:
                     self._kept.popitem(last=False)
             self._kept.move_to_end(key)
             return self._kept[key]

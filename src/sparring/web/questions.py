@@ -30,7 +30,7 @@ REPLAY_KEYS = (
     *("format", "version", "game", "rules_version", "flags", "seed", "index"),
     *("players", "setup", "actions", "scores", "end"),
 )
-MOST_ACTIONS = 10_000
+MAX_ACTIONS = 10_000
 """Of a replay: they are played again for every question."""
 
 
@@ -150,8 +150,8 @@ def replayed(given: dict[str, Any], rules: Rules | None) -> State:
         if key not in REPLAY_KEYS:
             raise ConfigError(f"replay: {key!r} is unknown{nearest(str(key), REPLAY_KEYS)}")
     actions = given.get("actions")
-    if isinstance(actions, list) and len(actions) > MOST_ACTIONS:
-        raise ConfigError(f"replay: more than {MOST_ACTIONS:,} actions; send obs and mask instead")
+    if isinstance(actions, list) and len(actions) > MAX_ACTIONS:
+        raise ConfigError(f"replay: more than {MAX_ACTIONS:,} actions; send obs and mask instead")
     found: dict[str, Any] = {"format": FORMAT, "version": VERSION, "seed": 0, **given}
     if rules is not None and found.setdefault("game", rules.name) == rules.name:
         found.setdefault("flags", rules.config)

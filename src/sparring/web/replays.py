@@ -22,8 +22,8 @@ from sparring.web.folder import Folder, shown
 
 FOLDER = "replays"
 NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.+-]{0,99}")
-MOST_KEPT = 1000
-MOST_BYTES = 2**20
+MAX_KEPT = 1000
+MAX_BYTES = 2**20
 """Of one file that is shown; larger ones are for `sparring replay`."""
 
 
@@ -35,7 +35,7 @@ def replay_routes(folder: Folder) -> list[Route]:
         with reading(FOLDER):
             files = there(place, folder)
             files.sort(key=lambda file: file.stat().st_mtime, reverse=True)
-            return {"replays": [summary(file) for file in files[:MOST_KEPT]]}
+            return {"replays": [summary(file) for file in files[:MAX_KEPT]]}
 
     def show_replay(request: Request) -> Any:
         name = request.path_params["name"]
@@ -68,7 +68,7 @@ def summary(file: Path) -> dict[str, Any]:
     facts = file.stat()
     known: dict[str, Any] = {"name": file.stem, "date": facts.st_mtime, "size": facts.st_size}
     try:
-        replay = Replay.from_json(read_regular(file, MOST_BYTES))
+        replay = Replay.from_json(read_regular(file, MAX_BYTES))
     except Exception as wrong:  # of others' files
         return {**known, "error": told(wrong)}
     return {
@@ -86,9 +86,9 @@ def read(name: str, place: Path, folder: Folder) -> bytes:
     file = place / f"{name}.json"
     if not NAME.fullmatch(name) or not is_file(file) or not folder.holds(file):
         raise MissingError(f"no replay {shown(name)} here; /api/replays lists them")
-    if file.stat().st_size > MOST_BYTES:
-        raise RefusedError(f"{name} is larger than {MOST_BYTES // 2**20} MiB; see sparring replay")
-    return read_regular(file, MOST_BYTES)
+    if file.stat().st_size > MAX_BYTES:
+        raise RefusedError(f"{name} is larger than {MAX_BYTES // 2**20} MiB; see sparring replay")
+    return read_regular(file, MAX_BYTES)
 
 
 def keep(raw: bytes, wished: str, place: Path, folder: Folder) -> str:
@@ -100,8 +100,8 @@ def keep(raw: bytes, wished: str, place: Path, folder: Folder) -> str:
         raise RefusedError("name: use up to 100 letters, digits and _ - + .")
     if not folder.holds(place):
         raise RefusedError(f"{FOLDER} is a link that leads out of the folder with the runs")
-    if is_folder(place) and len(there(place, folder)) >= MOST_KEPT:
-        raise RefusedError(f"{MOST_KEPT} replays are kept already; remove some from {FOLDER}")
+    if is_folder(place) and len(there(place, folder)) >= MAX_KEPT:
+        raise RefusedError(f"{MAX_KEPT} replays are kept already; remove some from {FOLDER}")
     name = wished or f"{replay.rules.name}-{time.strftime('%Y%m%d-%H%M%S')}-{secrets.token_hex(2)}"
     try:
         place.mkdir(parents=True, exist_ok=True)

@@ -140,7 +140,7 @@ def profile_of(run: Path) -> dict[str, Any] | None:
     return None
 
 
-MOST_IN_MATRIX = 12
+MAX_IN_MATRIX = 12
 """Snapshots of a league's matrix, spread over the run."""
 
 
@@ -154,7 +154,7 @@ def told_league(run: Path) -> dict[str, Any]:
         ) from None
     except sqlite3.Error:
         raise RefusedError(f"the league of {run.name} cannot be read") from None
-    matrix = payoff_of(standings, wanted(standings, MOST_IN_MATRIX))
+    matrix = payoff_of(standings, wanted(standings, MAX_IN_MATRIX))
     return {
         "run": run.name,
         **league_described(standings),

@@ -13,7 +13,7 @@ from sparring.web.curves import read_curves
 from sparring.web.folder import Folder
 from sparring.web.glance import Glances
 
-MOST_COMPARED = 64
+MAX_COMPARED = 64
 
 
 def run_routes(folder: Folder, glances: Glances) -> list[Route]:
@@ -44,9 +44,9 @@ def run_routes(folder: Folder, glances: Glances) -> list[Route]:
 
     def compare_runs(request: Request) -> Any:
         names = list(dict.fromkeys(request.query_params.getlist("run")))
-        if not 2 <= len(names) <= MOST_COMPARED:
+        if not 2 <= len(names) <= MAX_COMPARED:
             raise ConfigError(
-                f"compare needs 2 to {MOST_COMPARED} runs, these are {len(names)}: ?run=A&run=B"
+                f"compare needs 2 to {MAX_COMPARED} runs, these are {len(names)}: ?run=A&run=B"
             )
         paths = [folder.run(name) for name in names]
         from sparring.web.run_facts import told_comparison

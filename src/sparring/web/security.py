@@ -44,8 +44,8 @@ HEADERS = {
 }
 READING = ("GET", "HEAD")
 METHODS = (*READING, "POST")
-MOST_ADDRESS, MOST_HEADERS = 4096, 64
-MOST_BODY = 64 * 2**10
+MAX_ADDRESS, MAX_HEADERS = 4096, 64
+MAX_BODY = 64 * 2**10
 LARGER = {"/api/replays": 2**20}
 """Where more may be posted."""
 BODY_S = 15.0
@@ -113,10 +113,10 @@ class Security:
         """
         headers = Headers(scope=scope)
         path, method = scope["path"], scope["method"]
-        if len(scope["raw_path"]) + len(scope["query_string"]) > MOST_ADDRESS:
-            raise Refusal(414, f"the address is longer than {MOST_ADDRESS} letters")
-        if len(headers) > MOST_HEADERS:
-            raise Refusal(431, f"more than {MOST_HEADERS} headers")
+        if len(scope["raw_path"]) + len(scope["query_string"]) > MAX_ADDRESS:
+            raise Refusal(414, f"the address is longer than {MAX_ADDRESS} letters")
+        if len(headers) > MAX_HEADERS:
+            raise Refusal(431, f"more than {MAX_HEADERS} headers")
         if method not in METHODS:
             raise Refusal(405, f"{method[:10]} is not done here", allow=", ".join(METHODS))
         hosts = headers.getlist("host")
@@ -179,7 +179,7 @@ def length_of(headers: Headers) -> int:
 
 def limit_of(path: str) -> int:
     """Return how many bytes may be posted to an address."""
-    return LARGER.get(path, MOST_BODY)
+    return LARGER.get(path, MAX_BODY)
 
 
 def too_large(path: str) -> str:

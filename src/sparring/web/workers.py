@@ -14,8 +14,8 @@ from typing import Any, TypeVar
 from sparring.errors import SparringError
 
 T = TypeVar("T")
-MOST_AT_WORK = (os.cpu_count() or 1) + 4
-MOST_STUCK = 64
+MAX_AT_WORK = (os.cpu_count() or 1) + 4
+MAX_STUCK = 64
 """Threads that were given up and have not ended; they hold memory. Beyond that nothing begins."""
 
 
@@ -64,7 +64,7 @@ class Workers:
     waits for it at its end.
     """
 
-    def __init__(self, most: int = MOST_AT_WORK) -> None:
+    def __init__(self, most: int = MAX_AT_WORK) -> None:
         self.most = most
         self.at_work = self.idle = self.stuck = 0
         self._jobs: deque[Job] = deque()
@@ -83,7 +83,7 @@ class Workers:
 
     def _put(self, job: Job) -> None:
         with self._changed:
-            if self.stuck >= MOST_STUCK:
+            if self.stuck >= MAX_STUCK:
                 raise StuckError(f"{self.stuck} answers hang; start this server again")
             self._jobs.append(job)
             self._hire()

@@ -79,13 +79,13 @@ def test_actions_for_games_that_are_gone_are_dropped() -> None:
 
 @pytest.mark.slow
 def test_it_gives_up_in_the_end() -> None:
-    with WorkerPool(TROUBLE, GAMES, workers=1, most_restarts=1) as pool:
+    with WorkerPool(TROUBLE, GAMES, workers=1, max_restarts=1) as pool:
         pool.reset()
         with pytest.warns(SparringWarning) as told:
             pool.step(quiet(RAISE))
         (line,) = str(told[0].message).splitlines()
         assert re.search(r"ValueError: the simulator lost its way \(faulty_envs.py:\d+\)", line)
-        with pytest.raises(SparringError, match=r"failed 2 times, more than env.most_restarts 1"):
+        with pytest.raises(SparringError, match=r"failed 2 times, more than env.max_restarts 1"):
             pool.step(quiet(RAISE))
         assert gone(pool.pids)
 
@@ -216,7 +216,7 @@ def test_what_was_finished_counts_and_nothing_is_linked_across() -> None:
 def test_errors_of_groups_say_their_step_and_lines_end_with_a_word(
     capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("sparring.pools.workers.crew.MOST_LINES", 2)
+    monkeypatch.setattr("sparring.pools.workers.crew.MAX_LINES", 2)
     with WorkerPool("pools.workers.faulty_envs:make_chatty", 2, workers=1) as pool:
         pool.reset()
         for step in range(4):

@@ -90,7 +90,7 @@ class FleetCollector(Collector):
         self.lag = np.zeros(config.games, np.int32)
         """By game, updates that the weights which played the last rollout were behind."""
         self.lockstep = fleet.lockstep
-        self.most_lag = 0 if fleet.lockstep else fleet.lag
+        self.max_lag = 0 if fleet.lockstep else fleet.lag
         self._credits = 1 if fleet.lockstep else fleet.queue + 1
         wanted = fleet.batch or (crew.size + 1) // 2
         self._least = crew.size if fleet.lockstep else wanted
@@ -156,7 +156,7 @@ class FleetCollector(Collector):
         for lane in self.lanes:
             while len(lane.pending) + len(lane.dropped) < self._credits:
                 ahead = len(lane.pending) + int(lane.taken)
-                if ahead > self.most_lag:
+                if ahead > self.max_lag:
                     break
                 order = Order(lane.actor, lane.number)
                 lane.number += not self.lockstep
@@ -167,7 +167,7 @@ class FleetCollector(Collector):
         """Whether a rollout would be too old if this update went without the lane."""
         behind = [self.version - one.version for one in lane.pending]
         return not lane.taken and any(
-            ahead + lag > self.most_lag for ahead, lag in enumerate(behind, start=1)
+            ahead + lag > self.max_lag for ahead, lag in enumerate(behind, start=1)
         )
 
     def _wait(self, timeout_s: float) -> None:

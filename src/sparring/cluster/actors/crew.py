@@ -20,7 +20,7 @@ from sparring.errors import SparringError, SparringWarning
 from sparring.learn.learner import LostError
 from sparring.messages import Message
 
-MOST_FAILED = 3
+MAX_FAILED = 3
 """Starts in a row that come to nothing: an actor fails before it has handed in a rollout."""
 START_S = 120.0
 """Seconds more than `fleet.limit_s` that an actor may take until its games have begun."""
@@ -105,9 +105,9 @@ class Crew:
     are gone: each is then in `lost`, never in a parcel.
     """
 
-    def __init__(self, hands: Sequence[Any], most_restarts: int) -> None:
-        """most_restarts: after so many deaths a run gives up."""
-        self._hands, self._most = hands, most_restarts
+    def __init__(self, hands: Sequence[Any], max_restarts: int) -> None:
+        """max_restarts: after so many deaths a run gives up."""
+        self._hands, self._most = hands, max_restarts
         self.size = len(hands)
         self._kept: dict[tuple[str, Any], Message] = {}
         self._lost: list[Order] = []
@@ -223,12 +223,12 @@ class Crew:
         who, said = f"actor {actor} {how}", f"; its last words:\n{words}" if words else ""
         if not ready and life == 0 and not killed:
             raise SparringError(f"{who} before it was ready{said}")
-        if failed >= MOST_FAILED:
+        if failed >= MAX_FAILED:
             raise LostError(f"{who}, {failed} times in a row without a rollout{said}")
         self.restarts += 1
         if self.restarts > self._most:
             raise LostError(
-                f"{who}, the {self.restarts}. time that one did; fleet.most_restarts is "
+                f"{who}, the {self.restarts}. time that one did; fleet.max_restarts is "
                 f"{self._most}{said}"
             )
         if f"{how}{words}" not in self._shown:

@@ -72,7 +72,7 @@ class ProcessCrew(Crew):
 
         settings: of the run, as its file has them. size: bytes of the network's weights.
         """
-        super().__init__([ProcessHand(place) for place in places], fleet.most_restarts)
+        super().__init__([ProcessHand(place) for place in places], fleet.max_restarts)
         self._settings, self._fleet, self._board = settings, fleet, Board(size)
         self._parcels: list[Parcel] = []
         self._buffers: dict[int, tuple[ProcessHand, int, int]] = {}

@@ -19,7 +19,7 @@ from sparring.errors import SparringError, StateError
 from sparring.processes import SharedArrays
 
 Flat = npt.NDArray[np.uint8]
-MOST_TRIES = 10_000
+MAX_TRIES = 10_000
 
 
 class FlatWeights:
@@ -95,12 +95,12 @@ class Board:
 
     def read(self) -> tuple[int, Flat]:
         """Copy the newest version, whole."""
-        for _ in range(MOST_TRIES):
+        for _ in range(MAX_TRIES):
             side = int(self._newest[0])
             version, flat = int(self._version[side]), self._flat[side].copy()
             if checksum(version, flat) == int(self._checksum[side]):
                 return version, flat
-        raise SparringError(f"no whole weights in {MOST_TRIES} tries; publish less often")
+        raise SparringError(f"no whole weights in {MAX_TRIES} tries; publish less often")
 
     def close(self) -> None:
         """Let go of the memory; nothing can be read afterwards."""

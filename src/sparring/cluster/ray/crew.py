@@ -53,7 +53,7 @@ class RayCrew(Crew):
 
         settings: of the run, as its file has them. shared: others use the cluster when this ends.
         """
-        super().__init__([RayHand(place) for place in places], fleet.most_restarts)
+        super().__init__([RayHand(place) for place in places], fleet.max_restarts)
         self._cluster, self._fleet, self._settings = cluster, fleet, settings
         cluster.demand_cpus(
             len(places) * fleet.threads, f"actors {len(places)}: with fleet.threads {fleet.threads}"

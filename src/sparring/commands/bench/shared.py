@@ -22,7 +22,7 @@ from sparring.targets import check_file
 
 SLOWER, INVALID = 1, 3
 """Exit codes: of --fail-slower, and of games that are not valid."""
-MOST_TOLD = 4
+MAX_TOLD = 4
 
 
 class Keeps(Protocol):
@@ -56,11 +56,11 @@ class Ledger:
             raise ConfigError(f"{word} is for --record FILE, the record to hold this one against")
         self.apart = differences(self.now, self.then) if self.then else []
         if self.apart and not options.anyway:
-            rest = len(self.apart) - MOST_TOLD
+            rest = len(self.apart) - MAX_TOLD
             more = f"; and {rest} more" if rest > 0 else ""
             raise ConfigError(
                 f"--record {options.record} says nothing about this bench: "
-                f"{'; '.join(self.apart[:MOST_TOLD])}{more}; measure the same, or add --anyway"
+                f"{'; '.join(self.apart[:MAX_TOLD])}{more}; measure the same, or add --anyway"
             )
 
     def end(self, figures: Mapping[str, Figure]) -> dict[str, Any]:

@@ -19,7 +19,7 @@ from sparring.store.files import temp_name
 from sparring.targets import check_file, writing
 
 FPS = {".gif": 25.0, ".mp4": 50.0}
-MOST_FPS = {".gif": 50.0, ".mp4": 240.0}
+MAX_FPS = {".gif": 50.0, ".mp4": 240.0}
 """Browsers slow down GIFs whose frames are shorter than 0.02 s."""
 SUFFIXES = (".gif", ".mp4", ".svg", ".png")
 USUAL_WIDTH = RenderConfig.width
@@ -47,8 +47,8 @@ def check_timing(config: Filmed, kind: str) -> None:
         raise ConfigError("--fps and --speed are for films; leave them out, or write .gif")
     if kind == ".svg" and config.fps:
         raise ConfigError("--fps is for .gif and .mp4; an .svg moves smoothly without it")
-    if kind in FPS and config.fps and not 1 <= config.fps <= MOST_FPS[kind]:
-        raise ConfigError(f"--fps {config.fps:g} is outside 1..{MOST_FPS[kind]:g} of a {kind}")
+    if kind in FPS and config.fps and not 1 <= config.fps <= MAX_FPS[kind]:
+        raise ConfigError(f"--fps {config.fps:g} is outside 1..{MAX_FPS[kind]:g} of a {kind}")
 
 
 def check_documents(config: Filmed, rules: Rules, out: Path) -> None:

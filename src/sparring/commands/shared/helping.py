@@ -14,7 +14,7 @@ from sparring.config import TrainConfig
 from sparring.config.options import Option, options_of, shown_default
 from sparring.training.planning.algorithms import OF_ALGORITHMS, SECTIONS, sections_of
 
-WIDTH, LEAST_WIDTH = 100, 60
+WIDTH, MIN_WIDTH = 100, 60
 """Columns where the output is no terminal, and the fewest that are written for."""
 NAME_CELLS = 26
 """Columns of an option's name; a longer one has a line of its own."""
@@ -151,7 +151,7 @@ def wrapped(text: str, indent: int = 0) -> list[str]:
     space = " " * indent
     return textwrap.wrap(
         " ".join(text.split()),
-        max(min(width, WIDTH), LEAST_WIDTH),
+        max(min(width, WIDTH), MIN_WIDTH),
         initial_indent=space,
         subsequent_indent=space,
         break_long_words=False,

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from sparring.nets.policy import Policy
 
 TEXT = "ansi"
-MOST_NUMBERS = 40
+MAX_NUMBERS = 40
 """Longer observations are shown without what is 0."""
 
 
@@ -230,6 +230,6 @@ class Table:
         numbers = self.game.table.numbers[self.person]
         names = [feature.name for feature in self.game.rules.features]
         named = list(zip(names, numbers, strict=True))
-        if len(named) > MOST_NUMBERS:
+        if len(named) > MAX_NUMBERS:
             named = [(name, number) for name, number in named if number]
         return "  ".join(f"{name} {number:.4g}" for name, number in named)

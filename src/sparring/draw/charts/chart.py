@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 WIDE_HEIGHT = 460
 FEW_POINTS = 60
 """Lines with no more points than this show them as dots."""
-LEAST_NAME = 3
+MIN_NAME = 3
 """Letters below which a name that was cut says nothing."""
 LEFT, RIGHT = 66, 24
 """Pixels beside the axes of a chart."""
@@ -156,7 +156,7 @@ class Chart(Card):
                 axes.axvline(mark.x, color=SOFT, lw=1, ls=DASHES)
             pixels = axes.get_window_extent().width * (end - mark.x) / page.axis.end
             name = fitted(mark.name, 13, pixels - 12)
-            if self is page.charts[0] and (len(name) > LEAST_NAME or name == mark.name):
+            if self is page.charts[0] and (len(name) > MIN_NAME or name == mark.name):
                 write_beside(axes, (mark.x, self.y_range[1]), (6, -2), name, va="top")
 
     def line(self, axes: Axes, series: Series) -> None:

@@ -13,7 +13,7 @@ from sparring.draw.charts.chart import Chart, Series
 from sparring.draw.charts.paper import COLORS
 from sparring.games.stats import PREFIX
 
-MOST_POINTS = 160
+MAX_POINTS = 160
 """Points of a line; more are drawn as means, with the range they span behind them."""
 GRAY = len(COLORS) - 1
 """The last color, for what is left over."""
@@ -223,7 +223,7 @@ def matching(updates: npt.NDArray[np.int64], other: Curve | None) -> Floats:
 def series(name: str, color: int, curve: Curve) -> Series:
     """Return a line; a long one as means, with the range of what they stand for."""
     _, x, values = curve
-    if len(values) <= MOST_POINTS:
+    if len(values) <= MAX_POINTS:
         return Series(name, color, x, values)
     low, high = (bucket_means(values, how) for how in (np.nanmin, np.nanmax))
     return Series(name, color, bucket_means(x), bucket_means(values), low, high)
@@ -231,9 +231,9 @@ def series(name: str, color: int, curve: Curve) -> Series:
 
 def bucket_means(values: Floats, how: Callable[[Floats], float] = np.nanmean) -> Floats:
     """Join neighbors until few enough points are left."""
-    if len(values) <= MOST_POINTS:
+    if len(values) <= MAX_POINTS:
         return values
-    parts = np.array_split(values, MOST_POINTS)
+    parts = np.array_split(values, MAX_POINTS)
     return np.array([how(p) if np.isfinite(p).any() else np.nan for p in parts])
 
 

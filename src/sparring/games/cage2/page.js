@@ -7,7 +7,7 @@ import { NetworkMap } from "/games/cage2/map.js";
 import { SUBNETS, readSeen, readTruth, splitAction } from "/games/cage2/network.js";
 
 const WATCH_MS = 350;
-const MOST_BARS = 200;
+const MAX_BARS = 200;
 
 export const page = {
   rules: [
@@ -110,7 +110,7 @@ class View {
         el("small", {}, "last step"),
       ),
     );
-    this.drawBars(steps, Math.min(most, MOST_BARS));
+    this.drawBars(steps, Math.min(most, MAX_BARS));
   }
 
   // A bar per step: its height is what the step cost, its foot what was noticed.

@@ -19,7 +19,7 @@ while red has stopped the service on Op_Server0 you pay 10.
   Decoy... HOST   opens a port that catches red's exploits
 Activity and beliefs are what monitoring tells; SSH break-ins and one shell in twenty slip through.
 Type an action like restore user1, or decoytomcat enterprise0; mask=1 offers only what can help."""
-MOST_LISTED = 12
+MAX_LISTED = 12
 
 
 class Cage2Terminal(Terminal):
@@ -48,7 +48,7 @@ class Cage2Terminal(Terminal):
     def list_choices(self, choices: Sequence[Choice]) -> str:
         """Return the actions by family; families with the same hosts together."""
         names = [choice.name for choice in choices]
-        if len(names) <= MOST_LISTED:
+        if len(names) <= MAX_LISTED:
             return "  ".join(names)
         plain = [name for name in names if " " not in name]
         families = [f for f in (*FAMILIES, "Decoy") if any(n.split()[0] == f for n in names)]

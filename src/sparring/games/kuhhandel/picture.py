@@ -30,7 +30,7 @@ VIEW = View(0, 0, WIDTH, MARKET_H + 2 * PANEL_H + MIDDLE_H + HEAD_H, PAPER)
 MIDDLE = (WIDTH / 2, MARKET_H + PANEL_H + MIDDLE_H / 2)
 CARD_Y = MIDDLE[1] + 48
 TOLD_Y, TOLD_STEP = MIDDLE[1] - 36, 22.0
-MOST_TOLD = 4
+MAX_TOLD = 4
 FELT, RIM = "#f3ead8", "#c4b08a"
 FRAME_S = 0.5
 PAUSE = 10
@@ -51,7 +51,7 @@ class FarmPicture:
         frames: list[Shapes] = []
         for episode in episodes:
             for scene in scenes_of(episode):
-                frames += [tuple(draw_scene(scene, scene.told))] * min(len(scene.told), MOST_TOLD)
+                frames += [tuple(draw_scene(scene, scene.told))] * min(len(scene.told), MAX_TOLD)
             frames += [tuple(draw_scene(scene, (verdict(episode),)))] * PAUSE
         return Film(VIEW, tuple(draw_table(episodes[0].names)), frames, FRAME_S)
 
@@ -133,7 +133,7 @@ def draw_scene(scene: Scene, told: Sequence[str]) -> Iterator[Shape]:
         key = f"deck {kind}"
         yield words((market_x(kind), 14), str(left_over), 64, color=color, anchor="middle", key=key)
     yield from draw_middle(scene)
-    for number, line in enumerate(told[-MOST_TOLD:]):
+    for number, line in enumerate(told[-MAX_TOLD:]):
         place = (MIDDLE[0], TOLD_Y - number * TOLD_STEP)
         yield words(place, line, WIDTH - 40, size=18, anchor="middle", key=f"told {number}")
 

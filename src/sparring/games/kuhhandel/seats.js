@@ -16,7 +16,7 @@ import {
 import { animal, hiddenNote, note } from "/games/kuhhandel/wares.js";
 import { capital } from "/games/kuhhandel/words.js";
 
-const MOST_NOTES = 12; // more would not fit; the number stands beside them
+const MAX_NOTES = 12; // more would not fit; the number stands beside them
 
 export class Plate {
   // `add(index)` is called when one of the person's own notes is chosen.
@@ -66,7 +66,7 @@ export class Plate {
       : Array.from({ length: all }, hiddenNote);
     replace(
       this.money,
-      el("span", { class: "kh-backs", "aria-hidden": "true" }, notes.slice(0, MOST_NOTES)),
+      el("span", { class: "kh-backs", "aria-hidden": "true" }, notes.slice(0, MAX_NOTES)),
       el("span", { class: "kh-sum" }, words),
     );
   }

@@ -33,7 +33,7 @@ from sparring.games.terminal import HELP, Choice, Terminal
 
 AUCTION, TRADE_FIRST = 0, 1
 SELL, BUY, ACCEPT, COUNTER = 43, 44, 45, 46
-MOST_LISTED = 12
+MAX_LISTED = 12
 
 RULES = """\
 Collect quartets. In your turn auction the next animal, or trade animals with another player.
@@ -119,8 +119,8 @@ class KuhhandelTerminal(Terminal):
         if choices[0].name.startswith("lay down"):
             nothing = ", or nothing" if choices[0].short == "-" else ""
             return f"cards such as 50 2x10 0, or all{nothing}"
-        more = "  or other cards" if len(choices) > MOST_LISTED else ""
-        return super().list_choices(choices[:MOST_LISTED]) + more
+        more = "  or other cards" if len(choices) > MAX_LISTED else ""
+        return super().list_choices(choices[:MAX_LISTED]) + more
 
     def match(self, state: State, typed: str, choices: Sequence[Choice]) -> list[Choice]:
         """Read amounts and cards; everything else by number or name."""

@@ -6,7 +6,7 @@ from sparring.games.poker import RANKS, Position
 from sparring.games.state import State
 
 RAISE = 2
-MOST_MOVES = 4
+MAX_MOVES = 4
 """Of a round."""
 
 
@@ -17,7 +17,7 @@ def read(state: State) -> Position:
     now = int(fields["round"][0])
     rounds = []
     for at in range(now + 1):
-        begin = MOST_MOVES * at
+        begin = MAX_MOVES * at
         rounds.append([int(m) for m in fields["moves"][begin : begin + int(fields["length"][at])]])
     said = tuple(tuple(called(moves[:i], m) for i, m in enumerate(moves)) for moves in rounds)
     choices = tuple((action, called(rounds[now], action)) for action in state.legal())

@@ -4,7 +4,7 @@ import { pokerPage } from "/app/play/poker.js";
 
 const CALL = 1;
 const RAISE = 2;
-const MOST_MOVES = 4; // of a round
+const MAX_MOVES = 4; // of a round
 const RAISES = [2, 4]; // chips, by round
 
 export const page = pokerPage({
@@ -24,7 +24,7 @@ export const page = pokerPage({
       table: round[0] === 1 ? table : null,
       chips: [...chips],
       rounds: Array.from({ length: round[0] + 1 }, (_, at) =>
-        Array.from(moves.slice(MOST_MOVES * at, MOST_MOVES * at + length[at])),
+        Array.from(moves.slice(MAX_MOVES * at, MAX_MOVES * at + length[at])),
       ),
     };
   },

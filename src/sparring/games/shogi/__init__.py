@@ -18,7 +18,7 @@ CLAIMS = (None, "win", "draw")
 BOT_NAMES = {"ab1": "greedy", "greedy1": "greedy"}
 """Other names of bots: alpha-beta of one ply is what greedy plays."""
 LABELS, SQUARES = 27, 81
-MOST_DEPTH = 64
+MAX_DEPTH = 64
 """Of perft, whose counts have 64 bits."""
 MIRRORED_LABELS = (0, 2, 1, 4, 3, 5, 7, 6, 9, 8)
 """The ten directions of a move with left and right exchanged."""
@@ -55,8 +55,8 @@ def legal_moves(sfen: str) -> dict[str, int]:
 
 def perft(sfen: str = START, depth: int = 1) -> int:
     """Count the legal sequences of `depth` moves; repetition and declaration end nothing here."""
-    if not 0 <= depth <= MOST_DEPTH:
-        raise ConfigError(f"shogi: depth={depth} is outside 0..{MOST_DEPTH}")
+    if not 0 <= depth <= MAX_DEPTH:
+        raise ConfigError(f"shogi: depth={depth} is outside 0..{MAX_DEPTH}")
     try:
         return int(_native.shogi_perft(ascii_text(sfen), depth))
     except ValueError as wrong:

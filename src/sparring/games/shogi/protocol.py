@@ -11,10 +11,10 @@ from sparring.games import shogi
 from sparring.games.rules import Rules
 from sparring.games.state import State, new_state
 
-MOST_PLIES = 10_000
+MAX_PLIES = 10_000
 PONANZA = 600.0
 """Centipawns per unit of log odds, as Shogi engines commonly scale their scores."""
-MOST_CERTAIN = 0.9999
+MAX_CERTAIN = 0.9999
 """Values beyond it would make scores that look like mates."""
 SFEN_FIELDS = (3, 4)
 """Board, side and hands; the move number may be missing."""
@@ -46,7 +46,7 @@ def position_line(start: str, moves: Iterable[str]) -> str:
 
 def lasting(rules: Rules) -> Rules:
     """Return the rules without what only a referee may end a game by."""
-    return rules.changed({"declaration": "OFF", "max_plies": MOST_PLIES, "skip_forced": 0})
+    return rules.changed({"declaration": "OFF", "max_plies": MAX_PLIES, "skip_forced": 0})
 
 
 def replay(rules: Rules, start: str, moves: Iterable[str], *, seed: int = 0) -> State:
@@ -75,5 +75,5 @@ def centipawns(value: float) -> int:
     >>> centipawns(0.0), centipawns(0.5)
     (0, 659)
     """
-    value = max(-MOST_CERTAIN, min(value, MOST_CERTAIN))
+    value = max(-MAX_CERTAIN, min(value, MAX_CERTAIN))
     return round(PONANZA * math.log((1 + value) / (1 - value)))

@@ -33,7 +33,7 @@ GO = {
 GAMES = 100
 """Unless somebody says otherwise: an engine takes its time."""
 IN_MILLISECONDS = ("movetime", "byoyomi")
-MOST_LIMIT = 2**31 - 1
+MAX_LIMIT = 2**31 - 1
 FAULTS_RUNNING = 3
 """After so many games in a row an engine is broken, not weak."""
 
@@ -87,12 +87,12 @@ class Match:
 def read_limit(config: EvalConfig) -> str:
     """Return the `go` line of a limit."""
     kind, _, number = config.engine_limit.partition("=")
-    digits = number.isascii() and number.isdecimal() and len(number) <= len(str(MOST_LIMIT))
-    if kind not in GO or not digits or not 0 < int(number) <= MOST_LIMIT:
+    digits = number.isascii() and number.isdecimal() and len(number) <= len(str(MAX_LIMIT))
+    if kind not in GO or not digits or not 0 < int(number) <= MAX_LIMIT:
         known = ", ".join(f"{name}=NUMBER" for name in GO)
         raise ConfigError(
             f"--engine-limit {config.engine_limit[:40]!r} is none of {known}, "
-            f"with numbers from 1 to {MOST_LIMIT}"
+            f"with numbers from 1 to {MAX_LIMIT}"
         )
     if kind in IN_MILLISECONDS and int(number) >= 1000 * config.engine_timeout_s:
         raise ConfigError(

@@ -19,7 +19,7 @@ from sparring.league.players import Player, name_of
 from sparring.nets.remembering import Bytes, Decides, Remembering
 
 NAME, AUTHOR = "sparring", "the sparring maintainers"
-MOST_SEED = 2**31 - 1
+MAX_SEED = 2**31 - 1
 WAITING_GOES = ("infinite", "ponder")
 """Kinds of `go` whose answer is due at `stop` or `ponderhit`, not before."""
 
@@ -110,7 +110,7 @@ class Server:
             f"id name {NAME} {name_of(self.player)}",
             f"id author {AUTHOR}",
             f"option name Sampled type check default {str(self.sampled).lower()}",
-            f"option name Seed type spin default {self.seed} min 0 max {MOST_SEED}",
+            f"option name Seed type spin default {self.seed} min 0 max {MAX_SEED}",
             f"option name Declaration type combo default {self.declaration} {kinds}",
             "usiok",
         ]
@@ -201,7 +201,7 @@ def read_check(value: str) -> bool:
 
 
 def read_seed(value: str) -> int:
-    digits = value.isascii() and value.isdecimal() and len(value) <= len(str(MOST_SEED))
-    if not digits or int(value) > MOST_SEED:
-        raise ConfigError(f"Seed {value[:20]!r} must be a number from 0 to {MOST_SEED}")
+    digits = value.isascii() and value.isdecimal() and len(value) <= len(str(MAX_SEED))
+    if not digits or int(value) > MAX_SEED:
+        raise ConfigError(f"Seed {value[:20]!r} must be a number from 0 to {MAX_SEED}")
     return int(value)

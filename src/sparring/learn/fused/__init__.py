@@ -1,6 +1,6 @@
 """Learning on a GPU as CUDA graphs: games, rollout and update without waiting in between."""
 
-from sparring.learn.fused.games import LEAST_SLOTS, DeviceGames, Games, HostGames
+from sparring.learn.fused.games import MIN_SLOTS, DeviceGames, Games, HostGames
 from sparring.learn.fused.ppo import FusedPPO
 
-__all__ = ["LEAST_SLOTS", "DeviceGames", "FusedPPO", "Games", "HostGames"]
+__all__ = ["MIN_SLOTS", "DeviceGames", "FusedPPO", "Games", "HostGames"]

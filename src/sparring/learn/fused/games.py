@@ -23,7 +23,7 @@ from sparring.pools.cuda.memory import put_memory
 from sparring.pools.lineups import LEARNER, Pots
 from sparring.pools.native import Pool
 
-LEAST_SLOTS = 2
+MIN_SLOTS = 2
 """With one there would be nothing to step while the network thinks."""
 
 
@@ -112,9 +112,9 @@ class HostGames:
     captures = gpu_alone = False
 
     def __init__(self, pool: Pool, device: str) -> None:
-        if pool.slots < LEAST_SLOTS or pool.num_games % pool.slots:
+        if pool.slots < MIN_SLOTS or pool.num_games % pool.slots:
             raise ConfigError(
-                f"{pool.slots} slots: give at least {LEAST_SLOTS}, which divide "
+                f"{pool.slots} slots: give at least {MIN_SLOTS}, which divide "
                 f"{pool.num_games} games"
             )
         if pool.rules.box:

@@ -19,7 +19,7 @@ from sparring.learn.head_terms import ANCHOR, SEAT, WIDTH, AnchorTerm
 from sparring.learn.terms import OfColumn, OfTruth, Term, columns_of, truth_of
 from sparring.learn.transitions import NOT_A_SAMPLE
 from sparring.nets.distribution import masked_log_probs
-from sparring.nets.net import HIDDEN, MOST_UNITS, POLICY, RESULTS, SCORE, UNIT_MEMORY, WDL
+from sparring.nets.net import HIDDEN, MAX_UNITS, POLICY, RESULTS, SCORE, UNIT_MEMORY, WDL
 from sparring.nets.run.captured import CapturedNet
 from sparring.nets.run.flat import FlatNet, Pass
 
@@ -132,7 +132,7 @@ class FusedOutcomes:
             size = (squares.reshape(shape).sum((0, 2)) / count.clamp(min=1)).sqrt().clamp(min=1e-6)
             before = net.units["score_scale"]
             unit = UNIT_MEMORY * before + (1 - UNIT_MEMORY) * size
-            unit = torch.where(count > 0, torch.maximum(unit, size / MOST_UNITS), before)
+            unit = torch.where(count > 0, torch.maximum(unit, size / MAX_UNITS), before)
             assert isinstance(net, CapturedNet)
             for name in net.module.score_parameters:
                 held = net.view(net.weight, name)

@@ -27,7 +27,7 @@ from sparring.learn.fused.terms import FusedTerms, PolicyLoss
 from sparring.learn.parts import LOGGED
 from sparring.learn.plan import Knobs
 from sparring.learn.transforms import Mirroring
-from sparring.nets.net import MOST_UNITS, UNIT_MEMORY
+from sparring.nets.net import MAX_UNITS, UNIT_MEMORY
 from sparring.nets.run.flat import Pass
 from sparring.schedule import Moment
 
@@ -270,7 +270,7 @@ class Update:
             counts=self.sample_counts,
             has_unit=self.has_unit,
             keep=UNIT_MEMORY,
-            most=MOST_UNITS,
+            most=MAX_UNITS,
             value_scale=self.net.value_scale,
             statistics=self.statistics,
             tallies=self.tallies,

@@ -39,11 +39,11 @@ from sparring.nets.run.flat import (
 from sparring.nets.run.recognized import Layers, as_perceptron, recognize
 
 SOURCE = '#include "cuda/grouped.cuh"\n'
-MOST_SLOTS = 255
+MAX_SLOTS = 255
 """The sort has a thread for each."""
 SORT_ROWS, TILE = 1024, 64
 """Rows of a block of the sort; rows and columns of a block of a product."""
-MOST_LIBRARY_GROUPS = 1023
+MAX_LIBRARY_GROUPS = 1023
 """More than so many matrices the library refuses."""
 FINISH_BLOCKS = 2048
 """Most blocks behind a product: enough for every GPU, each takes turns."""
@@ -58,8 +58,8 @@ class GroupedFlat(ABC):
         self, net: Net, config: NetConfig, members: int, slots: int, **room: Unpack[Room]
     ) -> None:
         """Make room for networks like this one. config: with which one of ours is the same."""
-        if not 1 <= slots <= MOST_SLOTS:
-            raise ConfigError(f"{slots} slots; a GPU takes 1 to {MOST_SLOTS}")
+        if not 1 <= slots <= MAX_SLOTS:
+            raise ConfigError(f"{slots} slots; a GPU takes 1 to {MAX_SLOTS}")
         bf16, device, memory = room["bf16"], room["device"], room.get("memory", 0)
         self.like, self.config, self.device = net, config, device
         self.rules = rules = net.inputs.rules
@@ -79,7 +79,7 @@ class GroupedFlat(ABC):
         self.bias_stride = self.action_width
         # Below, the library's product falls back on a loop that waits for the device.
         hopper = torch.cuda.get_device_capability(device) >= (9, 0)
-        self.uses_library = bf16 and hopper and self.groups <= MOST_LIBRARY_GROUPS
+        self.uses_library = bf16 and hopper and self.groups <= MAX_LIBRARY_GROUPS
         """Whether plain products are the library's; a test compares them with ours."""
 
     def room(self, *shape: int) -> Tensor:

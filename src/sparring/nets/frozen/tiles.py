@@ -28,9 +28,9 @@ from sparring.nets.run.captured import VALUE_SCALE, CapturedNet
 from sparring.nets.run.flat import Room, rounded_up
 from sparring.nets.run.recognized import perceptron_config
 
-MOST_TILES_EACH = 4
+MAX_TILES_EACH = 4
 """Tiles of a network if all had as many rows: more waste fewer rows and copy more weights."""
-MOST_COPIED = 256 << 20
+MAX_COPIED = 256 << 20
 """Bytes of weights that are copied for a pass at most, if one tile for each will do."""
 
 
@@ -95,8 +95,8 @@ class TiledNets:
     def __init__(self, nets: FrozenNets, rows: int) -> None:
         self.nets, self.rows = nets, rows
         numbers = 4 * max(nets.size, 1)
-        fit = MOST_COPIED // (numbers * nets.members) - 1
-        each = max(1, min(MOST_TILES_EACH, fit))
+        fit = MAX_COPIED // (numbers * nets.members) - 1
+        each = max(1, min(MAX_TILES_EACH, fit))
         self.tiles = Tiles(rows, nets.members, each, nets.device)
         self.apart = ""
         """Why tiles are answered one after the other, "" if they are not."""

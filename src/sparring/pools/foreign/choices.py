@@ -15,7 +15,7 @@ from sparring.errors import ConfigError
 
 MOST = 4096
 """Combinations that are learned as actions of their own."""
-MOST_PARTS = 32
+MAX_PARTS = 32
 """Choices that one action may have."""
 JOINT = ", "
 """Between the parts of a combination's name."""
@@ -85,10 +85,10 @@ def choices_of(space: Any, where: str) -> Choices:
     counts = np.asarray(getattr(space, "nvec", np.full(space.shape, 2))).ravel()
     start = np.asarray(getattr(space, "start", np.zeros(space.shape, int))).ravel()
     total = math.prod(counts.tolist())
-    if not 1 <= len(counts) <= MOST_PARTS or total > MOST:
+    if not 1 <= len(counts) <= MAX_PARTS or total > MOST:
         raise ConfigError(
             f"{where}: actions are {space}, {total:,} combinations; 1 to {MOST:,} are learned, of "
-            f"{MOST_PARTS} parts at most, each as an action: ask for the parts one after the other"
+            f"{MAX_PARTS} parts at most, each as an action: ask for the parts one after the other"
         )
     own = tuple(map(int, space.shape))
     return Choices(tuple(counts.tolist()), tuple(start.tolist()), own, space.dtype.name)

@@ -28,7 +28,7 @@ PATIENCE_S = 2.0
 """Seconds that workers have to close their environments at the end."""
 IN_A_ROW = 3
 """Starts of one worker without a single answer after which the next would not help either."""
-MOST_LINES = 200
+MAX_LINES = 200
 """Different lines of workers' standard errors that are passed on."""
 
 
@@ -294,10 +294,10 @@ class Crew:
         if worker.in_a_row > limits.in_a_row:
             return (
                 f"{worker.in_a_row} times in a row without an episode that ended, more than "
-                f"env.most_in_a_row {limits.in_a_row}"
+                f"env.max_restarts_in_a_row {limits.in_a_row}"
             )
         if self.restarts > limits.restarts:
-            return f"{self.restarts} times, more than env.most_restarts {limits.restarts}"
+            return f"{self.restarts} times, more than env.max_restarts {limits.restarts}"
         return ""
 
     def _failed_start(self, worker: Worker) -> Exception:
@@ -323,8 +323,8 @@ class Crew:
         """Show what a worker writes to its standard error; what several say alike, once."""
         *lines, worker.rest = (worker.rest + worker.process.overhear()).split(b"\n")
         for line in (one.decode(errors="replace") for one in lines):
-            if line in self._heard or len(self._heard) > MOST_LINES:
+            if line in self._heard or len(self._heard) > MAX_LINES:
                 continue
             self._heard.add(line)
-            enough = f"workers of {self.job['word']} have said {MOST_LINES} lines; no more is shown"
-            print(line if len(self._heard) <= MOST_LINES else enough, file=sys.stderr)
+            enough = f"workers of {self.job['word']} have said {MAX_LINES} lines; no more is shown"
+            print(line if len(self._heard) <= MAX_LINES else enough, file=sys.stderr)

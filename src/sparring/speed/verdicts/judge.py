@@ -15,13 +15,13 @@ from sparring.speed.rounds import has_replay, steady
 from sparring.speed.stand import Gauge, Stand, Timer, UnfitError
 from sparring.speed.verdicts import around, settings, theirs
 from sparring.speed.verdicts.case import Candidate, Case, Verdict, counted, percent
-from sparring.training.meter.share import LEAST_GAIN, WORDS
+from sparring.training.meter.share import MIN_GAIN, WORDS
 from sparring.training.planning.settings import merged
 
 CANNOT_TELL = "cannot tell"
 LEARNING = "the learning itself"
 """Nothing is wrong: the time goes into what a run is for."""
-MOST_TRIES = 3
+MAX_TRIES = 3
 ALTERS = 0.7
 """What a gain counts for in the order, if it is paid for with other learning."""
 PLAIN = 0.15
@@ -40,7 +40,7 @@ TRIALS_S = 15.0
 """After which no change is tried that was not begun."""
 LONG_S = 0.9
 """A round that takes longer is timed with shorter rollouts: it is the same work, less of it."""
-LEAST_STEPS = 2
+MIN_STEPS = 2
 NOW, THEN = "now", "then"
 
 
@@ -60,7 +60,7 @@ def judge(evidence: Evidence, gauge: Gauge | None = None) -> list[Verdict]:
     found = [*theirs.verdicts(case), *around.verdicts(case), *(one for _, one in changes)]
     found += slow_env(case, found)
     alters = {id(verdict) for one, verdict in changes if one.alters}
-    found = [v for v in found if v.gain is None or v.gain >= LEAST_GAIN]
+    found = [v for v in found if v.gain is None or v.gain >= MIN_GAIN]
     found.sort(key=lambda v: worth(case, v, found, altering=id(v) in alters), reverse=True)
     if found and (found[0].gain or 0.0) >= PLAIN:
         return found
@@ -78,7 +78,7 @@ def distinct(wanted: Sequence[Candidate]) -> list[Candidate]:
 
 def hopeful(wanted: Sequence[Candidate]) -> list[Candidate]:
     """Those that are worth timing."""
-    return sorted(wanted, key=lambda one: one.hope, reverse=True)[:MOST_TRIES]
+    return sorted(wanted, key=lambda one: one.hope, reverse=True)[:MAX_TRIES]
 
 
 def weighed(
@@ -201,7 +201,7 @@ class Timed:
     @property
     def sure(self) -> bool:
         """Whether it was better every time, and by more than noise."""
-        return self.gain >= LEAST_GAIN
+        return self.gain >= MIN_GAIN
 
     @property
     def open_question(self) -> bool:
@@ -225,7 +225,7 @@ class Trials:
         rows = config.collect.games * config.collect.steps
         round_s = rows / decisions_per_s
         if round_s > LONG_S and not has_replay(config):
-            least = max(2 * samples / rows, LONG_S / round_s, LEAST_STEPS / config.collect.steps)
+            least = max(2 * samples / rows, LONG_S / round_s, MIN_STEPS / config.collect.steps)
             self._shorter = min(least, 1.0)
 
     def begin(self) -> bool:

@@ -38,9 +38,9 @@ FULL_BATCH, FULL_BATCH_GPU = 1024, 16384
 """Samples per optimizer step from which on a step is mostly arithmetic, not calls."""
 FULL_ROWS = 256
 """Rows that are answered at once from which on an answer is mostly arithmetic."""
-MOST_WAITING = 64
+MAX_WAITING = 64
 """Workers for an environment that waits: they take no core."""
-MOST_GAMES = 4096
+MAX_GAMES = 4096
 FEW_SAMPLES = 1024
 """Samples of a rollout below which what surrounds an update counts."""
 NO_BOTS = ("self", "past", "best", "given")
@@ -187,7 +187,7 @@ def first_workers(case: Case, total: float, waits: float) -> list[Candidate]:
     if total < 0.25:
         return []
     if waits > 0.5 * total and games > 1:
-        many = min(games, MOST_WAITING)
+        many = min(games, MAX_WAITING)
         return [
             Candidate(
                 WAITING_ENV,
@@ -277,7 +277,7 @@ def opponents(case: Case) -> list[Candidate]:
             )
         )
     games = 4 * config.collect.games
-    if config.collect.games < MOST_GAMES:
+    if config.collect.games < MAX_GAMES:
         found.append(
             Candidate(
                 ONE_CALL_EACH,

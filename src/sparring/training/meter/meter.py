@@ -37,7 +37,7 @@ STRETCH_S = 0.5
 """Updates are added up for so long before the share is reckoned anew: short ones cost nothing."""
 WINDOW = 16
 """Stretches that the share is of."""
-LEAST_MINUTES = 1.0
+MIN_MINUTES = 1.0
 """Runs of less are over before two seconds of measuring have paid."""
 
 
@@ -162,7 +162,7 @@ def names_in_curves(role: str) -> tuple[str, str, str]:
 def meter_for(run: RunPlan, plan: Plan, learner: Learner, *, quiet: bool) -> Meter:
     """Return the meter of a run. What is not kept is measured only where somebody watches."""
     kind, amount = run.budget
-    watched = not quiet and kind == "minutes" and amount >= LEAST_MINUTES
+    watched = not quiet and kind == "minutes" and amount >= MIN_MINUTES
     return meter_of(subject_of(run, plan, learner), measure=watched, say=say)
 
 

@@ -36,7 +36,7 @@ ROUNDS, ROUND_S = 5, 0.03
 """Every size is timed so often, in turn, for so long each."""
 LIMIT_S = 1.2
 """When no further round is begun."""
-LEAST_ROUNDS = 3
+MIN_ROUNDS = 3
 SLOW_S = 0.1
 """A step that takes longer spends its time on products, which other sizes do not spare."""
 IN_A_GRAPH = 8
@@ -117,7 +117,7 @@ def timed(make: Make, sizes: Sequence[int], plan: Plan) -> Pace:
     until = time.perf_counter() + LIMIT_S
     while len(rounds) < ROUNDS and time.perf_counter() < until:
         rounds.append({one: per_sample(place, steps[one], one) for one in sizes})
-    if len(rounds) < LEAST_ROUNDS:
+    if len(rounds) < MIN_ROUNDS:
         return Pace(now, ())
     ratios = {one: sorted(each[one] / each[now] for each in rounds) for one in sizes}
     return Pace(

@@ -24,7 +24,7 @@ WORDS = {
     "other": "what is beside learning",
 }
 """What bounds a run, by phase."""
-LEAST_GAIN = 0.05
+MIN_GAIN = 0.05
 NEAR = 0.03
 """Of sizes whose gains are so near to the best the one next to the run's own counts: it learns
 most as before."""
@@ -68,9 +68,9 @@ class Pace:
             if then != self.now and gain_of(high, update_share) > 0
         ]
         best = max((gain for _, gain in gains), default=0.0)
-        if best < LEAST_GAIN:
+        if best < MIN_GAIN:
             return None
-        good = [one for one in gains if one[1] >= max(best - NEAR, LEAST_GAIN)]
+        good = [one for one in gains if one[1] >= max(best - NEAR, MIN_GAIN)]
         then, gain = min(good, key=lambda one: abs(math.log(one[0] / self.now)))
         return Advice(self.now, then, gain)
 

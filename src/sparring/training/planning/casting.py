@@ -29,7 +29,7 @@ from sparring.training.planning.algorithms import BY_VALUE
 GIVEN = "given:"
 """Before what a program gave as objects, in a run's file."""
 BEGINNING = Moment(0, 0.0)
-MOST_SLOTS = 255
+MAX_SLOTS = 255
 """A pot holds no more."""
 
 
@@ -133,10 +133,10 @@ class Casting:
             )
         past_slots = self.config.league.slots if past else 0
         slots = past_slots + len(self.frozen)
-        if slots > MOST_SLOTS:
+        if slots > MAX_SLOTS:
             raise ConfigError(
                 f"{len(self.frozen)} policies and {past_slots} past selves need more than "
-                f"{MOST_SLOTS} slots; lower league.slots"
+                f"{MAX_SLOTS} slots; lower league.slots"
             )
         ids = {key: slots - at for at, key in enumerate(self.frozen)}
         ids |= {key: slots + 1 + at for at, key in enumerate(self.apart)}

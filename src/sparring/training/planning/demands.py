@@ -25,7 +25,7 @@ from sparring.machine import UNNOTICED, free_memory, show_size
 from sparring.nets.critics import Critics
 from sparring.nets.inputs import Inputs, memory_of
 from sparring.nets.sizes import weights_of
-from sparring.pools.limits import MOST_MEMORY
+from sparring.pools.limits import MAX_MEMORY
 from sparring.schedule import Schedule
 from sparring.targets import check_folder
 from sparring.training.planning.algorithms import REMEMBERS, ROLLOUTS, demand_own_settings
@@ -179,9 +179,9 @@ def within_memory(plan: Plan) -> Iterator[None]:
 
 def check_networks(rules: Rules, config: TrainConfig, nets: Mapping[str, NetConfig]) -> None:
     for role, net in nets.items():
-        if memory_of(rules, net) > MOST_MEMORY:
+        if memory_of(rules, net) > MAX_MEMORY:
             where = f"roles {role}.net" if role else "net"
-            most = MOST_MEMORY // (4 * len(rules.features)) + 1
+            most = MAX_MEMORY // (4 * len(rules.features)) + 1
             raise ConfigError(
                 f"{where}.frames {net.frames}: {rules.name} has {len(rules.features)} features, of "
                 f"which at most {most} frames are remembered"

@@ -22,7 +22,7 @@ from sparring.learn.algos import LEARNERS, factory_at, factory_of
 from sparring.learn.learner import Learner
 from sparring.learn.plan import CPU, Plan, Turns, pays_apart
 from sparring.learn.room import demand_room
-from sparring.machine import MOST_THREADS, check_threads
+from sparring.machine import MAX_THREADS, check_threads
 from sparring.nets.run.native import resolve_cpu
 from sparring.pools.foreign.base import ForeignPool
 from sparring.pools.protocol import GamePool
@@ -125,7 +125,7 @@ def decide(
         check_goals(theirs, member, course)
     place = choose_place(config, asked.values())
     starts = read_starts(rules, config.starts)
-    threads = check_threads(config.threads or min(os.cpu_count() or 1, MOST_THREADS))
+    threads = check_threads(config.threads or min(os.cpu_count() or 1, MAX_THREADS))
     seeds = tuple(checked_seed(member.seed) for member in configs)
     first = first_terms(played_by, curricula)
     games = None

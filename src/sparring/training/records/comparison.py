@@ -32,7 +32,7 @@ from sparring.training.records.overview import (
     newest_meta,
     own_rules,
 )
-from sparring.training.records.strength import LEAST_HOURS, gained_per, measure_name, strength_in
+from sparring.training.records.strength import MIN_HOURS, gained_per, measure_name, strength_in
 from sparring.training.records.told import names_of, shortened, spread, typed
 
 BOOKKEEPING = frozenset(
@@ -87,7 +87,7 @@ class Entry:
     def score_per_hour(self) -> float | None:
         """Score gained between the first evaluation and the last, per hour of training."""
         minutes, score = self.evaluations("score", "minutes")
-        return None if self.run.zero_sum else gained_per(minutes / 60, score, LEAST_HOURS)
+        return None if self.run.zero_sum else gained_per(minutes / 60, score, MIN_HOURS)
 
     def evaluations(self, what: str, by: By) -> tuple[Floats, Floats]:
         """Return the mean over the opponents, where all were met."""

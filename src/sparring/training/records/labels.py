@@ -14,17 +14,17 @@ from sparring.store.plain import listed, table, word
 from sparring.store.texts import read_json
 
 FILE = "labels.json"
-MOST_BYTES = 64 * 2**10
-MOST_TAGS = 32
-MOST_LETTERS = 2000
+MAX_BYTES = 64 * 2**10
+MAX_TAGS = 32
+MAX_LETTERS = 2000
 TAG = word(r"[^\W_][\w.+-]{0,39}", "a tag: at most 40 letters, digits and . _ + -")
 STEERING = r"\x00-\x09\x0b-\x1f\x7f-\x9f\ud800-\udfff\u202a-\u202e\u2066-\u2069"
 """Characters that would steer a terminal or turn a line around; lines may be broken."""
 NOTE = word(
-    rf"[^{STEERING}]{{0,{MOST_LETTERS}}}",
-    f"a note: at most {MOST_LETTERS} letters, no control characters",
+    rf"[^{STEERING}]{{0,{MAX_LETTERS}}}",
+    f"a note: at most {MAX_LETTERS} letters, no control characters",
 )
-SHAPE = table({"note": NOTE, "tags": listed(TAG, MOST_TAGS)}, closed=True)
+SHAPE = table({"note": NOTE, "tags": listed(TAG, MAX_TAGS)}, closed=True)
 
 
 @dataclass(frozen=True)
@@ -52,7 +52,7 @@ class Labels:
 def read_labels(run: Path) -> Labels:
     """Return the labels of a run; ValueError or OSError tells what is wrong with its file."""
     try:
-        return Labels.of(read_json(run / FILE, MOST_BYTES))
+        return Labels.of(read_json(run / FILE, MAX_BYTES))
     except FileNotFoundError:
         return Labels()
 

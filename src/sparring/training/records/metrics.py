@@ -35,7 +35,7 @@ BATCH_S = 1.0
 """How long values wait for company before they are written. So much a dying process loses."""
 BUSY_S = 30.0
 """How long the writer waits for another program that holds the file."""
-MOST_LATE = 100_000
+MAX_LATE = 100_000
 """How many updates wait at most for a disk that has space again."""
 EARLIEST = -(2**31)
 """Below any update. What is learned before a run plays has numbers below 0, the last is -1."""
@@ -174,7 +174,7 @@ class MetricsWriter:
             if not self._late:
                 text = f"{explain(self.folder, wrong)}; training goes on, they are kept for now"
                 self._wrong.append(text)
-            self._late = rows[-MOST_LATE:]
+            self._late = rows[-MAX_LATE:]
         else:
             self._late = []
 

@@ -53,10 +53,10 @@ STOPPED, FAILURES = "stopped", ("diverged", "failed")
 DECISIONS = "charts/decisions"
 CURVES_S = 2.0
 """Processor time that looking at a run's curves may take; a long run's take a tenth of it."""
-MOST_FILES = 100_000
+MAX_FILES = 100_000
 """Of a folder whose size is asked for; a run has hundreds."""
 LONGEST_TROUBLE = 200
-MOST_PLANNED = 1e18
+MAX_PLANNED = 1e18
 """Updates, decisions or minutes that a run can be given."""
 EPOCH = datetime.fromtimestamp(0).isoformat(timespec="seconds")
 NEARLY = 0.98
@@ -170,9 +170,9 @@ class Overview:
     def planned(self, budget: str) -> float:
         """Return how far the run was to go, 0.0 if it has no such end."""
         value = self.config.get(budget, 0)
-        if isinstance(value, int | float) and abs(value) <= MOST_PLANNED:
+        if isinstance(value, int | float) and abs(value) <= MAX_PLANNED:
             return float(value)
-        self.note(CONFIG, f"{budget} is no number within {MOST_PLANNED:g}")
+        self.note(CONFIG, f"{budget} is no number within {MAX_PLANNED:g}")
         return 0.0
 
     @property
@@ -359,12 +359,12 @@ def last_number(curves: Mapping[str, metrics.Curve], name: str) -> int:
 
 
 def size_of(folder: Path) -> int:
-    """Return the bytes of everything in a folder, up to MOST_FILES of them; links count as links.
+    """Return the bytes of everything in a folder, up to MAX_FILES of them; links count as links.
 
     Not `os.walk`, which calls itself for every folder in a folder.
     """
     total, looked_at, waiting = 0, 0, [str(folder)]
-    while waiting and looked_at < MOST_FILES:
+    while waiting and looked_at < MAX_FILES:
         with suppress(OSError), os.scandir(waiting.pop()) as entries:  # it may be gone by now
             for entry in entries:
                 looked_at += 1

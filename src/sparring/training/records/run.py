@@ -57,11 +57,11 @@ ORIGIN = "origin.json"
 """Where a run begins that is not from scratch."""
 OTHERS = ("wandb",)
 """Folders of a run that other programs write, with links to their own logs."""
-MOST_CONFIG = 4 * 2**20
+MAX_CONFIG = 4 * 2**20
 """Bytes of the largest file of settings that is read."""
 HEADER = "# Every setting. With a budget in updates, decisions or episodes the run repeats.\n"
 PROC = Path("/proc")
-MOST_LOCK = 1024
+MAX_LOCK = 1024
 """Bytes of a lock: a number and the name of a machine."""
 
 
@@ -176,7 +176,7 @@ class Run:
                 "give the folder that `sparring train` named in its last line"
             )
         try:
-            config = tomllib.loads(read_regular(folder / CONFIG, MOST_CONFIG).decode())
+            config = tomllib.loads(read_regular(folder / CONFIG, MAX_CONFIG).decode())
         except OSError as wrong:
             raise ConfigError(f"{folder / CONFIG} cannot be read: {wrong.strerror}") from wrong
         except (ValueError, RecursionError) as wrong:
@@ -359,7 +359,7 @@ def trainer_of(run: Path) -> int:
     if not is_held(lock):
         raise NotTrainingError(f"{run.name} is not being trained")
     try:
-        number, _, host = read_regular(lock, MOST_LOCK).decode().strip().partition(" ")
+        number, _, host = read_regular(lock, MAX_LOCK).decode().strip().partition(" ")
         pid = int(number)
     except (OSError, ValueError):
         raise NotTrainingError(

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 CSV = "metrics.csv"
 CSV_HEAD = ("update", "seconds", "name", "value")
-MOST_LATE = 500_000
+MAX_LATE = 500_000
 """How many lines of a table wait at most for a disk that has space again."""
 EPISODES = "episodes.csv"
 
@@ -188,7 +188,7 @@ class CsvFile:
         except OSError as wrong:
             with suppress(OSError):  # the last line may be torn
                 os.truncate(self.file, size)
-            del self._late[:-MOST_LATE]
+            del self._late[:-MAX_LATE]
             why = wrong.strerror or str(wrong)
             since = f" from update {self._late[0][0]} on" if self._late else ""
             raise WaitingError(f"{self.file} lacks lines{since}: {why}") from wrong

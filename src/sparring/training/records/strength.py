@@ -27,7 +27,7 @@ SCORE = ("score", "score_low", "score_high")
 """Where a result has the figure and its 95 % interval."""
 FIGURES = ("win", "low", "high", "score")
 """Of an evaluation, as curves have them."""
-LEAST_HOURS, LEAST_MILLIONS = 0.1, 0.1
+MIN_HOURS, MIN_MILLIONS = 0.1, 0.1
 """Between two evaluations; what is gained in less says nothing about an hour, or a million."""
 
 

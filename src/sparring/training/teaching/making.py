@@ -32,7 +32,7 @@ SHARE = 0.5
 """Of the memory that is free, so much may be taken."""
 TASK = 32
 """Games or files of a task."""
-LEAST_TASKS = 4
+MIN_TASKS = 4
 """For which it pays to start a process."""
 MODULE = "sparring.training.teaching.making"
 Tell = Callable[[int, int, int], None]
@@ -181,7 +181,7 @@ def each_done(
     rules: Rules, pay: Pay, tasks: Sequence[Task], threads: int
 ) -> Iterator[Decisions | None]:
     """Yield what comes of every task, in their order; of several threads each has a process."""
-    helpers = min(threads, len(tasks) // LEAST_TASKS)
+    helpers = min(threads, len(tasks) // MIN_TASKS)
     if helpers < 2:
         for task in tasks:
             yield done(rules, pay, task)

@@ -16,19 +16,19 @@ struct Config {
   i32 vary = 9;  // up to so many are missing from the heap, by lot; 0: no chance at all
 };
 
-inline constexpr int kMostTaken = 3, kMostHeap = 100;
+inline constexpr int kMaxTaken = 3, kMaxHeap = 100;
 
 // What one seat may know: the heap bit by bit, and whose turn it is. `observe` finds the bytes by
 // these names, and `spec` tells them to people.
 inline constexpr Feature kHeap[] = {{"1"}, {"2"}, {"4"}, {"8"}, {"16"}, {"32"}, {"64"}};
 inline constexpr Feature kTurn[] = {{"to move"}};
 inline constexpr Section kRow[] = {{"left", kHeap}, {"turn", kTurn}};
-inline constexpr int kBits = 7;  // that hold kMostHeap
+inline constexpr int kBits = 7;  // that hold kMaxHeap
 
 struct Game {
   using Config = my_game::Config;
   using Action = i32;  // take 1 + action
-  static constexpr int kMaxSeats = 2, kRows = 1, kRoles = 1, kActions = kMostTaken;
+  static constexpr int kMaxSeats = 2, kRows = 1, kRoles = 1, kActions = kMaxTaken;
   static constexpr const char* kParts[] = {"result"};
   static constexpr const char* kBots[] = {"greedy", "expert"};
   static constexpr const char* kEnds[] = {"heap taken"};
@@ -55,7 +55,7 @@ struct Game {
 
   SPARRING_FN void legal(const Config&, int, Legal<Game>& out) const {
     out = Legal<Game>::none();
-    for (int take = 1; take <= kMostTaken && take <= left; ++take) out.set(take - 1);
+    for (int take = 1; take <= kMaxTaken && take <= left; ++take) out.set(take - 1);
   }
 
   SPARRING_FN void observe(const Config&, int me, u8* out) const {
@@ -77,7 +77,7 @@ struct Game {
   // greedy takes as many as it can; expert leaves a multiple of four. The best bot comes last.
   SPARRING_FN Action act(int bot, const Config&, int, const Legal<Game>& legal, Rng& rng) const {
     if (bot == 0) return legal.count() - 1;
-    const int over = left % (kMostTaken + 1);
+    const int over = left % (kMaxTaken + 1);
     return over ? over - 1 : legal.select(rng.below(legal.count()));
   }
 
@@ -97,7 +97,7 @@ struct Game {
   }
 
   static std::vector<Field> config_fields() {
-    return {SPARRING_CONFIG(heap, 10, kMostHeap, "", "how many there are at the start"),
+    return {SPARRING_CONFIG(heap, 10, kMaxHeap, "", "how many there are at the start"),
             SPARRING_CONFIG(vary, 0, 9, "", "most that are missing from the heap, by lot")};
   }
 

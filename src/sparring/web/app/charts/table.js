@@ -4,7 +4,7 @@ import { AXES } from "/app/charts/board.js";
 import { el } from "/app/dom.js";
 import { MISSING, shown } from "/app/words.js";
 
-const MOST_ROWS = 200;
+const MAX_ROWS = 200;
 
 // Rows are the places of all lines, the last first; of many, every so manieth.
 export function numbersTable(spec, lines, by) {
@@ -16,7 +16,7 @@ export function numbersTable(spec, lines, by) {
     }
   }
   const places = [...found.keys()].sort((a, b) => b - a);
-  const step = Math.ceil(places.length / MOST_ROWS) || 1;
+  const step = Math.ceil(places.length / MAX_ROWS) || 1;
   const heads = [AXES[by].name, ...spec.series.map(({ name }) => name)];
   return el(
     "table",

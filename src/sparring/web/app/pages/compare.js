@@ -20,7 +20,7 @@ import {
   titled,
 } from "/app/words.js";
 
-const MOST_CURVES = 12; // runs whose own curves are drawn
+const MAX_CURVES = 12; // runs whose own curves are drawn
 const WANTED = ["charts/score", "charts/SPS", "charts/length", "losses/", "stats/"];
 const AGAIN_MS = 4000;
 
@@ -127,7 +127,7 @@ class ComparePage {
 
   async loadCurves() {
     const only = new URLSearchParams([...WANTED, this.curve()].map((name) => ["only", name]));
-    const drawn = this.names.slice(0, MOST_CURVES);
+    const drawn = this.names.slice(0, MAX_CURVES);
     await Promise.all(
       drawn.map(async (name) => {
         const address = `/api/runs/${encodeURIComponent(name)}/curves?${only}&only=charts/decisions`;

@@ -8,7 +8,7 @@ import { sheetTable } from "/app/runs/facts.js";
 import { skeleton } from "/app/runs/parts.js";
 import { MISSING, isNumber, percent, runAddress, short, whole } from "/app/words.js";
 
-const MOST_BOTS = 6;
+const MAX_BOTS = 6;
 const STRONGEST = 55; // percent of its color that a share of 1 has: numbers stay readable on it
 
 export async function leaguePage(host, { path: [name = ""], signal }) {
@@ -208,7 +208,7 @@ function worth({ players }, signal) {
     });
     return { name: roles.length > 1 ? `snapshots, ${role}` : "snapshots", color: at, read };
   });
-  const bots = rated.filter(({ role }) => role === "bot").slice(0, MOST_BOTS);
+  const bots = rated.filter(({ role }) => role === "bot").slice(0, MAX_BOTS);
   for (const [at, { player, rating }] of bots.entries()) {
     const read = () => ({ x: [0, end], y: [rating, rating] });
     lines.push({ name: player, color: (roles.length + at) % 8, dashed: true, thin: true, read });

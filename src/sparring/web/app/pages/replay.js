@@ -9,7 +9,7 @@ import { Recording, checkReplay } from "/app/play/recording.js";
 import { linkOf, takeOver, unpackReplay } from "/app/play/sharing.js";
 import { source } from "/app/play/source.js";
 
-const MOST_BYTES = 16 * 2 ** 20;
+const MAX_BYTES = 16 * 2 ** 20;
 
 export async function replayPage(host, { path, query, signal }) {
   source().style("/app/play/play.css");
@@ -75,7 +75,7 @@ function acceptDrops(page) {
 async function readFile(page, file) {
   if (!file) return;
   try {
-    if (file.size > MOST_BYTES) throw new Error("more than 16 MiB: this is no replay");
+    if (file.size > MAX_BYTES) throw new Error("more than 16 MiB: this is no replay");
     let replay = null;
     try {
       replay = JSON.parse(await file.text());

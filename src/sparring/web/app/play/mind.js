@@ -5,8 +5,8 @@ import { widen } from "/app/engine/engine.js";
 import { panel } from "/app/play/panels.js";
 import { actionName } from "/app/play/views.js";
 
-const MOST_ACTIONS = 8;
-const MOST_FEATURES = 48; // of a block
+const MAX_ACTIONS = 8;
+const MAX_FEATURES = 48; // of a block
 
 export class Mind {
   // `find(seat, peek)` returns the decision to speak of, { state, row, played }, or null; seat null
@@ -128,7 +128,7 @@ export class Mind {
     const ranked = Array.from(answer.probabilities, (share, action) => ({ share, action }))
       .filter(({ share }) => share > 0)
       .toSorted((a, b) => b.share - a.share);
-    const shown = ranked.slice(0, MOST_ACTIONS).filter(({ share }, at) => share > 0.0005 || at < 3);
+    const shown = ranked.slice(0, MAX_ACTIONS).filter(({ share }, at) => share > 0.0005 || at < 3);
     const mine = ranked.find(({ action }) => action === played);
     if (mine && !shown.includes(mine)) shown.push(mine);
     const rest = ranked.length - shown.length;
@@ -209,13 +209,13 @@ export function blocksOf(row, rules) {
   const shown = rules.blocks.flatMap((block) => {
     const parts = featuresOf(block, seen, rules);
     if (parts.length === 0) return [];
-    const rest = parts.length - MOST_FEATURES;
+    const rest = parts.length - MAX_FEATURES;
     return [
       el("dt", {}, block.name),
       el(
         "dd",
         {},
-        parts.slice(0, MOST_FEATURES).map((part) => el("span", { class: "feature" }, part)),
+        parts.slice(0, MAX_FEATURES).map((part) => el("span", { class: "feature" }, part)),
         rest > 0 ? ` and ${rest} more` : null,
       ),
     ];

@@ -5,7 +5,7 @@ import { A_PERSON, joinWords, readSeat, spreadWords, writeSeat } from "/app/play
 import { panel } from "/app/play/panels.js";
 import { source } from "/app/play/source.js";
 
-export const MOST_SEED = 2 ** 31 - 1;
+export const MAX_SEED = 2 ** 31 - 1;
 
 export function newSeed() {
   return crypto.getRandomValues(new Uint32Array(1))[0] % 1_000_000;
@@ -14,8 +14,8 @@ export function newSeed() {
 // What an address wishes: {seed, person, against, flags}.
 export function readWish(query) {
   const seed = query.get("seed");
-  if (seed !== null && !(/^\d+$/.test(seed) && Number(seed) <= MOST_SEED)) {
-    throw new Error(`seed=${seed} is not a whole number from 0 to ${MOST_SEED}`);
+  if (seed !== null && !(/^\d+$/.test(seed) && Number(seed) <= MAX_SEED)) {
+    throw new Error(`seed=${seed} is not a whole number from 0 to ${MAX_SEED}`);
   }
   const seat = query.get("seat") ?? "0";
   const flags = {};
@@ -64,7 +64,7 @@ class Setup {
     this.seed = el("input", {
       type: "number",
       min: 0,
-      max: MOST_SEED,
+      max: MAX_SEED,
       value: wish.seed,
       name: "seed",
       required: true,
