@@ -18,7 +18,7 @@ from sparring.learn.learner import Learner, closing_learner
 from sparring.training.planning.plan import make_learner, resolve
 from sparring.training.planning.settings import merged
 
-SHOWN = ("fleet/lag_mean", "fleet/actor_idle", "fleet/learner_idle")
+SHOWN = ("distributed/lag_mean", "distributed/actor_idle", "distributed/learner_idle")
 
 
 def measured(learner: Learner, seconds: float) -> dict[str, float]:
@@ -64,8 +64,8 @@ def main() -> None:
     print(json.dumps({"kind": "one process", **alone}), flush=True)
     for actors in asked.actors:
         for lockstep in (True, False):
-            fleet = replace(config.fleet, lockstep=lockstep)
-            many = replace(config, actors=actors, fleet=fleet)
+            distributed = replace(config.distributed, lockstep=lockstep)
+            many = replace(config, actors=actors, distributed=distributed)
             learner = make_learner(many, resolve([many]))
             with closing_learner(learner):
                 found = measured(learner, asked.seconds)

@@ -95,7 +95,7 @@ TASKS = {
         ours={
             "algo": "sac",
             "collect": {"games": 1, "steps": 1},
-            "net": {"hidden": (256, 256), "spread": "predicted", "squash": True},
+            "net": {"hidden": (256, 256), "std": "predicted", "squash": True},
             "sac": {"lr": 1e-3, "critic_lr": 1e-3, "temperature_lr": 1e-3},
             "replay": {"ratio": 256, "batch": 256, "capacity": 100_000, "warmup": 100},
         },

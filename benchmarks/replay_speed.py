@@ -46,7 +46,7 @@ def ours(algo: str, threads: int, batch: int, cpu: str = "auto") -> Steps:
     options: dict[str, Any] = {"seed": 1, "threads": threads}
     learner: DQN | SAC
     if algo == "sac":
-        net = NetConfig(hidden=HIDDEN, squash=True, spread="predicted")
+        net = NetConfig(hidden=HIDDEN, squash=True, std="predicted")
         learner = SAC(pool, collect, SACConfig(), replay, net, **options)
     else:
         net = NetConfig(hidden=HIDDEN)

@@ -27,7 +27,7 @@ from typing import Any
 import numpy as np
 
 from sparring.cluster.actors.body import Body
-from sparring.cluster.actors.learner import FleetPPO, places_of
+from sparring.cluster.actors.learner import DistributedPPO, places_of
 from sparring.cluster.learners import with_actors
 from sparring.cluster.ray.host import FEW, as_array, trimmed
 from sparring.config import TrainConfig
@@ -49,11 +49,11 @@ def settings(game: str, actors: int, games: int = 0) -> TrainConfig:
     each = games or max(config.collect.games // actors, 1)
     return replace(
         config,
-        collect=replace(config.collect, games=each * actors, slots=1),
+        collect=replace(config.collect, games=each * actors, groups=1),
         actors=actors,
         threads=1,
         device="cpu",
-        fleet=replace(config.fleet, batch=1),
+        distributed=replace(config.distributed, actors_per_update=1),
     )
 
 
@@ -120,7 +120,7 @@ def rows_of(config: TrainConfig) -> int:
 def seen(config: TrainConfig, seconds: float) -> dict[str, float]:
     """Rollouts per second that actors and a learner make together, and what the learner needs."""
     learner = with_actors(config, resolve([config]))
-    assert isinstance(learner, FleetPPO)
+    assert isinstance(learner, DistributedPPO)
     try:
         for _ in range(2 * config.actors + 2):  # everybody is there, everything warm
             learner.iterate(0.1)
@@ -130,8 +130,8 @@ def seen(config: TrainConfig, seconds: float) -> dict[str, float]:
         lag: list[float] = []
         while time.perf_counter() - started < seconds:
             (report,) = learner.iterate(0.1)
-            rollouts += report.stats["fleet/lanes"]
-            lag.append(report.stats["fleet/lag_mean"])
+            rollouts += report.stats["distributed/lanes"]
+            lag.append(report.stats["distributed/lag_mean"])
         wall, busy = time.perf_counter() - started, time.process_time() - busy
         playing = sum(map(core_seconds, pids)) - playing
     finally:

@@ -40,7 +40,7 @@ POINTS = 12
 """Of a curve."""
 VARIANTS: dict[str, dict[str, Any]] = {
     "plain": {"opponents": ("self=1",)},
-    "league": {"opponents": ("self=1", "past=1"), "league": {"choose": "uniform", "slots": 128}},
+    "league": {"opponents": ("self=1", "past=1"), "league": {"sampling": "uniform", "slots": 128}},
 }
 
 
@@ -49,7 +49,7 @@ def measure(game: str, variant: str, decisions: int, seed: int, runs: Path) -> d
     settings = {**SETTINGS[game], **VARIANTS[variant]}
     every = decisions // SNAPSHOTS
     if variant == "league":
-        settings["league"] = {**settings["league"], "every": every}
+        settings["league"] = {**settings["league"], "every_decisions": every}
     tree, kept, curve = Tree(sparring.Rules(game)), [], []
 
     def look(watched: Watched) -> None:

@@ -23,7 +23,7 @@ NETS: dict[str, tuple[str, NetConfig]] = {
     "silu": ("tic_tac_toe", NetConfig(hidden=(96, 64), activation="silu")),
     "without our own first layer": ("tic_tac_toe", NetConfig(hidden=(64, 32), sparse=False)),
     "continuous": ("duel", NetConfig(hidden=(64, 32))),
-    "continuous, two trunks": ("duel", NetConfig(hidden=(64,), shared=False, spread="predicted")),
+    "continuous, two trunks": ("duel", NetConfig(hidden=(64,), shared=False, std="predicted")),
     "layer norm": ("skull_king", NetConfig(hidden=(64, 32), norm=True)),
     "layer norm, two trunks": (
         "skull_king",

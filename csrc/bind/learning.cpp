@@ -327,8 +327,8 @@ void bind_learning(nb::module_& m) {
         "drawn"_a, "greedy"_a, "epsilon"_a.none(), "action"_a, "log_probability"_a);
   m.def("sample_gaussian", &sample_gaussian, "head"_a, "seed"_a, "row_id"_a, "episode"_a, "drawn"_a,
         "greedy"_a, "epsilon"_a.none(), "squash"_a, "action"_a, "log_probability"_a);
-  m.attr("MIN_LOG_SPREAD") = kMinLogSpread;
-  m.attr("MAX_LOG_SPREAD") = kMaxLogSpread;
+  m.attr("MIN_LOG_STD") = kMinLogStd;
+  m.attr("MAX_LOG_STD") = kMaxLogStd;
   nb::class_<FirstLayer>(m, "FirstLayer", "A first layer that skips zeros.")
       .def(nb::init<const std::vector<Run>&, int>(), "runs"_a, "threads"_a)
       .def("forward", &FirstLayer::forward, "obs"_a, "weight"_a, "bias"_a, "out"_a)

@@ -81,37 +81,37 @@ struct AnswersView {
 };
 
 #if SPARRING_BOX
-// The Gaussian of one row, one thread's: means and logarithms of spreads, as mean_and_spread in
+// The Gaussian of one row, one thread's: means and logarithms of spreads, as mean_and_std in
 // src/sparring/nets/distribution.py has them.
 struct Gaussian {
   static constexpr f32 kShift = static_cast<f32>(kHalfLogTau);
-  f32 mean[kBox], log_spread[kBox];
+  f32 mean[kBox], log_std[kBox];
   bool free[kBox];  // the spread is not at a limit, where it has no gradient
 
   SPARRING_FN Gaussian(const f32* product, const f32* bias) {
     for (int i = 0; i < kBox; ++i) {
       mean[i] = product[i] + bias[i];
       const f32 raw = product[kBox + i] + bias[kBox + i];
-      log_spread[i] = fminf(fmaxf(raw, kMinLogSpread), kMaxLogSpread);
-      free[i] = raw >= kMinLogSpread && raw <= kMaxLogSpread;
+      log_std[i] = fminf(fmaxf(raw, kMinLogStd), kMaxLogStd);
+      free[i] = raw >= kMinLogStd && raw <= kMaxLogStd;
     }
   }
 
   // How many spreads a number of an action is away from its mean.
   SPARRING_FN f32 off(const f32* action, int i) const {
-    return (action[i] - mean[i]) * expf(-log_spread[i]);
+    return (action[i] - mean[i]) * expf(-log_std[i]);
   }
 
   SPARRING_FN f32 log_density(const f32* action) const {
     f32 sum = 0;
     for (int i = 0; i < kBox; ++i)
-      sum -= 0.5f * off(action, i) * off(action, i) + log_spread[i] + kShift;
+      sum -= 0.5f * off(action, i) * off(action, i) + log_std[i] + kShift;
     return sum;
   }
 
   SPARRING_FN f32 entropy() const {
     f32 sum = 0;
-    for (int i = 0; i < kBox; ++i) sum += log_spread[i] + 0.5f + kShift;
+    for (int i = 0; i < kBox; ++i) sum += log_std[i] + 0.5f + kShift;
     return sum;
   }
 };
@@ -145,9 +145,9 @@ extern "C" __global__ void __launch_bounds__(256)
       turns = 2 * static_cast<f32>(rng.next()) * (1.0f / 4294967296.0f);
     }
     const f32 normal = far * radius * (i % 2 ? sinpif(turns) : cospif(turns));
-    f32 drawn = gaussian.mean[i] + normal * expf(gaussian.log_spread[i]);
+    f32 drawn = gaussian.mean[i] + normal * expf(gaussian.log_std[i]);
     if (random) drawn = explored_number(answers.played != nullptr, chance);
-    log_density -= 0.5f * normal * normal + gaussian.log_spread[i] + Gaussian::kShift;
+    log_density -= 0.5f * normal * normal + gaussian.log_std[i] + Gaussian::kShift;
     answers.action[row * kBox + i] = mine ? drawn : 0.0f;
     if (answers.played) answers.played[row * kBox + i] = mine ? tanhf(drawn) : 0.0f;
   }

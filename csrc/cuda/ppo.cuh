@@ -359,7 +359,7 @@ extern "C" __global__ void __launch_bounds__(256)
       const f32 pull = policy.gradient() * share;
       for (int i = 0; i < kBox; ++i) {
         const f32 off = gaussian.off(taken, i);
-        head_grad[i] = pull * off * expf(-gaussian.log_spread[i]);
+        head_grad[i] = pull * off * expf(-gaussian.log_std[i]);
         if (gaussian.free[i]) head_grad[kBox + i] = pull * (off * off - 1) - knob.entropy * share;
       }
       const ValueMiss value(heads.value_of(row, member), batch.old_value[place], gain, of, knob);

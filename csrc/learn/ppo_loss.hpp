@@ -83,31 +83,31 @@ class DecisionRow {
  private:
   static constexpr f32 kLogSqrtTau = static_cast<f32>(kHalfLogTau);
 
-  static f32 bounded(f32 log_spread) {
-    return log_spread < kMinLogSpread  ? kMinLogSpread
-           : log_spread > kMaxLogSpread ? kMaxLogSpread
-                                         : log_spread;
+  static f32 bounded(f32 log_std) {
+    return log_std < kMinLogStd  ? kMinLogStd
+           : log_std > kMaxLogStd ? kMaxLogStd
+                                         : log_std;
   }
 
   void read_gaussian() {
     const int box = decisions_.box;
     log_prob = entropy = 0;
     for (int i = 0; i < box; ++i) {
-      const f32 log_spread = bounded(head_[box + i]);
-      const f32 off = (decisions_.drawn[at_ * box + i] - head_[i]) * std::exp(-log_spread);
-      log_prob += -0.5f * off * off - log_spread - kLogSqrtTau;
-      entropy += log_spread + 0.5f + kLogSqrtTau;
+      const f32 log_std = bounded(head_[box + i]);
+      const f32 off = (decisions_.drawn[at_ * box + i] - head_[i]) * std::exp(-log_std);
+      log_prob += -0.5f * off * off - log_std - kLogSqrtTau;
+      entropy += log_std + 0.5f + kLogSqrtTau;
     }
   }
 
   void descend_gaussian(f32 by_log_prob, f32 by_entropy, f32* grad) const {
     const int box = decisions_.box;
     for (int i = 0; i < box; ++i) {
-      const f32 said = head_[box + i], log_spread = bounded(said);
-      const f32 by = std::exp(-log_spread);
+      const f32 said = head_[box + i], log_std = bounded(said);
+      const f32 by = std::exp(-log_std);
       const f32 off = (decisions_.drawn[at_ * box + i] - head_[i]) * by;
       grad[i] = by_log_prob * off * by;
-      const bool inside = said >= kMinLogSpread && said <= kMaxLogSpread;
+      const bool inside = said >= kMinLogStd && said <= kMaxLogStd;
       grad[box + i] = inside ? by_log_prob * (off * off - 1) + by_entropy : 0;
     }
   }

@@ -22,10 +22,10 @@ struct Squashed {
   f32* action;       // of row r at action + r * action_stride
   i64 action_stride;
 
-  static f32 kept(f32 log_spread) {
-    return log_spread < kMinLogSpread  ? kMinLogSpread
-           : log_spread > kMaxLogSpread ? kMaxLogSpread
-                                         : log_spread;
+  static f32 kept(f32 log_std) {
+    return log_std < kMinLogStd  ? kMinLogStd
+           : log_std > kMaxLogStd ? kMaxLogStd
+                                         : log_std;
   }
 };
 
@@ -45,14 +45,14 @@ class SquashedDraw final : public RowSums<1> {
     f32* action = of_.action + r * of_.action_stride;
     f32 sum = 0;
     for (int i = 0; i < of_.box; ++i) {
-      const f32 log_spread = Squashed::kept(head[of_.box + i]);
-      const f32 drawn = head[i] + std::exp(log_spread) * noise[i];
+      const f32 log_std = Squashed::kept(head[of_.box + i]);
+      const f32 drawn = head[i] + std::exp(log_std) * noise[i];
       // With e = exp(-2|u|), tanh |u| is (1 - e) / (1 + e), and the logarithm of its slope
       // 2 (log 2 - |u| - log(1 + e)), which stays exact where the slope itself has become 0.
       const f32 size = std::fabs(drawn), e = std::exp(-2 * size);
       action[i] = std::copysign((1 - e) / (1 + e), drawn);
       const f32 squashing = 2 * (kLog2 - size - std::log(1 + e));
-      sum += -0.5f * noise[i] * noise[i] - static_cast<f32>(kHalfLogTau) - log_spread - squashing;
+      sum += -0.5f * noise[i] * noise[i] - static_cast<f32>(kHalfLogTau) - log_std - squashing;
     }
     log_prob_[r] = sum;
     sums[0] += static_cast<f64>(sum);
@@ -155,13 +155,13 @@ class SquashedGradient final : public RowSums<1> {
     f32* grad = grad_ + r * of_.head_stride;
     for (int i = 0; i < of_.box; ++i) {
       const f32 action = of_.action[r * of_.action_stride + i];
-      const f32 log_spread = head[of_.box + i], kept = Squashed::kept(log_spread);
+      const f32 log_std = head[of_.box + i], kept = Squashed::kept(log_std);
       // The density falls by 1 - tanh^2, whose logarithm changes by -2 tanh.
       const f32 of_mean =
           2 * of_log_prob_ * action + of_action_[r * stride_ + i] * (1 - action * action);
       const f32 of_spread = of_mean * std::exp(kept) * of_.noise[i64{r} * of_.box + i];
       grad[i] = of_mean;
-      grad[of_.box + i] = log_spread == kept ? of_spread - of_log_prob_ : 0.0f;
+      grad[of_.box + i] = log_std == kept ? of_spread - of_log_prob_ : 0.0f;
     }
     for (i64 i = 2 * of_.box; i < of_.head_stride; ++i) grad[i] = 0;
   }

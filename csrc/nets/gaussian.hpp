@@ -6,7 +6,7 @@
 namespace sparring {
 
 // Smallest and largest logarithm of a spread. Actions reach from -1 to 1.
-inline constexpr f32 kMinLogSpread = -5, kMaxLogSpread = 1;
+inline constexpr f32 kMinLogStd = -5, kMaxLogStd = 1;
 inline constexpr f64 kHalfLogTau = 0.9189385332046727;  // log sqrt(2 pi)
 
 // Random numbers that an action takes: a pair for every two of its numbers.

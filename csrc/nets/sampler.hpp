@@ -61,9 +61,9 @@ inline f32 draw_gaussian(const f32* head, int numbers, bool greedy, Rng& rng, f3
       angle = kTau * static_cast<f64>(rng.next()) / 4294967296.0;
     }
     const f64 normal = greedy ? 0 : radius * (i % 2 ? std::sin(angle) : std::cos(angle));
-    const f64 log_spread = least(most(head[numbers + i], kMinLogSpread), kMaxLogSpread);
-    action[i] = static_cast<f32>(head[i] + normal * std::exp(log_spread));
-    log_density -= 0.5 * normal * normal + log_spread + kHalfLogTau;
+    const f64 log_std = least(most(head[numbers + i], kMinLogStd), kMaxLogStd);
+    action[i] = static_cast<f32>(head[i] + normal * std::exp(log_std));
+    log_density -= 0.5 * normal * normal + log_std + kHalfLogTau;
   }
   return static_cast<f32>(log_density);
 }

@@ -390,9 +390,9 @@ def sample_masked(logits: Annotated[NDArray[numpy.float32], dict(order='C', devi
 
 def sample_gaussian(head: Annotated[NDArray[numpy.float32], dict(order='C', device='cpu', writable=False)], seed: int, row_id: Annotated[NDArray[numpy.uint32], dict(order='C', device='cpu', writable=False)], episode: int, drawn: int, greedy: bool, epsilon: Annotated[NDArray[numpy.float32], dict(order='C', device='cpu', writable=False)] | None, squash: bool, action: Annotated[NDArray[numpy.float32], dict(order='C', device='cpu')], log_probability: Annotated[NDArray[numpy.float32], dict(order='C', device='cpu')]) -> None: ...
 
-MIN_LOG_SPREAD: float = -5.0
+MIN_LOG_STD: float = -5.0
 
-MAX_LOG_SPREAD: float = 1.0
+MAX_LOG_STD: float = 1.0
 
 class FirstLayer:
     """A first layer that skips zeros."""

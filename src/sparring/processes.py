@@ -209,9 +209,9 @@ class Child:
         self.gone = self.channel.closed or ended
         return self.channel.messages()
 
-    def answer(self, limit_s: float = math.inf) -> Message:
+    def answer(self, timeout_s: float = math.inf) -> Message:
         """Wait for the next thing that it says, `TimeoutError` if it takes too long."""
-        until = time.monotonic() + limit_s
+        until = time.monotonic() + timeout_s
         while not self._heard:
             if self.gone:
                 raise GoneError(self.last_words())
@@ -227,11 +227,11 @@ class Child:
             while self._heard:
                 yield self._heard.popleft()
 
-    def ask(self, message: Message, limit_s: float = math.inf) -> Message:
+    def ask(self, message: Message, timeout_s: float = math.inf) -> Message:
         """Say something and wait for the answer; what it refuses is raised here."""
         self.tell(message)
         try:
-            said = self.answer(limit_s)
+            said = self.answer(timeout_s)
         except BaseException:
             self.end()  # its answer would be taken for that of the next question
             raise

@@ -69,7 +69,7 @@ def test_the_page_is_that_of_the_table() -> None:
 def cases() -> Iterator[tuple[Rules, TrainConfig]]:
     for game in ("skull_king", "tic_tac_toe", "laser_hockey"):
         for algo in ("ppo", "dqn", "sac"):
-            config = TrainConfig(game=game, algo=algo, teach=("careful",))
+            config = TrainConfig(game=game, algo=algo, imitate=("careful",))
             yield Rules(game), config
             hierarchy = HierarchyConfig(on=True)
             yield Rules(game), TrainConfig(game=game, algo=algo, hierarchy=hierarchy, actors=2)
@@ -100,11 +100,11 @@ def with_learner(config: TrainConfig, name: str) -> TrainConfig:
 
 def test_a_network_is_made_whatever_else_its_settings_say_that_does_no_harm() -> None:
     """Presets say what suits other kinds, and so do policies that were saved."""
-    settings = {"policy_hidden": (8,), "segment": 4, "frames": 9, "token_width": 32}
+    settings = {"policy_hidden": (8,), "bptt_steps": 4, "frames": 9, "token_width": 32}
     for names in permutations(settings, 2):
         demand_network(NetConfig(**{name: settings[name] for name in names}))  # type: ignore[arg-type]
     with pytest.raises(ConfigError, match=r"net\.set width=8 needs a network of your own"):
-        demand_network(NetConfig(segment=4, set=("width=8",)))
+        demand_network(NetConfig(bptt_steps=4, set=("width=8",)))
 
 
 def test_refusals_have_one_voice() -> None:

@@ -12,7 +12,7 @@ import numpy as np
 
 from sparring.cluster.actors.body import Body, Place
 from sparring.cluster.actors.crew import Order, Parcel
-from sparring.cluster.actors.learner import FleetPPO, places_of
+from sparring.cluster.actors.learner import DistributedPPO, places_of
 from sparring.config import TrainConfig
 from sparring.learn.learner import Learner
 from sparring.messages import Message
@@ -39,14 +39,14 @@ def settings(game: str = "tic_tac_toe", **changes: Any) -> TrainConfig:
 
 def alone(config: TrainConfig) -> Learner:
     """The same run in one process, with a slot for every actor."""
-    slots = replace(config.collect, slots=config.actors)
+    slots = replace(config.collect, groups=config.actors)
     one = replace(config, actors=0, collect=slots)
     return make_learner(one, resolve([one]))
 
 
-def together(config: TrainConfig, **options: Any) -> FleetPPO:
+def together(config: TrainConfig, **options: Any) -> DistributedPPO:
     """A run whose actors are bodies in this process."""
-    return FleetPPO(LocalCrew(config, **options), config.fleet, resolve([config]))
+    return DistributedPPO(LocalCrew(config, **options), config.distributed, resolve([config]))
 
 
 class LocalCrew:
@@ -77,7 +77,7 @@ class LocalCrew:
 
     def give(self, order: Order) -> None:
         self.out[order.actor] += 1
-        assert self.out[order.actor] <= self.config.fleet.queue + 1
+        assert self.out[order.actor] <= self.config.distributed.queue + 1
         body = self.bodies[order.actor]
         arrays = SharedArrays(body.shapes).items()
         body.take_weights(self.flat)

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from sparring.cluster.actors.crew import Order, Parcel
-from sparring.cluster.actors.learner import FleetPPO, places_of
+from sparring.cluster.actors.learner import DistributedPPO, places_of
 from sparring.cluster.actors.packing import counts_of
 from sparring.cluster.ray.session import Cluster
 from sparring.config import TrainConfig
@@ -25,9 +25,9 @@ NEEDS_RAY = [
 ]
 
 
-def learner_in(cluster: Cluster, config: TrainConfig, **options: Any) -> FleetPPO:
-    crew = recording()(cluster, written(config), places_of(config), config.fleet, **options)
-    return FleetPPO(crew, config.fleet, resolve([config]))
+def learner_in(cluster: Cluster, config: TrainConfig, **options: Any) -> DistributedPPO:
+    crew = recording()(cluster, written(config), places_of(config), config.distributed, **options)
+    return DistributedPPO(crew, config.distributed, resolve([config]))
 
 
 def recording() -> Any:

@@ -22,7 +22,7 @@ from cluster.crews import TINY, alone, children, settings, shared_memory
 from pools.workers.helpers import alive, gone
 from sparring import trusted
 from sparring.cluster.actors.crew import Hand, Parcel
-from sparring.cluster.actors.learner import FleetPPO
+from sparring.cluster.actors.learner import DistributedPPO
 from sparring.cluster.actors.packing import counts_of
 from sparring.cluster.actors.processes import ProcessCrew
 from sparring.cluster.learners import make_crew
@@ -59,19 +59,19 @@ class Recording:
     def has_played(self, hand: Hand) -> bool:
         return (hand.place.index, hand.place.life) in self.lives
 
-    def learned_from(self, learner: FleetPPO) -> int:
+    def learned_from(self, learner: DistributedPPO) -> int:
         """Decisions of everything that was handed in and not left lying."""
         lanes = learner.collector.lanes
         waiting = {one.order for lane in lanes for one in lane.pending if one.parcel is not None}
         return sum(count for order, count in self.counts.items() if order not in waiting)
 
 
-def recorded(config: TrainConfig) -> tuple[FleetPPO, Recording]:
+def recorded(config: TrainConfig) -> tuple[DistributedPPO, Recording]:
     plan = resolve([config])
     crew = make_crew(config, plan)
     assert isinstance(crew, ProcessCrew)
     recording = Recording(crew)
-    return FleetPPO(recording, config.fleet, plan), recording
+    return DistributedPPO(recording, config.distributed, plan), recording
 
 
 def demand_nothing_left() -> None:
@@ -81,7 +81,7 @@ def demand_nothing_left() -> None:
 
 
 def test_two_processes_play_as_one_does_and_leave_nothing() -> None:
-    config = settings(actors=2, fleet={"lockstep": True})
+    config = settings(actors=2, distributed={"lockstep": True})
     learner, crew = recorded(config)
     try:
         one: Any = alone(config)
@@ -102,14 +102,14 @@ def test_two_processes_play_as_one_does_and_leave_nothing() -> None:
 
 @pytest.mark.slow
 def test_one_that_is_killed_in_lockstep_is_started_again_and_saved() -> None:
-    config = settings(actors=2, fleet={"lockstep": True})
+    config = settings(actors=2, distributed={"lockstep": True})
     learner, crew = recorded(config)
     try:
         before = learner.iterate(0.0)[0].decisions
         os.kill(crew.pids[0], signal.SIGKILL)
         with pytest.warns(SparringWarning, match=r"actor 0 died \(signal SIGKILL\)"):
             report = learner.iterate(0.3)[0]
-        assert report.stats["fleet/restarts"] == 1
+        assert report.stats["distributed/restarts"] == 1
         assert report.decisions == crew.learned_from(learner) > before
         assert {"games.bin", "open.bin"} <= learner.snapshot().blobs.keys()
     finally:
@@ -122,7 +122,7 @@ def test_one_that_is_killed_in_lockstep_is_started_again_and_saved() -> None:
 @pytest.mark.timeout(600)
 @pytest.mark.filterwarnings("ignore::sparring.errors.SparringWarning")
 def test_twenty_kills_lose_what_was_in_flight_and_nothing_is_counted_twice() -> None:
-    config = settings(actors=4, fleet={"lag": 4, "batch": 1})
+    config = settings(actors=4, distributed={"max_lag": 4, "actors_per_update": 1})
     learner, crew = recorded(config)
     rng, until = np.random.default_rng(0), time.monotonic() + LONG_S
     decisions, killed, at_once = 0, set[tuple[int, int]](), [1, 3, 2, 1, 3, 2, 1, 3, 2, 2]
@@ -136,15 +136,15 @@ def test_twenty_kills_lose_what_was_in_flight_and_nothing_is_counted_twice() -> 
             report = learner.iterate(0.0)[0]
             assert report.decisions > decisions
             decisions = report.decisions
-            assert report.stats["fleet/lag_max"] <= 4
+            assert report.stats["distributed/lag_max"] <= 4
             assert decisions == crew.learned_from(learner)
             hands = [hand for hand in crew.crew._hands if crew.has_played(hand) and not dead(hand)]
             if at_once and len(hands) >= at_once[0]:
                 for hand in rng.permutation(np.array(hands, object))[: at_once.pop(0)]:
                     os.kill(hand.process.pid, signal.SIGKILL)
                     killed.add((hand.place.index, hand.place.life))
-        assert report.stats["fleet/restarts"] == len(killed) == 20
-        assert report.stats["fleet/lost"] <= 20
+        assert report.stats["distributed/restarts"] == len(killed) == 20
+        assert report.stats["distributed/lost"] <= 20
     finally:
         learner.close()
     del learner, crew, report, hand, hands
@@ -153,14 +153,14 @@ def test_twenty_kills_lose_what_was_in_flight_and_nothing_is_counted_twice() -> 
 
 @pytest.mark.slow
 def test_an_actor_that_hangs_is_ended_and_started_again() -> None:
-    config = settings(actors=2, fleet={"lockstep": True, "limit_s": 5.0})
+    config = settings(actors=2, distributed={"lockstep": True, "timeout_s": 5.0})
     learner, crew = recorded(config)
     try:
         learner.iterate(0.0)
         os.kill(crew.pids[1], signal.SIGSTOP)
         with pytest.warns(SparringWarning, match="actor 1 hung"):
             report = learner.iterate(0.0)[0]
-        assert report.stats["fleet/restarts"] == 1
+        assert report.stats["distributed/restarts"] == 1
         os.kill(crew.pids[0], signal.SIGSTOP)  # also one that cannot hear is ended
         began = time.monotonic()
     finally:
@@ -172,12 +172,12 @@ def test_an_actor_that_hangs_is_ended_and_started_again() -> None:
 
 @pytest.mark.slow
 def test_a_run_gives_up_after_so_many_deaths() -> None:
-    config = settings(actors=1, fleet={"lockstep": True, "max_restarts": 0})
+    config = settings(actors=1, distributed={"lockstep": True, "max_restarts": 0})
     learner, crew = recorded(config)
     try:
         learner.iterate(0.0)
         os.kill(crew.pids[0], signal.SIGKILL)
-        with pytest.raises(LostError, match=r"fleet.max_restarts is 0"):
+        with pytest.raises(LostError, match=r"distributed.max_restarts is 0"):
             learner.iterate(0.0)
         left = learner.snapshot()  # what was learned is saved, without games
         assert left.meta["update"] == 1
@@ -193,7 +193,7 @@ def test_what_is_wrong_in_an_actor_is_told_in_one_line() -> None:
     config = settings(actors=1)
     plan = resolve([config])
     broken = replace(config, opponents=("no_such_folder=1",))
-    learner = make_fleet_of(broken, config, plan)
+    learner = make_distributed(broken, config, plan)
     try:
         with pytest.raises(SparringError, match="no_such_folder"):
             learner.iterate(0.0)
@@ -201,8 +201,8 @@ def test_what_is_wrong_in_an_actor_is_told_in_one_line() -> None:
         learner.close()
 
 
-def make_fleet_of(theirs: TrainConfig, mine: TrainConfig, plan: Any) -> FleetPPO:
-    return FleetPPO(make_crew(theirs, plan), mine.fleet, plan)
+def make_distributed(theirs: TrainConfig, mine: TrainConfig, plan: Any) -> DistributedPPO:
+    return DistributedPPO(make_crew(theirs, plan), mine.distributed, plan)
 
 
 # What is left when a learner ends
@@ -268,7 +268,7 @@ def test_ctrl_c_saves_the_run_and_ends_its_actors(tmp_path: Path) -> None:
         time.sleep(0.1)
         for run in tmp_path.iterdir():
             with contextlib.suppress(MetricsError):  # not there yet
-                lags = list(read(run, "fleet/lag_mean"))
+                lags = list(read(run, "distributed/lag_mean"))
     actors = [pid for pid in descendants(process.pid) if is_there(pid)]
     assert len(actors) == 2
     os.killpg(process.pid, signal.SIGINT)

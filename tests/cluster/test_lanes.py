@@ -25,7 +25,7 @@ from sparring.training.status import shown_of
 from sparring.training.train import train_with
 
 SLOW = pytest.mark.slow
-LOCKSTEP: dict[str, Any] = {"actors": 2, "fleet": {"lockstep": True}}
+LOCKSTEP: dict[str, Any] = {"actors": 2, "distributed": {"lockstep": True}}
 
 
 def iterated(learner: Learner, updates: int = 3) -> list[Report]:
@@ -42,8 +42,12 @@ def demand_same_tensors(one: Snapshot, other: Snapshot) -> None:
 
 
 def demand_same(report: Report, other: Report) -> None:
-    told = {name: value for name, value in other.stats.items() if not name.startswith("fleet/")}
-    plain = {name: value for name, value in report.stats.items() if not name.startswith("fleet/")}
+    told = {
+        name: value for name, value in other.stats.items() if not name.startswith("distributed/")
+    }
+    plain = {
+        name: value for name, value in report.stats.items() if not name.startswith("distributed/")
+    }
     assert told == plain
     assert (report.decisions, report.samples) == (other.decisions, other.samples)
     assert report.opponent_rows == other.opponent_rows
@@ -60,7 +64,7 @@ GAMES: dict[str, dict[str, Any]] = {
     "cage2": {"set": ("max_steps=5",)},
 }
 MEMORIES: dict[str, dict[str, Any]] = {
-    "gru": {"hidden": (16,), "memory": "gru", "memory_width": 8, "segment": 3},
+    "gru": {"hidden": (16,), "memory": "gru", "memory_width": 8, "bptt_steps": 3},
     "stack": {"hidden": (16,), "memory": "stack", "frames": 3},
 }
 
@@ -98,18 +102,18 @@ def test_in_lockstep_what_networks_remember_travels_with_their_rows(memory: str)
     changes: dict[str, Any] = {"opponents": ("self=1", "past=1"), "league": {"slots": 1}}
     changes |= {"net": MEMORIES[memory], "collect": {"games": 8, "steps": 5}}
     config = settings("leduc_poker", **LOCKSTEP, **changes)
-    one, fleet, again = alone(config), together(config), together(config)
-    first = fleet.snapshot().tensors["net"]
-    for learner in (one, fleet, again):
+    one, distributed, again = alone(config), together(config), together(config)
+    first = distributed.snapshot().tensors["net"]
+    for learner in (one, distributed, again):
         learner.put(1, first)  # type: ignore[attr-defined]
         learner.set_pots({"past": {1: 1.0}})  # type: ignore[attr-defined]
-    for mine, theirs in zip(iterated(one), iterated(fleet), strict=True):
+    for mine, theirs in zip(iterated(one), iterated(distributed), strict=True):
         demand_same(mine, theirs)
-    demand_same_tensors(one.snapshot(), fleet.snapshot())
-    assert fleet.collector.rollout.obs[:, fleet.rules.obs_bytes :].any()
-    again.restore(fleet.snapshot())
-    demand_same(fleet.iterate(0.5)[0], again.iterate(0.5)[0])
-    demand_same_tensors(fleet.snapshot(), again.snapshot())
+    demand_same_tensors(one.snapshot(), distributed.snapshot())
+    assert distributed.collector.rollout.obs[:, distributed.rules.obs_bytes :].any()
+    again.restore(distributed.snapshot())
+    demand_same(distributed.iterate(0.5)[0], again.iterate(0.5)[0])
+    demand_same_tensors(distributed.snapshot(), again.snapshot())
 
 
 def test_a_snapshot_in_lockstep_goes_on_bit_for_bit() -> None:
@@ -168,21 +172,21 @@ LAGS = [(1, 0), (3, 4), *(pytest.param(*each, marks=SLOW) for each in ((0, 1), (
 
 @pytest.mark.parametrize(("lag", "queue"), LAGS)
 def test_no_rollout_is_ever_too_old_and_none_is_counted_twice(lag: int, queue: int) -> None:
-    fleet = {"lag": lag, "queue": queue, "batch": 1}
-    config = settings(actors=4, fleet=fleet)
+    distributed = {"max_lag": lag, "queue": queue, "actors_per_update": 1}
+    config = settings(actors=4, distributed=distributed)
     learner = together(config, deliver=scripted(lag))
     crew = learner.crew
     assert isinstance(crew, LocalCrew)
     lags, absent = [], 0
     for update in range(15):
         report = learner.iterate(update / 15)[0]
-        lags.append(int(report.stats["fleet/lag_max"]))
-        absent += 4 - int(report.stats["fleet/lanes"])
+        lags.append(int(report.stats["distributed/lag_max"]))
+        absent += 4 - int(report.stats["distributed/lanes"])
         assert learner.collector.lag.shape == (8,)
         assert learner.collector.lag.max() <= lag
         rows = learner.collector.rollout.policy.reshape(8, 4, 2)
         lanes = (rows >= 0).any((0, 2))
-        assert lanes.sum() == report.stats["fleet/lanes"]
+        assert lanes.sum() == report.stats["distributed/lanes"]
     assert max(lags) == lag  # the script does its worst, and the bound is met
     assert absent or queue >= lag  # with so much ahead, something is always about to be too old
     waiting = [one.parcel for lane in learner.collector.lanes for one in lane.pending if one.parcel]
@@ -193,13 +197,19 @@ def test_no_rollout_is_ever_too_old_and_none_is_counted_twice(lag: int, queue: i
 
 def test_what_late_rollouts_weigh_is_as_configured() -> None:
     def trained(rho: float, trace: float) -> tuple[list[float], Snapshot]:
-        fleet = {"lag": 3, "queue": 2, "batch": 1, "rho": rho, "trace": trace}
-        config = settings("skull_king", actors=2, fleet=fleet, **SHORT)
+        distributed = {
+            "max_lag": 3,
+            "queue": 2,
+            "actors_per_update": 1,
+            "rho_clip": rho,
+            "c_clip": trace,
+        }
+        config = settings("skull_king", actors=2, distributed=distributed, **SHORT)
         learner = together(config, deliver=scripted(3))
         reports = iterated(learner, 6)
-        late = [one for one in reports if one.stats["fleet/rho_clipped"] > 0]
+        late = [one for one in reports if one.stats["distributed/rho_clipped"] > 0]
         assert late
-        return [one.stats["fleet/rho_mean"] for one in late], learner.snapshot()
+        return [one.stats["distributed/rho_mean"] for one in late], learner.snapshot()
 
     (usual, plain), (light, most), (same, less) = (
         trained(*limits) for limits in ((1.0, 1.0), (0.5, 0.5), (0.5, 0.25))
@@ -210,7 +220,7 @@ def test_what_late_rollouts_weigh_is_as_configured() -> None:
 
 
 def test_an_absent_lane_keeps_its_open_decisions() -> None:
-    config = settings("skull_king", actors=2, fleet={"lag": 9, "batch": 1})
+    config = settings("skull_king", actors=2, distributed={"max_lag": 9, "actors_per_update": 1})
     learner = together(config, deliver=lambda able: able[:1])
     learner.iterate(0.0)
     before = learner.collector.front()
@@ -252,7 +262,7 @@ def test_what_dies_is_played_again_and_its_open_decisions_are_forgotten() -> Non
 
     crew.deliver = die
     report = learner.iterate(0.1)[0]
-    assert report.stats["fleet/restarts"] == report.stats["fleet/lost"] == 1
+    assert report.stats["distributed/restarts"] == report.stats["distributed/lost"] == 1
     counted = sum(counts_of(parcel.arrays)["decisions"] for parcel in crew.handed_in)
     assert counted == learner.collector.decisions > taken
     front = learner.collector.transitions.end[: 2 * each] > 0
@@ -261,7 +271,11 @@ def test_what_dies_is_played_again_and_its_open_decisions_are_forgotten() -> Non
 
 def test_slots_are_free_only_when_every_actor_knows_that_nobody_is_drawn_from_them() -> None:
     config = settings(
-        "skull_king", actors=2, opponents=("past=1",), fleet={"lag": 9, "batch": 2}, **SHORT
+        "skull_king",
+        actors=2,
+        opponents=("past=1",),
+        distributed={"max_lag": 9, "actors_per_update": 2},
+        **SHORT,
     )
     learner = together(config)
     weights = learner.snapshot().tensors["net"]
@@ -282,7 +296,7 @@ def test_slots_are_free_only_when_every_actor_knows_that_nobody_is_drawn_from_th
 
 
 def test_a_restored_learner_forgets_what_was_played_for_the_weights_before() -> None:
-    config = settings(actors=2, fleet={"lag": 4, "queue": 2, "batch": 1})
+    config = settings(actors=2, distributed={"max_lag": 4, "queue": 2, "actors_per_update": 1})
     learner = together(config, deliver=scripted(1))
     iterated(learner, 5)
     assert not learner.exact
@@ -320,17 +334,17 @@ def test_actors_make_environments_by_name_and_play_the_same_games(tmp_path: Path
     base = merged(TrainConfig(), TINY, "test")
     changes = {"game": "own_envs:make_cards", "collect": {"games": 8, "steps": 9}, **LOCKSTEP}
     config = merged(base, changes, "test")
-    fleet, one = together(config), alone(replace(config, actors=1))
-    fleet.iterate(0.0)
+    distributed, one = together(config), alone(replace(config, actors=1))
+    distributed.iterate(0.0)
     one.iterate(0.0)
-    first = [learner.collector.rollout for learner in (one, fleet)]  # type: ignore[attr-defined]
-    carried = fleet.collector.transitions.carried
+    first = [learner.collector.rollout for learner in (one, distributed)]  # type: ignore[attr-defined]
+    carried = distributed.collector.transitions.carried
     for name in ("obs", "mask"):
         mine, theirs = (getattr(rollout, name)[carried : carried + 8] for rollout in first)
         assert (mine == theirs).all()  # game i is seeded with its number, wherever it is played
-    assert not fleet.exact
-    assert fleet.snapshot().blobs == {}
-    assert fleet.iterate(0.1)[0].episodes is not None
+    assert not distributed.exact
+    assert distributed.snapshot().blobs == {}
+    assert distributed.iterate(0.1)[0].episodes is not None
 
 
 def test_a_vector_has_to_be_the_games_of_one_actor(tmp_path: Path) -> None:
@@ -343,7 +357,7 @@ def test_a_vector_has_to_be_the_games_of_one_actor(tmp_path: Path) -> None:
 
 # Whole games
 
-WHOLE: dict[str, Any] = {"actors": 2, "fleet": {"whole_episodes": True, "lockstep": True}}
+WHOLE: dict[str, Any] = {"actors": 2, "distributed": {"whole_episodes": True, "lockstep": True}}
 
 
 @pytest.mark.parametrize("game", ["tic_tac_toe", "cage2"])
@@ -370,7 +384,7 @@ def test_whole_episodes_are_one_whole_game_in_every_place(game: str) -> None:
         assert sum(map(len, cuts.where)) == int(rollout.truncated.sum())
         lengths.append(tuple(by_game.values()))
         assert report.stats["learning/samples"] == report.stats["learning/decisions"]
-        assert report.stats["fleet/unfinished"] == 0
+        assert report.stats["distributed/unfinished"] == 0
     if game == "tic_tac_toe":
         assert len(set(lengths)) > 1  # other games in every rollout
 
@@ -383,7 +397,7 @@ def test_games_that_take_too_long_are_left_out_and_told_of_once() -> None:
     assert len(told) == 1
     for report in reports:
         assert report.episodes is not None
-        assert report.stats["fleet/unfinished"] == 32 - len(report.episodes) > 0
+        assert report.stats["distributed/unfinished"] == 32 - len(report.episodes) > 0
         assert report.stats["learning/decisions"] == report.episodes.length.sum()
 
 
@@ -398,7 +412,10 @@ def test_games_that_take_too_long_are_left_out_and_told_of_once() -> None:
         ({"actors": 2, "algo": "dqn"}, "actors 2 needs .*, and algo dqn is none; use --algo ppo"),
         ({"actors": 2, "hierarchy": {"on": True}, "game": "skull_king"}, "leave hierarchy.on out"),
         ({"actors": 2, "hindsight": {"on": True}, "game": "skull_king"}, "hindsight.on"),
-        ({"actors": 2, "fleet": {"batch": 3}}, "fleet.batch 3 must be at most actors"),
+        (
+            {"actors": 2, "distributed": {"actors_per_update": 3}},
+            "actors_per_update 3 must be at most actors",
+        ),
     ],
 )
 def test_what_actors_cannot_do_is_refused(
@@ -425,15 +442,15 @@ def test_opponents_that_are_objects_are_refused_with_actors(tmp_path: Path) -> N
 
 
 def test_what_is_shown_of_a_run_says_how_actors_and_learner_keep_step() -> None:
-    learner = together(settings(actors=2, fleet={"lag": 2}))
+    learner = together(settings(actors=2, distributed={"max_lag": 2}))
     stats = learner.iterate(0.0)[0].stats
-    (told,) = learning_words(shown_of({**stats, "fleet/restarts": 3.0}))
+    (told,) = learning_words(shown_of({**stats, "distributed/restarts": 3.0}))
     assert told.startswith("actors 33% idle, learner ")
     assert told.endswith(", lag 0.0, 3 died and started again")
 
 
 def test_a_resumed_run_begins_other_games_than_it_began_with() -> None:
-    config = settings("skull_king", actors=2, fleet={"lag": 4})
+    config = settings("skull_king", actors=2, distributed={"max_lag": 4})
 
     def first_rows(learner: Any) -> Any:
         learner.iterate(0.0)

@@ -32,7 +32,7 @@ def cluster() -> Iterator[Cluster]:
 
 
 def test_in_lockstep_two_actors_in_ray_learn_what_one_process_does(cluster: Cluster) -> None:
-    config = settings("tic_tac_toe", actors=2, fleet={"lockstep": True})
+    config = settings("tic_tac_toe", actors=2, distributed={"lockstep": True})
     here, there = alone(config), learner_in(cluster, config, shared=True)
     for update in range(4):
         one, other = here.iterate(update / 4)[0], there.iterate(update / 4)[0]
@@ -46,7 +46,7 @@ def test_in_lockstep_two_actors_in_ray_learn_what_one_process_does(cluster: Clus
 
 
 def test_an_actor_that_takes_too_long_is_started_again(cluster: Cluster) -> None:
-    config = settings("tic_tac_toe", actors=1, fleet={"limit_s": 3.0})
+    config = settings("tic_tac_toe", actors=1, distributed={"timeout_s": 3.0})
     learner = learner_in(cluster, config, shared=True)
     learner.iterate(0.1)
     (pid,) = learner.crew.pids  # type: ignore[attr-defined]

@@ -23,7 +23,7 @@ KILLS = 10
 @pytest.mark.filterwarnings("ignore::sparring.errors.SparringWarning")
 def test_ten_kills_lose_rollouts_and_leave_nothing() -> None:
     before = set(Path("/dev/shm").iterdir()), set(Path("/tmp").glob("sparring-*"))
-    config = settings("tic_tac_toe", actors=2, fleet={"limit_s": 60.0})
+    config = settings("tic_tac_toe", actors=2, distributed={"timeout_s": 60.0})
     learner = learner_in(connect("local", cpus=2), config)
     crew: Any = learner.crew
     killed: set[tuple[int, int]] = set()

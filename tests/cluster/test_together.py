@@ -36,7 +36,7 @@ GAMES: list[tuple[str, dict[str, Any]]] = [
     ("skull_king", {"rounds": [1, 2, 3]}),
     ("duel", {"limit": 5}),
 ]
-GRU = NetConfig(hidden=(16,), memory="gru", memory_width=8, segment=3)
+GRU = NetConfig(hidden=(16,), memory="gru", memory_width=8, bptt_steps=3)
 
 
 class ByNumber:
@@ -87,7 +87,7 @@ def at_once(work: Callable[[int, Together], Any], size: int) -> list[Any]:
 
     def run(rank: int) -> None:
         try:
-            found[rank] = work(rank, Joined(store, rank, size, limit_s=LIMIT_S))
+            found[rank] = work(rank, Joined(store, rank, size, timeout_s=LIMIT_S))
         except BaseException as wrong:
             found[rank] = wrong
 
@@ -220,4 +220,4 @@ def test_statistics_are_those_of_all_numbers() -> None:
 
 def test_whoever_waits_for_somebody_that_never_comes_is_told() -> None:
     with pytest.raises(LostError, match="did not come"):
-        Joined(dist.HashStore(), 0, 2, limit_s=0.5)
+        Joined(dist.HashStore(), 0, 2, timeout_s=0.5)

@@ -17,7 +17,7 @@ import torch
 
 from cluster.crews import LocalCrew
 from combinations.cells import FUNCTION, Cell, Game
-from sparring.cluster.actors.learner import FleetPPO, demand_fleet
+from sparring.cluster.actors.learner import DistributedPPO, demand_distributed
 from sparring.cluster.replicas.joined import LOOPBACK
 from sparring.cluster.replicas.learner import ReplicatedPPO, demand_replicas
 from sparring.cluster.replicas.replica import Replica, Share
@@ -31,13 +31,13 @@ from sparring.nets.make import make_net
 from sparring.nets.policy import Policy
 from sparring.schedule import Moment
 from sparring.training.courses import adjustable
+from sparring.training.imitation.imitate import hold, take_over, teach
 from sparring.training.leagues import league_learner
 from sparring.training.planning.casting import told
 from sparring.training.planning.own import rules_of
 from sparring.training.planning.plan import make_learner, resolve
 from sparring.training.planning.settings import members_of, merged, written
 from sparring.training.planning.training import TrainingPlan, plan_training
-from sparring.training.teaching.teach import hold, take_over, teach
 
 RUNS, SLOWER, ABSENT = "runs", "slower", "absent"
 UNTRIED = "accepted"
@@ -73,7 +73,7 @@ def settings_of(cell: Cell, game: Game) -> dict[str, Any]:
         for key, value in choice.settings.items():
             add(found, *spelled(key, value, cell, game))
     if cell.learner.name == "sac" and "box" in game.offers:
-        add(found, "net", {"spread": "predicted", "squash": True})
+        add(found, "net", {"std": "predicted", "squash": True})
     if "opponents" in found:
         found["opponents"] = ("self=1", *found["opponents"])
     return found
@@ -150,7 +150,7 @@ class Asked:
         if self.config.replicas > 1:
             demand_replicas(self.config, plan)
         elif self.config.actors:
-            demand_fleet(self.config, plan)
+            demand_distributed(self.config, plan)
 
 
 @cache
@@ -221,10 +221,10 @@ def update(cell: Cell, asked: Asked) -> None:
     plan, courses = training.learning, training.courses()
     learner = learner_of(config, plan)
     with closing_learner(learner), closing_games(plan):
-        if config.teach:
+        if config.imitate:
             policy, _ = teach(plan, training.first, learner, quiet=True)
             take_over(learner, policy, len(asked.configs))
-            hold(plan, learner, policy, config.cloning.anchor)
+            hold(plan, learner, policy, config.imitation.kl_weight)
         league = league_learner(learner, plan.cast)
         if plan.cast.past_slots:
             meet_the_past(league, len(asked.configs))
@@ -252,12 +252,12 @@ def learner_of(config: TrainConfig, plan: Plan) -> Learner:
     """The learner of a plan; actors and replicas are in this process."""
     torch.set_num_threads(1)
     if config.actors:
-        return FleetPPO(LocalCrew(config), config.fleet, plan)
+        return DistributedPPO(LocalCrew(config), config.distributed, plan)
     if config.replicas > 1:
         games = config.collect.games // config.replicas
         shares = [Share(rank, config.replicas, games, 1) for rank in range(config.replicas)]
         others = [LocalReplica(written(config), share) for share in shares[1:]]
-        return ReplicatedPPO(others, shares[0], plan, host=LOOPBACK, limit_s=LIMIT_S)
+        return ReplicatedPPO(others, shares[0], plan, host=LOOPBACK, timeout_s=LIMIT_S)
     return make_learner(config, plan)
 
 

@@ -29,7 +29,10 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
     root = tmp_path_factory.mktemp("algorithms") / "runs"
     quick = {**QUICK, "runs": str(root)}
     sparring.train("tic_tac_toe", algo="dqn", name="dqn", **quick)
-    league = {"opponents": ("self=1", "past=1", f"{root / 'dqn'}=1"), "league": {"every": 500}}
+    league = {
+        "opponents": ("self=1", "past=1", f"{root / 'dqn'}=1"),
+        "league": {"every_decisions": 500},
+    }
     sparring.train("tic_tac_toe", algo="dqn", name="league", **quick, **league)
     sparring.train("tic_tac_toe", algo="sac", name="sac", **quick)
     return root

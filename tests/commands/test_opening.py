@@ -132,7 +132,10 @@ def test_what_chooses_presets_is_read_as_the_parser_reads_it(line: str) -> None:
     assert fast.hierarchy.on == slow.hierarchy.on
 
 
-@pytest.mark.parametrize("switch", ["eval.off", "hierarchy.on", "hindsight.on", "fleet.trusted"])
+@pytest.mark.parametrize(
+    "switch",
+    ["eval.off", "hierarchy.on", "hindsight.on", "distributed.trusted_network"],
+)
 def test_what_is_on_already_can_be_switched_on_and_off(switch: str) -> None:
     section, name = switch.split(".")
     usual = TrainConfig(game="skull_king")

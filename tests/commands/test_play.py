@@ -202,9 +202,9 @@ class Screen:
         os.close(slave)
         self.seen, self.at = "", 0
 
-    def wait_for(self, text: str, limit_s: float = 20.0) -> None:
+    def wait_for(self, text: str, timeout_s: float = 20.0) -> None:
         """Read until the text comes, counting from behind the one waited for last."""
-        until = time.monotonic() + limit_s
+        until = time.monotonic() + timeout_s
         while text not in self.seen[self.at :]:
             ready, _, _ = select.select([self.master], [], [], max(0, until - time.monotonic()))
             assert ready, f"{text!r} never came; seen: {self.seen[-500:]!r}"
@@ -217,9 +217,9 @@ class Screen:
     def type(self, text: str) -> None:
         os.write(self.master, text.encode())
 
-    def interrupt(self, text: str, limit_s: float = 20.0) -> None:
+    def interrupt(self, text: str, timeout_s: float = 20.0) -> None:
         """Press Ctrl-C until the text comes: one that falls just before readline waits is lost."""
-        until = time.monotonic() + limit_s
+        until = time.monotonic() + timeout_s
         while time.monotonic() < until:
             os.kill(self.process.pid, signal.SIGINT)
             if select.select([self.master], [], [], 2.0)[0]:

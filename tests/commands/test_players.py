@@ -143,10 +143,14 @@ def test_a_bot_goes_before_the_beginning_of_a_runs_name(here: Path) -> None:
 
 
 def test_what_a_run_was_taught_by_is_named_behind_it(here: Path) -> None:
-    (here / "runs" / "mine" / "teacher").mkdir()
-    assert locate("mine/teacher") is None
-    (here / "runs" / "mine" / "teacher" / "manifest.json").touch()
-    assert locate("latest/teacher") == locate("mine/teacher") == Path("runs/mine/teacher")
+    (here / "runs" / "mine" / "imitated").mkdir()
+    assert locate("mine/imitated") is None
+    (here / "runs" / "mine" / "imitated" / "manifest.json").touch()
+    assert (
+        locate("latest/reference policy")
+        == locate("mine/imitated")
+        == Path("runs/mine/reference policy")
+    )
 
 
 def test_a_run_that_a_command_made_for_itself_is_never_the_latest(

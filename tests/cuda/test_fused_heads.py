@@ -58,7 +58,7 @@ class Anchor:
         return (wanted.exp() * mask * (wanted - said)).sum(-1)
 
 
-class FusedAnchor:
+class FusedKLPenalty:
     def __init__(self, ppo: FusedPPO) -> None:
         self.term: Term = Anchor()
         shape = ppo.rollout.places, ppo.rules.actions
@@ -109,7 +109,7 @@ def test_gradients_of_a_term_are_those_of_autograd(net: str, bf16: bool) -> None
         collect=ROUNDED if bf16 else COLLECT,
         game=game_of(net),
     )
-    anchor = FusedAnchor(ppo)
+    anchor = FusedKLPenalty(ppo)
     ppo.put_terms([anchor])
     for _ in range(2):
         ppo.iterate(0.5)
@@ -338,7 +338,7 @@ def test_terms_come_and_go() -> None:
     for _ in range(3):
         ppo.iterate(0.0)
     held = ppo.terms
-    anchor: FusedTerm = FusedAnchor(ppo)
+    anchor: FusedTerm = FusedKLPenalty(ppo)
     ppo.put_terms([*held, anchor])
     for _ in range(3):
         stats = ppo.iterate(0.0)[0].stats

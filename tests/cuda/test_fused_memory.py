@@ -30,9 +30,9 @@ from sparring.store.policies import load_policy
 from sparring.training.train import resume, train_with
 
 NETS = {
-    "gru": NetConfig(hidden=(64, 32), memory="gru", memory_width=32, segment=4),
+    "gru": NetConfig(hidden=(64, 32), memory="gru", memory_width=32, bptt_steps=4),
     "gru, odd sizes": NetConfig(
-        hidden=(60,), activation="silu", memory="gru", memory_width=10, segment=5
+        hidden=(60,), activation="silu", memory="gru", memory_width=10, bptt_steps=5
     ),
     "stack": NetConfig(hidden=(64, 32), memory="stack", frames=3),
     "stack, odd widths": NetConfig(hidden=(60,), memory="stack", frames=2),

@@ -25,7 +25,7 @@ from sparring.schedule import Moment, Schedule
 COLLECT = CollectConfig(cpu="float32", games=32, steps=5, bf16=False)
 REPLAY = ReplayConfig(capacity=3000, batch=64, warmup=1200, ratio=4.0, n_step=3)
 NET = NetConfig(hidden=(64, 32))
-BOX = replace(NET, spread="predicted", squash=True)
+BOX = replace(NET, std="predicted", squash=True)
 DQN_ = DQNConfig(epsilon=0.3, lr=1e-3)
 SAC_ = SACConfig(lr=1e-3, critic_lr=1e-3)
 FusedReplay = FusedDQN | FusedSAC

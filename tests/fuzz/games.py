@@ -20,8 +20,8 @@ from sparring.games.starts import read_starts
 from sparring.games.state import new_state
 from sparring.league.usi.match import read_openings
 from sparring.league.usi.server import Server
-from sparring.training.teaching.making import Task, done
-from sparring.training.teaching.positions import Pay
+from sparring.training.imitation.making import Task, done
+from sparring.training.imitation.positions import Pay
 
 RECORDED: dict[str, dict[str, Any]] = {
     "tic_tac_toe": {},
@@ -97,7 +97,7 @@ def usi(by: random.Random) -> str:
 
 
 def learn_from(path: Path) -> None:
-    """What `--teach FILE` makes of the games of a file."""
+    """What `--imitate FILE` makes of the games of a file."""
     rules = shogi_rules()
     done(rules, Pay(tuple(rules.weights(None)), 1.0), Task((path,)))
 

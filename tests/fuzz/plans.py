@@ -40,7 +40,7 @@ TINY: dict[str, Any] = {
     "collect": {"games": 4, "steps": 8},
     "ppo": {"minibatch": 16, "epochs": 1, "lr": "0%:1e-3,100%:1e-4", "gamma": 0.99},
     "eval": {"games": 16, "against": ["random"]},
-    "league": {"every": 1000, "slots": 2, "choose": "uniform"},
+    "league": {"every_decisions": 1000, "slots": 2, "sampling": "uniform"},
 }
 
 
@@ -53,7 +53,7 @@ def settings(by: random.Random) -> Any:
             {"game": "skull_king", "set": ["num_players=3"], "opponents": ["self=1"]},
             {"starts": ["usual=1"], "vary": ["ppo.lr=1e-3,1e-4"], "seeds": 2},
             {"hierarchy": {"on": True}, "game": "skull_king", "opponents": ["self=1"]},
-            {"teach": ["careful"], "cloning": {"games": 4}, "heads": {"wdl": 0.5}},
+            {"imitate": ["careful"], "imitation": {"games": 4}, "heads": {"wdl": 0.5}},
         )
     )
     table = {**TINY, **others}

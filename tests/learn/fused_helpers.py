@@ -27,12 +27,12 @@ NETS = {
     "tanh": NetConfig(hidden=(64, 32), shared=False, activation="tanh"),
     # The test game with continuous actions.
     "gaussian": NetConfig(hidden=(64, 32)),
-    "gaussian, predicted spread": NetConfig(hidden=(64, 32), spread="predicted", squash=True),
+    "gaussian, predicted spread": NetConfig(hidden=(64, 32), std="predicted", squash=True),
     # Shogi.
     "residual": NetConfig(kind="residual", channels=16, blocks=2),
     # Run by autograd.
     "silu, odd widths": NetConfig(hidden=(60, 30), activation="silu"),
-    "gaussian, silu": NetConfig(hidden=(60,), activation="silu", spread="predicted"),
+    "gaussian, silu": NetConfig(hidden=(60,), activation="silu", std="predicted"),
     "residual, odd channels": NetConfig(kind="residual", channels=12, blocks=1),
 }
 NAMES = ("seat", "role", "policy", "reward", "terminated", "truncated", "skipped")

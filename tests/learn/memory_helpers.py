@@ -15,7 +15,7 @@ from sparring.learn.ppo import PPO
 from sparring.nets.inputs import memory_of
 from sparring.schedule import Moment, Schedule
 
-GRU = NetConfig(hidden=(16,), memory="gru", memory_width=8, segment=4)
+GRU = NetConfig(hidden=(16,), memory="gru", memory_width=8, bptt_steps=4)
 STACK = NetConfig(hidden=(16,), memory="stack", frames=4)
 COLLECT = CollectConfig(games=4, steps=14)
 SETTINGS = PPOConfig(epochs=2, minibatch=32, lr=Schedule.constant(3e-3))
@@ -46,7 +46,7 @@ def make(
         seed=5,
         threads=threads,
         lineups=lineups,
-        slots=collect.slots,
+        slots=collect.groups,
         memory=memory_of(rules, net),
     )
     ppo = PPO(pool, collect, settings, net, seed=2, threads=threads, slots=int(frozen))
@@ -69,4 +69,4 @@ def talkative(net: nn.Module, seed: int) -> None:
 
 
 def slotted(slots: int) -> CollectConfig:
-    return replace(COLLECT, slots=slots)
+    return replace(COLLECT, groups=slots)

@@ -229,7 +229,7 @@ def make(
     rules = sparring.Rules(game, config)
     lineups = [sparring.Lineup(tuple(members))]
     pool: Any = Watched(Pool(rules, games, seed=3, threads=1, lineups=lineups, slots=slots))
-    collect = CollectConfig(games=games, steps=steps, slots=slots)
+    collect = CollectConfig(games=games, steps=steps, groups=slots)
     actor = AnyMove(rules, 0)
     collector = Collector(pool, collect, actor, (), Timing(), squash=squash, by_role=by_role)
     collector.actors[1] = AnyMove(rules, 1)

@@ -8,11 +8,11 @@ import torch
 
 from sparring import Rules
 from sparring.config import NetConfig
-from sparring.learn.fused.heads import FusedAnchor
+from sparring.learn.fused.heads import FusedKLPenalty
 from sparring.learn.fused.minibatches import Images, Minibatch, Samples, throw
 from sparring.learn.fused.rollout import FusedRollout, legal_of, mask_of
 from sparring.learn.fused.terms import FusedTerms
-from sparring.learn.head_terms import ANCHOR, AnchorTerm
+from sparring.learn.head_terms import REFERENCE, KLPenalty
 from sparring.learn.transforms import Mirroring, coins
 from sparring.nets.make import make_net
 from sparring.nets.run.captured import CapturedNet
@@ -162,9 +162,9 @@ def test_terms_see_images_as_they_are_learned_from() -> None:
     modules = [make_net(rules, config) for _ in range(MEMBERS)]
     for member, module in enumerate(modules):
         net.load(member, module.state_dict())
-    anchor = AnchorTerm(make_net(rules, config), Schedule.constant(0.5), [images.mirroring])
+    anchor = KLPenalty(make_net(rules, config), Schedule.constant(0.5), [images.mirroring])
     terms = FusedTerms(net, rollout, torch.zeros(MEMBERS, dtype=torch.uint8))
-    held = FusedAnchor(anchor, rollout, bf16=False)
+    held = FusedKLPenalty(anchor, rollout, bf16=False)
     terms.put([held])
     terms.turn_knobs([Moment(0, 0.0)] * MEMBERS)
     terms.fill()
@@ -187,9 +187,9 @@ def test_terms_see_images_as_they_are_learned_from() -> None:
         seen["mask"] = mask_of(rollout.legal[place], rules)
         images.mirroring.reflect(seen, mirrored)
         heads = module(seen["obs"])
-        plain = {ANCHOR: held.by_place[ANCHOR][place], "mirrored": mirrored}
+        plain = {REFERENCE: held.by_place[REFERENCE][place], "mirrored": mirrored}
         loss = anchor.each(heads, plain).mean()
-        assert float(terms.sums["anchor_kl"][member]) == pytest.approx(
+        assert float(terms.sums["reference_kl"][member]) == pytest.approx(
             float(loss.detach()), rel=1e-4
         )
         (0.5 * loss).backward()  # type: ignore[no-untyped-call]

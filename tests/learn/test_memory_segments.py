@@ -122,7 +122,7 @@ def test_segments_are_whole_and_follow_the_links() -> None:
 
 def test_a_segment_of_one_decision_is_a_plain_sample() -> None:
     """The gradient then stays in each decision, with the state that it was played with."""
-    ppo = make(replace(GRU, segment=1), TWO)
+    ppo = make(replace(GRU, bptt_steps=1), TWO)
     ppo.collector.collect(0)
     data = data_of(ppo, FIRST)
     plain = {name: tensor for name, tensor in data.items() if name not in (STEP, FRESH)}
@@ -133,7 +133,7 @@ def test_a_segment_of_one_decision_is_a_plain_sample() -> None:
 
 def test_what_was_played_is_what_the_network_says_in_a_row() -> None:
     """Before the first step nothing has moved: ratios are 1, however segments are cut."""
-    ppo = make(replace(GRU, segment=6), CUT)
+    ppo = make(replace(GRU, bptt_steps=6), CUT)
     ppo.collector.collect(0)
     data = data_of(ppo, FIRST)
     _, shown = ppo.loss(data, FIRST)
@@ -167,5 +167,5 @@ def test_two_seats_remember_signals_of_their_own_over_eight_blanks() -> None:
     flags, terms = {"seats": 2, "kinds": 4, "blanks": 8}, {"games": 128, "lr": 2e-3}
     assert learn(NetConfig(hidden=(64,)), flags, 40, **terms) < 0.4
     assert learn(NetConfig(hidden=(64,), memory="stack", frames=10), flags, 80, **terms) > 0.95
-    gru = NetConfig(hidden=(64,), memory="gru", memory_width=64, segment=10)
+    gru = NetConfig(hidden=(64,), memory="gru", memory_width=64, bptt_steps=10)
     assert learn(gru, flags, 80, **terms) > 0.95

@@ -172,7 +172,7 @@ def make(algo: str, cpu: str = "float32", threads: int = 1, **settings: Any) -> 
         config = DQNConfig(lr=FAST, **settings)
         learner = DQN(pool, collect, config, replay, NetConfig(hidden=(40, 32)), **options)
     else:
-        net = NetConfig(hidden=(40, 32), squash=True, spread="predicted")
+        net = NetConfig(hidden=(40, 32), squash=True, std="predicted")
         given = SACConfig(lr=FAST, critic_lr=FAST, temperature_lr=FAST, **settings)
         learner = SAC(pool, collect, given, replay, net, **options)
     learner.experience.rounds = 1
@@ -242,7 +242,7 @@ def test_steps_are_those_of_torch_and_either_goes_on_from_the_other(
     "settings",
     [
         {"game": "laser_hockey_discrete"},
-        {"game": "laser_hockey_discrete", "prioritized": True, "target_share": 0.5},
+        {"game": "laser_hockey_discrete", "prioritized": True, "target_entropy_share": 0.5},
         {"game": "laser_hockey_discrete", "critic_norm": True},
         {"critic_norm": True},
     ],

@@ -16,7 +16,7 @@ import pytest
 
 import sparring
 import sparring.learn
-from sparring.cluster.actors.learner import FleetPPO
+from sparring.cluster.actors.learner import DistributedPPO
 from sparring.cluster.replicas.learner import ReplicatedPPO
 from sparring.config import TrainConfig
 from sparring.learn.algos import factory_of
@@ -24,7 +24,7 @@ from sparring.training.planning.settings import merged
 from sparring.training.planning.training import plan_training
 
 ROOT = Path(sparring.__file__).resolve().parent
-PAGES = {"ppo": "PPO", "dqn": "DQN", "pqn": "PQN", "sac": "SAC", "clone": "Cloning"}
+PAGES = {"ppo": "PPO", "dqn": "DQN", "pqn": "PQN", "sac": "SAC", "clone": "BehaviorCloning"}
 """Files of `learn`, and the class that each is about."""
 MAX_LINES = 350
 MAX_FILES = 12
@@ -95,7 +95,7 @@ def test_no_class_of_a_learner_has_a_grandparent() -> None:
 
 
 def test_learners_of_several_processes_own_the_algorithm() -> None:
-    assert bases(FleetPPO) == bases(ReplicatedPPO) == []
+    assert bases(DistributedPPO) == bases(ReplicatedPPO) == []
 
 
 def entered(learner: Any) -> list[str]:

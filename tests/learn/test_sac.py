@@ -48,10 +48,10 @@ def gradient(of: Any, at: Array, step: float = 1e-6) -> Array:
 
 
 def plain_sample(head: Array, noise: Array) -> tuple[Array, Array]:
-    mean, log_spread = np.split(head, 2, axis=-1)
-    log_spread = np.clip(log_spread, -5, 1)
-    drawn = mean + np.exp(log_spread) * noise
-    density = -0.5 * noise**2 - log_spread - 0.5 * np.log(2 * np.pi)
+    mean, log_std = np.split(head, 2, axis=-1)
+    log_std = np.clip(log_std, -5, 1)
+    drawn = mean + np.exp(log_std) * noise
+    density = -0.5 * noise**2 - log_std - 0.5 * np.log(2 * np.pi)
     return np.tanh(drawn), (density - np.log(1 - np.tanh(drawn) ** 2)).sum(-1)
 
 
@@ -201,7 +201,7 @@ def test_only_what_was_taken_moves_the_critics() -> None:
 
 def test_entropy_aims_at_a_share_of_what_legal_actions_allow() -> None:
     mask = torch.tensor([[1, 1, 1, 1], [1, 0, 1, 0], [0, 1, 0, 0], [0, 0, 0, 0]])
-    found = entropy_target(mask, SACConfig(target_share=0.5))
+    found = entropy_target(mask, SACConfig(target_entropy_share=0.5))
     np.testing.assert_allclose(found, [0.5 * np.log(4), 0.5 * np.log(2), 0, 0], atol=1e-6)
     fixed = entropy_target(mask, SACConfig(target_entropy=1.0))
     np.testing.assert_allclose(fixed, [1.0, np.log(2), 0, 0], atol=1e-6)

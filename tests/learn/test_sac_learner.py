@@ -28,7 +28,7 @@ from sparring.training.planning.plan import resolve
 
 COLLECT = CollectConfig(games=4, steps=8, cpu="float32")
 REPLAY = ReplayConfig(ratio=4, batch=32, capacity=4000, warmup=40)
-ACTOR = NetConfig(hidden=(32, 32), squash=True, spread="predicted")
+ACTOR = NetConfig(hidden=(32, 32), squash=True, std="predicted")
 PLAIN = SACConfig()
 FIRST = Moment(0, 0.0)
 
@@ -108,9 +108,9 @@ def test_an_update_is_that_of_stable_baselines3() -> None:
         noise = iter(sac._noise())
         drawn = theirs.actor.action_dist.proba_distribution
 
-        def fixed(mean: Tensor, log_spread: Tensor, drawn: Any = drawn, noise: Any = noise) -> Any:
-            made = drawn(mean, log_spread)
-            values = mean + log_spread.exp() * next(noise)
+        def fixed(mean: Tensor, log_std: Tensor, drawn: Any = drawn, noise: Any = noise) -> Any:
+            made = drawn(mean, log_std)
+            values = mean + log_std.exp() * next(noise)
             made.distribution.rsample = lambda *_: values
             return made
 
@@ -157,7 +157,7 @@ def compare(theirs: Any, sac: SAC, atol: float) -> None:
     ("net", "said"),
     [
         (replace(ACTOR, squash=False), "tanh, and net.squash, which is off, is none; set"),
-        (replace(ACTOR, spread="shared"), "each situation, and net.spread shared is none"),
+        (replace(ACTOR, std="shared"), "each situation, and net.std shared is none"),
     ],
 )
 def test_networks_that_cannot_learn_this_are_refused(net: NetConfig, said: str) -> None:
@@ -225,7 +225,7 @@ def test_everything_learns_and_curves_show_it() -> None:
 
 def test_discrete_steps_ask_legal_actions_alone_and_count_samples_by_their_weights() -> None:
     rates = Schedule.constant(1e-3)
-    config = SACConfig(target_share=0.9, temperature_lr=rates)
+    config = SACConfig(target_entropy_share=0.9, temperature_lr=rates)
     sac = make("tic_tac_toe", config, replace(REPLAY, warmup=10**6), bot="random")
     sac.iterate(0.0)
     torch.nn.init.normal_(sac.net.policy_head.weight, std=0.1)

@@ -12,7 +12,7 @@ import torch
 import sparring
 from learn.lag_helpers import NET, Late, make_late, not_lost
 from sparring import Pool
-from sparring.config import CollectConfig, FleetConfig, NetConfig, PPOConfig
+from sparring.config import CollectConfig, DistributedConfig, NetConfig, PPOConfig
 from sparring.learn.ppo import PPO
 from sparring.learn.transitions import TO_NEXT, TRUNCATED
 from sparring.schedule import Moment, Schedule
@@ -37,7 +37,7 @@ def test_without_lag_it_is_ppo_bit_for_bit(game: str, config: dict[str, Any]) ->
     late = make_late(lambda _: 0, game=game, game_config=config, collect=COLLECT, config=SMALL)
     for _ in range(3):
         (mine,), (theirs,) = late.iterate(0.0), plain.iterate(0.0)
-        assert mine.stats["fleet/rho_mean"] == 1
+        assert mine.stats["distributed/rho_mean"] == 1
         assert theirs.stats.items() <= mine.stats.items()
     for a, b in zip(weights_of(late), weights_of(plain), strict=True):
         assert torch.equal(a, b)
@@ -48,9 +48,9 @@ def slow_log_prob(head: npt.NDArray[np.float64], mask: Any, action: Any) -> floa
     """Of one decision, legal ones only, or of a Gaussian's numbers."""
     if len(mask):
         return float(head[action] - np.log(np.exp(head[np.flatnonzero(mask)]).sum()))
-    mean, log_spread = np.split(head, 2)
-    off = (action - mean) / np.exp(log_spread)
-    return float((-0.5 * off**2 - log_spread - 0.5 * np.log(2 * np.pi)).sum())
+    mean, log_std = np.split(head, 2)
+    off = (action - mean) / np.exp(log_std)
+    return float((-0.5 * off**2 - log_std - 0.5 * np.log(2 * np.pi)).sum())
 
 
 def slow_corrected(
@@ -131,7 +131,7 @@ def test_corrections_are_those_of_float64(
         stats = late.correction.figures
         if weighed.any():
             mean = expected["rho"][samples][weighed].mean()
-            assert stats["fleet/rho_mean"] == pytest.approx(mean, abs=1e-4)
+            assert stats["distributed/rho_mean"] == pytest.approx(mean, abs=1e-4)
         _, data = late.batch(late.parts[""], samples, targets)
         advantage = targets["advantage"][samples]
         plain = (advantage - advantage.mean()) / advantage.std()
@@ -158,17 +158,19 @@ def test_a_resumed_learner_knows_which_open_decisions_are_late() -> None:
         late.iterate(0.0)
     again = make_late(lambda number: 0, **made)
     again.restore(late.snapshot())
-    corrected = [ppo.iterate(0.0)[0].stats["fleet/rho_mean"] for ppo in (late, again)]
+    corrected = [ppo.iterate(0.0)[0].stats["distributed/rho_mean"] for ppo in (late, again)]
     assert corrected[0] == corrected[1] != 1
     for a, b in zip(weights_of(late), weights_of(again), strict=True):
         assert torch.equal(a, b)
 
 
 def test_weights_for_which_vtrace_is_not_made_are_refused() -> None:
-    with pytest.raises(sparring.ConfigError, match=r"fleet.trace 2 is above fleet.rho 1; give 1"):
-        FleetConfig(trace=2.0)
-    with pytest.raises(sparring.ConfigError, match=r"fleet.rho"):
-        FleetConfig(rho=0.0)
+    with pytest.raises(
+        sparring.ConfigError, match=r"c_clip 2 is above distributed.rho_clip 1; give 1"
+    ):
+        DistributedConfig(c_clip=2.0)
+    with pytest.raises(sparring.ConfigError, match=r"distributed.rho_clip"):
+        DistributedConfig(rho_clip=0.0)
 
 
 @pytest.mark.slow

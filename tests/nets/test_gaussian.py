@@ -16,7 +16,7 @@ from sparring.errors import ConfigError
 from sparring.learn.ppo import PPO
 from sparring.nets.distribution import (
     FIRST_LOG_SPREAD,
-    LOG_SPREAD,
+    LOG_STD,
     Sampler,
     gaussian_entropy,
     gaussian_log_prob,
@@ -29,7 +29,7 @@ from sparring.store.policies import load_policy, save_policy
 
 NETS = {
     "shared": NetConfig(hidden=(32,)),
-    "predicted": NetConfig(hidden=(32,), spread="predicted"),
+    "predicted": NetConfig(hidden=(32,), std="predicted"),
     "squashed": NetConfig(hidden=(32,), squash=True),
 }
 
@@ -41,8 +41,8 @@ def random_head(rows: int = 1000, numbers: int = 3) -> torch.Tensor:
 
 def test_density_and_entropy_are_those_of_torchs_normal() -> None:
     head = random_head()
-    mean, log_spread = head.double().chunk(2, dim=1)
-    normal = Normal(mean, log_spread.clamp(*LOG_SPREAD).exp())
+    mean, log_std = head.double().chunk(2, dim=1)
+    normal = Normal(mean, log_std.clamp(*LOG_STD).exp())
     action = normal.sample()
     mine = gaussian_log_prob(head, action.float()).double()
     torch.testing.assert_close(mine, normal.log_prob(action).sum(1), rtol=1e-4, atol=1e-4)
@@ -56,8 +56,8 @@ def test_native_draws_are_normal(numbers: int) -> None:
     mask = np.zeros((40_000, 0), np.uint8)
     action, log_prob = Sampler(5).draw(head, mask, rollout=2, step=3)
     assert action.shape == (40_000, numbers)
-    mean, log_spread = head[0].numpy()[:numbers], head[0].numpy()[numbers:].clip(*LOG_SPREAD)
-    units = (action - mean) / np.exp(log_spread)
+    mean, log_std = head[0].numpy()[:numbers], head[0].numpy()[numbers:].clip(*LOG_STD)
+    units = (action - mean) / np.exp(log_std)
     assert np.abs(units.mean(0)).max() < 0.03
     assert np.abs(units.var(0) - 1).max() < 0.05
     assert np.abs((units**4).mean(0) - 3).max() < 0.3

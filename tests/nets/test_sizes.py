@@ -106,7 +106,7 @@ def test_a_module_of_somebody_s_own_is_counted_without_a_formula() -> None:
     ("game", "config"),
     [
         ("skull_king", MLP),
-        ("laser_hockey", replace(MLP, shared=False, norm=True, spread="predicted")),
+        ("laser_hockey", replace(MLP, shared=False, norm=True, std="predicted")),
         ("tic_tac_toe", replace(MLP, policy_hidden=(8,), value_hidden=(6, 4), normalize=True)),
         ("tic_tac_toe", replace(MLP, memory="stack", frames=3)),
         ("skull_king", replace(MLP, memory="gru", memory_width=8)),

@@ -62,7 +62,7 @@ class KnownGauge:
         self.held[name] = config
         self.max_open = max(self.max_open, len(self.held))
         collect = config.collect
-        sizes = (collect.games, collect.steps, collect.slots)
+        sizes = (collect.games, collect.steps, collect.groups)
         return Opened(
             *("cpu", "cpu", False, config.threads, *sizes, 1, seconds),
             memory_bytes=self.weigh(config),

@@ -29,8 +29,8 @@ def names(config: TrainConfig, ground: Ground, *, free_device: bool = False) -> 
 def test_knobs_follow_the_algorithm_and_the_place() -> None:
     ppo, dqn = with_preset("skull_king"), with_preset("skull_king", algo="dqn")
     sizes = {"collect.games", "collect.steps"}
-    assert names(ppo, CPU) == sizes | {"ppo.minibatch", "threads", "collect.slots"}
-    assert names(dqn, CPU) == sizes | {"replay.batch", "threads", "collect.slots"}
+    assert names(ppo, CPU) == sizes | {"ppo.minibatch", "threads", "collect.groups"}
+    assert names(dqn, CPU) == sizes | {"replay.batch", "threads", "collect.groups"}
     on_gpu = with_preset("skull_king", gpu=True)
     assert names(on_gpu, GPU, free_device=True) == sizes | {
         *("ppo.minibatch", "collect.bf16", "pool", "device"),
@@ -51,7 +51,7 @@ def test_values_are_powers_of_two_around_the_preset() -> None:
 def test_only_and_same_learning_choose() -> None:
     knobs = knobs_of(with_preset("skull_king"), CPU)
     pure = chosen(knobs, (), same_learning=True)
-    assert {knob.name for knob in pure} == {"threads", "collect.slots"}
+    assert {knob.name for knob in pure} == {"threads", "collect.groups"}
     some = chosen(knobs, ("collect.games=32,64", "threads"), same_learning=False)
     assert [knob.name for knob in some] == ["collect.games", "threads"]
     assert some[0].choices == (32, 64, 256), "the preset's own value is among them"
@@ -137,7 +137,7 @@ def test_what_could_not_be_timed_again_is_said() -> None:
         ("tic_tac_toe --out tuned.txt", "has to end in .toml"),
         ("tic_tac_toe --out none/tuned.toml", "there is no folder"),
         ("tic_tac_toe --target 0.5", "is for --for strength"),
-        ("tic_tac_toe --only collect.slots=1", "that is what it has already"),
+        ("tic_tac_toe --only collect.groups=1", "that is what it has already"),
         ("tic_tac_toe --only collect.games=0,64", "games 0 must"),
         ("tic_tac_toe --gigabytes 1e-6", "give more"),
         ("tic_tac_toe --config cluster.toml", "tune times one run"),

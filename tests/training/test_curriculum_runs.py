@@ -55,7 +55,7 @@ def through_phases(runs: Path, **changes: Any) -> sparring.Agent:
         "game": "skull_king",
         "set": ("rounds=1,2,3",),
         "phases": words([PHASES[0], PHASES[1] | begin, PHASES[2]]),
-        "league": {"every": 300, "slots": 2},
+        "league": {"every_decisions": 300, "slots": 2},
         "collect": {"games": 8, "steps": 20},
         "updates": 12,
         "keep": 100,

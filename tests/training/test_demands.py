@@ -35,7 +35,7 @@ QUICK += " --collect.games 8 --collect.steps 8 --no-tensorboard"
         ("--collect.games 8 --collect.steps 100000000000", "are free; at most"),
         ("--net.hidden " + "8192 " * 63, "the network (net.hidden 8 8192 8192"),
         ("--net.kind residual --net.channels 1024 --net.blocks 128", "net.channels 1024"),
-        ("--collect.slots 9", "collect.slots 9 must be at most collect.games, which is 8"),
+        ("--collect.groups 9", "collect.groups 9 must be at most collect.games, which is 8"),
         ("--collect.steps 1", "raise collect.steps"),
         ("--ppo.gamma-into 1 1", "needs one for each role: player"),
         ("--opponents self=0", "must be above 0"),
@@ -115,7 +115,7 @@ def test_output_that_knows_only_ascii_gets_similar_characters(
 @pytest.mark.parametrize(
     ("given", "said"),
     [
-        ({"fleet": {"lockstep": True}}, "fleet.lockstep True.*add --actors N"),
+        ({"distributed": {"lockstep": True}}, "distributed.lockstep True.*add --actors N"),
         ({"env": {"groups": 3}}, "env.groups 3.*add --workers N"),
     ],
 )
@@ -133,14 +133,14 @@ def test_settings_of_processes_that_are_not_there_are_refused(
         ({"net": {"token_width": 32}}, "net.token_width 32 needs .*add --net.kind attention"),
         ({"net": {"set": ("width=3",)}}, "net.set width=3 needs .*--net.kind module:Class"),
         ({"net": {"frames": 3}}, "net.frames 3 needs .*add --net.memory stack"),
-        ({"net": {"segment": 4}}, "net.segment 4 needs .*add --net.memory gru"),
+        ({"net": {"bptt_steps": 4}}, "net.bptt_steps 4 needs .*add --net.memory gru"),
         ({"net": {"shared": False, "policy_hidden": (8, 4)}}, "hidden 8 4 needs .*--net.shared"),
         ({"net": {"kind": "residual", "value_hidden": (8,)}}, "hidden 8 needs .*--net.kind mlp"),
         ({"heads": {"blend": 0.5}}, "heads.blend 0.5: .*give its weight with --heads.wdl"),
         ({"algo": "dqn", "heads": {"wdl": 1}}, "heads.wdl 1 needs .*, and algo dqn is none"),
         ({"algo": "my:make", "heads": {"score": 1}}, "heads.score 1 needs .* learner of your own"),
-        ({"cloning": {"epochs": 2}}, "cloning.epochs 2: .*add --teach"),
-        ({"teach_minutes": 2}, "teach_minutes 2: .*add --teach"),
+        ({"imitation": {"epochs": 2}}, "imitation.epochs 2: .*add --imitate"),
+        ({"imitate_minutes": 2}, "imitate_minutes 2: .*add --imitate"),
     ],
 )
 def test_settings_of_networks_that_nothing_would_come_of_are_refused(

@@ -422,7 +422,7 @@ def test_the_time_left_is_not_that_of_a_warm_up() -> None:
     assert told(2, 2.0, 1000, 0) == "warming up"
     assert told(3, 32.0, 2000, 256) == "4:00 left"
     assert told(4, 62.0, 3000, 512) == "3:30 left"
-    by_clock = Status("tic_tac_toe", Path("runs/a"), limit_s=60.0, update=1, seconds=2.0)
+    by_clock = Status("tic_tac_toe", Path("runs/a"), timeout_s=60.0, update=1, seconds=2.0)
     by_clock.count(500, 0)
     assert line(by_clock).endswith("0:58 left")
     by_clock.total_updates = 6000  # planned by the pace of the warm-up

@@ -204,11 +204,11 @@ def lowest(obs: np.ndarray, mask: np.ndarray, rng: np.random.Generator) -> np.nd
     "game", ["own_envs:make_table", pytest.param("own_envs:make_parallel", marks=pytest.mark.slow)]
 )
 def test_pettingzoo_games_meet_the_past_the_saved_and_functions(game: str, tmp_path: Path) -> None:
-    first = trained(game, tmp_path / "runs", league={"preset": "generations", "every": 1})
+    first = trained(game, tmp_path / "runs", league={"preset": "generations", "every_decisions": 1})
     assert ArchiveIndex(first.run).entries()
     saved = first.save(tmp_path / "policy")
     words = ["self=1", "past=1", "random=2", str(saved), (lowest, 1.0), ["self", first.policy]]
-    more = {"updates": 3, "episodes_csv": True, "league": {"every": 1}}
+    more = {"updates": 3, "episodes_csv": True, "league": {"every_decisions": 1}}
     second = trained(game, tmp_path / "runs", opponents=words, **more)
     met = set(map(int, re.findall(r"policy (\d+)", (second.run / "episodes.csv").read_text())))
     assert met > {17, 18, 19, 20}  # the two saved ones behind 16 slots, then random and lowest

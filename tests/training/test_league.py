@@ -76,7 +76,7 @@ def test_results_are_of_whoever_was_in_the_slot(tmp_path: Path) -> None:
     league = league_in(
         tmp_path / "new",
         opponents=("past=1", "random=1", f"{saved.run}=1"),
-        league={"every": 2 * EACH, "slots": 3},
+        league={"every_decisions": 2 * EACH, "slots": 3},
     )
     first, second = keep(league, 1), keep(league, 2)
     after(league, 2)
@@ -95,7 +95,7 @@ def test_a_gate_counts_games_against_the_past_alone(tmp_path: Path) -> None:
     league = league_in(
         tmp_path / "new",
         opponents=("past=1", "random=1", f"{saved.run}=1"),
-        league={"every": EACH, "slots": 2, "gate": 0.6},
+        league={"every_decisions": EACH, "slots": 2, "gate": 0.6},
     )
     theirs, fixed = keep(league, 1), league.cast.fixed[0].slot
     after(league, 1)
@@ -122,7 +122,7 @@ def test_an_exploiter_has_ten_snapshots_of_patience(tmp_path: Path) -> None:
 
 
 def test_an_exploiter_that_wins_is_kept_as_it_was_and_begins_anew(tmp_path: Path) -> None:
-    league = league_in(tmp_path, league={"every": EACH, "slots": 2, "role": "exploiter"})
+    league = league_in(tmp_path, league={"every_decisions": EACH, "slots": 2, "role": "exploiter"})
     old, new = keep(league, 1), keep(league, 2)
     keep(league, 3, EXPLOITER)
     after(league, 1)
@@ -158,7 +158,7 @@ def test_a_best_that_is_known_late_is_not_the_newest(tmp_path: Path) -> None:
     league = league_in(
         tmp_path,
         opponents=("past:1=1", "best=1"),
-        league={"every": EACH, "slots": 2},
+        league={"every_decisions": EACH, "slots": 2},
         eval={"off": False},
     )
     for number in range(1, 4):
@@ -192,8 +192,10 @@ def test_two_copies_of_a_policy_have_a_slot_each(tmp_path: Path) -> None:
 
 
 def test_what_another_member_needs_is_not_removed(tmp_path: Path) -> None:
-    one = league_in(tmp_path, name="one", league={"every": EACH, "slots": 2})
-    two = league_in(tmp_path, name="two", archive=one.archive, league={"every": EACH, "slots": 2})
+    one = league_in(tmp_path, name="one", league={"every_decisions": EACH, "slots": 2})
+    two = league_in(
+        tmp_path, name="two", archive=one.archive, league={"every_decisions": EACH, "slots": 2}
+    )
     one.sharing = two.sharing = [one, two]
     theirs = keep(one, 1)
     two.slots.hold(1, theirs)
@@ -209,7 +211,7 @@ def test_what_another_member_needs_is_not_removed(tmp_path: Path) -> None:
 
 
 def test_between_snapshots_free_slots_are_filled_and_nobody_else_leaves(tmp_path: Path) -> None:
-    league = league_in(tmp_path, league={"every": 100 * EACH, "slots": 3, "gate": 1.0})
+    league = league_in(tmp_path, league={"every_decisions": 100 * EACH, "slots": 3, "gate": 1.0})
     for number in range(12):
         newest = keep(league, number)
     after(league, 100)
@@ -225,7 +227,7 @@ def test_between_snapshots_free_slots_are_filled_and_nobody_else_leaves(tmp_path
 
 @pytest.mark.parametrize("choose", ["uniform", "forgotten"])
 def test_matches_beside_training_tell_what_is_forgotten(tmp_path: Path, choose: str) -> None:
-    league = league_in(tmp_path, league={"slots": 2, "choose": choose})
+    league = league_in(tmp_path, league={"slots": 2, "sampling": choose})
     theirs = keep(league, 1)
     file = str(league.archive.file(theirs))
     assert league.take_match(7, 70, file, {PAIRS: [90, 0, 10]}) == "past 0"
@@ -250,18 +252,18 @@ def test_evaluations_meet_the_newest_and_others_that_are_there(tmp_path: Path) -
 
 
 def test_a_league_goes_on_from_its_state_without_what_is_gone(tmp_path: Path) -> None:
-    league = league_in(tmp_path, league={"every": 2 * EACH, "slots": 3, "gate": 1.0})
+    league = league_in(tmp_path, league={"every_decisions": 2 * EACH, "slots": 3, "gate": 1.0})
     for number in range(3):
         keep(league, number)
     after(league, 2)
     after(league, 3, {1: (4, 2, 3), "random": (1, 1, 1)})
     state = league.state()
     assert state["counted"] and state["results"] and state["since_last"] == [4, 2, 3]
-    again = league_in(tmp_path, league={"every": 2 * EACH, "slots": 3, "gate": 1.0})
+    again = league_in(tmp_path, league={"every_decisions": 2 * EACH, "slots": 3, "gate": 1.0})
     again.restore(state, again._weights())
     assert again.state() == state
     league.archive.file(str(league.slots[2].hash)).unlink()
-    other = league_in(tmp_path, league={"every": 2 * EACH, "slots": 3, "gate": 1.0})
+    other = league_in(tmp_path, league={"every_decisions": 2 * EACH, "slots": 3, "gate": 1.0})
     with pytest.warns(SparringWarning, match="a past self is left out"):
         other.restore(state, other._weights())
     assert other.slots[2].draining and sorted(other.drawn["past"]) == [1, 3]

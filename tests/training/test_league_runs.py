@@ -28,7 +28,7 @@ from training.run_helpers import settings, trained
 
 LEAGUE: dict[str, Any] = {
     "opponents": ("self=1", "past=2", "past:2=1", "random=0.5"),
-    "league": {"every": 300, "slots": 3},
+    "league": {"every_decisions": 300, "slots": 3},
     "checkpoint_every_s": 1e6,
 }
 
@@ -61,7 +61,7 @@ def matches(run: Path) -> set[tuple[Any, ...]]:
 
 @pytest.mark.parametrize("choose", ["uniform", "pfsp", "forgotten"])
 def test_a_run_with_a_league_is_resumed_to_the_bit(tmp_path: Path, choose: str) -> None:
-    changes = {**LEAGUE, "league": {**LEAGUE["league"], "choose": choose}}
+    changes = {**LEAGUE, "league": {**LEAGUE["league"], "sampling": choose}}
     whole = trained(tmp_path, name="whole", updates=30, **changes)
     part = trained(tmp_path, name="part", updates=17, **changes)
     assert newest(part.run).meta["league"]["pots"]["past"], "somebody was met"
@@ -91,7 +91,7 @@ def test_an_older_checkpoint_begins_a_run_with_the_league_of_then(
 
 @pytest.mark.slow
 def test_an_evaluation_that_is_asked_for_again_meets_the_same_past(tmp_path: Path) -> None:
-    changes = {**LEAGUE, "league": {**LEAGUE["league"], "choose": "forgotten"}}
+    changes = {**LEAGUE, "league": {**LEAGUE["league"], "sampling": "forgotten"}}
     plan = {"off": False, "every_decisions": 1500, "games": 16, "final_games": 16}
     long = trained(
         tmp_path,
@@ -135,7 +135,11 @@ def test_a_missing_or_damaged_snapshot_is_reported_and_left_out(tmp_path: Path) 
 def test_past_before_the_first_snapshot_is_the_learner_itself(tmp_path: Path) -> None:
     alone = trained(tmp_path, name="self", updates=5, opponents=("self=1",))
     past = trained(
-        tmp_path, name="past", updates=5, opponents=("past=1",), league={"every": 10**9, "slots": 2}
+        tmp_path,
+        name="past",
+        updates=5,
+        opponents=("past=1",),
+        league={"every_decisions": 10**9, "slots": 2},
     )
     one, two = newest(alone.run), newest(past.run)
     assert all(torch.equal(t, two.tensors["net"][n]) for n, t in one.tensors["net"].items())

@@ -262,12 +262,12 @@ def test_a_busy_start_does_not_shorten_a_run(tmp_path: Path) -> None:
     assert 0.9 * 600 < status.seconds < 1.05 * 600
 
 
-def played_out(limit_s: float, *paces: tuple[int, float, bool]) -> tuple[Status, list[int]]:
+def played_out(timeout_s: float, *paces: tuple[int, float, bool]) -> tuple[Status, list[int]]:
     """Let updates pass until the minutes end the run: so many, of so many seconds, that learn.
 
     Returns how it ended, and the numbers of updates that were planned.
     """
-    status = Status("tic_tac_toe", Path("runs/a"), limit_s=limit_s)
+    status = Status("tic_tac_toe", Path("runs/a"), timeout_s=timeout_s)
     events: list[dict[str, Any]] = []
     for count, took, learns in paces:
         for _ in range(count):
@@ -280,7 +280,7 @@ def played_out(limit_s: float, *paces: tuple[int, float, bool]) -> tuple[Status,
                 events.append({"event": "planned", "total_updates": total, **now})
             if status.progress >= 1:
                 return status, [event["total_updates"] for event in events]
-    raise AssertionError(f"{status.seconds} s of {limit_s} s, and it goes on")
+    raise AssertionError(f"{status.seconds} s of {timeout_s} s, and it goes on")
 
 
 def test_minutes_end_a_run_after_the_update_that_passes_them() -> None:

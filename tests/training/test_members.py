@@ -39,7 +39,7 @@ HOCKEY = TrainConfig(
     game="laser_hockey",
     algo="sac",
     device="cpu",
-    net=NetConfig(squash=True, spread="predicted"),
+    net=NetConfig(squash=True, std="predicted"),
     vary=("set.mode=NORMAL,TRAIN_DEFENSE",),
 )
 

@@ -359,5 +359,5 @@ def test_reading_ends_after_its_processor_time(tmp_path: Path) -> None:
             "LIMIT 100000) SELECT i, 'a', 1.0, 1.0 FROM n"
         )
     with pytest.raises(metrics.MetricsError, match="takes more than"):
-        metrics.read(tmp_path, limit_s=1e-6)
+        metrics.read(tmp_path, timeout_s=1e-6)
     assert len(metrics.read(tmp_path)["a"][0]) == 100_000

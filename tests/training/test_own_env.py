@@ -107,13 +107,13 @@ def test_usual_settings_are_those_of_the_algorithm_alone(tmp_path: Path) -> None
         }
         assert changed <= {algo}
         assert (config.replay != usual.replay) == (algo in ("dqn", "sac"))
-        assert (config.net.squash, config.net.spread == "predicted") == (box > 0,) * 2
+        assert (config.net.squash, config.net.std == "predicted") == (box > 0,) * 2
         assert config.collect.games == 3
     file = tmp_path / "mine.toml"
     file.write_text('algo = "sac"\nreplay = { warmup = 7 }\n')
     config = own_settings(3, {"net": {"squash": False}}, file=str(file), box=1)
     assert (config.algo, config.replay.warmup, config.replay.ratio) == ("sac", 7, 256)
-    assert (config.net.squash, config.net.spread) == (False, "predicted")
+    assert (config.net.squash, config.net.std) == (False, "predicted")
     file.write_text('algo = "sac"\n')
     ppo = own_settings(3, {"algo": "ppo"}, file=str(file)).ppo
     assert ppo.gamma.at(Moment(0, 0.0)) == 0.99

@@ -120,12 +120,12 @@ def ticking(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_an_evaluation_is_bounded_by_time(monkeypatch: pytest.MonkeyPatch) -> None:
     policy = policy_of(CARDS)
     ticking(monkeypatch)
-    result = evaluate(policy, [], games=1000, limit_s=40)["alone"]
+    result = evaluate(policy, [], games=1000, timeout_s=40)["alone"]
     assert 8 <= result.games < 1000
     assert result.games % 8 == 0  # all that were begun came to their ends
     ticking(monkeypatch)
-    with pytest.raises(SparringError, match=r"0 of 1000 episodes ended .* eval\.limit_s"):
-        evaluate(policy, [], games=1000, limit_s=3)
+    with pytest.raises(SparringError, match=r"0 of 1000 episodes ended .* eval\.timeout_s"):
+        evaluate(policy, [], games=1000, timeout_s=3)
 
 
 def test_an_environment_that_has_changed_is_refused() -> None:
@@ -140,7 +140,7 @@ def test_requests_beside_training_meet_random_and_the_best_before(tmp_path: Path
     now = save_policy(policy_of(TABLE, 1), tmp_path / "now")
     before = save_policy(policy_of(TABLE, 2), tmp_path / "before")
     request = {"checkpoint": str(now), "opponents": ["random"], "rivals": [str(before)]}
-    found = play({**request, "games": 6, "seed": SEED, "limit_s": 60.0, "paths": ["/nowhere"]})
+    found = play({**request, "games": 6, "seed": SEED, "timeout_s": 60.0, "paths": ["/nowhere"]})
     assert list(found) == ["random", str(before)]
     assert all(result["games"] == 6 and 0 <= result["win"] <= 1 for result in found.values())
 
@@ -173,7 +173,7 @@ def test_the_best_checkpoint_is_that_of_the_best_return(measured: sparring.Agent
 
 
 def test_an_agent_of_a_factory_is_measured(measured: sparring.Agent) -> None:
-    (result,) = measured.evaluate(games=6, limit_s=60.0).values()
+    (result,) = measured.evaluate(games=6, timeout_s=60.0).values()
     assert (result.games, result.length) == (6, 6.0)
     assert measured.evaluate(games=6)["alone"].summary() == result.summary()
     with pytest.raises(ConfigError, match="one seat"):
@@ -258,7 +258,7 @@ def test_a_vector_that_hangs_is_ended_and_the_next_measurement_goes_on(
     paths = [place for place in sys.path if place]
     request = {"checkpoint": saved, "opponents": [], "games": 2, "seed": 1, "paths": paths}
     with EvalWorker(nice=0, idle=False) as worker:
-        worker.submit({"id": 1, **request, "limit_s": 0.1})
+        worker.submit({"id": 1, **request, "timeout_s": 0.1})
         (answer,) = worker.drain(60)
         assert "a step or reset of the environment hangs" in answer["error"]
         assert not worker.busy
@@ -279,8 +279,8 @@ FAULTS = {
     "measure_failing": r"ValueError: the simulator lost its way \(hostile_envs.py:\d+\)$",
     "measure_vanishing": "ended with exit code 5$",
     "measure_crashing": r"killed by SIGSEGV \(hostile_envs.py:\d+\)$",
-    "measure_sleeping": r"a step or reset took longer than env.step_limit_s 0.5$",
-    "measure_holding": r"a step or reset took longer than env.step_limit_s 0.5$",
+    "measure_sleeping": r"a step or reset took longer than env.step_timeout_s 0.5$",
+    "measure_holding": r"a step or reset took longer than env.step_timeout_s 0.5$",
 }
 
 
@@ -288,7 +288,7 @@ FAULTS = {
 def test_a_fault_costs_the_measurement_and_nothing_else(factory: str) -> None:
     """Whatever the environment does to its process, hanging too; the next one is another."""
     policy = policy_of(f"hostile_envs:{factory}")
-    policy.meta["config"] = {"env": {"step_limit_s": 0.5}}
+    policy.meta["config"] = {"env": {"step_timeout_s": 0.5}}
     with pytest.raises(
         EnvError, match=f"game 'hostile_envs:{factory}' failed: .*{FAULTS[factory]}"
     ):

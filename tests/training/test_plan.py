@@ -121,7 +121,7 @@ def test_nothing_is_ignored_for_an_environment_of_ones_own(tmp_path: Path) -> No
         ({"eval": {"against": ("captain",)}}, "eval.against captain: .* nobody else can measure"),
         ({"eval": {"patience": 3}}, "eval.patience 3: .* nobody else can measure"),
         ({"workers": 2}, "workers 2: other processes make environments by a name"),
-        ({"collect": {"slots": 2}}, "collect.slots 2: .* stepped together"),
+        ({"collect": {"groups": 2}}, "collect.groups 2: .* stepped together"),
         ({"seed": 10**22}, "seed 10000000000000000000000 must be at most"),
         ({"threads": 10**6}, "threads 1000000 must be"),
         ({"population": 3}, "CartPole-v1 and a population of 3 do not combine"),

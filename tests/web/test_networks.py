@@ -50,10 +50,10 @@ KINDS: dict[str, tuple[str, NetConfig, dict[str, Any]]] = {
     "by value": ("laser_hockey_discrete", NetConfig(hidden=SMALL), {BY_VALUE: True}),
     "dueling": ("skull_king", NetConfig(hidden=(32, 32)), {BY_VALUE: True, DUELING: True}),
     "box": ("laser_hockey", NetConfig(hidden=SMALL), {}),
-    "box, predicted": ("laser_hockey", NetConfig(hidden=SMALL, spread="predicted"), {}),
+    "box, predicted": ("laser_hockey", NetConfig(hidden=SMALL, std="predicted"), {}),
     "sac": (
         "laser_hockey",
-        NetConfig(hidden=SMALL, spread="predicted", squash=True),
+        NetConfig(hidden=SMALL, std="predicted", squash=True),
         {VALUES: False},
     ),
     "box normalized": (

@@ -154,7 +154,7 @@ def shown_network(net: NetConfig, ability: str) -> str:
     if ability in ("state", "frames"):
         return f"net.memory {net.memory}" if net.memory else "net.memory, which is off,"
     if ability == "predicted spread":
-        return f"net.spread {net.spread}"
+        return f"net.std {net.std}"
     if ability == "squash":
         return "net.squash, which is off,"
     if ability == "trunk" or (ability == "layers" and net.kind == "mlp"):
@@ -192,7 +192,7 @@ def offered_by(net: NetConfig) -> frozenset[str]:
     offers = offers | {"trunk"} if net.shared else offers - {"layers"}
     offers |= {"gru": {"state"}, "stack": {"frames"}}.get(net.memory, set())
     offers |= {"squash"} if net.squash else set()
-    return frozenset(offers | {f"{net.spread} spread"})
+    return frozenset(offers | {f"{net.std} spread"})
 
 
 def net_settings(net: NetConfig, role: str = "") -> Iterator[tuple[str, Asked]]:

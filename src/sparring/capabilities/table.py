@@ -79,7 +79,7 @@ ABILITIES: Mapping[str, Mapping[str, Ability]] = {
         "trunk": Ability("one trunk for policy and value", "set --net.shared"),
         "squash": Ability("actions that pass through tanh", "set --net.squash"),
         "predicted spread": Ability(
-            "a spread that is predicted from each situation", "set --net.spread predicted"
+            "a spread that is predicted from each situation", "set --net.std predicted"
         ),
     },
     GAME: {
@@ -201,7 +201,7 @@ FEATURES: Mapping[str, Feature] = {
     "heads": Feature({LEARNER: ("terms",), PASSES: ("heads",)}),
     "heads.wdl": Feature({GAME: ("opponents",)}),
     "heads.hidden": Feature({GAME: ("hidden",), NETWORK: ("hidden",)}),
-    "teach": Feature(
+    "imitate": Feature(
         {LEARNER: ("records",), GAME: ("repeats", "discrete")},
         {
             "net.memory": "a record is learned decision by decision",
@@ -269,7 +269,7 @@ NET_SETTINGS: Mapping[str, Feature] = {
     **dict.fromkeys(("net.token_width", "net.token_layers", "net.token_heads"), TOKENS),
     "net.policy_hidden": Feature({NETWORK: ("layers",), PASSES: ("policy layers",)}),
     "net.value_hidden": Feature({NETWORK: ("layers",), PASSES: ("value layers",)}),
-    **dict.fromkeys(("net.memory_width", "net.segment"), STATE),
+    **dict.fromkeys(("net.memory_width", "net.bptt_steps"), STATE),
     "net.frames": Feature({NETWORK: ("frames",)}),
     "net.norm": Feature({NETWORK: ("norm",), PASSES: ("layer norm",)}),
     "net.normalize": Feature(
@@ -284,7 +284,7 @@ NET_SETTINGS: Mapping[str, Feature] = {
 """Settings of `net` that not every network has a use for."""
 UNHEARD = (
     *("net.set", "net.token_width", "net.token_layers", "net.token_heads", "net.memory_width"),
-    *("net.segment", "net.frames"),
+    *("net.bptt_steps", "net.frames"),
 )
 """Those that do no harm where a preset says them: whoever chooses another kind of network has not
 asked for what suits the usual one."""

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from functools import partial
 
 from sparring.cluster.actors.crew import Crew
-from sparring.cluster.actors.learner import FleetPPO, demand_fleet, places_of
+from sparring.cluster.actors.learner import DistributedPPO, demand_distributed, places_of
 from sparring.cluster.actors.processes import ProcessCrew
 from sparring.cluster.actors.weights import FlatWeights
 from sparring.cluster.replicas.joined import LOOPBACK
@@ -25,11 +25,11 @@ from sparring.nets.net import asked_heads
 from sparring.training.planning.settings import written
 
 
-def with_actors(config: TrainConfig, plan: Plan) -> FleetPPO:
-    demand_fleet(config, plan)
+def with_actors(config: TrainConfig, plan: Plan) -> DistributedPPO:
+    demand_distributed(config, plan)
     crew = make_crew(config, plan)
     try:
-        return FleetPPO(crew, config.fleet, plan)
+        return DistributedPPO(crew, config.distributed, plan)
     except BaseException:
         crew.close()
         raise
@@ -40,11 +40,11 @@ def make_crew(config: TrainConfig, plan: Plan) -> Crew:
     if config.cluster:
         from sparring.cluster.ray.crew import ray_crew
 
-        return ray_crew(config.cluster, written(config), places_of(config), config.fleet)
+        return ray_crew(config.cluster, written(config), places_of(config), config.distributed)
     heads = asked_heads(plan.rules, plan.heads)
     net = make_net(plan.rules, plan.net, heads=heads, memory=plan.memory)
     places = places_of(config)
-    return ProcessCrew(written(config), places, config.fleet, FlatWeights(net).size)
+    return ProcessCrew(written(config), places, config.distributed, FlatWeights(net).size)
 
 
 def with_replicas(config: TrainConfig, plan: Plan) -> ReplicatedPPO:
@@ -54,8 +54,8 @@ def with_replicas(config: TrainConfig, plan: Plan) -> ReplicatedPPO:
     shares = [Share(rank, size, games, threads, plan.lr_factor) for rank in range(size)]
     with contextlib.ExitStack() as started:
         host, others = start_others(config, shares[1:], started)
-        limit_s = config.fleet.limit_s
-        learner = ReplicatedPPO(others, shares[0], plan, host=host, limit_s=limit_s)
+        timeout_s = config.distributed.timeout_s
+        learner = ReplicatedPPO(others, shares[0], plan, host=host, timeout_s=timeout_s)
         learner.ending = started.pop_all()
     return learner
 
@@ -67,11 +67,11 @@ def start_others(
 
     started: is told how they end.
     """
-    settings, limit_s = written(config), config.fleet.limit_s
+    settings, timeout_s = written(config), config.distributed.timeout_s
     make: Callable[[Share], Other]
     if not config.cluster:
         host = LOOPBACK
-        make = partial(ReplicaProcess, settings, limit_s=limit_s)
+        make = partial(ReplicaProcess, settings, timeout_s=timeout_s)
     else:
         from sparring.cluster.ray.replicas import RayReplica
         from sparring.cluster.ray.session import LOCAL, connect
@@ -82,7 +82,7 @@ def start_others(
         cluster.demand_cpus(threads, f"replicas {config.replicas}: all but the first")
         here = str(cluster.ray.util.get_node_ip_address())
         host = LOOPBACK if config.cluster == LOCAL else here
-        make = partial(RayReplica, cluster, settings, limit_s=limit_s)
+        make = partial(RayReplica, cluster, settings, timeout_s=timeout_s)
     others: list[Other] = []
     for share in shares:
         others.append(make(share))

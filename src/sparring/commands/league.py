@@ -30,7 +30,7 @@ def run(config: LeagueShowConfig) -> int:
     if config.matches == 1:
         raise ConfigError("--matches 1 must be 0 or at least 2, or there is no interval")
     standings = standings_of(found.path)
-    chosen = wanted(standings, config.most)
+    chosen = wanted(standings, config.max)
     pairs: list[Pair] = []
     notes: list[str] = []
     if config.matches:

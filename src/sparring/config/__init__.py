@@ -2,29 +2,29 @@
 
 from sparring.config.algorithms import DQNConfig, PPOConfig, ReplayConfig, SACConfig
 from sparring.config.learning import (
-    CloningConfig,
     CollectConfig,
+    DistributedConfig,
     EnvConfig,
     EvaluationConfig,
-    FleetConfig,
     HeadsConfig,
     HierarchyConfig,
     HindsightConfig,
+    ImitationConfig,
     LeagueConfig,
     NetConfig,
 )
 from sparring.config.runs import TrainConfig
 
 __all__ = [
-    "CloningConfig",
     "CollectConfig",
     "DQNConfig",
+    "DistributedConfig",
     "EnvConfig",
     "EvaluationConfig",
-    "FleetConfig",
     "HeadsConfig",
     "HierarchyConfig",
     "HindsightConfig",
+    "ImitationConfig",
     "LeagueConfig",
     "NetConfig",
     "PPOConfig",

@@ -133,12 +133,12 @@ class SACConfig(Checked, section="sac"):
     """Worth of entropy. 0: it finds itself."""
     temperature_lr: Annotated[Scheduled, at_least(0)] = Schedule.constant(3e-4)
     """Learning rate of a temperature that finds itself."""
-    first_temperature: Annotated[float, above(0)] = 1.0
+    initial_temperature: Annotated[float, above(0)] = 1.0
     """Where it begins."""
     target_entropy: Annotated[float, between(-1000, 1000)] = 0.0
     """Entropy that it aims at. 0: minus the numbers of an action; of discrete actions a share of
-    the largest there is, target_share."""
-    target_share: Annotated[float, between(0, 1)] = 0.3
+    the largest there is, target_entropy_share."""
+    target_entropy_share: Annotated[float, between(0, 1)] = 0.3
     """Of discrete actions: share of the entropy of uniform play over the legal ones."""
     max_grad_norm: Annotated[Scheduled, at_least(0)] = Schedule.constant(0.0)
     """Longest gradient that is followed. 0: any."""

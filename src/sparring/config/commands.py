@@ -401,7 +401,7 @@ class LeagueShowConfig(Checked):
     """The run, by its folder, by the beginning of its name, or `latest`; it may be going on."""
     matches: Annotated[int, at_least(0)] = 0
     """Games of each match between two snapshots, every deal from every seat. 0: no matches."""
-    most: Annotated[int, between(2, 64)] = 12
+    max: Annotated[int, between(2, 64)] = 12
     """Snapshots in the matrix and in the matches, spread over the run. More take longer."""
     sampled: bool = False
     """Draw actions in the matches instead of taking the most probable one."""

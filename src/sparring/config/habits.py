@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
+from sparring.config.renamed import renamed
 from sparring.errors import closest
 
 OF_ALGORITHM = "ALGO"
@@ -98,6 +99,8 @@ def like(name: str, known: Collection[str], algo: str = FROM_FRESH, *, python: b
 
     known: the settings that there are, as ppo.lr. python: it stands in a call, as keyword.
     """
+    if now := renamed(name):
+        return f"; it is now {now!r}"
     setting = meant(name, algo)
     if setting == GAME and name not in known:
         return "; the game comes first: train('skull_king', ...)" if python else FIRST

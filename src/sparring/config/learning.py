@@ -30,7 +30,7 @@ class CollectConfig(Checked, section="collect"):
     """Games played at once. More gives more varied rollouts and slower updates."""
     steps: Annotated[int, at_least(1)] = 64
     """Steps per rollout. Longer looks further ahead and updates less often."""
-    slots: Annotated[int, between(1, 64)] = 1
+    groups: Annotated[int, between(1, 64)] = 1
     """Groups of games. 2 lets one group step while a network on a GPU answers the other."""
     bf16: bool = True
     """On a GPU, compute in bfloat16; weights stay float32."""
@@ -66,7 +66,7 @@ class EvaluationConfig(Checked, section="eval"):
     """Stop when an evaluation finds all of these against every opponent: win=0.6, score=50, or a
     statistic of the game, as order_kept=0.9 (or more) and hosts_lost=..2 (or less). Of win and
     score the 95 % interval has to be inside."""
-    limit_s: Annotated[float, above(0, 86_400)] = 60.0
+    timeout_s: Annotated[float, above(0, 86_400)] = 60.0
     """Of an environment of your own: seconds after which an evaluation begins no more episodes;
     those under way may take as long again, and what still hangs after three times as long is
     ended. At the end ten times as long."""
@@ -84,12 +84,12 @@ class LeagueConfig(Checked, section="league"):
     preset: Annotated[str, one_of("", "generations")] = ""
     """generations: learn against everybody of the past, freeze, add, repeat. --league NAME for
     short."""
-    every: Count = 0
+    every_decisions: Count = 0
     """Decisions of the learner between two snapshots. 0: those of twenty updates."""
     gate: Annotated[float, between(0, 1)] = 0.0
     """Keep a snapshot only when the learner has this share of the points against the past since the
     last one. 0: keep every one."""
-    choose: Annotated[
+    sampling: Annotated[
         str, one_of("uniform", "newest", "pfsp", "pfsp-even", "forgotten", "skill")
     ] = "uniform"
     """Who is met: uniform over the past; newest: the last one in 4 of 5 games; pfsp: those that are
@@ -142,10 +142,10 @@ class EnvConfig(Checked, section="env"):
     groups: Annotated[int, between(0, 4096)] = 0
     """Groups of games, each stepped on as soon as it is answered. More wait less for slow games and
     ask the network in smaller batches. 0: two for every worker."""
-    step_limit_s: Annotated[float, above(0, 86_400)] = 60.0
+    step_timeout_s: Annotated[float, above(0, 86_400)] = 60.0
     """Seconds after which a step, or a reset, is taken to hang: its worker is killed and started
     again. A measurement fails then."""
-    start_limit_s: Annotated[float, above(0, 86_400)] = 120.0
+    start_timeout_s: Annotated[float, above(0, 86_400)] = 120.0
     """Seconds that a worker may take to make its environments."""
     max_restarts: Annotated[int, at_least(0)] = 100
     """Workers that may die in a run before it gives up."""
@@ -155,42 +155,42 @@ class EnvConfig(Checked, section="env"):
 
 
 @dataclass(frozen=True)
-class FleetConfig(Checked, section="fleet"):
+class DistributedConfig(Checked, section="distributed"):
     """How actors, processes that play, work for the learner (`actors`)."""
 
     lockstep: bool = False
     """Everybody waits for everybody: the same run as in one process, bit for bit."""
-    batch: Annotated[int, at_least(0)] = 0
+    actors_per_update: Annotated[int, at_least(0)] = 0
     """Actors whose rollouts an update waits for, whichever come first. 0: half of them."""
     queue: Annotated[int, between(0, 16)] = 0
     """Rollouts that an actor may have finished and play on before they are taken. More wait less,
     lag more. 0: it plays while the learner learns from its last one."""
-    lag: Annotated[int, at_least(0)] = 4
+    max_lag: Annotated[int, at_least(0)] = 4
     """Updates that the weights of a rollout may be behind; the learner waits for it rather."""
-    rho: Annotated[float, above(0, 1000)] = 1.0
+    rho_clip: Annotated[float, above(0, 1000)] = 1.0
     """Of V-trace: most that a decision weighs which the present policy would make more often than
     the one that played. Higher is less biased and more noisy."""
-    trace: Annotated[float, between(0, 1000)] = 1.0
+    c_clip: Annotated[float, between(0, 1000)] = 1.0
     """Of V-trace: most that what came after it weighs, rho at most. Lower looks less far ahead."""
     whole_episodes: bool = False
     """A rollout is one whole game in each place, played by the same weights from beginning to end;
     collect.steps is the longest that it may take."""
     threads: Annotated[int, between(1, 256)] = 1
     """Threads of every actor."""
-    trusted: bool = False
+    trusted_network: bool = False
     """Replicas on other machines: their sums travel through torch.distributed, which knows no token
     and listens on the machines' addresses. Only in a network of your own."""
-    limit_s: Annotated[float, above(0, 86_400)] = 300.0
+    timeout_s: Annotated[float, above(0, 86_400)] = 300.0
     """Seconds without a rollout after which an actor is ended and started again."""
     max_restarts: Annotated[int, at_least(0)] = 100
     """Actors that may die in a run before it gives up."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if self.trace > self.rho:
+        if self.c_clip > self.rho_clip:
             raise ConfigError(
-                f"fleet.trace {self.trace:g} is above fleet.rho {self.rho:g}; give {self.rho:g} at "
-                "most, or raise fleet.rho"
+                f"distributed.c_clip {self.c_clip:g} is above distributed.rho_clip "
+                f"{self.rho_clip:g}; give {self.rho_clip:g} at most, or raise distributed.rho_clip"
             )
 
 
@@ -218,7 +218,7 @@ class NetConfig(Checked, section="net"):
     """Of an mlp: relu, tanh or silu."""
     sparse: bool = True
     """On a CPU, our own first layer (skips features that are 0), convolutions and tanh."""
-    spread: Annotated[str, one_of("shared", "predicted")] = "shared"
+    std: Annotated[str, one_of("shared", "predicted")] = "shared"
     """Of continuous actions: one for all situations (shared), or predicted from each."""
     squash: bool = False
     """Continuous actions pass through tanh. Off: they are cut off at their bounds."""
@@ -247,7 +247,7 @@ class NetConfig(Checked, section="net"):
     """Of memory gru: numbers of the state."""
     frames: Annotated[int, between(2, 64)] = 4
     """Of memory stack: observations that are seen, the newest included."""
-    segment: Annotated[int, between(1, 1024)] = 16
+    bptt_steps: Annotated[int, between(1, 1024)] = 16
     """Of memory gru: decisions in a row through which a gradient goes back."""
 
     @property
@@ -290,21 +290,21 @@ class HeadsConfig(Checked, section="heads"):
 
 
 @dataclass(frozen=True)
-class CloningConfig(Checked, section="cloning"):
-    """How a run learns from records before it plays, see --teach."""
+class ImitationConfig(Checked, section="imitation"):
+    """How a run learns from records before it plays, see --imitate."""
 
     games: Annotated[int, at_least(1)] = 2000
-    """Games that bots play, where --teach names bots; of several each has its share."""
+    """Games that bots play, where --imitate names bots; of several each has its share."""
     epochs: Count = 0
     """Passes over all positions instead of minutes. 0: as many as the minutes allow."""
     minibatch: Annotated[int, at_least(1)] = 1024
     """Positions of a step."""
     lr: Annotated[Scheduled, above(0, 1)] = Schedule.line(1e-3, 1e-4)
-    """Adam's learning rate. Progress is that of cloning, decisions are the positions that were
+    """Adam's learning rate. Progress is that of imitation, decisions are the positions that were
     learned from."""
     value_weight: Annotated[float, between(0, 1000)] = 0.5
     """Weight of the squared error of values beside the moves' cross-entropy."""
     held_out: Annotated[float, between(0, 0.5)] = 0.05
     """Share of the games that is not learned from but measured."""
-    anchor: Annotated[Scheduled, between(0, 1000)] = Schedule.line(0.5, 0.0)
-    """Weight of the divergence from what was cloned, while the run plays on. 0: it may forget."""
+    kl_weight: Annotated[Scheduled, between(0, 1000)] = Schedule.line(0.5, 0.0)
+    """Weight of the KL penalty toward the imitated policy during self-play. 0: it may forget."""

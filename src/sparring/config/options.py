@@ -27,7 +27,7 @@ class Option:
     path: str
     """Its place in the configuration: ppo.lr."""
     name: str
-    """As it is typed, without dashes in front: ppo.lr, teach-minutes."""
+    """As it is typed, without dashes in front: ppo.lr, imitate-minutes."""
     kind: Any
     limit: Range | Choice | None
     help: str

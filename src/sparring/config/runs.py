@@ -9,14 +9,14 @@ from tyro.conf import Positional, Suppress, UseAppendAction
 
 from sparring.config.algorithms import DQNConfig, PPOConfig, ReplayConfig, SACConfig
 from sparring.config.learning import (
-    CloningConfig,
     CollectConfig,
+    DistributedConfig,
     EnvConfig,
     EvaluationConfig,
-    FleetConfig,
     HeadsConfig,
     HierarchyConfig,
     HindsightConfig,
+    ImitationConfig,
     LeagueConfig,
     NetConfig,
 )
@@ -51,11 +51,11 @@ class TrainConfig(Checked):
     """The name of the run's folder. Left out: game, algorithm, date and four letters."""
     init: str = ""
     """A run, checkpoint or saved policy whose weights the network starts with."""
-    teach: tuple[str, ...] = ()
+    imitate: tuple[str, ...] = ()
     """What is learned from before the run plays: records of games (of Shogi .kif, .csa and .usi, of
     any game recorded ones as .json; folders and patterns too), or bots, whose games are played for
     that."""
-    teach_minutes: Annotated[float, above(0)] = 5.0
+    imitate_minutes: Annotated[float, above(0)] = 5.0
     """Time for learning from them, besides that for training."""
     seed: Seed = 0
     """Which games are played and where the network starts."""
@@ -123,9 +123,9 @@ class TrainConfig(Checked):
     replay: ReplayConfig = ReplayConfig()
     eval: EvaluationConfig = EvaluationConfig()
     league: LeagueConfig = LeagueConfig()
-    cloning: CloningConfig = CloningConfig()
+    imitation: ImitationConfig = ImitationConfig()
     env: EnvConfig = EnvConfig()
-    fleet: FleetConfig = FleetConfig()
+    distributed: DistributedConfig = DistributedConfig()
     checkpoint_every_s: Annotated[float, at_least(0)] = 60.0
     """Seconds between checkpoints. They are written in the background."""
     checkpoint_every_decisions: Count = 0

@@ -9,6 +9,7 @@ from typing import Any
 from sparring.config.habits import FROM_FRESH, GAME, meant
 from sparring.config.options import Option, number_kind, options_of
 from sparring.config.ranges import READERS
+from sparring.config.renamed import renamed
 from sparring.errors import closest
 
 SURE = 0.75
@@ -145,6 +146,9 @@ def pairs(args: Sequence[str]) -> Iterator[tuple[str, list[str]]]:
 
 def meant_option(name: str, options: dict[str, Option], algo: str, command: str) -> str:
     """Say which option somebody means, by the words of other libraries or by the letters."""
+    now = renamed(name.removeprefix("--").replace("-", "_").replace("no_", "", 1))
+    if now:
+        return f"; it is now --{now.replace('_', '-')}"
     setting = meant(name, algo)
     if setting == GAME and GAME not in {option.path for option in options.values()}:
         return f"; the game comes first: sparring {command} NAME"

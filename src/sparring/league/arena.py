@@ -56,7 +56,7 @@ def evaluate(
     threads: int = 1,
     greedy: bool = True,
     opening_plies: int | None = None,
-    limit_s: float = math.inf,
+    timeout_s: float = math.inf,
     progress: Progress | None = None,
     keep: Callable[[str], Keeping] | None = None,
 ) -> dict[str, MatchResult]:
@@ -73,7 +73,7 @@ def evaluate(
         rules = trained.rules
     options: dict[str, Any] = {"games": games, "parallel": parallel, "seed": seed}
     options |= {"threads": threads, "greedy": greedy, "opening_plies": opening_plies}
-    options |= {"limit_s": limit_s}
+    options |= {"timeout_s": timeout_s}
     if rules.seats == 1:
         if against:
             raise ConfigError(f"{rules.name} has one seat and no opponents; leave them out")
@@ -152,7 +152,7 @@ def play_match(
     threads: int = 1,
     greedy: bool = True,
     opening_plies: int | None = None,
-    limit_s: float = math.inf,
+    timeout_s: float = math.inf,
     progress: Progress | None = None,
     keep: Keeping | None = None,
 ) -> MatchResult:
@@ -166,7 +166,7 @@ def play_match(
         NAME@greedy and `policy.always` decide it for one player.
     opening_plies: decisions by lot at the start of a deal; left out, none but where a game without
         chance would repeat itself, as between greedy policies.
-    limit_s: of an environment of one's own: seconds after which no more games begin; the result
+    timeout_s: of an environment of one's own: seconds after which no more games begin; the result
         says how many were played.
     progress: called with the number of games played so far.
     keep: the games that are to be kept as replays; they are in it afterwards.
@@ -181,7 +181,7 @@ def play_match(
         if keep is not None:
             raise ConfigError(f"{rules.name} is your own environment; games of sparring are kept")
         check_plies(rules, opening_plies or 0)
-        return play_own_match(rules, seats, Terms(games, seed, greedy, limit_s), progress)
+        return play_own_match(rules, seats, Terms(games, seed, greedy, timeout_s), progress)
     players, policies = number_players(rules, seats)
     if opening_plies is None:
         answering = [player if isinstance(player, str) else policies[player] for player in players]

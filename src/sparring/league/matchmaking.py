@@ -95,7 +95,7 @@ def weights(
     skill_range: for `skill`, in the unit of the ratings.
     """
     if choose not in CHOICES:
-        raise ConfigError(f"league.choose {choose!r} is unknown{nearest(choose, CHOICES)}")
+        raise ConfigError(f"league.sampling {choose!r} is unknown{nearest(choose, CHOICES)}")
     if not known:
         return np.zeros(0)
     if choose == "skill":

@@ -48,7 +48,7 @@ class Terms:
     games: int
     seed: int = 0
     greedy: bool = True
-    limit_s: float = float("inf")
+    timeout_s: float = float("inf")
     """Seconds after which no more episodes begin."""
 
 
@@ -90,11 +90,11 @@ class Results:
 
     @property
     def may_begin(self) -> bool:
-        return time.monotonic() - self.started < self.terms.limit_s
+        return time.monotonic() - self.started < self.terms.timeout_s
 
     @property
     def may_go_on(self) -> bool:
-        return time.monotonic() - self.started < PATIENCE * self.terms.limit_s
+        return time.monotonic() - self.started < PATIENCE * self.terms.timeout_s
 
 
 def play_own(
@@ -123,7 +123,7 @@ def play_own(
     if len(lines) < 2:
         raise SparringError(
             f"{rules.name}: {len(lines)} of {results.total} episodes ended within "
-            f"{PATIENCE * terms.limit_s:g} s; give evaluations more time with eval.limit_s, or end "
+            f"{PATIENCE * terms.timeout_s:g} s; raise eval.timeout_s, or end "
             "episodes with a time limit (gymnasium.wrappers.TimeLimit)"
         )
     return record_of(lines, rules.seats)
@@ -157,8 +157,8 @@ def limits_of(players: Sequence[Seated]) -> Limits:
     def longest(name: str, usual: float) -> float:
         return max((float(one[name]) for one in known if name in one), default=usual)
 
-    step_s = longest("step_limit_s", EnvConfig.step_limit_s)
-    return Limits(step_s, longest("start_limit_s", EnvConfig.start_limit_s), restarts=0)
+    step_s = longest("step_timeout_s", EnvConfig.step_timeout_s)
+    return Limits(step_s, longest("start_timeout_s", EnvConfig.start_timeout_s), restarts=0)
 
 
 def seed_of(seed: int, deal: int) -> int:

@@ -20,7 +20,7 @@ from sparring.league.results import MatchResult
 
 __all__ = ["Rankings", "Rating", "Score", "rankings_of", "rate", "score_of", "usual_anchors"]
 
-ANCHOR = "random"
+REFERENCE = "random"
 """The bot that has 0 wherever it plays: the same one in every game, and it never changes."""
 DEAL_SHARES = 5
 """A deal of two games brings 0, 1/2, 1, 1 1/2 or 2 points."""
@@ -146,7 +146,7 @@ def usual_anchors(names: Sequence[str], bots: Sequence[str] = ()) -> dict[str, f
 
     bots: those of the game, the weakest first.
     """
-    known = [ANCHOR, *bots, *names]
+    known = [REFERENCE, *bots, *names]
     return {next(name for name in known if name in names): 0.0} if names else {}
 
 

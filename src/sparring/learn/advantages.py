@@ -139,7 +139,10 @@ class VTrace:
         """
         transitions, columns = playing.collector.transitions, playing.collector.rollout.columns
         stale = self._stale(playing.collector)
-        self.present, self.figures = {}, {"fleet/rho_mean": 1.0, "fleet/rho_clipped": 0.0}
+        self.present, self.figures = (
+            {},
+            {"distributed/rho_mean": 1.0, "distributed/rho_clipped": 0.0},
+        )
         if not len(stale):
             value = columns["value"]
             advantage = transitions.advantages(value, gae_lambda)
@@ -153,8 +156,8 @@ class VTrace:
         advantage = transitions.advantages(value, gae_lambda, rho=rho, trace=trace)
         weighed = np.isin(stale, samples)
         if weighed.any():
-            self.figures["fleet/rho_mean"] = float(rho[stale][weighed].mean())
-            self.figures["fleet/rho_clipped"] = float((ratio > self.max_rho)[weighed].mean())
+            self.figures["distributed/rho_mean"] = float(rho[stale][weighed].mean())
+            self.figures["distributed/rho_clipped"] = float((ratio > self.max_rho)[weighed].mean())
         brought = unweighted(transitions, value, advantage, gae_lambda)
         return {"advantage": brought, "returns": value + advantage, "rho": rho}
 

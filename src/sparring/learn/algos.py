@@ -103,7 +103,7 @@ def fused_games(plan: Plan) -> Games:
     if plan.games_on != CPU:
         games = DeviceGames(plan.device_pool(), plan.own_rules)
     else:
-        pool = plan.native_pool(slots=max(plan.collect.slots, MIN_SLOTS))
+        pool = plan.native_pool(slots=max(plan.collect.groups, MIN_SLOTS))
         games = HostGames(pool, plan.device)
     for member, terms in enumerate(plan.first):
         games.adjust(terms, member)

@@ -308,18 +308,18 @@ def seats_of(learner: Any, places: npt.NDArray[Any]) -> npt.NDArray[np.int8]:
     return seat.astype(np.int8)
 
 
-ANCHOR = "anchor"
-"""The column of what the anchor says."""
+REFERENCE = "reference"
+"""The column of log-probabilities of the reference policy."""
 AT_ONCE = 4096
 
 
-class AnchorTerm(Weighted):
+class KLPenalty(Weighted):
     """KL(anchor || policy) over the legal actions: holds a policy near to a frozen one.
 
     What was cloned is not forgotten while values are still poor; a schedule lets go of it.
     """
 
-    name = "anchor_kl"
+    name = "reference_kl"
 
     def __init__(self, net: Net, weight: Schedule, mirrors: Sequence[Mirroring] = ()) -> None:
         """Hold a policy near to what this network says; nobody may change that any more.
@@ -336,7 +336,7 @@ class AnchorTerm(Weighted):
             self.said(rows["obs"][part], rows["mask"][part]).numpy()
             for part in np.array_split(samples, -(-len(samples) // AT_ONCE) or 1)
         ]
-        return {ANCHOR: np.concatenate(said)}
+        return {REFERENCE: np.concatenate(said)}
 
     @torch.no_grad()
     def said(self, obs: npt.NDArray[np.uint8], mask: npt.NDArray[np.uint8]) -> Tensor:
@@ -347,7 +347,7 @@ class AnchorTerm(Weighted):
         return masked_log_probs(logits, torch.from_numpy(mask).to(device)).half().cpu()
 
     def each(self, heads: Heads, rows: Mapping[str, Tensor]) -> Tensor:
-        wanted = rows[ANCHOR].float()
+        wanted = rows[REFERENCE].float()
         for mirror in self.mirrors:
             image = wanted.index_select(1, mirror.places)
             wanted = torch.where(rows[MIRRORED].unsqueeze(1), image, wanted)

@@ -20,7 +20,7 @@ from torch import Tensor
 from torch.nn import functional
 
 from sparring.config import SACConfig
-from sparring.nets.distribution import LOG_SQRT_TAU, entropy_of, mean_and_spread
+from sparring.nets.distribution import LOG_SQRT_TAU, entropy_of, mean_and_std
 
 
 def legal_mean(head: Tensor, mask: Tensor) -> Tensor:
@@ -117,10 +117,10 @@ def squashed_sample(head: Tensor, noise: Tensor) -> tuple[Tensor, Tensor]:
     The density is that behind tanh: log(1 - tanh(u)^2) = 2 (log 2 - u - softplus(-2u)), which
     stays exact where the left side has long become log(0).
     """
-    mean, log_spread = mean_and_spread(head)
-    drawn = torch.addcmul(mean, log_spread.exp(), noise)
+    mean, log_std = mean_and_std(head)
+    drawn = torch.addcmul(mean, log_std.exp(), noise)
     squashing = 2 * (LOG_2 - drawn - functional.softplus(-2 * drawn))
-    log_prob = -0.5 * noise * noise - LOG_SQRT_TAU - log_spread - squashing
+    log_prob = -0.5 * noise * noise - LOG_SQRT_TAU - log_std - squashing
     return torch.tanh(drawn), log_prob.sum(-1)
 
 
@@ -174,7 +174,7 @@ class Temperature(torch.nn.Module):
 
     def __init__(self, config: SACConfig) -> None:
         super().__init__()
-        first = config.temperature or config.first_temperature
+        first = config.temperature or config.initial_temperature
         self.log = torch.nn.Parameter(torch.tensor(math.log(first)))
 
     def value(self) -> float:
@@ -222,7 +222,7 @@ def entropy_target(mask: Tensor, config: SACConfig) -> Tensor:
     most = (mask != 0).sum(-1).clamp(min=1).log()
     if config.target_entropy:
         return most.clamp(max=config.target_entropy)
-    return config.target_share * most
+    return config.target_entropy_share * most
 
 
 def step_noise(shape: tuple[int, ...], seed: int, step: int) -> Tensor:

@@ -219,7 +219,7 @@ class Plan:
     def host_pool(self) -> GamePool:
         """The games on CPU threads, or the environment that was brought along."""
         if self.foreign is None:
-            return self.native_pool(slots=self.collect.slots)
+            return self.native_pool(slots=self.collect.groups)
         self.foreign.set_lineups(self.cast.lineups, self.cast.pots)
         if self.rewards is not None:
             self.foreign.set_rewards(self.rewards)
@@ -315,7 +315,7 @@ class Cast:
 SHARED = {
     "ppo": ("epochs", "minibatch"),
     "dqn": ("double", "dueling", "huber", "target_every"),
-    "sac": ("critic_hidden", "critic_norm", "target_entropy", "target_share"),
+    "sac": ("critic_hidden", "critic_norm", "target_entropy", "target_entropy_share"),
 }
 """By algorithm; they decide the shapes of what is computed, or the graph itself."""
 

@@ -279,7 +279,7 @@ class PPO:
         sequence: Arrays = {}
         if self.recurrent:
             links, seat = self.collector.transitions, self.collector.rollout.seat
-            samples, sequence = in_sequence(links, seat, samples, self.net.config.segment)
+            samples, sequence = in_sequence(links, seat, samples, self.net.config.bptt_steps)
         advantage, returns = (targets[name][samples] for name in ("advantage", "returns"))
         if self.together.any(bool(self.collector.transitions.paid[samples].any())):
             size = np.sqrt(np.float32(self.together.mean(returns**2)))

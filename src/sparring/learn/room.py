@@ -199,7 +199,7 @@ def minibatch_rows(plan: Plan, net: NetConfig, samples: int) -> int:
 
     rules, collect = plan.rules, plan.collect
     played = collect.games * collect.steps * rules.rows
-    seats, length = collect.games * rules.seats, min(net.segment, collect.steps + 1)
+    seats, length = collect.games * rules.seats, min(net.bptt_steps, collect.steps + 1)
     cut = Cut(1, seats, collect.steps, seats + played, length)
     return cut.room(max(1, round(played / samples))) * length
 

@@ -75,7 +75,7 @@ class SAC:
         threads: int = 1,
         **options: Any,
     ) -> None:
-        assert not pool.rules.box or (net.squash and net.spread == "predicted")
+        assert not pool.rules.box or (net.squash and net.std == "predicted")
         self.playing = playing = Playing(
             pool,
             collect,

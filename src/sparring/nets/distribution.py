@@ -35,7 +35,7 @@ def log_prob_of(log_probs: Tensor, action: Tensor) -> Tensor:
     return log_probs.gather(-1, action.long().unsqueeze(-1)).squeeze(-1)
 
 
-LOG_SPREAD = (_native.MIN_LOG_SPREAD, _native.MAX_LOG_SPREAD)
+LOG_STD = (_native.MIN_LOG_STD, _native.MAX_LOG_STD)
 """Smallest and largest logarithm of a Gaussian's spread. Bounds of actions are -1 and 1."""
 MAX_TANH = 1 - 2.0**-23
 """The nearest to 1 that a squashed action comes."""
@@ -44,10 +44,10 @@ FIRST_LOG_SPREAD = math.log(0.6)
 LOG_SQRT_TAU = 0.5 * math.log(2 * math.pi)
 
 
-def mean_and_spread(head: Tensor) -> tuple[Tensor, Tensor]:
+def mean_and_std(head: Tensor) -> tuple[Tensor, Tensor]:
     """Return the means and the logarithms of the spreads that a Gaussian's head stands for."""
-    mean, log_spread = head.float().chunk(2, dim=-1)
-    return mean, log_spread.clamp(*LOG_SPREAD)
+    mean, log_std = head.float().chunk(2, dim=-1)
+    return mean, log_std.clamp(*LOG_STD)
 
 
 def gaussian_log_prob(head: Tensor, action: Tensor) -> Tensor:
@@ -55,15 +55,15 @@ def gaussian_log_prob(head: Tensor, action: Tensor) -> Tensor:
 
     Neither changes the ratio of two densities, which is all that PPO asks for.
     """
-    mean, log_spread = mean_and_spread(head)
-    off = (action - mean) * (-log_spread).exp()
-    return (-0.5 * off**2 - log_spread - LOG_SQRT_TAU).sum(-1)
+    mean, log_std = mean_and_std(head)
+    off = (action - mean) * (-log_std).exp()
+    return (-0.5 * off**2 - log_std - LOG_SQRT_TAU).sum(-1)
 
 
 def gaussian_entropy(head: Tensor) -> Tensor:
     """Entropy of each row's Gaussian, before bounds or squashing."""
-    _, log_spread = mean_and_spread(head)
-    return (log_spread + 0.5 + LOG_SQRT_TAU).sum(-1)
+    _, log_std = mean_and_std(head)
+    return (log_std + 0.5 + LOG_SQRT_TAU).sum(-1)
 
 
 def evaluate_actions(head: Tensor, mask: Tensor, action: Tensor) -> tuple[Tensor, Tensor]:

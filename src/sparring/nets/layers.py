@@ -154,13 +154,13 @@ class Normalizer(nn.Module):
 
     def forward(self, numbers: Tensor) -> Tensor:
         """Return the same numbers [..., numbers and memory], normalized."""
-        shift, spread = self.shift_and_spread()
+        shift, spread = self.shift_and_std()
         seen = ((numbers[..., : self.numbers] - shift) / spread).clamp(-CLIP, CLIP)
         if numbers.shape[-1] == self.numbers:
             return seen
         return torch.cat((seen, numbers[..., self.numbers :]), -1)
 
-    def shift_and_spread(self) -> tuple[Tensor, Tensor]:
+    def shift_and_std(self) -> tuple[Tensor, Tensor]:
         """What is taken off and divided by, in float32."""
         return self.mean.float(), (self.variance + EPS).sqrt().float()
 

@@ -18,7 +18,7 @@ from sparring.nets.inputs import Inputs
 from sparring.nets.layers import FirstLayer, Normalizer, Tanh, orthogonal_
 from sparring.nets.net import BESIDE, POLICY, SCORE, VALUE, WDL, Asked, Heads, Net, head_width
 
-SPREADS = ("shared", "predicted")
+STDS = ("shared", "predicted")
 ACTIVATIONS: dict[str, type[nn.Module]] = {"relu": nn.ReLU, "tanh": nn.Tanh, "silu": nn.SiLU}
 NATIVE_ACTIVATIONS = tuple(ACTIVATIONS)
 """As csrc/nets counts them."""
@@ -81,8 +81,8 @@ class Perceptron(LinearNet):
         self, rules: Rules, config: NetConfig, *, threads: int = 1, **asked: Unpack[Asked]
     ) -> None:
         super().__init__(rules, config, **asked)
-        if config.spread not in SPREADS:
-            raise ConfigError(f"spread {config.spread!r}; there are {list(SPREADS)}")
+        if config.std not in STDS:
+            raise ConfigError(f"spread {config.std!r}; there are {list(STDS)}")
         if config.activation not in ACTIVATIONS:
             raise ConfigError(f"activation {config.activation!r}; there are {list(ACTIVATIONS)}")
         self.tower_of = towers_of_heads(self.heads, config)
@@ -171,7 +171,7 @@ def initialize_seen(weight: Tensor, inputs: Inputs, gain: float) -> None:
 def head_mask(rules: Rules, config: NetConfig) -> Tensor:
     """1 for the rows of the policy head's weight that are used [head_width, 1]."""
     mask = torch.ones(head_width(rules), 1)
-    if rules.box and config.spread == "shared":
+    if rules.box and config.std == "shared":
         mask[rules.box :] = 0
     return mask
 

@@ -14,7 +14,7 @@ from torch import Tensor
 from sparring.errors import ConfigError, SparringError
 from sparring.games.rules import Rules
 from sparring.games.state import State
-from sparring.nets.distribution import Sampler, masked_log_probs, mean_and_spread, played
+from sparring.nets.distribution import Sampler, masked_log_probs, mean_and_std, played
 from sparring.nets.net import POLICY, VALUE, Heads, Net
 
 Bytes = npt.NDArray[np.uint8]
@@ -194,8 +194,8 @@ class Policy:
         """Return mean and spread of every number of a continuous action [B, box], not squashed."""
         if not self.rules.box:
             raise ConfigError(f"{self.rules.name} has discrete actions; see `probabilities`")
-        mean, log_spread = mean_and_spread(self.heads(obs)[POLICY])
-        return mean.cpu().numpy(), log_spread.exp().cpu().numpy()
+        mean, log_std = mean_and_std(self.heads(obs)[POLICY])
+        return mean.cpu().numpy(), log_std.exp().cpu().numpy()
 
     def value(
         self, obs: Bytes, mask: Bytes | None = None, memory: Bytes | None = None

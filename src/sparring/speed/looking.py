@@ -67,7 +67,7 @@ class Wish:
     """Sample for so many instead of seconds."""
 
     @property
-    def limit_s(self) -> float:
+    def timeout_s(self) -> float:
         """Seconds after which sampling ends in any case."""
         return LONGEST_S if self.updates else self.seconds
 
@@ -148,7 +148,7 @@ class Look:
         family = [pid for pid, does in processes_of(self.pid).items() if does != EVALUATION]
         began, before = time.monotonic(), usage(family)
         updates = max(wish.updates // 4, MIN_UPDATES) if wish.updates else 0
-        self.pass_time("watching", min(max(wish.limit_s / 4, MIN_S), MAX_S), updates)
+        self.pass_time("watching", min(max(wish.timeout_s / 4, MIN_S), MAX_S), updates)
         ended = time.monotonic()
         self.cores = usage(family).cores_since(before, max(ended - began, 1e-9))
         return began, ended
@@ -166,11 +166,11 @@ class Look:
     def _spy(self) -> Span:
         wish = self.wish
         with Spy(
-            self.pid, wish.limit_s, wish.rate, native=self.native, pausing=wish.pausing
+            self.pid, wish.timeout_s, wish.rate, native=self.native, pausing=wish.pausing
         ) as spy:
             spy.wait_begun()
             began = time.monotonic()
-            self.pass_time("sampling", wish.limit_s, wish.updates, over=lambda: spy.ended)
+            self.pass_time("sampling", wish.timeout_s, wish.updates, over=lambda: spy.ended)
             ended = time.monotonic()
             self.family |= processes_of(self.pid)
             self.stacks = spy.stacks()
@@ -180,8 +180,8 @@ class Look:
         """Let a training of our own sample itself, where nobody may look from outside."""
         self.say("sampling: from within")
         began, wish = time.monotonic(), self.wish
-        limit = {"seconds": wish.limit_s, "updates": wish.updates, "rate": wish.rate}
-        plain = training.ask("sample", wish.limit_s + PATIENCE_S, **limit)
+        limit = {"seconds": wish.timeout_s, "updates": wish.updates, "rate": wish.rate}
+        plain = training.ask("sample", wish.timeout_s + PATIENCE_S, **limit)
         self.progress.look()
         self.stacks, self.native = Stacks.read(plain, wish.rate), False
         self.family |= processes_of(self.pid)

@@ -92,12 +92,12 @@ class OwnTraining:
             self.check()
             time.sleep(POLL_S)
 
-    def ask(self, what: str, limit_s: float, **request: Any) -> Mapping[str, Any]:
+    def ask(self, what: str, timeout_s: float, **request: Any) -> Mapping[str, Any]:
         """Let it look at itself, and return what it has seen."""
         try:
-            return self._child.ask(Message(what, request), limit_s).facts
+            return self._child.ask(Message(what, request), timeout_s).facts
         except TimeoutError:
-            raise SparringError(f"{what}: no answer within {limit_s:g} s") from None
+            raise SparringError(f"{what}: no answer within {timeout_s:g} s") from None
 
     def check(self) -> None:
         """Raise if it has ended: refused, failed or killed."""

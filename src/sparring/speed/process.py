@@ -75,7 +75,7 @@ def opened(held: dict[str, Ready], request: Mapping[str, Any]) -> dict[str, Any]
         threads=plan.threads,
         games=plan.collect.games,
         steps=plan.collect.steps,
-        slots=plan.collect.slots,
+        slots=plan.collect.groups,
         parameters=sum(parameter.numel() for parameter in net.parameters()),
         seconds=time.perf_counter() - started,
         workers=getattr(plan.foreign, "workers", 0),

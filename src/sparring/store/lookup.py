@@ -5,7 +5,7 @@
     latest                  the run that a person began last
     NAME, runs/NAME         a run, by its name, by the beginning of it, or by its folder
     NAME/40, NAME/past/12   a checkpoint of a run, a snapshot of its league
-    NAME/teacher            what a run cloned before it played
+    NAME/imitated           the policy that a run imitated before it played
     PATH                    the folder of a run, of a checkpoint or of a saved policy; a snapshot
     ...@greedy, @sampled    the same policy, always with its most probable action, or drawing
 
@@ -28,11 +28,11 @@ from sparring.store.archive_index import ArchiveIndex
 from sparring.store.folders import (
     CHECKPOINTS,
     CONFIG,
+    IMITATED_POLICY,
     LATEST,
     MANIFEST,
     RUNS,
     SNAPSHOT,
-    TEACHER,
     is_file,
     is_folder,
     latest_run,
@@ -154,9 +154,9 @@ def _located(path: Path, root: Path, *, is_path: bool) -> Path | None:
         if is_past:
             return snapshot_file(run, int(path.name))
         return checkpoint_of(run, int(path.name))
-    if path.name == TEACHER and len(path.parts) > 1:
+    if path.name == IMITATED_POLICY and len(path.parts) > 1:
         run = _located(path.parent, root, is_path=is_path)
-        return run / TEACHER if run and holds_policy(run / TEACHER) else None
+        return run / IMITATED_POLICY if run and holds_policy(run / IMITATED_POLICY) else None
     within = path.parent if is_path or len(path.parts) > 1 else root
     return run_called(path.name, within) or next(filter(is_folder, looked_at), None)
 

@@ -9,6 +9,8 @@ from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
+from torch import Tensor
+
 from sparring import trusted
 from sparring.config import NetConfig
 from sparring.config.ranges import shortened
@@ -34,6 +36,8 @@ from sparring.store.tensors import demand_fits, demand_same
 
 KNOWN = {field.name for field in fields(NetConfig)}
 """Settings of a network."""
+NET_SETTINGS = {"normalise": "normalize", "segment": "bptt_steps", "spread": "std"}
+"""Names of settings in older policies, and the present ones."""
 A_BEST = table({"checkpoint": whole()})
 WEIGHTS = "net"
 """The group of a checkpoint's tensors that plays."""
@@ -89,7 +93,7 @@ def built(folder: Path, rules: Rules, saved: Checkpoint, threads: int) -> Net:
 
     try:
         demand_heads(rules, meta.get("heads"))
-        weights = saved.tensors[WEIGHTS]
+        weights = with_present_names(saved.tensors[WEIGHTS])
         if not names_code(meta):
             demand_fits(build, weights)
         made = build()
@@ -227,11 +231,17 @@ def policy_meta(rules: Rules, net: Net, said: Mapping[str, Any] | None = None) -
 
 
 def net_config(saved: Mapping[str, Any]) -> NetConfig:
-    """Read a network's configuration; JSON made lists of its tuples."""
+    """Read a network's configuration, also by older names; JSON made lists of its tuples."""
+    saved = {NET_SETTINGS.get(key, key): value for key, value in saved.items()}
     for key in saved:
         if key not in KNOWN:
             raise ValueError(f"net.{shortened(key)} is unknown")
     return NetConfig(**saved)
+
+
+def with_present_names(weights: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    """Return weights by the present names of layers; older policies spell normaliser."""
+    return {name.replace("normaliser.", "normalizer."): one for name, one in weights.items()}
 
 
 def role_configs(meta: Mapping[str, Any], rules: Rules) -> dict[str, NetConfig]:

@@ -28,16 +28,16 @@ class EmptyError(sqlite3.DatabaseError):
 
 
 @contextmanager
-def reading(path: Path, *tables: str, limit_s: float = LIMIT_S) -> Iterator[sqlite3.Connection]:
+def reading(path: Path, *tables: str, timeout_s: float = LIMIT_S) -> Iterator[sqlite3.Connection]:
     """Open a file that somebody may be writing; whatever is wrong with it is a `sqlite3.Error`.
 
     tables: those that will be read. They have to be real ones: a view may have rows without end,
         and a virtual table runs code of its own.
-    limit_s: processor time after which a query is ended; a writer is not waited for any longer.
+    timeout_s: processor time after which a query is ended; a writer is not waited for any longer.
     """
     _require_files(path)
-    with closing(_opened(path, min(BUSY_S, limit_s))) as db:
-        end = time.thread_time() + limit_s
+    with closing(_opened(path, min(BUSY_S, timeout_s))) as db:
+        end = time.thread_time() + timeout_s
         db.set_progress_handler(lambda: time.thread_time() > end, STEPS)
         db.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, LONGEST)
         if db.execute("SELECT count(*) FROM sqlite_master").fetchone() == (0,):
@@ -51,7 +51,7 @@ def reading(path: Path, *tables: str, limit_s: float = LIMIT_S) -> Iterator[sqli
         except sqlite3.OperationalError as wrong:
             if "interrupted" not in str(wrong):
                 raise
-            raise sqlite3.DatabaseError(f"reading it takes more than {limit_s:g} s") from None
+            raise sqlite3.DatabaseError(f"reading it takes more than {timeout_s:g} s") from None
 
 
 def _require_files(path: Path) -> None:

@@ -89,7 +89,7 @@ class Grid:
         rows, games = self.rows(point), config.collect.games
         if int(point.get(MINIBATCH.get(config.algo, ""), 0)) > rows:
             return f"a rollout has {rows} rows at most"
-        if max(config.collect.slots, int(point.get(WORKERS, "0"))) > games:
+        if max(config.collect.groups, int(point.get(WORKERS, "0"))) > games:
             return f"there are {games} games"
         if config.device == "cpu" and point.get(DEVICE, "") and config.pool == "cpu":
             return "the games are on the CPU in any case"

@@ -12,7 +12,7 @@ from sparring.errors import ConfigError, nearest
 from sparring.sweep.space import CHOICE, Range
 from sparring.training.planning.algorithms import sections_of
 
-GAMES, STEPS, SLOTS, BF16 = "collect.games", "collect.steps", "collect.slots", "collect.bf16"
+GAMES, STEPS, SLOTS, BF16 = "collect.games", "collect.steps", "collect.groups", "collect.bf16"
 BATCH, THREADS, WORKERS, DEVICE, POOL = "replay.batch", "threads", "workers", "device", "pool"
 MINIBATCH = {"ppo": "ppo.minibatch", "dqn": "dqn.minibatch"}
 """By algorithm; DQN has them in its mode rollouts."""
@@ -112,7 +112,7 @@ def knobs_of(config: TrainConfig, ground: Ground, *, free_device: bool = False) 
         start = config.workers if config.workers.isdecimal() else "0"
         found.append(knob(WORKERS, map(str, counts_to(ground.cores, 0, int(start))), start))
     elif on_cpu:
-        found.append(knob(SLOTS, sorted({1, 2, collect.slots}), collect.slots))
+        found.append(knob(SLOTS, sorted({1, 2, collect.groups}), collect.groups))
     if ground.device != "cpu":
         found.append(knob(BF16, (False, True), collect.bf16))
         if not ground.own and config.pool == "auto" and not on_cpu:

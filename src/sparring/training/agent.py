@@ -159,12 +159,12 @@ class Agent:
         games: int = 0,
         seed: int = 0,
         threads: int = 1,
-        limit_s: float = math.inf,
+        timeout_s: float = math.inf,
     ) -> dict[str, MatchResult]:
         """Play seat-fair games against each opponent; without one, against all bots, or alone.
 
         games: 0 for 4,096, or 128 in an environment of your own, which has to have a factory.
-        limit_s: there, seconds after which no more games begin.
+        timeout_s: there, seconds after which no more games begin.
         """
         rules = self.policy.rules
         opponents: Sequence[str | Policy] = against or usual_opponents(rules)
@@ -174,7 +174,7 @@ class Agent:
             games=games or usual_games(rules),
             seed=seed,
             threads=threads,
-            limit_s=limit_s,
+            timeout_s=timeout_s,
         )
 
     def save(self, path: str | Path) -> Path:
@@ -220,7 +220,7 @@ def measure(
                     games=wanted.final_games,
                     seed=FINAL_SEED + number,
                     threads=threads,
-                    limit_s=FINAL_LIMIT * wanted.limit_s,
+                    timeout_s=FINAL_LIMIT * wanted.timeout_s,
                 )
             except SparringError as wrong:
                 keep(agent, results, why_not=str(wrong))
@@ -238,7 +238,7 @@ def measure_here(agent: Agent, wanted: EvaluationConfig, pool: ForeignPool) -> N
     """
     rules = agent.policy.rules
     others = [RANDOM] * (rules.seats - 1)
-    terms = Terms(wanted.games, FINAL_SEED, limit_s=wanted.limit_s)
+    terms = Terms(wanted.games, FINAL_SEED, timeout_s=wanted.timeout_s)
     try:
         found = play_own_match(rules, [agent.policy, *others], terms, given=pool)
     except SparringError as wrong:
@@ -249,7 +249,7 @@ def measure_here(agent: Agent, wanted: EvaluationConfig, pool: ForeignPool) -> N
 
 
 def beside(
-    agent: Agent, *against: str, games: int, seed: int, threads: int, limit_s: float
+    agent: Agent, *against: str, games: int, seed: int, threads: int, timeout_s: float
 ) -> dict[str, MatchResult]:
     """Do what `Agent.evaluate` does in a process that can be ended, should an environment hang."""
     with tempfile.TemporaryDirectory() as folder:
@@ -258,7 +258,7 @@ def beside(
             "checkpoint": str(agent.save(Path(folder) / "policy")),
             "name": agent.policy.name,
             "opponents": list(against),
-            **{"games": games, "seed": seed, "limit_s": limit_s, "keep": folder},
+            **{"games": games, "seed": seed, "timeout_s": timeout_s, "keep": folder},
             "paths": [place for place in sys.path if place],
         }
         with EvalWorker(nice=0, idle=False, threads=threads) as worker:

@@ -52,7 +52,7 @@ class Counts(Protocol):
     decisions: int
     episodes: int
     total_updates: int
-    limit_s: float
+    timeout_s: float
     total_decisions: int
     total_episodes: int
     warm_up: WarmUp
@@ -69,7 +69,7 @@ def only_one(given: Mapping[str, float]) -> str:
 
 def set_budget(counts: Counts, kind: str, amount: float) -> None:
     """Write a budget into what is shown and asked."""
-    counts.limit_s = amount * 60 if kind == "minutes" else 0.0
+    counts.timeout_s = amount * 60 if kind == "minutes" else 0.0
     for counted in COUNTED:
         setattr(counts, f"total_{counted}", int(amount) if kind == counted else 0)
 
@@ -79,7 +79,7 @@ def progress_of(counts: Counts) -> float:
         (counts.update, counts.total_updates),  # planned ones go before the clock
         (counts.decisions, counts.total_decisions),
         (counts.episodes, counts.total_episodes),
-        (counts.seconds, counts.limit_s),
+        (counts.seconds, counts.timeout_s),
     ):
         if total:
             return min(gone / total, 1.0)
@@ -93,9 +93,9 @@ def planned_updates(counts: Counts, events: Sequence[Mapping[str, Any]]) -> int:
     so far. events: what happened so far, earlier plans among it; a budget that was changed on the
     way is planned anew from there.
     """
-    if not counts.limit_s or counts.update == counts.total_updates:
+    if not counts.timeout_s or counts.update == counts.total_updates:
         return 0
-    if counts.seconds >= counts.limit_s:
+    if counts.seconds >= counts.timeout_s:
         return counts.update
     start: Mapping[str, Any] = {"seconds": 0.0, "update": 0}
     plans: list[Mapping[str, Any]] = []
@@ -104,7 +104,7 @@ def planned_updates(counts: Counts, events: Sequence[Mapping[str, Any]]) -> int:
             start, plans = event, []
         elif event["event"] == "planned":
             plans.append(event)
-    whole, gone = counts.limit_s - start["seconds"], counts.seconds - start["seconds"]
+    whole, gone = counts.timeout_s - start["seconds"], counts.seconds - start["seconds"]
     if plans:
         made = counts.update - start["update"]
         share = max(gone / whole, made / max(counts.total_updates - start["update"], 1))
@@ -116,7 +116,7 @@ def planned_updates(counts: Counts, events: Sequence[Mapping[str, Any]]) -> int:
     if not due or counts.update == since.update:
         return 0
     pace = (counts.seconds - since.seconds) / (counts.update - since.update)
-    left = (counts.limit_s - counts.seconds) * PLAN_MARGIN
+    left = (counts.timeout_s - counts.seconds) * PLAN_MARGIN
     return counts.update + max(int(left / pace), 1)
 
 

@@ -45,8 +45,8 @@ class EvalWorker:
 
     A request is {"id", "checkpoint", "opponents": [bots or checkpoints], "games", "seed"},
     "greedy" if actions are to be drawn (false), "urgent" if somebody waits for the answer, and for
-    an environment of somebody's own "limit_s" and "paths", where its module may lie. Each gets one
-    answer: {"id", "results": {opponent:
+    a user's environment "timeout_s" and "paths", where its module may lie. Each gets one answer:
+    {"id", "results": {opponent:
     MatchResult.summary()}, "seconds"}, or {"id", "error"}. "keep" is a file for all that was found.
     A process that is far beyond the limit is ended: a step that hangs never looks at the clock.
     """
@@ -167,8 +167,9 @@ class EvalWorker:
         if passed <= most:
             return
         why = (
-            f"it was still playing after {passed:.0f} s, far beyond eval.limit_s: a step or reset "
-            "of the environment hangs; the process was ended, the next evaluation starts another"
+            f"it was still playing after {passed:.0f} s, far beyond eval.timeout_s: a step or "
+            "reset of the environment hangs; the process was ended, the next evaluation starts "
+            "another"
         )
         self._answers += [{"id": open_, "error": why} for open_ in self._open]
         self.close(timeout_s=0.0)
@@ -240,7 +241,7 @@ def main() -> None:
 def max_seconds(request: Mapping[str, Any]) -> float:
     """How long a request may take before somebody has to end it: a limit for every match."""
     met = len(request.get("opponents", ())) + len(request.get("rivals", ()))
-    return MAKING_S + OVERTIME * float(request.get("limit_s", math.inf)) * max(met, 1)
+    return MAKING_S + OVERTIME * float(request.get("timeout_s", math.inf)) * max(met, 1)
 
 
 def step_back(nice: int, idle: bool) -> None:
@@ -290,7 +291,7 @@ def play(request: Mapping[str, Any], threads: int = 1) -> dict[str, Any]:
         seed=request["seed"],
         threads=threads,
         greedy=request.get("greedy", True),
-        limit_s=request.get("limit_s", math.inf),
+        timeout_s=request.get("timeout_s", math.inf),
     )
     if "keep" in request:
         for number, result in enumerate(results.values()):

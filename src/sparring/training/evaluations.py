@@ -32,7 +32,9 @@ def first_look(request: Mapping[str, Any], rules: Rules) -> dict[str, Any]:
     """Return a small request, to be played at once: the hardest opponent alone, a few games."""
     opponents = list(request["opponents"])
     hardest = best_opponent(rules)
-    limit = {"limit_s": min(request["limit_s"], FIRST_LIMIT_S)} if "limit_s" in request else {}
+    limit = (
+        {"timeout_s": min(request["timeout_s"], FIRST_LIMIT_S)} if "timeout_s" in request else {}
+    )
     asked = {key: value for key, value in request.items() if key != "league"}
     return {
         **asked,
@@ -85,7 +87,7 @@ def own_request(rules: Rules, run: RunPlan) -> dict[str, Any]:
     paths = {"paths": [place for place in sys.path if place]}
     if not isinstance(rules, ForeignRules):
         return paths if run.own_net else {}
-    return {"seed": SEED, "limit_s": run.evaluation.limit_s, **paths}
+    return {"seed": SEED, "timeout_s": run.evaluation.timeout_s, **paths}
 
 
 def too_few(rules: Rules, wanted: EvaluationConfig, games: int) -> str:
@@ -94,7 +96,7 @@ def too_few(rules: Rules, wanted: EvaluationConfig, games: int) -> str:
         return ""
     return (
         f"an evaluation of {rules.name} had time for {games} of {wanted.games} episodes; set "
-        f"eval.games to fewer, or eval.limit_s above {wanted.limit_s:g}"
+        f"eval.games to fewer, or eval.timeout_s above {wanted.timeout_s:g}"
     )
 
 

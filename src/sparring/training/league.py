@@ -29,7 +29,7 @@ from sparring.training.evaluate import PAIRS, write_ratings
 from sparring.training.starting import start_anew
 
 UPDATES_BETWEEN = 20
-"""Updates from one snapshot to the next, where `league.every` does not say how many decisions."""
+"""Updates from one snapshot to the next, where `league.every_decisions` is 0."""
 DECAY = 0.7
 """What results weigh at the next snapshot: the learner is another one by then."""
 MATCHES = 2
@@ -106,10 +106,10 @@ class League:
         return self._curves()
 
     def _clock(self, update: int, decisions: int) -> int:
-        return decisions if self.settings.every else update
+        return decisions if self.settings.every_decisions else update
 
     def _next_due(self, update: int, decisions: int) -> int:
-        return self._clock(update, decisions) + (self.settings.every or UPDATES_BETWEEN)
+        return self._clock(update, decisions) + (self.settings.every_decisions or UPDATES_BETWEEN)
 
     def _count(self, met: npt.NDArray[np.int64] | None) -> None:
         if met is None:
@@ -157,7 +157,7 @@ class League:
     def _exploit(self, when: Mapping[str, Any]) -> None:
         """Judge an exploiter; who has won or stalled is kept and starts from fresh weights."""
         usual = UPDATES_BETWEEN * when["decisions"] // when["update"]
-        every, newest = self.settings.every or usual, self._against_newest()
+        every, newest = self.settings.every_decisions or usual, self._against_newest()
         verdict, self.attempt = roles.judge(
             self.attempt, newest, when["decisions"], roles.usual_terms(every)
         )
@@ -232,7 +232,7 @@ class League:
         self._draw_anew(known, wanted)
 
     def _wanted(self, known: Sequence[Known]) -> npt.NDArray[np.float64]:
-        choose = roles.choice_of(self.settings.role, self.settings.choose, self._against_newest())
+        choose = roles.choice_of(self.settings.role, self.settings.sampling, self._against_newest())
         return weights(choose, known, learner_rating=0.0)
 
     def _draw_anew(
@@ -270,7 +270,7 @@ class League:
             self.archive.record(number, decisions, {content: counts}, MATCH, member=self.name)
         if content == who:
             return who
-        if self.settings.choose == "forgotten":  # its games in training do not tell who is not met
+        if self.settings.sampling == "forgotten":  # training meets only some
             more = Results(*map(float, counts))
             self.results[content] = self.results.get(content, Results()) + more
             share = self.results[content].share

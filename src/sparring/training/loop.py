@@ -139,8 +139,8 @@ class Trainer:
         every = first.file["checkpoint_every_s"], first.file["checkpoint_every_decisions"]
         self._saves = Every(*every, self.status, now)
         self.wanted = wanted = first.evaluation
-        limit_s = self.status.limit_s
-        every_s = min(wanted.every_s, limit_s / EVALUATIONS) if limit_s else wanted.every_s
+        timeout_s = self.status.timeout_s
+        every_s = min(wanted.every_s, timeout_s / EVALUATIONS) if timeout_s else wanted.every_s
         self._evaluations = Every(every_s, wanted.every_decisions, self.status, now)
         self._by_clock = not wanted.every_decisions
         self._first_due = self._by_clock

@@ -23,6 +23,8 @@ from sparring.training.agent import Agent, measure_here
 from sparring.training.callbacks import Callbacks
 from sparring.training.courses import adjustable
 from sparring.training.display import Display
+from sparring.training.imitation.imitate import begin_imitated, tell_members
+from sparring.training.imitation.making import read_sources
 from sparring.training.loop import Trainer, evaluator_for
 from sparring.training.member import Member
 from sparring.training.meter.meter import meter_for
@@ -32,8 +34,6 @@ from sparring.training.planning.paths import paths_taken
 from sparring.training.planning.training import TrainingPlan
 from sparring.training.records.run import NETWORK, Run
 from sparring.training.starting import start_from
-from sparring.training.teaching.making import read_sources
-from sparring.training.teaching.teach import begin_taught, tell_members
 
 CALMER = 0.1
 """What the learning rate is multiplied with after the first divergence of a run."""
@@ -83,7 +83,7 @@ class Session:
         """Refuse what new runs cannot begin with; give learners the weights of `init`."""
         training, plan = self.training, self.plan
         with closing_games(plan, brought=training.brought):
-            read_sources(plan.rules, training.first.teach)
+            read_sources(plan.rules, training.first.imitate)
             check_leagues(plan.cast, [run.league for run in training.runs])
             self.start_from_init()
 
@@ -159,7 +159,7 @@ class Session:
         events: Mapping[str, Mapping[str, Any]],
     ) -> tuple[Trainer, str]:
         first = self.training.first
-        taught = begin_taught(
+        imitated = begin_imitated(
             self.plan,
             first,
             self.learner,
@@ -192,8 +192,8 @@ class Session:
                 trainer.members[member].status.told += (f"{INIT}: {kept.line()}",)
             for what, facts in events.items():
                 trainer.members[0].note(what, **facts)
-            if taught:
-                tell_members(taught, trainer.members)
+            if imitated:
+                tell_members(imitated, trainer.members)
             return trainer, trainer.train()
 
     def _tell_network(self, members: Sequence[Member]) -> None:

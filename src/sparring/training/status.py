@@ -29,7 +29,12 @@ LEARNING = (
 WORKERS = ("workers/memory_mib", "workers/restarts", "workers/idle")
 """What is shown of worker processes, where there are some."""
 
-FLEET = ("fleet/lag_mean", "fleet/actor_idle", "fleet/learner_idle", "fleet/restarts")
+DISTRIBUTED = (
+    "distributed/lag_mean",
+    "distributed/actor_idle",
+    "distributed/learner_idle",
+    "distributed/restarts",
+)
 """What is shown of actors, where there are some."""
 
 MAX_STATS = 3
@@ -39,7 +44,7 @@ LIMIT = 64
 
 def shown_of(stats: Mapping[str, float]) -> dict[str, float]:
     told = {name: stats.get(f"learning/{name}", math.nan) for name in LEARNING}
-    told |= {name: stats[name] for name in (*WORKERS, *FLEET) if name in stats}
+    told |= {name: stats[name] for name in (*WORKERS, *DISTRIBUTED) if name in stats}
     return {name: value for name, value in told.items() if math.isfinite(value)}
 
 
@@ -60,7 +65,7 @@ class Status:
     update: int = 0
     total_updates: int = 0
     seconds: float = 0.0
-    limit_s: float = 0.0
+    timeout_s: float = 0.0
     decisions: int = 0
     total_decisions: int = 0
     episodes: int = 0
@@ -144,8 +149,8 @@ class Status:
     @property
     def shown_progress(self) -> float:
         """The same by the clock where minutes are the budget: their plan changes on the way."""
-        if self.limit_s and self.progress < 1:
-            return min(self.seconds / self.limit_s, 1.0)
+        if self.timeout_s and self.progress < 1:
+            return min(self.seconds / self.timeout_s, 1.0)
         return self.progress
 
 

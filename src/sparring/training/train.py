@@ -24,6 +24,7 @@ from sparring.store.policies import load_policy
 from sparring.training.agent import Agent
 from sparring.training.budget import only_one
 from sparring.training.callbacks import Callbacks
+from sparring.training.imitation.making import lasting as lasting_source
 from sparring.training.planning.algorithms import demand_of_mode, demand_own, mode_of, named
 from sparring.training.planning.casting import pinned, told
 from sparring.training.planning.curricula import lasting_phases, with_phases
@@ -57,7 +58,6 @@ from sparring.training.resuming import demand_resumable
 from sparring.training.session import Session
 from sparring.training.several import Agents, demand_one_kind, train_several
 from sparring.training.starting import found_init
-from sparring.training.teaching.making import lasting as lasting_source
 
 SEVERAL = {"seeds", "population"}
 """Keywords that ask for `Agents`, also if there is one of them."""
@@ -347,9 +347,9 @@ def resume(
 
 
 def begin_again(run: Run, number: int, **options: Any) -> Agent:
-    """Begin a run once more that ended while it was taught: records are learned from anew."""
+    """Begin a run once more that ended while it imitated: records are learned from anew."""
     config = read_config(run.config, f"{run.path}/config.toml")
-    if not config.teach or number >= 0:
+    if not config.imitate or number >= 0:
         raise SparringError(f"{run.path} has no checkpoint yet; start again: sparring train")
     session = prepare([config], **options)
     session.start_from_init()
@@ -403,6 +403,6 @@ def lasting(
         init=found_init(config.init),
         opponents=config.opponents if opponents else pinned(rules, config.opponents),
         starts=tuple(map(lasting_start, config.starts)),
-        teach=tuple(lasting_source(rules, word) for word in config.teach),
+        imitate=tuple(lasting_source(rules, word) for word in config.imitate),
         phases=lasting_phases(config, rules),
     )

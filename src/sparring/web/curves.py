@@ -54,7 +54,7 @@ def read_curves(
     if not mode_of(path):
         return {"last": -1, "curves": {}}
     try:
-        with reading(path, TABLE, limit_s=LIMIT_S) as db:
+        with reading(path, TABLE, timeout_s=LIMIT_S) as db:
             names = names_in(db)
             wanted = [name for name in names if not only or name.startswith(tuple(only))]
             curves = {name: thinned(db, name, after + 1, most) for name in wanted}
@@ -122,7 +122,7 @@ class Follower:
         if not mode_of(self.path):
             return {}, False
         try:
-            with reading(self.path, TABLE, limit_s=LIMIT_S) as db:
+            with reading(self.path, TABLE, timeout_s=LIMIT_S) as db:
                 return self.read(db)
         except EmptyError:
             return {}, False

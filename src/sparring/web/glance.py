@@ -40,8 +40,8 @@ class Glance(Overview):
 
     def read_curves(self) -> dict[str, metrics.Curve]:
         """Read its evaluations, and its last count of decisions."""
-        found = metrics.read(self.path, "eval/*", limit_s=CURVES_S)
-        return {**metrics.read_last(self.path, DECISIONS, limit_s=CURVES_S), **found}
+        found = metrics.read(self.path, "eval/*", timeout_s=CURVES_S)
+        return {**metrics.read_last(self.path, DECISIONS, timeout_s=CURVES_S), **found}
 
     def known(self) -> dict[str, Any]:
         """Everything but its size, which takes a walk through the folder, and its place."""

@@ -112,7 +112,7 @@ def pack_perceptron(packer: Packer, net: Perceptron) -> None:
     packer.whole(len(net.inputs.features), ACTIVATIONS.index(net.config.activation))
     packer.whole(int(net.config.norm), int(net.normalizer is not None))
     if net.normalizer is not None:
-        packer.arrays(*net.normalizer.shift_and_spread())
+        packer.arrays(*net.normalizer.shift_and_std())
     packer.whole(len(net.towers))
     weights = net.first.weight.chunk(len(net.towers), dim=1)
     biases = net.first.bias.chunk(len(net.towers))

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from sparring.nets.distribution import Sampler, masked_log_probs, mean_and_spread, played
+from sparring.nets.distribution import Sampler, masked_log_probs, mean_and_std, played
 from sparring.nets.net import POLICY, VALUE, Heads
 from sparring.nets.policy import DUELING, VALUES, Policy, best_value
 from sparring.web.questions import Decision, Question
@@ -43,8 +43,8 @@ def answer_all(policy: Policy, asked: Sequence[Asked]) -> list[dict[str, Any]]:
         for at in range(len(asked))
     ]
     if policy.rules.box:
-        mean, log_spread = mean_and_spread(heads[POLICY])
-        spread = log_spread.exp()
+        mean, log_std = mean_and_std(heads[POLICY])
+        spread = log_std.exp()
         for at, answer in enumerate(answers):
             answer["action"] = [float(number) for number in actions[at]]
             answer["mean"], answer["spread"] = mean[at].tolist(), spread[at].tolist()

@@ -17,7 +17,7 @@ NETS = {
     "layer norm": ("skull_king", NetConfig(hidden=(16, 8), norm=True), 0),
     "memory": ("tic_tac_toe", NetConfig(hidden=(12, 7)), 32),
     "odd channels": ("shogi", NetConfig(kind="residual", channels=6, blocks=1), 0),
-    "gaussian": ("duel", NetConfig(hidden=(20, 20), shared=False, spread="predicted"), 0),
+    "gaussian": ("duel", NetConfig(hidden=(20, 20), shared=False, std="predicted"), 0),
 }
 ROWS = 8
 

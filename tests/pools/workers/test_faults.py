@@ -29,12 +29,12 @@ def quiet(*actions: int) -> np.ndarray:
 def test_faults_cost_their_worker_its_games_and_nobody_else() -> None:
     """Raising, hanging, dying: the games are cut unseen, others go on, and it is told once."""
     before = open_files(), memory_maps()
-    with WorkerPool(TROUBLE, GAMES, workers=2, step_limit_s=0.5) as pool:
+    with WorkerPool(TROUBLE, GAMES, workers=2, step_timeout_s=0.5) as pool:
         first = copied(pool.reset())
         pids, told = pool.pids, pool.restarts
         for fault, said in (
             (RAISE, "ValueError: the simulator lost its way"),
-            (HANG, "longer than env.step_limit_s 0.5"),
+            (HANG, "longer than env.step_timeout_s 0.5"),
             (DIE, "killed by SIGKILL"),
             (SPEAK, "a word of the simulator"),
         ):

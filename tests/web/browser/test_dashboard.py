@@ -34,7 +34,7 @@ PHONE = {"width": 375, "height": 740}
 def runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Two seeds of one setting, one of another with a league, and one with markup in its name."""
     root = tmp_path_factory.mktemp("dashboard") / "runs"
-    league = ["--opponents", "self=1", "past=1", "--league.every", "5"]
+    league = ["--opponents", "self=1", "past=1", "--league.every_decisions", "5"]
     for seed, (name, words) in enumerate({"seed-1": [], "seed-2": [], "league": league}.items()):
         told = ["--runs", str(root), "--name", name, "--seed", str(seed)]
         assert main(["train", "tic_tac_toe", *told, *QUICK, *words]) == 0

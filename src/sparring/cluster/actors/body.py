@@ -59,7 +59,7 @@ class Body:
         torch.set_num_threads(place.threads)
         config = read_config(settings, "the run's settings")
         config = part_of(config, place.games, place.threads)
-        collect = replace(config.collect, slots=1, cpu=as_can_be(config.collect.cpu))
+        collect = replace(config.collect, groups=1, cpu=as_can_be(config.collect.cpu))
         config = replace(config, collect=collect, device="cpu", pool="cpu", actors=0)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", SparringWarning)  # the learner has said it already
@@ -67,7 +67,7 @@ class Body:
         # A whole learner: who plays, with which opponents, is then decided in one place. It never
         # learns; its optimizer has no memory until it does.
         options = hosted(plan)
-        if config.fleet.whole_episodes:
+        if config.distributed.whole_episodes:
             options["collector"] = partial(WholeEpisodes, seed=plan.seed)
         self._player = PPO(plan.host_pool(), plan.collect, plan.settings[0], plan.net, **options)
         self.place, self.pool, self._seed = place, self._player.pool, plan.seed

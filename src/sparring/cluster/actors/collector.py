@@ -18,8 +18,8 @@ import torch
 
 from sparring.cluster.actors.crew import Crew, Order, Parcel
 from sparring.cluster.actors.packing import Gathered, counts_of
-from sparring.cluster.actors.pool import FleetPool
-from sparring.config import CollectConfig, FleetConfig
+from sparring.cluster.actors.pool import DistributedPool
+from sparring.config import CollectConfig, DistributedConfig
 from sparring.games.stats import curves
 from sparring.learn.acting import Actor
 from sparring.learn.collect import Collector
@@ -60,18 +60,18 @@ class Lane:
     """Of the actor whose decisions are open."""
 
 
-class FleetCollector(Collector):
+class DistributedCollector(Collector):
     """A collector whose games are played by a crew."""
 
     def __init__(
         self,
-        pool: FleetPool,
+        pool: DistributedPool,
         config: CollectConfig,
         actor: Actor,
         columns: Sequence[str],
         phases: Timing,
         *,
-        fleet: FleetConfig,
+        distributed: DistributedConfig,
         publish: Publish,
         opponents: int = 0,
         **options: Any,
@@ -83,17 +83,17 @@ class FleetCollector(Collector):
         """
         super().__init__(pool, config, actor, columns, phases, **options)
         self._opponents = opponents
-        self.fleet_pool, self.crew, self._publish = pool, pool.crew, publish
+        self.distributed_pool, self.crew, self._publish = pool, pool.crew, publish
         crew: Crew = self.crew
         games = config.games // crew.size
         self.lanes = [Lane(index, index * games, games) for index in range(crew.size)]
         self.lag = np.zeros(config.games, np.int32)
         """By game, updates that the weights which played the last rollout were behind."""
-        self.lockstep = fleet.lockstep
-        self.max_lag = 0 if fleet.lockstep else fleet.lag
-        self._credits = 1 if fleet.lockstep else fleet.queue + 1
-        wanted = fleet.batch or (crew.size + 1) // 2
-        self._least = crew.size if fleet.lockstep else wanted
+        self.lockstep = distributed.lockstep
+        self.max_lag = 0 if distributed.lockstep else distributed.max_lag
+        self._credits = 1 if distributed.lockstep else distributed.queue + 1
+        wanted = distributed.actors_per_update or (crew.size + 1) // 2
+        self._least = crew.size if distributed.lockstep else wanted
         self.version = 0
         """Of the newest weights."""
         self.lost = 0
@@ -220,8 +220,8 @@ class FleetCollector(Collector):
         self.decisions += counts["decisions"]
         self.opponent_rows += counts["opponent_rows"]
         self.unfinished += counts["unfinished"]
-        self.fleet_pool.add_counts(arrays["counted"])
-        self.fleet_pool.note(lane.actor, arrays["seated"], counts["heard"])
+        self.distributed_pool.add_counts(arrays["counted"])
+        self.distributed_pool.note(lane.actor, arrays["seated"], counts["heard"])
         behind = self.version - parcel.version
         self.lag[lane.first_game : lane.first_game + lane.games] = behind
 
@@ -253,7 +253,7 @@ class FleetCollector(Collector):
             "restarts": self.crew.restarts,
             "lost": self.lost,
         }
-        return {f"fleet/{name}": float(value) for name, value in figures.items()}
+        return {f"distributed/{name}": float(value) for name, value in figures.items()}
 
     def rehearse(self, number: int) -> None:
         """Not offered: rows are answered where they are played."""
@@ -275,7 +275,7 @@ class FleetCollector(Collector):
         if not self.exact or self._given_up:
             return self.front()[0], {}
         with self._noting_loss():
-            lives, games = self.fleet_pool.states()
+            lives, games = self.distributed_pool.states()
         for lane, life in zip(self.lanes, lives, strict=True):
             self._meet(lane, life)
         rows, open_decisions = self.front()

@@ -23,7 +23,7 @@ from sparring.messages import Message
 MAX_FAILED = 3
 """Starts in a row that come to nothing: an actor fails before it has handed in a rollout."""
 START_S = 120.0
-"""Seconds more than `fleet.limit_s` that an actor may take until its games have begun."""
+"""Seconds more than `distributed.timeout_s` that an actor may take until its games have begun."""
 LOOK_S = 1.0
 """Seconds between two looks at who is late."""
 
@@ -85,11 +85,11 @@ class Hand:
         """What it has not handed in."""
         return [one.order for one in self.asked if one.order is not None]
 
-    def late(self, limit_s: float) -> bool:
+    def late(self, timeout_s: float) -> bool:
         """Whether it should have done something for too long."""
-        limit_s += 0 if self.ready else START_S
+        timeout_s += 0 if self.ready else START_S
         busy = bool(self.asked) or not self.ready
-        return busy and time.monotonic() - self.since > limit_s
+        return busy and time.monotonic() - self.since > timeout_s
 
     def parcel(self, order: Order, facts: Mapping[str, Any], arrays: Mapping[str, Any]) -> Parcel:
         """Take in a rollout. facts: as `Body.fulfill` tells them."""
@@ -125,7 +125,7 @@ class Crew:
     def give(self, order: Order) -> None:
         """Have a rollout played; an actor plays its orders one after the other.
 
-        An actor holds `fleet.queue` + 1 orders at most, parcels not yet released included.
+        An actor holds `distributed.queue` + 1 orders at most, parcels not yet released included.
         """
         raise NotImplementedError
 
@@ -228,7 +228,7 @@ class Crew:
         self.restarts += 1
         if self.restarts > self._most:
             raise LostError(
-                f"{who}, the {self.restarts}. time that one did; fleet.max_restarts is "
+                f"{who}, the {self.restarts}. time that one did; distributed.max_restarts is "
                 f"{self._most}{said}"
             )
         if f"{how}{words}" not in self._shown:

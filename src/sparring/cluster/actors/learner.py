@@ -11,12 +11,12 @@ import numpy.typing as npt
 from torch import Tensor
 
 from sparring.cluster.actors.body import Place
-from sparring.cluster.actors.collector import FleetCollector
+from sparring.cluster.actors.collector import DistributedCollector
 from sparring.cluster.actors.crew import Crew
-from sparring.cluster.actors.pool import FleetPool
+from sparring.cluster.actors.pool import DistributedPool
 from sparring.cluster.actors.weights import FlatWeights
 from sparring.cluster.seats import demand_equal_shares
-from sparring.config import FleetConfig, TrainConfig
+from sparring.config import DistributedConfig, TrainConfig
 from sparring.errors import ConfigError, SparringWarning
 from sparring.learn.acting import check_slot
 from sparring.learn.advantages import VTrace
@@ -32,12 +32,12 @@ from sparring.training.planning.own import by_factory
 
 def places_of(config: TrainConfig) -> list[Place]:
     games = config.collect.games // config.actors
-    return [Place(index, games, config.fleet.threads) for index in range(config.actors)]
+    return [Place(index, games, config.distributed.threads) for index in range(config.actors)]
 
 
-def demand_fleet(config: TrainConfig, plan: Plan) -> None:
+def demand_distributed(config: TrainConfig, plan: Plan) -> None:
     """Refuse numbers of actors that do not fit."""
-    actors, games, fleet = config.actors, config.collect.games, config.fleet
+    actors, games, distributed = config.actors, config.collect.games, config.distributed
     if not actors:
         raise ConfigError(
             f"cluster {config.cluster}: one run alone has no use for it; add --actors or "
@@ -50,28 +50,31 @@ def demand_fleet(config: TrainConfig, plan: Plan) -> None:
             f"actors {actors}: {config.game} makes a vector of {vector} envs, which are the games "
             f"of one actor; set collect.games {vector * actors}"
         )
-    if fleet.batch > actors:
-        raise ConfigError(f"fleet.batch {fleet.batch} must be at most actors, which is {actors}")
+    if distributed.actors_per_update > actors:
+        raise ConfigError(
+            f"distributed.actors_per_update {distributed.actors_per_update} must be at "
+            f"most actors, which is {actors}"
+        )
     if not config.cluster:
         demand_rollouts(config, plan)
 
 
 def demand_rollouts(config: TrainConfig, plan: Plan) -> None:
     """Refuse rollouts that do not fit: the learner's, the actors' own, and those between them."""
-    rules, steps, queue = plan.rules, config.collect.steps, config.fleet.queue
+    rules, steps, queue = plan.rules, config.collect.steps, config.distributed.queue
     row = rules.obs_bytes + plan.memory
     each = rollout_bytes(rules, row, steps, chains=chains_of(plan)) * (2 + queue + 1)
-    what = f"rollouts of {steps} steps (collect.steps), {queue + 1} of every actor (fleet.queue),"
+    what = f"rollouts of {steps} steps, {queue + 1} of every actor (distributed.queue),"
     demand_memory("collect.games", config.collect.games, each, what)
 
 
-class FleetPPO:
+class DistributedPPO:
     """PPO that learns from what a crew of actors plays: another collector, and V-trace."""
 
-    def __init__(self, crew: Crew, fleet: FleetConfig, plan: Plan) -> None:
+    def __init__(self, crew: Crew, distributed: DistributedConfig, plan: Plan) -> None:
         """Take over a crew that plays under the same plan."""
-        self.crew, self.slots, self._fleet = crew, plan.cast.slots, fleet
-        self.pool = FleetPool(
+        self.crew, self.slots, self._distributed = crew, plan.cast.slots, distributed
+        self.pool = DistributedPool(
             crew,
             plan.rules,
             plan.collect.games,
@@ -79,14 +82,19 @@ class FleetPPO:
             pots=plan.cast.pots,
             policies=self.slots + 1,
             memory=plan.memory,
-            lockstep=fleet.lockstep,
-            exact=fleet.lockstep and plan.foreign is None,
+            lockstep=distributed.lockstep,
+            exact=distributed.lockstep and plan.foreign is None,
         )
-        gather = partial(FleetCollector, fleet=fleet, publish=self._publish, opponents=self.slots)
+        gather = partial(
+            DistributedCollector,
+            distributed=distributed,
+            publish=self._publish,
+            opponents=self.slots,
+        )
         options = {**hosted(plan), "slots": 0, "collector": gather}
-        options["correction"] = self.correction = VTrace(fleet.rho, fleet.trace)
+        options["correction"] = self.correction = VTrace(distributed.rho_clip, distributed.c_clip)
         ppo = self.ppo = PPO(self.pool, plan.collect, plan.settings[0], plan.net, **options)
-        assert isinstance(ppo.collector, FleetCollector)
+        assert isinstance(ppo.collector, DistributedCollector)
         self.collector = ppo.collector
         self.rules, self.net, self.forward = ppo.rules, ppo.net, ppo.forward
         self.phases, self.terms, self.exact = ppo.phases, ppo.terms, ppo.exact
@@ -111,12 +119,12 @@ class FleetPPO:
             self.collector.publish()
         reports[0].stats.update(self.correction.figures)
         dropped = self.collector.unfinished - before
-        if self._fleet.whole_episodes:
-            reports[0].stats["fleet/unfinished"] = float(dropped)
+        if self._distributed.whole_episodes:
+            reports[0].stats["distributed/unfinished"] = float(dropped)
             if dropped and not before:
                 text = (
                     f"{dropped} games took longer than collect.steps {self.collector.steps} and "
-                    "were left out; raise it (fleet.whole_episodes learns from whole games)"
+                    "were left out; raise it (distributed.whole_episodes learns from whole games)"
                 )
                 warnings.warn(SparringWarning(text), stacklevel=2)
         return reports

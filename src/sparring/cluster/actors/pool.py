@@ -20,7 +20,7 @@ from sparring.pools.protocol import EXACT, BatchLike
 from sparring.pools.starts import Start
 
 
-class FleetPool:
+class DistributedPool:
     """A pool whose games are in other processes, each of which has an equal share of them."""
 
     slots = 1

@@ -14,7 +14,7 @@ import numpy.typing as npt
 from sparring.cluster.actors.body import Place
 from sparring.cluster.actors.crew import LOOK_S, Crew, Hand, Order, Parcel
 from sparring.cluster.actors.weights import Board
-from sparring.config import FleetConfig
+from sparring.config import DistributedConfig
 from sparring.learn.learner import LostError
 from sparring.messages import Message, checked, error_of
 from sparring.processes import CLOSE_S, Child, SharedArrays, ready
@@ -66,14 +66,18 @@ class ProcessCrew(Crew):
     _hands: Sequence[ProcessHand]
 
     def __init__(
-        self, settings: Mapping[str, Any], places: Sequence[Place], fleet: FleetConfig, size: int
+        self,
+        settings: Mapping[str, Any],
+        places: Sequence[Place],
+        distributed: DistributedConfig,
+        size: int,
     ) -> None:
         """Start them; they are ready some seconds later.
 
         settings: of the run, as its file has them. size: bytes of the network's weights.
         """
-        super().__init__([ProcessHand(place) for place in places], fleet.max_restarts)
-        self._settings, self._fleet, self._board = settings, fleet, Board(size)
+        super().__init__([ProcessHand(place) for place in places], distributed.max_restarts)
+        self._settings, self._distributed, self._board = settings, distributed, Board(size)
         self._parcels: list[Parcel] = []
         self._buffers: dict[int, tuple[ProcessHand, int, int]] = {}
         """Whose buffer every parcel lies in, by its identity: hand, life and number."""
@@ -124,7 +128,7 @@ class ProcessCrew(Crew):
             hand.tell(message)
 
     def _start(self, hand: ProcessHand) -> None:
-        hand.free, board = list(range(self._fleet.queue + 1)), self._board
+        hand.free, board = list(range(self._distributed.queue + 1)), self._board
         hand.process = Child(
             "sparring.cluster.actors.actor", fds=[board.fd], threads=hand.place.threads
         )
@@ -152,7 +156,7 @@ class ProcessCrew(Crew):
             hand.process.overhear()
             if hand.process.gone:
                 self._bury(hand, "died")
-            elif hand.late(self._fleet.limit_s):
+            elif hand.late(self._distributed.timeout_s):
                 self._bury(hand, "hung")
         return parcels
 

@@ -21,7 +21,7 @@ from sparring.cluster.actors.body import Place
 from sparring.cluster.actors.crew import START_S, Asked, Crew, Hand, Order, Parcel
 from sparring.cluster.ray.host import Host, as_array
 from sparring.cluster.ray.session import Cluster, connect
-from sparring.config import FleetConfig
+from sparring.config import DistributedConfig
 from sparring.errors import StateError
 from sparring.messages import REFUSED, Message, checked
 
@@ -45,7 +45,7 @@ class RayCrew(Crew):
         cluster: Cluster,
         settings: Mapping[str, Any],
         places: Sequence[Place],
-        fleet: FleetConfig,
+        distributed: DistributedConfig,
         *,
         shared: bool = False,
     ) -> None:
@@ -53,14 +53,15 @@ class RayCrew(Crew):
 
         settings: of the run, as its file has them. shared: others use the cluster when this ends.
         """
-        super().__init__([RayHand(place) for place in places], fleet.max_restarts)
-        self._cluster, self._fleet, self._settings = cluster, fleet, settings
+        super().__init__([RayHand(place) for place in places], distributed.max_restarts)
+        self._cluster, self._distributed, self._settings = cluster, distributed, settings
         cluster.demand_cpus(
-            len(places) * fleet.threads, f"actors {len(places)}: with fleet.threads {fleet.threads}"
+            len(places) * distributed.threads,
+            f"actors {len(places)}: with distributed.threads {distributed.threads}",
         )
         # Nothing is done twice: a call that fails is an order that is lost.
         self._hosts = cluster.ray.remote(
-            num_cpus=fleet.threads,
+            num_cpus=distributed.threads,
             max_restarts=0,
             max_task_retries=0,
             scheduling_strategy="SPREAD",
@@ -97,9 +98,9 @@ class RayCrew(Crew):
         hand, ray = self._hands[actor], self._cluster.ray
         said = ray.put(as_array(message))
         while True:
-            limit_s = self._fleet.limit_s + START_S
+            timeout_s = self._distributed.timeout_s + START_S
             try:
-                raw = ray.get(hand.actor.hear.remote(said), timeout=limit_s)
+                raw = ray.get(hand.actor.hear.remote(said), timeout=timeout_s)
             except (ray.exceptions.RayError, TimeoutError) as wrong:
                 self._died(hand, wrong)
                 continue
@@ -144,9 +145,13 @@ class RayCrew(Crew):
             except ray.exceptions.RayError as wrong:
                 self._died(hand, wrong)
                 continue
-            if hand.late(self._fleet.limit_s):
+            if hand.late(self._distributed.timeout_s):
                 end(self._cluster, hand)
-                self._again(hand, "hung", f"nothing within fleet.limit_s {self._fleet.limit_s:g}")
+                self._again(
+                    hand,
+                    "hung",
+                    f"nothing within distributed.timeout_s {self._distributed.timeout_s:g}",
+                )
         return parcels
 
     def _heard(self, hand: RayHand, asked: Asked) -> list[Parcel]:
@@ -166,12 +171,12 @@ class RayCrew(Crew):
 
 
 def ray_crew(
-    word: str, settings: Mapping[str, Any], places: Sequence[Place], fleet: FleetConfig
+    word: str, settings: Mapping[str, Any], places: Sequence[Place], distributed: DistributedConfig
 ) -> RayCrew:
     """Start or join a cluster, and start the actors of a run there."""
-    cluster = connect(word, cpus=len(places) * fleet.threads)
+    cluster = connect(word, cpus=len(places) * distributed.threads)
     try:
-        return RayCrew(cluster, settings, places, fleet)
+        return RayCrew(cluster, settings, places, distributed)
     except BaseException:
         cluster.close()
         raise

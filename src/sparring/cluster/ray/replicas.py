@@ -15,7 +15,7 @@ from sparring.learn.learner import LostError
 from sparring.messages import Message, refusal
 
 START_S = 120.0
-"""Seconds more than `fleet.limit_s` that the first answer may take."""
+"""Seconds more than `distributed.timeout_s` that the first answer may take."""
 
 
 class ReplicaHost:
@@ -39,10 +39,10 @@ class RayReplica:
     """An actor that learns with the run's learner."""
 
     def __init__(
-        self, cluster: Cluster, settings: Mapping[str, Any], share: Share, limit_s: float
+        self, cluster: Cluster, settings: Mapping[str, Any], share: Share, timeout_s: float
     ) -> None:
         """Start it; it says when it is ready."""
-        self.share, self._ray, self._limit_s = share, cluster.ray, limit_s
+        self.share, self._ray, self._limit_s = share, cluster.ray, timeout_s
         host = cluster.ray.remote(
             num_cpus=share.threads,
             max_restarts=0,
@@ -52,7 +52,7 @@ class RayReplica:
         self.actor: Any = host.remote()
         begin = json.dumps({"settings": settings, "share": asdict(share)})
         self._answers = deque([self.actor.begin.remote(begin)])
-        self._patience_s = limit_s + START_S
+        self._patience_s = timeout_s + START_S
 
     def tell(self, message: Message) -> None:
         """Have it do something; it does one thing after the other."""
@@ -66,7 +66,7 @@ class RayReplica:
         except wrongs.GetTimeoutError:
             raise LostError(
                 f"replica {self.share.rank} has said nothing for {self._patience_s:g} s "
-                "(fleet.limit_s)"
+                "(distributed.timeout_s)"
             ) from None
         except (wrongs.RayError, IndexError) as wrong:
             first = next(iter(str(wrong).strip().splitlines()), "")

@@ -34,19 +34,19 @@ class Joined(Together):
         size: int,
         *,
         host: str = LOOPBACK,
-        limit_s: float = 300.0,
+        timeout_s: float = 300.0,
         device: str = "cpu",
     ) -> None:
         """Meet the others.
 
         store: where they find each other, of torch.distributed. host: the address of this machine
-        that they reach it at. limit_s: how long a sum waits for them.
+        that they reach it at. timeout_s: how long a sum waits for them.
         """
         self.rank, self.size = rank, size
         gloo = dist.ProcessGroupGloo
         options = gloo._Options()
         options._devices = [gloo.create_device(hostname=host)]
-        options._timeout = timedelta(seconds=limit_s)
+        options._timeout = timedelta(seconds=timeout_s)
         with lost("a learner that was to share the work did not come"):
             self._group = gloo(dist.PrefixStore("cpu", store), rank, size, options)
         self._on_gpu: Any = None

@@ -66,11 +66,11 @@ class Other(Protocol):
 def demand_replicas(config: TrainConfig, plan: Plan) -> None:
     """Refuse numbers of learners that do not fit."""
     size = config.replicas
-    if config.cluster not in ("", "local") and not config.fleet.trusted:
+    if config.cluster not in ("", "local") and not config.distributed.trusted_network:
         raise ConfigError(
             f"replicas {size}: on other machines their sums travel by torch.distributed, which "
-            "listens without a token; in a network of your own add --fleet.trusted, or use "
-            "--cluster local"
+            "listens without a token; in a network of your own add "
+            "--distributed.trusted_network, or use --cluster local"
         )
     demand_equal_shares(config, "replicas", size)
 
@@ -78,19 +78,20 @@ def demand_replicas(config: TrainConfig, plan: Plan) -> None:
 class ReplicaProcess(Child):
     """Another learner as a process of this machine."""
 
-    def __init__(self, settings: Mapping[str, Any], share: Share, limit_s: float) -> None:
-        """Start it; it says when it is ready. limit_s: how long an answer may take."""
-        self.share, self.limit_s = share, limit_s
+    def __init__(self, settings: Mapping[str, Any], share: Share, timeout_s: float) -> None:
+        """Start it; it says when it is ready. timeout_s: how long an answer may take."""
+        self.share, self.timeout_s = share, timeout_s
         super().__init__("sparring.cluster.replicas.replica", threads=share.threads)
         self.tell(Message("begin", {"settings": settings, "share": asdict(share)}))
 
-    def answer(self, limit_s: float = 0.0) -> Message:
+    def answer(self, timeout_s: float = 0.0) -> Message:
         """Wait for what it says."""
         try:
-            return super().answer(limit_s or self.limit_s)
+            return super().answer(timeout_s or self.timeout_s)
         except TimeoutError:
             raise LostError(
-                f"replica {self.share.rank} has said nothing for {self.limit_s:g} s (fleet.limit_s)"
+                f"replica {self.share.rank} sent nothing for {self.timeout_s:g} s "
+                "(distributed.timeout_s)"
             ) from None
         except GoneError as gone:
             raise LostError(f"replica {self.share.rank} has died: {gone}") from None
@@ -104,7 +105,7 @@ class ReplicatedPPO:
     """PPO that sums with others; whatever the first of them is told, the others are told, too."""
 
     def __init__(
-        self, others: Sequence[Other], share: Share, plan: Plan, *, host: str, limit_s: float
+        self, others: Sequence[Other], share: Share, plan: Plan, *, host: str, timeout_s: float
     ) -> None:
         """Take its own share of the games, and meet the others."""
         self.others, self._broken = list(others), ""
@@ -126,8 +127,8 @@ class ReplicatedPPO:
         self.policy, self.rehearse = ppo.policy, ppo.rehearse
         self._answers()  # they are ready
         store, port = open_store(host)
-        self._say(Message(JOIN, {"host": host, "port": port, "limit_s": limit_s}))
-        place: dict[str, Any] = {"host": host, "limit_s": limit_s, "device": str(ppo.device)}
+        self._say(Message(JOIN, {"host": host, "port": port, "timeout_s": timeout_s}))
+        place: dict[str, Any] = {"host": host, "timeout_s": timeout_s, "device": str(ppo.device)}
         ppo.together = Joined(store, share.rank, share.size, **place)
         self._answers()
 

@@ -110,7 +110,10 @@ class Replica:
         from sparring.cluster.replicas.joined import Joined, find_store, own_address
 
         host, port, share = facts["host"], facts["port"], self.share
-        place: dict[str, Any] = {"limit_s": facts["limit_s"], "device": str(self.learner.device)}
+        place: dict[str, Any] = {
+            "timeout_s": facts["timeout_s"],
+            "device": str(self.learner.device),
+        }
         place["host"] = own_address(host, port)
         self.learner.together = Joined(find_store(host, port), share.rank, share.size, **place)
 

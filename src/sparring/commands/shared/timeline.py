@@ -17,9 +17,9 @@ from sparring.curriculum.timeline import (
 from sparring.learn.room import room_line
 from sparring.nets.sizes import Counts
 from sparring.nets.transfer import Transfer
+from sparring.training.imitation.imitate import check_records
 from sparring.training.planning.settings import members_of
 from sparring.training.session import counted
-from sparring.training.teaching.teach import check_records
 from sparring.training.train import at_once, prepare_new
 
 
@@ -29,7 +29,7 @@ def show_timeline(config: TrainConfig) -> int:
     for configs in [members] if at_once(config) else [[member] for member in members]:
         session, begun = prepare_new(configs, quiet=True)
     first = begun[0]
-    taught = check_records(session.plan, session.training.first) if first.teach else ""
+    imitated = check_records(session.plan, session.training.first) if first.imitate else ""
     entries = timeline_of(session.training.curricula[0], first.opponents)
     budget, amount = session.training.first.budget
     checks = checks_of(entries, budget, amount)
@@ -41,7 +41,7 @@ def show_timeline(config: TrainConfig) -> int:
                 "budget": {budget: amount},
                 "phases": entries,
                 "checks": checks,
-                **({"teach": taught} if taught else {}),
+                **({"imitate": imitated} if imitated else {}),
                 **session.announced.plain(),
                 **({"network": network.plain()} if network else {}),
                 **({"init": kept.plain()} if kept else {}),
@@ -57,8 +57,8 @@ def show_timeline(config: TrainConfig) -> int:
     print_phases(entries)
     for check in checks:
         say(check)
-    if taught:
-        say(taught)
+    if imitated:
+        say(imitated)
     if session.plan.fused:
         say(f"memory: {room_line(session.plan)}")
     say(f"{first.game}, {first.algo}, {budget} {amount:,.10g}; nothing was trained or written")

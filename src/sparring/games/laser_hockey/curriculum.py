@@ -91,7 +91,7 @@ class Original:
         if self.keep is False:
             found["set"] = ["keep_mode=0"]
         if self.choose:
-            found["league"] = {"choose": self.choose}
+            found["league"] = {"sampling": self.choose}
         if scale != 1:
             found["rewards"] = [f"{part}={shown(weight * scale)}" for part, weight in PARTS.items()]
         if self.agent.get("checkpoint_path"):

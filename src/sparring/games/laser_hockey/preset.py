@@ -20,7 +20,7 @@ ALGOS: dict[str, dict[str, Any]] = {
     "sac": {
         "net": {"hidden": (256, 256)},
         # It begins cooler than usual: what is paid on the way is small against a goal.
-        "sac": {"gamma": 0.99, "first_temperature": 0.2, "temperature_lr": 1e-3},
+        "sac": {"gamma": 0.99, "initial_temperature": 0.2, "temperature_lr": 1e-3},
         "replay": {"ratio": 32.0, "batch": 256, "warmup": 10_000},
     },
 }

@@ -17,9 +17,9 @@ import torch
 from torch import Tensor
 
 from sparring.learn.backends import Loss, diverged
+from sparring.learn.demonstrations import Decisions, Places, unpacked
 from sparring.learn.minibatches import PLACE, Minibatch, Shown
 from sparring.learn.plan import Knobs
-from sparring.learn.taught import Decisions, Places, unpacked
 from sparring.learn.terms import NativeLoss, OwnRows, Term, gradients, own_rows, shown_of
 from sparring.learn.together import Together, average
 from sparring.learn.transforms import MIRRORED
@@ -194,7 +194,7 @@ def known_of(data: Mapping[str, Tensor]) -> Known:
     return data["obs"].numpy(), data[PLACE].numpy() if PLACE in data else None, known
 
 
-class NativeClone:
+class NativeImitation:
     """Reads decisions where they lie; passes, losses and Adam are native."""
 
     def __init__(self, native: NativeNet, *, eps: float) -> None:

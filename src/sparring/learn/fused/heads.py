@@ -15,7 +15,7 @@ from torch import Tensor
 
 from sparring.learn.fused.rollout import FusedRollout, mask_of
 from sparring.learn.fused.terms import FusedTerm
-from sparring.learn.head_terms import ANCHOR, SEAT, WIDTH, AnchorTerm
+from sparring.learn.head_terms import REFERENCE, SEAT, WIDTH, KLPenalty
 from sparring.learn.terms import OfColumn, OfTruth, Term, columns_of, truth_of
 from sparring.learn.transitions import NOT_A_SAMPLE
 from sparring.nets.distribution import masked_log_probs
@@ -219,10 +219,10 @@ AT_ONCE = 16384
 """Places that the frozen network is asked about in one pass."""
 
 
-class FusedAnchor:
+class FusedKLPenalty:
     """Asks the frozen network once per update about all that was played."""
 
-    def __init__(self, term: AnchorTerm, rollout: FusedRollout, *, bf16: bool) -> None:
+    def __init__(self, term: KLPenalty, rollout: FusedRollout, *, bf16: bool) -> None:
         """Move the frozen network to where the rollout is."""
         self.term, self.rollout, self.bf16 = term, rollout, bf16
         device = rollout.obs.device
@@ -230,7 +230,7 @@ class FusedAnchor:
         room = torch.zeros(
             rollout.places, rollout.rules.actions, dtype=torch.float16, device=device
         )
-        self.by_place: Mapping[str, Tensor] = {ANCHOR: room}
+        self.by_place: Mapping[str, Tensor] = {REFERENCE: room}
         self._ask(slice(0, min(AT_ONCE, rollout.places)))  # what it makes once, before any graph
 
     def fill(self) -> None:
@@ -248,4 +248,4 @@ class FusedAnchor:
         ):
             logits = self.term.net(obs)[POLICY]
         said = masked_log_probs(logits, mask_of(legal, self.rollout.rules))
-        self.by_place[ANCHOR][places].copy_(said)
+        self.by_place[REFERENCE][places].copy_(said)

@@ -73,7 +73,7 @@ class FusedSAC:
 
         configs: one for each member. options: by_role, slots and graphs of `FusedPlaying`.
         """
-        assert not games.rules.box or (net.squash and net.spread == "predicted")
+        assert not games.rules.box or (net.squash and net.std == "predicted")
         demand_shared("sac", configs)
         self.config = configs[0]
         facts = {VALUES: False}
@@ -97,7 +97,7 @@ class FusedSAC:
         self.critics = self._make_critics()
         self._critics = Flat(self.critics.flat.detach().view(self.members, -1), self.net.dtype)
         self.critic_adam = self.experience.adam_for(self._critics)
-        self.temperatures = [config.temperature or config.first_temperature for config in configs]
+        self.temperatures = [config.temperature or config.initial_temperature for config in configs]
         """As they were before the last update."""
         logs = [[math.log(temperature)] for temperature in self.temperatures]
         self._log = Flat(torch.tensor(logs, device=self.device), self.net.dtype)
@@ -235,7 +235,7 @@ class FusedSAC:
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(seed + 1_000_003 * (self.updates + 1))
             critics = self._critics_of(1)
-        first = torch.tensor(math.log(config.temperature or config.first_temperature))
+        first = torch.tensor(math.log(config.temperature or config.initial_temperature))
         return {
             "critics": {"flat": critics.flat.data, "target": critics.target},
             "temperature": {"log": first},

@@ -1,9 +1,9 @@
 """Learning from a seat's decisions in a row on a GPU: segments, and how minibatches get them.
 
 The decisions of one (game, seat) that a rollout completed, games one after the other, are cut every
-`net.segment` of them. All of it is index arithmetic of fixed shapes in torch, so that a graph can
-hold it and tests compare it with loops on a CPU. Segments are shuffled by the kernel that shuffles
-samples.
+`net.bptt_steps` of them. All of it is index arithmetic of fixed shapes in torch, so that a graph
+can hold it and tests compare it with loops on a CPU. Segments are shuffled by the kernel
+that shuffles samples.
 """
 
 from __future__ import annotations
@@ -133,7 +133,7 @@ class Sequences:
     ) -> None:
         """Make room. minibatches: at most, all segments fit into so many."""
         assert rollout.chains == 1 and isinstance(net, CapturedNet), "the plan refuses"
-        self.rollout, self.cut = rollout, Cut.of(rollout, net.config.segment)
+        self.rollout, self.cut = rollout, Cut.of(rollout, net.config.bptt_steps)
         members, length, most = rollout.members, self.cut.length, self.cut.most
         self.room = self.cut.room(minibatches)
         """Segments of a minibatch."""

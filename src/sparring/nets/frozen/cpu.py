@@ -144,7 +144,7 @@ class Stacked:
         """The layers of somebody's own network, None if it is ours."""
         if self.own:
             kind, hidden = self.own.activation, self.own.hidden(0)
-            config = replace(config, hidden=hidden, activation=kind, spread="predicted")
+            config = replace(config, hidden=hidden, activation=kind, std="predicted")
         self.inputs, self.config = net.inputs, config
         self.native = _native.GroupedLayers(
             net.inputs.runs,

@@ -239,7 +239,7 @@ def head_pieces(
     for name, layer in layers.items():
         width = net.heads[name]
         parts = [(0, width, below)]
-        if ours and name == POLICY and net.box and net.config.spread == "shared":
+        if ours and name == POLICY and net.box and net.config.std == "shared":
             parts = [(0, net.box, below), (net.box, width - net.box, 0)]
         for first, columns, reads in parts:
             weight = places[f"{layer}.weight"] + first * below

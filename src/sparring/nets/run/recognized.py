@@ -244,5 +244,5 @@ def perceptron_config(net: Net, config: NetConfig) -> NetConfig | str:
         hidden=hidden.pop(),
         shared=len(layers.towers) == 1,
         activation=layers.activation,
-        spread="predicted",
+        std="predicted",
     )

@@ -87,12 +87,12 @@ def useful(steps: Steps, games: int, cores: int) -> int:
     return min(games, MOST, math.ceil(cores / max(busy, 1 / MOST)))
 
 
-def measure(pool: ForeignPool, limit_s: float = LOOK_S) -> Steps:
+def measure(pool: ForeignPool, timeout_s: float = LOOK_S) -> Steps:
     """Step an env with random actions; the first step, which warms up, does not count."""
     pool.reset()
     pool.step(pool.sample_actions())
     count, spent, computed, queued = 0, 0.0, 0.0, 0.0
-    until = time.perf_counter() + limit_s
+    until = time.perf_counter() + timeout_s
     while not count or time.perf_counter() < until:
         action, waited = pool.sample_actions(), queued_s()
         began, worked = time.perf_counter(), time.thread_time()

@@ -204,7 +204,7 @@ class Crew:
             limit = self.limits.step_s if worker.up else self.limits.start_s
             if now - worker.since > limit and (busy or not worker.up):
                 what = "a step or reset" if worker.up else "making its environments"
-                setting = "env.step_limit_s" if worker.up else "env.start_limit_s"
+                setting = "env.step_timeout_s" if worker.up else "env.start_timeout_s"
                 worker.said = ConfigError(f"{what} took longer than {setting} {limit:g}")
                 troubled.add(worker.index)
 

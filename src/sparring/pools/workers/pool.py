@@ -43,8 +43,8 @@ class WorkerPool(ForeignPool):
         seed: int = 0,
         first_game: int = 0,
         memory: int = 0,
-        step_limit_s: float = 60.0,
-        start_limit_s: float = 120.0,
+        step_timeout_s: float = 60.0,
+        start_timeout_s: float = 120.0,
         max_restarts: int = 100,
         max_restarts_in_a_row: int = 10,
     ) -> None:
@@ -62,7 +62,7 @@ class WorkerPool(ForeignPool):
             "all_games": games,
             "memory": memory,
         }
-        limits = Limits(step_limit_s, start_limit_s, max_restarts, max_restarts_in_a_row)
+        limits = Limits(step_timeout_s, start_timeout_s, max_restarts, max_restarts_in_a_row)
         crew = Crew(job, parts, limits)
         # The crew does not know the pool: it ends with it, also at the end of the program.
         self._finalizer = weakref.finalize(self, crew.end)

@@ -59,14 +59,14 @@ def seldom(case: Case) -> dict[str, float]:
 
 def leagues(case: Case) -> Verdict | None:
     """Past selves that are kept after every few updates."""
-    share, every = case.at(LEAGUE), case.config.league.every
+    share, every = case.at(LEAGUE), case.config.league.every_decisions
     if share < NOTICED:
         return None
     cause = "past selves kept too often"
     text = f"{percent(share)} in keeping and exchanging past selves: do so less often"
     if not every:
-        return Verdict(cause, text, share, do="--league.every with more decisions")
-    return reckoned(cause, text, share, 0.8, change={"league": {"every": 20 * every}})
+        return Verdict(cause, text, share, do="--league.every_decisions with more decisions")
+    return reckoned(cause, text, share, 0.8, change={"league": {"every_decisions": 20 * every}})
 
 
 def curves(case: Case) -> Verdict | None:

@@ -243,8 +243,8 @@ def games_on_cpu(case: Case) -> Candidate | None:
     if case.config.pool == "cpu":
         change: dict[str, Any] = {"pool": "cuda"}
         advice = "play on the GPU too"
-    elif case.config.collect.slots == 1:
-        change, advice = {"collect": {"slots": 2}}, "let one half step while the other is answered"
+    elif case.config.collect.groups == 1:
+        change, advice = {"collect": {"groups": 2}}, "let one half step while the other is answered"
     else:
         return None
     text = f"the GPU is idle for {percent(idle)}: it waits for games on the CPU"

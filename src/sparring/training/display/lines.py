@@ -41,8 +41,8 @@ def left(status: Status) -> str:
     """How long it will still take: of the minutes, or by the pace since something is learned."""
     if status.after:
         return status.after
-    if status.limit_s:
-        return f"{clock(status.limit_s - status.seconds)} left"
+    if status.timeout_s:
+        return f"{clock(status.timeout_s - status.seconds)} left"
     warm_up = status.warm_up
     if warm_up.progress and not status.learns:
         return "warming up"
@@ -83,16 +83,17 @@ def learning_words(learning: Mapping[str, float]) -> list[str]:
     words += [f"{name} {told[name]:.3g}" for name in ("epsilon", "temperature") if name in told]
     if "workers/memory_mib" in told:
         words.append(workers_words(told))
-    if "fleet/lag_mean" in told:
-        words.append(fleet_words(told))
+    if "distributed/lag_mean" in told:
+        words.append(distributed_words(told))
     return words
 
 
-def fleet_words(told: Mapping[str, float]) -> str:
-    failed = int(told.get("fleet/restarts", 0))
+def distributed_words(told: Mapping[str, float]) -> str:
+    failed = int(told.get("distributed/restarts", 0))
     again = f", {failed} died and started again" if failed else ""
-    idle = f"actors {told['fleet/actor_idle']:.0%} idle, learner {told['fleet/learner_idle']:.0%}"
-    return f"{idle}, lag {told['fleet/lag_mean']:.1f}{again}"
+    actors, learner = told["distributed/actor_idle"], told["distributed/learner_idle"]
+    idle = f"actors {actors:.0%} idle, learner {learner:.0%}"
+    return f"{idle}, lag {told['distributed/lag_mean']:.1f}{again}"
 
 
 def workers_words(told: Mapping[str, float]) -> str:

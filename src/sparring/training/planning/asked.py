@@ -100,8 +100,8 @@ def of_learner(
         if algo in REMEMBERS:
             yield "replay in hindsight", ask("replay in hindsight", "hindsight.on of a replay")
     yield from of_heads(config.heads)
-    if config.teach:
-        yield "teach", ask("teach", f"teach {shown(tuple(config.teach))}")
+    if config.imitate:
+        yield "imitate", ask("imitate", f"imitate {shown(tuple(config.imitate))}")
 
 
 def of_heads(heads: HeadsConfig) -> Iterator[tuple[str, Asked]]:

@@ -13,7 +13,7 @@ from pathlib import Path
 import torch
 
 from sparring.capabilities.refusals import shown
-from sparring.config import CloningConfig, NetConfig, TrainConfig
+from sparring.config import ImitationConfig, NetConfig, TrainConfig
 from sparring.curriculum.curriculum import Curriculum
 from sparring.errors import ConfigError
 from sparring.factories import is_factory
@@ -34,7 +34,7 @@ from sparring.training.planning.own import check_own_nets
 
 COPIES = 5
 """Of a network while it learns: weights, gradients, two moments, and what is saved."""
-MEASURED = ("step_limit_s", "start_limit_s")
+MEASURED = ("step_timeout_s", "start_timeout_s")
 """Settings of worker processes that measurements heed too: they have such a process in any case."""
 OFFLINE = ("offline", "disabled", "dryrun")
 """Modes of wandb that need no account."""
@@ -50,9 +50,9 @@ def check_demands(rules: Rules, config: TrainConfig, nets: Mapping[str, NetConfi
             f"role: {', '.join(rules.roles)}"
         )
     check_networks(rules, config, nets)
-    if config.collect.slots > config.collect.games:
+    if config.collect.groups > config.collect.games:
         raise ConfigError(
-            f"collect.slots {config.collect.slots} must be at most collect.games, which is "
+            f"collect.groups {config.collect.groups} must be at most collect.games, which is "
             f"{config.collect.games}"
         )
     check_network(rules, config, nets)
@@ -64,7 +64,7 @@ def check_demands(rules: Rules, config: TrainConfig, nets: Mapping[str, NetConfi
 def demand_processes(config: TrainConfig) -> None:
     """Refuse settings of processes that are not there."""
     usual, alone = TrainConfig(), not (config.actors or config.cluster or config.replicas > 1)
-    groups = {"fleet": (alone, "--actors N"), "env": (config.workers == "0", "--workers N")}
+    groups = {"distributed": (alone, "--actors N"), "env": (config.workers == "0", "--workers N")}
     for group, (unused, needs) in groups.items():
         for field in fields(getattr(usual, group)) if unused else ():
             given = getattr(getattr(config, group), field.name)
@@ -192,14 +192,13 @@ def check_networks(rules: Rules, config: TrainConfig, nets: Mapping[str, NetConf
             f"heads.blend {heads.blend:g}: there is no head of win, draw and loss to blend in; "
             "give its weight with --heads.wdl, or leave it out"
         )
-    name = changed(config.cloning, CloningConfig())
-    given = f"cloning.{name} {shown(getattr(config.cloning, name))}" if name else ""
-    if config.teach_minutes != TrainConfig.teach_minutes:
-        given = f"teach_minutes {config.teach_minutes:g}"
-    if given and not config.teach:
+    name = changed(config.imitation, ImitationConfig())
+    given = f"imitation.{name} {shown(getattr(config.imitation, name))}" if name else ""
+    if config.imitate_minutes != TrainConfig.imitate_minutes:
+        given = f"imitate_minutes {config.imitate_minutes:g}"
+    if given and not config.imitate:
         raise ConfigError(
-            f"{given}: nothing is learned from records; add --teach with records or bots, or leave "
-            "it out"
+            f"{given}: nothing is imitated; add --imitate with records or bots, or leave it out"
         )
 
 

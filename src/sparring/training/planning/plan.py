@@ -250,8 +250,8 @@ def demand_fitting(config: TrainConfig, rules: Rules) -> None:
     unfit = {
         name: (getattr(config, name), getattr(usual, name), why) for name, why in UNFIT.items()
     }
-    slots = (config.collect.slots, usual.collect.slots)
-    unfit["collect.slots"] = (*slots, "its games are stepped together")
+    slots = (config.collect.groups, usual.collect.groups)
+    unfit["collect.groups"] = (*slots, "its games are stepped together")
     if not by_factory(config):
         for name in ("every_s", "every_decisions", "against", "target", "patience", "stop"):
             values = getattr(config.eval, name), getattr(usual.eval, name)

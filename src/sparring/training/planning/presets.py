@@ -41,7 +41,7 @@ ALGOS: dict[str, dict[str, Any]] = {
     PQN: {"net": {"norm": True}},
 }
 """What suits an algorithm."""
-BOX_ALGOS: dict[str, dict[str, Any]] = {"sac": {"net": {"spread": "predicted", "squash": True}}}
+BOX_ALGOS: dict[str, dict[str, Any]] = {"sac": {"net": {"std": "predicted", "squash": True}}}
 """What else suits it where actions are continuous."""
 GPU_PRESET: dict[str, Any] = {
     "net": {"hidden": (512, 512, 256)},
@@ -78,7 +78,7 @@ OWN_EVALUATION = 32
 
 LEAGUES: dict[str, dict[str, Any]] = {
     "": {},
-    "generations": {"opponents": ("past=1",), "league": {"choose": "uniform"}},
+    "generations": {"opponents": ("past=1",), "league": {"sampling": "uniform"}},
 }
 """Whole ways to play against one's past, by the names of league.preset."""
 

@@ -15,6 +15,7 @@ from sparring.config import TrainConfig
 from sparring.config.habits import FROM_FRESH, like, meant
 from sparring.config.options import flat, paths_of
 from sparring.config.ranges import Checked
+from sparring.config.renamed import renamed
 from sparring.curriculum.files import as_json, read_curriculum
 from sparring.errors import ConfigError, nearest
 from sparring.games.flags import listed, read_pair
@@ -78,11 +79,13 @@ def merged(config: Any, changes: Mapping[str, Any], where: str) -> Any:
 
 def meant_by(key: str, config: Any, changes: Mapping[str, Any], where: str) -> str:
     """Say which setting somebody means who wrote another word, as the end of an error."""
+    section = config._section if isinstance(config, Checked) else ""
+    if now := renamed(f"{section}{key}"):
+        return f"; it is now {now!r}"
     own = [field.name for field in fields(config)]
     close = nearest(key, own)
     if "did you mean" in close and not meant(key):
         return close
-    section = config._section if isinstance(config, Checked) else ""
     algo = str(changes.get("algo", "")) or getattr(config, "algo", FROM_FRESH)
     found = like(f"{section}{key}", paths_of(TrainConfig), algo, python=where == IN_PYTHON)
     return found if "did you mean" in found or not section else close

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
-from sparring.config import CloningConfig, EvaluationConfig, LeagueConfig, TrainConfig
+from sparring.config import EvaluationConfig, ImitationConfig, LeagueConfig, TrainConfig
 from sparring.curriculum.course import Course
 from sparring.curriculum.curriculum import Curriculum
 from sparring.factories import is_factory, is_given
@@ -36,9 +36,9 @@ class RunPlan:
     """Whose weights it begins with."""
     evaluation: EvaluationConfig
     league: LeagueConfig
-    teach: tuple[str, ...]
+    imitate: tuple[str, ...]
     """What it learns from before it plays."""
-    cloning: CloningConfig
+    imitation: ImitationConfig
     factory: str
     """What makes its environment, by name; "" if the game is one of ours, or an object."""
     own_net: bool
@@ -61,13 +61,13 @@ def run_plan(config: TrainConfig) -> RunPlan:
         init=config.init,
         evaluation=config.eval,
         league=config.league,
-        teach=config.teach,
-        cloning=config.cloning,
+        imitate=config.imitate,
+        imitation=config.imitation,
         factory=config.game if by_factory(config) else "",
         own_net=is_factory(config.net.kind) or any(".net.kind=" in word for word in config.roles),
         only_here=is_given(config.net.kind),
         processes=played_elsewhere(config) or config.replicas > 1,
-        plays_on=bool(config.actors) and not config.fleet.lockstep,
+        plays_on=bool(config.actors) and not config.distributed.lockstep,
     )
 
 

@@ -248,17 +248,17 @@ def explain(run_folder: Path, wrong: Exception) -> str:
 
 
 def read(
-    run_folder: Path, *only: str, since: int = 0, limit_s: float = LIMIT_S
+    run_folder: Path, *only: str, since: int = 0, timeout_s: float = LIMIT_S
 ) -> dict[str, Curve]:
     """Return every curve of a run by name, also while it trains; {} if there is none yet.
 
     only: names of curves, * for any ending; a long run has many more numbers than a list needs.
     since: the first update that is wanted.
-    limit_s: processor time that it may take.
+    timeout_s: processor time that it may take.
     """
     which = f"AND ({' OR '.join(['name GLOB ?'] * len(only))})" if only else ""
     query = f"{ROWS} WHERE update_number >= ? {which} ORDER BY 1, 2"
-    return ask(run_folder, query, (since, *only), limit_s)
+    return ask(run_folder, query, (since, *only), timeout_s)
 
 
 def curves_of(rows: Sequence[tuple[str, int, float, float | None]]) -> dict[str, Curve]:
@@ -276,9 +276,9 @@ def curves_of(rows: Sequence[tuple[str, int, float, float | None]]) -> dict[str,
     return curves
 
 
-def read_last(run_folder: Path, name: str, *, limit_s: float = LIMIT_S) -> dict[str, Curve]:
+def read_last(run_folder: Path, name: str, *, timeout_s: float = LIMIT_S) -> dict[str, Curve]:
     """Return a curve with nothing but its last point, {} without one: a quick look."""
-    return ask(run_folder, f"{ROWS} WHERE name = ? ORDER BY 2 DESC LIMIT 1", (name,), limit_s)
+    return ask(run_folder, f"{ROWS} WHERE name = ? ORDER BY 2 DESC LIMIT 1", (name,), timeout_s)
 
 
 def last(run_folder: Path, name: str) -> tuple[int, float] | None:
@@ -289,14 +289,14 @@ def last(run_folder: Path, name: str) -> tuple[int, float] | None:
 
 
 def ask(
-    run_folder: Path, query: str, values: Sequence[str | int], limit_s: float
+    run_folder: Path, query: str, values: Sequence[str | int], timeout_s: float
 ) -> dict[str, Curve]:
     """Ask a file that somebody may be writing; one that has just begun knows nothing."""
     path = run_folder / FILE
     if not mode_of(path):
         return {}
     try:
-        with reading(path, TABLE, limit_s=limit_s) as db:
+        with reading(path, TABLE, timeout_s=timeout_s) as db:
             return curves_of(db.execute(query, values).fetchall())
     except EmptyError:
         return {}

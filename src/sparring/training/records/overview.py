@@ -118,7 +118,7 @@ class Overview:
             return {}
 
     def read_curves(self) -> dict[str, metrics.Curve]:
-        return metrics.read(self.path, DECISIONS, "eval/*", limit_s=CURVES_S)
+        return metrics.read(self.path, DECISIONS, "eval/*", timeout_s=CURVES_S)
 
     @cached_property
     def events(self) -> list[dict[str, Any]]:

@@ -35,7 +35,7 @@ from sparring.store.files import (
     require_own,
     write_atomic,
 )
-from sparring.store.folders import CHECKPOINTS, CONFIG, LATEST, MADE_BY, RUNS, TEACHER
+from sparring.store.folders import CHECKPOINTS, CONFIG, IMITATED_POLICY, LATEST, MADE_BY, RUNS
 from sparring.store.lookup import find_run
 from sparring.training.records import metrics
 
@@ -150,8 +150,8 @@ class Run:
                 if came.is_dir():
                     shutil.copytree(came, path / CHECKPOINTS / came.name)
             bring_segments(self.checkpoints, path / CHECKPOINTS)
-            if (self.path / TEACHER).is_dir():
-                shutil.copytree(self.path / TEACHER, path / TEACHER)
+            if (self.path / IMITATED_POLICY).is_dir():
+                shutil.copytree(self.path / IMITATED_POLICY, path / IMITATED_POLICY)
             metrics.copy(self.path, path)
             for table in self.path.glob("*.csv"):
                 shutil.copy(table, path)

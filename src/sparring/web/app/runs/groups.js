@@ -39,8 +39,8 @@ const USE = {
   "charts/machine_share": ["Share of what this machine can do", "percent"],
   "charts/cpu_share": ["Processor cores at work", "number"],
   "charts/gpu_busy": ["GPU at work", "percent"],
-  "fleet/learner_idle": ["Learner idle", "percent"],
-  "fleet/actor_idle": ["Actors idle", "percent"],
+  "distributed/learner_idle": ["Learner idle", "percent"],
+  "distributed/actor_idle": ["Actors idle", "percent"],
 };
 
 // Returns [{ name, open, charts: [spec] }]; every curve is in one chart.

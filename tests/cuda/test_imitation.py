@@ -10,18 +10,18 @@ import pytest
 import torch
 
 from learn.fused_helpers import NETS, game_of, learner, play
-from sparring.config import CloningConfig, CollectConfig, NetConfig, TrainConfig
+from sparring.config import CollectConfig, ImitationConfig, NetConfig, TrainConfig
 from sparring.games.rules import Rules
-from sparring.learn.clone import Cloning
-from sparring.learn.fused.heads import FusedAnchor
-from sparring.learn.head_terms import ANCHOR, AnchorTerm
+from sparring.learn.fused.heads import FusedKLPenalty
+from sparring.learn.head_terms import REFERENCE, KLPenalty
+from sparring.learn.imitation import BehaviorCloning
 from sparring.nets.make import make_net
 from sparring.schedule import Schedule
 from sparring.store.policies import load_policy
+from sparring.training.imitation.making import make_decisions, read_sources, tasks_of
+from sparring.training.imitation.positions import Pay
 from sparring.training.planning.settings import merged, with_preset
 from sparring.training.records.metrics import read
-from sparring.training.teaching.making import make_decisions, read_sources, tasks_of
-from sparring.training.teaching.positions import Pay
 from sparring.training.train import resume, train_population, train_with
 
 QUICK: dict[str, Any] = {
@@ -31,8 +31,8 @@ QUICK: dict[str, Any] = {
     "collect": {"games": 64, "steps": 16},
     "ppo": {"minibatch": 512, "epochs": 1, "lr": 1e-3},
     "eval": {"off": True},
-    "teach": ("captain",),
-    "cloning": {"games": 40, "epochs": 3, "minibatch": 256, "anchor": 0.5},
+    "imitate": ("captain",),
+    "imitation": {"games": 40, "epochs": 3, "minibatch": 256, "kl_weight": 0.5},
     "tensorboard": False,
     "checkpoint_every_s": 0.0,
     "keep": 5,
@@ -53,10 +53,10 @@ def test_a_clone_on_the_gpu_is_that_of_the_cpu(net: NetConfig) -> None:
     found = []
     for device in ("cpu", "cuda"):
         torch.manual_seed(3)
-        cloning = Cloning(
+        cloning = BehaviorCloning(
             make_net(rules, net),
             decisions,
-            CloningConfig(epochs=3, minibatch=256),
+            ImitationConfig(epochs=3, minibatch=256),
             CollectConfig(cpu="torch", bf16=False),
             seed=1,
             device=device,
@@ -77,22 +77,22 @@ def test_the_anchor_holds_a_policy_inside_graphs(net: str, graphs: bool) -> None
     torch.manual_seed(1)
     frozen = make_net(ppo.rules, NETS[net])
     frozen.load_state_dict(ppo.snapshot().tensors["net"])
-    term = AnchorTerm(frozen, Schedule.constant(1.0))
-    anchor = FusedAnchor(term, ppo.rollout, bf16=False)
+    term = KLPenalty(frozen, Schedule.constant(1.0))
+    anchor = FusedKLPenalty(term, ppo.rollout, bf16=False)
     ppo.put_terms([*ppo.terms, anchor])
-    first = ppo.iterate(0.0)[0].stats["losses/anchor_kl"]
+    first = ppo.iterate(0.0)[0].stats["losses/reference_kl"]
     assert 0 <= first < 0.1  # it begins where the anchor is
     for _ in range(3):
-        moved = ppo.iterate(0.0)[0].stats["losses/anchor_kl"]
+        moved = ppo.iterate(0.0)[0].stats["losses/reference_kl"]
     assert 0 <= moved < 1.0
     play(ppo)
     anchor.fill()
     decided = torch.nonzero(ppo.rollout.end).squeeze(1)[:64].cpu()
     obs = ppo.rollout.obs.cpu().numpy()[decided]
-    legal = torch.isfinite(anchor.by_place[ANCHOR].cpu()[decided]).to(torch.uint8).numpy()
+    legal = torch.isfinite(anchor.by_place[REFERENCE].cpu()[decided]).to(torch.uint8).numpy()
     slow = term.said(obs, legal)
     assert torch.allclose(
-        anchor.by_place[ANCHOR].cpu()[decided].nan_to_num(neginf=0.0).float(),
+        anchor.by_place[REFERENCE].cpu()[decided].nan_to_num(neginf=0.0).float(),
         slow.nan_to_num(neginf=0.0).float(),
         atol=2e-2,
     )
@@ -104,7 +104,7 @@ def test_a_run_is_taught_and_resumed(tmp_path: Path) -> None:
     facts = next(event for event in events if event["event"] == "taught")
     assert facts["accuracy"] > 0
     curves = read(run)
-    assert curves["losses/anchor_kl"][2][0] < 0.2
+    assert curves["losses/reference_kl"][2][0] < 0.2
     again = resume(run, number=2, quiet=True).run
     one, other = (load_policy(where / "checkpoints" / "00000004") for where in (run, again))
     for mine, theirs in zip(one.net.parameters(), other.net.parameters(), strict=True):
@@ -113,6 +113,6 @@ def test_a_run_is_taught_and_resumed(tmp_path: Path) -> None:
 
 def test_a_population_is_taught_once(tmp_path: Path) -> None:
     agents = train_population(config(tmp_path, population=2, updates=1), quiet=True)
-    clones = [load_policy(agent.run / "teacher") for agent in agents]
+    clones = [load_policy(agent.run / "imitated") for agent in agents]
     for mine, theirs in zip(clones[0].net.parameters(), clones[1].net.parameters(), strict=True):
         assert torch.equal(mine, theirs)

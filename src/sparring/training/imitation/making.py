@@ -14,16 +14,16 @@ from typing import Any
 import numpy as np
 
 from sparring.errors import ConfigError, SparringError, nearest
-from sparring.games.lessons import Lesson, file_kinds, read_lessons
+from sparring.games.demonstrations import Demonstration, file_kinds, read_demonstrations
 from sparring.games.recorded import Replay
 from sparring.games.rules import Rules
 from sparring.games.seeds import mixed_seed
 from sparring.games.state import State
-from sparring.learn.taught import Decisions, joined
+from sparring.learn.demonstrations import Decisions, joined
 from sparring.machine import free_memory, show_size
 from sparring.messages import Message
 from sparring.processes import Child, GoneError, Parent
-from sparring.training.teaching.positions import Pay, decisions_of, plain_rules
+from sparring.training.imitation.positions import Pay, decisions_of, plain_rules
 
 MAGIC = "*?["
 OPENING = 4
@@ -34,7 +34,7 @@ TASK = 32
 """Games or files of a task."""
 MIN_TASKS = 4
 """For which it pays to start a process."""
-MODULE = "sparring.training.teaching.making"
+MODULE = "sparring.training.imitation.making"
 Tell = Callable[[int, int, int], None]
 """Is told how many tasks are done and how many there are, and how many positions that made."""
 
@@ -49,7 +49,7 @@ class Sources:
 
 
 def read_sources(rules: Rules, words: Sequence[str]) -> Sources:
-    """Find what the words of --teach mean; what is nothing is refused."""
+    """Find what the words of --imitate mean; what is nothing is refused."""
     files: dict[Path, None] = {}
     bots: dict[str, None] = {}
     for word in words:
@@ -72,11 +72,11 @@ def files_called(rules: Rules, word: str) -> list[Path]:
         found = [one for one in map(Path, names) if one.suffix.lower() in kinds and one.is_file()]
     else:
         raise ConfigError(
-            f"teach: {word!r} is neither a bot of {rules.name} nor a file or folder"
+            f"imitate: {word!r} is neither a bot of {rules.name} nor a file or folder"
             f"{nearest(word, rules.bots)}"
         )
     if not found:
-        raise ConfigError(f"teach: {word} has no files that end in {', '.join(kinds)}")
+        raise ConfigError(f"imitate: {word} has no files that end in {', '.join(kinds)}")
     return sorted(found)
 
 
@@ -85,7 +85,7 @@ def lasting(rules: Rules, word: str) -> str:
     return word if rules.bot_called(word) else str(Path(word).expanduser().absolute())
 
 
-def bot_game(rules: Rules, bot: str, seed: int, number: int) -> Lesson:
+def bot_game(rules: Rules, bot: str, seed: int, number: int) -> Demonstration:
     """Play a game with a bot in every seat. The same seed and number give the same game.
 
     Where the rules leave nothing to chance, a few steps at the beginning are drawn by lot: none in
@@ -110,7 +110,7 @@ def bot_game(rules: Rules, bot: str, seed: int, number: int) -> Lesson:
         state.apply(moves[0] if rules.rows == 1 else np.array(moves))
     played = (bot,) * rules.seats
     replay = Replay(plain, seed, played, tuple(actions), tuple(state.scores), state.end, number)
-    return Lesson(replay, by_lot=lots)
+    return Demonstration(replay, by_lot=lots)
 
 
 @dataclass(frozen=True)
@@ -139,15 +139,15 @@ def tasks_of(sources: Sources, games: int, seed: int) -> list[Task]:
 def done(rules: Rules, pay: Pay, task: Task) -> Decisions | None:
     """Make the decisions of a task; games are numbered within it. None: there are none."""
     parts: list[Decisions] = []
-    for lesson in lessons(rules, task):
-        if lesson.replay.actions:
-            parts.append(decisions_of(rules, lesson, pay, len(parts)))
+    for demonstration in demonstrations(rules, task):
+        if demonstration.replay.actions:
+            parts.append(decisions_of(rules, demonstration, pay, len(parts)))
     return joined(parts) if parts else None
 
 
-def lessons(rules: Rules, task: Task) -> Iterator[Lesson]:
+def demonstrations(rules: Rules, task: Task) -> Iterator[Demonstration]:
     for path in task.files:
-        yield from read_lessons(rules, Path(path))
+        yield from read_demonstrations(rules, Path(path))
     for number in task.numbers:
         yield bot_game(rules, task.bot, task.seed, number)
 
@@ -166,14 +166,14 @@ def make_decisions(
             parts.append(part)
         if size > room:
             raise ConfigError(
-                f"teach: {rows:,} positions of {number} of {len(tasks)} parts need "
+                f"imitate: {rows:,} positions of {number} of {len(tasks)} parts need "
                 f"{show_size(size)}, and {show_size(room)} of memory may be taken; name fewer "
-                "files, or lower cloning.games"
+                "files, or lower imitation.games"
             )
         if tell:
             tell(number, len(tasks), rows)
     if not rows:
-        raise ConfigError("teach: there is not a single decision in these games")
+        raise ConfigError("imitate: there is not a single decision in these games")
     return joined(parts)
 
 
@@ -215,7 +215,7 @@ class Helper(Child):
         try:
             arrays = self.ask(Message("task", asdict(task))).arrays
         except GoneError as gone:
-            raise SparringError(f"teach: making positions failed: {gone}") from None
+            raise SparringError(f"imitate: making positions failed: {gone}") from None
         return Decisions(**arrays) if arrays else None
 
 

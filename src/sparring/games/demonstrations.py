@@ -1,7 +1,7 @@
 """Games that somebody has played, to be learned from: recorded ones, and those of other programs.
 
-A game's folder may have `lessons.py` with FILES, the endings of files that it reads, and
-`read_lessons(rules, path)`, which yields the games of such a file.
+A game's folder may have `demonstrations.py` with FILES, the endings of files that it reads, and
+`read_demonstrations(rules, path)`, which yields the games of such a file.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ JSON = ".json"
 
 
 @dataclass(frozen=True)
-class Lesson:
+class Demonstration:
     """A game and what has to be known of it besides."""
 
     replay: Replay
@@ -33,18 +33,18 @@ class Lesson:
 
 def file_kinds(rules: Rules) -> tuple[str, ...]:
     """Return the endings of files with games that can be read."""
-    module = game_module(rules.name, "lessons")
+    module = game_module(rules.name, "demonstrations")
     own: tuple[str, ...] = tuple(module.FILES) if module else ()
     return (*own, JSON)
 
 
-def read_lessons(rules: Rules, path: Path) -> Iterator[Lesson]:
+def read_demonstrations(rules: Rules, path: Path) -> Iterator[Demonstration]:
     """Yield the games of a file. What is wrong with one is said in a line that names the file."""
     if path.suffix.lower() == JSON:
-        yield Lesson(Replay.read(path))
+        yield Demonstration(Replay.read(path))
         return
-    module = game_module(rules.name, "lessons")
+    module = game_module(rules.name, "demonstrations")
     if module is None or path.suffix.lower() not in module.FILES:
         known = ", ".join(file_kinds(rules))
         raise ConfigError(f"{path}: no kind of record that {rules.name} reads; there are {known}")
-    yield from module.read_lessons(rules, path)
+    yield from module.read_demonstrations(rules, path)

@@ -7,42 +7,42 @@ import pytest
 
 from sparring.errors import ConfigError
 from sparring.games import shogi
-from sparring.games.lessons import Lesson, read_lessons
+from sparring.games.demonstrations import Demonstration, read_demonstrations
 from sparring.games.rules import Rules
+from sparring.games.shogi.demonstrations import demonstration_of, result_of
 from sparring.games.shogi.kif import HANDICAPS
-from sparring.games.shogi.lessons import lesson_of, result_of
 from sparring.games.shogi.records import BROKEN_BY, GameRecord, save_record, write_csa, write_usi
-from sparring.learn.taught import unpacked
-from sparring.training.teaching.positions import Pay, decisions_of
+from sparring.learn.demonstrations import unpacked
+from sparring.training.imitation.positions import Pay, decisions_of
 
 MOVES = ("7g7f", "3c3d", "8h2b+", "3a2b", "B*4e")
 RULES = Rules("shogi")
 PAY = Pay(tuple(RULES.weights(None)), 0.5)
 
 
-def lessons_of(path: Path) -> list[Lesson]:
-    return list(read_lessons(RULES, path))
+def lessons_of(path: Path) -> list[Demonstration]:
+    return list(read_demonstrations(RULES, path))
 
 
 @pytest.mark.parametrize("kind", [".kif", ".kifu", ".csa", ".usi"])
 def test_every_kind_of_file_holds_the_same_game(kind: str, tmp_path: Path) -> None:
     path = tmp_path / f"game{kind}"
     save_record(GameRecord(MOVES, black="先生", white="生徒", end="resignation"), path)
-    (lesson,) = lessons_of(path)
-    state = lesson.replay.start()
-    for move, (action,) in zip(MOVES, lesson.replay.actions, strict=True):
+    (demonstration,) = lessons_of(path)
+    state = demonstration.replay.start()
+    for move, (action,) in zip(MOVES, demonstration.replay.actions, strict=True):
         assert shogi.action_of(state, move) == action
         state.apply(action)
-    found = decisions_of(RULES, lesson, PAY)
-    assert found.action.tolist() == [action for (action,) in lesson.replay.actions]
+    found = decisions_of(RULES, demonstration, PAY)
+    assert found.action.tolist() == [action for (action,) in demonstration.replay.actions]
     masks = unpacked(found.legal, RULES.actions)
     assert masks[0].sum() == 30
     assert (masks[np.arange(5), found.action] == 1).all()
     if kind == ".usi":  # which does not say how a game ended
-        assert lesson.paid is None
+        assert demonstration.paid is None
         assert np.isnan(found.returns).all()
     else:  # White was to move and gave up
-        assert lesson.paid == {"result": (1.0, -1.0)}
+        assert demonstration.paid == {"result": (1.0, -1.0)}
         assert found.returns == pytest.approx([0.25, -0.5, 0.5, -1.0, 1.0])
 
 
@@ -67,10 +67,10 @@ def test_who_won(end: str, paid: tuple[float, float] | None) -> None:
 def test_a_handicap_begins_where_it_says_with_white_to_move(tmp_path: Path) -> None:
     path = tmp_path / "game.kif"
     save_record(GameRecord(("3c3d",), HANDICAPS["二枚落ち"], end="resignation"), path)
-    (lesson,) = lessons_of(path)
-    assert shogi.read_sfen(lesson.replay.start()) == HANDICAPS["二枚落ち"]
-    assert lesson.paid == {"result": (-1.0, 1.0)}
-    assert decisions_of(RULES, lesson, PAY).returns == pytest.approx([1.0])
+    (demonstration,) = lessons_of(path)
+    assert shogi.read_sfen(demonstration.replay.start()) == HANDICAPS["二枚落ち"]
+    assert demonstration.paid == {"result": (-1.0, 1.0)}
+    assert decisions_of(RULES, demonstration, PAY).returns == pytest.approx([1.0])
 
 
 def test_a_file_may_hold_several_games(tmp_path: Path) -> None:
@@ -79,7 +79,7 @@ def test_a_file_may_hold_several_games(tmp_path: Path) -> None:
     csa.write_text(write_csa(one) + "/\n" + write_csa(two))
     usi.write_text(write_usi(one) + "\n" + write_usi(two).removeprefix("position "))
     for path in (csa, usi):
-        assert [len(lesson.replay.actions) for lesson in lessons_of(path)] == [5, 2]
+        assert [len(demonstration.replay.actions) for demonstration in lessons_of(path)] == [5, 2]
 
 
 def test_what_comes_behind_the_end_by_the_rules_is_left_out() -> None:
@@ -92,8 +92,10 @@ def test_what_comes_behind_the_end_by_the_rules_is_left_out() -> None:
             break
         actions.append(shogi.action_of(state, move))
         state.apply(actions[-1])
-    lesson = lesson_of(RULES, GameRecord(record.moves, actions=(*actions, 0, 0)), "game")
-    found = decisions_of(RULES, lesson, PAY)
+    demonstration = demonstration_of(
+        RULES, GameRecord(record.moves, actions=(*actions, 0, 0)), "game"
+    )
+    found = decisions_of(RULES, demonstration, PAY)
     assert len(found) == len(actions) == 12
     assert not found.returns.any()  # four times the same position is a draw
 

@@ -9,16 +9,16 @@ import pytest
 
 import sparring
 from sparring.errors import ConfigError
-from sparring.games.lessons import Lesson
+from sparring.games.demonstrations import Demonstration
 from sparring.games.recorded import Replay
 from sparring.games.rules import Rules
 from sparring.games.state import new_state
-from sparring.learn.taught import Decisions, joined, split, unpacked
+from sparring.learn.demonstrations import Decisions, joined, split, unpacked
 from sparring.store.policies import load_policy
+from sparring.training.imitation import teach
+from sparring.training.imitation.making import bot_game, make_decisions, read_sources, tasks_of
+from sparring.training.imitation.positions import Pay, decisions_of
 from sparring.training.records.metrics import EARLIEST, read
-from sparring.training.teaching import teach
-from sparring.training.teaching.making import bot_game, make_decisions, read_sources, tasks_of
-from sparring.training.teaching.positions import Pay, decisions_of
 
 QUICK: dict[str, Any] = {
     "updates": 3,
@@ -43,12 +43,12 @@ def pay_of(rules: Rules, gamma: float = 0.9) -> Pay:
 
 
 def slow_decisions(
-    rules: Rules, lesson: Lesson, gamma: float
+    rules: Rules, demonstration: Demonstration, gamma: float
 ) -> list[tuple[bytes, list, int, float]]:
     """What a seat saw, could do and did, and what it was paid from there on, step by step."""
-    state = lesson.replay.start()
+    state = demonstration.replay.start()
     asked, paid = [], []
-    for moves in lesson.replay.actions:
+    for moves in demonstration.replay.actions:
         seat = state.seat
         asked.append((seat, state.observe_bytes(seat).tobytes(), state.legal(), moves[0]))
         state.apply(moves[0])
@@ -61,7 +61,7 @@ def slow_decisions(
                 discount *= gamma
             total += discount * float(paid[later][seat])
         told.append((obs, legal, action, total))
-    return told[lesson.by_lot :]
+    return told[demonstration.by_lot :]
 
 
 @pytest.mark.parametrize(
@@ -70,9 +70,9 @@ def slow_decisions(
 )
 def test_decisions_are_those_of_the_game_played_step_by_step(game: str, bot: str) -> None:
     rules = Rules(game)
-    lesson = bot_game(rules, bot, 3, 7)
-    found = decisions_of(rules, lesson, pay_of(rules))
-    slow = slow_decisions(rules, lesson, 0.9)
+    demonstration = bot_game(rules, bot, 3, 7)
+    found = decisions_of(rules, demonstration, pay_of(rules))
+    slow = slow_decisions(rules, demonstration, 0.9)
     masks = unpacked(found.legal, rules.actions)
     assert len(found) == len(slow) > 0
     for at, (obs, legal, action, paid) in enumerate(slow):
@@ -85,19 +85,21 @@ def test_decisions_are_those_of_the_game_played_step_by_step(game: str, bot: str
 def test_a_game_that_was_not_played_out_has_moves_to_learn_and_no_values() -> None:
     rules = Rules("tic_tac_toe")
     whole = bot_game(rules, "careful", 0, 0)
-    cut = Lesson(Replay(rules, 0, ("a", "b"), whole.replay.actions[:3], (0.0, 0.0), None))
+    cut = Demonstration(Replay(rules, 0, ("a", "b"), whole.replay.actions[:3], (0.0, 0.0), None))
     found = decisions_of(rules, cut, pay_of(rules))
     assert len(found) == 3
     assert np.isnan(found.returns).all()
-    given_up = Lesson(cut.replay, paid={"result": (-1.0, 1.0)})
+    given_up = Demonstration(cut.replay, paid={"result": (-1.0, 1.0)})
     found = decisions_of(rules, given_up, pay_of(rules))
     assert found.returns == pytest.approx([-0.9, 1.0, -1.0])
 
 
 def test_forced_decisions_are_left_out_where_the_run_skips_them() -> None:
     plain, skipping = Rules("skull_king"), Rules("skull_king", {"skip_forced": 1})
-    lesson = bot_game(plain, "captain", 1, 0)
-    asked, chosen = (decisions_of(one, lesson, pay_of(one, 1.0)) for one in (plain, skipping))
+    demonstration = bot_game(plain, "captain", 1, 0)
+    asked, chosen = (
+        decisions_of(one, demonstration, pay_of(one, 1.0)) for one in (plain, skipping)
+    )
     free = unpacked(asked.legal, plain.actions).sum(1) > 1
     free[0] = True  # a pool asks for the first decision of a game whatever there is to choose
     assert (chosen.obs == asked.obs[free]).all()
@@ -123,12 +125,12 @@ def test_the_same_seed_gives_the_same_decisions_and_others_differ() -> None:
 
 def test_other_flags_are_taken_where_the_game_comes_out_the_same() -> None:
     plain, shaped = Rules("shogi"), Rules("shogi", {"material": 0.05})
-    lesson = bot_game(plain, "greedy", 1, 0)
-    found = decisions_of(shaped, lesson, pay_of(shaped))
-    assert (found.action == decisions_of(plain, lesson, pay_of(plain)).action).all()
+    demonstration = bot_game(plain, "greedy", 1, 0)
+    found = decisions_of(shaped, demonstration, pay_of(shaped))
+    assert (found.action == decisions_of(plain, demonstration, pay_of(plain)).action).all()
     short = Rules("shogi", {"max_plies": 20})
     with pytest.raises(ConfigError, match="played with max_plies=512 instead of 20, and so"):
-        decisions_of(short, lesson, pay_of(short))
+        decisions_of(short, demonstration, pay_of(short))
 
 
 @pytest.mark.slow
@@ -169,7 +171,7 @@ def taught(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A run that learned from a bot before it played."""
     agent = sparring.train(
         "tic_tac_toe",
-        teach=("careful",),
+        imitate=("careful",),
         cloning=CLONING,
         runs=str(tmp_path_factory.mktemp("runs")),
         **QUICK,
@@ -178,7 +180,7 @@ def taught(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_a_run_begins_with_the_clone_and_is_held_near_to_it(taught: Path) -> None:
-    clone = load_policy(taught / "teacher")
+    clone = load_policy(taught / "imitated")
     assert float(clone.net.value_scale) != 1
     events = json.loads((taught / "events.json").read_text())
     facts = next(event for event in events if event["event"] == "taught")
@@ -187,8 +189,8 @@ def test_a_run_begins_with_the_clone_and_is_held_near_to_it(taught: Path) -> Non
     assert 0 < facts["accuracy"] < 1
     assert facts["epochs"] == 3
     curves = read(taught, since=EARLIEST)
-    assert curves["losses/anchor_kl"][2][0] < 0.05  # the first update begins at the clone itself
-    updates, seconds, accuracy = curves["cloning/accuracy"]
+    assert curves["losses/reference_kl"][2][0] < 0.05  # the first update begins at the clone itself
+    updates, seconds, accuracy = curves["imitation/accuracy"]
     assert updates[-1] == -1
     assert seconds[-1] == 0
     assert accuracy[-1] == pytest.approx(facts["accuracy"], abs=1e-4)
@@ -209,16 +211,16 @@ def test_a_resumed_run_has_its_anchor_again(taught: Path) -> None:
     [
         (
             "laser_hockey",
-            {"teach": ("strong",)},
+            {"imitate": ("strong",)},
             "discrete actions, and laser_hockey is none",
         ),
-        ("tic_tac_toe", {"teach": ("careful",), "algo": "dqn"}, "ppo"),
+        ("tic_tac_toe", {"imitate": ("careful",), "algo": "dqn"}, "ppo"),
         (
             "skull_king",
-            {"teach": ("captain",), "hierarchy": {"on": True}},
+            {"imitate": ("captain",), "hierarchy": {"on": True}},
             "leave hierarchy.on out",
         ),
-        ("tic_tac_toe", {"teach": ("carefree",)}, "neither a bot"),
+        ("tic_tac_toe", {"imitate": ("carefree",)}, "neither a bot"),
     ],
 )
 def test_what_cannot_be_taught_is_refused(
@@ -235,11 +237,11 @@ def test_a_run_that_ended_while_it_was_taught_begins_with_the_records_anew(
     def stop(*_: Any) -> None:
         raise KeyboardInterrupt
 
-    settings = {"cloning": CLONING, "runs": str(tmp_path), "name": "ended", **QUICK}
+    settings = {"imitation": CLONING, "runs": str(tmp_path), "name": "ended", **QUICK}
     with monkeypatch.context() as patched:
         patched.setattr(teach, "save_policy", stop)
         with pytest.raises(KeyboardInterrupt):
-            sparring.train("tic_tac_toe", teach=("careful",), **settings)
+            sparring.train("tic_tac_toe", imitate=("careful",), **settings)
     assert not list((tmp_path / "ended" / "checkpoints").iterdir())
     again = sparring.resume(tmp_path / "ended", quiet=True)
     for mine, theirs in zip(

@@ -12,10 +12,10 @@ import numpy as np
 import numpy.typing as npt
 
 from sparring.errors import ConfigError, SparringError
-from sparring.games.lessons import Lesson
+from sparring.games.demonstrations import Demonstration
 from sparring.games.rules import Rules
 from sparring.games.state import State
-from sparring.learn.taught import BITS, Decisions
+from sparring.learn.demonstrations import BITS, Decisions
 from sparring.learn.transitions import NOT_A_SAMPLE, TERMINATED, TO_NEXT, Transitions
 
 Floats = npt.NDArray[np.float32]
@@ -38,9 +38,9 @@ def plain_rules(rules: Rules) -> Rules:
     return rules.changed({"skip_forced": 0}) if rules.skip_forced else rules
 
 
-def other_flags(rules: Rules, lesson: Lesson) -> str:
+def other_flags(rules: Rules, demonstration: Demonstration) -> str:
     """Say which flags a game was played by that the run has otherwise; another game is refused."""
-    theirs, source = lesson.replay.rules, lesson.replay.source
+    theirs, source = demonstration.replay.rules, demonstration.replay.source
     if theirs is rules or theirs is plain_rules(rules):
         return ""
     if theirs.name != rules.name:
@@ -50,21 +50,25 @@ def other_flags(rules: Rules, lesson: Lesson) -> str:
     return ", ".join(f"{name}={other[name]} instead of {mine[name]}" for name in names)
 
 
-def decisions_of(rules: Rules, lesson: Lesson, pay: Pay, number: int = 0) -> Decisions:
+def decisions_of(
+    rules: Rules, demonstration: Demonstration, pay: Pay, number: int = 0
+) -> Decisions:
     """Play a game again and return every decision of it that a learner would be asked for.
 
     It may have been played with other flags if it comes out the same by those of the run.
     number: of the game.
     """
-    flags = other_flags(rules, lesson)
-    if flags and len(lesson.replay.players) != rules.seats:
-        raise ConfigError(f"{lesson.replay.source}: played with {flags}; set that, or leave it out")
-    walk = Walk(rules, lesson, pay)
-    walk.play()
-    if flags and (told := lesson.replay.differences(walk.state)):
+    flags = other_flags(rules, demonstration)
+    if flags and len(demonstration.replay.players) != rules.seats:
         raise ConfigError(
-            f"{lesson.replay.source}: played with {flags}, and so {told[0]}; set that, or leave "
-            "the file out"
+            f"{demonstration.replay.source}: played with {flags}; set that, or leave it out"
+        )
+    walk = Walk(rules, demonstration, pay)
+    walk.play()
+    if flags and (told := demonstration.replay.differences(walk.state)):
+        raise ConfigError(
+            f"{demonstration.replay.source}: played with {flags}, and so {told[0]}; set that, or "
+            "leave the file out"
         )
     chosen, returns = walk.linked()
     rows = walk.rows
@@ -83,9 +87,9 @@ class Walk:
     With `skip_forced` a pool asks for no decision in which nobody has a choice, but for the first.
     """
 
-    def __init__(self, rules: Rules, lesson: Lesson, pay: Pay) -> None:
-        replay = lesson.replay
-        self.rules, self.lesson, self.pay = rules, lesson, pay
+    def __init__(self, rules: Rules, demonstration: Demonstration, pay: Pay) -> None:
+        replay = demonstration.replay
+        self.rules, self.demonstration, self.pay = rules, demonstration, pay
         self.state = State(plain_rules(rules), replay.seed, pay.weights, game=replay.index)
         if replay.setup and (wrong := self.state.set_up(replay.setup)):
             raise ConfigError(f"{replay.source}: setup: {wrong}")
@@ -107,7 +111,7 @@ class Walk:
 
     def play(self) -> None:
         """Take one step after the other, up to the end that the rules know."""
-        for number, moves in enumerate(self.lesson.replay.actions):
+        for number, moves in enumerate(self.demonstration.replay.actions):
             if self.state.over:  # a referee let it go on
                 return
             self.take(number, moves)
@@ -136,7 +140,7 @@ class Walk:
                     self.skipped[self.steps - 1, seat] += 1
 
     def lots(self, number: int) -> bool:
-        return number < self.lesson.by_lot
+        return number < self.demonstration.by_lot
 
     def see(self, at: int, row: int, seat: int, legal: list[int], *, by_lot: bool) -> None:
         self.state.native.observe(seat, self.obs[at])
@@ -147,19 +151,19 @@ class Walk:
             self.policy[at] = 0
 
     def where(self, number: int) -> str:
-        return f"{self.lesson.replay.source}, move {number + 1}"
+        return f"{self.demonstration.replay.source}, move {number + 1}"
 
     def linked(self) -> tuple[npt.NDArray[np.intp], Floats]:
         """Return the rows of decisions, and what each one's seat is paid from there on."""
         steps, rules, pay = self.steps, self.rules, self.pay
         links = Transitions(rules, 1, steps, by_role=pay.by_role)
         ends = np.zeros((2, steps, 1), np.bool_)
-        if steps and (self.state.terminated or self.lesson.paid is not None):
+        if steps and (self.state.terminated or self.demonstration.paid is not None):
             ends[0, -1] = True
         elif steps:
             ends[1, -1] = True
-        if not self.state.over and self.lesson.paid is not None and steps:
-            self.reward[steps - 1] += payment(rules, pay, self.lesson.paid)
+        if not self.state.over and self.demonstration.paid is not None and steps:
+            self.reward[steps - 1] += payment(rules, pay, self.demonstration.paid)
         shape = (steps, rules.rows)
         policy = self.policy[: self.rows]
         links.link(

@@ -1,4 +1,4 @@
-"""Cloning: native steps are those of torch, what is learned is what was done, the anchor holds."""
+"""Imitation: native steps equal torch, the network repeats what it saw, the KL term holds."""
 
 from types import SimpleNamespace
 from typing import Any
@@ -7,19 +7,19 @@ import numpy as np
 import pytest
 import torch
 
-from sparring.config import CloningConfig, CollectConfig, NetConfig
+from sparring.config import CollectConfig, ImitationConfig, NetConfig
 from sparring.games.rules import Rules
-from sparring.learn.clone import WARM_UP, Cloning, risen
-from sparring.learn.fused.heads import FusedAnchor
+from sparring.learn.demonstrations import Decisions
+from sparring.learn.fused.heads import FusedKLPenalty
 from sparring.learn.fused.rollout import FusedRollout, legal_of
-from sparring.learn.head_terms import ANCHOR, AnchorTerm
-from sparring.learn.taught import Decisions
+from sparring.learn.head_terms import REFERENCE, KLPenalty
+from sparring.learn.imitation import WARM_UP, BehaviorCloning, risen
 from sparring.learn.transforms import mirrors_of
 from sparring.nets.distribution import masked_log_probs
 from sparring.nets.make import make_net
 from sparring.schedule import Moment, Schedule
-from sparring.training.teaching.making import make_decisions, read_sources, tasks_of
-from sparring.training.teaching.positions import Pay
+from sparring.training.imitation.making import make_decisions, read_sources, tasks_of
+from sparring.training.imitation.positions import Pay
 
 
 @pytest.fixture(scope="module")
@@ -33,11 +33,11 @@ def decisions() -> Decisions:
 
 def cloned(
     decisions: Decisions, *, cpu: str = "float32", mirror: bool = False, **settings: Any
-) -> Cloning:
+) -> BehaviorCloning:
     rules = Rules("tic_tac_toe")
     torch.manual_seed(3)
-    config = CloningConfig(**{"epochs": 4, "minibatch": 32, **settings})
-    cloning = Cloning(
+    config = ImitationConfig(**{"epochs": 4, "minibatch": 32, **settings})
+    cloning = BehaviorCloning(
         make_net(rules, NetConfig(hidden=(32, 16))),
         decisions,
         config,
@@ -84,10 +84,10 @@ def test_it_learns_what_was_done_and_what_it_was_worth(decisions: Decisions) -> 
     assert cloning.measure()["accuracy"] == course[-1].measured["accuracy"]
 
 
-def anchored(rows: int = 6) -> tuple[AnchorTerm, dict[str, torch.Tensor]]:
+def anchored(rows: int = 6) -> tuple[KLPenalty, dict[str, torch.Tensor]]:
     rules = Rules("tic_tac_toe")
     torch.manual_seed(0)
-    term = AnchorTerm(make_net(rules, NetConfig(hidden=(16,))), Schedule.line(1.0, 0.0))
+    term = KLPenalty(make_net(rules, NetConfig(hidden=(16,))), Schedule.line(1.0, 0.0))
     for parameter in term.net.parameters():
         torch.nn.init.normal_(parameter)
     rng = np.random.default_rng(0)
@@ -98,7 +98,7 @@ def anchored(rows: int = 6) -> tuple[AnchorTerm, dict[str, torch.Tensor]]:
     known["mask"][:, 0] = 1
     learner = SimpleNamespace(rows=lambda: known)
     columns = term.columns(learner, np.arange(rows))
-    assert columns[ANCHOR].dtype == np.float16
+    assert columns[REFERENCE].dtype == np.float16
     return term, {name: torch.from_numpy(a) for name, a in {**known, **columns}.items()}
 
 
@@ -139,9 +139,9 @@ def test_on_a_gpu_the_anchor_says_the_same_of_every_place() -> None:
     places = slice(2, 42)
     rollout.obs[places] = rows["obs"]
     rollout.legal[places] = legal_of(rows["mask"], rollout.legal.shape[1])
-    anchor = FusedAnchor(term, rollout, bf16=False)
+    anchor = FusedKLPenalty(term, rollout, bf16=False)
     anchor.fill()
-    assert torch.equal(anchor.by_place[ANCHOR][places], rows[ANCHOR])
+    assert torch.equal(anchor.by_place[REFERENCE][places], rows[REFERENCE])
 
 
 def test_the_first_steps_leave_a_deep_value_head_alive() -> None:
@@ -151,7 +151,7 @@ def test_the_first_steps_leave_a_deep_value_head_alive() -> None:
     positions = make_decisions(rules, Pay(tuple(rules.weights(None)), 0.99), tasks)
     torch.manual_seed(0)
     net = make_net(rules, NetConfig(kind="residual", channels=64, blocks=6))
-    cloning = Cloning(net, positions, CloningConfig(minibatch=8), CollectConfig())
+    cloning = BehaviorCloning(net, positions, ImitationConfig(minibatch=8), CollectConfig())
     for step, (picked, _) in zip(range(4), cloning.minibatches(0), strict=False):
         cloning.step(picked, {}, cloning.rate(step, 0, 0.0))
     heard = dict[str, torch.Tensor]()

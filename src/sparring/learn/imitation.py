@@ -1,4 +1,4 @@
-"""Cloning: a network learns to do what others did, as records have it.
+"""BehaviorCloning: a network learns to do what others did, as records have it.
 
 The page reads in the order in which it runs: decisions, the unit of values, epochs of minibatches,
 rows, loss, step, and the report with what held-out games say. The loss is the cross-entropy of
@@ -16,11 +16,11 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from sparring.config import CloningConfig, CollectConfig
-from sparring.learn.backends.native import NativeClone
+from sparring.config import CollectConfig, ImitationConfig
+from sparring.learn.backends.native import NativeImitation
 from sparring.learn.backends.torch import TorchBackend
+from sparring.learn.demonstrations import Decisions, Places, split, unpacked
 from sparring.learn.forward import Forward
-from sparring.learn.taught import Decisions, Places, split, unpacked
 from sparring.learn.together import ALONE
 from sparring.learn.transforms import RowTransform
 from sparring.nets.distribution import log_prob_of, masked_log_probs
@@ -39,7 +39,7 @@ WARM_UP = 100
 """Optimizer steps in which the learning rate rises to its own: Adam makes full steps of gradients
 that are noise yet, which add up over hundreds of inputs of one sign until units of a value head
 never answer again."""
-MOVES, VALUES = "clone_policy", "clone_value"
+MOVES, VALUES = "imitation_policy", "imitation_value"
 """What curves call the two losses."""
 
 
@@ -69,23 +69,23 @@ class Standing:
     values: float
     """The mean squared error of values in units of the network's, since the last time."""
     measured: Mapping[str, float]
-    """Of held-out games, see `Cloning.measure`; empty without any."""
+    """Of held-out games, see `BehaviorCloning.measure`; empty without any."""
 
     @property
     def curves(self) -> dict[str, float]:
         """What is drawn of it."""
         losses = {f"losses/{MOVES}": self.moves, f"losses/{VALUES}": self.values}
-        return losses | {f"cloning/{name}": value for name, value in self.measured.items()}
+        return losses | {f"imitation/{name}": value for name, value in self.measured.items()}
 
 
-class Cloning:
+class BehaviorCloning:
     """A network and the decisions that it learns from."""
 
     def __init__(
         self,
         net: Net,
         decisions: Decisions,
-        config: CloningConfig,
+        config: ImitationConfig,
         collect: CollectConfig,
         *,
         seed: int = 0,
@@ -105,7 +105,7 @@ class Cloning:
         self.forward = Forward(net, self.device, collect)
         two_heads = list(net.heads) == [POLICY, VALUE]
         native = self.forward.go_native(threads) if two_heads else None
-        self.native = NativeClone(native, eps=EPS) if native else None
+        self.native = NativeImitation(native, eps=EPS) if native else None
         self.optimizer = None if native else TorchBackend(net, eps=EPS)
         self.columns = self.place_columns()
 

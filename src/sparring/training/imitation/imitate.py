@@ -1,4 +1,4 @@
-"""Teaching a run before it plays: decisions are made of records, a network learns from them, and
+"""Imitation before a run plays: decisions are made of records, a network learns from them, and
 the learner goes on with its weights, held near to it for a while.
 """
 
@@ -17,27 +17,27 @@ from rich.progress import Progress as Bar
 from sparring.errors import ConfigError
 from sparring.games.rules import Rules
 from sparring.games.seeds import mixed_seed
-from sparring.learn.clone import Cloning, Standing
-from sparring.learn.head_terms import AnchorTerm
+from sparring.learn.demonstrations import Decisions
+from sparring.learn.head_terms import KLPenalty
+from sparring.learn.imitation import BehaviorCloning, Standing
 from sparring.learn.learner import Learner
 from sparring.learn.plan import Knobs, Plan
-from sparring.learn.taught import Decisions
 from sparring.learn.transforms import mirrors_of
 from sparring.nets.make import make_net
 from sparring.nets.net import Net
 from sparring.nets.policy import Policy
 from sparring.schedule import Moment, Schedule
-from sparring.store.folders import TEACHER
+from sparring.store.folders import IMITATED_POLICY
 from sparring.store.policies import load_policy, save_policy
 from sparring.training.display.lines import clock, count
+from sparring.training.imitation.making import Sources, make_decisions, read_sources, tasks_of
+from sparring.training.imitation.positions import Pay
 from sparring.training.member import Member
 from sparring.training.planning.training import RunPlan
 from sparring.training.records.run import Run
-from sparring.training.teaching.making import Sources, make_decisions, read_sources, tasks_of
-from sparring.training.teaching.positions import Pay
 
 LINE_EVERY_S = 10.0
-TAUGHT = "taught"
+IMITATED = "imitated"
 """The event of it."""
 OWN_LOTS = 0x7EAC
 """Bots' games to learn from are others than those that the run plays."""
@@ -79,10 +79,10 @@ class Progress:
         self.say(f"records: {count(positions)} positions of {count(games)} games, {seconds:.1f} s")
 
     def learned(self, standing: Standing) -> None:
-        self.show(f"cloning: {words(standing)}", standing.progress)
+        self.show(f"imitation: {words(standing)}", standing.progress)
 
     def done(self, standing: Standing) -> None:
-        self.say(f"cloned in {clock(standing.seconds)}: {words(standing)}")
+        self.say(f"imitated in {clock(standing.seconds)}: {words(standing)}")
 
     def show(self, what: str, progress: float) -> None:
         """Move the bar, or print a line if none was printed lately."""
@@ -110,7 +110,7 @@ def words(standing: Standing) -> str:
 
 
 @dataclass(frozen=True)
-class Taught:
+class Imitated:
     """How cloning went."""
 
     facts: dict[str, Any]
@@ -131,16 +131,16 @@ def pay_of(plan: Plan, rules: Rules) -> Pay:
 def demand_alike(plan: Plan) -> None:
     first, several = plan.settings[0], len(plan.seeds) > 1
     if several and any(terms.flags or terms.rewards for terms in plan.first):
-        raise ConfigError("teach: all members are taught alike; vary neither flags nor rewards")
+        raise ConfigError("imitate: all members imitate alike; vary neither flags nor rewards")
     for other in plan.settings[1:]:
         if (other.gamma, other.gamma_into) != (first.gamma, first.gamma_into):
-            raise ConfigError("teach: all members are taught alike; leave ppo.gamma in --vary out")
+            raise ConfigError("imitate: all members imitate alike; leave ppo.gamma in --vary out")
 
 
 def read_decisions(plan: Plan, wanted: RunPlan, progress: Progress) -> tuple[Sources, Decisions]:
     rules = plan.rules
-    sources = read_sources(rules, wanted.teach)
-    tasks = tasks_of(sources, wanted.cloning.games, mixed_seed(plan.seed, OWN_LOTS))
+    sources = read_sources(rules, wanted.imitate)
+    tasks = tasks_of(sources, wanted.imitation.games, mixed_seed(plan.seed, OWN_LOTS))
     decisions = make_decisions(
         rules, pay_of(plan, rules), tasks, threads=plan.threads, tell=progress.read
     )
@@ -148,13 +148,13 @@ def read_decisions(plan: Plan, wanted: RunPlan, progress: Progress) -> tuple[Sou
 
 
 def check_records(plan: Plan, wanted: RunPlan) -> str:
-    """Read and play everything that --teach names; return what was found, in a line."""
+    """Read and play everything that --imitate names; return what was found, in a line."""
     with Progress(quiet=True) as progress:
         sources, decisions = read_decisions(plan, wanted, progress)
     named = [f"{len(sources.files):,} files"] if sources.files else []
     games = int(decisions.game[-1]) + 1
     told = " and ".join([*named, *sources.bots])
-    return f"teach: {len(decisions):,} positions of {games:,} games ({told})"
+    return f"imitate: {len(decisions):,} positions of {games:,} games ({told})"
 
 
 def fresh_net(plan: Plan, learner: Learner) -> Net:
@@ -171,9 +171,9 @@ def fresh_net(plan: Plan, learner: Learner) -> Net:
     return net
 
 
-def teach(
+def imitate(
     plan: Plan, wanted: RunPlan, learner: Learner, *, quiet: bool = False
-) -> tuple[Policy, Taught]:
+) -> tuple[Policy, Imitated]:
     """Let a copy of a learner's network learn from records; the learner itself does not change."""
     demand_alike(plan)
     with Progress(quiet=quiet) as progress:
@@ -182,10 +182,10 @@ def teach(
         read_s = time.perf_counter() - began
         progress.made(len(decisions), int(decisions.game[-1]) + 1, read_s)
         net = fresh_net(plan, learner)
-        cloning = Cloning(
+        cloning = BehaviorCloning(
             net,
             decisions,
-            wanted.cloning,
+            wanted.imitation,
             plan.collect,
             seed=plan.seed,
             threads=plan.threads,
@@ -193,7 +193,7 @@ def teach(
             turning=mirrors_of(plan.rules, plan.collect, plan.device, seed=plan.seed),
         )
         course = []
-        for standing in cloning.learn(60 * wanted.file["teach_minutes"]):
+        for standing in cloning.learn(60 * wanted.file["imitate_minutes"]):
             course.append(standing)
             progress.learned(standing)
         progress.done(course[-1])
@@ -210,8 +210,8 @@ def teach(
         "native": cloning.forward.native is not None,
         **{name: round(value, 4) for name, value in last.measured.items()},
     }
-    policy = Policy(plan.rules, net.twin(), name=TEACHER, meta={"update": 0})
-    return policy, Taught(facts, course)
+    policy = Policy(plan.rules, net.twin(), name=IMITATED_POLICY, meta={"update": 0})
+    return policy, Imitated(facts, course)
 
 
 def take_over(learner: Learner, policy: Policy, members: int) -> None:
@@ -226,23 +226,23 @@ def take_over(learner: Learner, policy: Policy, members: int) -> None:
         )
 
 
-def hold(plan: Plan, learner: Any, policy: Policy, anchor: Schedule) -> None:
+def hold(plan: Plan, learner: Any, policy: Policy, weight: Schedule) -> None:
     """Hold a learner near to what was cloned, as long as the schedule says."""
-    if all(value == 0 for value in anchor.values):
+    if all(value == 0 for value in weight.values):
         return
     mirrors = mirrors_of(plan.rules, plan.collect, plan.device)
-    term = AnchorTerm(policy.net, anchor, mirrors)
+    term = KLPenalty(policy.net, weight, mirrors)
     if not plan.fused:
         term.net.to(plan.device)
         learner.terms.append(term)
         return
-    from sparring.learn.fused.heads import FusedAnchor
+    from sparring.learn.fused.heads import FusedKLPenalty
 
-    fused = FusedAnchor(term, learner.rollout, bf16=plan.collect.bf16)
+    fused = FusedKLPenalty(term, learner.rollout, bf16=plan.collect.bf16)
     learner.put_terms([*learner.terms, fused])
 
 
-def begin_taught(
+def begin_imitated(
     plan: Plan,
     wanted: RunPlan,
     learner: Learner,
@@ -250,28 +250,28 @@ def begin_taught(
     *,
     resumed: bool,
     quiet: bool,
-) -> Taught | None:
-    """Give runs what --teach names; a population is taught once, with the same weights."""
-    folder = runs[0].path / TEACHER
-    if not wanted.teach:
+) -> Imitated | None:
+    """Give runs what --imitate names; a population is imitated once, with the same weights."""
+    folder = runs[0].path / IMITATED_POLICY
+    if not wanted.imitate:
         return None
-    taught = None
+    imitated = None
     if folder.is_dir():
         policy = load_policy(folder)
     else:
-        policy, taught = teach(plan, wanted, learner, quiet=quiet)
+        policy, imitated = imitate(plan, wanted, learner, quiet=quiet)
         for run in runs:
-            save_policy(policy, run.path / TEACHER)
+            save_policy(policy, run.path / IMITATED_POLICY)
     if not resumed:
         take_over(learner, policy, len(runs))
-    hold(plan, learner, policy, wanted.cloning.anchor)
-    return taught
+    hold(plan, learner, policy, wanted.imitation.kl_weight)
+    return imitated
 
 
-def tell_members(taught: Taught, members: Sequence[Member]) -> None:
+def tell_members(imitated: Imitated, members: Sequence[Member]) -> None:
     """Write down how cloning went: an event, and curves that end before training begins."""
-    last = taught.course[-1]
+    last = imitated.course[-1]
     for member in members:
-        member.note(TAUGHT, **taught.facts)
-        for number, standing in enumerate(taught.course, -len(taught.course)):
+        member.note(IMITATED, **imitated.facts)
+        for number, standing in enumerate(imitated.course, -len(imitated.course)):
             member.metrics.add(number, standing.curves, seconds=standing.seconds - last.seconds)

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from sparring.games import shogi
-from sparring.games.lessons import Lesson
+from sparring.games.demonstrations import Demonstration
 from sparring.games.recorded import Replay
 from sparring.games.rules import Rules
 from sparring.games.shogi.line import BROKEN_BY, GameRecord, next_side
@@ -21,13 +21,13 @@ RESULT = "result"
 """The part of the reward that the end of a game is."""
 
 
-def read_lessons(rules: Rules, path: Path) -> Iterator[Lesson]:
+def read_demonstrations(rules: Rules, path: Path) -> Iterator[Demonstration]:
     """Yield the games of a file. Every move is checked."""
     for record in load_records(path):
-        yield lesson_of(rules, record, str(path))
+        yield demonstration_of(rules, record, str(path))
 
 
-def lesson_of(rules: Rules, record: GameRecord, source: str) -> Lesson:
+def demonstration_of(rules: Rules, record: GameRecord, source: str) -> Demonstration:
     """Return a record that was read from a file as a game to learn from."""
     usual = record.start.split()[:3] == shogi.START.split()[:3]
     setup = () if usual else tuple(ord(letter) for letter in record.start)
@@ -42,7 +42,7 @@ def lesson_of(rules: Rules, record: GameRecord, source: str) -> Lesson:
         setup=setup,
         source=source,
     )
-    return Lesson(replay, None if result is None else {RESULT: result})
+    return Demonstration(replay, None if result is None else {RESULT: result})
 
 
 def result_of(record: GameRecord) -> tuple[float, float] | None:
