@@ -27,7 +27,7 @@ import torch
 
 from sparring.config import TrainConfig
 from sparring.learn.learner import Learner
-from sparring.pools.foreign import VectorEnvPool
+from sparring.pools.custom import VectorEnvPool
 from sparring.training.planning.plan import make_learner, resolve
 from sparring.training.planning.settings import merged
 

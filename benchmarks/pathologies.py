@@ -37,7 +37,7 @@ from sparring.games.flags import read_rules
 from sparring.machine import cores, machine_facts
 from sparring.nets.make import make_net
 from sparring.nets.policy import Policy
-from sparring.speed.looking import Wish, look_at_own
+from sparring.speed.looking import Wish, look_at_custom
 from sparring.speed.rounds import steady
 from sparring.speed.stand import Gauge
 from sparring.speed.verdicts.case import Verdict
@@ -127,7 +127,7 @@ def opponents(folder: Path, game: str, count: int) -> tuple[str, ...]:
 def examined(name: str, sick: Pathology, seconds: float) -> dict[str, Any]:
     """Look, judge, follow, and measure what came of it."""
     config = sick.config()
-    seen = look_at_own(config, Wish(seconds), lambda _: None)
+    seen = look_at_custom(config, Wish(seconds), lambda _: None)
     with Gauge() as gauge:
         found = judge(seen.evidence, gauge)
     first = found[0]

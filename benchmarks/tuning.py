@@ -24,12 +24,13 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from sparring.sweep.hparams import GAMES, MINIBATCH, STEPS, THREADS, Point, hparam
+
 from sparring.config.tools import TuneConfig
 from sparring.machine import cores, machine_facts, warn_if_busy
 from sparring.speed.rounds import steady
 from sparring.speed.stand import Gauge, UnfitError
 from sparring.sweep.grid import Grid, make_grid
-from sparring.sweep.knobs import GAMES, MINIBATCH, STEPS, THREADS, Point, knob
 from sparring.sweep.race import Race
 from sparring.sweep.timings import Clock, Timings, rate_of
 
@@ -44,23 +45,23 @@ FINALISTS = 3
 def grid_of(game: str, device: str) -> Grid:
     """The 24 points that both have before them."""
     grid = make_grid(TuneConfig(game, device=device))
-    knobs = {one.name: one for one in grid.knobs}
+    hparams = {one.name: one for one in grid.hparams}
     kind = "cpu" if grid.base.device == "cpu" else "cuda"
     found = []
     for word, factors in FACTORS[kind].items():
         name = MINIBATCH[grid.base.algo] if word == "minibatch" else word
-        start = int(knobs[name].start)
-        found.append(knob(name, tuple(int(start * factor) for factor in factors), start))
+        start = int(hparams[name].start)
+        found.append(hparam(name, tuple(int(start * factor) for factor in factors), start))
     if kind == "cpu":
-        most = int(knobs[THREADS].start) if THREADS in knobs else cores()
-        found.append(knob(THREADS, (1, max(most, 2)), max(most, 2)))
-    return replace(grid, knobs=tuple(found))
+        most = int(hparams[THREADS].start) if THREADS in hparams else cores()
+        found.append(hparam(THREADS, (1, max(most, 2)), max(most, 2)))
+    return replace(grid, hparams=tuple(found))
 
 
 def points_of(grid: Grid) -> list[Point]:
     """All points of the grid."""
-    names = [one.name for one in grid.knobs]
-    values = itertools.product(*(one.choices for one in grid.knobs))
+    names = [one.name for one in grid.hparams]
+    values = itertools.product(*(one.choices for one in grid.hparams))
     return [Point(tuple(zip(names, one, strict=True))) for one in values]
 
 

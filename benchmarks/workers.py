@@ -29,7 +29,7 @@ import gymnasium
 import numpy as np
 
 from sparring.machine import cores, machine_facts
-from sparring.pools.foreign import make_pool
+from sparring.pools.custom import make_pool
 from sparring.pools.workers import WorkerPool
 from sparring.pools.workers.auto import easy
 

@@ -21,7 +21,7 @@ from gymnasium import spaces
 
 LENGTH = 4
 FIRST_SEED = 1_000_000_000
-"""Of measurements, as in `sparring.league.own`, whose import takes long."""
+"""Of measurements, as in `sparring.league.custom_env`, whose import takes long."""
 
 
 def leave() -> None:

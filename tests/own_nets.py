@@ -7,7 +7,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from sparring.nets.own_inputs import NetInputs
+from sparring.nets.custom_inputs import NetInputs
 
 
 class Plain(nn.Module):

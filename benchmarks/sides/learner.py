@@ -75,7 +75,7 @@ class Side:
         plan, learner = self.held[SIDE].plan, self.held[SIDE].learner
         self.place = of_tree("Place")("cpu", plan.threads)
         net, work_of = learner.policy().net, of_tree("work_of")
-        density = density_in(plan) if plan.foreign is None else 1.0
+        density = density_in(plan) if plan.custom is None else 1.0
         self.work = work_of(plan, config.algo, net, density)
         self.dense = work_of(plan, config.algo, net, 1.0)
         assert self.work and self.dense
@@ -125,7 +125,7 @@ def density_in(plan: Any) -> float:
     from sparring.pools.native import Pool
 
     density_of = of_tree("density_of")
-    pool = Pool(plan.rules, 256, lineups=plan.cast.lineups, pots=plan.cast.pots)
+    pool = Pool(plan.rules, 256, lineups=plan.participants.lineups, mixes=plan.participants.mixes)
     pool.reset()
     found = []
     for _ in range(16):

@@ -58,7 +58,7 @@ int goal_of(const Call& call, const Goals& goals, int goal) {
 f32 paid_for(const Goals& goals, const std::vector<f32>& weights, int role, u32 record, int goal,
              int first, int end) {
   constexpr Call call("Goals.paid_for");
-  demand_weights(call, weights, goals.weights);
+  check_weights(call, weights, goals.weights);
   call.index(role, "role", goals.roles);
   call.between(first, "first", 0, kLastStage);
   call.between(end, "end", 0, kLastStage);

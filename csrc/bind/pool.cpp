@@ -72,14 +72,14 @@ f64 run_random(BoundPool& p, int steps) {
   return std::chrono::duration<f64>(std::chrono::steady_clock::now() - started).count();
 }
 
-void demand_weight(const Call& call, f64 weight) {
+void check_weight(const Call& call, f64 weight) {
   call.demand(std::isfinite(weight) && weight >= 0, "a weight is not finite, or negative");
 }
 
-// A player that can sit down: a policy, a bot of the game or, in a line-up, a pot.
-void demand_player(const Call& call, const BoundPool& p, int player, bool pots) {
+// A player that can sit down: a policy, a bot of the game or, in a line-up, a mix.
+void check_player(const Call& call, const BoundPool& p, int player, bool mixes) {
   const int bots = static_cast<int>(p.rules.game->bots().size());
-  if (player >= 0 || (pots && is_pot(player))) return;
+  if (player >= 0 || (mixes && is_mix(player))) return;
   call.between(player, "player", kRandomBot - bots + 1, kRandomBot);
 }
 
@@ -91,24 +91,24 @@ int set_lineups(BoundPool& p, const std::vector<f64>& weights, const std::vector
   call.demand(players.size() == weights.size() * static_cast<size_t>(pool.shape().seats) &&
                   shuffle.size() == weights.size(),
               "every line-up needs a player for every seat, and whether they are shuffled");
-  for (const f64 weight : weights) demand_weight(call, weight);
-  for (const i16 player : players) demand_player(call, p, player, true);
+  for (const f64 weight : weights) check_weight(call, weight);
+  for (const i16 player : players) check_player(call, p, player, true);
   return pool.state().set_lineups(weights, players, shuffle);
 }
 
-void set_pots(BoundPool& p, const std::vector<int>& sizes, const std::vector<f64>& weights,
+void set_mixes(BoundPool& p, const std::vector<int>& sizes, const std::vector<f64>& weights,
               const std::vector<i16>& players) {
-  constexpr Call call("Pool.set_pots");
+  constexpr Call call("Pool.set_mixes");
   AnyPool& pool = p.idle(call);
-  call.between(static_cast<i64>(sizes.size()), "the number of pots", 0, kMaxPots);
+  call.between(static_cast<i64>(sizes.size()), "the number of mixes", 0, kMaxMixes);
   i64 needed = 0;
-  for (const int size : sizes) needed += call.between(size, "the size of a pot", 0, kMaxPotPlayers);
+  for (const int size : sizes) needed += call.between(size, "the size of a mix", 0, kMaxMixPlayers);
   call.demand(
       static_cast<i64>(weights.size()) == needed && static_cast<i64>(players.size()) == needed,
-      "every player of a pot needs a weight");
-  for (const f64 weight : weights) demand_weight(call, weight);
-  for (const i16 player : players) demand_player(call, p, player, false);
-  pool.state().set_pots(sizes, weights, players);
+      "every player of a mix needs a weight");
+  for (const f64 weight : weights) check_weight(call, weight);
+  for (const i16 player : players) check_player(call, p, player, false);
+  pool.state().set_mixes(sizes, weights, players);
 }
 
 std::string set_starts(BoundPool& p, In<f64> up_to, nb::bytes games, In<i32> side_of,
@@ -140,7 +140,7 @@ std::string set_starts(BoundPool& p, In<f64> up_to, nb::bytes games, In<i32> sid
 void set_config(BoundPool& p, const Rules& rules) {
   constexpr Call call("Pool.set_config");
   AnyPool& pool = p.idle(call);
-  demand_same(call, p.rules, rules);
+  check_same(call, p.rules, rules);
   std::memcpy(pool.state().bytes().config, rules.config.data(), rules.config.size());
 }
 
@@ -431,7 +431,7 @@ void bind_pool(nb::module_& m) {
              return state.audit();
            })
       .def("set_lineups", &set_lineups)
-      .def("set_pots", &set_pots)
+      .def("set_mixes", &set_mixes)
       .def("set_starts", &set_starts)
       .def_prop_ro("game_bytes", [](const BoundPool& p) { return p->state().bytes().game_bytes; })
       .def_prop_ro("starts_offset",
@@ -451,7 +451,7 @@ void bind_pool(nb::module_& m) {
       .def("set_weights",
            [](BoundPool& p, const std::vector<f32>& weights) {
              constexpr Call call("Pool.set_weights");
-             demand_weights(call, weights, p.rules.weights());
+             check_weights(call, weights, p.rules.weights());
              p.idle(call).state().set_weights(weights);
            })
       .def("weights", [](const BoundPool& p) { return p->state().weights(); })
@@ -460,9 +460,9 @@ void bind_pool(nb::module_& m) {
         "slots"_a, "skip_forced"_a, "observe"_a, "memory"_a, "every_game"_a, "opening_plies"_a,
         "records"_a = false);
   m.attr("MAX_LINEUPS") = kMaxLineups;
-  m.attr("MAX_POTS") = kMaxPots;
-  m.attr("MAX_POT_PLAYERS") = kMaxPotPlayers;
-  m.attr("FIRST_POT") = kFirstPot;
+  m.attr("MAX_MIXES") = kMaxMixes;
+  m.attr("MAX_MIX_PLAYERS") = kMaxMixPlayers;
+  m.attr("FIRST_MIX") = kFirstMix;
   m.attr("MAX_THREADS") = kMaxThreads;
 }
 

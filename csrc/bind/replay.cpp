@@ -341,7 +341,7 @@ class ReplayRing {
     call.demand(record_ && ring_.box == 0, "the ring does not keep what came of goals");
     call.demand(goals.shape.actions == ring_.actions && goals.shape.obs_bytes <= ring_.row_bytes,
                 "the goals are those of another game");
-    demand_weights(call, rewards, goals.weights);
+    check_weights(call, rewards, goals.weights);
   }
 
   void take_cuts(const Call& call, Brought& b, const MaybeIn<i32>& entry, const MaybeIn<f32>& sign,

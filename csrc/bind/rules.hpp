@@ -58,7 +58,7 @@ inline const char* type_name(Type type) {
 }
 
 // The same game, and nothing differs but what may change while it runs.
-inline void demand_same(const Call& call, const Rules& rules, const Rules& other) {
+inline void check_same(const Call& call, const Rules& rules, const Rules& other) {
   call.demand(rules.game == other.game, "these are the rules of another game");
   for (const Field& field : rules.game->config_fields()) {
     const size_t at = static_cast<size_t>(field.offset);
@@ -68,7 +68,7 @@ inline void demand_same(const Call& call, const Rules& rules, const Rules& other
   }
 }
 
-inline void demand_weights(const Call& call, const std::vector<f32>& weights, size_t needed) {
+inline void check_weights(const Call& call, const std::vector<f32>& weights, size_t needed) {
   if (weights.size() != needed)
     call.refuse("rewards have " + std::to_string(needed) +
                 " weights, one for every part and role, " + "not " +

@@ -83,7 +83,7 @@ class BoundState {
 // Goes on from a game of a pool; what is wrong with it, as for `load`.
 std::string sit_down(BoundState& state, const BoundPool& pool, i64 game) {
   constexpr Call call("State.sit_down");
-  demand_same(call, pool.rules, state.rules());
+  check_same(call, pool.rules, state.rules());
   AnyPool& from = pool.started(call);
   call.index(game, "game", from.games());
   const AnyPoolState& saved = from.state();
@@ -183,7 +183,7 @@ void bind_state(nb::module_& m) {
       "make_state",
       [](const Rules& rules, u64 seed, u32 game, bool skip_forced,
          const std::vector<f32>& weights) {
-        demand_weights(Call("make_state"), weights, rules.weights());
+        check_weights(Call("make_state"), weights, rules.weights());
         return BoundState(rules, seed, game, skip_forced, weights);
       },
       "rules"_a, "seed"_a, "game"_a, "skip_forced"_a, "weights"_a);

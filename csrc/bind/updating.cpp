@@ -29,7 +29,7 @@ class Updating {
     call.demand(!action != !numbers, "give room for actions or for numbers");
     const int actions = action ? call.axis(mask, "mask", 2, 1) : 0;
     const int box = numbers ? call.axis(*numbers, "numbers", 2, 1) : 0;
-    demand_width(call, heads, actions, box);
+    check_width(call, heads, actions, box);
     const Asked asked{
         heads.data,    heads.rows,
         heads.columns, action ? call.take(mask, "mask", i64{heads.rows} * actions) : nullptr,
@@ -101,7 +101,7 @@ class Updating {
 
  private:
   // The policy's numbers, and a value behind them.
-  static void demand_width(const Call& call, const Rows<const f32>& heads, int actions, int box) {
+  static void check_width(const Call& call, const Rows<const f32>& heads, int actions, int box) {
     call.demand(actions || box, "an action is one of several, or has numbers");
     call.demand(heads.columns == i64{box} * 2 + actions + 1,
                 "the heads have another width than the actions");
@@ -116,7 +116,7 @@ class Updating {
     const int box = drawn ? call.axis(*drawn, "drawn", 2, 1) : 0;
     const int places = call.axis(mask, "mask", 2, 0);
     const int actions = action ? call.axis(mask, "mask", 2, 1) : 0;
-    demand_width(call, heads, actions, box);
+    check_width(call, heads, actions, box);
     const Decisions decisions{heads.rows,
                               call.take(place, "place", heads.rows),
                               picked,
@@ -125,14 +125,14 @@ class Updating {
                               call.take(action, "action", samples),
                               call.take(drawn, "drawn", samples * box),
                               box};
-    demand_places(call, decisions.place, heads.rows, "place", places);
-    demand_places(call, picked, heads.rows, "sample", samples);
+    check_places(call, decisions.place, heads.rows, "place", places);
+    check_places(call, picked, heads.rows, "sample", samples);
     for (int r = 0; actions && r < heads.rows; ++r)
       call.index(decisions.action[decisions.sample_of(r)], "action", actions);
     return decisions;
   }
 
-  static void demand_places(const Call& call, const i64* places, i64 rows, const char* what,
+  static void check_places(const Call& call, const i64* places, i64 rows, const char* what,
                             i64 end) {
     if (places)
       call.within(places, rows, what, 0, end);

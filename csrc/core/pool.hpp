@@ -77,11 +77,11 @@ class Pool final : public AnyPool {
   void reset() override {
     forget_given_up();
     for (int slot = 0; slot < options().slots; ++slot) run_now(slot, SlotJob::kRestart);
-    for (int slot = 0; slot < options().slots; ++slot) demand_asked(slot);
+    for (int slot = 0; slot < options().slots; ++slot) check_asked(slot);
   }
 
   Refusal accept(int slot, const void* actions) override {
-    demand_asked(slot);
+    check_asked(slot);
     const i64 from = slot_begin(slot) * G::kRows, to = slot_end(slot) * G::kRows;
     const Action* given = static_cast<const Action*>(actions);
     for (i64 row = from; row < to; ++row) {
@@ -95,7 +95,7 @@ class Pool final : public AnyPool {
   }
 
   Refusal answer_all(const void* actions) override {
-    for (int slot = 0; slot < options().slots; ++slot) demand_asked(slot);
+    for (int slot = 0; slot < options().slots; ++slot) check_asked(slot);
     const Action* given = static_cast<const Action*>(actions);
     const bool at_once = options().slots == 1;
     for (int slot = 0; slot < options().slots; ++slot) {
@@ -107,7 +107,7 @@ class Pool final : public AnyPool {
                              actions_[row]);
     }
     if (at_once)
-      demand_asked(0);
+      check_asked(0);
     else
       step_all();
     return {};
@@ -119,16 +119,16 @@ class Pool final : public AnyPool {
   }
   void recv(int slot) override {
     wait(slot);
-    demand_asked(slot);
+    check_asked(slot);
   }
 
   void step_all() override {
     for (int slot = 0; slot < options().slots; ++slot) run_now(slot, SlotJob::kStep);
-    for (int slot = 0; slot < options().slots; ++slot) demand_asked(slot);
+    for (int slot = 0; slot < options().slots; ++slot) check_asked(slot);
   }
 
   void sample(int slot, void* actions) override {
-    demand_asked(slot);
+    check_asked(slot);
     jobs_[size_t(slot)]->sample_into = static_cast<Action*>(actions);
     run_now(slot, SlotJob::kSample);
   }
@@ -335,7 +335,7 @@ class Pool final : public AnyPool {
   void wait(int slot) { crew_.wait(*jobs_[size_t(slot)], options().slots == 1); }
 
   // Refuses to go on with a game that was given up; a reset or other tables may help.
-  void demand_asked(int slot) const {
+  void check_asked(int slot) const {
     const i64 game = jobs_[size_t(slot)]->given_up;
     if (game >= 0)
       throw never_asks<G>(state_.config(), state_.global(game), state_.setting->skip_forced);

@@ -42,8 +42,8 @@ class AnyPoolState {
   virtual std::string audit() const = 0;
   virtual int set_lineups(const std::vector<f64>& weights, const std::vector<i16>& players,
                           const std::vector<u8>& shuffle) = 0;
-  // Fills the pots, one after the other, with so many players each.
-  virtual void set_pots(const std::vector<int>& sizes, const std::vector<f64>& weights,
+  // Fills the mixes, one after the other, with so many players each.
+  virtual void set_mixes(const std::vector<int>& sizes, const std::vector<f64>& weights,
                         const std::vector<i16>& players) = 0;
   // Positions in which games begin from now on: cumulative weights, the usual start's first; the
   // bytes of the games; for each the line of `sides` that goes with it. Returns what is wrong with
@@ -77,7 +77,7 @@ class PoolState final : public AnyPoolState {
         memory_bytes_(arrays.memory_bytes()) {
     const PoolOptions& options = arrays.options();
     setting->lineup = setting->own_lineups;
-    setting->pot = setting->own_pots;
+    setting->mix = setting->own_mixes;
     setting->config = config;
     setting->shape = arrays.shape();
     setting->seed = options.seed;
@@ -157,16 +157,16 @@ class PoolState final : public AnyPoolState {
     return setting->lineups = static_cast<int>(weights.size());
   }
 
-  void set_pots(const std::vector<int>& sizes, const std::vector<f64>& weights,
+  void set_mixes(const std::vector<int>& sizes, const std::vector<f64>& weights,
                 const std::vector<i16>& players) override {
     size_t from = 0;
     for (size_t p = 0; p < sizes.size(); ++p) {
-      Pot& pot = setting->own_pots[p];
+      Mix& mix = setting->own_mixes[p];
       f64 total = 0;
-      pot.players = sizes[p];
+      mix.players = sizes[p];
       for (int i = 0; i < sizes[p]; ++i, ++from) {
-        pot.up_to[i] = total += weights[from];
-        pot.player[i] = players[from];
+        mix.up_to[i] = total += weights[from];
+        mix.player[i] = players[from];
       }
     }
   }

@@ -62,7 +62,7 @@ class State final : public AnyState {
     set_weights<G>(*setting_, weights);
     setting_->lineups = 1;
     setting_->lineup = setting_->own_lineups;
-    setting_->pot = setting_->own_pots;
+    setting_->mix = setting_->own_mixes;
     side_.resize(static_cast<size_t>(side_bytes<G>(config)));
     std::memset(static_cast<void*>(&held_), 0, sizeof held_);
     if (!begin(held_.table, *setting_, game_, side_.data(), held_.legal))

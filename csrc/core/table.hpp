@@ -14,10 +14,10 @@ SPARRING_FN constexpr int bot_of(int player) { return kRandomBot - 1 - player; }
 
 inline constexpr int kMaxLineups = 256;
 
-// A seat of a line-up may be drawn, too: from a pot, one of the lowest players that there are.
-inline constexpr int kMaxPots = 8, kMaxPotPlayers = 256;
-inline constexpr int kFirstPot = -32768;
-SPARRING_FN constexpr bool is_pot(int player) { return player < kFirstPot + kMaxPots; }
+// A seat of a line-up may be drawn, too: from a mix, one of the lowest players that there are.
+inline constexpr int kMaxMixes = 8, kMaxMixPlayers = 256;
+inline constexpr int kFirstMix = -32768;
+SPARRING_FN constexpr bool is_mix(int player) { return player < kFirstMix + kMaxMixes; }
 
 // How many decisions in a row a table plays by itself, forced ones and those of bots, before it is
 // given up: a game that asks no policy for so long never will.
@@ -31,9 +31,9 @@ struct Lineup {
 };
 
 // Who may be drawn into a seat, and how often. The learner, as long as nobody is in it.
-struct Pot {
-  f64 up_to[kMaxPotPlayers];  // cumulative weights
-  i16 player[kMaxPotPlayers];
+struct Mix {
+  f64 up_to[kMaxMixPlayers];  // cumulative weights
+  i16 player[kMaxMixPlayers];
   i32 players;
 };
 
@@ -70,15 +70,15 @@ struct Setting {
   f32 weight[kPartCount<G> * G::kRoles];
   int lineups;
   const Lineup<G>* lineup;
-  const Pot* pot;
+  const Mix* mix;
   Starts<G> starts;
 };
 
-// A setting together with the line-ups and pots that it points to.
+// A setting together with the line-ups and mixes that it points to.
 template <class G>
 struct OwnSetting : Setting<G> {
   Lineup<G> own_lineups[kMaxLineups];
-  Pot own_pots[kMaxPots];
+  Mix own_mixes[kMaxMixes];
 };
 
 // One game with all that is needed to continue it. Copying the bytes clones it.
@@ -115,15 +115,15 @@ SPARRING_FN inline Result result_into(f32* reward, const Setting<G>& setting,
   return result;
 }
 
-// Who sits in a seat of a line-up: the one it names, or one that is drawn from its pot.
-SPARRING_FN inline i16 player_for(i16 named, const Pot* pots, Rng& rng) {
-  if (!is_pot(named)) return named;
-  const Pot& pot = pots[named - kFirstPot];
-  if (pot.players == 0) return 0;
-  return pot.player[drawn_one(pot.players, [&](int i) { return pot.up_to[i]; }, rng)];
+// Who sits in a seat of a line-up: the one it names, or one that is drawn from its mix.
+SPARRING_FN inline i16 player_for(i16 named, const Mix* mixes, Rng& rng) {
+  if (!is_mix(named)) return named;
+  const Mix& mix = mixes[named - kFirstMix];
+  if (mix.players == 0) return 0;
+  return mix.player[drawn_one(mix.players, [&](int i) { return mix.up_to[i]; }, rng)];
 }
 
-// Draws the line-up of a new episode and who comes from its pots, and shuffles the seats.
+// Draws the line-up of a new episode and who comes from its mixes, and shuffles the seats.
 template <class G>
 SPARRING_FN inline void take_seats(Table<G>& table, const Setting<G>& setting, u32 game) {
   Rng rng(setting.seed, game, table.episode, Stream::kLineups);
@@ -133,7 +133,7 @@ SPARRING_FN inline void take_seats(Table<G>& table, const Setting<G>& setting, u
   const Lineup<G>& lineup = setting.lineup[chosen];
   const int seats = setting.shape.seats;
   SPARRING_FOR (int seat = 0; seat < G::kMaxSeats; ++seat)
-    table.player[seat] = seat < seats ? player_for(lineup.player[seat], setting.pot, rng)
+    table.player[seat] = seat < seats ? player_for(lineup.player[seat], setting.mix, rng)
                                       : static_cast<i16>(kNobody);
   if (lineup.shuffle) {
     SPARRING_FOR (int seat = seats - 1; seat > 0; --seat) {

@@ -46,7 +46,7 @@ __device__ inline void load_setting(Setting<G>& to, const GamesView& games, int 
   __syncwarp();
   if (threadIdx.x % kWarp == 0) {
     to.lineup = from.own_lineups;
-    to.pot = from.own_pots;
+    to.mix = from.own_mixes;
   }
   __syncwarp();
 }

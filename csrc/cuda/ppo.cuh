@@ -13,7 +13,7 @@
 namespace sparring {
 
 // What a run may change between updates, one per member; named as in learn/ppo.py.
-struct Knobs {
+struct Hparams {
   f32 lr, entropy, clip, value_clip, value_weight, max_grad_norm, target_kl, gamma, gae_lambda;
 };
 
@@ -206,12 +206,12 @@ struct ValueMiss {
   f32 miss, slope = 1;
 
   // `value` in units of the scale; the old value and the advantage are not.
-  SPARRING_FN ValueMiss(f32 value, f32 old, f32 gain, const Statistics& of, const Knobs& knob) {
+  SPARRING_FN ValueMiss(f32 value, f32 old, f32 gain, const Statistics& of, const Hparams& hparam) {
     const f32 before = old / of.scale, back = (gain + old) / of.scale;
     miss = value - back;
-    if (knob.value_clip <= 0) return;
+    if (hparam.value_clip <= 0) return;
     const f32 moved = value - before;
-    const f32 limited = fminf(fmaxf(moved, -knob.value_clip), knob.value_clip);
+    const f32 limited = fminf(fmaxf(moved, -hparam.value_clip), hparam.value_clip);
     const f32 other = before + limited - back;
     if (other * other <= miss * miss) return;
     miss = other;
@@ -271,7 +271,7 @@ struct MinibatchView {
 
 // By what the loss is measured, and where its gradient and its sums go.
 struct LossView {
-  const Knobs* knobs;
+  const Hparams* hparams;
   const Statistics* statistics;
   int rows_per_block;
   Num* policy_grad;  // [members, room, kLogits]
@@ -340,7 +340,7 @@ extern "C" __global__ void __launch_bounds__(256)
     loss(SPARRING_VIEW HeadsView heads, SPARRING_VIEW MinibatchView batch,
          SPARRING_VIEW LossView out) {
   const int member = static_cast<int>(blockIdx.y);
-  const Knobs knob = out.knobs[member];
+  const Hparams hparam = out.hparams[member];
   const Statistics of = out.statistics[member];
   const f32 share = batch.share(member);
   const int mine =
@@ -355,16 +355,16 @@ extern "C" __global__ void __launch_bounds__(256)
       const f32* taken = batch.action + i64{place} * kBox;
       const f32 gain = batch.advantage[place];
       const Surrogate policy(gaussian.log_density(taken), batch.old_log_prob[place], gain, of,
-                             knob.clip);
+                             hparam.clip);
       const f32 pull = policy.gradient() * share;
       for (int i = 0; i < kBox; ++i) {
         const f32 off = gaussian.off(taken, i);
         head_grad[i] = pull * off * expf(-gaussian.log_std[i]);
-        if (gaussian.free[i]) head_grad[kBox + i] = pull * (off * off - 1) - knob.entropy * share;
+        if (gaussian.free[i]) head_grad[kBox + i] = pull * (off * off - 1) - hparam.entropy * share;
       }
-      const ValueMiss value(heads.value_of(row, member), batch.old_value[place], gain, of, knob);
-      value_grad = knob.value_weight * value.gradient() * share;
-      sums = policy.losses(value, gaussian.entropy(), knob.clip);
+      const ValueMiss value(heads.value_of(row, member), batch.old_value[place], gain, of, hparam);
+      value_grad = hparam.value_weight * value.gradient() * share;
+      sums = policy.losses(value, gaussian.entropy(), hparam.clip);
     }
     for (int i = 0; i < kLogits; ++i) out.policy_grad[row * kLogits + i] = rounded(head_grad[i]);
     for (int i = 0; i < heads.value_stride; ++i)
@@ -378,7 +378,7 @@ extern "C" __global__ void __launch_bounds__(256)
     loss(SPARRING_VIEW HeadsView heads, SPARRING_VIEW MinibatchView batch,
          SPARRING_VIEW LossView out) {
   const int member = static_cast<int>(blockIdx.y), value_stride = heads.value_stride;
-  const Knobs knob = out.knobs[member];
+  const Hparams hparam = out.hparams[member];
   const Statistics of = out.statistics[member];
   const f32 share = batch.share(member);
   const int first = static_cast<int>(blockIdx.x) * out.rows_per_block;
@@ -403,7 +403,7 @@ extern "C" __global__ void __launch_bounds__(256)
     for (int c = 0; c < kChunks; ++c)
       if (choices.weight[c] > 0) entropy -= choices.weight[c] * (choices.logit[c] - log_total);
     entropy = warp_sum(entropy) * inverse;
-    const Surrogate policy(choices.logit_of(taken) - log_total, old_log_prob, gain, of, knob.clip);
+    const Surrogate policy(choices.logit_of(taken) - log_total, old_log_prob, gain, of, hparam.clip);
     const f32 pull = policy.gradient() * share;
 #pragma unroll
     for (int c = 0; c < kChunks; ++c) {
@@ -412,14 +412,14 @@ extern "C" __global__ void __launch_bounds__(256)
       f32 grad = 0;
       if (choices.logit[c] != kNever)
         grad = pull * ((a == taken ? 1.0f : 0.0f) - p) +
-               knob.entropy * share * p * (choices.logit[c] - log_total + entropy);
+               hparam.entropy * share * p * (choices.logit[c] - log_total + entropy);
       if (a < kLogits) out.policy_grad[row * kLogits + a] = rounded(grad);
     }
-    const ValueMiss miss(value, old, gain, of, knob);
+    const ValueMiss miss(value, old, gain, of, hparam);
     if (lane() < value_stride)
       out.value_grad[row * value_stride + lane()] =
-          rounded(lane() == 0 ? knob.value_weight * miss.gradient() * share : 0.0f);
-    sums = sums + policy.losses(miss, entropy, knob.clip);
+          rounded(lane() == 0 ? hparam.value_weight * miss.gradient() * share : 0.0f);
+    sums = sums + policy.losses(miss, entropy, hparam.clip);
   }
   settle_losses(sums, batch, out);
 }
@@ -468,7 +468,7 @@ struct EpochView {
   const Losses* means;  // [minibatches, members]
   const Plan* plans;    // [minibatches, members]
   int minibatches, members;
-  const Knobs* knobs;
+  const Hparams* hparams;
   Tally* tallies;
   u8* stopped;
 };
@@ -493,7 +493,7 @@ extern "C" __global__ void end_epoch(EpochView v) {
              tally.optimizer_steps + 1};
   }
   v.tallies[member] = tally;
-  const f32 limit = v.knobs[member].target_kl;
+  const f32 limit = v.hparams[member].target_kl;
   if (limit > 0 && kl / static_cast<f32>(v.minibatches) > limit) v.stopped[member] = 1;
 }
 

@@ -15,7 +15,7 @@ struct AdamArrays {
   i64 count;
 };
 
-struct AdamKnobs {
+struct AdamHparams {
   f64 lr, eps;
   f64 max_norm;  // of the gradient
   i64 step;      // the number of this one, from 1
@@ -28,8 +28,8 @@ class AdamStep final : public Job {
   static constexpr f64 kMean = 0.9, kSquare = 0.999;
   static constexpr i64 kCount = 1 << 13;  // per chunk
 
-  AdamStep(const AdamArrays& arrays, const AdamKnobs& knobs)
-      : arrays_(arrays), knobs_(knobs), sums_(static_cast<size_t>(chunks())) {}
+  AdamStep(const AdamArrays& arrays, const AdamHparams& hparams)
+      : arrays_(arrays), hparams_(hparams), sums_(static_cast<size_t>(chunks())) {}
 
   f64 norm() const { return norm_; }
 
@@ -40,15 +40,15 @@ class AdamStep final : public Job {
     for (const f64 one : sums_) sum += one;
     norm_ = std::sqrt(sum);
     if (!std::isfinite(norm_)) return -1;
-    const f64 clip = knobs_.max_norm / (norm_ + 1e-6);
-    const f64 step = static_cast<f64>(knobs_.step);
+    const f64 clip = hparams_.max_norm / (norm_ + 1e-6);
+    const f64 step = static_cast<f64>(hparams_.step);
     terms_ = {static_cast<f32>(clip < 1 ? clip : 1.0),
               static_cast<f32>(1 - kMean),
               static_cast<f32>(kSquare),
               static_cast<f32>(1 - kSquare),
-              static_cast<f32>(knobs_.lr / (1 - std::pow(kMean, step))),
+              static_cast<f32>(hparams_.lr / (1 - std::pow(kMean, step))),
               static_cast<f32>(1 / std::sqrt(1 - std::pow(kSquare, step))),
-              static_cast<f32>(knobs_.eps)};
+              static_cast<f32>(hparams_.eps)};
     return chunks();
   }
 
@@ -65,7 +65,7 @@ class AdamStep final : public Job {
   int chunks() const { return static_cast<int>((arrays_.count + kCount - 1) / kCount); }
 
   AdamArrays arrays_;
-  AdamKnobs knobs_;
+  AdamHparams hparams_;
   std::vector<f64> sums_;
   AdamTerms terms_{};
   f64 norm_ = 0;

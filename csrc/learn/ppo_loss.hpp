@@ -38,7 +38,7 @@ struct Judged {
   const u8* mirrored;  // images do not count in how far the policy has moved; may be null
 };
 
-struct PolicyKnobs {
+struct PolicyHparams {
   f32 clip, value_clip, value_weight, entropy;
 };
 
@@ -125,11 +125,11 @@ class PolicyLoss final : public Job {
  public:
   static constexpr int kRows = 64;  // per chunk
 
-  PolicyLoss(const Decisions& decisions, const Judged& judged, const PolicyKnobs& knobs,
+  PolicyLoss(const Decisions& decisions, const Judged& judged, const PolicyHparams& hparams,
              const f32* said, f32* grad)
       : decisions_(decisions),
         judged_(judged),
-        knobs_(knobs),
+        hparams_(hparams),
         said_(said),
         grad_(grad),
         sums_(static_cast<size_t>(chunks())) {}
@@ -170,21 +170,21 @@ class PolicyLoss final : public Job {
     f32* grad = grad_ + r * width;
     row.read(head, r);
     const f32 log_ratio = row.log_prob - judged_.log_prob[at], ratio = std::exp(log_ratio);
-    const f32 low = 1 - knobs_.clip, high = 1 + knobs_.clip;
+    const f32 low = 1 - hparams_.clip, high = 1 + hparams_.clip;
     const f32 held = ratio < low ? low : ratio > high ? high : ratio;
     const f32 advantage = judged_.advantage[at];
     const f32 free = advantage * ratio, bound = advantage * held;
     const bool follows = free <= bound;
-    row.descend(follows ? -share * free : 0, -share * knobs_.entropy, grad);
+    row.descend(follows ? -share * free : 0, -share * hparams_.entropy, grad);
     sums.policy -= static_cast<f64>(follows ? free : bound);
     sums.entropy += static_cast<f64>(row.entropy);
     const Error error = value_error(head[width - 1], at);
-    grad[width - 1] = share * knobs_.value_weight * error.slope;
+    grad[width - 1] = share * hparams_.value_weight * error.slope;
     sums.value += static_cast<f64>(error.square);
     if (judged_.mirrored && judged_.mirrored[at]) return;
     sums.plain += 1;
     sums.moved += static_cast<f64>((ratio - 1) - log_ratio);
-    sums.clipped += std::abs(ratio - 1) > knobs_.clip ? 1 : 0;
+    sums.clipped += std::abs(ratio - 1) > hparams_.clip ? 1 : 0;
   }
 
   struct Error {
@@ -194,8 +194,8 @@ class PolicyLoss final : public Job {
   Error value_error(f32 value, i64 at) const {
     const f32 off = value - judged_.returns[at];
     const Error free{off * off, 2 * off};
-    if (knobs_.value_clip == 0) return free;
-    const f32 old = judged_.value[at], moved = value - old, most = knobs_.value_clip;
+    if (hparams_.value_clip == 0) return free;
+    const f32 old = judged_.value[at], moved = value - old, most = hparams_.value_clip;
     const f32 held = moved < -most ? -most : moved > most ? most : moved;
     const f32 near = old + held - judged_.returns[at];
     const Error bound{near * near, held == moved ? 2 * near : 0};
@@ -205,7 +205,7 @@ class PolicyLoss final : public Job {
 
   const Decisions& decisions_;
   Judged judged_;
-  PolicyKnobs knobs_;
+  PolicyHparams hparams_;
   const f32* said_;
   f32* grad_;
   std::vector<PolicySums> sums_;

@@ -21,7 +21,7 @@ struct QSamples {
   const f32* weight;  // null: 1
 };
 
-struct QKnobs {
+struct QHparams {
   bool dueling;
   f32 huber;  // errors beyond it count linearly; 0: none do
 };
@@ -29,8 +29,8 @@ struct QKnobs {
 class QLoss final : public RowSums<2> {
  public:
   // grad: as heads are. error: of every row.
-  QLoss(const QSamples& samples, const QKnobs& knobs, f32* grad, f32* error)
-      : RowSums(samples.rows), of_(samples), knobs_(knobs), grad_(grad), error_(error) {}
+  QLoss(const QSamples& samples, const QHparams& hparams, f32* grad, f32* error)
+      : RowSums(samples.rows), of_(samples), hparams_(hparams), grad_(grad), error_(error) {}
 
   f64 loss() const { return mean(0); }
   f64 off() const { return mean(1); }  // the mean error
@@ -43,14 +43,14 @@ class QLoss final : public RowSums<2> {
     const f32 target = of_.paid[r] + of_.discount[r] * following(r);
     const i32 action = of_.action[r];
     const f32 off = q_of(of_.said + at, legal, action) - target;
-    const f32 near = knobs_.huber > 0 ? least(most(off, -knobs_.huber), knobs_.huber) : off;
+    const f32 near = hparams_.huber > 0 ? least(most(off, -hparams_.huber), hparams_.huber) : off;
     const f32 weight = of_.weight ? of_.weight[r] : 1.0f;
     const f32 slope = near * weight / static_cast<f32>(of_.rows);
     f32* grad = grad_ + at;
-    const f32 share = knobs_.dueling ? slope / static_cast<f32>(most(count(legal), 1)) : 0.0f;
+    const f32 share = hparams_.dueling ? slope / static_cast<f32>(most(count(legal), 1)) : 0.0f;
     for (int a = 0; a < of_.actions; ++a) grad[a] = legal[a] ? -share : 0.0f;
     grad[action] += slope;
-    grad[of_.actions] = knobs_.dueling ? slope : 0.0f;
+    grad[of_.actions] = hparams_.dueling ? slope : 0.0f;
     error_[r] = std::fabs(off);
     sums[0] += static_cast<f64>(near * (off - 0.5f * near) * weight);
     sums[1] += static_cast<f64>(error_[r]);
@@ -68,7 +68,7 @@ class QLoss final : public RowSums<2> {
   }
 
   f32 q_of(const f32* heads, const u8* legal, int action) const {
-    if (!knobs_.dueling) return heads[action];
+    if (!hparams_.dueling) return heads[action];
     f32 sum = 0;
     for (int a = 0; a < of_.actions; ++a) sum += legal[a] ? heads[a] : 0.0f;
     return heads[action] + heads[of_.actions] - sum / static_cast<f32>(most(count(legal), 1));
@@ -81,7 +81,7 @@ class QLoss final : public RowSums<2> {
   }
 
   QSamples of_;
-  QKnobs knobs_;
+  QHparams hparams_;
   f32 *grad_, *error_;
 };
 

@@ -60,11 +60,11 @@ struct Batch {
   Floats value = drawn(kRows, 3, 1), advantage = drawn(kRows, 4, 1), returns = drawn(kRows, 5, 1);
 };
 
-constexpr PolicyKnobs kKnobs{0.2f, 0.3f, 0.5f, 0.05f};
+constexpr PolicyHparams kHparams{0.2f, 0.3f, 0.5f, 0.05f};
 
 f64 total_of(const Batch& batch, const Floats& said, Floats& grad, int threads) {
   const Decisions decisions = batch.decisions();
-  PolicyLoss job(decisions, batch.judged(), kKnobs, said.data(), grad.data());
+  PolicyLoss job(decisions, batch.judged(), kHparams, said.data(), grad.data());
   run(job, threads);
   const PolicySums sums = job.sums();
   return (sums.policy + 0.5 * sums.value - 0.05 * sums.entropy) / Batch::kRows;

@@ -281,7 +281,7 @@ class Pool:
 
     def set_lineups(self, arg0: Sequence[float], arg1: Sequence[int], arg2: Sequence[int], /) -> int: ...
 
-    def set_pots(self, arg0: Sequence[int], arg1: Sequence[float], arg2: Sequence[int], /) -> None: ...
+    def set_mixes(self, arg0: Sequence[int], arg1: Sequence[float], arg2: Sequence[int], /) -> None: ...
 
     def set_starts(self, arg0: Annotated[NDArray[numpy.float64], dict(order='C', device='cpu', writable=False)], arg1: bytes, arg2: Annotated[NDArray[numpy.int32], dict(order='C', device='cpu', writable=False)], arg3: bytes, /) -> str: ...
 
@@ -309,11 +309,11 @@ def make_pool(rules: Rules, games: int, seed: int, first_game: int, threads: int
 
 MAX_LINEUPS: int = 256
 
-MAX_POTS: int = 8
+MAX_MIXES: int = 8
 
-MAX_POT_PLAYERS: int = 256
+MAX_MIX_PLAYERS: int = 256
 
-FIRST_POT: int = -32768
+FIRST_MIX: int = -32768
 
 MAX_THREADS: int = 1024
 

@@ -201,11 +201,11 @@ def parse(command: Command, config: Any, args: list[str], default: Any = None) -
     """Read the options of a command over a configuration, if it does not start from the usual."""
     import tyro
 
-    from sparring.commands.shared.opening import demand_options
+    from sparring.commands.shared.opening import check_options
     from sparring.config.ranges import NUMBERS
     from sparring.config.words import unfit_value
 
-    demand_options(command.name, config, args)
+    check_options(command.name, config, args)
 
     markers: tuple[Any, ...] = (tyro.conf.PositionalMetavarFromFieldName,)
     if default is None:

@@ -130,7 +130,7 @@ def being_loaded(name: str, what: str) -> Iterator[None]:
         _loading.pop()
 
 
-def demand_loaded(what: str) -> None:
+def check_loaded(what: str) -> None:
     """Refuse to begin something while a module that only has to be read is run."""
     if _loading:
         raise ConfigError(

@@ -99,11 +99,11 @@ def made_by_id(factory: str, what: str) -> Callable[..., Any]:
             "pip install 'sparring[gymnasium]'"
         ) from None
     if ":" not in name and name not in gymnasium.registry:
-        demand_known(name, what, list(gymnasium.registry))
+        check_known(name, what, list(gymnasium.registry))
     return partial(gymnasium.make, name, disable_env_checker=True)
 
 
-def demand_known(name: str, what: str, known: Sequence[str]) -> None:
+def check_known(name: str, what: str, known: Sequence[str]) -> None:
     """Refuse an id that nobody has registered, with the nearest one."""
     space, slash, _ = name.rpartition("/")
     spaces = {one.rpartition("/")[0] for one in known}

@@ -67,7 +67,9 @@ def cgroup_memory(folder: Path) -> int | None:
         return None
 
 
-def demand_memory(name: str, count: int, each: int, what: str, *, free: int | None = None) -> None:
+def check_memory_budget(
+    name: str, count: int, each: int, what: str, *, free: int | None = None
+) -> None:
     """Refuse `count` games that need `each` bytes if they do not fit, before anything is made.
 
     name: the setting that says how many. what: what takes the room, for the error.

@@ -13,7 +13,7 @@ import pytest
 import sparring
 from sparring import Rules
 from sparring.capabilities.page import page
-from sparring.capabilities.refusals import Asked, Combination, demand_network, games_offering
+from sparring.capabilities.refusals import Asked, Combination, check_network, games_offering
 from sparring.capabilities.table import (
     ABILITIES,
     FEATURES,
@@ -102,9 +102,9 @@ def test_a_network_is_made_whatever_else_its_settings_say_that_does_no_harm() ->
     """Presets say what suits other kinds, and so do policies that were saved."""
     settings = {"policy_hidden": (8,), "bptt_steps": 4, "frames": 9, "token_width": 32}
     for names in permutations(settings, 2):
-        demand_network(NetConfig(**{name: settings[name] for name in names}))  # type: ignore[arg-type]
+        check_network(NetConfig(**{name: settings[name] for name in names}))  # type: ignore[arg-type]
     with pytest.raises(ConfigError, match=r"net\.set width=8 needs a network of your own"):
-        demand_network(NetConfig(bptt_steps=4, set=("width=8",)))
+        check_network(NetConfig(bptt_steps=4, set=("width=8",)))
 
 
 def test_refusals_have_one_voice() -> None:

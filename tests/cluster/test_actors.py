@@ -74,7 +74,7 @@ def recorded(config: TrainConfig) -> tuple[DistributedPPO, Recording]:
     return DistributedPPO(recording, config.distributed, plan), recording
 
 
-def demand_nothing_left() -> None:
+def check_nothing_left() -> None:
     gc.collect()
     assert not [one for one in children() if "sparring.cluster.actors.actor" in one]
     assert not shared_memory()
@@ -97,7 +97,7 @@ def test_two_processes_play_as_one_does_and_leave_nothing() -> None:
         learner.close()
     learner.close()  # a second time does nothing
     del learner, crew, mine
-    demand_nothing_left()
+    check_nothing_left()
 
 
 @pytest.mark.slow
@@ -115,7 +115,7 @@ def test_one_that_is_killed_in_lockstep_is_started_again_and_saved() -> None:
     finally:
         learner.close()
     del learner, crew, report
-    demand_nothing_left()
+    check_nothing_left()
 
 
 @pytest.mark.slow
@@ -148,7 +148,7 @@ def test_twenty_kills_lose_what_was_in_flight_and_nothing_is_counted_twice() -> 
     finally:
         learner.close()
     del learner, crew, report, hand, hands
-    demand_nothing_left()
+    check_nothing_left()
 
 
 @pytest.mark.slow
@@ -167,7 +167,7 @@ def test_an_actor_that_hangs_is_ended_and_started_again() -> None:
         learner.close()
     assert time.monotonic() - began < 10
     del learner, crew
-    demand_nothing_left()
+    check_nothing_left()
 
 
 @pytest.mark.slow
@@ -185,7 +185,7 @@ def test_a_run_gives_up_after_so_many_deaths() -> None:
     finally:
         learner.close()
     del learner, crew
-    demand_nothing_left()
+    check_nothing_left()
 
 
 @pytest.mark.slow

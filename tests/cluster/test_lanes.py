@@ -17,7 +17,7 @@ from sparring.config import TrainConfig
 from sparring.errors import ConfigError, SparringWarning
 from sparring.learn.learner import Learner, Report, Snapshot, Terms
 from sparring.learn.rollout import Cuts
-from sparring.pools.lineups import Lineup, Pot
+from sparring.pools.lineups import Lineup, Mix
 from sparring.pools.starts import Start
 from sparring.training.display.lines import learning_words
 from sparring.training.planning.settings import merged, with_preset
@@ -32,7 +32,7 @@ def iterated(learner: Learner, updates: int = 3) -> list[Report]:
     return [learner.iterate(0.1 * update)[0] for update in range(updates)]
 
 
-def demand_same_tensors(one: Snapshot, other: Snapshot) -> None:
+def check_same_tensors(one: Snapshot, other: Snapshot) -> None:
     assert one.tensors.keys() == other.tensors.keys()
     for group, tensors in one.tensors.items():
         for name, value in tensors.items():
@@ -41,7 +41,7 @@ def demand_same_tensors(one: Snapshot, other: Snapshot) -> None:
     assert one.meta == other.meta
 
 
-def demand_same(report: Report, other: Report) -> None:
+def check_same(report: Report, other: Report) -> None:
     told = {
         name: value for name, value in other.stats.items() if not name.startswith("distributed/")
     }
@@ -86,10 +86,10 @@ def test_in_lockstep_actors_play_what_one_process_with_as_many_slots_does(game: 
             other = {name: value + 0.1 * torch.ones_like(value) for name, value in weights.items()}
             learner.put(1, other)  # type: ignore[attr-defined]
             learner.put(2, other, greedy=True)  # type: ignore[attr-defined]
-            learner.set_pots({"past": {1: 1.0, 2: 1.0}})  # type: ignore[attr-defined]
+            learner.set_mixes({"past": {1: 1.0, 2: 1.0}})  # type: ignore[attr-defined]
     for mine, theirs in zip(*map(iterated, learners), strict=True):
-        demand_same(mine, theirs)
-    demand_same_tensors(*[learner.snapshot() for learner in learners])
+        check_same(mine, theirs)
+    check_same_tensors(*[learner.snapshot() for learner in learners])
     if game == "skull_king":
         assert mine.met is not None and mine.met[1:].any()
         seated = [learner.seated() for learner in learners]  # type: ignore[attr-defined]
@@ -106,14 +106,14 @@ def test_in_lockstep_what_networks_remember_travels_with_their_rows(memory: str)
     first = distributed.snapshot().tensors["net"]
     for learner in (one, distributed, again):
         learner.put(1, first)  # type: ignore[attr-defined]
-        learner.set_pots({"past": {1: 1.0}})  # type: ignore[attr-defined]
+        learner.set_mixes({"past": {1: 1.0}})  # type: ignore[attr-defined]
     for mine, theirs in zip(iterated(one), iterated(distributed), strict=True):
-        demand_same(mine, theirs)
-    demand_same_tensors(one.snapshot(), distributed.snapshot())
+        check_same(mine, theirs)
+    check_same_tensors(one.snapshot(), distributed.snapshot())
     assert distributed.collector.rollout.obs[:, distributed.rules.obs_bytes :].any()
     again.restore(distributed.snapshot())
-    demand_same(distributed.iterate(0.5)[0], again.iterate(0.5)[0])
-    demand_same_tensors(distributed.snapshot(), again.snapshot())
+    check_same(distributed.iterate(0.5)[0], again.iterate(0.5)[0])
+    check_same_tensors(distributed.snapshot(), again.snapshot())
 
 
 def test_a_snapshot_in_lockstep_goes_on_bit_for_bit() -> None:
@@ -121,14 +121,14 @@ def test_a_snapshot_in_lockstep_goes_on_bit_for_bit() -> None:
     first, second = together(config), together(config)
     iterated(first, 2)
     second.restore(first.snapshot())
-    demand_same(first.iterate(0.5)[0], second.iterate(0.5)[0])
-    demand_same_tensors(first.snapshot(), second.snapshot())
+    check_same(first.iterate(0.5)[0], second.iterate(0.5)[0])
+    check_same_tensors(first.snapshot(), second.snapshot())
 
 
 def test_other_terms_reach_the_games_of_actors() -> None:
     config = settings("skull_king", opponents=("self=1", "past=1"), **SHORT, **LOCKSTEP)
     terms = Terms(
-        lineups=(Lineup((0, "captain", Pot("past"))),),
+        lineups=(Lineup((0, "captain", Mix("past"))),),
         flags={"episode": "ROUND", "start_round": 1},
         starts=[Start(None, 1.0)],
         rewards={"score_final": (1.0, 0.5)},
@@ -138,7 +138,7 @@ def test_other_terms_reach_the_games_of_actors() -> None:
         iterated(learner, 1)
         learner.adjust(terms)  # type: ignore[attr-defined]
     for mine, theirs in zip(*map(iterated, learners), strict=True):
-        demand_same(mine, theirs)
+        check_same(mine, theirs)
 
 
 def test_phases_begin_in_actors_as_they_do_in_one_process() -> None:
@@ -149,7 +149,7 @@ def test_phases_begin_in_actors_as_they_do_in_one_process() -> None:
     config = settings("tic_tac_toe", **LOCKSTEP, phases=phases)
     learners = [alone(config), together(config)]
     for mine, theirs in zip(*map(iterated, learners), strict=True):
-        demand_same(mine, theirs)
+        check_same(mine, theirs)
     assert mine.opponent_rows == 0
     assert mine.met is not None
 
@@ -281,10 +281,10 @@ def test_slots_are_free_only_when_every_actor_knows_that_nobody_is_drawn_from_th
     weights = learner.snapshot().tensors["net"]
     learner.put(1, weights)
     learner.put(2, weights)
-    learner.set_pots({"past": {1: 1.0}})
+    learner.set_mixes({"past": {1: 1.0}})
     assert (learner.seated()[1:3] > 0).tolist() == [True, False]
     learner.iterate(0.0)
-    learner.set_pots({"past": {2: 1.0}})
+    learner.set_mixes({"past": {2: 1.0}})
     # Their games may end, and begin with policy 1 once more, before they hear of it.
     assert learner.seated()[1] > 0
     updates = 0

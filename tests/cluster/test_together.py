@@ -117,15 +117,15 @@ def shares(ppo: PPOConfig, games: list[int], **game: Any) -> Callable[[int, Toge
 def test_gradients_are_those_of_one_learner_with_all_games(
     game: str, config: dict[str, Any], split: list[int]
 ) -> None:
-    demand_same_gradients(split, game=game, config=config)
+    check_same_gradients(split, game=game, config=config)
 
 
 @pytest.mark.slow
 def test_gradients_through_states_are_those_of_one_learner_too() -> None:
-    demand_same_gradients([3, 11, 2], game="leduc_poker", config={}, net=GRU)
+    check_same_gradients([3, 11, 2], game="leduc_poker", config={}, net=GRU)
 
 
-def demand_same_gradients(split: list[int], **played: Any) -> None:
+def check_same_gradients(split: list[int], **played: Any) -> None:
     one = make(**played, ppo=WHOLE, first=0, games=16)
     learner = shares(WHOLE, split, **played)
 
@@ -192,7 +192,7 @@ def test_a_loss_that_is_not_a_number_ends_all_of_them() -> None:
         if rank:
             mine.collector.rollout.columns["log_prob"][:] = np.nan
         with pytest.raises(DivergedError, match="with a learning rate of"):
-            mine.update(mine.knobs_at(Moment(0, 0.0)))
+            mine.update(mine.hparams_at(Moment(0, 0.0)))
         return [torch.equal(p, old) for p, old in zip(mine.net.parameters(), before, strict=True)]
 
     kept = at_once(work, 2)

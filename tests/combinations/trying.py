@@ -17,9 +17,9 @@ import torch
 
 from cluster.crews import LocalCrew
 from combinations.cells import FUNCTION, Cell, Game
-from sparring.cluster.actors.learner import DistributedPPO, demand_distributed
+from sparring.cluster.actors.learner import DistributedPPO, check_distributed
 from sparring.cluster.replicas.joined import LOOPBACK
-from sparring.cluster.replicas.learner import ReplicatedPPO, demand_replicas
+from sparring.cluster.replicas.learner import ReplicatedPPO, check_replicas
 from sparring.cluster.replicas.replica import Replica, Share
 from sparring.config import NetConfig, TrainConfig
 from sparring.errors import ConfigError, SparringWarning
@@ -33,8 +33,8 @@ from sparring.schedule import Moment
 from sparring.training.courses import adjustable
 from sparring.training.imitation.imitate import hold, take_over, teach
 from sparring.training.leagues import league_learner
-from sparring.training.planning.casting import told
-from sparring.training.planning.own import rules_of
+from sparring.training.planning.custom import rules_of
+from sparring.training.planning.participants import told
 from sparring.training.planning.plan import make_learner, resolve
 from sparring.training.planning.settings import members_of, merged, written
 from sparring.training.planning.training import TrainingPlan, plan_training
@@ -136,21 +136,21 @@ class Asked:
     def plan(self) -> Plan:
         """Plan it; nothing is made."""
         plan = resolve(self.configs, opponents=self.opponents, played=False)
-        self.demand_shares(plan)
+        self.check_shares(plan)
         return plan
 
     def training(self) -> TrainingPlan:
         """Plan all of it, to be trained."""
         training = plan_training(self.configs, opponents=self.opponents)
-        self.demand_shares(training.learning)
+        self.check_shares(training.learning)
         return training
 
-    def demand_shares(self, plan: Plan) -> None:
+    def check_shares(self, plan: Plan) -> None:
         """Refuse what does not fit into the processes that are asked for."""
         if self.config.replicas > 1:
-            demand_replicas(self.config, plan)
+            check_replicas(self.config, plan)
         elif self.config.actors:
-            demand_distributed(self.config, plan)
+            check_distributed(self.config, plan)
 
 
 @cache
@@ -225,16 +225,16 @@ def update(cell: Cell, asked: Asked) -> None:
             policy, _ = teach(plan, training.first, learner, quiet=True)
             take_over(learner, policy, len(asked.configs))
             hold(plan, learner, policy, config.imitation.kl_weight)
-        league = league_learner(learner, plan.cast)
-        if plan.cast.past_slots:
+        league = league_learner(learner, plan.participants)
+        if plan.participants.past_slots:
             meet_the_past(league, len(asked.configs))
-        demand_learned(learner.iterate(0.0))
+        check_learned(learner.iterate(0.0))
         for member, course in enumerate(courses):
             course.advance(Moment(1000, 0.5, 10), 1)
             terms = course.terms(Moment(1000, 0.5, 10))
             if terms is not None:
                 adjustable(learner).adjust(terms, member)
-        demand_learned(learner.iterate(0.5))
+        check_learned(learner.iterate(0.5))
 
 
 @contextmanager
@@ -243,7 +243,7 @@ def closing_games(plan: Plan) -> Iterator[None]:
     try:
         yield
     finally:
-        close = getattr(plan.foreign, "close", None)
+        close = getattr(plan.custom, "close", None)
         if close is not None:
             close()
 
@@ -291,10 +291,10 @@ def meet_the_past(learner: Any, members: int) -> None:
     """Seat what the learner is now as its past self."""
     for member in range(members):
         learner.put(1, learner.snapshot(member).tensors["net"], member=member)
-        learner.set_pots({"past": {1: 1.0}}, member)
+        learner.set_mixes({"past": {1: 1.0}}, member)
 
 
-def demand_learned(reports: Sequence[Any]) -> None:
+def check_learned(reports: Sequence[Any]) -> None:
     """Refuse reports of nothing, and numbers that are none."""
     for report in reports:
         if not report.decisions:

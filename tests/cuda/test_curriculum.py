@@ -22,7 +22,7 @@ from sparring.config import (
 )
 from sparring.curriculum.course import Course
 from sparring.learn.learner import adjust_games
-from sparring.pools import LEARNER, Lineup, Pool, Pot
+from sparring.pools import LEARNER, Lineup, Mix, Pool
 from sparring.pools.cuda import CudaPool
 from sparring.schedule import Moment
 from sparring.store import checkpoint as checkpoints
@@ -78,9 +78,9 @@ def words(phases: list[dict[str, Any]]) -> tuple[str, ...]:
 
 def test_members_that_change_apart_play_what_pools_of_their_own_play() -> None:
     draw, games, seeds = np.random.default_rng(2), 32, (3, 4)
-    lineups = [[Lineup((LEARNER, *(who,) * 3))] for who in ("captain", LEARNER, 1, Pot("past"))]
-    together = CudaPool(SKULL_KING, 2 * games, seeds=seeds, pots=("past",))
-    apart = [Pool(SKULL_KING, games, seed=seed, threads=1, pots=("past",)) for seed in seeds]
+    lineups = [[Lineup((LEARNER, *(who,) * 3))] for who in ("captain", LEARNER, 1, Mix("past"))]
+    together = CudaPool(SKULL_KING, 2 * games, seeds=seeds, mixes=("past",))
+    apart = [Pool(SKULL_KING, games, seed=seed, threads=1, mixes=("past",)) for seed in seeds]
     for pool in (together, *apart):
         pool.reset()
     for _ in range(200):
@@ -88,10 +88,10 @@ def test_members_that_change_apart_play_what_pools_of_their_own_play() -> None:
         alone = apart[member]
         if draw.random() < 0.3:
             chosen = lineups[draw.integers(4)]
-            together.set_lineups(chosen, together.pots, member=member)
-            alone.set_lineups(chosen, alone.pots)
-            together.set_pots({"past": {2: 1.0}}, member=member)
-            alone.set_pots({"past": {2: 1.0}})
+            together.set_lineups(chosen, together.mixes, member=member)
+            alone.set_lineups(chosen, alone.mixes)
+            together.set_mixes({"past": {2: 1.0}}, member=member)
+            alone.set_mixes({"past": {2: 1.0}})
         if draw.random() < 0.3:
             weights = draw.integers(1, 5, size=3).tolist()
             together.set_config(member=member, round_weights=weights)

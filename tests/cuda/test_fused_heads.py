@@ -113,7 +113,7 @@ def test_gradients_of_a_term_are_those_of_autograd(net: str, bf16: bool) -> None
     ppo.put_terms([anchor])
     for _ in range(2):
         ppo.iterate(0.5)
-    knobs = turn(ppo)
+    hparams = turn(ppo)
     play(ppo)
     update, rollout = ppo.update, ppo.rollout
     update.terms.fill()
@@ -130,7 +130,7 @@ def test_gradients_of_a_term_are_those_of_autograd(net: str, bf16: bool) -> None
             "mask": mask_of(rollout.legal[places].cpu(), ppo.rules),
             "wanted": anchor.wanted[places].cpu(),
         }
-        total, _ = total_of(ppo, member, places, heads, knobs[member])
+        total, _ = total_of(ppo, member, places, heads, hparams[member])
         total = total + 0.5 * anchor.term.each(heads, rows).mean()
         compare(ppo, member, module, total, 0.03 if bf16 else 1e-4)
     figures = update.terms.measure()
@@ -138,7 +138,7 @@ def test_gradients_of_a_term_are_those_of_autograd(net: str, bf16: bool) -> None
 
 
 def total_of(
-    ppo: FusedPPO, member: int, places: Tensor, heads: Heads, knobs: Any
+    ppo: FusedPPO, member: int, places: Tensor, heads: Heads, hparams: Any
 ) -> tuple[Tensor, Any]:
     """PPO's own loss on a minibatch of a member, by torch."""
     rollout, update = ppo.rollout, ppo.update
@@ -154,7 +154,7 @@ def total_of(
         old_value=old / of["scale"],
         advantage=(advantage - of["mean"]) * of["inverse_std"],
         returns=(advantage + old) / of["scale"],
-        knobs=knobs,
+        hparams=hparams,
     )
     return losses.total, losses
 
@@ -175,7 +175,7 @@ def test_gradients_of_all_heads_are_those_of_autograd() -> None:
     ppo = with_heads()
     for _ in range(2):
         ppo.iterate(0.0)
-    knobs = turn(ppo)
+    hparams = turn(ppo)
     play(ppo)
     update, rollout = ppo.update, ppo.rollout
     update.terms.fill()
@@ -189,7 +189,7 @@ def test_gradients_of_all_heads_are_those_of_autograd() -> None:
         places = update.picked[0, member]
         places = places[places >= 0].long()
         heads = module(rollout.obs[places].cpu())
-        total, _ = total_of(ppo, member, places, heads, knobs[member])
+        total, _ = total_of(ppo, member, places, heads, hparams[member])
         for one, term in zip(ppo.terms, formulas, strict=True):
             rows = {name: column[places].cpu() for name, column in one.by_place.items()}
             total = total + term.weight * term.each(heads, rows).mean()

@@ -79,13 +79,13 @@ def test_links_and_samples_are_those_of_the_cpu(game: str) -> None:
     transitions = Transitions(rules, 64, rollout.steps, by_role=True)
     cut = 0
     for _ in range(3):
-        (knobs,) = ready(fused)
+        (hparams,) = ready(fused)
         played = {name: getattr(rollout, name).cpu().numpy() for name in NAMES}
         played["final_value"] = rollout.final_value.cpu().numpy()
         value, role = rollout.value.cpu().numpy(), rollout.role.cpu().numpy()
         transitions.load_open(rollout.open.cpu().numpy().tobytes())
         fused.begin()
-        terms = discounts_of(fused.roles, knobs)
+        terms = discounts_of(fused.roles, hparams)
         assert fused.discounts is not None
         transitions.link(
             **played,
@@ -115,7 +115,7 @@ def test_gradients_of_every_role_are_those_of_autograd() -> None:
     fused = learner((1, 2))
     for _ in range(3):
         fused.iterate(0.0)
-    knobs = ready(fused)
+    hparams = ready(fused)
     fused.begin()
     for role, part in fused.parts.items():
         part.fit()
@@ -126,7 +126,7 @@ def test_gradients_of_every_role_are_those_of_autograd() -> None:
             net: Net = before[member].of(role)
             places = part.picked[0, member]
             places = places[places >= 0].long()
-            loss_of(fused, role, member, net, knobs[member][role], places).backward()
+            loss_of(fused, role, member, net, hparams[member][role], places).backward()
             check_gradients(fused, role, member, net)
 
 

@@ -126,7 +126,7 @@ def test_gradients_are_those_of_autograd() -> None:
     fused = learner((1, 2))
     for _ in range(3):
         fused.iterate(0.0)
-    knobs = ready(fused)
+    hparams = ready(fused)
     fused.begin()
     rollout = fused.rollout
     for role, part in fused.parts.items():
@@ -141,7 +141,7 @@ def test_gradients_are_those_of_autograd() -> None:
             places, seen = picked[: part.room], picked[part.room :]
             places, seen = places[places >= 0].long(), seen[seen >= 0].long()
             assert len(seen) > 5
-            loss = loss_of(fused, role, member, net, knobs[member][role], places)
+            loss = loss_of(fused, role, member, net, hparams[member][role], places)
             example = seen - rollout.places
             origin = examples.from_place.flatten()[example].long()
             log_prob, _ = evaluate_actions(

@@ -14,17 +14,17 @@ from sparring.learn.fused import DeviceGames, FusedPPO, HostGames
 from sparring.learn.fused.rollout import mask_of
 from sparring.nets.distribution import Sampler
 from sparring.nets.make import make_net
-from sparring.pools import LEARNER, Lineup, Pool, Pot
+from sparring.pools import LEARNER, Lineup, Mix, Pool
 from sparring.pools.cuda import CudaPool
 
 SLOTS = 5
 GAMES = {
-    "kuhn_poker": ((LEARNER, Pot("past")), NetConfig(hidden=(64, 32))),
-    "skull_king": ((LEARNER, Pot("past"), Pot("past"), "captain"), NetConfig(hidden=(64, 32))),
-    "duel": ((LEARNER, Pot("past")), NetConfig(hidden=(64, 32))),
-    "shogi": ((LEARNER, Pot("past")), NetConfig(kind="residual", channels=16, blocks=1)),
-    "tic_tac_toe": ((LEARNER, Pot("past")), NetConfig(kind="own_nets:Bytes")),
-    "kuhhandel": ((LEARNER, Pot("past"), Pot("past")), NetConfig(kind="own_nets:Clamped")),
+    "kuhn_poker": ((LEARNER, Mix("past")), NetConfig(hidden=(64, 32))),
+    "skull_king": ((LEARNER, Mix("past"), Mix("past"), "captain"), NetConfig(hidden=(64, 32))),
+    "duel": ((LEARNER, Mix("past")), NetConfig(hidden=(64, 32))),
+    "shogi": ((LEARNER, Mix("past")), NetConfig(kind="residual", channels=16, blocks=1)),
+    "tic_tac_toe": ((LEARNER, Mix("past")), NetConfig(kind="own_nets:Bytes")),
+    "kuhhandel": ((LEARNER, Mix("past"), Mix("past")), NetConfig(kind="own_nets:Clamped")),
 }
 
 
@@ -57,7 +57,7 @@ def learner(
     for member in range(len(seeds)):
         for slot, one in enumerate(nets, start=1):
             ppo.put(slot, one.state_dict(), greedy=slot == 2, member=member)
-        ppo.set_pots({"past": {1: 5.0, 2: 1.0, 3: 0.2, 5: 1.0}}, member)
+        ppo.set_mixes({"past": {1: 5.0, 2: 1.0, 3: 0.2, 5: 1.0}}, member)
     ppo.games.reset()
     return ppo, nets
 
@@ -123,17 +123,17 @@ def test_results_of_games_on_the_gpu_are_those_on_the_cpu() -> None:
 def test_a_gpu_counts_seats_like_a_cpu() -> None:
     seats, _ = GAMES["skull_king"]
     lineups = [Lineup(seats)]
-    pots = {"past": {1: 5.0, 2: 1.0}}
+    mixes = {"past": {1: 5.0, 2: 1.0}}
     cpu = Pool("skull_king", 64, seed=5, threads=1, lineups=lineups)
     gpu = CudaPool("skull_king", 64, seed=5, lineups=lineups)
-    cpu.set_pots(pots)
-    gpu.set_pots(pots)
+    cpu.set_mixes(mixes)
+    gpu.set_mixes(mixes)
     one, two = cpu.reset(), gpu.reset()
     for step in range(300):
         assert np.array_equal(one.policy, two.policy.cpu().numpy())
         if step == 100:
-            cpu.set_pots({"past": {3: 1.0}})
-            gpu.set_pots({"past": {3: 1.0}})
+            cpu.set_mixes({"past": {3: 1.0}})
+            gpu.set_mixes({"past": {3: 1.0}})
         assert np.array_equal(cpu.seated(4), gpu.seated(4))
         actions = cpu.sample_actions()
         gpu.sample_actions()  # it moves the same streams on
@@ -148,7 +148,7 @@ def test_graphs_play_what_kernels_play_one_by_one_and_see_new_networks() -> None
         if update == 3:
             for ppo in (eager, graph):
                 ppo.put(5, nets[0].state_dict())
-                ppo.set_pots({"past": {5: 1.0}})
+                ppo.set_mixes({"past": {5: 1.0}})
         (one,), (two,) = eager.iterate(0.0), graph.iterate(0.0)
         assert np.array_equal(one.met, two.met)
         assert one.stats["losses/policy_loss"] == two.stats["losses/policy_loss"]
@@ -159,7 +159,7 @@ def test_members_have_opponents_of_their_own() -> None:
     ppo, nets = learner("kuhn_poker", bf16=False, seeds=(3, 4), games=128)
     alone, _ = learner("kuhn_poker", bf16=False, seeds=(4,), games=128)
     ppo.put(1, nets[2].state_dict(), member=0)  # the other member has nothing to do with it
-    ppo.set_pots({"past": {1: 1.0}}, member=0)
+    ppo.set_mixes({"past": {1: 1.0}}, member=0)
     for _ in range(2):
         first, second = ppo.iterate(0.0)
         (single,) = alone.iterate(0.0)

@@ -22,9 +22,9 @@ from sparring.learn.transitions import Transitions
 from sparring.nets.inputs import memory_of
 from sparring.nets.make import make_net
 from sparring.nets.net import Net
-from sparring.pools import LEARNER, Lineup, Pool, Pot
+from sparring.pools import LEARNER, Lineup, Mix, Pool
 from sparring.pools.cuda import CudaPool
-from sparring.pools.lineups import Pots
+from sparring.pools.lineups import Mixes
 from sparring.store import checkpoint as checkpoints
 from sparring.store.policies import load_policy
 from sparring.training.train import resume, train_with
@@ -97,7 +97,7 @@ def shaken(ppo: FusedPPO) -> None:
 
 @torch.no_grad()
 def check_rollout(
-    ppo: FusedPPO, lineups: list[Lineup], frozen: Sequence[Net] = (), pots: Pots | None = None
+    ppo: FusedPPO, lineups: list[Lineup], frozen: Sequence[Net] = (), mixes: Mixes | None = None
 ) -> tuple[int, int]:
     """Play a rollout's actions on a CPU, where the networks' twins write the memory.
 
@@ -110,8 +110,8 @@ def check_rollout(
         net = make_net(rules, ppo.net.config, memory=memory)
         net.load_state_dict(ppo.net.state(member))
         batch = pool.reset()
-        if pots is not None:
-            pool.set_pots(pots)
+        if mixes is not None:
+            pool.set_mixes(mixes)
             batch = pool.reset()
         mine = slice(member * each * rules.rows, (member + 1) * each * rules.rows)
         for step in range(rollout.steps):
@@ -173,7 +173,7 @@ def test_what_is_remembered_is_that_of_the_cpu(net: str, game: str, on_host: boo
 @pytest.mark.parametrize("on_host", [False, True])
 @pytest.mark.parametrize("net", ["gru", "stack"])
 def test_what_frozen_opponents_remember_is_that_of_the_cpu(net: str, on_host: bool) -> None:
-    lineups = [Lineup((LEARNER, Pot("past"), Pot("past"), "captain")), Lineup((LEARNER,) * 4, 0.3)]
+    lineups = [Lineup((LEARNER, Mix("past"), Mix("past"), "captain")), Lineup((LEARNER,) * 4, 0.3)]
     collect = replace(COLLECT, games=32)
     ppo = learner(net, (3,), on_host=on_host, collect=collect, slots=2, lineups=lineups)
     shaken(ppo)
@@ -184,14 +184,14 @@ def test_what_frozen_opponents_remember_is_that_of_the_cpu(net: str, on_host: bo
         for parameter in frozen[-1].parameters():
             parameter.data += 0.1 * torch.randn_like(parameter)
         ppo.put(slot, frozen[-1].state_dict())
-    pots = {"past": {1: 1.0, 2: 1.0}}
-    ppo.set_pots(pots)
+    mixes = {"past": {1: 1.0, 2: 1.0}}
+    ppo.set_mixes(mixes)
     ppo.games.reset()
     turn(ppo)
     ppo.playing.play()
     torch.cuda.synchronize()
     assert int((ppo.rollout.policy > 0).sum()) > 100
-    met, _ = check_rollout(ppo, lineups, frozen, pots)
+    met, _ = check_rollout(ppo, lineups, frozen, mixes)
     assert met > 100
 
 
@@ -267,7 +267,7 @@ def test_gradients_of_segments_are_those_of_the_cpu(net: str, game: str) -> None
     ppo = learner(net, (1, 2), game=game, config=config)
     for _ in range(3):  # away from the start, where ratios are 1 and gradients vanish
         ppo.iterate(0.0)
-    knobs = turn(ppo)
+    hparams = turn(ppo)
     play(ppo)
     update, rollout = ppo.update, ppo.rollout
     update.shuffle(0)
@@ -288,7 +288,7 @@ def test_gradients_of_segments_are_those_of_the_cpu(net: str, game: str) -> None
             FRESH: torch.tensor([fresh for _, fresh in where]),
         }
         heads = say_in_sequence(module, minibatch)
-        losses = losses_of(ppo, member, heads, places, knobs[member])
+        losses = losses_of(ppo, member, heads, places, hparams[member])
         length = check_gradients(ppo, member, module, losses, within=1e-4)
         assert length > 1e-2  # what cancels out cannot be compared
         found = update.loss.means[update.minibatches - 1, member].tolist()

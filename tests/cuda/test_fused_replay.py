@@ -156,7 +156,7 @@ def test_every_member_takes_back_as_much_as_its_own_decisions_say() -> None:
     correction = Schedule.read("0:0.4,1000:1.0")
     replay = replace(REPLAY, prioritized=True, priority_correction=correction)
     gpu = on_gpu("tic_tac_toe", seeds=(3, 5), replay=replay)
-    gpu.turn_knobs([Moment(500, 0.0), Moment(1000, 0.0)])
+    gpu.set_hparams([Moment(500, 0.0), Moment(1000, 0.0)])
     assert gpu.replay.correction.tolist() == pytest.approx([0.7, 1.0])
 
 
@@ -193,7 +193,7 @@ def test_gradients_are_those_of_the_host(game: str, algo: str) -> None:
     cpu.restore(gpu.snapshot())
     if not gpu.rules.box:
         assert_same_ring(gpu, 0, cpu)
-    cpu.turn_knobs(Moment(gpu.playing.decisions[0], 0.0))
+    cpu.set_hparams(Moment(gpu.playing.decisions[0], 0.0))
     gpu.replay.draw()
     samples = drawn_from(gpu)
     if isinstance(cpu, SAC) and isinstance(gpu, FusedSAC) and gpu.rules.box:

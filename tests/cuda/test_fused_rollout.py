@@ -101,7 +101,7 @@ def test_discounts_follow_their_schedules() -> None:
     ppo = learner(config)
     transitions = Transitions(ppo.rules, 64, 24)
     for progress in (0.0, 0.6):
-        ppo.update.turn_knobs(0, [Moment(0, progress)])
+        ppo.update.set_hparams(0, [Moment(0, progress)])
         ppo.playing.play()
         played, value = arrays(ppo), ppo.rollout.value.cpu().numpy()
         ppo.learn_all()

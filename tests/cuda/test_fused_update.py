@@ -58,7 +58,7 @@ def test_gradients_are_those_of_autograd(net: str, bf16: bool) -> None:
     for _ in range(3):  # away from the start, where ratios are 1 and gradients vanish
         ppo.iterate(0.0)
     update = ppo.update
-    knobs = turn(ppo)
+    hparams = turn(ppo)
     play(ppo)
     update.shuffle(0)
     for number in range(update.minibatches - 1):
@@ -72,7 +72,7 @@ def test_gradients_are_those_of_autograd(net: str, bf16: bool) -> None:
         places = update.picked[-1, member]
         places = places[places >= 0].long()
         heads = module(rollout.obs[places].cpu())
-        losses = losses_of(ppo, member, heads, places, knobs[member])
+        losses = losses_of(ppo, member, heads, places, hparams[member])
         check_gradients(ppo, member, module, losses, within=0.02 if bf16 else 1e-4)
         assert ppo.playing.kernels.names("Losses") == list(LOGGED)
         found = update.loss.means[update.minibatches - 1, member].tolist()
@@ -111,15 +111,15 @@ def test_autograd_gives_the_gradients_of_the_passes(net: str) -> None:
 
 def test_the_optimizer_is_adam_behind_a_clipped_gradient() -> None:
     ppo = learner()
-    (knobs,) = turn(ppo)
+    (hparams,) = turn(ppo)
     play(ppo)
     weight = torch.nn.Parameter(ppo.net.weight[0].clone())
-    optimizer = torch.optim.Adam([weight], lr=knobs.lr, eps=1e-5)
+    optimizer = torch.optim.Adam([weight], lr=hparams.lr, eps=1e-5)
     ppo.update.shuffle(0)
     for number in range(3):
         ppo.update.descend(number)
         weight.grad = ppo.net.grad[0] * ppo.net.scale
-        torch.nn.utils.clip_grad_norm_([weight], knobs.max_grad_norm)
+        torch.nn.utils.clip_grad_norm_([weight], hparams.max_grad_norm)
         optimizer.step()
         assert torch.allclose(weight, ppo.net.weight[0], atol=1e-6)
 

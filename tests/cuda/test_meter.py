@@ -49,7 +49,7 @@ def test_a_fused_run_has_a_share(changes: dict[str, Any]) -> None:
     config = complete(str(changes.pop("game")), "", {**changes, "collect": {"games": 256}})
     plan = resolve(members_of(config))
     learner: Any = make_learner(config, plan)
-    if plan.cast.slots:
+    if plan.participants.slots:
         fill_slots(learner, plan)
     told: list[str] = []
     meter = meter_of(subject_of(run_plan(config), plan, learner), measure=True, say=told.append)

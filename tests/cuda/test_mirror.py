@@ -71,7 +71,7 @@ def test_ppo_steps_on_images_as_autograd_does(game: str, epoch: int) -> None:
     for _ in range(3):  # away from the start, where ratios are 1 and gradients vanish
         ppo.iterate(0.0)
     update, rollout = ppo.update, ppo.rollout
-    knobs = turn(ppo)
+    hparams = turn(ppo)
     play(ppo)
     update.shuffle(epoch)
     for number in range(update.minibatches - 1):
@@ -97,7 +97,7 @@ def test_ppo_steps_on_images_as_autograd_does(game: str, epoch: int) -> None:
         }
         on_cpu.turn(seen)
         heads = module(seen["obs"])
-        losses = losses_of(ppo, member, heads, places, knobs[member], seen=seen)
+        losses = losses_of(ppo, member, heads, places, hparams[member], seen=seen)
         check_gradients(ppo, member, module, losses, within=1e-4)
         found = update.loss.means[update.minibatches - 1, member].tolist()
         for name, figure in zip(LOGGED, found, strict=True):

@@ -27,7 +27,7 @@ from sparring.curriculum.timeline import curves_of
 from sparring.learn.learner import Terms, adjust_games
 from sparring.learn.plan import Seating
 from sparring.pools import LEARNER, Lineup, Pool
-from sparring.pools.foreign import pool_of
+from sparring.pools.custom import pool_of
 from sparring.schedule import Moment
 
 

@@ -125,8 +125,8 @@ def test_whoever_plays_in_any_phase_is_cast_once() -> None:
         {"opponents": ["self=1", "past=1"]},
     ]
     config = merged(TrainConfig(), {**SMALL, "phases": phases}, "test")
-    cast = resolve([config]).cast
-    assert cast.pots == ("past", "past:3")
+    cast = resolve([config]).participants
+    assert cast.mixes == ("past", "past:3")
     assert cast.recent == (3,)
     assert [len(seats) for seats in cast.seatings] == [2, 1, 2]
     assert [one.players[1] for one in cast.lineups] == [

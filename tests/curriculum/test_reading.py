@@ -19,7 +19,7 @@ from sparring.errors import ConfigError
 from sparring.games.rules import Rules
 from sparring.schedule import Moment, Schedule
 from sparring.training.planning.curricula import lasting_phases
-from sparring.training.planning.own import rules_of
+from sparring.training.planning.custom import rules_of
 from sparring.training.planning.settings import read_config, with_preset, written
 
 WHOLE = """

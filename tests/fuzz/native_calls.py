@@ -263,7 +263,7 @@ class Workshop:
         seats = self.pool_rules.seats
         return [[1.0, 2.0], [0] * seats + [-2] * (seats - 1) + [0], [1, 0]]
 
-    def of_pool_set_pots(self) -> Any:
+    def of_pool_set_mixes(self) -> Any:
         return [[1, 2], [1.0, 1.0, 2.0], [0, 1, -2]]
 
     def of_pool_set_starts(self) -> Any:

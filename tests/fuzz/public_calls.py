@@ -108,7 +108,7 @@ class PublicWorkshop:
             "name": "random" if name == "Rules.bot" else self.game(),
             "lineups": [Lineup(("random",) * 2)],
             "starts": (),
-            "pots": {"some": {0: 1.0}} if name == "Pool.set_pots" else ["some"],
+            "mixes": {"some": {0: 1.0}} if name == "Pool.set_mixes" else ["some"],
             "config": {"skip_forced": 0},
             "changes": {"skip_forced": 1},
             "rewards": {"win": 1.0},

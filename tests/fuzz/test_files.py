@@ -23,13 +23,13 @@ FEW = {
 MANY = 2000
 
 
-def demand_none_bad(cases: Sequence[Case]) -> None:
+def check_none_bad(cases: Sequence[Case]) -> None:
     bad = [str(outcome) for outcome in run_cases(cases) if outcome.is_fault]
     assert not bad, "\n".join([f"{len(bad)} of {len(cases)}:", *bad[:20]])
 
 
 def test_damaged_files_are_read_or_refused_in_a_line() -> None:
-    demand_none_bad([(kind, seed) for kind, count in FEW.items() for seed in range(count)])
+    check_none_bad([(kind, seed) for kind, count in FEW.items() for seed in range(count)])
 
 
 def test_no_kind_of_file_is_left_out() -> None:
@@ -42,4 +42,4 @@ def test_no_kind_of_file_is_left_out() -> None:
 @pytest.mark.timeout(3600)
 @pytest.mark.parametrize("kind", FEW)
 def test_thousands_of_damaged_files_are_read_or_refused_in_a_line(kind: str) -> None:
-    demand_none_bad([(kind, seed) for seed in range(MANY)])
+    check_none_bad([(kind, seed) for seed in range(MANY)])

@@ -93,7 +93,7 @@ class Pairs:
             if not state.over:
                 self.masks[which].append(state.decision()[1])
 
-    def demand_images(self) -> None:
+    def check_images(self) -> None:
         """All of them, for every seat, to the bit."""
         mirror, (rows, images) = mirror_of(self.rules), map(np.stack, self.rows)
         np.testing.assert_array_equal(mirror.rows(self.rules.features, rows), images)
@@ -139,7 +139,7 @@ def test_shogi_is_the_same_in_a_mirror(observation: str, games: int) -> None:
             other.apply(image)
             assert shogi.read_sfen(other) == mirrored_sfen(shogi.read_sfen(one))
         pairs.add(one, other)
-    pairs.demand_images()
+    pairs.check_images()
     assert len(pairs.masks[0]) > 100 * games
 
 
@@ -158,7 +158,7 @@ def test_shogi_ends_the_same_in_a_mirror(sfen: str, move: str, end: str) -> None
     shogi.play(one, move)
     other.apply(image)
     pairs.add(one, other)
-    pairs.demand_images()
+    pairs.check_images()
     assert one.end == end
 
 
@@ -175,7 +175,7 @@ def test_tic_tac_toe_is_the_same_in_a_mirror() -> None:
             one.apply(action)
             other.apply(image)
             pairs.add(one, other)
-    pairs.demand_images()
+    pairs.check_images()
 
 
 # Laser hockey: bodies are reflected in the rink's long axis, in meters and radians

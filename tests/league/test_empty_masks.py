@@ -7,13 +7,13 @@ import torch
 
 from proof.broken_envs import EmptyMask
 from sparring import factories
-from sparring.commands.shared.own_game import OwnGame
+from sparring.commands.shared.custom_game import CustomGame
 from sparring.config import NetConfig
 from sparring.errors import EnvError
 from sparring.league.arena import evaluate
 from sparring.nets.make import make_net
 from sparring.nets.policy import Policy
-from sparring.pools.foreign.make import make_pool
+from sparring.pools.custom.make import make_pool
 
 REFUSED = r"EmptyMask.*, step 3: seat 0 is to act and its action mask allows nothing; end the ep"
 
@@ -40,7 +40,7 @@ def test_in_a_measurement(policy: Policy) -> None:
 
 
 def test_in_a_single_game(policy: Policy) -> None:
-    game = OwnGame("me", policy.rules)
+    game = CustomGame("me", policy.rules)
     game.start(1)
     with pytest.raises(EnvError, match=REFUSED):
         for _ in range(4):

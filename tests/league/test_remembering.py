@@ -139,7 +139,7 @@ def test_whoever_evaluates_carries_it(kind: str) -> None:
 def test_environments_of_ones_own_are_played_with_what_is_remembered(factory: str) -> None:
     """Given decision by decision: with another memory every policy would play other episodes."""
     pytest.importorskip("gymnasium")
-    from sparring.pools.foreign.again import made_again
+    from sparring.pools.custom.again import made_again
 
     rules: Any = made_again(f"own_envs:{factory}", 1).rules
     rules.factory = f"own_envs:{factory}"

@@ -14,9 +14,9 @@ from sparring.league.arena import evaluate, play_match, usual_plies
 from sparring.league.players import CallablePlayer
 from sparring.league.seating import Table, Who, player_called, read_tables, read_who, seat_player
 from sparring.nets.mlp import Perceptron
-from sparring.pools.lineups import Pot
+from sparring.pools.lineups import Mix
 from sparring.store.policies import save_policy
-from sparring.training.planning.casting import cast_of
+from sparring.training.planning.participants import participants_of
 
 FOUR = Rules("skull_king")
 TWO = Rules("tic_tac_toe")
@@ -130,10 +130,10 @@ def test_a_policy_of_another_game_is_refused_with_what_differs(tmp_path: Path) -
 
 def test_training_takes_tables_of_all_kinds() -> None:
     config = TrainConfig(opponents=("self,self,captain,random=2", "self", "self,past,past:2,best"))
-    mixed, alone, past = cast_of(FOUR, config, {"": config.net}).lineups
+    mixed, alone, past = participants_of(FOUR, config, {"": config.net}).lineups
     assert mixed.players == (0, 0, "captain", "random")
     assert (mixed.weight, alone.players) == (2.0, (0, 0, 0, 0))
-    assert past.players == (0, Pot("past"), Pot("past:2"), Pot("best"))
+    assert past.players == (0, Mix("past"), Mix("past:2"), Mix("best"))
 
 
 def test_a_style_is_kept_wherever_a_policy_sits(tmp_path: Path) -> None:

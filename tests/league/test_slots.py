@@ -9,7 +9,7 @@ import pytest
 
 from sparring.errors import SparringError
 from sparring.league.matchmaking import Known, Results, weights
-from sparring.league.slots import Slot, Slots, chances, pots, systematic
+from sparring.league.slots import Slot, Slots, chances, mixes, systematic
 
 
 def archive(count: int) -> list[Known]:
@@ -47,11 +47,11 @@ def test_nobody_is_exchanged_in_the_middle_of_a_game() -> None:
     busy = seated(slots, slot_1=5, slot_2=5, slot_3=5)
     assert slots.assign(past, want, busy, seed=0, update=2) == {}
     (leaving,) = [n for n in (1, 2, 3) if slots[n].draining]
-    assert leaving not in pots(slots, past, want)["past"]
+    assert leaving not in mixes(slots, past, want)["past"]
     assert slots.assign(past, want, busy, seed=0, update=3, exchanged=0) == {}
     busy[leaving] = 0
     assert slots.assign(past, want, busy, seed=0, update=4, exchanged=0) == {leaving: "h3"}
-    assert leaving in pots(slots, past, want)["past"]
+    assert leaving in mixes(slots, past, want)["past"]
 
 
 @pytest.mark.parametrize("choose", ["uniform", "newest", "pfsp", "forgotten"])
@@ -88,7 +88,7 @@ def test_over_time_everybody_is_met_as_often_as_wanted(choose: str, room: int) -
     slots, met, turns = Slots(room), np.zeros(len(past)), 800
     for update in range(turns):
         slots.assign(past, want, seated(slots), seed=1, update=update, exchanged=1.0)
-        for slot, weight in pots(slots, past, want)["past"].items():
+        for slot, weight in mixes(slots, past, want)["past"].items():
             met[int(str(slots[slot].hash)[1:])] += weight / turns
     # The newest always has a slot, which costs the others a little where it is hardly wanted.
     assert met == pytest.approx(want, abs=0.02)
@@ -101,7 +101,7 @@ def test_a_policy_that_was_forgotten_comes_back() -> None:
     for update in range(3):
         slots.assign(past, weights("forgotten", past), seated(slots), seed=0, update=update)
     assert "h7" in inside(slots)
-    filled = pots(slots, past, weights("forgotten", past))["past"]
+    filled = mixes(slots, past, weights("forgotten", past))["past"]
     assert max(filled, key=lambda at: filled[at]) in [
         n for n in (1, 2, 3, 4) if slots[n].hash == "h7"
     ]
@@ -116,7 +116,7 @@ def test_who_is_wanted_less_is_met_less_before_it_leaves() -> None:
         Known(one.number, one.hash, results=Results(wins=500 * (one.hash == beaten)))
         for one in past
     ]
-    found = pots(slots, past, weights("pfsp", past))["past"]
+    found = mixes(slots, past, weights("pfsp", past))["past"]
     at = next(n for n in slots.active() if slots[n].hash == beaten)
     assert found.get(at, 0.0) < 0.001
 
@@ -143,7 +143,7 @@ def test_fixed_policies_keep_their_slots() -> None:
         past = archive(count)
         slots.assign(past, weights("uniform", past), seated(slots), seed=0, update=count)
         assert (slots[3].hash, slots[2].hash, slots[2].greedy) == ("mine", "mine", True)
-    assert pots(slots, past, weights("uniform", past))["past"] == {1: 1.0}
+    assert mixes(slots, past, weights("uniform", past))["past"] == {1: 1.0}
     with pytest.raises(SparringError, match="slot 3 is taken by mine"):
         slots.hold(3, "another")
 
@@ -151,12 +151,12 @@ def test_fixed_policies_keep_their_slots() -> None:
 def test_pots_of_the_newest_and_the_best() -> None:
     slots, past = Slots(5), archive(5)
     slots.assign(past, weights("uniform", past), seated(slots), seed=0, update=0)
-    found = pots(slots, past, weights("uniform", past), recent=(2, 9), best="h1")
-    by_pot = {name: {slots[at].hash: w for at, w in pot.items()} for name, pot in found.items()}
-    assert by_pot["past:2"] == pytest.approx({"h3": 0.5, "h4": 0.5})
-    assert by_pot["past:9"] == pytest.approx(dict.fromkeys(["h0", "h1", "h2", "h3", "h4"], 0.2))
-    assert by_pot["best"] == {"h1": 1.0}
-    empty = pots(Slots(5), [], np.zeros(0), recent=(2,))
+    found = mixes(slots, past, weights("uniform", past), recent=(2, 9), best="h1")
+    by_mix = {name: {slots[at].hash: w for at, w in mix.items()} for name, mix in found.items()}
+    assert by_mix["past:2"] == pytest.approx({"h3": 0.5, "h4": 0.5})
+    assert by_mix["past:9"] == pytest.approx(dict.fromkeys(["h0", "h1", "h2", "h3", "h4"], 0.2))
+    assert by_mix["best"] == {"h1": 1.0}
+    empty = mixes(Slots(5), [], np.zeros(0), recent=(2,))
     assert empty == {"past": {}, "past:2": {}, "best": {}}
 
 
@@ -165,7 +165,7 @@ def test_the_best_one_gets_a_slot() -> None:
     for update in range(3):
         want = weights("newest", past)
         slots.assign(past, want, seated(slots), seed=0, update=update, always=["h5"])
-    assert pots(slots, past, want, best="h5")["best"]
+    assert mixes(slots, past, want, best="h5")["best"]
 
 
 def test_the_same_seed_update_and_state_give_the_same_slots() -> None:
@@ -239,4 +239,4 @@ def test_who_is_in_no_game_leaves_first() -> None:
 def test_who_came_in_by_a_small_chance_and_is_wanted_now_does_not_weigh_more() -> None:
     slots, past = Slots(2), archive(2)
     slots.slots = [Slot("h0", chance=0.1), Slot("h1", chance=1.0)]
-    assert pots(slots, past, weights("uniform", past))["past"] == pytest.approx({1: 0.5, 2: 0.5})
+    assert mixes(slots, past, weights("uniform", past))["past"] == pytest.approx({1: 0.5, 2: 0.5})

@@ -8,16 +8,18 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
-from sparring.learn.plan import Knobs
+from sparring.learn.plan import PPOHyperparameters
 from sparring.learn.ppo import PPO
 
 
-def batch_of(ppo: PPO, knobs: Knobs) -> tuple[npt.NDArray[np.intp], dict[str, npt.NDArray[Any]]]:
+def batch_of(
+    ppo: PPO, hparams: PPOHyperparameters
+) -> tuple[npt.NDArray[np.intp], dict[str, npt.NDArray[Any]]]:
     """Samples of one network's rollout, and the arrays that minibatches are picked from."""
-    samples, targets = ppo.targets({"": knobs})
+    samples, targets = ppo.targets({"": hparams})
     return ppo.batch(ppo.parts[""], samples, targets)
 
 
-def data_of(ppo: PPO, knobs: Knobs) -> dict[str, torch.Tensor]:
+def data_of(ppo: PPO, hparams: PPOHyperparameters) -> dict[str, torch.Tensor]:
     """The arrays as tensors."""
-    return {name: torch.from_numpy(array) for name, array in batch_of(ppo, knobs)[1].items()}
+    return {name: torch.from_numpy(array) for name, array in batch_of(ppo, hparams)[1].items()}

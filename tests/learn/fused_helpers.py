@@ -10,7 +10,7 @@ import torch
 from sparring.config import CollectConfig, NetConfig, PPOConfig
 from sparring.learn.fused import DeviceGames, FusedPPO
 from sparring.learn.fused.rollout import mask_of
-from sparring.learn.plan import Knobs
+from sparring.learn.plan import PPOHyperparameters
 from sparring.learn.ppo import Losses, ppo_loss
 from sparring.nets.net import Heads, head_width
 from sparring.pools import Lineup
@@ -61,8 +61,8 @@ def learner(
     return FusedPPO(DeviceGames(pool), collect, config, net, graphs=graphs)
 
 
-def turn(ppo: FusedPPO) -> list[Knobs]:
-    return ppo.update.turn_knobs(ppo.updates, [Moment(0, 0.0)] * ppo.members)
+def turn(ppo: FusedPPO) -> list[PPOHyperparameters]:
+    return ppo.update.set_hparams(ppo.updates, [Moment(0, 0.0)] * ppo.members)
 
 
 def value_cuts(ppo: FusedPPO) -> None:
@@ -99,7 +99,7 @@ def losses_of(
     member: int,
     heads: Heads,
     places: torch.Tensor,
-    knobs: Knobs,
+    hparams: PPOHyperparameters,
     *,
     seen: dict[str, torch.Tensor] | None = None,
 ) -> Losses:
@@ -119,7 +119,7 @@ def losses_of(
         old_value=old / of["scale"],
         advantage=(advantage - of["mean"]) * of["inverse_std"],
         returns=(advantage + old) / of["scale"],
-        knobs=knobs,
+        hparams=hparams,
         mirrored=seen["mirrored"] if seen else None,
     )
 

@@ -10,7 +10,7 @@ from learn.fused_helpers import PPO_
 from sparring.config import NetConfig
 from sparring.learn.fused.ppo import FusedPPO
 from sparring.learn.fused.rollout import mask_of
-from sparring.learn.plan import Knobs, RolePlan
+from sparring.learn.plan import PPOHyperparameters, RolePlan
 from sparring.learn.ppo import ppo_loss
 from sparring.nets.hierarchy import HierarchyNet
 from sparring.nets.net import Net
@@ -38,22 +38,27 @@ def network(fused: FusedPPO, member: int = 0) -> HierarchyNet:
     return net
 
 
-def ready(fused: FusedPPO) -> list[dict[str, Knobs]]:
+def ready(fused: FusedPPO) -> list[dict[str, PPOHyperparameters]]:
     """Play a rollout, link it and list the samples of every role."""
     moments = [Moment(0, 0.0)] * fused.members
-    fused.turn_knobs(moments)
+    fused.set_hparams(moments)
     fused.playing.play()
     for number in range(fused.rollout.cut_layers()):
         fused.value_cuts(number)
     configs = fused.configs
     return [
-        {role: Knobs.at(configs[role][member], moments[0]) for role in fused.parts}
+        {role: PPOHyperparameters.at(configs[role][member], moments[0]) for role in fused.parts}
         for member in range(fused.members)
     ]
 
 
 def loss_of(
-    fused: FusedPPO, role: str, member: int, net: Net, knobs: Knobs, places: torch.Tensor
+    fused: FusedPPO,
+    role: str,
+    member: int,
+    net: Net,
+    hparams: PPOHyperparameters,
+    places: torch.Tensor,
 ) -> torch.Tensor:
     """PPO's loss of the decisions at some places, by autograd."""
     part, rollout = fused.parts[role], fused.rollout
@@ -70,7 +75,7 @@ def loss_of(
         old_value=old / of["scale"],
         advantage=(advantage - of["mean"]) * of["inverse_std"],
         returns=(advantage + old) / of["scale"],
-        knobs=knobs,
+        hparams=hparams,
     ).total
 
 

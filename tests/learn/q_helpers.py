@@ -13,7 +13,7 @@ from sparring.learn.collect import Collector
 from sparring.learn.dqn import DQN
 from sparring.learn.pqn import PQN
 from sparring.nets.policy import Policy
-from sparring.pools.foreign import VectorEnvPool
+from sparring.pools.custom import VectorEnvPool
 from sparring.pools.protocol import GamePool
 
 SMALL = NetConfig(hidden=(32, 32))

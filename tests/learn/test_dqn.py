@@ -34,9 +34,9 @@ def warm(dqn: DQN) -> DQN:
 def play(dqn: DQN, progress: float = 0.0) -> None:
     """Play a rollout and remember it, without learning."""
     moment = Moment(dqn.experience.decisions, progress)
-    dqn.turn_knobs(moment)
+    dqn.set_hparams(moment)
     dqn.explore()
-    dqn.experience.play(moment, dqn.knobs.gamma, dqn.config, anew=True)
+    dqn.experience.play(moment, dqn.hparams.gamma, dqn.config, anew=True)
 
 
 def sampled(obs: np.ndarray, following: np.ndarray, **columns: Any) -> Samples:
@@ -82,7 +82,7 @@ def test_three_updates_are_those_of_stable_baselines3() -> None:
     for net in (dqn.net, dqn.target):
         net.load_state_dict(state)
     rng = np.random.default_rng(3)
-    dqn.turn_knobs(Moment(0, 0.0))
+    dqn.set_hparams(Moment(0, 0.0))
     for step in range(3):
         obs, following = (rng.normal(size=(32, 2)).astype(np.float32) * 3 for _ in range(2))
         action = rng.integers(0, 3, 32)
@@ -221,7 +221,7 @@ def shares_of_others(dqn: DQN, rounds: int = 6) -> tuple[np.ndarray, np.ndarray]
 def test_epsilon_is_the_share_of_random_actions() -> None:
     dqn = make_dqn(tables(64), steps=32, epsilon="0%:1.0,100%:0.2", replay_warmup=0)
     others, expected = shares_of_others(dqn)
-    assert dqn.knobs.epsilon == pytest.approx(0.6)
+    assert dqn.hparams.epsilon == pytest.approx(0.6)
     assert others.mean() == pytest.approx(0.6 * expected.mean(), abs=0.02)
 
 
@@ -294,7 +294,7 @@ def prioritized() -> DQN:
         play(dqn)
     places = np.flatnonzero(dqn.experience.replay.ring["end"])
     dqn.experience.replay.reprioritize(places, np.linspace(0.01, 9, len(places), dtype=np.float32))
-    dqn.turn_knobs(Moment(0, 0.0))
+    dqn.set_hparams(Moment(0, 0.0))
     dqn.experience.owed = 32.0
     return dqn
 

@@ -17,7 +17,7 @@ from sparring.learn.acting import Answer, Draws
 from sparring.learn.collect import Collector
 from sparring.learn.learner import Timing
 from sparring.nets.distribution import Sampler
-from sparring.pools.foreign import make_pool
+from sparring.pools.custom import make_pool
 from sparring.pools.lineups import Lineup
 from sparring.pools.workers import WorkerPool
 

@@ -166,7 +166,7 @@ def test_terms_see_images_as_they_are_learned_from() -> None:
     terms = FusedTerms(net, rollout, torch.zeros(MEMBERS, dtype=torch.uint8))
     held = FusedKLPenalty(anchor, rollout, bf16=False)
     terms.put([held])
-    terms.turn_knobs([Moment(0, 0.0)] * MEMBERS)
+    terms.set_hparams([Moment(0, 0.0)] * MEMBERS)
     terms.fill()
     images.throw()
     images.choose(0)

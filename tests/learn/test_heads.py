@@ -118,7 +118,7 @@ def test_what_came_of_games_is_that_of_loops_over_them(game: str, config: Any, c
     learner = make(game, BOTH, config=config, by_role=game == "kuhhandel")
     learner.iterate(0.0)
     learner.collector.collect(1)
-    samples, _ = learner.targets(learner.knobs_at(Moment(0, 0.0)))
+    samples, _ = learner.targets(learner.hparams_at(Moment(0, 0.0)))
     found = outcomes_of(learner.collector, saying(learner))
     wanted, final = said_by_loops(learner)
     assert np.allclose(found.result[samples], wanted[samples], atol=1e-5, equal_nan=True)
@@ -260,7 +260,7 @@ def test_seats_of_open_decisions_are_those_of_their_places() -> None:
     learner = make("skull_king", ALL, steps=10)
     learner.iterate(0.0)
     learner.collector.collect(1)
-    samples, _ = learner.targets(learner.knobs_at(Moment(0, 0.0)))
+    samples, _ = learner.targets(learner.hparams_at(Moment(0, 0.0)))
     assert (samples < learner.collector.transitions.carried).any()
     (term,) = (one for one in learner.terms if isinstance(one, HiddenTerm))
     rows = {HIDDEN: torch.from_numpy(learner.collector.rollout.hidden[samples])}
@@ -290,7 +290,7 @@ def test_a_gpu_finds_what_came_of_games_as_a_cpu_does(game: str, config: Any) ->
         at.read(rollout.cut_obs[number])
         at.forward()
         outcomes.take_cuts(number, at)
-    samples, targets = learner.targets(learner.knobs_at(Moment(0, 0.0)))
+    samples, targets = learner.targets(learner.hparams_at(Moment(0, 0.0)))
     learner.batch(learner.parts[""], samples, targets)  # finds the units of scores and wins
     own = learner.collector.transitions
     rollout.end.copy_(doubled(own.end, own.carried))

@@ -71,7 +71,7 @@ class Slow:
 
     def __init__(self, learner: PPO) -> None:
         self.learner, self.step = learner, 0
-        self.terms = discounts_of(learner.roles, learner.knobs_at(START))
+        self.terms = discounts_of(learner.roles, learner.hparams_at(START))
         self.found: dict[At, dict[str, Any]] = {}
         self.waiting: dict[tuple[int, int, int], At] = {}
 
@@ -182,20 +182,20 @@ def test_a_step_into_a_role_that_counts_nothing_ends_all_roles() -> None:
     rules = sparring.Rules("skull_king")
     roles = roles_of(rules, ends=False)
     alone = replace(roles[0], settings=(replace(FIRST, gamma_into=(0.0, 1.0)),))
-    assert discounts_of([alone, roles[1]], learner_of().knobs_at(START)).ended_by == (1, 1)
-    assert discounts_of(roles, learner_of().knobs_at(START)).ended_by == (0, 0)
+    assert discounts_of([alone, roles[1]], learner_of().hparams_at(START)).ended_by == (1, 1)
+    assert discounts_of(roles, learner_of().hparams_at(START)).ended_by == (0, 0)
 
 
 def check_returns(learner: PPO, *, ends: bool) -> None:
     """Play some rollouts, and compare every advantage with that of `Slow`."""
     rules = learner.rules
     slow, collector = Slow(learner), learner.collector
-    knobs, rows = learner.knobs_at(START), GAMES * rules.rows
+    hparams, rows = learner.hparams_at(START), GAMES * rules.rows
     where = np.zeros((collector.transitions.places, 2), np.intp)
     fast: dict[At, float] = {}
     for number in range(5):
         collector.collect(number)
-        samples, targets = learner.targets(knobs)
+        samples, targets = learner.targets(hparams)
         slow.add_rollout()
         carried = collector.transitions.carried
         steps = number * STEPS + np.arange(STEPS)
@@ -232,8 +232,8 @@ def test_equal_networks_play_and_are_paid_as_one_network_by_role() -> None:
     ours, theirs = learner.collector.rollout, flat.collector.rollout
     for name, array in theirs.rows().items():
         assert np.array_equal(ours.rows()[name], array), name
-    samples, targets = learner.targets(learner.knobs_at(START))
-    expected, wanted = flat.targets(flat.knobs_at(START))
+    samples, targets = learner.targets(learner.hparams_at(START))
+    expected, wanted = flat.targets(flat.hparams_at(START))
     assert np.array_equal(samples, expected)
     assert np.array_equal(targets["advantage"][samples], wanted["advantage"][samples])
 
@@ -246,7 +246,7 @@ def learned(learner: PPO, spoil: npt.NDArray[np.intp] | None = None) -> dict[str
         theirs = np.flatnonzero(np.isin(place_roles(learner.collector), spoil))
         for array in (rollout.columns["log_prob"], rollout.obs):
             array[theirs] = 0
-    learner.update(learner.knobs_at(START))
+    learner.update(learner.hparams_at(START))
     return {name: tensor.clone() for name, tensor in learner.net.state_dict().items()}
 
 

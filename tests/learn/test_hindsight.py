@@ -253,17 +253,17 @@ def test_examples_are_dealt_whole_and_anew_in_every_epoch() -> None:
 
 def test_the_loss_is_ppos_and_the_weighted_cross_entropy_of_examples() -> None:
     ppo = learner("ppo", ON)
-    knobs = ppo.knobs_at(Moment(0, 0.0))[""]
+    hparams = ppo.hparams_at(Moment(0, 0.0))[""]
     ppo.collector.collect(0)
-    samples, arrays = batch_of(ppo, knobs)
+    samples, arrays = batch_of(ppo, hparams)
     known = {name: torch.from_numpy(array) for name, array in arrays.items()}
     data = Minibatch(known, torch.arange(len(samples)), {}).rows()
     (part,) = own_rows_of(ppo, ppo.terms, samples)["examples"].deal(1)
     (term,) = ppo.terms
     term.weight = 0.0
-    plain, _ = ppo.loss(data, knobs)
+    plain, _ = ppo.loss(data, hparams)
     term.weight = 0.25
-    both, shown = ppo.loss(data | part, knobs)
+    both, shown = ppo.loss(data | part, hparams)
     logits = ppo.forward(part["hindsight/obs"])["policy"]
     legal = logits.masked_fill(part["hindsight/mask"] == 0, -torch.inf).log_softmax(-1)
     missed = -legal.gather(1, part["hindsight/action"].long()[:, None]).mean()

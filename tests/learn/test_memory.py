@@ -28,7 +28,7 @@ from sparring.learn.ppo import PPO
 from sparring.nets.inputs import memory_of
 from sparring.nets.net import Net
 from sparring.pools import Pool
-from sparring.pools.foreign.make import make_pool
+from sparring.pools.custom.make import make_pool
 from sparring.training.planning.plan import resolve
 
 Key = tuple[int, int, int]

@@ -62,7 +62,7 @@ def step_by_step(ppo: PPO, targets: dict[int, dict[str, float]]) -> Tensor:
         mask=torch.from_numpy(rollout.mask[places]),
         action=torch.from_numpy(rollout.action[places]),
         old_log_prob=torch.from_numpy(rollout.columns["log_prob"][places]),
-        knobs=FIRST,
+        hparams=FIRST,
         **told,
     )
     return losses.total

@@ -20,12 +20,12 @@ from sparring.config import CollectConfig, NetConfig, PPOConfig
 from sparring.errors import ConfigError
 from sparring.games.mirror import Mirror
 from sparring.learn.minibatches import Minibatch
-from sparring.learn.plan import Knobs, RolePlan
+from sparring.learn.plan import PPOHyperparameters, RolePlan
 from sparring.learn.ppo import PPO, ppo_loss
 from sparring.learn.replay import Samples
 from sparring.learn.together import ALONE
 from sparring.learn.transforms import STREAM, Mirroring, coins
-from sparring.pools.foreign.base import ForeignRules
+from sparring.pools.custom.base import CustomRules
 from sparring.schedule import Moment, Schedule
 
 ZERO = Schedule.constant(0.0)
@@ -114,9 +114,9 @@ def test_ppo_steps_on_images_with_their_own_old_numbers(game: str, cpu: str) -> 
     """A step on mirrored rows is a step on rows that were mirrored by hand; the rest stays."""
     ours = learner(game, replace(COLLECT, cpu=cpu))
     plain = learner(game, replace(COLLECT, cpu=cpu, mirror=False))
-    knobs = Knobs.at(ours.parts[""].settings, Moment(0, 0.0))
+    hparams = PPOHyperparameters.at(ours.parts[""].settings, Moment(0, 0.0))
     ours.collector.collect(0)
-    known = data_of(ours, knobs)
+    known = data_of(ours, hparams)
     everyone = torch.arange(len(known["action"]))
     data = Minibatch(known, everyone, {}).rows()
     plain.net.load_state_dict(ours.net.state_dict())
@@ -131,8 +131,8 @@ def test_ppo_steps_on_images_with_their_own_old_numbers(game: str, cpu: str) -> 
         Minibatch(data, everyone, {}, ours.transforms.turning),
         Minibatch(by_hand, everyone, {}),
     )
-    losses = ours.parts[""].backend.step(turned, knobs, ours.loss, ALONE)
-    expected = plain.parts[""].backend.step(plainly, knobs, plain.loss, ALONE)
+    losses = ours.parts[""].backend.step(turned, hparams, ours.loss, ALONE)
+    expected = plain.parts[""].backend.step(plainly, hparams, plain.loss, ALONE)
     for name in ("policy_loss", "value_loss", "entropy", "grad_norm"):
         assert float(losses[name]) == float(expected[name]), name
     assert float(losses["approx_kl"]) == 0  # nobody was plain
@@ -153,7 +153,7 @@ def test_how_far_the_policy_moved_is_measured_on_plain_rows() -> None:
         old_value=zeros,
         advantage=zeros,
         returns=zeros,
-        knobs=Knobs.at(PPOConfig(), Moment(0, 0.0)),
+        hparams=PPOHyperparameters.at(PPOConfig(), Moment(0, 0.0)),
         mirrored=torch.tensor([False, False, True, True]),
     )
     assert losses.approx_kl.item() == pytest.approx(0, abs=1e-6)
@@ -219,7 +219,7 @@ def test_environments_of_others_are_refused(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match=r"mirror image, and CartPole-v1 is none"):
         sparring.train(env, updates=1, quiet=True, runs=runs, collect={"mirror": True})
     assert not list(tmp_path.iterdir())
-    called_like_ours = ForeignRules("shogi", seats=1, rows=1, actions=2, numbers=3)
+    called_like_ours = CustomRules("shogi", seats=1, rows=1, actions=2, numbers=3)
     assert called_like_ours.mirror is None
 
 

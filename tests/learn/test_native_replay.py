@@ -178,7 +178,7 @@ def make(algo: str, cpu: str = "float32", threads: int = 1, **settings: Any) -> 
     learner.experience.rounds = 1
     while not learner.experience.warm:
         learner.iterate(0.0)
-    learner.turn_knobs(Moment(0, 0.0))
+    learner.set_hparams(Moment(0, 0.0))
     return learner
 
 

@@ -23,7 +23,7 @@ from sparring.learn.hindsight import ExamplesTerm, Hindsight
 from sparring.learn.learner import DivergedError
 from sparring.learn.minibatches import Dealt, Minibatch
 from sparring.learn.parts import LOGGED
-from sparring.learn.plan import Knobs
+from sparring.learn.plan import PPOHyperparameters
 from sparring.learn.ppo import PPO, ppo_loss
 from sparring.learn.terms import Weighted
 from sparring.learn.together import ALONE
@@ -34,7 +34,7 @@ from sparring.schedule import Moment, Schedule
 COLLECT = CollectConfig(games=16, steps=24)
 FIRST = Moment(0, 0.0)
 SETTINGS = PPOConfig(epochs=3, minibatch=100, lr=Schedule.constant(3e-3))
-KNOBS = Knobs.at(SETTINGS, FIRST)
+HPARAMS = PPOHyperparameters.at(SETTINGS, FIRST)
 
 
 def make(
@@ -74,7 +74,7 @@ def random_rows(actions: int, box: int, rows: int = 200) -> dict[str, torch.Tens
 
 
 def gradient(
-    data: dict[str, torch.Tensor], said: torch.Tensor, knobs: Knobs, threads: int
+    data: dict[str, torch.Tensor], said: torch.Tensor, hparams: PPOHyperparameters, threads: int
 ) -> tuple[torch.Tensor, tuple[float, ...]]:
     """What the native loss makes of heads, by row of a shuffled minibatch."""
     grad, order = torch.empty_like(said), torch.randperm(len(said))
@@ -94,10 +94,10 @@ def gradient(
         advantage=shuffled["advantage"].numpy(),
         returns=shuffled["returns"].numpy(),
         mirrored=shuffled["mirrored"].view(torch.uint8).numpy() if "mirrored" in data else None,
-        clip=knobs.clip,
-        value_clip=knobs.value_clip,
-        value_weight=knobs.value_weight,
-        entropy=knobs.entropy,
+        clip=hparams.clip,
+        value_clip=hparams.value_clip,
+        value_weight=hparams.value_weight,
+        entropy=hparams.entropy,
         grad=grad.numpy(),
     )
     *losses, moved, clipped, plain = sums
@@ -115,14 +115,14 @@ def test_the_loss_and_its_gradient_are_those_of_torch(
         del data["mirrored"]
     said = torch.randn(200, (actions or 2 * box) + 1, generator=torch.Generator().manual_seed(1))
     said[:, box:-1] *= 3 if box else 1  # spreads beyond their bounds
-    knobs = replace(KNOBS, value_clip=value_clip, entropy=0.05, value_weight=0.7)
+    hparams = replace(HPARAMS, value_clip=value_clip, entropy=0.05, value_weight=0.7)
     heads = said.clone().requires_grad_()
     old = {"old_log_prob": data["log_prob"], "old_value": data["value"]}
     rest = {name: t for name, t in data.items() if name not in ("log_prob", "value")}
-    expected = ppo_loss(heads[:, :-1], heads[:, -1], **old, **rest, knobs=knobs)
+    expected = ppo_loss(heads[:, :-1], heads[:, -1], **old, **rest, hparams=hparams)
     expected.total.backward()
     assert heads.grad is not None
-    grad, losses = gradient(data, said, knobs, 2)
+    grad, losses = gradient(data, said, hparams, 2)
     assert torch.isfinite(grad).all()
     torch.testing.assert_close(grad, heads.grad, rtol=1e-4, atol=1e-7)
     assert losses == pytest.approx([getattr(expected, name).item() for name in LOGGED], rel=1e-5)
@@ -130,7 +130,7 @@ def test_the_loss_and_its_gradient_are_those_of_torch(
 
 def test_a_row_with_one_legal_action_has_no_entropy_and_no_gradient() -> None:
     data = {name: tensor[:20] for name, tensor in random_rows(86, 0).items()}
-    grad, losses = gradient(data, torch.randn(20, 87), replace(KNOBS, entropy=1.0), 1)
+    grad, losses = gradient(data, torch.randn(20, 87), replace(HPARAMS, entropy=1.0), 1)
     assert not grad[:, :-1].any()
     assert losses[2] == 0
 
@@ -168,7 +168,9 @@ def test_an_update_is_that_of_torch(game: str, net: NetConfig, mirror: bool) -> 
     np.testing.assert_allclose(  # continuous actions are rounded elsewhere
         ours.collector.rollout.action, theirs.collector.rollout.action, atol=1e-5
     )
-    stats, expected = (ppo.update({"": Knobs.at(config, FIRST)}) for ppo in (ours, theirs))
+    stats, expected = (
+        ppo.update({"": PPOHyperparameters.at(config, FIRST)}) for ppo in (ours, theirs)
+    )
     assert stats.keys() == expected.keys()
     assert (stats.pop("learning/native"), expected.pop("learning/native")) == (1, 0)
     for name, value in expected.items():
@@ -230,8 +232,8 @@ def examples_term(*, by_formula: bool) -> Any:
 def test_rows_of_a_term_are_learned_from_as_torch_does(count: int, by_formula: bool) -> None:
     native, torchs = make("float32"), make("torch")
     native.collector.collect(0)
-    knobs = native.knobs_at(FIRST)[""]
-    data = data_of(native, knobs)
+    hparams = native.hparams_at(FIRST)[""]
+    data = data_of(native, hparams)
     torchs.net.load_state_dict(native.net.state_dict())
     rows = {name: data[name][len(data[name]) - count :] for name in ("obs", "mask")}
     rows["action"] = rows["mask"].argmax(1).to(torch.int32)
@@ -240,7 +242,7 @@ def test_rows_of_a_term_are_learned_from_as_torch_does(count: int, by_formula: b
     for ppo in (native, torchs):
         ppo.terms.append(examples_term(by_formula=by_formula))
     shown, expected = (
-        ppo.parts[""].backend.step(minibatch, knobs, ppo.loss, ALONE) for ppo in (native, torchs)
+        ppo.parts[""].backend.step(minibatch, hparams, ppo.loss, ALONE) for ppo in (native, torchs)
     )
     assert shown.keys() == expected.keys()
     assert (float(shown["hindsight"]) > 0) == (count > 0)
@@ -256,12 +258,12 @@ def test_rows_of_a_term_are_learned_from_as_torch_does(count: int, by_formula: b
 def test_nothing_is_stepped_on_that_is_not_finite(wrong: str) -> None:
     ppo = make("float32")
     ppo.collector.collect(0)
-    data = data_of(ppo, KNOBS)
+    data = data_of(ppo, HPARAMS)
     data[wrong][3] = np.inf if wrong == "returns" else np.nan
     before = {name: tensor.clone() for name, tensor in ppo.net.state_dict().items()}
     with pytest.raises(DivergedError, match="with a learning rate of"):
         minibatch = Minibatch(data, torch.arange(100), {})
-        ppo.parts[""].backend.step(minibatch, KNOBS, ppo.loss, ALONE)
+        ppo.parts[""].backend.step(minibatch, HPARAMS, ppo.loss, ALONE)
     for name, tensor in ppo.net.state_dict().items():
         assert torch.equal(tensor, before[name]), name
     assert not ppo.parts[""].backend.tensors()
@@ -327,10 +329,10 @@ def test_steps_in_bfloat16_point_where_torchs_do() -> None:
         collected = make("float32", net=NetConfig(hidden=(128, 128)))
         collected.collector.collect(0)
         ppo.net.load_state_dict(collected.net.state_dict())
-        data = data_of(collected, KNOBS)
+        data = data_of(collected, HPARAMS)
         steps = ppo.parts[""].backend
         assert isinstance(steps, NativeBackend)
-        steps.step(Minibatch(data, torch.arange(256), {}), KNOBS, ppo.loss, ALONE)
+        steps.step(Minibatch(data, torch.arange(256), {}), HPARAMS, ppo.loss, ALONE)
         found.append(steps.native.packed.grad.clone())
     assert not torch.equal(*found)
     assert (found[0] - found[1]).norm() <= 0.02 * found[1].norm()
@@ -339,8 +341,8 @@ def test_steps_in_bfloat16_point_where_torchs_do() -> None:
 class OwnLoss(PPO):
     """With a loss that native code knows nothing of."""
 
-    def loss(self, minibatch: Any, knobs: Knobs) -> Any:
-        total, shown = super().loss(minibatch, knobs)
+    def loss(self, minibatch: Any, hparams: PPOHyperparameters) -> Any:
+        total, shown = super().loss(minibatch, hparams)
         return 2 * total, shown
 
 

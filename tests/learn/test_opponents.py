@@ -20,7 +20,7 @@ from sparring.learn.rollout import Earned
 from sparring.nets.frozen.cpu import GroupedNet
 from sparring.nets.make import make_net
 from sparring.nets.policy import Policy
-from sparring.pools import LEARNER, Lineup, Pool, Pot
+from sparring.pools import LEARNER, Lineup, Mix, Pool
 
 Actions = npt.NDArray[Any]
 
@@ -108,9 +108,9 @@ def test_a_slot_is_greedy_or_draws_and_an_empty_one_is_refused() -> None:
 
 def test_games_are_counted_as_a_plain_loop_counts_them() -> None:
     """Every seat of the learner against every other seat, by score, from the learner's side."""
-    seats = (LEARNER, Pot("past"), "captain", LEARNER)
+    seats = (LEARNER, Mix("past"), "captain", LEARNER)
     pool = Pool("skull_king", 64, seed=3, threads=1, lineups=[Lineup(seats)], observe=False)
-    pool.set_pots({"past": {1: 1.0, 2: 2.0}})
+    pool.set_mixes({"past": {1: 1.0, 2: 2.0}})
     pool.reset()
     earned, bots = Earned(), pool.rules.bots
     expected = np.zeros((3 + len(bots), 3), np.int64)

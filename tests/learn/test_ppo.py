@@ -16,14 +16,14 @@ from sparring.config import CollectConfig, NetConfig, PPOConfig
 from sparring.learn.collect import Sampling
 from sparring.learn.forward import Forward
 from sparring.learn.learner import DivergedError
-from sparring.learn.plan import Knobs
+from sparring.learn.plan import PPOHyperparameters
 from sparring.learn.ppo import PPO, ppo_loss
 from sparring.schedule import Moment, Schedule
 
 COLLECT = CollectConfig(games=16, steps=24)
 SMALL = PPOConfig(epochs=2, minibatch=128)
 FIRST = Moment(0, 0.0)
-KNOBS = Knobs.at(PPOConfig(), FIRST)
+HPARAMS = PPOHyperparameters.at(PPOConfig(), FIRST)
 
 
 def make(
@@ -40,7 +40,7 @@ def collect(ppo: PPO) -> dict[str, float]:
 
 
 def update(ppo: PPO) -> dict[str, float]:
-    return ppo.update(ppo.knobs_at(FIRST))
+    return ppo.update(ppo.hparams_at(FIRST))
 
 
 def random_minibatch(rows: int = 64, actions: int = 12) -> dict[str, torch.Tensor]:
@@ -63,10 +63,10 @@ def random_minibatch(rows: int = 64, actions: int = 12) -> dict[str, torch.Tenso
 @pytest.mark.parametrize("value_clip", [0.0, 0.3])
 def test_loss_and_gradient_against_plain_float64(value_clip: float) -> None:
     data = random_minibatch()
-    knobs = replace(KNOBS, clip=0.2, value_weight=0.7, entropy=0.05, value_clip=value_clip)
+    hparams = replace(HPARAMS, clip=0.2, value_weight=0.7, entropy=0.05, value_clip=value_clip)
     single = {k: v.float() if v.is_floating_point() else v for k, v in data.items()}
     logits, value = (single.pop(k).requires_grad_() for k in ("logits", "value"))
-    losses = ppo_loss(logits, value, **single, knobs=knobs)
+    losses = ppo_loss(logits, value, **single, hparams=hparams)
     losses.total.backward()
 
     slow_logits, slow_value = (data[k].clone().requires_grad_() for k in ("logits", "value"))
@@ -104,8 +104,8 @@ def test_loss_equals_sb3_contribs() -> None:
     entropy = -theirs.entropy().mean()
     expected = policy + 0.01 * entropy + 0.5 * value
     logits, values = data.pop("logits"), data.pop("value")
-    knobs = replace(KNOBS, clip=0.2, value_clip=0.0, value_weight=0.5, entropy=0.01)
-    ours = ppo_loss(logits, values, **data, knobs=knobs)
+    hparams = replace(HPARAMS, clip=0.2, value_clip=0.0, value_weight=0.5, entropy=0.01)
+    ours = ppo_loss(logits, values, **data, hparams=hparams)
     assert float(ours.total) == pytest.approx(float(expected), abs=1e-5)
     assert float(ours.entropy) == pytest.approx(-float(entropy), abs=1e-5)
 

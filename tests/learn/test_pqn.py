@@ -19,7 +19,7 @@ def play(pqn: PQN) -> None:
     torch.manual_seed(5)
     torch.nn.init.normal_(pqn.net.policy_head.weight, std=0.5)
     torch.nn.init.normal_(pqn.net.value_head.weight, std=0.5)
-    pqn.knobs_at(Moment(0, 0.0))
+    pqn.hparams_at(Moment(0, 0.0))
     pqn.collector.collect(0)
 
 
@@ -36,8 +36,8 @@ def test_lambda_returns_over_the_turns_of_the_other_seat(dueling: bool) -> None:
     pqn = make_pqn(tables(6), steps=24, gamma=0.9, q_lambda=0.7, epsilon=0.5, dueling=dueling)
     play(pqn)
     rollout = pqn.collector.rollout
-    knobs = pqn.knobs_at(Moment(0, 0.0))
-    samples, returns = pqn.lambda_returns(knobs)
+    hparams = pqn.hparams_at(Moment(0, 0.0))
+    samples, returns = pqn.lambda_returns(hparams)
     links, wanted = links_of(pqn.collector), {}
     for place in sorted(links, reverse=True):
         paid, after = links[place]
@@ -56,7 +56,7 @@ def test_lambda_returns_over_the_turns_of_the_other_seat(dueling: bool) -> None:
 def test_a_cut_game_goes_on_in_the_return() -> None:
     pqn = make_pqn(walks(2, limit=4), steps=8, gamma=0.5, q_lambda=1.0)
     play(pqn)
-    samples, returns = pqn.lambda_returns(pqn.knobs_at(Moment(0, 0.0)))
+    samples, returns = pqn.lambda_returns(pqn.hparams_at(Moment(0, 0.0)))
     obs = pqn.collector.rollout.obs[samples]
     made = obs[:, :4].copy().view(np.float32)[:, 0]
     last = obs[0].copy()
@@ -93,7 +93,7 @@ def test_rehearsing_changes_nothing() -> None:
 def test_every_game_has_its_epsilon_and_policies_have_none() -> None:
     pqn = make_pqn(tables(16), steps=128, epsilon=0.5, epsilon_spread=6.0)
     pqn.iterate(0.0)
-    pqn.knobs_at(Moment(0, 0.0))
+    pqn.hparams_at(Moment(0, 0.0))
     pqn.collector.collect(1)
     rollout, first = pqn.collector.rollout, pqn.collector.transitions.carried
     head = pqn.net(torch.from_numpy(rollout.obs[first:]))["policy"].detach().numpy()

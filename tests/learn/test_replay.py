@@ -19,9 +19,9 @@ from sparring.learn.collect import Collector
 from sparring.learn.learner import Timing
 from sparring.learn.replay import Replay, Samples, replay_bytes
 from sparring.learn.rollout import Cuts
-from sparring.learn.room import demand_replay
+from sparring.learn.room import check_replay
 from sparring.machine import UNNOTICED
-from sparring.pools.foreign import pool_of
+from sparring.pools.custom import pool_of
 from sparring.training.planning.plan import resolve
 from sparring.training.planning.settings import merged
 
@@ -243,9 +243,9 @@ def test_what_a_checkpoint_lacks_is_said() -> None:
     some = {name: read() for name, read in list(segments.items())[1:]}
     with pytest.raises(StateError, match=r"has 46\d of the replay's 500 decisions"):
         other.load_state(tensors, some, meta)
-    foreign = new_replay(make("skull_king", {}, (0,) * 4).collector, ReplayConfig(capacity=500))
+    custom = new_replay(make("skull_king", {}, (0,) * 4).collector, ReplayConfig(capacity=500))
     with pytest.raises(StateError, match="another game"):
-        foreign.load_state(tensors, {n: read() for n, read in segments.items()}, meta)
+        custom.load_state(tensors, {n: read() for n, read in segments.items()}, meta)
 
 
 def test_a_cleared_replay_begins_anew() -> None:
@@ -327,9 +327,9 @@ def test_the_rings_of_a_population_have_a_number_for_every_place() -> None:
     config = merged(TrainConfig(), {**given, "replay": {"capacity": 600_000_000}}, "test")
     plan = resolve([merged(config, {"replay": {"capacity": 100_000}}, "test")])
     large = replace(plan, replay=config.replay)
-    demand_replay(replace(large, seeds=(1, 2, 3)), 0, free=10**12)
+    check_replay(replace(large, seeds=(1, 2, 3)), 0, free=10**12)
     with pytest.raises(ConfigError, match=r"too large for 4 runs together, at most 536870911"):
-        demand_replay(replace(large, seeds=(1, 2, 3, 4)), 0, free=10**12)
+        check_replay(replace(large, seeds=(1, 2, 3, 4)), 0, free=10**12)
 
 
 def test_nothing_follows_for_a_seat_that_was_out_before_the_cut() -> None:

@@ -76,7 +76,7 @@ def test_an_update_is_that_of_stable_baselines3() -> None:
     gym = pytest.importorskip("gymnasium")
     rates = Schedule.constant(1e-3)
     sac = make(config=SACConfig(lr=rates, critic_lr=rates, temperature_lr=rates))
-    sac.turn_knobs(FIRST)
+    sac.set_hparams(FIRST)
     samples = some_samples(sac)
     space = gym.spaces.Box(-np.inf, np.inf, (18,)), gym.spaces.Box(-1, 1, (4,))
 
@@ -200,7 +200,7 @@ def test_a_restored_learner_goes_on_bit_for_bit(game: str, replay: ReplayConfig)
 @pytest.mark.parametrize("game", ["laser_hockey", "laser_hockey_discrete"])
 def test_a_loss_that_is_not_a_number_is_never_stepped_on(game: str) -> None:
     sac = make(game)
-    sac.turn_knobs(FIRST)
+    sac.set_hparams(FIRST)
     good = some_samples(sac)
     sac.step(good)
     before = weights_of(sac)
@@ -266,7 +266,7 @@ def test_every_step_and_every_seed_draws_other_noise() -> None:
 
 def test_long_gradients_are_shortened() -> None:
     sac = make(config=SACConfig(max_grad_norm=1e-3))
-    sac.turn_knobs(FIRST)
+    sac.set_hparams(FIRST)
     sac.step(some_samples(sac))
     for adam in (sac.actor_adam, sac.critic_adam, sac.temperature_adam):
         # A tenth of the first gradient is what Adam remembers of it.

@@ -215,7 +215,7 @@ def native_advantages(
     return result
 
 
-def demand_close(got: dict[tuple[int, int], float], expected: dict[tuple[int, int], float]) -> None:
+def check_close(got: dict[tuple[int, int], float], expected: dict[tuple[int, int], float]) -> None:
     wrong = [at for at, value in expected.items() if not abs(got[at] - value) <= 2e-4]
     assert not wrong, {at: (got[at], expected[at]) for at in wrong[:5]}
 
@@ -236,7 +236,7 @@ def test_equal_to_the_slow_reference(
     got = native_advantages(rec, by_role, lam, horizon)
     assert got.keys() == expected.keys()
     assert len(got) > 200
-    demand_close(got, expected)
+    check_close(got, expected)
 
 
 @pytest.mark.parametrize("lam", [LAMBDA, 1.0])
@@ -254,7 +254,7 @@ def test_weighted_advantages_are_those_of_vtrace(
     expected = slow_vtrace(rec, by_role, lam, horizon)
     got = native_advantages(rec, by_role, lam, horizon, weighted=True)
     assert got.keys() == expected.keys()
-    demand_close(got, expected)
+    check_close(got, expected)
 
 
 @pytest.mark.parametrize(("game", "config", "members", "by_role"), TABLES)

@@ -112,15 +112,15 @@ def test_corrections_are_those_of_float64(
     front = np.zeros(collector.transitions.carried, np.bool_)
     chance = torch.Generator().manual_seed(0)
     for update in range(6):
-        knobs = late.knobs_at(Moment(collector.decisions, 0.0))[""]
+        hparams = late.hparams_at(Moment(collector.decisions, 0.0))[""]
         collector.collect(update)
         if update % 2:
             collector.lag[::2] = 0  # as if these had come with the newest weights
-        samples, targets = late.targets({"": knobs})
+        samples, targets = late.targets({"": hparams})
         stale = stale_places(late, front)
         if update in (1, 2, 5):
             assert 0 < stale.sum() < len(stale)
-        expected = slow_corrected(late, stale, knobs.gae_lambda)
+        expected = slow_corrected(late, stale, hparams.gae_lambda)
         arrays = late.rows()
         for name in ("log_prob", "value"):
             np.testing.assert_allclose(arrays[name], expected[name], atol=2e-5, err_msg=name)

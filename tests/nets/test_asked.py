@@ -17,7 +17,7 @@ from sparring.envs.gymnasium import SparringEnv
 from sparring.nets.inputs import memory_of
 from sparring.nets.make import make_net
 from sparring.nets.policy import Policy
-from sparring.pools.foreign import make_pool
+from sparring.pools.custom import make_pool
 from sparring.training.agent import Agent
 
 

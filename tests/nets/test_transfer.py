@@ -48,7 +48,7 @@ def rows_of(rules: Rules, rows: int = 16) -> Tensor:
     return torch.randint(0, 2, (rows, rules.obs_bytes), generator=by, dtype=torch.uint8)
 
 
-def demand_same_words(rules: Rules, mine: Net, theirs: Net) -> None:
+def check_same_words(rules: Rules, mine: Net, theirs: Net) -> None:
     obs = rows_of(rules)
     with torch.no_grad():
         here, there = mine(obs), theirs(obs)
@@ -81,7 +81,7 @@ def test_a_larger_network_says_the_same_as_before(
     rules = Rules(game)
     theirs = trained_like(rules, before)
     mine, found = begun_with(rules, after, theirs)
-    demand_same_words(rules, mine, theirs)
+    check_same_words(rules, mine, theirs)
     assert not found.left
     if before == after:
         assert found.line() == f"kept all {len(found.kept)} tensors, {found.numbers[1]:,} numbers"
@@ -153,7 +153,7 @@ def test_networks_by_role_grow_too() -> None:
     theirs = trained_like(rules, SMALL, roles=dict.fromkeys(rules.roles, SMALL))
     larger = dict.fromkeys(rules.roles, replace(SMALL, hidden=(20, 20)))
     mine, found = begun_with(rules, SMALL, theirs, roles=larger)
-    demand_same_words(rules, mine, theirs)
+    check_same_words(rules, mine, theirs)
     assert {one.how for one in found.kept} == {WHOLE, PART}
 
 

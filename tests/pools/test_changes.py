@@ -7,27 +7,27 @@ import pytest
 
 from sparring.errors import ConfigError
 from sparring.games.state import new_state
-from sparring.pools import LEARNER, Lineup, Pool, Pot
+from sparring.pools import LEARNER, Lineup, Mix, Pool
 from sparring.pools.starts import Start
 
-PAST, BEST = Pot("past"), Pot("best")
+PAST, BEST = Mix("past"), Mix("best")
 
 
 def test_pots_keep_who_is_in_them_when_line_ups_change() -> None:
-    pool = Pool("tic_tac_toe", 32, threads=1, lineups=[Lineup((LEARNER, PAST))], pots=("best",))
-    assert pool.pots == ("past", "best")
-    pool.set_pots({"past": {1: 1.0}, "best": {2: 1.0}})
+    pool = Pool("tic_tac_toe", 32, threads=1, lineups=[Lineup((LEARNER, PAST))], mixes=("best",))
+    assert pool.mixes == ("past", "best")
+    pool.set_mixes({"past": {1: 1.0}, "best": {2: 1.0}})
     assert pool.policies == {LEARNER, 1}, "nobody draws from the other one"
-    pool.set_lineups([Lineup((LEARNER, BEST))], pool.pots)
+    pool.set_lineups([Lineup((LEARNER, BEST))], pool.mixes)
     assert pool.policies == {LEARNER, 2}
     pool.reset()
     assert pool.seated(3).tolist() == [32, 0, 32]
-    pool.set_lineups([Lineup((LEARNER, LEARNER))], pool.pots)
-    pool.set_pots({"past": {3: 1.0}})
+    pool.set_lineups([Lineup((LEARNER, LEARNER))], pool.mixes)
+    pool.set_mixes({"past": {3: 1.0}})
     pool.set_lineups([Lineup((LEARNER, PAST))])
     assert pool.policies == {LEARNER, 3}
-    with pytest.raises(ConfigError, match="no line-up draws from a pot 'best'"):
-        pool.set_pots({"best": {1: 1.0}})
+    with pytest.raises(ConfigError, match="no line-up draws from a mix 'best'"):
+        pool.set_mixes({"best": {1: 1.0}})
 
 
 def test_line_ups_by_way_of_others_play_the_same_games() -> None:
@@ -35,11 +35,11 @@ def test_line_ups_by_way_of_others_play_the_same_games() -> None:
         straight = [Lineup((LEARNER, PAST, "captain", BEST))]
         pool = Pool("skull_king", 16, threads=1, lineups=None if around else straight)
         if around:
-            pool.set_lineups([Lineup((BEST, LEARNER, LEARNER, LEARNER))], pots=("past",))
-            pool.set_pots({"past": {1: 1.0, 2: 3.0}, "best": {4: 1.0}})
+            pool.set_lineups([Lineup((BEST, LEARNER, LEARNER, LEARNER))], mixes=("past",))
+            pool.set_mixes({"past": {1: 1.0, 2: 3.0}, "best": {4: 1.0}})
             pool.set_lineups(straight)
         else:
-            pool.set_pots({"past": {1: 1.0, 2: 3.0}, "best": {4: 1.0}})
+            pool.set_mixes({"past": {1: 1.0, 2: 3.0}, "best": {4: 1.0}})
         pool.reset()
         for _ in range(60):
             pool.step(pool.sample_actions())

@@ -1,4 +1,4 @@
-"""Seats that are drawn from pots: the mixture is what was asked for, and nobody is exchanged."""
+"""Seats that are drawn from mixes: the mixture is what was asked for, and nobody is exchanged."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ import pytest
 
 import sparring
 from sparring.errors import ConfigError
-from sparring.pools import LEARNER, Lineup, Pool, Pot
+from sparring.pools import LEARNER, Lineup, Mix, Pool
 from sparring.pools.lineups import Draw
 
-PAST = Pot("past")
+PAST = Mix("past")
 
 
 def drawn_seats(pool: Pool, games: int) -> np.ndarray:
@@ -30,10 +30,10 @@ def chi_square(counts: np.ndarray, shares: np.ndarray) -> float:
 
 
 def test_every_seat_has_the_mixture_that_was_asked_for() -> None:
-    pots = {"past": {1: 3.0, 2: 1.0, 3: 2.0}}
+    mixes = {"past": {1: 3.0, 2: 1.0, 3: 2.0}}
     lineups = [Lineup((LEARNER, PAST), weight=3.0), Lineup((LEARNER, LEARNER), weight=1.0)]
     pool = Pool("tic_tac_toe", 2048, threads=1, lineups=lineups, observe=False)
-    pool.set_pots(pots)
+    pool.set_mixes(mixes)
     seats = drawn_seats(pool, 100_000)
     # One seat of three games in four is drawn, and as often the first as the second.
     shares = np.array([1 - 0.375, 0.375 * 3 / 6, 0.375 * 1 / 6, 0.375 * 2 / 6])
@@ -52,11 +52,11 @@ def test_an_empty_pot_is_the_learner() -> None:
 
 def test_nobody_is_exchanged_in_the_middle_of_a_game() -> None:
     pool = Pool("tic_tac_toe", 256, threads=2, lineups=[Lineup((LEARNER, PAST))])
-    pool.set_pots({"past": {1: 1.0}})
+    pool.set_mixes({"past": {1: 1.0}})
     pool.reset()
     for step in range(60):
         new = 1 + step % 5
-        pool.set_pots({"past": {new: 1.0}})
+        pool.set_mixes({"past": {new: 1.0}})
         before = pool.seated(8)
         batch = pool.step(pool.sample_actions())
         begun = len(batch.final_game)
@@ -70,7 +70,7 @@ def test_pots_do_not_depend_on_threads_or_the_split() -> None:
     def digest(threads: int, first: int, games: int) -> int:
         lineups = [Lineup((LEARNER, PAST, "captain", PAST))]
         pool = Pool("skull_king", games, threads=threads, lineups=lineups, first_game=first)
-        pool.set_pots({"past": {1: 1.0, 2: 1.0}})
+        pool.set_mixes({"past": {1: 1.0, 2: 1.0}})
         pool.reset()
         for _ in range(40):
             pool.step(pool.sample_actions())
@@ -82,32 +82,32 @@ def test_pots_do_not_depend_on_threads_or_the_split() -> None:
 
 
 @pytest.mark.parametrize(
-    ("pots", "words"),
+    ("mixes", "words"),
     [
-        ({"pest": {1: 1.0}}, "no line-up draws from a pot 'pest'.*past"),
+        ({"pest": {1: 1.0}}, "no line-up draws from a mix 'pest'.*past"),
         ({"past": {1: 0.0}}, "weight 0.0 of 1 must be above 0"),
         ({"past": {1: float("nan")}}, "must be above 0 and finite"),
         ({"past": {"capitan": 1.0}}, "capitan"),
         ({"past": dict.fromkeys(range(1, 300), 1.0)}, "299 players; it holds 256"),
     ],
 )
-def test_what_cannot_be_drawn_is_refused(pots: dict, words: str) -> None:
+def test_what_cannot_be_drawn_is_refused(mixes: dict, words: str) -> None:
     pool = Pool("skull_king", 8, threads=1, lineups=[Lineup((LEARNER, PAST, PAST, PAST))])
-    pool.set_pots({"past": {2: 1.0}})
+    pool.set_mixes({"past": {2: 1.0}})
     with pytest.raises(ConfigError, match=words):
-        pool.set_pots(pots)
+        pool.set_mixes(mixes)
     assert pool.policies == {LEARNER, 2}, "nothing was changed"
 
 
 def test_too_many_pots_are_refused() -> None:
-    seats = [Lineup((LEARNER, Pot(f"pot {i}"))) for i in range(9)]
-    with pytest.raises(ConfigError, match="9 pots"):
+    seats = [Lineup((LEARNER, Mix(f"mix {i}"))) for i in range(9)]
+    with pytest.raises(ConfigError, match="9 mixes"):
         Pool("tic_tac_toe", 8, threads=1, lineups=seats)
 
 
-def test_bots_may_be_in_a_pot() -> None:
+def test_bots_may_be_in_a_mix() -> None:
     pool = Pool("skull_king", 512, threads=1, lineups=[Lineup((LEARNER, PAST, PAST, PAST))])
-    pool.set_pots({"past": {"captain": 1.0, 1: 1.0}})
+    pool.set_mixes({"past": {"captain": 1.0, 1: 1.0}})
     seats = drawn_seats(pool, 512)
     captain = pool.player_id("captain")
     assert set(np.unique(seats)) == {captain, LEARNER, 1}
@@ -116,11 +116,11 @@ def test_bots_may_be_in_a_pot() -> None:
 
 def test_games_without_a_native_core_draw_from_pots_too() -> None:
     rules = sparring.Rules("tic_tac_toe")
-    draw = Draw(rules, [Lineup((LEARNER, PAST), shuffle=False), Lineup((3, Pot("best")))], seed=1)
+    draw = Draw(rules, [Lineup((LEARNER, PAST), shuffle=False), Lineup((3, Mix("best")))], seed=1)
     assert draw.policies == {LEARNER, 3}
     assert {int(p) for game in range(40) for p in draw.seats(game, 0)} == {LEARNER, 3}
-    draw.pots.fill(rules, {"past": {1: 3.0, 2: 1.0}})
-    draw.pots.fill(rules, {"best": {5: 1.0}})  # the other one stays as it is
+    draw.mixes.fill(rules, {"past": {1: 3.0, 2: 1.0}})
+    draw.mixes.fill(rules, {"best": {5: 1.0}})  # the other one stays as it is
     assert draw.policies == {LEARNER, 1, 2, 3, 5}
     seats = np.array([draw.seats(game, 7) for game in range(8000)])
     past = seats[seats[:, 0] == LEARNER, 1]
@@ -133,5 +133,5 @@ def test_games_without_a_native_core_draw_from_pots_too() -> None:
 def test_a_pot_names_the_learner_only_while_it_is_empty() -> None:
     pool = Pool("tic_tac_toe", 4, lineups=[Lineup((1, PAST))])
     assert pool.policies == {LEARNER, 1}
-    pool.set_pots({"past": {2: 1.0}})
+    pool.set_mixes({"past": {2: 1.0}})
     assert pool.policies == {1, 2}

@@ -92,14 +92,14 @@ def test_runs_of_other_settings_are_not_taken_for_finished(tmp_path: Path) -> No
     progress = Progress(out)
     (out / run.name).mkdir(parents=True)
     with pytest.raises(ConfigError, match="no run of this bench"):
-        progress.demand_same(run)
+        progress.check_same(run)
     progress.note(run, facts={})
     again = Progress.read(out)
-    again.demand_same(run)
+    again.check_same(run)
     assert again.ended(run)
     other = read_named(written(tmp_path, FILE.replace("[8]", "[9]"))).runs(out)[0]
     with pytest.raises(ConfigError, match=r"net.hidden was \[8\], is \[9\]"):
-        again.demand_same(other)
+        again.check_same(other)
     (out / run.name).rmdir()
     assert not again.ended(run)
 

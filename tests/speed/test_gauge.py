@@ -50,7 +50,7 @@ def test_a_gauge_measures_what_this_process_would(gauge: Gauge, opponents: str) 
     plan = resolve(members_of(config))
     learner = make_learner(config, plan)
     with closing_learner(learner):
-        if plan.cast.slots:
+        if plan.participants.slots:
             fill_slots(learner, plan)
         here = [measure_round(learner) for _ in range(4)]
     assert counts(list(reading.rounds)) == counts(here)[1:]

@@ -37,10 +37,10 @@ STEP = (
     *LOOP,
     (f"{HOME}/learn/ppo.py", "iterate"),
     named("learn/collect.py", "stepping"),
-    named("pools/foreign/playing.py", "stepping"),
-    (f"{HOME}/pools/foreign/solo.py", "SoloTable.play"),
+    named("pools/custom/playing.py", "stepping"),
+    (f"{HOME}/pools/custom/solo.py", "SoloTable.play"),
 )
-RESET = (*STEP[:-1], named("pools/foreign/playing.py", "reset"))
+RESET = (*STEP[:-1], named("pools/custom/playing.py", "reset"))
 ANSWER = (*LOOP, (f"{HOME}/learn/ppo.py", "iterate"), named("learn/collect.py", "inference"))
 UPDATE = (
     *LOOP,

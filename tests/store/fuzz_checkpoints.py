@@ -34,7 +34,7 @@ from sparring.errors import SparringError
 from sparring.games.rules import Rules
 from sparring.nets.make import make_net
 from sparring.nets.policy import Policy
-from sparring.pools.foreign.rules import ForeignRules
+from sparring.pools.custom.rules import CustomRules
 from sparring.store import checkpoint
 from sparring.store.archive import Archive
 from sparring.store.manifest import MANIFEST
@@ -79,9 +79,9 @@ def networks() -> list[tuple[Rules, dict[str, Any]]]:
                 "roles": dict.fromkeys(("turn", "bidder"), NetConfig(hidden=(8,))),
             },
         ),
-        (ForeignRules("env", actions=3, **sizes), {"config": NetConfig(hidden=(8,))}),
+        (CustomRules("env", actions=3, **sizes), {"config": NetConfig(hidden=(8,))}),
         (
-            ForeignRules("box", actions=0, bounds=bounds, **sizes),
+            CustomRules("box", actions=0, bounds=bounds, **sizes),
             {"config": NetConfig(shared=False)},
         ),
     ]

@@ -189,7 +189,7 @@ def test_what_a_policy_says_about_itself_has_the_right_kind(path: Path, kind: st
     assert "\n" not in str(caught.value)
 
 
-FOREIGN: dict[str, Any] = {"name": "env", "seats": 1, "rows": 1, "actions": 4, "numbers": 8}
+CUSTOM: dict[str, Any] = {"name": "env", "seats": 1, "rows": 1, "actions": 4, "numbers": 8}
 BOUNDS: dict[str, Any] = {"low": [0.0], "high": [1.0], "shape": [1], "dtype": "float32"}
 
 
@@ -213,7 +213,7 @@ BOUNDS: dict[str, Any] = {"low": [0.0], "high": [1.0], "shape": [1], "dtype": "f
 def test_sizes_of_an_own_environment_are_checked(
     path: Path, changes: dict[str, Any], match: str
 ) -> None:
-    change(path, lambda manifest: manifest["meta"].update(foreign={**FOREIGN, **changes}))
+    change(path, lambda manifest: manifest["meta"].update(foreign={**CUSTOM, **changes}))
     with pytest.raises(SparringError, match=match) as caught:
         load_policy(path)
     assert "\n" not in str(caught.value)
@@ -345,7 +345,7 @@ GREEDY: dict[str, dict[str, Any]] = {
     "memory within the bound": {"memory": 2**22},
     "gru": {"net": {"memory": "gru", "memory_width": 4096}},
     "residual": {"net": {"kind": "residual", "channels": 1024, "blocks": 128}},
-    "observations": {"foreign": {**FOREIGN, "numbers": 10**12}},
+    "observations": {"foreign": {**CUSTOM, "numbers": 10**12}},
     "heads": {"heads": {"policy": 9, **{f"h{at}": 2**22 for at in range(60)}}},
     "roles": {"roles": {f"r{at}": {"kind": "mlp", "hidden": [8192] * 40} for at in range(60)}},
 }

@@ -14,11 +14,11 @@ from sparring.cli import find, main, read_options
 from sparring.config import DQNConfig, PPOConfig, ReplayConfig, SACConfig, TrainConfig
 from sparring.games.rules import Rules, game_names
 from sparring.nets.sizes import weights_of
-from sparring.training.planning.algorithms import SECTIONS, demand_own_settings
+from sparring.training.planning.algorithms import SECTIONS, check_custom_settings
 from sparring.training.planning.demands import check_demands, learned_numbers
 from sparring.training.planning.plan import resolve
 from sparring.training.planning.settings import (
-    demand_same,
+    check_same,
     members_of,
     merged,
     read_config,
@@ -47,7 +47,7 @@ def options(line: str) -> TrainConfig:
 def test_presets_set_nothing_of_another_algorithm(game: str, algo: str, gpu: bool) -> None:
     config = with_preset(game, algo=algo, gpu=gpu)
     assert config.algo == algo
-    demand_own_settings(config)
+    check_custom_settings(config)
     for section, usual in USUAL.items():
         if section not in SECTIONS.get(algo, ()):
             assert getattr(config, section) == usual
@@ -198,7 +198,7 @@ def test_a_runs_file_holds_its_own_algorithm_and_can_be_used_again(tmp_path: Pat
         table = written(config)
         assert {name for name in USUAL if name in table} == set(sections)
         assert read_config(table, "test") == config
-        demand_same(table, written(read_config(table, "test")))
+        check_same(table, written(read_config(table, "test")))
         file = tmp_path / f"{algo}.toml"
         file.write_text(tomlkit.dumps(table))
         assert replace(with_preset("", str(file)), config="") == config
@@ -210,7 +210,7 @@ def test_runs_of_before_go_on() -> None:
     del table["net"]["norm"], table["collect"]["mirror"]
     config = read_config(table, "old")
     assert config == with_preset("tic_tac_toe")
-    demand_same(written(config), written(read_config(table, "old")))
+    check_same(written(config), written(read_config(table, "old")))
 
 
 def test_a_divergence_lowers_every_rate_of_the_algorithm() -> None:

@@ -15,9 +15,9 @@ import sparring
 from sparring.cli import main
 from sparring.errors import ConfigError, SparringWarning
 from sparring.league.players import random_player
-from sparring.pools.foreign import SoloPool, make_pool
+from sparring.pools.custom import SoloPool, make_pool
 from sparring.store.archive_index import ArchiveIndex
-from sparring.training.planning.own import own_pool
+from sparring.training.planning.custom import custom_pool
 from sparring.training.planning.plan import resolve
 from sparring.training.records.run import Run
 from sparring.training.train import complete
@@ -173,7 +173,7 @@ def test_settings_come_from_presets_a_file_and_words(
 
 def test_games_of_a_run_count_on_where_others_stop() -> None:
     config = complete("own_envs:make_cards", "", {**TINY, "device": "cpu", "seed": 3})
-    own, plan = own_pool(config, 2), resolve([config], first_game=2)
+    own, plan = custom_pool(config, 2), resolve([config], first_game=2)
     wanted = make_pool("own_envs:make_cards", 6, seed=3).reset().obs[2:]
     assert np.array_equal(own.reset().obs, wanted)
     assert np.array_equal(plan.host_pool().reset().obs, wanted)  # type: ignore[attr-defined]
@@ -185,10 +185,10 @@ def test_settings_are_refused_before_workers_are_started(monkeypatch: pytest.Mon
     def started(*_: object) -> None:
         raise AssertionError("workers were asked for")
 
-    monkeypatch.setattr("sparring.training.planning.plan.own_pool", started)
+    monkeypatch.setattr("sparring.training.planning.plan.custom_pool", started)
     settings = {**TINY, "device": "cpu", "workers": "auto"}
     config = complete("own_envs:make_cards", "", settings)
-    assert isinstance(resolve([config], played=False).foreign, SoloPool)
+    assert isinstance(resolve([config], played=False).custom, SoloPool)
     with pytest.raises(AssertionError, match="asked for"):
         resolve([config])
     wrong = complete("own_envs:make_cards", "", {**settings, "opponents": ("nobody",)})

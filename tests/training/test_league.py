@@ -16,7 +16,7 @@ from sparring.learn.learner import Report
 from sparring.store.archive import MATCH, Archive
 from sparring.training.evaluate import PAIRS
 from sparring.training.league import League
-from sparring.training.planning.casting import check_leagues
+from sparring.training.planning.participants import check_leagues
 from sparring.training.planning.plan import make_learner, resolve
 from training.run_helpers import settings, trained
 
@@ -43,9 +43,9 @@ def after(
 ) -> None:
     """An update in which the learner met some, by slot or bot."""
     bots = league.learner.rules.bots
-    met = np.zeros((league.cast.slots + 1 + len(bots), 3), np.int64)
+    met = np.zeros((league.participants.slots + 1 + len(bots), 3), np.int64)
     for who, found in (counts or {}).items():
-        at = who if isinstance(who, int) else league.cast.slots + 1 + bots.index(who)
+        at = who if isinstance(who, int) else league.participants.slots + 1 + bots.index(who)
         met[at] = found
     league.after(Report({}, update * EACH, 0, 0, met=met), update=update, seconds=0.0)
 
@@ -81,7 +81,7 @@ def test_results_are_of_whoever_was_in_the_slot(tmp_path: Path) -> None:
     first, second = keep(league, 1), keep(league, 2)
     after(league, 2)
     slots = {content: slot_of(league, content) for content in (first, second)}
-    fixed = league.cast.fixed[0].slot
+    fixed = league.participants.fixed[0].slot
     after(league, 3, {slots[first]: (1, 0, 0), slots[second]: (0, 2, 0), fixed: (0, 0, 9)})
     after(league, 4, {slots[first]: (5, 0, 4), "random": (7, 0, 0)})
     found = league.archive.totals()
@@ -97,7 +97,7 @@ def test_a_gate_counts_games_against_the_past_alone(tmp_path: Path) -> None:
         opponents=("past=1", "random=1", f"{saved.run}=1"),
         league={"every_decisions": EACH, "slots": 2, "gate": 0.6},
     )
-    theirs, fixed = keep(league, 1), league.cast.fixed[0].slot
+    theirs, fixed = keep(league, 1), league.participants.fixed[0].slot
     after(league, 1)
     after(league, 2, {fixed: (999, 0, 0), "random": (999, 0, 0)})
     after(league, 3, {slot_of(league, theirs): (200, 0, 55)})
@@ -147,7 +147,7 @@ def test_an_exploiter_without_a_main_agent_is_refused(tmp_path: Path) -> None:
         [settings(tmp_path, league={"role": role, "shared": yes}).league for role in roles]
         for yes in (True, False)
     )
-    cast = resolve([settings(tmp_path, opponents=("past=1",))]).cast
+    cast = resolve([settings(tmp_path, opponents=("past=1",))]).participants
     check_leagues(cast, shared)
     for wrong in (apart, shared[1:], [apart[0], shared[1]]):
         with pytest.raises(ConfigError, match="no main agent"):
@@ -187,7 +187,7 @@ def test_two_copies_of_a_policy_have_a_slot_each(tmp_path: Path) -> None:
     league = league_in(
         tmp_path / "new", opponents=(f"{saved.run}=1", f"{saved.run}/2=1"), league={"slots": 2}
     )
-    one, two = (league.slots[fixed.slot] for fixed in league.cast.fixed)
+    one, two = (league.slots[fixed.slot] for fixed in league.participants.fixed)
     assert one.hash == two.hash and one is not two
 
 

@@ -64,7 +64,7 @@ def test_a_run_with_a_league_is_resumed_to_the_bit(tmp_path: Path, choose: str) 
     changes = {**LEAGUE, "league": {**LEAGUE["league"], "sampling": choose}}
     whole = trained(tmp_path, name="whole", updates=30, **changes)
     part = trained(tmp_path, name="part", updates=17, **changes)
-    assert newest(part.run).meta["league"]["pots"]["past"], "somebody was met"
+    assert newest(part.run).meta["league"]["mixes"]["past"], "somebody was met"
     resume(str(part.run), updates=30, quiet=True)
     assert_same(newest(whole.run), newest(part.run))
     hashes = [

@@ -13,11 +13,11 @@ from sparring.curriculum.reading import read_phases
 from sparring.errors import ConfigError
 from sparring.games.rules import Rules
 from sparring.learn.learner import Terms, adjust_games
-from sparring.learn.plan import Cast, Plan
+from sparring.learn.plan import Participants, Plan
 from sparring.pools import Pool
-from sparring.training.planning.casting import cast_of
 from sparring.training.planning.curricula import curriculum_of, first_terms, rules_of_members
-from sparring.training.planning.own import rules_of
+from sparring.training.planning.custom import rules_of
+from sparring.training.planning.participants import participants_of
 from sparring.training.planning.plan import resolve
 from sparring.training.planning.settings import members_of
 
@@ -44,20 +44,20 @@ HOCKEY = TrainConfig(
 )
 
 
-def curriculum_in(config: TrainConfig, rules: Rules, cast: Cast) -> Curriculum:
-    return curriculum_of(config, rules, read_phases(rules, config), cast)
+def curriculum_in(config: TrainConfig, rules: Rules, participants: Participants) -> Curriculum:
+    return curriculum_of(config, rules, read_phases(rules, config), participants)
 
 
 def planned(config: TrainConfig) -> tuple[list[TrainConfig], Plan]:
     """The members and as much of a plan as their games need; a whole one needs a GPU."""
     members = members_of(config)
     rules = rules_of(members[0])
-    cast = cast_of(rules, members[0], {"": config.net})
+    participants = participants_of(rules, members[0], {"": config.net})
     own = rules_of_members(members, rules)
-    curricula = [curriculum_in(*one, cast) for one in zip(members, own, strict=True)]
+    curricula = [curriculum_in(*one, participants) for one in zip(members, own, strict=True)]
     plan = Plan(
         rules=rules,
-        cast=cast,
+        participants=participants,
         seeds=tuple(member.seed for member in members),
         threads=1,
         device="cpu",
@@ -67,7 +67,7 @@ def planned(config: TrainConfig) -> tuple[list[TrainConfig], Plan]:
         net=config.net,
         settings=tuple(getattr(member, config.algo) for member in members),
         rewards=curricula[0].rewards_at(0, BEGINNING, BEGINNING),
-        own_rules=own,
+        custom_rules=own,
         first=first_terms(own, curricula),
     )
     return members, plan
@@ -83,8 +83,8 @@ def test_games_made_for_the_first_begin_as_a_members_own(config: TrainConfig) ->
             GAMES,
             seed=member.seed,
             threads=1,
-            lineups=plan.cast.lineups,
-            rewards=curriculum_in(member, plan.rules_of(index), plan.cast).rewards_at(
+            lineups=plan.participants.lineups,
+            rewards=curriculum_in(member, plan.rules_of(index), plan.participants).rewards_at(
                 0, BEGINNING, BEGINNING
             ),
         )
@@ -92,7 +92,7 @@ def test_games_made_for_the_first_begin_as_a_members_own(config: TrainConfig) ->
             *(plan.rules, GAMES),
             seed=member.seed,
             threads=1,
-            lineups=plan.cast.lineups,
+            lineups=plan.participants.lineups,
             rewards=plan.rewards,
         )
         adjust_games(shared, plan.first[index])

@@ -35,7 +35,7 @@ def test_a_plan_decides_everything_once() -> None:
     )
     assert (plan.rules.seats, plan.threads, plan.device, plan.games_on) == (3, 3, "cpu", "cpu")
     assert not plan.fused
-    assert [lineup.players for lineup in plan.cast.lineups] == [
+    assert [lineup.players for lineup in plan.participants.lineups] == [
         (0, 0, 0),
         (0, "captain", "captain"),
     ]

@@ -16,7 +16,7 @@ from sparring.nets.make import make_net
 from sparring.nets.policy import Policy
 from sparring.nets.transfer import transferred
 from sparring.store.policies import save_policy
-from sparring.training.starting import demand_game
+from sparring.training.starting import check_game
 
 TINY = "--updates 1 --threads 1 --eval.off --eval.final-games 8 --no-tensorboard --device cpu"
 TINY += " --collect.games 8 --collect.steps 8"
@@ -30,11 +30,11 @@ def policy_of(game: str, *hidden: int, **flags: int) -> Policy:
 
 def test_another_game_is_no_start_unless_most_of_what_it_sees_is_known() -> None:
     with pytest.raises(ConfigError, match="init: x plays tic_tac_toe, not shogi, and knows"):
-        demand_game("x", policy_of("tic_tac_toe"), Rules("shogi"))
+        check_game("x", policy_of("tic_tac_toe"), Rules("shogi"))
     with pytest.raises(ConfigError, match="init: x plays kuhhandel, not skull_king, and knows"):
-        demand_game("x", policy_of("kuhhandel"), Rules("skull_king"))
+        check_game("x", policy_of("kuhhandel"), Rules("skull_king"))
     numbers, choices = policy_of("laser_hockey"), policy_of("laser_hockey_discrete")
-    demand_game("x", numbers, choices.rules)
+    check_game("x", numbers, choices.rules)
     found = transferred("init: x", choices.net, numbers.net, choices.net.state_dict())
     kept = {one.name: one.how for one in found.kept}
     assert (kept["first.weight"], kept["policy_head.weight"]) == ("whole", "fresh")

@@ -16,7 +16,7 @@ from sparring.config import NetConfig
 from sparring.errors import ConfigError
 from sparring.nets.make import make_net
 from sparring.nets.policy import Policy
-from sparring.pools.foreign.again import made_again
+from sparring.pools.custom.again import made_again
 from sparring.store.policies import save_policy
 from sparring.web import description
 from sparring.web.agent_page import agent_page

@@ -20,7 +20,7 @@ from sparring.nets.make import make_net
 from sparring.nets.mlp import Perceptron
 from sparring.nets.net import POLICY, Net
 from sparring.nets.policy import BY_VALUE, DUELING, VALUES, Policy
-from sparring.pools.foreign.rules import ForeignRules
+from sparring.pools.custom.rules import CustomRules
 from sparring.pools.native import Pool
 from sparring.web.networks import pack_network
 from web.wasm import Module, ModuleError, WasmNetwork
@@ -227,7 +227,7 @@ def test_a_module_of_somebodys_own_is_refused_by_name():
 
 
 def test_somebodys_own_environment_is_refused():
-    rules = ForeignRules("mine:make", seats=1, rows=1, actions=2, numbers=4)
+    rules = CustomRules("mine:make", seats=1, rows=1, actions=2, numbers=4)
     policy = Policy(rules, make_net(rules, NetConfig(hidden=(8,))), name="x")
     with pytest.raises(ConfigError, match="an environment of your own"):
         pack_network(policy)

@@ -34,7 +34,7 @@ from sparring.factories import is_factory
 from sparring.games.hidden import hidden_of
 from sparring.games.lookup import game_module
 from sparring.games.rules import Rules, game_names
-from sparring.pools.foreign.again import is_own
+from sparring.pools.custom.again import is_custom
 
 HIERARCHY = "hierarchy.on"
 """The feature that makes another learner of PPO."""
@@ -220,7 +220,7 @@ def unset(name: str, usual: object, role: str) -> str | None:
     return f"add --net.no-{name}" if usual is False else None
 
 
-def demand_network(net: NetConfig, role: str = "") -> None:
+def check_network(net: NetConfig, role: str = "") -> None:
     """Refuse a network that would have to do what its kind cannot. role: it is one of several."""
     harmless = {name for name in UNHEARD if name != "net.set"}
     asked = {name: one for name, one in net_settings(net, role) if name not in harmless}
@@ -307,13 +307,13 @@ def game_offers(rules: Rules) -> frozenset[str]:
         "roles": len(rules.roles) > 1,
         "goals": getattr(getattr(rules, "native", None), "has_goals", False),
         "mirror": rules.mirror is not None,
-        "hidden": not is_own(rules) and hidden_of(rules) is not None,
+        "hidden": not is_custom(rules) and hidden_of(rules) is not None,
         "board": len(rules.board) == 2,
-        "things": not is_own(rules)
+        "things": not is_custom(rules)
         and game_module(rules.name, "things") is not None
         and not rules.box,
         "opponents": rules.seats > 1,
-        "repeats": not is_own(rules),
+        "repeats": not is_custom(rules),
     }
     return frozenset(name for name, there in found.items() if there)
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from functools import partial
 
 from sparring.cluster.actors.crew import Crew
-from sparring.cluster.actors.learner import DistributedPPO, demand_distributed, places_of
+from sparring.cluster.actors.learner import DistributedPPO, check_distributed, places_of
 from sparring.cluster.actors.processes import ProcessCrew
 from sparring.cluster.actors.weights import FlatWeights
 from sparring.cluster.replicas.joined import LOOPBACK
@@ -15,7 +15,7 @@ from sparring.cluster.replicas.learner import (
     Other,
     ReplicaProcess,
     ReplicatedPPO,
-    demand_replicas,
+    check_replicas,
 )
 from sparring.cluster.replicas.replica import Share
 from sparring.config import TrainConfig
@@ -26,7 +26,7 @@ from sparring.training.planning.settings import written
 
 
 def with_actors(config: TrainConfig, plan: Plan) -> DistributedPPO:
-    demand_distributed(config, plan)
+    check_distributed(config, plan)
     crew = make_crew(config, plan)
     try:
         return DistributedPPO(crew, config.distributed, plan)
@@ -48,7 +48,7 @@ def make_crew(config: TrainConfig, plan: Plan) -> Crew:
 
 
 def with_replicas(config: TrainConfig, plan: Plan) -> ReplicatedPPO:
-    demand_replicas(config, plan)
+    check_replicas(config, plan)
     size = config.replicas
     games, threads = config.collect.games // size, max(plan.threads // size, 1)
     shares = [Share(rank, size, games, threads, plan.lr_factor) for rank in range(size)]
@@ -79,7 +79,7 @@ def start_others(
         threads = sum(share.threads for share in shares)
         cluster = connect(config.cluster, cpus=threads)
         started.callback(cluster.close)
-        cluster.demand_cpus(threads, f"replicas {config.replicas}: all but the first")
+        cluster.check_cpus(threads, f"replicas {config.replicas}: all but the first")
         here = str(cluster.ray.util.get_node_ip_address())
         host = LOOPBACK if config.cluster == LOCAL else here
         make = partial(RayReplica, cluster, settings, timeout_s=timeout_s)

@@ -19,8 +19,8 @@ from sparring.errors import ConfigError
 from sparring.games.rules import Rules
 from sparring.games.starts import Position, Start, position_of
 from sparring.messages import Message
-from sparring.pools.lineups import Lineup, Pot, Pots
-from sparring.training.planning.casting import GIVEN
+from sparring.pools.lineups import Lineup, Mix, Mixes
+from sparring.training.planning.participants import GIVEN
 
 TABLES, FLAGS, REWARDS, STARTS, PUT = "tables", "flags", "rewards", "starts", "put"
 BEGIN = "begin_anew"
@@ -29,31 +29,31 @@ SEATED, STATE, LOAD = "seated", "state", "load"
 """What one of them is asked."""
 
 
-def tables(lineups: Sequence[Lineup], pots: Sequence[str], filled: Pots) -> Message:
-    """Who plays from now on: line-ups, the names of all pots, and who is in them."""
+def tables(lineups: Sequence[Lineup], mixes: Sequence[str], filled: Mixes) -> Message:
+    """Who plays from now on: line-ups, the names of all mixes, and who is in them."""
     return Message(
         TABLES,
         {
             "lineups": [[plain_players(one), one.weight, one.shuffle] for one in lineups],
-            "pots": list(pots),
+            "mixes": list(mixes),
             "filled": [[name, list(inside.items())] for name, inside in filled.items()],
         },
     )
 
 
 def plain_players(lineup: Lineup) -> list[Any]:
-    """The players of a line-up as JSON has them: a pot is a list with its name."""
-    return [[player.name] if isinstance(player, Pot) else player for player in lineup.players]
+    """The players of a line-up as JSON has them: a mix is a list with its name."""
+    return [[player.name] if isinstance(player, Mix) else player for player in lineup.players]
 
 
 def hear_tables(pool: Any, facts: Mapping[str, Any]) -> None:
     lineups = [
-        Lineup(tuple(Pot(p[0]) if isinstance(p, list) else p for p in players), weight, shuffle)
+        Lineup(tuple(Mix(p[0]) if isinstance(p, list) else p for p in players), weight, shuffle)
         for players, weight, shuffle in facts["lineups"]
     ]
-    pool.set_lineups(lineups, facts["pots"])
+    pool.set_lineups(lineups, facts["mixes"])
     if facts["filled"]:
-        pool.set_pots({name: dict(map(tuple, inside)) for name, inside in facts["filled"]})
+        pool.set_mixes({name: dict(map(tuple, inside)) for name, inside in facts["filled"]})
 
 
 def hear_games(pool: Any, message: Message) -> bool:
@@ -107,7 +107,7 @@ def heard_weights(arrays: Mapping[str, npt.NDArray[Any]]) -> dict[str, Tensor]:
     return {name: torch.from_numpy(array.copy()) for name, array in arrays.items()}
 
 
-def demand_equal_shares(config: TrainConfig, name: str, count: int) -> None:
+def check_equal_shares(config: TrainConfig, name: str, count: int) -> None:
     """Refuse games that cannot be shared out equally, and players that only one process has.
 
     name: the setting that says how many processes there are.

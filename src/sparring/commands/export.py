@@ -23,13 +23,13 @@ from sparring.errors import ConfigError, SparringError
 from sparring.factories import in_a_line
 from sparring.games.rules import Rules
 from sparring.machine import show_size
+from sparring.nets.custom import CustomNet
 from sparring.nets.hierarchy import nets_of
 from sparring.nets.net import MEMORY, POLICY, VALUE, head_width
-from sparring.nets.own import OwnNet
 from sparring.nets.policy import Policy
 from sparring.nets.sizes import count
-from sparring.pools.foreign.again import check_same, is_own, made_again
-from sparring.pools.foreign.rules import ForeignRules
+from sparring.pools.custom.again import check_same, is_custom, made_again
+from sparring.pools.custom.rules import CustomRules
 from sparring.pools.native import Pool
 from sparring.store.files import temp_name, write_atomic
 from sparring.store.lookup import find_policy
@@ -216,7 +216,7 @@ def own_errors(policy: Policy) -> Iterator[None]:
     try:
         yield
     except Exception as wrong:
-        if not isinstance(policy.net, OwnNet):
+        if not isinstance(policy.net, CustomNet):
             raise
         first = wrong
         while first.__cause__ is not None and isinstance(first.__cause__, Exception):
@@ -276,8 +276,8 @@ def outputs_of(policy: Policy) -> list[str]:
 
 def real_observations(rules: Rules, rows: int) -> npt.NDArray[np.uint8]:
     games = 32
-    if is_own(rules):
-        return own_observations(rules, rows)
+    if is_custom(rules):
+        return custom_observations(rules, rows)
     pool = Pool(rules, games, seed=0, threads=1)
     batch = pool.reset()
     parts: list[npt.NDArray[np.uint8]] = []
@@ -288,12 +288,12 @@ def real_observations(rules: Rules, rows: int) -> npt.NDArray[np.uint8]:
     return np.concatenate(parts)[:rows]
 
 
-def own_observations(rules: Rules, rows: int) -> npt.NDArray[np.uint8]:
+def custom_observations(rules: Rules, rows: int) -> npt.NDArray[np.uint8]:
     """Return observations of an environment of somebody's own, played at random.
 
     Of one that was given as an object nobody knows any: numbers of all sizes stand for them.
     """
-    assert isinstance(rules, ForeignRules)
+    assert isinstance(rules, CustomRules)
     if not rules.factory:
         rng = np.random.default_rng(0)
         size = 10.0 ** rng.integers(-2, 3, (rows, 1))

@@ -11,7 +11,7 @@ from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
-from sparring.commands.shared.own_game import play_own
+from sparring.commands.shared.custom_game import play_custom
 from sparring.commands.shared.players import load_with_flags, player_called
 from sparring.commands.shared.printing import make_console, print_styled
 from sparring.config.commands import PlayConfig
@@ -23,7 +23,7 @@ from sparring.games.recorded import Replay
 from sparring.games.terminal import Choice, match, terminal_of
 from sparring.league.players import Player, name_of
 from sparring.nets.remembering import Memories, Remembering
-from sparring.pools.foreign.again import is_own
+from sparring.pools.custom.again import is_custom
 from sparring.store.lookup import bot_called, locate, split_style, unknown
 from sparring.targets import check_file
 
@@ -47,11 +47,11 @@ class TakeBack(Exception):  # noqa: N818
 
 def run(config: PlayConfig) -> int:
     agent, rules = read_game(config)
-    if is_own(rules):
+    if is_custom(rules):
         assert not isinstance(agent, str | None)
         if config.save:
             raise ConfigError(f"--save keeps sparring's own games, not {rules.name}; leave it out")
-        return play_own(config, agent)
+        return play_custom(config, agent)
     if rules.box or rules.rows > 1:
         watched = config.game if agent else f"{rules.name}:{rules.bots[-1]}"
         raise ConfigError(f"{rules.name} is not played in turns; {instead(rules.name, watched)}")

@@ -19,7 +19,7 @@ from sparring.config.tools import ProfileConfig
 from sparring.draw.marks import InAscii, bar, only_ascii, shortened
 from sparring.errors import ConfigError
 from sparring.machine import machine_facts
-from sparring.speed.looking import Seen, Wish, look_at_own, look_at_run
+from sparring.speed.looking import Seen, Wish, look_at_custom, look_at_run
 from sparring.speed.report import (
     NUMBERS,
     Profile,
@@ -74,7 +74,7 @@ def look(target: Target, config: ProfileConfig, steps: ProgressBar) -> Seen:
         steps.reach(STAGES.index(doing.partition(":")[0]) + 1, doing)
 
     if target.run is None:
-        return look_at_own(target.config, wish, tell)
+        return look_at_custom(target.config, wish, tell)
     try:
         return look_at_run(target.run, target.config, target.pid, wish, tell)
     except CannotLookError as wrong:

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from sparring.commands.shared.custom_game import CustomGame, custom_players
 from sparring.commands.shared.filming import (
     check_documents,
     check_options,
@@ -16,7 +17,6 @@ from sparring.commands.shared.filming import (
     result_line,
     write_reel,
 )
-from sparring.commands.shared.own_game import OwnGame, own_players
 from sparring.commands.shared.players import find_game, player_called
 from sparring.commands.shared.printing import print_json
 from sparring.config.tools import RenderConfig
@@ -30,7 +30,7 @@ from sparring.games.recorded import Replay
 from sparring.league.players import Player, Seated, name_of
 from sparring.machine import show_size
 from sparring.nets.remembering import Remembering
-from sparring.pools.foreign.again import is_own
+from sparring.pools.custom.again import is_custom
 from sparring.targets import check_file
 
 PIXELS = "rgb_array"
@@ -52,7 +52,7 @@ def run(config: RenderConfig) -> int:
     if not words:
         raise ConfigError("who plays? Give a run or a bot, or one per seat: latest,strong")
     rules, known = find_game([*words, *listed(config.against)], config.game, config.set)
-    own = is_own(rules)
+    own = is_custom(rules)
     if own and config.save:
         raise ConfigError(f"--save keeps sparring's own games, not {rules.name}; leave it out")
     kept = check_save(config)
@@ -209,8 +209,8 @@ def film_env(config: RenderConfig, rules: Rules, words: list[str], policy: Any) 
             f"{rules.name} draws pixels itself: --out {out.with_suffix('.gif')}, .mp4 or .png"
         )
     players = seated(config, policy, words)
-    game = OwnGame(policy.name, rules, PIXELS)
-    demand_frames(game)
+    game = CustomGame(policy.name, rules, PIXELS)
+    check_frames(game)
     frames, told = played(game, players, config)
     own_fps = float((game.env.metadata or {}).get("render_fps") or USUAL_FPS)
     fps = config.fps or min(own_fps * config.speed, MAX_FPS)
@@ -232,13 +232,13 @@ def seated(config: RenderConfig, policy: Any, words: Sequence[str]) -> list[Seat
     if against and rules.seats == 1:
         raise ConfigError(f"--against {config.against}: {rules.name} has one seat; leave it out")
     if against:
-        return [policy, *own_players(against, rules, rules.seats - 1, "--against")]
+        return [policy, *custom_players(against, rules, rules.seats - 1, "--against")]
     if len(words) == 1:
         return [policy] * rules.seats
-    return own_players(words, rules, rules.seats, config.players)
+    return custom_players(words, rules, rules.seats, config.players)
 
 
-def demand_frames(game: OwnGame) -> None:
+def check_frames(game: CustomGame) -> None:
     if PIXELS not in game.modes:
         listed = ", ".join(game.modes) or "none"
         raise ConfigError(
@@ -248,7 +248,7 @@ def demand_frames(game: OwnGame) -> None:
 
 
 def played(
-    game: OwnGame, players: Sequence[Seated], config: RenderConfig
+    game: CustomGame, players: Sequence[Seated], config: RenderConfig
 ) -> tuple[list[Frame], list[dict[str, Any]]]:
     frames: list[Frame] = []
     told: list[dict[str, Any]] = []
@@ -277,7 +277,7 @@ def played(
     return frames, told
 
 
-def shown(game: OwnGame) -> Frame:
+def shown(game: CustomGame) -> Frame:
     given = game.render()
     frame = as_frame(given)
     if frame is None:

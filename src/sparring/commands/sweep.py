@@ -30,7 +30,7 @@ from sparring.sweep.sweep import (
     write_results,
 )
 from sparring.sweep.trials import DONE, FAILED, PRUNED, SCORE, STRENGTH, Trial, best_of, finished
-from sparring.training.planning.own import rules_of
+from sparring.training.planning.custom import rules_of
 
 OK, NOTHING = 0, 3
 BEST_SHOWN = 10

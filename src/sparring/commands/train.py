@@ -23,7 +23,7 @@ from sparring.learn.learner import DivergedError
 from sparring.store.folders import shown_path
 from sparring.training.agent import Agent, UnmeasuredError, measure, rates
 from sparring.training.budget import BUDGETS, MET
-from sparring.training.planning.own import rules_of
+from sparring.training.planning.custom import rules_of
 from sparring.training.planning.plan import resolve
 from sparring.training.planning.settings import (
     members_of,
@@ -258,9 +258,9 @@ def train_in_cluster(
 ) -> tuple[list[dict[str, Any]], bool]:
     """The same elsewhere: each run is told when it ends, and none leaves an agent here."""
     from sparring.cluster.ray.session import connect
-    from sparring.cluster.ray.tasks import demand_tasks, train_runs
+    from sparring.cluster.ray.tasks import check_tasks, train_runs
 
-    demand_tasks(config)
+    check_tasks(config)
     rows: dict[int, dict[str, Any]] = {}
     well = True
     with connect(config.cluster) as cluster:

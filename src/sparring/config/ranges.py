@@ -264,7 +264,7 @@ def read(value: Any, kind: Any, limit: Range | Choice | None, where: str) -> Any
     if kind is Schedule:
         value = Schedule.read(plain(value), where)
         if not (isinstance(limit, Range) and limit.by_games):
-            demand_of_learners(value, where)
+            check_of_learners(value, where)
         numbers = value.values
     elif kind in (int, float):
         value = plain(value)
@@ -278,11 +278,11 @@ def read(value: Any, kind: Any, limit: Range | Choice | None, where: str) -> Any
     if isinstance(limit, Choice):
         limit.demand(value, where)
     for number in numbers:
-        demand_number(number, limit, where, value, typed)
+        check_number(number, limit, where, value, typed)
     return value
 
 
-def demand_of_learners(schedule: Schedule, where: str) -> None:
+def check_of_learners(schedule: Schedule, where: str) -> None:
     """Refuse a schedule by finished games: learners count their own decisions alone."""
     if schedule.by == "episodes":
         raise ConfigError(
@@ -304,7 +304,7 @@ def is_number(value: Any) -> bool:
     return known and abs(value) <= sys.float_info.max  # whole numbers may be larger
 
 
-def demand_number(number: float, limit: Any, where: str, value: Any, typed: str = "") -> None:
+def check_number(number: float, limit: Any, where: str, value: Any, typed: str = "") -> None:
     """Refuse a number that is none, or that is out of range. typed: as somebody wrote the value."""
     if isinstance(number, float) and not math.isfinite(number):
         wanted = f" {limit}" if isinstance(limit, Range) else ""

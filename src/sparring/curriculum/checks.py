@@ -120,7 +120,7 @@ def moments(schedules: Sequence[Schedule]) -> list[Moment]:
     return found
 
 
-def demand_length(phase: Phase, schedule: Schedule, where: str, *, of_learner: bool) -> None:
+def check_length(phase: Phase, schedule: Schedule, where: str, *, of_learner: bool) -> None:
     """Refuse shares (%) of a phase whose length is not known, or not known to a learner."""
     if schedule.by != "progress" or phase.decisions or (phase.episodes and not of_learner):
         return

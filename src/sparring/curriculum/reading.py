@@ -9,10 +9,10 @@ from typing import Any
 
 from sparring.config import TrainConfig
 from sparring.config.ranges import read, read_count, settings_of
-from sparring.curriculum.checks import check_course, check_flags, check_weights, demand_length
+from sparring.curriculum.checks import check_course, check_flags, check_length, check_weights
 from sparring.curriculum.files import Key, about, found_in, unnamed
 from sparring.curriculum.phases import Phase, Threshold
-from sparring.curriculum.rewards import demand_paid, read_rewards
+from sparring.curriculum.rewards import check_paid, read_rewards
 from sparring.errors import ConfigError, nearest
 from sparring.games.flags import read_flag, read_pair
 from sparring.games.rules import Rules
@@ -215,7 +215,7 @@ class Reader:
             with self._about("rewards", key):
                 read_rewards(self.rules, [entry] if isinstance(key, int) else {key: entry})
         found = read_rewards(self.rules, given)
-        demand_paid(self.rules, self.own, found)
+        check_paid(self.rules, self.own, found)
         return found
 
     def _about(self, *keys: Key) -> AbstractContextManager[None]:
@@ -274,7 +274,7 @@ class Reader:
             with about(index, phase.name, *keys):
                 for schedule in value if isinstance(value, list) else [value]:
                     if isinstance(schedule, Schedule):
-                        demand_length(phase, schedule, ".".join(keys), of_learner=of_learner)
+                        check_length(phase, schedule, ".".join(keys), of_learner=of_learner)
 
 
 def readable(name: str) -> bool:

@@ -79,7 +79,7 @@ def weights_of(rules: Rules, *layers: Mapping[str, float]) -> Weights:
     return dict(zip(rules.parts, map(tuple, weights.tolist()), strict=True))
 
 
-def demand_paid(rules: Rules, *layers: Mapping[str, Schedule], where: str = "rewards") -> None:
+def check_paid(rules: Rules, *layers: Mapping[str, Schedule], where: str = "rewards") -> None:
     """Refuse weights under which nothing is ever paid."""
     most = [{name: max(map(abs, one.values)) for name, one in layer.items()} for layer in layers]
     if not any(map(any, weights_of(rules, *most).values())):

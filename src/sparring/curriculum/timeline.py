@@ -11,7 +11,7 @@ from sparring.curriculum.curriculum import Curriculum
 from sparring.curriculum.phases import Phase
 from sparring.errors import ConfigError
 from sparring.games.rules import Rules
-from sparring.pools.lineups import LEARNER, Lineup, Pot
+from sparring.pools.lineups import LEARNER, Lineup, Mix
 from sparring.schedule import Schedule, shown
 
 COUNTED = ("decisions", "episodes")
@@ -205,6 +205,6 @@ def who(lineup: Lineup) -> str:
 
 
 def called(player: Any) -> str:
-    if isinstance(player, Pot):
+    if isinstance(player, Mix):
         return player.name
     return player if isinstance(player, str) else f"policy {player}"

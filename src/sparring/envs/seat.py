@@ -14,7 +14,7 @@ from sparring.envs.opponents import Company, LocalGame, Opponents
 from sparring.errors import ConfigError, IllegalActionError
 from sparring.games.rules import Rewards, Rules
 from sparring.games.state import State
-from sparring.machine import demand_memory
+from sparring.machine import check_memory_budget
 from sparring.pools import LEARNER, Pool
 from sparring.pools.limits import bytes_per_game
 
@@ -121,7 +121,7 @@ class LearnerSeats:
         self._slotted = not self._apart and self._company.answers
         if self._apart:  # each by itself is small
             each = bytes_per_game(self.rules)
-            demand_memory("num_envs", num_games, each, f"these games of {self.rules.name}")
+            check_memory_budget("num_envs", num_games, each, f"these games of {self.rules.name}")
         self._pools = [
             Pool(
                 self.rules,

@@ -13,7 +13,7 @@ from sparring.errors import ConfigError
 from sparring.games.rules import Rules
 
 
-def demand_goals(rules: Rules) -> Literal[True]:
+def check_goals(rules: Rules) -> Literal[True]:
     """Refuse a game that has none, or whose flags leave out what a record would have to tell."""
     if not getattr(getattr(rules, "native", None), "has_goals", False):
         raise ConfigError(
@@ -25,7 +25,7 @@ def demand_goals(rules: Rules) -> Literal[True]:
     return True
 
 
-def demand_told(rules: Rules, parts: Sequence[str]) -> None:
+def check_told(rules: Rules, parts: Sequence[str]) -> None:
     """Refuse parts whose payments nobody could tell from a record."""
     told = dict(zip(rules.parts, _native.Goals(rules.native).pays, strict=True))
     untold = [part for part in parts if not told[part]]

@@ -94,10 +94,10 @@ class Header:
             rules = Rules(name, config)
         except ConfigError as wrong:
             raise StateError(f"the saved state is of no game that is here: {wrong}") from None
-        self.demand_version(rules)
+        self.check_version(rules)
         return rules
 
-    def demand_version(self, rules: Rules) -> None:
+    def check_version(self, rules: Rules) -> None:
         """Refuse a state that was saved under other rules."""
         saved = self._found.get("rules_version")
         if saved != rules.rules_version:

@@ -46,7 +46,7 @@ def position_of(rules: Rules, start: Start) -> Position | None:
     if at is None or isinstance(at, Position):
         return at
     state = load_state(at) if isinstance(at, bytes) else at
-    demand_same(rules, state.rules)
+    check_same(rules, state.rules)
     if state.over:
         raise ConfigError(f"the game is over ({state.end}); give a position with a decision")
     return bytes_of(state)
@@ -58,7 +58,7 @@ def bytes_of(state: State) -> Position:
     return Position(game, side if side.strip(b"\0") else b"")
 
 
-def demand_same(rules: Rules, theirs: Rules) -> None:
+def check_same(rules: Rules, theirs: Rules) -> None:
     """Refuse a position of other rules; flags that may change while games run may differ."""
     if theirs.name != rules.name:
         raise ConfigError(f"a position of {theirs.name}, and the game is {rules.name}")

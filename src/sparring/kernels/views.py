@@ -46,7 +46,7 @@ POINTED: dict[str, tuple[torch.dtype, ...]] = {
     "Legal<G>": (torch.int64,),
     "Open": (torch.int32,),
     "Earned": (torch.float32,),
-    "Knobs": (torch.float32,),
+    "Hparams": (torch.float32,),
     "Statistics": (torch.float32,),
     "Losses": (torch.float32,),
     "Tally": (torch.float32,),

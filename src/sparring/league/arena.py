@@ -8,8 +8,8 @@ from typing import Any
 
 from sparring.errors import ConfigError
 from sparring.games.rules import Rules
+from sparring.league.custom_env import OWN_GAMES, Terms, play_custom
 from sparring.league.deals import Progress, play_deals
-from sparring.league.own import OWN_GAMES, Terms, play_own
 from sparring.league.players import (
     AnyPlayer,
     HasPolicy,
@@ -23,8 +23,8 @@ from sparring.league.results import ALONE, MatchResult, PlayerResult, summarize
 from sparring.league.seating import sit
 from sparring.league.tables import Keeping, Plan
 from sparring.pools import limits
-from sparring.pools.foreign.again import RANDOM, is_own
-from sparring.pools.foreign.base import ForeignPool
+from sparring.pools.custom.again import RANDOM, is_custom
+from sparring.pools.custom.base import CustomPool
 from sparring.pools.lineups import PlayerId
 
 __all__ = [
@@ -101,14 +101,14 @@ def usual_opponents(rules: Rules, count: int | None = None) -> tuple[str, ...]:
     """
     if rules.seats == 1:
         return ()
-    if is_own(rules):
+    if is_custom(rules):
         return (RANDOM,)
     return rules.bots if count is None else rules.bots[-count:]
 
 
 def usual_games(rules: Rules) -> int:
     """Return how many games tell how strong somebody is, or how many there is time for."""
-    return OWN_GAMES if is_own(rules) else USUAL_GAMES
+    return OWN_GAMES if is_custom(rules) else USUAL_GAMES
 
 
 def strength_of(rules: Rules, results: Mapping[str, Mapping[str, Any]]) -> float:
@@ -177,11 +177,11 @@ def play_match(
         raise ConfigError(f"parallel={parallel} must be at least 1")
     if len(seats) != rules.seats:
         raise ConfigError(f"{rules.name} has {rules.seats} seats, not {len(seats)}")
-    if is_own(rules):
+    if is_custom(rules):
         if keep is not None:
             raise ConfigError(f"{rules.name} is your own environment; games of sparring are kept")
         check_plies(rules, opening_plies or 0)
-        return play_own_match(rules, seats, Terms(games, seed, greedy, timeout_s), progress)
+        return play_custom_match(rules, seats, Terms(games, seed, greedy, timeout_s), progress)
     players, policies = number_players(rules, seats)
     if opening_plies is None:
         answering = [player if isinstance(player, str) else policies[player] for player in players]
@@ -195,12 +195,12 @@ def play_match(
     return summarize(rules, names, record, opening_plies=opening_plies)
 
 
-def play_own_match(
+def play_custom_match(
     rules: Rules,
     seats: Sequence[AnyPlayer],
     terms: Terms,
     progress: Progress | None = None,
-    given: ForeignPool | None = None,
+    given: CustomPool | None = None,
 ) -> MatchResult:
     """Play whole episodes in an environment of somebody's own; `random` plays anything.
 
@@ -212,7 +212,7 @@ def play_own_match(
         if isinstance(player, str):  # a bot's name, and there are none
             raise ConfigError(f"{rules.name} has no bot {player!r}; there is {RANDOM}")
         players.append(player)
-    record = play_own(rules, players, terms, progress, given)
+    record = play_custom(rules, players, terms, progress, given)
     return summarize(rules, [name_of(seat) for seat in seats], record)
 
 
@@ -255,7 +255,7 @@ def check_plies(rules: Rules, plies: int, name: str = "opening_plies=") -> int:
 
     name: how the user wrote it.
     """
-    if plies and is_own(rules):
+    if plies and is_custom(rules):
         raise ConfigError(
             f"{name}{plies}: {rules.name} is your own environment, its seeds decide how games "
             "open; leave it out"

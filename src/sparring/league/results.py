@@ -14,7 +14,7 @@ import numpy.typing as npt
 from sparring.games.rules import Rules
 from sparring.games.stats import values
 from sparring.league.intervals import Interval, is_skewed, mean_interval, share_interval
-from sparring.pools.foreign.again import is_own
+from sparring.pools.custom.again import is_custom
 
 KEY = np.uint64(0x9E3779B97F4A7C15)
 """Keeps apart what is added up to a key: an odd number with bits all over."""
@@ -202,7 +202,7 @@ def summarize(
     rank = better + (equal + 1) / 2
     games = len(score)
     # Nobody knows whether the seeds of an own environment change anything.
-    chance = rules.chance and not is_own(rules)
+    chance = rules.chance and not is_custom(rules)
     distinct_games, distinct = record.differing(chance)
     players = []
     for at, name in enumerate(names):

@@ -25,7 +25,7 @@ from sparring.league.matchmaking import Known, Results
 
 MAIN, EXPLOITER = "main", "exploiter"
 FIXED = "fixed"
-"""The role of policies that line-ups name. Nobody draws them from a pot."""
+"""The role of policies that line-ups name. Nobody draws them from a mix."""
 
 WON = 0.7
 """Share of the points against the newest main agent with which an exploiter has won."""

@@ -1,8 +1,8 @@
-"""Which archived policies sit in which slots of a learner, and what is in the pots.
+"""Which archived policies sit in which slots of a learner, and what is in the mixes.
 
 A learner has room for K frozen networks. With more in the archive than that, the slots hold some of
 them, drawn so that over time everybody is met as often as the matchmaking wants; see `Slots.assign`
-and `pots`.
+and `mixes`.
 """
 
 from __future__ import annotations
@@ -216,7 +216,7 @@ def systematic(chance: Weights, lots: np.random.Generator) -> npt.NDArray[np.int
     return np.flatnonzero(np.diff(passed, prepend=0.0) >= 1)
 
 
-def pots(
+def mixes(
     slots: Slots,
     known: Sequence[Known],
     wanted: Weights,
@@ -224,13 +224,13 @@ def pots(
     recent: Collection[int] = (),
     best: str | None = None,
 ) -> dict[str, dict[int, float]]:
-    """Return who is in the pots `past`, `past:N` for every N, and `best`.
+    """Return who is in the mixes `past`, `past:N` for every N, and `best`.
 
-    A pot's weights have the sum 1; a pot in which nobody is stands for the learner itself.
+    A mix's weights have the sum 1; a mix in which nobody is stands for the learner itself.
     Those who are rarely in a slot weigh more while they are: over time everybody is met as often as
     wanted. Who is wanted less than when it came in is met less at once.
 
-    recent: every N for which there is a pot `past:N`, the N newest of those in slots.
+    recent: every N for which there is a mix `past:N`, the N newest of those in slots.
     best: whom `best` means; it needs a slot.
     """
     must = np.array([False] * len(known))
@@ -245,14 +245,14 @@ def pots(
     for at, slot in inside.items():
         _, share, now = facts[str(slot.hash)]
         weight[at] = share / max(slot.chance, now) if share > 0 else 0.0
-    made = {"past": pot(by_age, weight)}
+    made = {"past": mix(by_age, weight)}
     for count in recent:
-        made[f"past:{count}"] = pot(by_age[:count], weight)
+        made[f"past:{count}"] = mix(by_age[:count], weight)
     made["best"] = {at: 1.0 for at in by_age if best is not None and inside[at].hash == best}
     return made
 
 
-def pot(slots: Sequence[int], weight: Mapping[int, float]) -> dict[int, float]:
+def mix(slots: Sequence[int], weight: Mapping[int, float]) -> dict[int, float]:
     """The weights of some slots with the sum 1; who has none is left out."""
     if not slots:
         return {}

@@ -20,7 +20,7 @@ from sparring.nets.frozen.cpu import GroupedHierarchy, GroupedNet
 from sparring.nets.net import MEMORY, POLICY, Heads, head_width
 from sparring.nets.remembering import Decides, seen_by
 from sparring.phases import phase
-from sparring.pools.lineups import Pots
+from sparring.pools.lineups import Mixes
 
 Bytes = npt.NDArray[np.uint8]
 
@@ -148,8 +148,8 @@ class TakesOpponents(Learner, Protocol):
     ) -> None:
         """Put a frozen network of the learner's own kind into a slot."""
 
-    def set_pots(self, pots: Pots, member: int = 0) -> None:
-        """Say who is drawn from every pot from now on, when games begin."""
+    def set_mixes(self, mixes: Mixes, member: int = 0) -> None:
+        """Say who is drawn from every mix from now on, when games begin."""
 
     def seated(self, member: int = 0) -> npt.NDArray[np.int64]:
         """Count the seats that each policy id holds in the games that are running [slots + 1]."""

@@ -18,7 +18,7 @@ import numpy.typing as npt
 import torch
 
 from sparring.learn.collect import Collector
-from sparring.learn.plan import Knobs, RolePlan, Turns
+from sparring.learn.plan import PPOHyperparameters, RolePlan, Turns
 from sparring.learn.playing import Playing
 from sparring.learn.transitions import NOT_A_SAMPLE, TO_NEXT, TRUNCATED, Transitions
 from sparring.nets.distribution import evaluate_actions
@@ -39,30 +39,30 @@ class Discounts:
 
 
 def discounts_of(
-    roles: Sequence[RolePlan], knobs: Mapping[str, Knobs], member: int = 0
+    roles: Sequence[RolePlan], hparams: Mapping[str, PPOHyperparameters], member: int = 0
 ) -> Discounts:
-    """Read them off the roles' own settings; knobs: as they are in one update."""
+    """Read them off the roles' own settings; hparams: as they are in one update."""
     names = [plan.role for plan in roles]
-    own = [knobs[name] for name in names]
+    own = [hparams[name] for name in names]
     into = [plan.settings[member].gamma_into for plan in roles]
     # What a role discounts by is its own affair; a step into it that counts nothing is everybody's.
     last = {name for at, name in enumerate(names) if into[at] and into[at][at] == 0}
     return Discounts(
         tuple(
-            given[at] if given else knob.gamma
-            for at, (given, knob) in enumerate(zip(into, own, strict=True))
+            given[at] if given else hparam.gamma
+            for at, (given, hparam) in enumerate(zip(into, own, strict=True))
         ),
-        tuple(knob.gamma for knob in own),
-        tuple(knob.gae_lambda for knob in own),
+        tuple(hparam.gamma for hparam in own),
+        tuple(hparam.gae_lambda for hparam in own),
         tuple(sum(1 << names.index(by) for by in last | set(plan.ended_by)) for plan in roles),
     )
 
 
 def linking_by_role(
-    roles: Sequence[RolePlan], knobs: Mapping[str, Knobs], role: npt.NDArray[np.int8]
+    roles: Sequence[RolePlan], hparams: Mapping[str, PPOHyperparameters], role: npt.NDArray[np.int8]
 ) -> tuple[dict[str, Any], dict[str, Any]]:
     """How decisions are linked and advantages estimated. role: of the rollout's rows."""
-    own = discounts_of(roles, knobs)
+    own = discounts_of(roles, hparams)
     linking = {"gamma": 1.0, "gamma_into": own.gamma_into, "gamma_of": own.gamma_of}
     linking |= {"ended_by": own.ended_by, "by_final_role": True}
     return linking, {"gae_lambda": 1.0, "lambda_of": own.lambda_of, "role": role}

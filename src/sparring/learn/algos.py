@@ -72,8 +72,8 @@ def hosted(plan: Plan) -> dict[str, Any]:
         "threads": plan.threads,
         "device": plan.device,
         "by_role": plan.by_role,
-        "slots": plan.cast.slots,
-        "actors": plan.cast.actors,
+        "slots": plan.participants.slots,
+        "actors": plan.participants.actors,
         "first": plan.first[0] if plan.first else None,
         "hindsight": plan.hindsight,
         "first_row": plan.first_game * plan.rules.rows,
@@ -83,7 +83,7 @@ def hosted(plan: Plan) -> dict[str, Any]:
 
 def fused(plan: Plan) -> dict[str, Any]:
     """What every learner of graphs on a GPU is told besides."""
-    return {"by_role": plan.by_role, "slots": plan.cast.slots}
+    return {"by_role": plan.by_role, "slots": plan.participants.slots}
 
 
 def fused_games(plan: Plan) -> Games:
@@ -96,12 +96,12 @@ def fused_games(plan: Plan) -> Games:
         REPLAY_SOURCE if remembers(plan) else PPO_SOURCE,
         [role.net for role in plan.roles] or [plan.net],
         bf16=plan.collect.bf16,
-        slots=plan.cast.slots,
+        slots=plan.participants.slots,
         device=torch.device(plan.device),
     )
     games: Games
     if plan.games_on != CPU:
-        games = DeviceGames(plan.device_pool(), plan.own_rules)
+        games = DeviceGames(plan.device_pool(), plan.custom_rules)
     else:
         pool = plan.native_pool(slots=max(plan.collect.groups, MIN_SLOTS))
         games = HostGames(pool, plan.device)

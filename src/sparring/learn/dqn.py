@@ -36,7 +36,7 @@ from sparring.schedule import Moment
 
 
 @dataclass(frozen=True)
-class Knobs(AtMoment):
+class DQNHyperparameters(AtMoment):
     """The numbers of `DQNConfig` that a schedule may change, as they are in one rollout."""
 
     lr: float
@@ -75,10 +75,10 @@ class DQN:
         )
         self.experience = Experience(playing, collect, replay)
         self.config, self.updates = config, 0
-        self.knobs = Knobs.at(config, Moment(0, 0.0))
+        self.hparams = DQNHyperparameters.at(config, Moment(0, 0.0))
         self.rules, self.pool, self.collector = playing.rules, pool, playing.collector
         self.phases, self.slots, self.put = playing.phases, playing.slots, playing.put
-        self.set_pots, self.seated, self.exact = playing.set_pots, playing.seated, playing.exact
+        self.set_mixes, self.seated, self.exact = playing.set_mixes, playing.seated, playing.exact
         assert isinstance(playing.actor, Exploring)
         self.exploring = playing.actor
         self.net, self.forward, self.device = playing.net, playing.forward, playing.device
@@ -110,26 +110,26 @@ class DQN:
         with self.forward.best_matmul():
             for number in range(experience.rounds):  # `earned` adds up over them
                 moment = Moment(experience.decisions, progress, experience.episodes)
-                self.turn_knobs(moment)
+                self.set_hparams(moment)
                 self.explore()
-                gamma = self.knobs.gamma
+                gamma = self.hparams.gamma
                 earned = experience.play(moment, gamma, self.config, anew=not number)
                 logged += experience.learn(moment, self.step)
         self.updates += 1
-        knobs = {name: getattr(self.knobs, name) for name in ("lr", "gamma", "epsilon")}
-        stats = means(logged) | {f"learning/{name}": value for name, value in knobs.items()}
+        hparams = {name: getattr(self.hparams, name) for name in ("lr", "gamma", "epsilon")}
+        stats = means(logged) | {f"learning/{name}": value for name, value in hparams.items()}
         stats |= experience.stats(decisions, steps) | earned
         return [self.collector.report(stats, experience.samples)]
 
-    def turn_knobs(self, moment: Moment) -> None:
+    def set_hparams(self, moment: Moment) -> None:
         """Read every schedule."""
-        self.knobs = Knobs.at(self.config, moment)
-        self.optimizer.lr = self.knobs.lr
+        self.hparams = DQNHyperparameters.at(self.config, moment)
+        self.optimizer.lr = self.hparams.lr
 
     def explore(self) -> None:
         """Give every game an epsilon (as Ape-X spreads them); before learning, all is random."""
         spread, games = self.config.epsilon_spread, self.pool.num_games
-        epsilon = 1.0 if self.experience.at_random else self.knobs.epsilon
+        epsilon = 1.0 if self.experience.at_random else self.hparams.epsilon
         self.exploring.set_epsilon(spread_epsilon(epsilon, spread, games))
 
     @torch.enable_grad()
@@ -143,7 +143,7 @@ class DQN:
         loss, mean_error, error = found
         norm = math.nan
         if math.isfinite(loss):
-            norm = self.optimizer.descend(self.knobs.max_grad_norm)
+            norm = self.optimizer.descend(self.hparams.max_grad_norm)
         losses = {"q_loss": loss, "td_error": mean_error, "grad_norm": norm}
         if not math.isfinite(norm):
             raise self.experience.diverged(self.updates, losses)
@@ -187,7 +187,7 @@ class DQN:
     @torch.no_grad()
     def follow(self) -> None:
         """Move the target network by tau, or replace it every so many optimizer steps."""
-        every, share = self.config.target_every, self.knobs.tau
+        every, share = self.config.target_every, self.hparams.tau
         if every:
             share = float((self.experience.steps + 1) % every == 0)  # this step counts, too
         if self.native:

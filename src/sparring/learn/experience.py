@@ -280,7 +280,7 @@ class Experience:
     def rehearse(self, learner: Any) -> Report:
         """Do the work of an update with games that cost nothing, and put everything back.
 
-        learner: from replay; has `turn_knobs`, `step`, `learned` and `put_learned`.
+        learner: from replay; has `set_hparams`, `step`, `learned` and `put_learned`.
         """
         kept = {"net": copied(learner.net), **learner.learned()}
         collector, phases = self.playing.collector, self.playing.phases
@@ -291,7 +291,7 @@ class Experience:
                 collector.rehearse(self.rollouts)
                 self.owed += collector.rollout.decisions() * self.config.ratio
                 moment = Moment(self.decisions, 0.0)
-                learner.turn_knobs(moment)
+                learner.set_hparams(moment)
                 self.learn(moment, learner.step)
         left = time.perf_counter() - started - sum(phases.seconds.values())
         phases.seconds["other"] = max(left, 0.0)

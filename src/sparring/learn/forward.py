@@ -14,8 +14,8 @@ from torch import Tensor
 
 from sparring.config import CollectConfig
 from sparring.errors import SparringWarning
+from sparring.nets.custom import CustomNet
 from sparring.nets.net import Heads, Net
-from sparring.nets.own import OwnNet
 from sparring.nets.recurrent import RecurrentNet
 from sparring.nets.run.native import BF16, FLOAT32, TORCH, NativeNet, resolve_cpu, why_no_passes
 from sparring.nets.run.recognized import differs, some_rows
@@ -52,7 +52,7 @@ class Forward:
         if self.why_torch():
             return None
         native = NativeNet(self.net, threads=threads, arithmetic=self.arithmetic)
-        if isinstance(self.net, OwnNet) and (why := self._differs(native)):
+        if isinstance(self.net, CustomNet) and (why := self._differs(native)):
             warnings.warn(SparringWarning(f"{self.net.what} is run by torch: {why}"), stacklevel=3)
             self._unlike = why
             return None

@@ -41,7 +41,7 @@ from sparring.nets.net import (
     WDL,
     Heads,
     Net,
-    demand_hidden,
+    check_hidden,
     next_unit,
 )
 from sparring.schedule import Schedule
@@ -278,7 +278,7 @@ def head_terms(rules: Rules, config: HeadsConfig | None) -> list[Term]:
     if any(config.score.values):
         found.append(ScoreTerm(config.score, outcome))
     if any(config.hidden.values):
-        hidden = demand_hidden(rules)
+        hidden = check_hidden(rules)
         found.append(HiddenTerm(config.hidden, hidden, field_of(rules, hidden.field)))
     return found
 

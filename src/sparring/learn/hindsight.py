@@ -18,7 +18,7 @@ from torch import Tensor
 
 from sparring import _native
 from sparring.config import HindsightConfig
-from sparring.games.goals import demand_goals
+from sparring.games.goals import check_goals
 from sparring.learn.rollout import Rollout
 from sparring.learn.terms import Arrays, Weighted
 from sparring.nets.distribution import evaluate_actions
@@ -33,7 +33,7 @@ class Hindsight:
     def __init__(self, pool: GamePool, config: HindsightConfig, seed: int) -> None:
         """See what a pool plays, which keeps records."""
         assert isinstance(pool, Pool), "planning refuses other games"
-        demand_goals(pool.rules)
+        check_goals(pool.rules)
         self.pool, self.config, self.seed = pool, config, seed % 2**64
         self.goals = _native.Goals(pool.rules.native)
 

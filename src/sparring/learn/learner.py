@@ -201,7 +201,7 @@ class Terms:
 def adjust_games(pool: Any, terms: Terms, **which: int) -> None:
     """Tell a pool what concerns it. which: `member=`, of a pool with the games of several."""
     if terms.lineups is not None:
-        pool.set_lineups(terms.lineups, pool.pots, **which)
+        pool.set_lineups(terms.lineups, pool.mixes, **which)
     if terms.flags:
         pool.set_config(**terms.flags, **which)
     if terms.starts is not None:

@@ -136,7 +136,7 @@ class Plan:
     """Rules, line-ups, places, network and settings of one run or of a population."""
 
     rules: Rules
-    cast: Cast
+    participants: Participants
     """Who plays."""
     seeds: tuple[int, ...]
     """One per member."""
@@ -155,7 +155,7 @@ class Plan:
     """What is remembered; of learners that remember."""
     options: Mapping[str, str] = field(default_factory=dict)
     """Settings of a learner of your own, as they were written."""
-    foreign: GamePool | None = None
+    custom: GamePool | None = None
     """An environment that somebody brought along."""
     rewards: Mapping[str, tuple[float, ...]] | None = None
     """Weights by part, one per role, when the run begins; None: the game's own."""
@@ -165,7 +165,7 @@ class Plan:
     """Where games begin; none: as usual."""
     first_game: int = 0
     """Games of other pools that go before these."""
-    own_rules: tuple[Rules, ...] = ()
+    custom_rules: tuple[Rules, ...] = ()
     """By member, where some have flags of their own; none: `rules` for all."""
     first: tuple[Terms, ...] = ()
     """By member, what the first games begin under, where it is not what stands here: flags and
@@ -185,7 +185,7 @@ class Plan:
     @property
     def memory(self) -> int:
         """Bytes per (game, seat) that the network remembers, or an environment brings along."""
-        given = self.foreign.memory_bytes if self.foreign else 0
+        given = self.custom.memory_bytes if self.custom else 0
         nets = self.role_nets.values() or [self.net]
         return max(given, *(memory_of(self.rules, net) for net in nets))
 
@@ -196,7 +196,7 @@ class Plan:
 
     def rules_of(self, member: int) -> Rules:
         """What a member plays by, whatever its phases change meanwhile."""
-        return self.own_rules[member] if self.own_rules else self.rules
+        return self.custom_rules[member] if self.custom_rules else self.rules
 
     @property
     def seed(self) -> int:
@@ -218,12 +218,12 @@ class Plan:
 
     def host_pool(self) -> GamePool:
         """The games on CPU threads, or the environment that was brought along."""
-        if self.foreign is None:
+        if self.custom is None:
             return self.native_pool(slots=self.collect.groups)
-        self.foreign.set_lineups(self.cast.lineups, self.cast.pots)
+        self.custom.set_lineups(self.participants.lineups, self.participants.mixes)
         if self.rewards is not None:
-            self.foreign.set_rewards(self.rewards)
-        return self.foreign
+            self.custom.set_rewards(self.rewards)
+        return self.custom
 
     def native_pool(self, *, slots: int) -> Pool:
         """The games on CPU threads."""
@@ -233,8 +233,8 @@ class Plan:
             seed=self.seed,
             first_game=self.first_game,
             threads=self.threads,
-            lineups=self.cast.lineups,
-            pots=self.cast.pots,
+            lineups=self.participants.lineups,
+            mixes=self.participants.mixes,
             rewards=self.rewards,
             slots=slots,
             starts=self.starts,
@@ -250,8 +250,8 @@ class Plan:
             self.rules,
             self.collect.games * len(self.seeds),
             seeds=self.seeds,
-            lineups=self.cast.lineups,
-            pots=self.cast.pots,
+            lineups=self.participants.lineups,
+            mixes=self.participants.mixes,
             rewards=self.rewards,
             starts=self.starts,
             records=self.hindsight.sees,
@@ -285,7 +285,7 @@ class Seating:
 
 
 @dataclass(frozen=True)
-class Cast:
+class Participants:
     """Who plays."""
 
     lineups: tuple[Lineup, ...]
@@ -294,9 +294,9 @@ class Cast:
     past_slots: int = 0
     """Slots that past selves share, the first ones; 0: nobody meets them."""
     recent: tuple[int, ...] = ()
-    """Every N for which there is a pot past:N."""
-    pots: tuple[str, ...] = ()
-    """The names of the pots that line-ups draw from."""
+    """Every N for which there is a mix past:N."""
+    mixes: tuple[str, ...] = ()
+    """The names of the mixes that line-ups draw from."""
     greedy: bool = False
     """Whether past selves take their most probable action."""
     actors: Mapping[int, Actor] = field(default_factory=dict)
@@ -304,7 +304,7 @@ class Cast:
     others: tuple[str, ...] = ()
     """What those are called, in the order of their ids."""
     seatings: tuple[tuple[Seating, ...], ...] = ()
-    """Who plays in each phase; ids, slots and pots are the same in all of them."""
+    """Who plays in each phase; ids, slots and mixes are the same in all of them."""
 
     @property
     def slots(self) -> int:
@@ -320,21 +320,21 @@ SHARED = {
 """By algorithm; they decide the shapes of what is computed, or the graph itself."""
 
 
-def demand_shared(algo: str, settings: Sequence[Any]) -> None:
+def check_shared(algo: str, settings: Sequence[Any]) -> None:
     """Refuse members that differ in these. settings: of the algorithm, one per member."""
     for name in SHARED[algo]:
         if len({getattr(one, name) for one in settings}) > 1:
             raise ConfigError(f"members of a population share {algo}.{name}; it decides the shapes")
 
 
-__all__ = ["AtMoment", "Knobs"]
+__all__ = ["AtMoment", "PPOHyperparameters"]
 
 
 @dataclass(frozen=True)
-class Knobs(AtMoment):
+class PPOHyperparameters(AtMoment):
     """The numbers of `PPOConfig` that a schedule may change, as they are in one update.
 
-    In the order of `Knobs` in csrc/cuda.
+    In the order of `PPOHyperparameters` in csrc/cuda.
     """
 
     lr: float

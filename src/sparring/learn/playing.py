@@ -30,7 +30,7 @@ from sparring.nets.make import make_net
 from sparring.nets.mlp import Perceptron
 from sparring.nets.net import Net, asked_heads, blend_in
 from sparring.nets.policy import BY_VALUE, Policy
-from sparring.pools.lineups import LEARNER, Pots
+from sparring.pools.lineups import LEARNER, Mixes
 from sparring.pools.protocol import GamePool
 
 
@@ -91,7 +91,7 @@ class Playing:
         )
         blend_in(self.net, heads)
         self.net.to(self.device)
-        self._demand_memory()
+        self._check_memory()
         self.phases = Timing()
         self.transforms = transforms_of(
             pool, collect, hindsight, seed=seed, device=torch.device(rows_on or device)
@@ -123,7 +123,7 @@ class Playing:
             )
             self._slots = self.collector.slots = SlotActor(frozen, slots, seed)
 
-    def _demand_memory(self) -> None:
+    def _check_memory(self) -> None:
         """Refuse a pool without room for what the network remembers."""
         net, pool = self.net, self.pool
         if net.inputs.memory != pool.memory_bytes:
@@ -133,7 +133,7 @@ class Playing:
                 f"memory={net.inputs.memory}"
             )
 
-    def rehearse(self, learner: Any, knobs: Any) -> Report:
+    def rehearse(self, learner: Any, hparams: Any) -> Report:
         """Make an update with games that cost nothing, and put everything back.
 
         learner: from rollouts; has `update`, `snapshot`, `load` for all but playing, and counts.
@@ -142,7 +142,7 @@ class Playing:
         started = time.perf_counter()
         with self.best_matmul():
             collector.rehearse(learner.updates)
-            stats = learner.update(knobs)
+            stats = learner.update(hparams)
         report = collector.report(stats, learner.samples)
         left = time.perf_counter() - started - sum(self.phases.seconds.values())
         self.phases.seconds["other"] = max(left, 0.0)
@@ -170,9 +170,9 @@ class Playing:
         assert self._slots
         self._slots.put(slot, weights, greedy=greedy or BY_VALUE in self.facts)
 
-    def set_pots(self, pots: Pots, member: int = 0) -> None:
-        """Say who is drawn from every pot from now on, when games begin."""
-        self.pool.set_pots(pots)
+    def set_mixes(self, mixes: Mixes, member: int = 0) -> None:
+        """Say who is drawn from every mix from now on, when games begin."""
+        self.pool.set_mixes(mixes)
 
     def seated(self, member: int = 0) -> npt.NDArray[np.int64]:
         """Count the seats that each policy id holds in the games that are running."""

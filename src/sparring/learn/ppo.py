@@ -28,7 +28,7 @@ from sparring.learn.head_terms import head_terms
 from sparring.learn.learner import DivergedError, Report, Snapshot, Terms, adjust_games
 from sparring.learn.minibatches import Samples, Shown, gathered, mean_losses, own_rows_of, shuffling
 from sparring.learn.parts import LOGGED, Part, load_parts, make_parts, save_parts
-from sparring.learn.plan import Knobs, RolePlan, Turns
+from sparring.learn.plan import PPOHyperparameters, RolePlan, Turns
 from sparring.learn.playing import Playing, normalizes, take_in_rows
 from sparring.learn.sequences import STEP, in_sequence, say_in_sequence
 from sparring.learn.terms import Term, columns_of, losses_of, shown_of, truth_of
@@ -66,14 +66,14 @@ def ppo_loss(
     old_value: Tensor,
     advantage: Tensor,
     returns: Tensor,
-    knobs: Knobs,
+    hparams: PPOHyperparameters,
     mirrored: Tensor | None = None,
 ) -> Losses:
     """The clipped surrogate, the squared value error and the entropy bonus.
 
     mirrored: rows that are images of what was played: losses count them, KL and clip share do not.
     """
-    clip, value_clip = knobs.clip, knobs.value_clip
+    clip, value_clip = hparams.clip, hparams.value_clip
     log_prob, entropy_each = evaluate_actions(logits, mask, action)
     log_ratio = log_prob - old_log_prob
     ratio = log_ratio.exp()
@@ -85,7 +85,7 @@ def ppo_loss(
         squared = torch.max(squared, (near - returns) ** 2)
     value_loss = squared.mean()
     entropy = entropy_each.mean()
-    total = policy_loss + knobs.value_weight * value_loss - knobs.entropy * entropy
+    total = policy_loss + hparams.value_weight * value_loss - hparams.entropy * entropy
     with torch.no_grad():
         approx_kl = plain_mean((ratio - 1) - log_ratio, mirrored)
         clipfrac = plain_mean(((ratio - 1).abs() > clip).float(), mirrored)
@@ -100,7 +100,7 @@ def plain_mean(each: Tensor, mirrored: Tensor | None) -> Tensor:
 
 
 def loss_of(
-    forward: Forward, terms: Sequence[Term], minibatch: Rows, knobs: Knobs
+    forward: Forward, terms: Sequence[Term], minibatch: Rows, hparams: PPOHyperparameters
 ) -> tuple[Tensor, Rows]:
     """The loss of a network on a minibatch with all terms, and what curves show of it."""
     in_a_row = STEP in minibatch
@@ -114,7 +114,7 @@ def loss_of(
         old_value=minibatch["value"],
         advantage=minibatch["advantage"],
         returns=minibatch["returns"],
-        knobs=knobs,
+        hparams=hparams,
         mirrored=minibatch.get(MIRRORED),
     )
     total, shown = losses.total, {name: getattr(losses, name) for name in LOGGED}
@@ -158,7 +158,7 @@ class PPO:
         self.forward, self.phases, self.seed = playing.forward, playing.phases, playing.seed
         self.collector, self.transforms = playing.collector, playing.transforms
         self.device, self.slots, self.put = playing.device, playing.slots, playing.put
-        self.set_pots, self.seated, self.exact = playing.set_pots, playing.seated, playing.exact
+        self.set_mixes, self.seated, self.exact = playing.set_mixes, playing.seated, playing.exact
         self.turns, self.together, self.correction = turns or Turns(), together, correction
         examples = [one.term() for one in playing.transforms.anew]
         self.terms: list[Term] = [*head_terms(playing.rules, heads), *examples]
@@ -173,22 +173,24 @@ class PPO:
     def iterate(self, progress: float) -> list[Report]:
         """Play a rollout and learn from it; return what was earned and learned."""
         moment = Moment(int(self.together.total(self.collector.decisions)), progress)
-        knobs = self.knobs_at(moment)
+        hparams = self.hparams_at(moment)
         for term in self.terms:
             term.turn(moment)
         with self.playing.best_matmul():
             earned = self.collector.collect(self.updates)
-            stats = self.update(knobs)
+            stats = self.update(hparams)
         return [self.collector.report({**stats, **earned}, self.samples)]
 
-    def knobs_at(self, moment: Moment) -> dict[str, Knobs]:
+    def hparams_at(self, moment: Moment) -> dict[str, PPOHyperparameters]:
         """Read every schedule of every role."""
-        return {role: Knobs.at(part.settings, moment) for role, part in self.parts.items()}
+        return {
+            role: PPOHyperparameters.at(part.settings, moment) for role, part in self.parts.items()
+        }
 
-    def update(self, knobs: Mapping[str, Knobs]) -> dict[str, float]:
+    def update(self, hparams: Mapping[str, PPOHyperparameters]) -> dict[str, float]:
         """Learn from the rollout, and keep the decisions that are still open."""
         with self.phases("advantage"):
-            samples, targets = self.targets(knobs)
+            samples, targets = self.targets(hparams)
         stats: dict[str, float] = {}
         steps = learned = 0.0
         shares = {"": samples}
@@ -196,7 +198,7 @@ class PPO:
             shares = samples_by_role(self.collector, samples, self.turns, self.updates)
         for role, mine in shares.items():
             try:
-                found = self.learn(role, mine, targets, knobs[role])
+                found = self.learn(role, mine, targets, hparams[role])
             except DivergedError as wrong:
                 raise DivergedError(f"update {self.updates}: {wrong}") from None
             steps += found["learning/optimizer_steps"]
@@ -212,9 +214,9 @@ class PPO:
             self.collector.carry()
         return stats
 
-    def targets(self, knobs: Mapping[str, Knobs]) -> tuple[Indices, Arrays]:
+    def targets(self, hparams: Mapping[str, PPOHyperparameters]) -> tuple[Indices, Arrays]:
         """Return the samples, and GAE advantages and returns by place."""
-        collector, rollout, one = self.collector, self.collector.rollout, knobs.get("")
+        collector, rollout, one = self.collector, self.collector.rollout, hparams.get("")
         if rollout.cuts.obs:
             bootstrap_truncated(self.playing, by_role=one is None)
         if one:
@@ -222,7 +224,7 @@ class PPO:
             linking: dict[str, Any] = {"gamma": one.gamma, "gamma_into": into}
             traces: dict[str, Any] = {"gae_lambda": one.gae_lambda}
         else:
-            linking, traces = linking_by_role(self.roles, knobs, rollout.role)
+            linking, traces = linking_by_role(self.roles, hparams, rollout.role)
         samples = collector.link(**linking, demand=False)
         if not self.together.any(len(samples) > 0):
             raise ConfigError("the rollout completed no decision; raise collect.steps")
@@ -233,7 +235,9 @@ class PPO:
         return samples, {"advantage": advantage, "returns": advantage + value}
 
     @np.errstate(over="ignore", invalid="ignore")  # a loss that is not finite is told instead
-    def learn(self, role: str, samples: Indices, targets: Arrays, knobs: Knobs) -> dict[str, float]:
+    def learn(
+        self, role: str, samples: Indices, targets: Arrays, hparams: PPOHyperparameters
+    ) -> dict[str, float]:
         """Improve one network in epochs of minibatches; return what curves show."""
         part, number = self.parts[role], list(self.parts).index(role)
         terms = [term for term in self.terms if term.weight]
@@ -250,9 +254,9 @@ class PPO:
             logged: list[Shown] = []
             for epoch in range(part.settings.epochs):
                 minibatches = shuffled.epoch(self.updates, epoch, self.together)
-                done = [part.backend.step(one, knobs, loss, self.together) for one in minibatches]
+                done = [part.backend.step(one, hparams, loss, self.together) for one in minibatches]
                 logged += done
-                if knobs.target_kl and mean_losses(done)["approx_kl"] > knobs.target_kl:
+                if hparams.target_kl and mean_losses(done)["approx_kl"] > hparams.target_kl:
                     break
         stats = {f"losses/{name}": mean for name, mean in mean_losses(logged).items()}
         stats |= {f"learning/{name}": float(len(mine)) for name, mine in own.items()}
@@ -262,8 +266,8 @@ class PPO:
         stats |= self.correction.figures if self.correction else {}
         return stats | {
             "losses/explained_variance": 1 - left / variance if variance > 0 else 0.0,
-            "learning/lr": knobs.lr,
-            "learning/entropy_weight": knobs.entropy,
+            "learning/lr": hparams.lr,
+            "learning/entropy_weight": hparams.entropy,
             "learning/value_scale": float(part.net.value_scale),
             "learning/optimizer_steps": float(len(logged)),
             "learning/samples": float(len(samples)),
@@ -298,9 +302,11 @@ class PPO:
             arrays |= term.columns(self, samples) if term.weight else {}
         return samples, {**arrays, **sequence}
 
-    def loss(self, minibatch: Rows, knobs: Knobs, role: str = "") -> tuple[Tensor, Rows]:
+    def loss(
+        self, minibatch: Rows, hparams: PPOHyperparameters, role: str = ""
+    ) -> tuple[Tensor, Rows]:
         """The clipped surrogate with all terms, and what curves show of it."""
-        return loss_of(self.parts[role].forward, self.terms, minibatch, knobs)
+        return loss_of(self.parts[role].forward, self.terms, minibatch, hparams)
 
     def rows(self) -> Arrays:
         """Rows of every place; under V-trace, log_prob and value are the present network's."""
@@ -309,7 +315,7 @@ class PPO:
 
     def rehearse(self) -> list[Report]:
         """Do the work of an update with games that cost nothing, and put everything back."""
-        return [self.playing.rehearse(self, self.knobs_at(Moment(self.collector.decisions, 0.0)))]
+        return [self.playing.rehearse(self, self.hparams_at(Moment(self.collector.decisions, 0.0)))]
 
     def adjust(self, terms: Terms, member: int = 0) -> None:
         """Go on under other terms. No running game changes its rules, seats or start."""

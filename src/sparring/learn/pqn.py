@@ -38,7 +38,7 @@ EPS = 1e-8
 
 
 @dataclass(frozen=True)
-class Knobs(AtMoment):
+class PQNHyperparameters(AtMoment):
     """The numbers of `DQNConfig` that a schedule may change, as they are in one update."""
 
     lr: float
@@ -78,46 +78,46 @@ class PQN:
         self.pool, self.rules, self.phases = playing.pool, playing.rules, playing.phases
         self.net, self.forward, self.collector = playing.net, playing.forward, playing.collector
         self.slots, self.put = playing.slots, playing.put
-        self.set_pots, self.seated = playing.set_pots, playing.seated
+        self.set_mixes, self.seated = playing.set_mixes, playing.seated
         self.exact = playing.collector.exact
         self.optimizer = TorchBackend(self.net, eps=EPS)
         self.updates = self.samples = 0
 
     def iterate(self, progress: float) -> list[Report]:
         """Play a rollout and learn from it; return what was earned and learned."""
-        knobs = self.knobs_at(Moment(self.collector.decisions, progress))
+        hparams = self.hparams_at(Moment(self.collector.decisions, progress))
         with self.playing.best_matmul():
             earned = self.collector.collect(self.updates)
-            stats = self.update(knobs)
+            stats = self.update(hparams)
         return [self.collector.report({**stats, **earned}, self.samples)]
 
-    def knobs_at(self, moment: Moment) -> Knobs:
+    def hparams_at(self, moment: Moment) -> PQNHyperparameters:
         """Read every schedule, and explore by them."""
-        knobs = Knobs.at(self.config, moment)
+        hparams = PQNHyperparameters.at(self.config, moment)
         spread, games = self.config.epsilon_spread, self.pool.num_games
-        self.exploring.set_epsilon(spread_epsilon(knobs.epsilon, spread, games))
-        return knobs
+        self.exploring.set_epsilon(spread_epsilon(hparams.epsilon, spread, games))
+        return hparams
 
-    def update(self, knobs: Knobs) -> dict[str, float]:
+    def update(self, hparams: PQNHyperparameters) -> dict[str, float]:
         """Learn from the rollout, and keep the decisions that are still open."""
         rollout, phases = self.collector.rollout, self.phases
         with phases("advantage"):
-            samples, returns = self.lambda_returns(knobs)
+            samples, returns = self.lambda_returns(hparams)
         arrays = {"obs": rollout.obs, "mask": rollout.mask, "action": rollout.action}
         arrays = {name: array[samples] for name, array in arrays.items()} | {"returns": returns}
         with phases("transfer"):
             device = self.playing.device
             data = {name: torch.from_numpy(one).to(device) for name, one in arrays.items()}
         with phases("update"):
-            logged = self.epochs(data, knobs)
+            logged = self.epochs(data, hparams)
         stats = {f"losses/{name}": mean for name, mean in mean_losses(logged).items()}
         stats |= {
-            "learning/lr": knobs.lr,
+            "learning/lr": hparams.lr,
             "learning/optimizer_steps": float(len(logged)),
             "learning/samples": float(len(samples)),
             "losses/q": float(rollout.columns["value"][samples].mean()),
-            "learning/gamma": knobs.gamma,
-            "learning/epsilon": knobs.epsilon,
+            "learning/gamma": hparams.gamma,
+            "learning/epsilon": hparams.epsilon,
             "learning/native": 0.0,
             "learning/decisions": float(rollout.decisions()),
             "charts/forced": float(rollout.skipped.sum()),
@@ -136,32 +136,34 @@ class PQN:
         return {"value": q.amax(-1).cpu().numpy()}
 
     @torch.no_grad()
-    def lambda_returns(self, knobs: Knobs) -> tuple[npt.NDArray[np.intp], npt.NDArray[np.float32]]:
+    def lambda_returns(
+        self, hparams: PQNHyperparameters
+    ) -> tuple[npt.NDArray[np.intp], npt.NDArray[np.float32]]:
         """Return the decisions that are complete, and what each is to be worth."""
         rollout, transitions = self.collector.rollout, self.collector.transitions
         if rollout.cuts.obs:  # what cut games would still have paid
             obs, mask = np.concatenate(rollout.cuts.obs), np.concatenate(rollout.cuts.mask)
             after = self.worth(self.forward(torch.from_numpy(obs)), torch.from_numpy(mask))
             rollout.cuts.settle(rollout, after["value"])
-        samples = self.collector.link(knobs.gamma, self.config.gamma_into)
+        samples = self.collector.link(hparams.gamma, self.config.gamma_into)
         value = rollout.columns["value"]
-        beyond = transitions.advantages(value, knobs.q_lambda)[samples]
+        beyond = transitions.advantages(value, hparams.q_lambda)[samples]
         return samples, beyond + value[samples]
 
-    def epochs(self, data: Mapping[str, Tensor], knobs: Knobs) -> list[Shown]:
+    def epochs(self, data: Mapping[str, Tensor], hparams: PQNHyperparameters) -> list[Shown]:
         """Pass over the samples in shuffled minibatches; return what curves show of each."""
         order, turning = shuffling(self.seed, self.updates), self.playing.transforms.turning
         samples, logged = Samples(data, self.config.minibatch, order, (), turning), list[Shown]()
         for epoch in range(self.config.epochs):
             for minibatch in samples.epoch(self.updates, epoch, ALONE):
                 try:
-                    logged.append(self.optimizer.step(minibatch, knobs, self.loss, ALONE))
+                    logged.append(self.optimizer.step(minibatch, hparams, self.loss, ALONE))
                 except DivergedError as wrong:
                     raise DivergedError(f"update {self.updates}: {wrong}") from None
         return logged
 
     def loss(
-        self, minibatch: Mapping[str, Tensor], knobs: Knobs
+        self, minibatch: Mapping[str, Tensor], hparams: PQNHyperparameters
     ) -> tuple[Tensor, dict[str, Tensor]]:
         """How far the values of the actions that were taken are from their returns."""
         heads = self.forward(minibatch["obs"])
@@ -205,4 +207,4 @@ class PQN:
 
     def rehearse(self) -> list[Report]:
         """Do the work of an update with games that cost nothing, and put everything back."""
-        return [self.playing.rehearse(self, self.knobs_at(Moment(self.collector.decisions, 0.0)))]
+        return [self.playing.rehearse(self, self.hparams_at(Moment(self.collector.decisions, 0.0)))]

@@ -23,7 +23,7 @@ from sparring.learn.ring import (
     array_of,
     bytes_per_decision,
     check_capacity,
-    demand_waiting,
+    check_waiting,
     tensors_of,
 )
 from sparring.learn.rollout import RECORD, Rollout
@@ -275,7 +275,7 @@ class Replay:
         head = int(meta["head"])
         first = max(int(meta["first"]), head - self.config.capacity)
         self.segments.load(tensors, segments, first, head)
-        demand_waiting(tensors["open"], head)
+        check_waiting(tensors["open"], head)
         action = self.ring["action"][self.ring["end"] != NOT_A_SAMPLE]
         if not self.rules.box and not ((action >= 0) & (action < self.rules.actions)).all():
             raise StateError(f"the checkpoint's replay has actions that {self.rules.name} has not")

@@ -216,7 +216,7 @@ class Segments:
             raise StateError(f"the checkpoint has {found} of the replay's {head - first} decisions")
 
 
-def demand_waiting(still_open: Tensor, head: int) -> None:
+def check_waiting(still_open: Tensor, head: int) -> None:
     """Refuse serial numbers of open decisions that were never stored."""
     if len(still_open) and not ((still_open >= -1) & (still_open < head)).all():
         raise StateError("the checkpoint's replay waits for decisions that it never had")

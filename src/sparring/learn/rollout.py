@@ -142,7 +142,7 @@ class Cuts:
             return  # of games that were lost nobody saw a last position
         games = batch.final_game[cut] + first_game
         movers, over = movers_of(rules, batch.final_mask[cut]), getattr(batch, "final_over", None)
-        if over is not None:  # a foreign env: seats that were out before the cut get nothing
+        if over is not None:  # a custom env: seats that were out before the cut get nothing
             # With continuous actions there are no masks; it tells whose part was cut instead.
             movers = ~over[cut] if rules.box else movers & ~over[cut]
             place, seat = np.nonzero(over[cut])

@@ -13,7 +13,7 @@ from sparring.learn.plan import CPU, Plan
 from sparring.learn.replay import replay_bytes
 from sparring.learn.ring import MAX_PLACES, check_capacity
 from sparring.learn.transitions import OPEN
-from sparring.machine import UNNOTICED, demand_memory, free_memory, show_size
+from sparring.machine import UNNOTICED, check_memory_budget, free_memory, show_size
 from sparring.nets.sizes import pass_bytes
 from sparring.pools.limits import bytes_per_game
 
@@ -56,10 +56,10 @@ class Room:
     def demand(self, games: int, what: str, *, free: int | None = None) -> None:
         """Refuse more games than fit; free: bytes there are, None asks the machine."""
         left = None if free is None else max(free - self.besides, 0)
-        demand_memory("collect.games", games, self.per_game, what, free=left)
+        check_memory_budget("collect.games", games, self.per_game, what, free=left)
 
 
-def demand_room(plan: Plan) -> None:
+def check_room(plan: Plan) -> None:
     """Refuse games and rollouts that do not fit."""
     rules, collect = plan.rules, plan.collect
     host, device = rooms_of(plan)
@@ -67,12 +67,12 @@ def demand_room(plan: Plan) -> None:
     if host.per_game:
         host.demand(collect.games, what)
     if remembers(plan) and not plan.fused:
-        demand_replay(plan, host.bytes_for(collect.games))
+        check_replay(plan, host.bytes_for(collect.games))
     if device.per_game:
         free = torch.cuda.mem_get_info(plan.device)[0]
         device.demand(collect.games, f"{what} on the GPU", free=free)
         if remembers(plan) and plan.fused:
-            demand_replay(plan, device.bytes_for(collect.games), free=free)
+            check_replay(plan, device.bytes_for(collect.games), free=free)
     places = (
         collect.games * len(plan.seeds) * places_per_game(rules, collect.steps, chains_of(plan))
     )
@@ -86,11 +86,11 @@ def demand_room(plan: Plan) -> None:
 def rooms_of(plan: Plan) -> tuple[Room, Room]:
     """What a plan takes of the machine's memory, and of the GPU's."""
     rules, collect, members = plan.rules, plan.collect, len(plan.seeds)
-    pool = 0 if plan.foreign else bytes_per_game(rules, memory=plan.memory)
-    own_learner = plan.settings[0] is None  # what it keeps is its own affair
+    pool = 0 if plan.custom else bytes_per_game(rules, memory=plan.memory)
+    custom_learner = plan.settings[0] is None  # what it keeps is its own affair
     row, chains, records = row_bytes_of(plan), chains_of(plan), plan.hindsight.sees
     rollout = 0
-    if not own_learner:
+    if not custom_learner:
         rollout = rollout_bytes(rules, row, collect.steps, chains=chains, records=records)
     host = pool * (plan.games_on == CPU) + rollout * (not plan.fused)
     if not plan.fused:
@@ -115,7 +115,7 @@ def room_line(plan: Plan) -> str:
 
 def row_bytes_of(plan: Plan) -> int:
     """Bytes of a row: the observation, and what its seat remembers."""
-    memory = plan.foreign.memory_bytes if plan.foreign else plan.memory
+    memory = plan.custom.memory_bytes if plan.custom else plan.memory
     return plan.rules.obs_bytes + memory
 
 
@@ -137,7 +137,7 @@ def fused_rollout_bytes(plan: Plan) -> int:
         squash=False,
         device=torch.device("meta"),
         chains=chains_of(plan),
-        policies=plan.cast.slots + 1,
+        policies=plan.participants.slots + 1,
         final_legal=remembers(plan),
         examples=int(plan.hindsight.sees),
         remembers=bool(plan.net.memory),
@@ -171,7 +171,7 @@ def acting_bytes(plan: Plan) -> int:
     nets = [role.net for role in plan.roles] or [plan.net]
     passes = 2 if plan.games_on == CPU else 1
     own = passes * sum(pass_bytes(rules, net, bf16=bf16, learn=False) for net in nets)
-    if not plan.cast.slots:
+    if not plan.participants.slots:
         return own
     return own + pass_bytes(rules, plan.net, bf16=bf16, learn=False) + SORT_BYTES
 
@@ -210,7 +210,7 @@ def remembers(plan: Plan) -> bool:
     return isinstance(own, SACConfig) or (isinstance(own, DQNConfig) and own.mode == "replay")
 
 
-def demand_replay(plan: Plan, taken: int, free: int | None = None) -> None:
+def check_replay(plan: Plan, taken: int, free: int | None = None) -> None:
     """Refuse a replay that does not fit beside what is taken, or that a rollout would overrun.
 
     free: bytes of the GPU; None asks the machine.

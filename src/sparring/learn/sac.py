@@ -49,7 +49,7 @@ from sparring.schedule import Moment
 
 
 @dataclass(frozen=True)
-class Knobs(AtMoment):
+class SACHyperparameters(AtMoment):
     """The numbers of `SACConfig` that a schedule may change, as they are in one rollout."""
 
     lr: float
@@ -91,7 +91,7 @@ class SAC:
         self.config, self.updates, self.seed = config, 0, seed
         self.rules, self.pool, self.collector = playing.rules, pool, playing.collector
         self.phases, self.slots, self.put = playing.phases, playing.slots, playing.put
-        self.set_pots, self.seated, self.exact = playing.set_pots, playing.seated, playing.exact
+        self.set_mixes, self.seated, self.exact = playing.set_mixes, playing.seated, playing.exact
         assert isinstance(playing.actor, Exploring)
         self.exploring = playing.actor
         self.net, self.forward, self.device = playing.net, playing.forward, playing.device
@@ -104,7 +104,7 @@ class SAC:
         ).to(self.device)
         self.temperature = Temperature(config).to(self.device)
         self._lay_out(threads)
-        self.turn_knobs(Moment(0, 0.0))
+        self.set_hparams(Moment(0, 0.0))
 
     def _lay_out(self, threads: int) -> None:
         """Make weights that learn together one array, and choose what computes."""
@@ -140,24 +140,24 @@ class SAC:
         with self.forward.best_matmul():
             for number in range(experience.rounds):
                 moment = Moment(experience.decisions, progress, experience.episodes)
-                knobs = self.turn_knobs(moment)
+                hparams = self.set_hparams(moment)
                 self.exploring.set_epsilon(1.0 if experience.at_random else 0.0)
-                earned = experience.play(moment, self.knobs.gamma, self.config, anew=not number)
+                earned = experience.play(moment, self.hparams.gamma, self.config, anew=not number)
                 logged += experience.learn(moment, self.step)
         self.updates += 1
-        stats = means(logged) | {f"learning/{name}": value for name, value in knobs.items()}
+        stats = means(logged) | {f"learning/{name}": value for name, value in hparams.items()}
         stats |= experience.stats(decisions, steps) | earned
         return [self.collector.report(stats, experience.samples)]
 
-    def turn_knobs(self, moment: Moment) -> dict[str, float]:
+    def set_hparams(self, moment: Moment) -> dict[str, float]:
         """Read every schedule; return what curves show of them."""
-        self.knobs = knobs = Knobs.at(self.config, moment)
-        self.actor_adam.lr, self.critic_adam.lr = knobs.lr, knobs.critic_lr
-        self.temperature_adam.lr = knobs.temperature_lr
+        self.hparams = hparams = SACHyperparameters.at(self.config, moment)
+        self.actor_adam.lr, self.critic_adam.lr = hparams.lr, hparams.critic_lr
+        self.temperature_adam.lr = hparams.temperature_lr
         return {
-            "lr": knobs.lr,
-            "critic_lr": knobs.critic_lr,
-            "gamma": knobs.gamma,
+            "lr": hparams.lr,
+            "critic_lr": hparams.critic_lr,
+            "gamma": hparams.gamma,
             "temperature": self.temperature.value(),
         }
 
@@ -177,7 +177,7 @@ class SAC:
         self._descend(self.actor_adam, policy_loss, "policy_loss")
         if not self.config.temperature:  # it is learned, not fixed
             self._descend(self.temperature_adam, entropy, "entropy")
-        way.follow(self.knobs.tau)
+        way.follow(self.hparams.tau)
         losses = {"critic_loss": loss, "policy_loss": policy_loss, "entropy": entropy}
         return losses, error
 
@@ -254,7 +254,7 @@ class SAC:
 
     def _descend(self, adam: PackedAdam, figure: Tensor | float, name: str) -> None:
         """Step on the gradient that was filled, if it and the figure given are finite."""
-        norm = adam.descend(self.knobs.max_grad_norm) if math.isfinite(figure) else math.nan
+        norm = adam.descend(self.hparams.max_grad_norm) if math.isfinite(figure) else math.nan
         if not math.isfinite(norm):
             losses = {name: figure, "its gradient's norm": norm}
             raise self.experience.diverged(self.updates, losses)

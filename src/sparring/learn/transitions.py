@@ -197,11 +197,11 @@ class Transitions:
     def load_open(self, raw: bytes, action: npt.NDArray[Any] | None = None) -> None:
         """Continue with decisions that were open elsewhere. action: what was chosen in each."""
         found = read_open(raw, len(self.open))
-        demand_open(found, self.rules, action)
+        check_open(found, self.rules, action)
         self.open[:] = found
 
 
-def demand_open(
+def check_open(
     found: npt.NDArray[Any], rules: Rules, action: npt.NDArray[Any] | None = None
 ) -> None:
     """Refuse open decisions that no rollout can have left: native code takes them as they are."""

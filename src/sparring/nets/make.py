@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from sparring.capabilities.refusals import demand_network
+from sparring.capabilities.refusals import check_network
 from sparring.config import NetConfig
 from sparring.errors import ConfigError, nearest
 from sparring.factories import is_factory
 from sparring.games.rules import Rules
 from sparring.nets.attention import AttentionNet
+from sparring.nets.custom import CustomNet
 from sparring.nets.hierarchy import HierarchyNet
 from sparring.nets.inputs import room_for
 from sparring.nets.mlp import Perceptron
 from sparring.nets.net import Net
-from sparring.nets.own import OwnNet
 from sparring.nets.recurrent import RecurrentNet
 from sparring.nets.residual import ResidualNet
 
@@ -43,19 +43,19 @@ def make_net(
     """
     if roles:
         for role, own in roles.items():
-            demand_network(own, role)
+            check_network(own, role)
         nets = {
             role: make_net(rules, own, heads=heads, memory=memory, threads=threads)
             for role, own in roles.items()
         }
         return HierarchyNet(rules, nets)
-    own_kind = is_factory(config.kind)
-    if not own_kind and config.kind not in KINDS:
+    custom_kind = is_factory(config.kind)
+    if not custom_kind and config.kind not in KINDS:
         raise ConfigError(f"net.kind {config.kind!r} is unknown{nearest(config.kind, KINDS)}")
-    demand_network(config)
+    check_network(config)
     memory = room_for(rules, config, memory)
-    if own_kind:
-        return OwnNet(rules, config, heads=heads, memory=memory)
+    if custom_kind:
+        return CustomNet(rules, config, heads=heads, memory=memory)
     if config.recurrent:
         return RecurrentNet(rules, config, heads=heads, memory=memory, threads=threads)
     return KINDS[config.kind](rules, config, heads=heads, memory=memory, threads=threads)

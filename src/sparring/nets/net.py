@@ -207,7 +207,7 @@ def heads_of(rules: Rules, config: HeadsConfig | None) -> dict[str, int]:
     if any(config.score.values):
         found[SCORE] = 1
     if any(config.hidden.values):
-        found[HIDDEN] = demand_hidden(rules).width
+        found[HIDDEN] = check_hidden(rules).width
     return found
 
 
@@ -223,7 +223,7 @@ def blend_in(net: Net, config: HeadsConfig | None) -> Net:
     return net
 
 
-def demand_hidden(rules: Rules) -> Hidden:
+def check_hidden(rules: Rules) -> Hidden:
     """What the seats of a game do not see; refuses games that do not say."""
     hidden = hidden_of(rules)
     if hidden is None:

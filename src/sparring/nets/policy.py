@@ -226,12 +226,12 @@ class Policy:
         A policy with memory is asked by `Remembering`, which keeps it from decision to decision.
         """
         self.check_fits(state.rules)
-        self.demand_no_memory()
+        self.check_no_memory()
         obs, mask = state.decision(row)
         (action,) = self.act(obs, mask, greedy=greedy, seed=seed, step=step)
         return action if self.rules.box else int(action)
 
-    def demand_no_memory(self) -> None:
+    def check_no_memory(self) -> None:
         """Refuse to choose in a position, which does not show what was remembered before."""
         if self.memory_bytes:
             raise ConfigError(
@@ -327,7 +327,7 @@ def act_in(policy: Policy, given: State | Sequence[State], **how: Any) -> Any:
     states = [given] if isinstance(given, State) else list(given)
     asked, obs, mask = [], [], []
     for number, state in enumerate(states):
-        demand_decision(policy, state, number if len(states) > 1 else None)
+        check_decision(policy, state, number if len(states) > 1 else None)
         for row in range(policy.rules.rows):
             if state.native.seat(row) >= 0:
                 seen, legal = state.decision(row)
@@ -345,13 +345,13 @@ def act_in(policy: Policy, given: State | Sequence[State], **how: Any) -> Any:
     return int(actions[0]) if actions.ndim == 1 else actions[0]
 
 
-def demand_decision(policy: Policy, state: Any, number: int | None) -> None:
+def check_decision(policy: Policy, state: Any, number: int | None) -> None:
     """Refuse a position that is none, of another game, over, or not all that a policy knows."""
     which = "the state" if number is None else f"state {number}"
     if not isinstance(state, State):
         raise ConfigError(f"{which} is {type(state).__name__}; give states alone, or rows alone")
     policy.check_fits(state.rules)
-    policy.demand_no_memory()
+    policy.check_no_memory()
     if state.over:
         raise ConfigError(f"{which}: the game of {state.rules.name} is over, nobody is to act")
 

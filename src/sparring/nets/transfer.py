@@ -139,7 +139,7 @@ def transferred(where: str, mine: Net, theirs: Net, fresh: Mapping[str, Tensor])
     used = {source.get(name, name) for name, one in kept.items() if one.kept}
     left = tuple(name for name in given if name not in used)
     found = Transfer(tensors, tuple(kept.values()), left)
-    demand_something(where, found)
+    check_something(where, found)
     return found
 
 
@@ -156,7 +156,7 @@ def comes_along(name: str, kept: Mapping[str, Kept]) -> bool:
     return any(one.kept for one in others)
 
 
-def demand_something(where: str, found: Transfer) -> None:
+def check_something(where: str, found: Transfer) -> None:
     """Refuse a network of which nothing fits."""
     if found.numbers[0]:
         return

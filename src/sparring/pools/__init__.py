@@ -1,7 +1,7 @@
 """Pools: many games behind one interface."""
 
 from sparring.pools.batch import Batch
-from sparring.pools.lineups import LEARNER, NOBODY, Lineup, Pot
+from sparring.pools.lineups import LEARNER, NOBODY, Lineup, Mix
 from sparring.pools.native import Pool
 from sparring.pools.starts import Start, read_starts, write_starts
 
@@ -10,8 +10,8 @@ __all__ = [
     "NOBODY",
     "Batch",
     "Lineup",
+    "Mix",
     "Pool",
-    "Pot",
     "Start",
     "read_starts",
     "write_starts",

@@ -1,4 +1,4 @@
-"""Who sits at a table: line-ups of policies and bots, and how a foreign game draws one."""
+"""Who sits at a table: line-ups of policies and bots, and how a custom game draws one."""
 
 from __future__ import annotations
 
@@ -27,10 +27,10 @@ PlayerId = int | str
 
 
 @dataclass(frozen=True)
-class Pot:
-    """Players of whom a seat draws one whenever a game begins, as teams are drawn from pots.
+class Mix:
+    """Players of whom a seat draws one whenever a game begins, as teams are drawn from mixes.
 
-    The pool knows who is in it (`set_pots`); as long as nobody is, the learner sits there.
+    The pool knows who is in it (`set_mixes`); as long as nobody is, the learner sits there.
     """
 
     name: str
@@ -38,9 +38,9 @@ class Pot:
 
 @dataclass(frozen=True)
 class Lineup:
-    """Who sits at a table: policy ids (0 is the learner), bot names or pots, one per seat."""
+    """Who sits at a table: policy ids (0 is the learner), bot names or mixes, one per seat."""
 
-    players: tuple[PlayerId | Pot, ...]
+    players: tuple[PlayerId | Mix, ...]
     weight: float = 1.0
     shuffle: bool = True
     """Draw the seats anew for every game, so that nobody owns a good one."""
@@ -61,20 +61,20 @@ def player_name(rules: Rules, player: int) -> str:
     return f"policy {number}" if number >= 0 else rules.bots[FIRST_BOT - number]
 
 
-Pots = Mapping[str, Mapping[Any, float]]
-"""Who is in every pot, by its name: weights by player (`PlayerId`)."""
+Mixes = Mapping[str, Mapping[Any, float]]
+"""Who is in every mix, by its name: weights by player (`PlayerId`)."""
 
 
-class FilledPots:
-    """Pots with numbers of their own, in the order in which line-ups name them, and who is in."""
+class FilledMixes:
+    """Mixes with numbers of their own, in the order in which line-ups name them, and who is in."""
 
     def __init__(
         self,
         lineups: Sequence[Lineup],
         more: Sequence[str] = (),
-        before: FilledPots | None = None,
+        before: FilledMixes | None = None,
     ) -> None:
-        """Make the pots that line-ups draw from.
+        """Make the mixes that line-ups draw from.
 
         more: others, which may be filled although nobody draws from them now.
         before: whose contents stay, by name.
@@ -82,41 +82,41 @@ class FilledPots:
         for lineup in lineups:
             of_kind("line-ups", lineup, Lineup, "Lineup")
         seats = (player for lineup in lineups for player in lineup.players)
-        drawn = dict.fromkeys(pot.name for pot in seats if isinstance(pot, Pot))
+        drawn = dict.fromkeys(mix.name for mix in seats if isinstance(mix, Mix))
         self.drawn = len(drawn)
         """How many of them line-ups draw from, the first ones."""
         self.names = list(drawn | dict.fromkeys(more))
-        if len(self.names) > _native.MAX_POTS:
+        if len(self.names) > _native.MAX_MIXES:
             raise ConfigError(
-                f"line-ups draw from {len(self.names)} pots ({', '.join(self.names)}); at most "
-                f"{_native.MAX_POTS} can be told apart"
+                f"line-ups draw from {len(self.names)} mixes ({', '.join(self.names)}); at most "
+                f"{_native.MAX_MIXES} can be told apart"
             )
         kept = dict(zip(before.names, before.players, strict=True)) if before else {}
         self.players: list[dict[int, float]] = [kept.get(name, {}) for name in self.names]
-        """Weights by player id, pot by pot."""
+        """Weights by player id, mix by mix."""
 
-    def number(self, pot: Pot) -> int:
-        """Return what stands for a pot in a line-up."""
-        return _native.FIRST_POT + self.names.index(pot.name)
+    def number(self, mix: Mix) -> int:
+        """Return what stands for a mix in a line-up."""
+        return _native.FIRST_MIX + self.names.index(mix.name)
 
-    def fill(self, rules: Rules, pots: Pots) -> None:
-        """Put players into pots; those that are not named stay as they are."""
+    def fill(self, rules: Rules, mixes: Mixes) -> None:
+        """Put players into mixes; those that are not named stay as they are."""
         new = list(self.players)
-        of_kind("pots", pots, Mapping, "weights by pot")
-        for name, weights in pots.items():
-            of_kind(f"pot {name!r}", weights, Mapping, "weight by player")
+        of_kind("mixes", mixes, Mapping, "weights by mix")
+        for name, weights in mixes.items():
+            of_kind(f"mix {name!r}", weights, Mapping, "weight by player")
             if name not in self.names:
                 raise ConfigError(
-                    f"no line-up draws from a pot {name!r}{nearest(name, self.names)}"
+                    f"no line-up draws from a mix {name!r}{nearest(name, self.names)}"
                 )
-            if len(weights) > _native.MAX_POT_PLAYERS:
+            if len(weights) > _native.MAX_MIX_PLAYERS:
                 raise ConfigError(
-                    f"pot {name!r} has {len(weights)} players; it holds {_native.MAX_POT_PLAYERS}"
+                    f"mix {name!r} has {len(weights)} players; it holds {_native.MAX_MIX_PLAYERS}"
                 )
             for player, weight in weights.items():
                 if not (np.isfinite(weight) and weight > 0):
                     raise ConfigError(
-                        f"pot {name!r}: weight {weight} of {player!r} must be above 0 and finite"
+                        f"mix {name!r}: weight {weight} of {player!r} must be above 0 and finite"
                     )
             ids = {player_id(rules, player): float(w) for player, w in weights.items()}
             new[self.names.index(name)] = ids
@@ -124,17 +124,17 @@ class FilledPots:
 
     @property
     def policies(self) -> set[int]:
-        """The ids of policies that may be drawn; the learner's from an empty pot."""
+        """The ids of policies that may be drawn; the learner's from an empty mix."""
         drawn = self.players[: self.drawn]
-        found = {player for pot in drawn for player in pot if player >= 0}
+        found = {player for mix in drawn for player in mix if player >= 0}
         return found | ({LEARNER} if not all(drawn) else set())
 
 
 def numbered(
-    rules: Rules, lineups: Sequence[Lineup], most: int, pots: FilledPots | None = None
+    rules: Rules, lineups: Sequence[Lineup], most: int, mixes: FilledMixes | None = None
 ) -> list[list[int]]:
     """Return the ids of all players, line-up by line-up; what cannot be seated is refused."""
-    filled = pots or FilledPots(lineups)
+    filled = mixes or FilledMixes(lineups)
     if not 1 <= len(lineups) <= most:
         raise ConfigError(f"give 1..{most} line-ups, not {len(lineups)}")
     for lineup in lineups:
@@ -146,7 +146,7 @@ def numbered(
         if not (np.isfinite(lineup.weight) and lineup.weight > 0):
             raise ConfigError(f"line-up weight {lineup.weight} must be above 0 and finite")
     return [
-        [filled.number(p) if isinstance(p, Pot) else player_id(rules, p) for p in lineup.players]
+        [filled.number(p) if isinstance(p, Mix) else player_id(rules, p) for p in lineup.players]
         for lineup in lineups
     ]
 
@@ -169,10 +169,10 @@ class Draw:
         rules: Rules,
         lineups: Sequence[Lineup],
         seed: int,
-        pots: FilledPots | None = None,
+        mixes: FilledMixes | None = None,
     ) -> None:
-        self.pots = pots or FilledPots(lineups)
-        self.ids = np.array(numbered(rules, lineups, MAX_POLICIES, self.pots), np.int16)
+        self.mixes = mixes or FilledMixes(lineups)
+        self.ids = np.array(numbered(rules, lineups, MAX_POLICIES, self.mixes), np.int16)
         weights = np.array([lineup.weight for lineup in lineups])
         self.up_to = np.cumsum(weights / weights.sum())
         self.shuffle = [lineup.shuffle for lineup in lineups]
@@ -190,8 +190,8 @@ class Draw:
         rng = np.random.Generator(np.random.Philox(key=key, counter=counter))
         chosen = min(int(np.searchsorted(self.up_to, rng.random(), "right")), len(self.ids) - 1)
         seats = self.ids[chosen].copy()
-        for seat in np.flatnonzero(seats < _native.FIRST_POT + _native.MAX_POTS):
-            inside = self.pots.players[seats[seat] - _native.FIRST_POT]
+        for seat in np.flatnonzero(seats < _native.FIRST_MIX + _native.MAX_MIXES):
+            inside = self.mixes.players[seats[seat] - _native.FIRST_MIX]
             shares = np.array(list(inside.values())) if inside else np.ones(1)
             players = list(inside) or [LEARNER]
             seats[seat] = players[rng.choice(len(players), p=shares / shares.sum())]
@@ -200,4 +200,4 @@ class Draw:
     @property
     def policies(self) -> frozenset[int]:
         """The ids that sit at tables."""
-        return frozenset({int(p) for p in self.ids.flat if p >= 0} | self.pots.policies)
+        return frozenset({int(p) for p in self.ids.flat if p >= 0} | self.mixes.policies)

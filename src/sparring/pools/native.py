@@ -12,7 +12,7 @@ import numpy.typing as npt
 from sparring import _native
 from sparring.errors import ConfigError, IllegalActionError, StateError
 from sparring.games.given import inside, of_kind, whole
-from sparring.games.goals import demand_goals
+from sparring.games.goals import check_goals
 from sparring.games.rules import (
     SKIP_FORCED,
     Rewards,
@@ -23,7 +23,7 @@ from sparring.games.rules import (
 from sparring.games.sealed import seal, unseal
 from sparring.games.seeds import seed_bits
 from sparring.games.state import State
-from sparring.machine import MAX_THREADS, check_threads, demand_memory, show_size
+from sparring.machine import MAX_THREADS, check_memory_budget, check_threads, show_size
 from sparring.phases import phase
 from sparring.pools.batch import Batch
 from sparring.pools.limits import (
@@ -36,10 +36,10 @@ from sparring.pools.limits import (
 from sparring.pools.lineups import (
     LEARNER,
     MAX_POLICIES,
-    FilledPots,
+    FilledMixes,
     Lineup,
+    Mixes,
     PlayerId,
-    Pots,
     numbered,
     player_id,
     player_name,
@@ -62,7 +62,7 @@ class Pool:
         threads: int | None = None,
         config: Mapping[str, Any] | None = None,
         lineups: Sequence[Lineup] | None = None,
-        pots: Sequence[str] = (),
+        mixes: Sequence[str] = (),
         rewards: Rewards | None = None,
         slots: int = 1,
         first_game: int = 0,
@@ -77,7 +77,7 @@ class Pool:
         """Make the games; `reset` starts them.
 
         threads: how many to use, up to 1024; None takes one per core.
-        pots: see `set_lineups`.
+        mixes: see `set_lineups`.
         slots: groups of games that `send` and `recv` step separately.
         first_game: global index of the first game; a pool that holds games 512..1023 of a
             larger one plays exactly those.
@@ -107,11 +107,11 @@ class Pool:
             raise ConfigError(f"slots={slots} is more than num_games={num_games}")
         check_memory(memory)
         observe, every_game, records = bool(observe), bool(every_game), bool(records)
-        self.records = records and demand_goals(self.rules)
+        self.records = records and check_goals(self.rules)
         """Whether batches have `record`."""
         start = seed_bits(seed)
         each = bytes_per_game(self.rules, observe=observe, memory=memory)
-        demand_memory("num_games", self.num_games, each, f"these games of {self.rules.name}")
+        check_memory_budget("num_games", self.num_games, each, f"these games of {self.rules.name}")
         if self.first_game + self.num_games > MAX_INDEX:
             raise ConfigError(
                 f"first_game={first_game} and num_games={num_games}: games are numbered up to "
@@ -161,9 +161,9 @@ class Pool:
         self._sampled_in = [self._sampled[rows] for rows in self._row_bounds]
         self._seats: frozenset[int] = frozenset({LEARNER})
         """Policies that line-ups name."""
-        self._pots = FilledPots(())
-        if lineups is not None or pots:
-            self.set_lineups(lineups or [Lineup((LEARNER,) * self.rules.seats)], pots)
+        self._mixes = FilledMixes(())
+        if lineups is not None or mixes:
+            self.set_lineups(lineups or [Lineup((LEARNER,) * self.rules.seats)], mixes)
         if starts:
             self.set_starts(starts)
 
@@ -235,14 +235,14 @@ class Pool:
             sample(s, self._sampled_in[s])
         return self._sampled if slot is None else self._sampled_in[slot]
 
-    def set_lineups(self, lineups: Sequence[Lineup], pots: Sequence[str] = ()) -> None:
+    def set_lineups(self, lineups: Sequence[Lineup], mixes: Sequence[str] = ()) -> None:
         """Choose who plays; every game draws one of them at its next reset.
 
-        pots: others than those that line-ups name, which may be filled too. Pots that are named
+        mixes: others than those that line-ups name, which may be filled too. Mixes that are named
             before and after keep who is in them.
         """
         self._check_idle()
-        filled = FilledPots(lineups, pots, self._pots)
+        filled = FilledMixes(lineups, mixes, self._mixes)
         ids = numbered(self.rules, lineups, _native.MAX_LINEUPS, filled)
         self._native.set_lineups(
             [float(lineup.weight) for lineup in lineups],
@@ -250,26 +250,26 @@ class Pool:
             [int(lineup.shuffle) for lineup in lineups],
         )
         self._seats = frozenset(player for lineup in ids for player in lineup if player >= 0)
-        self._pots = filled
-        self._fill_pots()
+        self._mixes = filled
+        self._fill_mixes()
 
-    def set_pots(self, pots: Pots) -> None:
-        """Choose who is drawn from the pots that line-ups name, when games begin."""
+    def set_mixes(self, mixes: Mixes) -> None:
+        """Choose who is drawn from the mixes that line-ups name, when games begin."""
         self._check_idle()
-        self._pots.fill(self.rules, pots)
-        self._fill_pots()
+        self._mixes.fill(self.rules, mixes)
+        self._fill_mixes()
 
     @property
-    def pots(self) -> tuple[str, ...]:
-        """The names of the pots that may be filled."""
-        return tuple(self._pots.names)
+    def mixes(self) -> tuple[str, ...]:
+        """The names of the mixes that may be filled."""
+        return tuple(self._mixes.names)
 
-    def _fill_pots(self) -> None:
-        players = self._pots.players
-        self._native.set_pots(
-            [len(pot) for pot in players],
-            [weight for pot in players for weight in pot.values()],
-            [player for pot in players for player in pot],
+    def _fill_mixes(self) -> None:
+        players = self._mixes.players
+        self._native.set_mixes(
+            [len(mix) for mix in players],
+            [weight for mix in players for weight in mix.values()],
+            [player for mix in players for player in mix],
         )
 
     def set_starts(self, starts: Sequence[Start]) -> None:
@@ -294,7 +294,7 @@ class Pool:
     @property
     def policies(self) -> frozenset[int]:
         """The ids that sit at tables; somebody has to answer their rows."""
-        return self._seats | (self._pots.policies if self._pots.drawn else frozenset())
+        return self._seats | (self._mixes.policies if self._mixes.drawn else frozenset())
 
     def seated(self, policies: int) -> npt.NDArray[np.int64]:
         """Count the seats that each policy id below `policies` holds in the running games."""
@@ -379,7 +379,7 @@ class Pool:
                 "table": self._native.tables.shape[1],
             }
         )
-        header.demand_version(self.rules)
+        header.check_version(self.rules)
         sizes = [array.size for array in (self._native.tables, self._native.side, self.memory)]
         if len(body) != sum(sizes):
             raise StateError("the state was saved by another build of the native core")

@@ -1,4 +1,4 @@
-"""What the learner and the trainer need of a pool; native and foreign ones both have it."""
+"""What the learner and the trainer need of a pool; native and custom ones both have it."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from sparring.games.rules import Rewards, Rules
-from sparring.pools.lineups import Lineup, Pots
+from sparring.pools.lineups import Lineup, Mixes
 from sparring.pools.starts import Start
 
 EXACT = "exact state"
@@ -138,18 +138,18 @@ class GamePool(Protocol):
         """Wait for a slot and return its rows."""
 
     @property
-    def pots(self) -> tuple[str, ...]:
-        """The names of the pots that may be filled."""
+    def mixes(self) -> tuple[str, ...]:
+        """The names of the mixes that may be filled."""
 
-    def set_lineups(self, lineups: Sequence[Lineup], pots: Sequence[str] = ()) -> None:
+    def set_lineups(self, lineups: Sequence[Lineup], mixes: Sequence[str] = ()) -> None:
         """Choose who plays; every game draws one of them at its next reset.
 
-        pots: others than those that line-ups name, which may be filled too. Pots that are named
+        mixes: others than those that line-ups name, which may be filled too. Mixes that are named
             before and after keep who is in them.
         """
 
-    def set_pots(self, pots: Pots) -> None:
-        """Choose who is drawn from the pots that line-ups name, when games begin."""
+    def set_mixes(self, mixes: Mixes) -> None:
+        """Choose who is drawn from the mixes that line-ups name, when games begin."""
 
     def seated(self, policies: int) -> npt.NDArray[np.int64]:
         """Count the seats that each policy id below `policies` holds in the running games."""

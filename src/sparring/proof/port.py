@@ -15,7 +15,7 @@ from sparring.errors import ConfigError, nearest
 from sparring.factories import load_factory
 from sparring.games.rules import Rules
 from sparring.games.state import State, new_state
-from sparring.pools.foreign.make import made
+from sparring.pools.custom.make import made
 from sparring.proof.conformance import random_action
 from sparring.proof.contract.drivers import EnvRaisedError
 from sparring.proof.contract.playing import Clock, driver_of, seed_globals
@@ -107,7 +107,7 @@ def port(
         warnings.simplefilter("ignore")
         what = f"env {word!r}"
         env = EnvSide(driver_of(made(function, what), what), rules, what)
-        demand_common_chance(env, same_seed=same_seed, load=load)
+        check_common_chance(env, same_seed=same_seed, load=load)
         compared = [one for one in COMPARISONS if one not in ignore]
         pair = Pair(env, load=load, compared=compared, clock=Clock(seconds))
         try:
@@ -116,7 +116,7 @@ def port(
             env.driver.dismiss()
 
 
-def demand_common_chance(env: EnvSide, *, same_seed: bool, load: str) -> None:
+def check_common_chance(env: EnvSide, *, same_seed: bool, load: str) -> None:
     """Refuse a game with chance of which the env could not learn what was drawn."""
     if load == "step" and not env.hook("load"):
         raise ConfigError(f"load 'step': {env.what} has no method load(state)")

@@ -24,8 +24,8 @@ import numpy.typing as npt
 from sparring.errors import RAISED, ConfigError
 from sparring.games.rules import Rules
 from sparring.games.state import State
-from sparring.pools.foreign.encoding import Encoding, encoding_of
-from sparring.pools.foreign.rules import rules_for
+from sparring.pools.custom.encoding import Encoding, encoding_of
+from sparring.pools.custom.rules import rules_for
 from sparring.proof.contract.drivers import Driver, EnvRaisedError, Moment
 from sparring.proof.contract.gym import VectorDriver
 from sparring.proof.contract.values import short

@@ -29,7 +29,7 @@ from sparring.store.files import remove_folder, write_atomic
 from sparring.store.folders import CHECKPOINTS, LATEST
 from sparring.training.budget import COUNTED
 from sparring.training.planning.algorithms import OF_ALGORITHMS, mode_of, sections_of
-from sparring.training.planning.demands import demand_processes
+from sparring.training.planning.demands import check_processes
 from sparring.training.planning.plan import resolve
 from sparring.training.planning.settings import budget_of, read_toml, said_by, written
 from sparring.training.records import metrics
@@ -37,7 +37,7 @@ from sparring.training.records.comparison import Entry
 from sparring.training.records.overview import Overview, events_of
 from sparring.training.records.run import LOCK, finite, is_held
 from sparring.training.records.strength import MIN_MILLIONS, gained_per
-from sparring.training.train import complete, demand_given
+from sparring.training.train import check_given, complete
 
 STATE = "trained.json"
 PATIENCE_S = 60.0
@@ -72,7 +72,7 @@ class Progress:
         except (OSError, ValueError, TypeError) as wrong:
             raise ConfigError(f"{path} cannot be read: {wrong}; choose another --out") from None
 
-    def demand_same(self, run: Planned) -> None:
+    def check_same(self, run: Planned) -> None:
         """Refuse to take a run for finished that was trained otherwise."""
         path = self.folder / run.name
         if run.name not in self.runs:
@@ -284,8 +284,8 @@ def complete_one(
     if not re.fullmatch(NAMES, name) or name == LATEST:
         raise ConfigError("the name must be up to 60 letters, digits and _ - + .")
     algo = str(own.get("algo", common.get("algo", "ppo")))
-    foreign = set(OF_ALGORITHMS) - set(sections_of(algo, mode_of({**common, **own})))
-    shared = {key: value for key, value in common.items() if key not in foreign}
+    unrelated = set(OF_ALGORITHMS) - set(sections_of(algo, mode_of({**common, **own})))
+    shared = {key: value for key, value in common.items() if key not in unrelated}
     table = joined(shared, own)
     for key in (*OF_THE_BENCH, "seeds"):
         if key in table:
@@ -300,11 +300,11 @@ def complete_one(
         table["minutes"] = minutes
     game, file = str(table.pop("game", "")), str(table.pop("config", ""))
     config = complete(game, file, table)
-    demand_given(config, table)
+    check_given(config, table)
     if config.eval.off:
         raise ConfigError("eval.off: what is not measured cannot be compared; leave it out")
     budget_of(config)
-    demand_processes(config)
+    check_processes(config)
     resolve([config], played=False)
     return config
 

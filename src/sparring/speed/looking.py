@@ -11,9 +11,9 @@ from typing import Any
 from sparring.config import TrainConfig
 from sparring.errors import ConfigError, SparringError
 from sparring.machine import cores
+from sparring.speed.custom import CustomTraining
 from sparring.speed.evidence import EVALUATION, Evidence, Stacks, processes_of
 from sparring.speed.kernels import IDLE, GpuTime
-from sparring.speed.own import OwnTraining
 from sparring.speed.progress import Pace, Progress
 from sparring.speed.sampler import NO_SYMBOL, CannotLookError, NoNativeError, Spy
 from sparring.training.planning.place import uses_gpu
@@ -87,9 +87,9 @@ class Seen:
     """Those that ended while stacks were sampled."""
 
 
-def look_at_own(config: TrainConfig, wish: Wish, say: Say) -> Seen:
+def look_at_custom(config: TrainConfig, wish: Wish, say: Say) -> Seen:
     """Train with settings for a moment and look at it."""
-    with OwnTraining(config) as training:
+    with CustomTraining(config) as training:
         look = Look(training.pid, training.folder, wish, say, training.check)
         training.warm_up(look.progress, min(WARM_S, wish.seconds), say)
         plain = look.watch()
@@ -176,7 +176,7 @@ class Look:
             self.stacks = spy.stacks()
         return began, ended
 
-    def sample_within(self, training: OwnTraining, why: str) -> Span:
+    def sample_within(self, training: CustomTraining, why: str) -> Span:
         """Let a training of our own sample itself, where nobody may look from outside."""
         self.say("sampling: from within")
         began, wish = time.monotonic(), self.wish
@@ -188,7 +188,7 @@ class Look:
         self.blind.append(f"native code and other processes: {why}")
         return began, time.monotonic()
 
-    def kernels(self, training: OwnTraining) -> GpuTime | None:
+    def kernels(self, training: CustomTraining) -> GpuTime | None:
         """Record what the GPU does, where the network is on one."""
         if not uses_gpu(training.config.device):
             return None

@@ -20,7 +20,7 @@ from sparring.messages import Message
 from sparring.processes import Parent
 from sparring.speed.rounds import Reading, Round, fill_slots, measure_round
 from sparring.speed.stand import Opened, UnfitError
-from sparring.training.planning.demands import demand_processes
+from sparring.training.planning.demands import check_processes
 from sparring.training.planning.plan import make_learner, resolve
 from sparring.training.planning.settings import members_of, read_config
 from sparring.training.session import close_games, closing_games
@@ -52,13 +52,13 @@ def opened(held: dict[str, Ready], request: Mapping[str, Any]) -> dict[str, Any]
     trim()  # or what others have let go of would be taken for room that it does not need
     started, used, used_there = time.perf_counter(), memory(below()), gpu_used()
     config = read_config(request["config"], "settings")
-    demand_processes(config)
+    check_processes(config)
     plan = resolve(members_of(config))
     with closing_games(plan, brought=False):
         learner = make_learner(config, plan)
     ready = Ready(learner, plan)
     try:
-        if plan.cast.slots:
+        if plan.participants.slots:
             fill_slots(learner, plan)
         for _ in range(request["warm_up"] + GRAPHS * plan.fused):
             measure_round(learner)
@@ -78,7 +78,7 @@ def opened(held: dict[str, Ready], request: Mapping[str, Any]) -> dict[str, Any]
         slots=plan.collect.groups,
         parameters=sum(parameter.numel() for parameter in net.parameters()),
         seconds=time.perf_counter() - started,
-        workers=getattr(plan.foreign, "workers", 0),
+        workers=getattr(plan.custom, "workers", 0),
         memory_bytes=max(memory(below()) - used, 0),
         gpu_bytes=ready.gpu_bytes,
         free_bytes=free_memory(),

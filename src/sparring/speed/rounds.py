@@ -171,15 +171,15 @@ def fill_slots(learner: Learner, plan: Plan) -> None:
     """Put another fresh network into every slot; all are drawn alike."""
     if not isinstance(learner, TakesOpponents) or not isinstance(learner, Measured):
         raise ConfigError("this learner takes no frozen opponents")
-    for slot in range(1, plan.cast.slots + 1):
+    for slot in range(1, plan.participants.slots + 1):
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(1_000_000 + slot)
             weights = make_net(plan.rules, plan.net, roles=plan.role_nets).state_dict()
         for member in range(len(plan.seeds)):
-            learner.put(slot, weights, greedy=plan.cast.greedy, member=member)
-    everyone = dict.fromkeys(range(1, plan.cast.past_slots + 1), 1.0)
+            learner.put(slot, weights, greedy=plan.participants.greedy, member=member)
+    everyone = dict.fromkeys(range(1, plan.participants.past_slots + 1), 1.0)
     for member in range(len(plan.seeds)):
-        learner.set_pots(dict.fromkeys(plan.cast.pots, everyone), member)
+        learner.set_mixes(dict.fromkeys(plan.participants.mixes, everyone), member)
     learner.pool.reset()
 
 

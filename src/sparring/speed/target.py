@@ -17,11 +17,11 @@ from sparring.factories import is_factory
 from sparring.games.flags import read_pair
 from sparring.games.rules import game_names
 from sparring.store.lookup import locate, unknown
-from sparring.training.planning.own import require_code
+from sparring.training.planning.custom import require_code
 from sparring.training.planning.settings import merged, read_config
 from sparring.training.records.overview import Overview, is_run
 from sparring.training.records.run import LOCK, is_held
-from sparring.training.train import complete, demand_given
+from sparring.training.train import check_given, complete
 from sparring.usage import running
 
 OF_TRAINING = ("config", "algo", "threads", "device", "set", "change")
@@ -79,7 +79,7 @@ def trained(game: str, config: ProfileConfig) -> TrainConfig:
     if config.set:
         changes["set"] = (*found.set, *config.set)
         found = complete(game, config.config, changes)
-    demand_given(found, changes)
+    check_given(found, changes)
     return found
 
 
@@ -91,7 +91,7 @@ def changed(settings: TrainConfig, config: ProfileConfig) -> TrainConfig:
     if config.set:
         changes["set"] = (*settings.set, *config.set)
     found: TrainConfig = merged(settings, changes, "profile")
-    demand_given(found, changes)
+    check_given(found, changes)
     return found
 
 

@@ -88,7 +88,7 @@ def require_inside(path: Path, folder: Path) -> None:
         raise PermissionError(errno.EACCES, f"a link that leaves {folder}", str(path))
 
 
-def require_own(folder: Path, *, besides: Collection[str] = ()) -> None:
+def require_custom(folder: Path, *, besides: Collection[str] = ()) -> None:
     """Raise an OSError if a folder holds what leads a writer elsewhere or stops it.
 
     That is a link that leaves the folder, a FIFO, a socket or a device.

@@ -23,7 +23,7 @@ from pathlib import Path
 from sparring.errors import ConfigError, nearest
 from sparring.games.rules import BOT_PREFIX, Rules, game_names
 from sparring.games.sources import not_built
-from sparring.pools.foreign.again import RANDOM
+from sparring.pools.custom.again import RANDOM
 from sparring.store.archive_index import ArchiveIndex
 from sparring.store.folders import (
     CHECKPOINTS,

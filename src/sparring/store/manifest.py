@@ -219,7 +219,7 @@ def read_manifest(path: Path) -> dict[str, Any]:
         raise CheckpointError(f"{path}: {MANIFEST} is damaged (sha256 differs); {advice(path)}")
     try:
         A_MANIFEST(manifest, "")
-        demand_promised(manifest)
+        check_promised(manifest)
         if is_of_run(path) and path.name.isdecimal() and manifest["number"] != int(path.name):
             raise ValueError(f"it says that it is number {manifest['number']}")
     except ValueError as wrong:
@@ -227,7 +227,7 @@ def read_manifest(path: Path) -> dict[str, Any]:
     return manifest
 
 
-def demand_promised(manifest: Mapping[str, Any]) -> None:
+def check_promised(manifest: Mapping[str, Any]) -> None:
     """Demand that every group and blob of a manifest is among its files."""
     for name in (*map(file_of, manifest["groups"]), *manifest["blobs"]):
         if name not in manifest["files"]:

@@ -17,12 +17,12 @@ from sparring.config.ranges import shortened
 from sparring.errors import ConfigError, SparringError, SparringWarning
 from sparring.factories import is_factory
 from sparring.games.rules import Rules
+from sparring.nets.custom import keep_net
 from sparring.nets.hierarchy import ROLES
 from sparring.nets.make import make_net
 from sparring.nets.net import Net
-from sparring.nets.own import keep_net
 from sparring.nets.policy import FACTS, Policy
-from sparring.pools.foreign.rules import ForeignRules
+from sparring.pools.custom.rules import CustomRules
 from sparring.store.archive_index import ArchiveIndex, Entry
 from sparring.store.checkpoint import CheckpointError, load, newest_valid, save
 from sparring.store.files import read_regular, temp_name
@@ -30,9 +30,9 @@ from sparring.store.folders import BEST, CHECKPOINTS, LEAGUE, MANIFEST
 from sparring.store.lookup import find_policy, source_of
 from sparring.store.manifest import Checkpoint
 from sparring.store.plain import parse_json, table, whole
-from sparring.store.policy_shape import demand_heads, demand_policy, names_code
+from sparring.store.policy_shape import check_heads, check_policy, names_code
 from sparring.store.snapshots import read_snapshot
-from sparring.store.tensors import demand_fits, demand_same
+from sparring.store.tensors import check_fits, check_same
 
 KNOWN = {field.name for field in fields(NetConfig)}
 """Settings of a network."""
@@ -92,12 +92,12 @@ def built(folder: Path, rules: Rules, saved: Checkpoint, threads: int) -> Net:
         )
 
     try:
-        demand_heads(rules, meta.get("heads"))
+        check_heads(rules, meta.get("heads"))
         weights = with_present_names(saved.tensors[WEIGHTS])
         if not names_code(meta):
-            demand_fits(build, weights)
+            check_fits(build, weights)
         made = build()
-        demand_same(made.state_dict(), weights)
+        check_same(made.state_dict(), weights)
         made.load_state_dict(weights)
     except SparringError:
         raise
@@ -135,7 +135,7 @@ def whole_checkpoint(path: Path) -> tuple[Path, Checkpoint]:
     """
     folder, saved = _whole(path)
     try:
-        demand_policy(saved.meta, saved.tensors.get(WEIGHTS))
+        check_policy(saved.meta, saved.tensors.get(WEIGHTS))
     except ValueError as wrong:
         raise CheckpointError(f"{folder} holds no policy: {wrong}") from wrong
     return folder, saved
@@ -194,7 +194,7 @@ def rules_of(folder: Path, meta: Mapping[str, Any]) -> Rules:
     """Return the game of a checkpoint, if its rules are still the same."""
     game, version = meta["game"], meta["rules_version"]
     if "foreign" in meta:
-        own = ForeignRules(**meta["foreign"])
+        own = CustomRules(**meta["foreign"])
         own.factory = str(meta.get(MADE_BY, ""))
         return own
     rules = Rules(game, meta["game_config"])
@@ -207,9 +207,9 @@ def rules_of(folder: Path, meta: Mapping[str, Any]) -> Rules:
     return rules
 
 
-def foreign_meta(rules: Rules) -> dict[str, Any]:
+def custom_meta(rules: Rules) -> dict[str, Any]:
     """What a checkpoint has to say about an environment that is not ours."""
-    if not isinstance(rules, ForeignRules):
+    if not isinstance(rules, CustomRules):
         return {}
     return {"foreign": rules.plain(), MADE_BY: rules.factory}
 
@@ -225,7 +225,7 @@ def policy_meta(rules: Rules, net: Net, said: Mapping[str, Any] | None = None) -
         "rules_version": rules.rules_version,
         "game_config": rules.config,
         **net.describe(),
-        **foreign_meta(rules),
+        **custom_meta(rules),
         **facts,
     }
 

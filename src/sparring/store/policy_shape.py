@@ -12,7 +12,7 @@ from sparring.factories import is_factory
 from sparring.games.rules import Rules
 from sparring.nets.hierarchy import ROLES
 from sparring.nets.net import POLICY, RESULTS, VALUE, WDL, head_width
-from sparring.pools.foreign.choices import MAX_PARTS, MOST
+from sparring.pools.custom.choices import MAX_PARTS, MOST
 from sparring.store.plain import (
     anything,
     brief,
@@ -55,7 +55,7 @@ CHOICES = table(
     },
     closed=True,
 )
-FOREIGN = table(
+CUSTOM = table(
     {
         "name": title,
         "seats": whole(1, MAX_SEATS),
@@ -86,7 +86,7 @@ A_POLICY = table(
         "heads": perhaps(named(whole(1, MAX_NUMBERS), A_HEAD, MAX_HEADS)),
         "memory": whole(0, 4 * MAX_NUMBERS),
         ROLES: named(A_NET, most=MAX_ROLES),
-        "foreign": FOREIGN,
+        "foreign": CUSTOM,
         "made_by": text,
         "by_value": flag,
         "dueling": flag,
@@ -105,7 +105,7 @@ def names_code(meta: Mapping[str, Any]) -> bool:
     return any(is_factory(net.get("kind", "")) for net in nets)
 
 
-def demand_policy(meta: Any, weights: Mapping[str, Tensor] | None) -> None:
+def check_policy(meta: Any, weights: Mapping[str, Tensor] | None) -> None:
     """Raise a ValueError unless a checkpoint says what a policy has to say, within its weights.
 
     Every number that a network of ours sees, remembers or says has a weight at least; so what is
@@ -115,14 +115,14 @@ def demand_policy(meta: Any, weights: Mapping[str, Tensor] | None) -> None:
     if weights is None:
         raise ValueError("the weights of a network are missing")
     if "foreign" in meta:
-        demand_foreign(meta["foreign"])
+        check_custom(meta["foreign"])
     if names_code(meta):
         return
     most = sum(tensor.numel() for tensor in weights.values())
-    foreign = meta.get("foreign", {})
+    custom = meta.get("foreign", {})
     counts = {
         "memory": meta.get("memory", 0) // 4,
-        **{f"foreign.{key}": foreign[key] for key in ("numbers", "actions") if foreign},
+        **{f"foreign.{key}": custom[key] for key in ("numbers", "actions") if custom},
         **{f"heads.{head}": width for head, width in (meta.get("heads") or {}).items()},
     }
     for where, count in counts.items():
@@ -130,9 +130,9 @@ def demand_policy(meta: Any, weights: Mapping[str, Tensor] | None) -> None:
             raise ValueError(f"{where} is {count:,}, which its {most:,} weights cannot serve")
 
 
-def demand_foreign(foreign: Mapping[str, Any]) -> None:
+def check_custom(custom: Mapping[str, Any]) -> None:
     """Demand sizes of somebody's own environment that fit each other."""
-    parts = foreign.get("parts", ())
+    parts = custom.get("parts", ())
     for at, part in enumerate(parts):
         where = f"foreign.parts[{at}]"
         if len(part) != 4:
@@ -143,21 +143,21 @@ def demand_foreign(foreign: Mapping[str, Any]) -> None:
         word("float32|uint8", "float32 or uint8")(kind, where)
         number(divisor, where)
     total = sum(part[1] for part in parts)
-    if parts and total != foreign["numbers"]:
-        raise ValueError(f"foreign.parts has {total} numbers, foreign.numbers {foreign['numbers']}")
-    if bounds := foreign.get("bounds"):
+    if parts and total != custom["numbers"]:
+        raise ValueError(f"foreign.parts has {total} numbers, foreign.numbers {custom['numbers']}")
+    if bounds := custom.get("bounds"):
         sizes = {len(bounds["low"]), len(bounds["high"]), math.prod(bounds["shape"])}
         if len(sizes) > 1 or 0 in sizes:
             raise ValueError("foreign.bounds has low, high and shape of different sizes, or none")
-    if choices := foreign.get("choices"):
+    if choices := custom.get("choices"):
         sizes = {len(choices["counts"]), len(choices["start"]), math.prod(choices["shape"])}
-        if len(sizes) > 1 or math.prod(choices["counts"]) != foreign["actions"]:
+        if len(sizes) > 1 or math.prod(choices["counts"]) != custom["actions"]:
             raise ValueError("foreign.choices has other counts, start, shape or actions")
-    if (names := foreign.get("action_names")) and len(names) != foreign["actions"]:
-        raise ValueError(f"foreign.action_names has {len(names)}, not {foreign['actions']}")
+    if (names := custom.get("action_names")) and len(names) != custom["actions"]:
+        raise ValueError(f"foreign.action_names has {len(names)}, not {custom['actions']}")
 
 
-def demand_heads(rules: Rules, heads: Mapping[str, int] | None) -> None:
+def check_heads(rules: Rules, heads: Mapping[str, int] | None) -> None:
     """Raise a ValueError unless heads have the widths that a game and its readers expect."""
     if heads is None:
         return

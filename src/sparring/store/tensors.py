@@ -52,14 +52,14 @@ class Undrawn(TorchFunctionMode):
         return func(*args, **named)
 
 
-def demand_fits(build: Callable[[], Net], weights: Mapping[str, Tensor]) -> None:
+def check_fits(build: Callable[[], Net], weights: Mapping[str, Tensor]) -> None:
     """Raise a ValueError unless weights are those of a network of ours; no memory is taken."""
     with torch.device("meta"), Undrawn():
         net = build()
-    demand_same(net.state_dict(), weights)
+    check_same(net.state_dict(), weights)
 
 
-def demand_same(wanted: Mapping[str, Tensor], weights: Mapping[str, Tensor]) -> None:
+def check_same(wanted: Mapping[str, Tensor], weights: Mapping[str, Tensor]) -> None:
     """Raise a ValueError unless tensors have the names, shapes and types of others."""
     for name, tensor in wanted.items():
         if name not in weights:

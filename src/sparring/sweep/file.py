@@ -95,8 +95,8 @@ def read_sweep(path: str) -> SweepFile:
             raise ConfigError(f"{path}: {key} = {settings[key]!r}: {why}; leave it out")
     ranges = read_ranges(asked.get("ranges"), path)
     for name in ranges:
-        demand_setting(name, path)
-        demand_once(name, settings, ranges, path)
+        check_setting(name, path)
+        check_once(name, settings, ranges, path)
     search = read_search({key: asked[key] for key in asked if key != "ranges"}, path)
     return SweepFile(path, settings, search, ranges, table)
 
@@ -133,7 +133,7 @@ def read_prune(value: Any, where: str) -> int:
     )
 
 
-def demand_setting(name: str, where: str) -> None:
+def check_setting(name: str, where: str) -> None:
     """Refuse a range of what is no setting, or of one that trials have to share."""
     first, _, rest = name.partition(".")
     said = f"{where}: range {name!r}"
@@ -148,7 +148,7 @@ def demand_setting(name: str, where: str) -> None:
         raise ConfigError(f"{said}: no such setting{like(name, known)}")
 
 
-def demand_once(
+def check_once(
     name: str, settings: Mapping[str, Any], ranges: Mapping[str, Range], where: str
 ) -> None:
     """Refuse two ranges of one setting."""

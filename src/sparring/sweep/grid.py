@@ -18,7 +18,7 @@ from sparring.learn.plan import CPU
 from sparring.learn.replay import replay_bytes
 from sparring.learn.room import LIST_BYTES, places_per_game, rollout_bytes
 from sparring.machine import cores, free_memory, show_size
-from sparring.pools.foreign.make import facts_of
+from sparring.pools.custom.make import facts_of
 from sparring.pools.limits import bytes_per_game
 from sparring.speed.rounds import has_replay
 from sparring.sweep.knobs import (

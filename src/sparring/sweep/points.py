@@ -17,17 +17,17 @@ from sparring.config import TrainConfig
 from sparring.config.options import joined
 from sparring.errors import ConfigError, SparringError
 from sparring.factories import is_factory
-from sparring.learn.plan import SHARED, demand_shared
+from sparring.learn.plan import SHARED, check_shared
 from sparring.store.files import write_atomic
 from sparring.sweep.file import SweepFile
 from sparring.sweep.knobs import Point
 from sparring.sweep.space import shown
 from sparring.targets import check_file
-from sparring.training.planning.curricula import demand_alike
+from sparring.training.planning.curricula import check_alike
 from sparring.training.planning.plan import resolve
 from sparring.training.planning.settings import FLAGS, OF_A_RUN, as_plain, read_file, with_flag
 from sparring.training.records.run import word_of
-from sparring.training.train import complete, demand_given
+from sparring.training.train import check_given, complete
 
 FOLDER = "runs"
 """Of a sweep: where its runs lie."""
@@ -56,7 +56,7 @@ def config_at(
     changes = settings_at(file, point)
     game = changes.pop("game")
     config = complete(game, "", changes)
-    demand_given(config, changes)
+    check_given(config, changes)
     pairs = config.set
     for key, value in point.items():
         if key.startswith(f"{FLAGS}."):
@@ -152,8 +152,8 @@ def may_share(one: TrainConfig, two: TrainConfig) -> bool:
     if one.algo != two.algo or one.algo not in SHARED:
         return False
     try:
-        demand_shared(one.algo, [getattr(config, one.algo) for config in (one, two)])
-        demand_alike([one, replace(two, init=one.init)])
+        check_shared(one.algo, [getattr(config, one.algo) for config in (one, two)])
+        check_alike([one, replace(two, init=one.init)])
     except ConfigError:
         return False
     if one.rewards == two.rewards:

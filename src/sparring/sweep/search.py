@@ -30,7 +30,7 @@ from sparring.sweep.trials import (
     never,
     why_pruned,
 )
-from sparring.training.planning.own import rules_of
+from sparring.training.planning.custom import rules_of
 from sparring.training.planning.settings import budget_of
 
 START_S = 8.0

@@ -19,7 +19,7 @@ from typing import Any
 
 from sparring.config import TrainConfig
 from sparring.errors import SparringError
-from sparring.pools.foreign.again import is_own
+from sparring.pools.custom.again import is_custom
 from sparring.sweep.grid import Grid
 from sparring.sweep.knobs import Point
 from sparring.sweep.timings import Answer, Clock
@@ -86,7 +86,7 @@ class Trainer:
     def config(self, point: Point, seed: int) -> TrainConfig:
         """The settings of a training that is measured often and leaves nothing behind."""
         config = self.grid.config(point)
-        games = config.eval.games if is_own(self.grid.rules) else min(config.eval.games, GAMES)
+        games = config.eval.games if is_custom(self.grid.rules) else min(config.eval.games, GAMES)
         every = self.seconds / EVALUATIONS
         return replace(
             one_budget(config, {"minutes": 1.0}),

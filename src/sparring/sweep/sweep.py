@@ -24,9 +24,9 @@ from sparring.sweep.record import FILE, TRIALS, Folder
 from sparring.sweep.sampling import importance
 from sparring.sweep.search import START_S, Confirmed, Noticed, Search, confirm
 from sparring.sweep.space import shown
-from sparring.sweep.trials import Executor, Trial, best_of, demand_raised
+from sparring.sweep.trials import Executor, Trial, best_of, check_raised
 from sparring.targets import check_folder
-from sparring.training.planning.own import rules_of
+from sparring.training.planning.custom import rules_of
 from sparring.training.planning.place import uses_gpu
 from sparring.training.planning.settings import budget_of
 from sparring.training.records.run import finite
@@ -177,16 +177,16 @@ def prepare(options: SweepConfig) -> Sweep:
     before = read_sweep(str(folder.path / FILE)) if folder.is_sweep else None
     file = with_options(file, options)
     if before is not None:
-        demand_unchanged(before, file, folder)
+        check_unchanged(before, file, folder)
     elif folder.path.exists() and (not folder.path.is_dir() or any(folder.path.iterdir())):
         raise ConfigError(f"{folder.path} is there already and no sweep; choose another --out")
     config = check_points(file)
-    demand_raised(file.search.raised, config, rules_of(config), file.where)
+    check_raised(file.search.raised, config, rules_of(config), file.where)
     place = choose_place(file, config, options)
     cost = cost_of(file.search, config, place)
-    demand_time(file, cost)
+    check_time(file, cost)
     records = folder.trials
-    demand_tried(list(records.trials.values()), file, folder)
+    check_tried(list(records.trials.values()), file, folder)
     kept = {name: getattr(options, name) for name in KEPT}
     return Sweep(file, config, folder, place, cost, kept, records.ended)
 
@@ -200,7 +200,7 @@ def with_kept(options: SweepConfig, folder: Folder) -> SweepConfig:
     return replace(options, **{name: before[name] for name in silent if name in before})
 
 
-def demand_unchanged(before: SweepFile, now: SweepFile, folder: Folder) -> None:
+def check_unchanged(before: SweepFile, now: SweepFile, folder: Folder) -> None:
     """Refuse to go on under a file that asks for another search."""
     told = {key: value for key, value in folder.options.items() if key in KEPT}
     found = differences(with_options(before, replace(SweepConfig(""), **told)), now)
@@ -211,7 +211,7 @@ def demand_unchanged(before: SweepFile, now: SweepFile, folder: Folder) -> None:
         )
 
 
-def demand_tried(trials: Sequence[Trial], file: SweepFile, folder: Folder) -> None:
+def check_tried(trials: Sequence[Trial], file: SweepFile, folder: Folder) -> None:
     """Refuse trials that the ranges of the file could not have come to."""
     for trial in trials:
         for name, value in trial.settings.items():
@@ -222,7 +222,7 @@ def demand_tried(trials: Sequence[Trial], file: SweepFile, folder: Folder) -> No
                 )
 
 
-def demand_time(file: SweepFile, cost: Cost) -> None:
+def check_time(file: SweepFile, cost: Cost) -> None:
     """Refuse a time in which not one trial would end."""
     if file.search.minutes and cost.trials == 0 and cost.each_s:
         needed = (cost.each_s + (cost.confirm_s or 0)) / 60

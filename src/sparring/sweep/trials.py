@@ -150,7 +150,7 @@ def measured_against(config: TrainConfig, rules: Rules) -> tuple[str, ...]:
     return tuple(config.eval.against or usual_opponents(rules, 2)) or (ALONE,)
 
 
-def demand_raised(raised: str, config: TrainConfig, rules: Rules, where: str) -> None:
+def check_raised(raised: str, config: TrainConfig, rules: Rules, where: str) -> None:
     """Refuse to raise what no evaluation says."""
     known = [STRENGTH, SCORE]
     known += [] if rules.seats == 1 else [HARDEST, *measured_against(config, rules)]

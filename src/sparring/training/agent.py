@@ -15,14 +15,14 @@ import numpy.typing as npt
 
 from sparring.config import EvaluationConfig
 from sparring.errors import SparringError, warn
-from sparring.league.arena import ALONE, evaluate, play_own_match, usual_games, usual_opponents
-from sparring.league.own import Terms
+from sparring.league.arena import ALONE, evaluate, play_custom_match, usual_games, usual_opponents
+from sparring.league.custom_env import Terms
 from sparring.league.results import MatchResult, load_result
 from sparring.nets.asked import masks_of, predict, rows_of
 from sparring.nets.policy import Policy, is_position
-from sparring.pools.foreign.again import RANDOM
-from sparring.pools.foreign.base import ForeignPool
-from sparring.pools.foreign.rules import ForeignRules
+from sparring.pools.custom.again import RANDOM
+from sparring.pools.custom.base import CustomPool
+from sparring.pools.custom.rules import CustomRules
 from sparring.store.files import read_regular
 from sparring.store.folders import shown_path
 from sparring.store.plain import anything, named, parse_json, table
@@ -207,7 +207,7 @@ def measure(
     matches: list[tuple[str, ...]] = [(name,) for name in against] or [()]
     results: dict[str, MatchResult] = {}
     rules = agent.policy.rules
-    played = beside if isinstance(rules, ForeignRules) and rules.factory else Agent.evaluate
+    played = beside if isinstance(rules, CustomRules) and rules.factory else Agent.evaluate
     with Run.open(agent.run).held():
         keep(agent, results, why_not="it was interrupted")  # what is true if this process dies here
         for number, match in enumerate(matches):
@@ -230,7 +230,7 @@ def measure(
     return results
 
 
-def measure_here(agent: Agent, wanted: EvaluationConfig, pool: ForeignPool) -> None:
+def measure_here(agent: Agent, wanted: EvaluationConfig, pool: CustomPool) -> None:
     """Measure an agent in environments that a program brought along, which nobody else can make.
 
     They are played in this process, one episode after the other. What keeps them from it is warned
@@ -240,7 +240,7 @@ def measure_here(agent: Agent, wanted: EvaluationConfig, pool: ForeignPool) -> N
     others = [RANDOM] * (rules.seats - 1)
     terms = Terms(wanted.games, FINAL_SEED, timeout_s=wanted.timeout_s)
     try:
-        found = play_own_match(rules, [agent.policy, *others], terms, given=pool)
+        found = play_custom_match(rules, [agent.policy, *others], terms, given=pool)
     except SparringError as wrong:
         keep(agent, {}, why_not=str(wrong))
         warn(f"{shown_path(agent.run)} was not measured: {wrong}")

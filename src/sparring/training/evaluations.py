@@ -10,7 +10,7 @@ from typing import Any
 from sparring.config import EvaluationConfig
 from sparring.games.rules import Rules
 from sparring.league.arena import ALONE
-from sparring.pools.foreign.rules import ForeignRules
+from sparring.pools.custom.rules import CustomRules
 from sparring.training.planning.training import RunPlan
 from sparring.training.records.strength import MIN_HOURS, best_opponent, gained_per
 
@@ -68,12 +68,12 @@ def by_training(rules: Rules) -> bool:
 
     Where several seats are the learner's, it says nothing: what one wins another one loses.
     """
-    return isinstance(rules, ForeignRules) and not rules.factory and rules.seats == 1
+    return isinstance(rules, CustomRules) and not rules.factory and rules.seats == 1
 
 
 def unmeasured(rules: Rules) -> str:
     """What to say of an environment that nobody else can make."""
-    if not isinstance(rules, ForeignRules) or rules.factory:
+    if not isinstance(rules, CustomRules) or rules.factory:
         return ""
     best = "; its best checkpoint is that of the best training return" if rules.seats == 1 else ""
     return (
@@ -82,11 +82,11 @@ def unmeasured(rules: Rules) -> str:
     )
 
 
-def own_request(rules: Rules, run: RunPlan) -> dict[str, Any]:
+def custom_request(rules: Rules, run: RunPlan) -> dict[str, Any]:
     """What an evaluation is told besides: which episodes, how long, where the module may lie."""
     paths = {"paths": [place for place in sys.path if place]}
-    if not isinstance(rules, ForeignRules):
-        return paths if run.own_net else {}
+    if not isinstance(rules, CustomRules):
+        return paths if run.custom_net else {}
     return {"seed": SEED, "timeout_s": run.evaluation.timeout_s, **paths}
 
 

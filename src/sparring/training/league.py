@@ -17,7 +17,7 @@ from sparring.errors import warn
 from sparring.league import roles
 from sparring.league.matchmaking import Known, Results, decayed, passed, rating_of, weights
 from sparring.league.players import generator
-from sparring.league.slots import LOTS, Slots, pots
+from sparring.league.slots import LOTS, Slots, mixes
 from sparring.learn.acting import TakesOpponents
 from sparring.learn.learner import Report
 from sparring.learn.plan import Plan
@@ -53,7 +53,7 @@ class League:
         """Take over the slots of a learner. member: which of a population's."""
         self.settings, self.plan, self.learner, self.archive = settings, plan, learner, archive
         self.name, self.member, self.seed = name, member, plan.seeds[member]
-        self.cast, self.slots = plan.cast, Slots(plan.cast.slots)
+        self.participants, self.slots = plan.participants, Slots(plan.participants.slots)
         self.results: dict[str, Results] = {}
         """Of the learner against everybody in the archive, old ones decayed."""
         self.best_shares: dict[str, float] = {}
@@ -63,7 +63,7 @@ class League:
         self.since_last = Results()
         """Against the past, since the last snapshot."""
         self.drawn: dict[str, dict[int, float]] = {}
-        """Who is in the pots."""
+        """Who is in the mixes."""
         self.due = 0
         """At so many decisions (or updates) a snapshot is due."""
         self.best: str | None = None
@@ -83,7 +83,7 @@ class League:
 
     def begin(self) -> None:
         """Seat the policies that line-ups name; the past is the learner itself for now."""
-        for fixed in self.cast.fixed:
+        for fixed in self.participants.fixed:
             content = self._keep(fixed.weights, roles.FIXED, update=0, decisions=0, seconds=0.0)
             self.slots.hold(fixed.slot, content or fixed.name, greedy=fixed.greedy)
             self._put(fixed.slot, fixed.weights, greedy=fixed.greedy)
@@ -97,7 +97,7 @@ class League:
         if self._clock(update, report.decisions) >= self.due:
             self.due = self._next_due(update, report.decisions)
             self._record(update, report.decisions)
-            if self.cast.past_slots:
+            if self.participants.past_slots:
                 self._advance(update, report.decisions, seconds)
                 self._rotate(update, exchange=True)
                 self._prune(update)
@@ -132,7 +132,7 @@ class League:
             return self.learner.rules.bots[player - policies]
         if player <= len(self.slots):
             return str(self.slots[player].hash)
-        return self.cast.others[player - len(self.slots) - 1]
+        return self.participants.others[player - len(self.slots) - 1]
 
     def _record(self, update: int, decisions: int) -> None:
         counts = {name: (c[0], c[1], c[2]) for name, c in self.counted.items()}
@@ -221,14 +221,14 @@ class League:
             update=update,
             always=[self.best] if self.best else [],
             **({} if exchange else {"exchanged": 0.0}),
-            greedy=self.cast.greedy,
+            greedy=self.participants.greedy,
         )
         for slot, content in filled.items():
             found = self._load(content)
             if found is None:
                 self.slots.slots[slot - 1].draining = True
                 found = self._weights()
-            self._put(slot, found, greedy=self.cast.greedy)
+            self._put(slot, found, greedy=self.participants.greedy)
         self._draw_anew(known, wanted)
 
     def _wanted(self, known: Sequence[Known]) -> npt.NDArray[np.float64]:
@@ -239,9 +239,9 @@ class League:
         self, known: Sequence[Known] = (), wanted: npt.NDArray[np.float64] | None = None
     ) -> None:
         shares = np.zeros(0) if wanted is None else wanted
-        made = pots(self.slots, known, shares, recent=self.cast.recent, best=self.best)
-        self.drawn = {name: made[name] for name in self.cast.pots}
-        self.learner.set_pots(self.drawn, self.member)
+        made = mixes(self.slots, known, shares, recent=self.participants.recent, best=self.best)
+        self.drawn = {name: made[name] for name in self.participants.mixes}
+        self.learner.set_mixes(self.drawn, self.member)
 
     # What evaluations beside training find
 
@@ -253,7 +253,7 @@ class League:
         met = filter(self._is_past, self.archive.entries_at(number))
         entries = [entry for entry in met if self.archive.file(entry.hash).exists()]
         entries.sort(key=lambda entry: entry.update)
-        if not entries or not self.cast.past_slots:
+        if not entries or not self.participants.past_slots:
             return []
         lots = generator(self.seed, LOTS, number)
         picked = lots.permutation(len(entries) - 1)[: MATCHES - 1]
@@ -281,7 +281,7 @@ class League:
     @phase("league")
     def new_best(self, tensors: Mapping[str, Tensor], **when: Any) -> None:
         """Note that a checkpoint is the best so far; from the next snapshot on it can be met."""
-        if "best" in self.cast.pots:
+        if "best" in self.participants.mixes:
             self.best = self._keep(tensors, roles.MAIN, **when) or self.best
 
     # What lies on the disk
@@ -340,7 +340,7 @@ class League:
             "best_shares": dict(self.best_shares),
             "counted": {name: list(counts) for name, counts in self.counted.items()},
             "since_last": list(vars(self.since_last).values()),
-            "pots": {name: [[k, w] for k, w in pot.items()] for name, pot in self.drawn.items()},
+            "mixes": {name: [[k, w] for k, w in mix.items()] for name, mix in self.drawn.items()},
             "due": self.due,
             "home": self.archive.folder.name,
             "last": self._last(),
@@ -359,7 +359,7 @@ class League:
         self.since_last = Results(*state["since_last"])
         self.due, self.best, self.lost = state["due"], state["best"], set(state["lost"])
         self.attempt = roles.Attempt.load(state["attempt"])
-        fixed = {one.slot: one.weights for one in self.cast.fixed}
+        fixed = {one.slot: one.weights for one in self.participants.fixed}
         for number, slot in enumerate(self.slots.slots, start=1):
             if slot.hash is None:
                 continue
@@ -371,14 +371,14 @@ class League:
             self._put(number, found, greedy=slot.greedy)
         gone = {number for number, slot in enumerate(self.slots.slots, 1) if slot.draining}
         self.drawn = {
-            name: {int(slot): weight for slot, weight in pot if slot not in gone}
-            for name, pot in state["pots"].items()
+            name: {int(slot): weight for slot, weight in mix if slot not in gone}
+            for name, mix in state["mixes"].items()
         }
-        self.learner.set_pots(self.drawn, self.member)
+        self.learner.set_mixes(self.drawn, self.member)
         self.kept = len(self._entries())
 
     def told(self) -> str:
-        if not self.cast.past_slots:
+        if not self.participants.past_slots:
             return ""
         share = "" if self.share is None else f", {self.share:.0%} of the points"
         return f"past selves: {self.kept}{share}"
@@ -389,7 +389,7 @@ class League:
         return self.since_last.points / self.since_last.games if self.since_last.games else None
 
     def _curves(self) -> dict[str, float]:
-        if not self.cast.past_slots:
+        if not self.participants.past_slots:
             return {}
         values = {"league/snapshots": float(self.kept)}
         if self.share is not None:

@@ -8,7 +8,7 @@ from sparring.config import LeagueConfig
 from sparring.errors import ConfigError, warn
 from sparring.learn.acting import TakesOpponents
 from sparring.learn.learner import Learner
-from sparring.learn.plan import Cast, Plan
+from sparring.learn.plan import Participants, Plan
 from sparring.store.archive import Archive, copy_archive, needed_by
 from sparring.store.archive_index import FILE
 from sparring.store.checkpoint import Checkpoint
@@ -30,7 +30,7 @@ def leagues_of(
     resume: Checkpoint | None = None,
 ) -> list[League | None]:
     """One league per member, None where nobody is in slots."""
-    taking = league_learner(learner, plan.cast)
+    taking = league_learner(learner, plan.participants)
     if taking is None:
         return [None] * len(runs)
     leagues: list[League] = []
@@ -64,9 +64,9 @@ def leagues_of(
     return list(leagues)
 
 
-def league_learner(learner: Learner, cast: Cast) -> TakesOpponents | None:
+def league_learner(learner: Learner, participants: Participants) -> TakesOpponents | None:
     """The learner as a league talks to it, None where nobody is in slots."""
-    if not cast.slots:
+    if not participants.slots:
         return None
     if not isinstance(learner, TakesOpponents):
         raise ConfigError(

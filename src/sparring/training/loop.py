@@ -16,7 +16,7 @@ from sparring.errors import EnvError, warn
 from sparring.games.rules import Rules
 from sparring.learn.learner import DivergedError, Learner, LostError, Report, Snapshot
 from sparring.phases import phase
-from sparring.pools.foreign.rules import ForeignRules
+from sparring.pools.custom.rules import CustomRules
 from sparring.store import checkpoint as checkpoints
 from sparring.training.budget import MET, Every, is_met, meets, planned_updates, what_met
 from sparring.training.callbacks import Callbacks, Watched
@@ -28,7 +28,7 @@ from sparring.training.member import Member
 from sparring.training.meter.meter import Meter
 from sparring.training.planning.training import RunPlan, TrainingPlan
 from sparring.training.records.run import Run
-from sparring.training.resuming import demand_weights, going_on
+from sparring.training.resuming import check_weights, going_on
 from sparring.training.status import DONE, STOPPED, WAITING, Status
 
 EVALUATIONS = 8
@@ -91,7 +91,7 @@ class Trainer:
         self.learner, self.watch = learner, watch
         self.callbacks = callbacks or Callbacks()
         own, learning, first = learner.rules, plan.learning, plan.first
-        played_by = learning.own_rules or (own,) * len(runs)
+        played_by = learning.custom_rules or (own,) * len(runs)
         self.worker = worker or evaluator_for(own, first, learning.spare_threads)
         if not learner.exact:
             text = f"{own.name} cannot be saved: a resumed run keeps its network, not its games"
@@ -107,7 +107,7 @@ class Trainer:
         self._adjusted = adjustable(learner) if courses else None
         with going_on(resume, runs[0].path):
             if resume is not None:
-                demand_weights(learner, resume)
+                check_weights(learner, resume)
             asked = [one.league for one in plan.runs]
             leagues = leagues_of(learner, learning, asked, runs, resume=resume)
             if resume is not None:  # everybody is in their slots before the games are there
@@ -400,7 +400,7 @@ class Trainer:
 def evaluator_for(rules: Rules, run: RunPlan, threads: int) -> EvalWorker | None:
     """Return who evaluates a run beside its training; None where nobody can, or is to."""
     playable = bool(rules.bots)
-    if isinstance(rules, ForeignRules):
+    if isinstance(rules, CustomRules):
         rules.factory = run.factory or rules.factory  # whoever loads the rules can make it then
         playable = bool(rules.factory)
     if run.evaluation.off or run.only_here or not playable:

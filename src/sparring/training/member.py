@@ -14,19 +14,19 @@ from sparring.games.rules import Rules
 from sparring.league.arena import ALONE, min_share, strength_of, usual_opponents
 from sparring.learn.learner import Report, Snapshot
 from sparring.phases import phase
-from sparring.pools.foreign.again import is_own
+from sparring.pools.custom.again import is_custom
 from sparring.schedule import Moment
 from sparring.store import checkpoint as checkpoints
 from sparring.store.folders import BEST, SNAPSHOT, shown_path
-from sparring.store.policies import foreign_meta
+from sparring.store.policies import custom_meta
 from sparring.training.budget import BUDGETS, set_budget
 from sparring.training.evaluations import (
     TrainingReturn,
     by_training,
     curves_of_match,
+    custom_request,
     first_look,
     has_first_look,
-    own_request,
     pace,
     too_few,
 )
@@ -200,7 +200,7 @@ class Member:
             "game": rules.name,
             "rules_version": rules.rules_version,
             "game_config": rules.config,
-            **foreign_meta(rules),
+            **custom_meta(rules),
             "config": self.plan.file,
             "seconds": status.seconds,
             "episodes": status.episodes,
@@ -328,7 +328,7 @@ class Member:
             "rivals": rivals,
             "games": self.plan.evaluation.games,
             "seed": 1_000_000 + number,
-            **own_request(self.rules, self.plan),
+            **custom_request(self.rules, self.plan),
         }
         first = soon and number not in self.owed and not self.status.wins
         if first and has_first_look(self.plan.evaluation, self.opponents):
@@ -356,7 +356,7 @@ class Member:
                 self.league.take_match(number, self.status.decisions, name, results[name])
         strength = strength_of(self.rules, results)
         values["eval/strength"] = strength
-        if is_own(self.rules):
+        if is_custom(self.rules):
             values["eval/games"] = self._count_episodes(results)
         values |= pace(self.first, results, seconds, self.rules)
         self.metrics.add(number, values, seconds=seconds)

@@ -29,8 +29,8 @@ from sparring.store.plain import (
     whole,
     word,
 )
-from sparring.store.policy_shape import FOREIGN, demand_foreign
-from sparring.store.tensors import demand_same
+from sparring.store.policy_shape import CUSTOM, check_custom
+from sparring.store.tensors import check_same
 from sparring.training.records.overview import read_json
 
 A_RUN = table(
@@ -60,7 +60,7 @@ A_RUN = table(
         "lr_factor": finite,
         "first": named(anything),
         "waiting": named(number, word(r"\d{1,18}", "the number of a checkpoint")),
-        "foreign": FOREIGN,
+        "foreign": CUSTOM,
         "league": perhaps(table({"home": word(r"\w[\w.+-]*", "the name of a run")})),
         "course": perhaps(table({"phase": whole(), "name": text})),
     },
@@ -69,21 +69,21 @@ A_RUN = table(
 ODD = (ArithmeticError, AttributeError, LookupError, RuntimeError, TypeError, ValueError)
 
 
-def demand_resumable(path: Path, saved: Checkpoint) -> None:
+def check_resumable(path: Path, saved: Checkpoint) -> None:
     """Refuse a checkpoint that does not say how far its run had come."""
     try:
         A_RUN(saved.meta, "")
         if "foreign" in saved.meta:
-            demand_foreign(saved.meta["foreign"])
+            check_custom(saved.meta["foreign"])
     except ValueError as wrong:
         raise CheckpointError(f"{path} cannot be gone on from: {wrong}; {advice(path)}") from wrong
 
 
-def demand_weights(learner: Learner, saved: Checkpoint) -> None:
+def check_weights(learner: Learner, saved: Checkpoint) -> None:
     """Refuse weights that are not those of the learner's network."""
     net = learner.policy().net
     if isinstance(net, Net):
-        demand_same(net.state_dict(), saved.tensors["net"])
+        check_same(net.state_dict(), saved.tensors["net"])
 
 
 def better_on_disk(run: Path, best: Mapping[str, float], *, until: int) -> tuple[int, float] | None:

@@ -15,7 +15,7 @@ from sparring.learn.plan import Announced, Plan
 from sparring.nets.net import Net
 from sparring.nets.sizes import Counts, count
 from sparring.nets.transfer import Transfer
-from sparring.pools.foreign.base import ForeignPool
+from sparring.pools.custom.base import CustomPool
 from sparring.store import checkpoint as checkpoints
 from sparring.store.folders import CONFIG
 from sparring.store.policies import load_policy
@@ -28,8 +28,8 @@ from sparring.training.imitation.making import read_sources
 from sparring.training.loop import Trainer, evaluator_for
 from sparring.training.member import Member
 from sparring.training.meter.meter import meter_for
-from sparring.training.planning.casting import check_leagues
 from sparring.training.planning.demands import within_memory
+from sparring.training.planning.participants import check_leagues
 from sparring.training.planning.paths import paths_taken
 from sparring.training.planning.training import TrainingPlan
 from sparring.training.records.run import NETWORK, Run
@@ -84,7 +84,7 @@ class Session:
         training, plan = self.training, self.plan
         with closing_games(plan, brought=training.brought):
             read_sources(plan.rules, training.first.imitate)
-            check_leagues(plan.cast, [run.league for run in training.runs])
+            check_leagues(plan.participants, [run.league for run in training.runs])
             self.start_from_init()
 
     @property
@@ -146,8 +146,8 @@ class Session:
                 )
                 for index, member in enumerate(trainer.members)
             ]
-        pool, wanted = self.plan.foreign, self.training.first.evaluation
-        if self.training.brought and isinstance(pool, ForeignPool) and not wanted.off:
+        pool, wanted = self.plan.custom, self.training.first.evaluation
+        if self.training.brought and isinstance(pool, CustomPool) and not wanted.off:
             for agent in agents if not ended.startswith("SIG") else ():
                 measure_here(agent, wanted, pool)
         return agents
@@ -240,9 +240,9 @@ def counted(learner: Learner) -> Counts | None:
 
 def close_games(plan: Plan, *, brought: bool) -> None:
     """Close environments that a plan has made; those of the program are its own."""
-    if isinstance(plan.foreign, ForeignPool) and not brought:
+    if isinstance(plan.custom, CustomPool) and not brought:
         try:
-            plan.foreign.close()
+            plan.custom.close()
         except EnvError as wrong:  # what was trained is not lost by that
             warn(str(wrong))
 

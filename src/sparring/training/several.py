@@ -169,7 +169,7 @@ def one_by_one(
             return
 
 
-def demand_one_kind(config: TrainConfig) -> None:
+def check_one_kind(config: TrainConfig) -> None:
     """Refuse to count runs twice."""
     if config.seeds > 1 and config.population > 1:
         raise ConfigError(

@@ -16,7 +16,7 @@ from sparring.nets.net import asked_heads, blend_in
 from sparring.nets.places import feature_names
 from sparring.nets.policy import BY_VALUE, Policy
 from sparring.nets.transfer import Transfer, transferred
-from sparring.pools.foreign.again import is_own
+from sparring.pools.custom.again import is_custom
 from sparring.store.lookup import find_policy
 from sparring.store.policies import load_policy, whole_checkpoint
 
@@ -42,12 +42,12 @@ def found_init(text: str) -> str:
 def start_from(learner: Learner, path: str, member: int = 0) -> Transfer:
     """Give a fresh learner what fits of trained weights; all else stays as it begins."""
     policy = load_policy(path)
-    demand_game(path, policy, learner.rules)
+    check_game(path, policy, learner.rules)
     fresh = learner.snapshot(member)
-    demand_same_heads(path, policy, by_value=bool(fresh.meta.get(BY_VALUE)))
+    check_same_heads(path, policy, by_value=bool(fresh.meta.get(BY_VALUE)))
     mine = fresh.tensors.get("net", {})
     given = is_hierarchy(policy.net.state_dict())
-    demand_same_roles(path, wanted=is_hierarchy(mine), given=given)
+    check_same_roles(path, wanted=is_hierarchy(mine), given=given)
     own = learner.policy(member).net
     found = transferred(f"init: {path}", own, policy.net, mine)
     try:
@@ -57,21 +57,21 @@ def start_from(learner: Learner, path: str, member: int = 0) -> Transfer:
     return found
 
 
-def demand_game(path: str, policy: Policy, rules: Rules) -> None:
+def check_game(path: str, policy: Policy, rules: Rules) -> None:
     """Refuse a policy of another game, unless most of what it sees has the names of this one's."""
     theirs = policy.rules
     if theirs.name == rules.name:
         return
     here, there = (set(feature_names(one)) for one in (rules, theirs))
     alike = len(here & there)
-    if is_own(theirs) or is_own(rules) or alike < MIN_ALIKE * len(here):
+    if is_custom(theirs) or is_custom(rules) or alike < MIN_ALIKE * len(here):
         raise ConfigError(
             f"init: {path} plays {theirs.name}, not {rules.name}, and knows {alike} of its "
             f"{len(here)} features by name; start from a run of {rules.name}, or without init"
         )
 
 
-def demand_same_heads(path: str, policy: Policy, *, by_value: bool) -> None:
+def check_same_heads(path: str, policy: Policy, *, by_value: bool) -> None:
     """Refuse weights that mean something else: values of actions are no probabilities."""
     if policy.by_value == by_value:
         return
@@ -82,7 +82,7 @@ def demand_same_heads(path: str, policy: Policy, *, by_value: bool) -> None:
     )
 
 
-def demand_same_roles(path: str, *, wanted: bool, given: bool) -> None:
+def check_same_roles(path: str, *, wanted: bool, given: bool) -> None:
     if wanted == given:
         return
     kinds = {True: "a network for every role", False: "one network for all roles"}

@@ -12,11 +12,11 @@ from typing import Any, overload
 from sparring import ids, trusted
 from sparring.config import TrainConfig
 from sparring.errors import ConfigError, SparringError
-from sparring.factories import demand_loaded, keep_factory, lasting_name
+from sparring.factories import check_loaded, keep_factory, lasting_name
 from sparring.games.starts import lasting as lasting_start
 from sparring.kernels import compiling
-from sparring.pools.foreign.faults import same_folder
-from sparring.pools.foreign.make import Facts
+from sparring.pools.custom.faults import same_folder
+from sparring.pools.custom.make import Facts
 from sparring.pools.protocol import GamePool
 from sparring.store import checkpoint as checkpoints
 from sparring.store.folders import shown_path
@@ -25,10 +25,9 @@ from sparring.training.agent import Agent
 from sparring.training.budget import only_one
 from sparring.training.callbacks import Callbacks
 from sparring.training.imitation.making import lasting as lasting_source
-from sparring.training.planning.algorithms import demand_of_mode, demand_own, mode_of, named
-from sparring.training.planning.casting import pinned, told
+from sparring.training.planning.algorithms import check_custom, check_of_mode, mode_of, named
 from sparring.training.planning.curricula import lasting_phases, with_phases
-from sparring.training.planning.own import (
+from sparring.training.planning.custom import (
     facts_of_given,
     given_pool,
     is_maker,
@@ -37,12 +36,13 @@ from sparring.training.planning.own import (
     pool_again,
     rules_of,
 )
+from sparring.training.planning.participants import pinned, told
 from sparring.training.planning.place import choose_device, uses_gpu
 from sparring.training.planning.plan import computed
 from sparring.training.planning.settings import (
     BY_ROLE,
-    demand_heard,
-    demand_same,
+    check_heard,
+    check_same,
     members_of,
     merged,
     one_budget,
@@ -54,9 +54,9 @@ from sparring.training.planning.settings import (
 from sparring.training.planning.training import plan_training
 from sparring.training.records.overview import Overview, amount
 from sparring.training.records.run import Run, check_name, holding, nothing_left_in, word_of
-from sparring.training.resuming import demand_resumable
+from sparring.training.resuming import check_resumable
 from sparring.training.session import Session
-from sparring.training.several import Agents, demand_one_kind, train_several
+from sparring.training.several import Agents, check_one_kind, train_several
 from sparring.training.starting import found_init
 
 SEVERAL = {"seeds", "population"}
@@ -101,7 +101,7 @@ def train(
     trust: classes and factories that the files which are read may use, such as my_nets:Net.
     net: a table of settings, or a network of your own: its class, or a torch.nn.Module as it is.
     """
-    demand_loaded("sparring.train")
+    check_loaded("sparring.train")
     changes: dict[str, Any] = dict(settings)
     trusted.name(*trusted.texts([game, changes, changes.pop("trust", ())]))
     opponents = given_opponents(changes)
@@ -122,10 +122,10 @@ def train(
         config = complete("", file, changes, facts=facts_of_given(game))
     else:
         config = complete(ids.named(game or ""), file, changes)
-    demand_given(config, changes)
+    check_given(config, changes)
     if config.dry_run:
         raise ConfigError("dry_run: use `sparring train --dry-run`; here everything is trained")
-    demand_one_kind(config)
+    check_one_kind(config)
     options: dict[str, Any] = {
         "quiet": quiet,
         "callbacks": Callbacks(on_update, on_evaluation, on_episode),
@@ -161,12 +161,12 @@ def complete(
     return config
 
 
-def demand_given(config: TrainConfig, changes: Mapping[str, Any]) -> None:
+def check_given(config: TrainConfig, changes: Mapping[str, Any]) -> None:
     """Refuse keywords that the algorithm does not have, whatever they say."""
     with said_by("train"):
-        demand_own(config.algo, config.dqn.mode, named(changes))
-        demand_of_mode(config.dqn.mode, named(changes))
-        demand_heard(config.roles, named(changes, BY_ROLE))
+        check_custom(config.algo, config.dqn.mode, named(changes))
+        check_of_mode(config.dqn.mode, named(changes))
+        check_heard(config.roles, named(changes, BY_ROLE))
 
 
 def given_opponents(changes: dict[str, Any]) -> list[Any]:
@@ -291,7 +291,7 @@ def resume(
     trust: classes and factories that the run may use, such as my_nets:Net, if it is not yours.
     clear_replay: forget what is remembered and begin the replay anew.
     """
-    demand_loaded("sparring.resume")
+    check_loaded("sparring.resume")
     trusted.name(*([trust] if isinstance(trust, str) else trust))
     budget = {"minutes": minutes, "updates": updates, "decisions": decisions, "episodes": episodes}
     callbacks = Callbacks(on_update, on_evaluation, on_episode)
@@ -307,12 +307,12 @@ def resume(
             return begin_again(run, number, callbacks=callbacks, opponents=opponents, quiet=quiet)
         chosen = newest if number < 0 else run.checkpoints / f"{number:08d}"
         saved = checkpoints.load(chosen, segments=not clear_replay)
-        demand_resumable(chosen, saved)
+        check_resumable(chosen, saved)
         if clear_replay:
             check_remembers(run, saved)
         config = read_config(run.config, f"{run.path}/config.toml")
         before = read_config(saved.meta["config"], f"{run.path}: checkpoint {saved.number}")
-        demand_same(written(before), written(config))
+        check_same(written(before), written(config))
         if opponents and told(opponents) != config.opponents:
             raise ConfigError(
                 f"opponents: the run was begun with {'; '.join(config.opponents)}, and now there "

@@ -25,7 +25,7 @@ from sparring.nets.mlp import Perceptron
 from sparring.nets.net import POLICY, VALUE, Net
 from sparring.nets.policy import DUELING, VALUES, Policy
 from sparring.nets.residual import CHANNEL_STEP, ResidualNet, taps_first
-from sparring.pools.foreign.rules import ForeignRules
+from sparring.pools.custom.rules import CustomRules
 
 FORMAT, VERSION = "sparring-network", 1
 ACTIVATIONS = ("relu", "tanh", "silu")
@@ -36,7 +36,7 @@ def pack_network(policy: Policy) -> bytes:
     """Return what `app/engine/network.js` loads; an error says what cannot be packed and why."""
     packer = Packer()
     rules, net = policy.rules, policy.net
-    if isinstance(rules, ForeignRules):
+    if isinstance(rules, CustomRules):
         raise ConfigError(
             f"{policy.name} plays an environment of your own, {rules.name}: only sparring's own "
             "games run in a browser"

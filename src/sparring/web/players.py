@@ -112,7 +112,7 @@ def fits(meta: dict[str, Any], rules: Rules) -> bool:
     )
 
 
-def refuse_own(place: Path) -> None:
+def refuse_custom(place: Path) -> None:
     """Refuse a network of somebody's own by what its files say, before anything is built.
 
     A page could not run it, and nobody who starts a server means to run code of the folder.
@@ -173,7 +173,7 @@ class Networks:
         from sparring.store.policies import load_policy
         from sparring.web.networks import pack_network
 
-        refuse_own(place)
+        refuse_custom(place)
         raw = pack_network(load_policy(place))
         return raw, f'"{hashlib.sha256(raw).hexdigest()[:32]}"'
 

@@ -9,7 +9,7 @@ import pytest
 
 from pools.workers.helpers import assert_same, copied
 from sparring.errors import ConfigError, IllegalActionError
-from sparring.pools.foreign import make_pool
+from sparring.pools.custom import make_pool
 from sparring.pools.lineups import Lineup
 from sparring.pools.workers import WorkerPool
 from sparring.pools.workers.parts import parts_of

@@ -15,7 +15,7 @@ from sparring.cluster.actors.collector import DistributedCollector
 from sparring.cluster.actors.crew import Crew
 from sparring.cluster.actors.pool import DistributedPool
 from sparring.cluster.actors.weights import FlatWeights
-from sparring.cluster.seats import demand_equal_shares
+from sparring.cluster.seats import check_equal_shares
 from sparring.config import DistributedConfig, TrainConfig
 from sparring.errors import ConfigError, SparringWarning
 from sparring.learn.acting import check_slot
@@ -25,9 +25,9 @@ from sparring.learn.learner import Report, Snapshot
 from sparring.learn.plan import Plan
 from sparring.learn.ppo import PPO
 from sparring.learn.room import chains_of, rollout_bytes
-from sparring.machine import demand_memory
-from sparring.pools.foreign.make import facts_of
-from sparring.training.planning.own import by_factory
+from sparring.machine import check_memory_budget
+from sparring.pools.custom.make import facts_of
+from sparring.training.planning.custom import by_factory
 
 
 def places_of(config: TrainConfig) -> list[Place]:
@@ -35,7 +35,7 @@ def places_of(config: TrainConfig) -> list[Place]:
     return [Place(index, games, config.distributed.threads) for index in range(config.actors)]
 
 
-def demand_distributed(config: TrainConfig, plan: Plan) -> None:
+def check_distributed(config: TrainConfig, plan: Plan) -> None:
     """Refuse numbers of actors that do not fit."""
     actors, games, distributed = config.actors, config.collect.games, config.distributed
     if not actors:
@@ -43,7 +43,7 @@ def demand_distributed(config: TrainConfig, plan: Plan) -> None:
             f"cluster {config.cluster}: one run alone has no use for it; add --actors or "
             "--replicas, or train several with --seeds or --vary"
         )
-    demand_equal_shares(config, "actors", actors)
+    check_equal_shares(config, "actors", actors)
     vector = facts_of(config.game).games if by_factory(config) else 0
     if vector not in (0, games // actors):
         raise ConfigError(
@@ -56,16 +56,16 @@ def demand_distributed(config: TrainConfig, plan: Plan) -> None:
             f"most actors, which is {actors}"
         )
     if not config.cluster:
-        demand_rollouts(config, plan)
+        check_rollouts(config, plan)
 
 
-def demand_rollouts(config: TrainConfig, plan: Plan) -> None:
+def check_rollouts(config: TrainConfig, plan: Plan) -> None:
     """Refuse rollouts that do not fit: the learner's, the actors' own, and those between them."""
     rules, steps, queue = plan.rules, config.collect.steps, config.distributed.queue
     row = rules.obs_bytes + plan.memory
     each = rollout_bytes(rules, row, steps, chains=chains_of(plan)) * (2 + queue + 1)
     what = f"rollouts of {steps} steps, {queue + 1} of every actor (distributed.queue),"
-    demand_memory("collect.games", config.collect.games, each, what)
+    check_memory_budget("collect.games", config.collect.games, each, what)
 
 
 class DistributedPPO:
@@ -73,17 +73,17 @@ class DistributedPPO:
 
     def __init__(self, crew: Crew, distributed: DistributedConfig, plan: Plan) -> None:
         """Take over a crew that plays under the same plan."""
-        self.crew, self.slots, self._distributed = crew, plan.cast.slots, distributed
+        self.crew, self.slots, self._distributed = crew, plan.participants.slots, distributed
         self.pool = DistributedPool(
             crew,
             plan.rules,
             plan.collect.games,
-            lineups=plan.cast.lineups,
-            pots=plan.cast.pots,
+            lineups=plan.participants.lineups,
+            mixes=plan.participants.mixes,
             policies=self.slots + 1,
             memory=plan.memory,
             lockstep=distributed.lockstep,
-            exact=distributed.lockstep and plan.foreign is None,
+            exact=distributed.lockstep and plan.custom is None,
         )
         gather = partial(
             DistributedCollector,
@@ -98,7 +98,7 @@ class DistributedPPO:
         self.collector = ppo.collector
         self.rules, self.net, self.forward = ppo.rules, ppo.net, ppo.forward
         self.phases, self.terms, self.exact = ppo.phases, ppo.terms, ppo.exact
-        self.adjust, self.set_pots = ppo.adjust, ppo.set_pots
+        self.adjust, self.set_mixes = ppo.adjust, ppo.set_mixes
         self.policy, self.snapshot = ppo.policy, ppo.snapshot
         self._flat = FlatWeights(self.net)
         self._shown = np.zeros(self._flat.size, np.uint8)

@@ -14,8 +14,8 @@ from sparring.cluster.actors.crew import Crew
 from sparring.errors import ConfigError, SparringError, StateError
 from sparring.games.rules import SKIP_FORCED, Rewards, Rules
 from sparring.messages import Message
-from sparring.pools.foreign.rules import ForeignRules
-from sparring.pools.lineups import LEARNER, FilledPots, Lineup, Pots, numbered
+from sparring.pools.custom.rules import CustomRules
+from sparring.pools.lineups import LEARNER, FilledMixes, Lineup, Mixes, numbered
 from sparring.pools.protocol import EXACT, BatchLike
 from sparring.pools.starts import Start
 
@@ -32,7 +32,7 @@ class DistributedPool:
         games: int,
         *,
         lineups: Sequence[Lineup],
-        pots: Sequence[str] = (),
+        mixes: Sequence[str] = (),
         policies: int = 1,
         memory: int = 0,
         lockstep: bool = False,
@@ -51,7 +51,7 @@ class DistributedPool:
         self.can = frozenset({EXACT} if exact else ())
         self._lockstep = lockstep
         self._flags: dict[str, Any] = {}
-        self._pots = FilledPots(())
+        self._mixes = FilledMixes(())
         self._lineups: Sequence[Lineup] = ()
         self._counts = np.zeros(len(rules.counters), np.int64)
         self._seated: list[npt.NDArray[np.int64] | None] = [None] * crew.size
@@ -61,7 +61,7 @@ class DistributedPool:
         self._out_since = np.zeros(policies, np.int64)
         """By policy, the message since which it is drawn no more; of those that are, the next."""
         self._seats: frozenset[int] = frozenset()
-        self._sit(lineups or [Lineup((LEARNER,) * rules.seats)], pots)
+        self._sit(lineups or [Lineup((LEARNER,) * rules.seats)], mixes)
         self._note_drawn()
 
     # Said to every actor
@@ -72,28 +72,28 @@ class DistributedPool:
         facts = {**message.facts, "number": self._told}
         self.crew.tell(Message(message.name, facts, message.arrays))
 
-    def set_lineups(self, lineups: Sequence[Lineup], pots: Sequence[str] = ()) -> None:
-        self._sit(lineups, pots)
+    def set_lineups(self, lineups: Sequence[Lineup], mixes: Sequence[str] = ()) -> None:
+        self._sit(lineups, mixes)
         self._tell_tables()
 
-    def _sit(self, lineups: Sequence[Lineup], pots: Sequence[str]) -> None:
-        filled = FilledPots(lineups, pots, self._pots)
+    def _sit(self, lineups: Sequence[Lineup], mixes: Sequence[str]) -> None:
+        filled = FilledMixes(lineups, mixes, self._mixes)
         ids = numbered(self.rules, lineups, _native.MAX_LINEUPS, filled)
         self._seats = frozenset(player for lineup in ids for player in lineup if player >= 0)
-        self._pots, self._lineups = filled, tuple(lineups)
+        self._mixes, self._lineups = filled, tuple(lineups)
 
-    def set_pots(self, pots: Pots) -> None:
-        self._pots.fill(self.rules, pots)
+    def set_mixes(self, mixes: Mixes) -> None:
+        self._mixes.fill(self.rules, mixes)
         self._tell_tables()
 
     def _tell_tables(self) -> None:
-        filled = dict(zip(self._pots.names, self._pots.players, strict=True))
+        filled = dict(zip(self._mixes.names, self._mixes.players, strict=True))
         by_name = {
             name: {self._player(player): weight for player, weight in inside.items()}
             for name, inside in filled.items()
         }
         before = self._out_since > self._told
-        self._tell(seats.tables(self._lineups, self._pots.names, by_name))
+        self._tell(seats.tables(self._lineups, self._mixes.names, by_name))
         self._out_since[before] = self._told
         self._note_drawn()
 
@@ -103,7 +103,7 @@ class DistributedPool:
         self._out_since[drawn] = np.iinfo(np.int64).max
 
     def _player(self, player: int) -> int | str:
-        """As `set_pots` takes it: bots by name."""
+        """As `set_mixes` takes it: bots by name."""
         return player if player >= 0 else self.rules.bots[-2 - player]
 
     def put(self, slot: int, weights: Any, *, greedy: bool) -> None:
@@ -111,7 +111,7 @@ class DistributedPool:
 
     def set_config(self, **flags: Any) -> None:
         """Change flags that may change while games run; each game follows at its next reset."""
-        if not isinstance(self.rules, ForeignRules):  # an env of somebody's own has its own flags
+        if not isinstance(self.rules, CustomRules):  # an env of somebody's own has its own flags
             known = {**self.rules.fields, "skip_forced": SKIP_FORCED}
             fixed = [name for name in flags if name in known and not known[name].live]
             if fixed:
@@ -157,11 +157,11 @@ class DistributedPool:
 
     @property
     def policies(self) -> frozenset[int]:
-        return self._seats | (self._pots.policies if self._pots.drawn else frozenset())
+        return self._seats | (self._mixes.policies if self._mixes.drawn else frozenset())
 
     @property
-    def pots(self) -> tuple[str, ...]:
-        return tuple(self._pots.names)
+    def mixes(self) -> tuple[str, ...]:
+        return tuple(self._mixes.names)
 
     def counts(self) -> npt.NDArray[np.int64]:
         return self._counts.copy()

@@ -55,7 +55,7 @@ class RayCrew(Crew):
         """
         super().__init__([RayHand(place) for place in places], distributed.max_restarts)
         self._cluster, self._distributed, self._settings = cluster, distributed, settings
-        cluster.demand_cpus(
+        cluster.check_cpus(
             len(places) * distributed.threads,
             f"actors {len(places)}: with distributed.threads {distributed.threads}",
         )

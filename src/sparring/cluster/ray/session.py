@@ -63,7 +63,7 @@ class Cluster:
         """GPUs of all machines together."""
         return int(self.ray.cluster_resources().get("GPU", 0))
 
-    def demand_cpus(self, count: int, why: str) -> None:
+    def check_cpus(self, count: int, why: str) -> None:
         """Refuse what could never be placed: Ray would wait for it without end."""
         if count > self.cpus:
             raise ConfigError(
@@ -107,8 +107,8 @@ def connect(word: str, *, cpus: int = 0) -> Cluster:
         if word == LOCAL:
             options |= own_cluster(cleanup, cpus)
         else:
-            demand_token(word)
-            demand_answer(os.environ.get("RAY_ADDRESS", word) if word == AUTO else word)
+            check_token(word)
+            check_answer(os.environ.get("RAY_ADDRESS", word) if word == AUTO else word)
         with time_limit(JOIN_S, f"cluster {word}: no answer within {JOIN_S:.0f} s"):
             ray = initialized(cleanup, options)
         cluster = Cluster(ray, cleanup.pop_all())
@@ -143,7 +143,7 @@ def let_go(reaper: subprocess.Popen[bytes]) -> None:
     reaper.communicate(DONE.encode())
 
 
-def demand_token(word: str) -> None:
+def check_token(word: str) -> None:
     """Refuse a cluster that anybody could use: who may run code there is who has the token."""
     if os.environ.get(MODE, "token") != "token":
         raise ConfigError(
@@ -161,7 +161,7 @@ def demand_token(word: str) -> None:
     )
 
 
-def demand_answer(address: str) -> None:
+def check_answer(address: str) -> None:
     """Refuse an address at which nobody listens: Ray would try for minutes."""
     host, _, port = address.rpartition(":")
     if address == AUTO:

@@ -57,7 +57,7 @@ class Done:
     """Why it failed."""
 
 
-def demand_tasks(config: TrainConfig) -> None:
+def check_tasks(config: TrainConfig) -> None:
     """Refuse what runs in a cluster cannot do."""
     if config.population > 1:
         raise ConfigError(
@@ -69,7 +69,7 @@ def demand_tasks(config: TrainConfig) -> None:
 def share_of(cluster: Cluster, jobs: int, threads: int) -> int:
     """CPUs of every job: as many as were asked for, or an equal share."""
     cpus = threads or max(1, cluster.cpus // jobs)
-    cluster.demand_cpus(cpus, f"threads {cpus}:")
+    cluster.check_cpus(cpus, f"threads {cpus}:")
     return cpus
 
 

@@ -21,7 +21,7 @@ from sparring.cluster.replicas.joined import Joined, open_store
 from sparring.cluster.replicas.replica import (
     ITERATE,
     JOIN,
-    POTS,
+    MIXES,
     RESTORE,
     SETTINGS,
     STATE,
@@ -32,7 +32,7 @@ from sparring.cluster.replicas.replica import (
     state_of,
     unpacked,
 )
-from sparring.cluster.seats import demand_equal_shares
+from sparring.cluster.seats import check_equal_shares
 from sparring.config import TrainConfig
 from sparring.errors import ConfigError, StateError
 from sparring.games.stats import curves
@@ -42,7 +42,7 @@ from sparring.learn.plan import CPU, Plan
 from sparring.learn.ppo import PPO
 from sparring.learn.rollout import Earned, Episodes
 from sparring.messages import REFUSED, Message, checked
-from sparring.pools.lineups import Pots
+from sparring.pools.lineups import Mixes
 from sparring.processes import CLOSE_S, Child, GoneError
 
 REPLICAS = "replicas"
@@ -63,7 +63,7 @@ class Other(Protocol):
         """Let it go."""
 
 
-def demand_replicas(config: TrainConfig, plan: Plan) -> None:
+def check_replicas(config: TrainConfig, plan: Plan) -> None:
     """Refuse numbers of learners that do not fit."""
     size = config.replicas
     if config.cluster not in ("", "local") and not config.distributed.trusted_network:
@@ -72,7 +72,7 @@ def demand_replicas(config: TrainConfig, plan: Plan) -> None:
             "listens without a token; in a network of your own add "
             "--distributed.trusted_network, or use --cluster local"
         )
-    demand_equal_shares(config, "replicas", size)
+    check_equal_shares(config, "replicas", size)
 
 
 class ReplicaProcess(Child):
@@ -209,7 +209,7 @@ class ReplicatedPPO:
         """Go on under other terms, all together."""
         self.ppo.adjust(terms)
         if terms.lineups is not None:
-            self.ask(seats.tables(terms.lineups, self.pool.pots, {}))
+            self.ask(seats.tables(terms.lineups, self.pool.mixes, {}))
         if terms.flags:
             self.ask(Message(seats.FLAGS, {"flags": dict(terms.flags)}))
         if terms.starts is not None:
@@ -227,10 +227,10 @@ class ReplicatedPPO:
         self.ppo.put(slot, weights, greedy=greedy)
         self.ask(seats.put(slot, weights, greedy=greedy))
 
-    def set_pots(self, pots: Pots, member: int = 0) -> None:
-        self.ppo.set_pots(pots)
-        filled = [[name, list(inside.items())] for name, inside in pots.items()]
-        self.ask(Message(POTS, {"filled": filled}))
+    def set_mixes(self, mixes: Mixes, member: int = 0) -> None:
+        self.ppo.set_mixes(mixes)
+        filled = [[name, list(inside.items())] for name, inside in mixes.items()]
+        self.ask(Message(MIXES, {"filled": filled}))
 
     def seated(self, member: int = 0) -> npt.NDArray[np.int64]:
         """Count the seats that each policy id holds in everybody's games."""

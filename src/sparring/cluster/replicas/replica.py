@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from sparring.learn.ppo import PPO
 
 JOIN, ITERATE, STATE, RESTORE = "join", "iterate", "state", "restore"
-SETTINGS, POTS = "settings", "pots"
+SETTINGS, MIXES = "settings", "mixes"
 """What it is told, besides what `seats` has."""
 SUMMED = ("learning/samples", "learning/decisions", "charts/forced")
 """What curves show of all of them together; losses and means are everybody's already."""
@@ -95,8 +95,8 @@ class Replica:
             learner.restore(unpacked(message))
         elif message.name == SETTINGS:
             learner.adjust(Terms(settings=read_settings(facts["settings"])))
-        elif message.name == POTS:
-            learner.set_pots({name: dict(map(tuple, inside)) for name, inside in facts["filled"]})
+        elif message.name == MIXES:
+            learner.set_mixes({name: dict(map(tuple, inside)) for name, inside in facts["filled"]})
         elif message.name == seats.PUT:
             weights = seats.heard_weights(message.arrays)
             learner.put(facts["key"], weights, greedy=facts["greedy"])

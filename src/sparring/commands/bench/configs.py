@@ -60,7 +60,7 @@ def run(config: BenchConfigsConfig) -> int:
     progress = Progress.read(folder)
     runs = named.runs(folder)
     for one in runs:
-        progress.demand_same(one)
+        progress.check_same(one)
     device = choose_device(next(iter(named.configs.values())).device)
     ledger = Ledger(config, "bench configs", measured_settings(named), device)
     left = [one for one in runs if not progress.ended(one)]

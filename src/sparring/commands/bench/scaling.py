@@ -62,7 +62,7 @@ def run(config: BenchScalingConfig) -> int:
         ProgressBar(f"scaling {plan.rules.name}", len(rows) * config.passes + 1) as steps,
     ):
         measure_points(Stand(gauge), settings, rows, (config.seconds, config.passes), steps.next)
-    demand_some(rows)
+    check_some(rows)
     take, why = advise(rows, usual)
     report: dict[str, Any] = {
         "command": "bench scaling",
@@ -112,7 +112,7 @@ def measured_settings(settings: TrainConfig) -> dict[str, Any]:
     return {**found, "collect": {k: v for k, v in table["collect"].items() if k != "games"}}
 
 
-def demand_some(rows: Sequence[Row]) -> None:
+def check_some(rows: Sequence[Row]) -> None:
     if any(row.readings for row in rows):
         return
     raise SparringError(f"nothing could be measured; {rows[0].point}: {rows[0].why}")

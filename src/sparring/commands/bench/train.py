@@ -71,11 +71,11 @@ def run(config: BenchTrainConfig) -> int:
     plan = resolve(members_of(settings))
     rules = plan.rules
     beside: Measured | None = None
-    if plan.cast.slots:
+    if plan.participants.slots:
         settings, alone, plan = against_plain(settings, plan)
         beside = measurable(alone, resolve(members_of(alone)))
     learner = measurable(settings, plan)
-    if plan.cast.slots:
+    if plan.participants.slots:
         fill_slots(learner, plan)
     report = describe(config, settings, plan, learner)
     known = {"game": report["game"], "flags": report["flags"], **report["training"]}
@@ -127,7 +127,7 @@ def against_plain(settings: TrainConfig, plan: Plan) -> tuple[TrainConfig, Train
 def learner_share(plan: Plan) -> float:
     """About which share of the rows is the learner's own."""
     mine = others = 0.0
-    for lineup in plan.cast.lineups:
+    for lineup in plan.participants.lineups:
         policies = [player for player in lineup.players if not isinstance(player, str)]
         own = sum(player == LEARNER for player in policies)
         mine += lineup.weight * own / len(policies)
@@ -159,7 +159,7 @@ def describe(
             **asdict(plan.net),
             "parameters": sum(parameter.numel() for parameter in net.parameters()),
             "opponents": settings.opponents,
-            "slots": plan.cast.slots,
+            "slots": plan.participants.slots,
             "threads": plan.threads,
             "device": plan.device,
             "pool": plan.games_on,

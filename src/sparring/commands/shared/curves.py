@@ -21,7 +21,7 @@ from sparring.store.files import write_atomic
 from sparring.store.plain import listed, parse_json, perhaps, table, text, whole
 from sparring.targets import check_file, check_folder, writing
 from sparring.training.records import metrics
-from sparring.training.records.overview import events_of, own_rules
+from sparring.training.records.overview import custom_rules, events_of
 from sparring.training.records.run import PHASE, Run
 
 A_MACHINE = table(
@@ -187,7 +187,7 @@ def fair_share(run: Run) -> float | None:
     with suppress(SparringError):
         game = str(run.config.get("game", ""))
         if is_factory(game):
-            seats = own_rules(run.path).seats
+            seats = custom_rules(run.path).seats
         else:
             seats = read_rules(game, latest(run.config.get("set", ()))).seats
         return 1 / seats if seats > 1 else None

@@ -19,16 +19,16 @@ from sparring.errors import ConfigError, printable
 from sparring.games.flags import latest, read_rules
 from sparring.games.rules import Rules, game_names
 from sparring.machine import cores, may_have_gpu
-from sparring.pools.foreign.make import facts_of
+from sparring.pools.custom.make import facts_of
 from sparring.store.folders import shown_path
 from sparring.store.lookup import bot_called, locate, look_up, split_style, unknown
 from sparring.training.budget import BUDGETS
-from sparring.training.planning.algorithms import demand_of_mode, demand_own, typed
+from sparring.training.planning.algorithms import check_custom, check_of_mode, typed
 from sparring.training.planning.asked import combination
 from sparring.training.planning.settings import (
     BY_ROLE,
     budget_of,
-    demand_heard,
+    check_heard,
     members_of,
     one_budget,
     read_toml,
@@ -55,9 +55,9 @@ def read_training(words: list[str], parse: Parse) -> TrainConfig:
     base = defaults(words, asked)
     names = typed(words)
     mode = base.dqn.mode if "dqn.mode" not in names else asked.dqn.mode
-    demand_own(base.algo, mode, names)
-    demand_of_mode(mode, names)
-    demand_heard(base.roles, typed(words, BY_ROLE))
+    check_custom(base.algo, mode, names)
+    check_of_mode(mode, names)
+    check_heard(base.roles, typed(words, BY_ROLE))
     config = parse(words, base)
     config = replace(config, game=ids.canonical(config.game))
     check_training(config)
@@ -72,7 +72,7 @@ def read_typed(words: list[str]) -> TrainConfig:
 
     An id of a library is thereby named. Numbers that are none stay out: the parser complains.
     """
-    demand_options("train", TrainConfig, words)
+    check_options("train", TrainConfig, words)
     given = values_of(words, TrainConfig)
     plain = TrainConfig()
     budget = {kind: given[kind] for kind in BUDGETS if kind in given}
@@ -96,7 +96,7 @@ def amount_of(budget: str, text: str) -> Any:
         return 0
 
 
-def demand_options(command: str, config: Any, words: list[str]) -> None:
+def check_options(command: str, config: Any, words: list[str]) -> None:
     """Refuse an option that a command does not have, with the one that may be meant."""
     if wrong := unknown_option(words, config, command):
         raise ConfigError(f"{wrong}; see: sparring {command} --help")

@@ -13,14 +13,14 @@ from torch.nn import functional
 from sparring.errors import ConfigError
 from sparring.games.rules import Rules
 from sparring.nets.attention import AttentionNet
+from sparring.nets.custom import CustomNet
+from sparring.nets.custom_inputs import BYTES
 from sparring.nets.hierarchy import HierarchyNet, RoleTeller
 from sparring.nets.inputs import Inputs
 from sparring.nets.layers import FirstLayer
 from sparring.nets.make import make_net
 from sparring.nets.mlp import Perceptron
 from sparring.nets.net import MEMORY, POLICY, VALUE, Net
-from sparring.nets.own import OwnNet
-from sparring.nets.own_inputs import BYTES
 from sparring.nets.policy import VALUES, Policy
 from sparring.nets.recurrent import RecurrentNet
 
@@ -46,7 +46,7 @@ class PlainNet(nn.Module):
         if isinstance(self.net, Perceptron | AttentionNet):
             first = PlainFirstLayer(self.net.inputs, self.net.first)
             self.net.first = first  # type: ignore[assignment]
-        if isinstance(self.net, OwnNet) and self.net.reads != BYTES:
+        if isinstance(self.net, CustomNet) and self.net.reads != BYTES:
             self.net.reader.widen = PlainWiden(self.net.inputs)
 
     def forward(self, obs: Tensor) -> tuple[Tensor, ...]:

@@ -11,7 +11,7 @@ from sparring.games.flags import as_typed, changed_flags, read_pair, read_rules
 from sparring.games.rules import Rules
 from sparring.league.players import Player
 from sparring.league.seating import player_called as called
-from sparring.pools.foreign.again import is_own
+from sparring.pools.custom.again import is_custom
 from sparring.store.lookup import common_game, look_up, split_style
 
 if TYPE_CHECKING:
@@ -64,7 +64,7 @@ def load_with_flags(path: str, pairs: Sequence[str], threads: int = 1) -> tuple[
     tell_origin(name, policy)
     if greedy is not None:
         policy = policy.always(greedy=greedy)
-    if is_own(policy.rules):
+    if is_custom(policy.rules):
         if pairs:
             raise ConfigError(
                 f"--set {' '.join(pairs)}: {policy.rules.name} is your own environment, whose "

@@ -16,8 +16,8 @@ from sparring.games.rules import Rules
 from sparring.games.stats import shown, written
 from sparring.league.results import MatchResult
 from sparring.league.tables import Keeping
-from sparring.pools.foreign.again import is_own
-from sparring.pools.foreign.rules import ForeignRules
+from sparring.pools.custom.again import is_custom
+from sparring.pools.custom.rules import CustomRules
 from sparring.targets import check_folder, writing
 
 OTHERS = re.compile(r"[^A-Za-z0-9._@-]+")
@@ -30,15 +30,15 @@ def next_command(rules: Rules, path: object, *, instead: str = "eval") -> str:
     instead: the command for an environment of one seat whose actions are numbers without names,
         which nobody would type in place of the agent.
     """
-    if rules.box or (rules.rows > 1 and not is_own(rules)):
+    if rules.box or (rules.rows > 1 and not is_custom(rules)):
         return f"sparring render {path} --out game.gif"
-    if isinstance(rules, ForeignRules) and rules.seats == 1 and not rules.action_names:
+    if isinstance(rules, CustomRules) and rules.seats == 1 and not rules.action_names:
         return f"sparring {instead} {path}"
     return f"sparring play {path}"
 
 
 def score_word(rules: Rules) -> str:
-    return "return" if is_own(rules) else "score"
+    return "return" if is_custom(rules) else "score"
 
 
 def results_table(results: Mapping[str, MatchResult], word: str = "score") -> Table:

@@ -124,13 +124,13 @@ def read_entry(entry: Any, where: str) -> Position:
         if key in ("left", "right", "puck"):
             numbers = checked(value, {f.name for f in fields(Body)}, f"{where}.{key}")
             for name, number in numbers.items():
-                demand_number(number, f"{where}.{key}.{name}")
+                check_number(number, f"{where}.{key}.{name}")
             given[key] = replace(getattr(usual, key), **numbers)
         elif key in ("keep", "kick"):
             if not isinstance(value, list) or len(value) != 2:
                 raise ConfigError(f"{where}.{key}: a list of two numbers is needed")
             for number in value:
-                demand_number(number, f"{where}.{key}")
+                check_number(number, f"{where}.{key}")
             given[key] = tuple(value)
         else:
             given[key] = value
@@ -147,6 +147,6 @@ def checked(entry: Any, known: set[str], where: str) -> Mapping[str, Any]:
     return entry
 
 
-def demand_number(value: Any, where: str) -> None:
+def check_number(value: Any, where: str) -> None:
     if isinstance(value, bool) or not isinstance(value, int | float):
         raise ConfigError(f"{where}: {value!r} is not a number")

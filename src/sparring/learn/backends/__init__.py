@@ -24,7 +24,7 @@ class Backend(Protocol):
     shown: Sequence[str]
     """What a loss shows, where other learners may have rows when this one has none."""
 
-    def step(self, minibatch: Minibatch, knobs: Any, loss: Loss, together: Together) -> Shown:
+    def step(self, minibatch: Minibatch, hparams: Any, loss: Loss, together: Together) -> Shown:
         """One optimizer step. A loss that is not finite is never stepped on."""
 
     def tensors(self) -> dict[str, Tensor]:

@@ -19,7 +19,7 @@ from torch import Tensor
 from sparring.learn.backends import Loss, diverged
 from sparring.learn.demonstrations import Decisions, Places, unpacked
 from sparring.learn.minibatches import PLACE, Minibatch, Shown
-from sparring.learn.plan import Knobs
+from sparring.learn.plan import PPOHyperparameters
 from sparring.learn.terms import NativeLoss, OwnRows, Term, gradients, own_rows, shown_of
 from sparring.learn.together import Together, average
 from sparring.learn.transforms import MIRRORED
@@ -56,20 +56,24 @@ class NativeBackend:
         self._data: Mapping[str, Tensor] = {}
         self._known: Known = (np.empty(0, np.uint8), None, {})
 
-    def step(self, minibatch: Minibatch, knobs: Knobs, loss: Loss, together: Together) -> Shown:
+    def step(
+        self, minibatch: Minibatch, hparams: PPOHyperparameters, loss: Loss, together: Together
+    ) -> Shown:
         """One optimizer step on PPO's loss; `loss` is its reference and not called."""
         if together.size == 1:
-            total, shown = self._learn(minibatch, knobs)
+            total, shown = self._learn(minibatch, hparams)
         else:
-            total, shown = self._averaged(minibatch, knobs, together)
-        self.adam.lr, norm = knobs.lr, math.nan
+            total, shown = self._averaged(minibatch, hparams, together)
+        self.adam.lr, norm = hparams.lr, math.nan
         if math.isfinite(total):
-            norm = self.adam.descend(knobs.max_grad_norm)
+            norm = self.adam.descend(hparams.max_grad_norm)
         if not math.isfinite(norm):
-            raise diverged(total, norm, knobs.lr)
+            raise diverged(total, norm, hparams.lr)
         return {**shown, "grad_norm": norm}
 
-    def _learn(self, minibatch: Minibatch, knobs: Knobs) -> tuple[float, dict[str, float]]:
+    def _learn(
+        self, minibatch: Minibatch, hparams: PPOHyperparameters
+    ) -> tuple[float, dict[str, float]]:
         """Fill the gradient; return the loss and what curves show of it."""
         data = minibatch.rows() if minibatch.turning else minibatch.data
         if data is not self._data:  # as a rule all minibatches of an update have the same
@@ -86,10 +90,10 @@ class NativeBackend:
             place=place,
             sample=picked,
             **known,
-            clip=knobs.clip,
-            value_clip=knobs.value_clip,
-            value_weight=knobs.value_weight,
-            entropy=knobs.entropy,
+            clip=hparams.clip,
+            value_clip=hparams.value_clip,
+            value_weight=hparams.value_weight,
+            entropy=hparams.entropy,
             grad=judged_grad,
         )
         self._widen(judged_grad, grad)
@@ -106,7 +110,7 @@ class NativeBackend:
         plain = max(plain, 1.0)
         means = (policy / rows, value / rows, entropy / rows, moved / plain, clipped / plain)
         shown = dict(zip(self.names, means, strict=True)) | found
-        total = means[0] + knobs.value_weight * means[1] - knobs.entropy * means[2]
+        total = means[0] + hparams.value_weight * means[1] - hparams.entropy * means[2]
         total += sum(term.weight * found[term.name] for term in terms)
         return total, shown
 
@@ -155,11 +159,11 @@ class NativeBackend:
         return found
 
     def _averaged(
-        self, minibatch: Minibatch, knobs: Knobs, together: Together
+        self, minibatch: Minibatch, hparams: PPOHyperparameters, together: Together
     ) -> tuple[float, dict[str, float]]:
         packed, losses = self.native.packed, torch.zeros(len(self.shown) + 1)
         if len(minibatch.picked):
-            total, shown = self._learn(minibatch, knobs)
+            total, shown = self._learn(minibatch, hparams)
             losses[:] = torch.tensor([total, *(shown[name] for name in self.shown)])
         else:
             packed.grad.zero_()

@@ -28,33 +28,33 @@ class TorchBackend:
         self.net, self.shown = net, shown
         self.optimizer = torch.optim.Adam(net.parameters(), eps=eps, fused=True)
 
-    def step(self, minibatch: Minibatch, knobs: Any, loss: Loss, together: Together) -> Shown:
-        return self.step_on(minibatch.rows(), knobs, loss, together)
+    def step(self, minibatch: Minibatch, hparams: Any, loss: Loss, together: Together) -> Shown:
+        return self.step_on(minibatch.rows(), hparams, loss, together)
 
     def step_on(
-        self, rows: Mapping[str, Tensor], knobs: Any, loss_of: Loss, together: Together
+        self, rows: Mapping[str, Tensor], hparams: Any, loss_of: Loss, together: Together
     ) -> Shown:
         for group in self.optimizer.param_groups:
-            group["lr"] = knobs.lr
+            group["lr"] = hparams.lr
         self.optimizer.zero_grad(set_to_none=True)
         if together.size == 1:
-            loss, shown = loss_of(rows, knobs)
+            loss, shown = loss_of(rows, hparams)
             loss.backward()  # type: ignore[no-untyped-call]
         else:
-            loss, shown = self._averaged(rows, knobs, loss_of, together)
-        norm = nn.utils.clip_grad_norm_(self.net.parameters(), knobs.max_grad_norm)
+            loss, shown = self._averaged(rows, hparams, loss_of, together)
+        norm = nn.utils.clip_grad_norm_(self.net.parameters(), hparams.max_grad_norm)
         if not torch.isfinite(norm + loss.detach()):
-            raise diverged(loss.item(), float(norm), knobs.lr)
+            raise diverged(loss.item(), float(norm), hparams.lr)
         self.optimizer.step()
         return {**{name: one.detach() for name, one in shown.items()}, "grad_norm": norm}
 
     def _averaged(
-        self, rows: Mapping[str, Tensor], knobs: Any, loss_of: Loss, together: Together
+        self, rows: Mapping[str, Tensor], hparams: Any, loss_of: Loss, together: Together
     ) -> tuple[Tensor, Mapping[str, Tensor]]:
         parameters = list(self.net.parameters())
         losses = torch.zeros(len(self.shown) + 1, device=parameters[0].device)
         if len(rows["obs"]):
-            loss, shown = loss_of(rows, knobs)
+            loss, shown = loss_of(rows, hparams)
             loss.backward()  # type: ignore[no-untyped-call]
             found = [loss, *(shown[name] for name in self.shown)]
             losses += torch.stack([one.detach().float() for one in found])

@@ -70,7 +70,7 @@ class FlatAdam:
         )
 
     def step(self, lr: Tensor, max_grad_norm: Tensor, *, apart: int, number: int = 0) -> None:
-        """Follow the gradient; `apart` numbers lie between the knobs of two members."""
+        """Follow the gradient; `apart` numbers lie between the hparams of two members."""
         kernels, (beta1, beta2), plans = self.kernels, BETAS, self.plans[number]
         members = len(self.steps)
         kernels.square((SQUARE_BLOCKS, members), 256, self._view, self.squares)

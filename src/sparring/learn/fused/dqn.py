@@ -14,19 +14,19 @@ from torch import Tensor
 
 from sparring.config import CollectConfig, DQNConfig, NetConfig, ReplayConfig
 from sparring.learn.backends.torch import optimizer_state
-from sparring.learn.dqn import Knobs
+from sparring.learn.dqn import DQNHyperparameters
 from sparring.learn.fused.experience import FusedExperience, head_of, value_of
 from sparring.learn.fused.games import Games
 from sparring.learn.fused.kernels import REPLAY_SOURCE
 from sparring.learn.fused.playing import FusedPlaying
 from sparring.learn.learner import Report, Snapshot
 from sparring.learn.losses import dqn_loss, spread_epsilon, td_target
-from sparring.learn.plan import demand_shared
+from sparring.learn.plan import check_shared
 from sparring.nets.policy import BY_VALUE, DUELING
 from sparring.nets.run.kinds import make_flat
 from sparring.schedule import Moment
 
-KNOBS = tuple(field.name for field in fields(Knobs))
+HPARAMS = tuple(field.name for field in fields(DQNHyperparameters))
 LOSSES = ("q_loss", "td_error", "grad_norm")
 
 
@@ -47,18 +47,18 @@ class FusedDQN:
         configs: one for each member. options: by_role, slots and graphs of `FusedPlaying`.
         """
         assert not games.rules.box
-        demand_shared("dqn", configs)
+        check_shared("dqn", configs)
         self.config = configs[0]
         facts = {BY_VALUE: True, DUELING: self.config.dueling}
         self.playing = playing = FusedPlaying(
             games, collect, net, facts=facts, source=REPLAY_SOURCE, final_legal=True, **options
         )
         self.experience = FusedExperience(
-            playing, collect, replay, configs, knobs=KNOBS, losses=LOSSES
+            playing, collect, replay, configs, hparams=HPARAMS, losses=LOSSES
         )
         self.games, self.pool, self.rules = games, games.pool, games.rules
         self.net, self.phases, self.exact = playing.net, playing.phases, playing.exact
-        self.slots, self.put, self.set_pots = playing.slots, playing.put, playing.set_pots
+        self.slots, self.put, self.set_mixes = playing.slots, playing.put, playing.set_mixes
         self.seated, self.policy = playing.seated, playing.policy
         self.replay, self.adjust = self.experience.replay, self.experience.adjust
         self.adam = self.experience.adam_for(self.net)
@@ -85,18 +85,21 @@ class FusedDQN:
 
     def iterate(self, progress: float) -> list[Report]:
         """Play and learn; returns what each member earned and learned."""
-        return self.experience.update(progress, self.turn_knobs, self.descend)
+        return self.experience.update(progress, self.set_hparams, self.descend)
 
-    def turn_knobs(self, moments: Sequence[Moment]) -> list[dict[str, float]]:
+    def set_hparams(self, moments: Sequence[Moment]) -> list[dict[str, float]]:
         """Send schedules to the device; returns what curves show of them, by member."""
         own = self.experience.settings
-        found = [Knobs.at(config, moment) for config, moment in zip(own, moments, strict=True)]
-        knobs = [{name: getattr(mine, name) for name in KNOBS} for mine in found]
+        found = [
+            DQNHyperparameters.at(config, moment)
+            for config, moment in zip(own, moments, strict=True)
+        ]
+        hparams = [{name: getattr(mine, name) for name in HPARAMS} for mine in found]
         epsilon = [
             spread_epsilon(mine.epsilon, config.epsilon_spread, self.games.each)
             for config, mine in zip(own, found, strict=True)
         ]
-        return self.experience.turn_knobs(moments, knobs, epsilon)
+        return self.experience.set_hparams(moments, hparams, epsilon)
 
     def descend(self) -> None:
         """One optimizer step of all members, and the targets'."""
@@ -151,7 +154,7 @@ class FusedDQN:
     def _follow(self) -> None:
         """Move the targets toward the networks, or replace them when their time has come."""
         target, every = self.target, self.config.target_every
-        share = self.experience.knob("tau")
+        share = self.experience.hparam("tau")
         if every:
             share = ((self.replay.number + 1) % every == 0).float()
         target.weight.lerp_(self.net.weight, (share * self.experience.active)[:, None])

@@ -94,7 +94,7 @@ class Examples:
             "SampleListView", list=self.found, stride=self.most, counts=self.counts
         )
 
-    def turn_knobs(self, moments: Sequence[Moment]) -> None:
+    def set_hparams(self, moments: Sequence[Moment]) -> None:
         """Send the schedule to the device."""
         weights = [self.records.config.weight.at(moment) for moment in moments]
         self.weight.copy_(torch.tensor(weights))

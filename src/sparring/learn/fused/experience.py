@@ -36,7 +36,7 @@ from sparring.schedule import Moment
 EPSILON = 1e-8
 """Adam's, as in `learn.dqn` and `learn.sac`."""
 HIDDEN = frozenset({"tau", "max_grad_norm", "temperature_lr"})
-"""Knobs that curves do not show."""
+"""Hyperparameters that curves do not show."""
 
 
 class FusedExperience:
@@ -49,20 +49,20 @@ class FusedExperience:
         config: ReplayConfig,
         settings: Sequence[Any],
         *,
-        knobs: tuple[str, ...],
+        hparams: tuple[str, ...],
         losses: tuple[str, ...],
     ) -> None:
         """Make the replay of every member.
 
         settings: of the algorithm, one for each member.
-        knobs: what schedules may change, as the device has it; gamma is among them.
+        hparams: what schedules may change, as the device has it; gamma is among them.
         losses: what a step notes.
         """
         assert not playing.config.recurrent, "links lead to single decisions"
         assert not any(any(one.win_bonus.values) for one in settings), "links lead forwards"
         self.playing, self.config, self.settings = playing, config, list(settings)
         """The settings are read anew for every update."""
-        self.knob_names, self.loss_names = knobs, losses
+        self.hparam_names, self.loss_names = hparams, losses
         members, rollout, rules = playing.members, playing.rollout, playing.rules
         memory = playing.pool.memory_bytes
         mirrors = mirrors_of(rules, collect, playing.device, memory=memory)
@@ -71,7 +71,7 @@ class FusedExperience:
         """Who makes no step now: it has made those that its decisions ask for."""
         with torch.device(playing.device):
             playing.epsilon = torch.zeros(rollout.rows)
-            self.knobs = torch.zeros(members, len(knobs))
+            self.hparams = torch.zeros(members, len(hparams))
             self.gamma_into = torch.zeros(members, len(rules.roles))
             self.quota = torch.zeros(members, dtype=torch.int32)
             """Steps that each of them still makes in this round."""
@@ -116,13 +116,13 @@ class FusedExperience:
             diverged=self.broken,
         )
 
-    def knob(self, name: str) -> Tensor:
-        """A knob of every member [members]."""
-        return self.knobs[:, self.knob_names.index(name)]
+    def hparam(self, name: str) -> Tensor:
+        """A hparam of every member [members]."""
+        return self.hparams[:, self.hparam_names.index(name)]
 
     def step_with(self, adam: FlatAdam, lr: str) -> None:
         """Follow the gradient with a learning rate of this name."""
-        adam.step(self.knob(lr), self.knob("max_grad_norm"), apart=len(self.knob_names))
+        adam.step(self.hparam(lr), self.hparam("max_grad_norm"), apart=len(self.hparam_names))
 
     @property
     def active(self) -> Tensor:
@@ -139,13 +139,13 @@ class FusedExperience:
     def update(
         self,
         progress: float,
-        turn_knobs: Callable[[Sequence[Moment]], list[dict[str, float]]],
+        set_hparams: Callable[[Sequence[Moment]], list[dict[str, float]]],
         descend: Callable[[], None],
     ) -> list[Report]:
         """Play and learn by turns. descend: see `learn`."""
         self._begin()
         for _ in range(self.rounds):
-            shown = turn_knobs([Moment(made, progress) for made in self.playing.decisions])
+            shown = set_hparams([Moment(made, progress) for made in self.playing.decisions])
             self.play()
             self.learn(descend)
         return self.reports(shown)
@@ -157,22 +157,22 @@ class FusedExperience:
         self.made, self._totals = [0] * len(self.made), [{} for _ in self.made]
         self.playing.met = np.zeros(self.playing.rollout.met.shape, np.int64)
 
-    def turn_knobs(
+    def set_hparams(
         self,
         moments: Sequence[Moment],
-        knobs: Sequence[Mapping[str, float]],
+        hparams: Sequence[Mapping[str, float]],
         epsilon: Sequence[npt.NDArray[np.float32]],
     ) -> list[dict[str, float]]:
         """Send schedules and the number of the rollout to the device.
 
-        knobs: by member, and what else curves show; returns what they do show.
+        hparams: by member, and what else curves show; returns what they do show.
         epsilon: by member, how probable a random action is in every game.
         """
-        self.knobs.copy_(torch.tensor([[k[name] for name in self.knob_names] for k in knobs]))
+        self.hparams.copy_(torch.tensor([[k[name] for name in self.hparam_names] for k in hparams]))
         roles = self.gamma_into.shape[1]
         into = [
             own.gamma_into or (k["gamma"],) * roles
-            for own, k in zip(self.settings, knobs, strict=True)
+            for own, k in zip(self.settings, hparams, strict=True)
         ]
         self.gamma_into.copy_(torch.tensor(into))
         self.playing.clock.fill_(self.rollouts)
@@ -188,7 +188,7 @@ class FusedExperience:
         rows = np.repeat(np.concatenate(by_game), self.playing.rules.rows)
         assert self.playing.epsilon is not None
         self.playing.epsilon.copy_(torch.from_numpy(rows))
-        return [{name: k[name] for name in k if name not in HIDDEN} for k in knobs]
+        return [{name: k[name] for name in k if name not in HIDDEN} for k in hparams]
 
     def _warm(self, member: int) -> bool:
         return self.playing.decisions[member] - self.since[member] >= self.config.warmup
@@ -257,9 +257,9 @@ class FusedExperience:
         estimate = estimate_view(
             kernels,
             rollout,
-            gamma=self.knob("gamma"),
-            gae_lambda=self.knob("gamma"),  # nobody estimates
-            apart=len(self.knob_names),
+            gamma=self.hparam("gamma"),
+            gae_lambda=self.hparam("gamma"),  # nobody estimates
+            apart=len(self.hparam_names),
             gamma_into=self.gamma_into,
         )
         blocks = blocks_of(rollout.games, 64)
@@ -301,7 +301,7 @@ class FusedExperience:
         return {**rollout_figures(playing.rollout, playing.games), **self.replay.figures()}
 
     def reports(self, shown: Sequence[Mapping[str, float]]) -> list[Report]:
-        """End an update: what each member earned and learned. shown: its knobs."""
+        """End an update: what each member earned and learned. shown: its hparams."""
         playing = self.playing
         playing.updates += 1
         losses, broken, busy = self.losses.tolist(), self.broken.tolist(), playing.watch.busy()

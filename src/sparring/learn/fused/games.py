@@ -20,7 +20,7 @@ from sparring.learn.rollout import episodes_of, movers_of
 from sparring.pools.batch import Batch
 from sparring.pools.cuda import CudaPool
 from sparring.pools.cuda.memory import put_memory
-from sparring.pools.lineups import LEARNER, Pots
+from sparring.pools.lineups import LEARNER, Mixes
 from sparring.pools.native import Pool
 
 MIN_SLOTS = 2
@@ -39,11 +39,11 @@ class DeviceGames:
     gpu_alone = True
     """Whether the time of a rollout is the GPU's alone."""
 
-    def __init__(self, pool: CudaPool, own_rules: Sequence[Rules] = ()) -> None:
-        """Take over a pool. own_rules: by member, where some have flags of their own."""
+    def __init__(self, pool: CudaPool, custom_rules: Sequence[Rules] = ()) -> None:
+        """Take over a pool. custom_rules: by member, where some have flags of their own."""
         self.pool, self.rules, self.device = pool, pool.rules, pool.device
         """The rules are the first member's; those of the others have as many of everything."""
-        self.own_rules = tuple(own_rules) or (pool.rules,) * len(pool.seeds)
+        self.custom_rules = tuple(custom_rules) or (pool.rules,) * len(pool.seeds)
         """By member, whatever phases change in the pool meanwhile."""
         self.seeds, self.num_games, self.each = pool.seeds, pool.num_games, pool.each
         """One seed and `each` games per member."""
@@ -53,7 +53,7 @@ class DeviceGames:
         """By game, not 0 where an action could not be played."""
         self.reset, self.check = pool.reset, pool.check
         self.state, self.load_state = pool.state, pool.load_state
-        self.policies, self.set_pots, self.seated = pool.policies_of, pool.set_pots, pool.seated
+        self.policies, self.set_mixes, self.seated = pool.policies_of, pool.set_mixes, pool.seated
         if pool.names("Earned") != list(EARNED):
             raise SparringError("the kernels sum other things than the learner reads")
 
@@ -121,7 +121,7 @@ class HostGames:
             raise ConfigError(f"{pool.rules.name} has continuous actions: its games go on the GPU")
         self.pool, self.rules, self.device = pool, pool.rules, torch.device(device)
         self.seeds: tuple[int, ...] = (pool.seed,)
-        self.own_rules: tuple[Rules, ...] = (pool.rules,)
+        self.custom_rules: tuple[Rules, ...] = (pool.rules,)
         self.num_games = self.each = pool.num_games
         self.at_once = pool.num_games // pool.slots * pool.rules.rows
         self.frozen = torch.zeros(1, dtype=torch.uint8, device=self.device)
@@ -145,9 +145,9 @@ class HostGames:
         """Go on under other terms."""
         adjust_games(self.pool, terms)
 
-    def set_pots(self, pots: Pots, member: int = 0) -> None:
-        """Say who is drawn from every pot when games begin."""
-        self.pool.set_pots(pots)
+    def set_mixes(self, mixes: Mixes, member: int = 0) -> None:
+        """Say who is drawn from every mix when games begin."""
+        self.pool.set_mixes(mixes)
 
     def seated(self, policies: int, member: int = 0) -> npt.NDArray[np.int64]:
         """Count the seats that policies hold in the running games."""

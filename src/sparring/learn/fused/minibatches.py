@@ -13,7 +13,7 @@ from sparring.config import PPOConfig
 from sparring.errors import ConfigError
 from sparring.learn.fused.games import Games
 from sparring.learn.fused.rollout import FusedRollout, legal_of, mask_of
-from sparring.learn.plan import demand_shared
+from sparring.learn.plan import check_shared
 from sparring.learn.transforms import BLOCK, KEYS, MIRRORED, ROUNDS, STREAM, TURNS, Mirroring
 from sparring.nets.run.flat import rounded_up
 
@@ -42,7 +42,7 @@ def check_configs(games: Games, configs: Sequence[PPOConfig]) -> None:
     """Refuse what cannot be trained in one set of arrays."""
     if len(configs) != len(games.seeds):
         raise ConfigError(f"{len(configs)} configurations for {len(games.seeds)} seeds")
-    demand_shared("ppo", configs)
+    check_shared("ppo", configs)
     roles = games.rules.roles
     if any(len(config.gamma_into) not in (0, len(roles)) for config in configs):
         raise ConfigError(f"gamma_into needs one discount per role: {', '.join(roles)}")

@@ -37,7 +37,7 @@ from sparring.nets.net import Net, asked_heads, blend_in
 from sparring.nets.policy import BY_VALUE, Policy
 from sparring.nets.run.flat import FlatNet, Pass
 from sparring.nets.run.kinds import FlatHierarchy, make_flat
-from sparring.pools.lineups import LEARNER, Pots, check_answered
+from sparring.pools.lineups import LEARNER, Mixes, check_answered
 from sparring.pools.protocol import EXACT
 from sparring.schedule import rounded
 
@@ -263,9 +263,9 @@ class FusedPlaying:
         assert self.frozen
         self.frozen.put(member, slot, weights, greedy=greedy or BY_VALUE in self.facts)
 
-    def set_pots(self, pots: Pots, member: int = 0) -> None:
-        """Say who is drawn from every pot from now on, when games begin."""
-        self.games.set_pots(pots, member)
+    def set_mixes(self, mixes: Mixes, member: int = 0) -> None:
+        """Say who is drawn from every mix from now on, when games begin."""
+        self.games.set_mixes(mixes, member)
 
     def seated(self, member: int = 0) -> npt.NDArray[np.int64]:
         """Count the seats that each policy id holds in the games that are running."""
@@ -376,5 +376,5 @@ class FusedPlaying:
         """Return what plays; it never changes again."""
         net = self.fresh_net()
         net.load_state_dict(self.net.state(member))
-        rules = self.games.own_rules[member]
+        rules = self.games.custom_rules[member]
         return Policy(rules, net, name=f"update {self.updates}", meta=self.facts)

@@ -33,7 +33,7 @@ from sparring.learn.fused.terms import FusedTerm
 from sparring.learn.fused.update import Update
 from sparring.learn.learner import Report, Snapshot, Terms
 from sparring.learn.parts import group_of, has_unit
-from sparring.learn.plan import Knobs, RolePlan, Turns
+from sparring.learn.plan import PPOHyperparameters, RolePlan, Turns
 from sparring.learn.transforms import mirrors_of
 from sparring.schedule import Moment
 
@@ -89,7 +89,7 @@ class FusedPPO:
         self.games, self.pool, self.rules = games, games.pool, games.rules
         self.net, self.rollout, self.phases = playing.net, playing.rollout, playing.phases
         self.members, self.device, self.exact = playing.members, playing.device, playing.exact
-        self.slots, self.put, self.set_pots = playing.slots, playing.put, playing.set_pots
+        self.slots, self.put, self.set_mixes = playing.slots, playing.put, playing.set_mixes
         self.seated, self.policy = playing.seated, playing.policy
         self.records = Records(games, self.rollout, seen) if seen else None
         mirrors = mirrors_of(self.rules, collect, self.device, memory=self.pool.memory_bytes)
@@ -142,33 +142,33 @@ class FusedPPO:
         """Play a rollout and learn from it; returns what each member earned and learned."""
         playing = self.playing
         playing.check_filled()
-        shown = self.turn_knobs([Moment(made, progress) for made in playing.decisions])
+        shown = self.set_hparams([Moment(made, progress) for made in playing.decisions])
         self._work("rollout", playing.play, whole=self.games.captures)
         busy = playing.watch.busy()
         playing.updates += 1
         playing.met = self.rollout.met.cpu().numpy().astype(np.int64)
         reports = []
-        for member, knobs in enumerate(shown):
-            self._count(member, max(value for name, value in knobs.items() if "/lr" in name))
+        for member, hparams in enumerate(shown):
+            self._count(member, max(value for name, value in hparams.items() if "/lr" in name))
             stats: dict[str, float] = {}
             if not playing.diverged[member]:
-                stats = self._stats(member) | knobs
+                stats = self._stats(member) | hparams
                 if self.games.gpu_alone:  # else the time between events is the CPU's too
                     stats["charts/gpu_busy"] = busy
             reports.append(playing.report(member, stats))
         return reports
 
-    def turn_knobs(self, moments: Sequence[Moment]) -> list[dict[str, float]]:
+    def set_hparams(self, moments: Sequence[Moment]) -> list[dict[str, float]]:
         """Send schedules to the device; returns what curves show of them, by member."""
         shown: list[dict[str, float]] = [{} for _ in moments]
-        knobs: list[dict[str, Knobs]] = [{} for _ in moments]
+        hparams: list[dict[str, PPOHyperparameters]] = [{} for _ in moments]
         for role, part in self.parts.items():
-            for member, mine in enumerate(part.turn_knobs(self.updates, moments)):
-                knobs[member][role] = mine
+            for member, mine in enumerate(part.set_hparams(self.updates, moments)):
+                hparams[member][role] = mine
                 shown[member][shown_of("learning/lr", role)] = mine.lr
                 shown[member][shown_of("learning/entropy_weight", role)] = mine.entropy
         if self.discounts:
-            found = [discounts_of(self.roles, mine, member) for member, mine in enumerate(knobs)]
+            found = [discounts_of(self.roles, mine, member) for member, mine in enumerate(hparams)]
             self.discounts.send(found)
         return shown
 

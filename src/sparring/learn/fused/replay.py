@@ -24,8 +24,8 @@ from sparring.learn.learner import Segment
 from sparring.learn.ring import (
     Segments,
     check_capacity,
+    check_waiting,
     columns_of,
-    demand_waiting,
     mask_words,
     tensors_of,
 )
@@ -359,7 +359,7 @@ class DeviceReplay:
         head = int(meta["head"])
         first = max(int(meta["first"]), head - capacity)
         self._segments[member].load(tensors, segments, first, head)
-        demand_waiting(tensors["open"], head)
+        check_waiting(tensors["open"], head)
         self.firsts[member], self.heads[member] = first, head
         carried = self.serial[self._carried_of(member)]
         if tensors["open"].shape == carried.shape:

@@ -20,7 +20,7 @@ from sparring.kernels import Module
 from sparring.kernels.views import View
 from sparring.learn.advantages import Discounts
 from sparring.learn.fused.kernels import blocks_of
-from sparring.learn.transitions import OPEN, demand_open, read_open
+from sparring.learn.transitions import OPEN, check_open, read_open
 from sparring.nets.hierarchy import RoleTeller
 from sparring.nets.net import HIDDEN
 from sparring.pools.lineups import LEARNER
@@ -226,7 +226,7 @@ class FusedRollout:
         at = self.carried_of(member)
         count = at.stop - at.start
         waiting = read_open(open_decisions, count)
-        demand_open(waiting, self.rules, rows["action"].numpy())
+        check_open(waiting, self.rules, rows["action"].numpy())
         opened = waiting.view("i4").reshape(count, -1)
         self.open[at] = torch.from_numpy(opened).to(self.open.device)
         for name in ("obs", "action", "log_prob", "value"):

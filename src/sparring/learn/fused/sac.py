@@ -32,7 +32,7 @@ from sparring.learn.losses import (
     entropy_target,
     squashed_sample,
 )
-from sparring.learn.plan import demand_shared
+from sparring.learn.plan import check_shared
 from sparring.nets.critics import Critics
 from sparring.nets.distribution import masked_log_probs
 from sparring.nets.policy import VALUES
@@ -53,7 +53,7 @@ class Flat:
         self.scale = torch.ones(self.size, device=weight.device)
 
 
-KNOBS = ("lr", "critic_lr", "temperature_lr", "gamma", "tau", "max_grad_norm")
+HPARAMS = ("lr", "critic_lr", "temperature_lr", "gamma", "tau", "max_grad_norm")
 LOSSES = ("critic_loss", "policy_loss", "entropy")
 
 
@@ -74,18 +74,18 @@ class FusedSAC:
         configs: one for each member. options: by_role, slots and graphs of `FusedPlaying`.
         """
         assert not games.rules.box or (net.squash and net.std == "predicted")
-        demand_shared("sac", configs)
+        check_shared("sac", configs)
         self.config = configs[0]
         facts = {VALUES: False}
         self.playing = playing = FusedPlaying(
             games, collect, net, facts=facts, source=REPLAY_SOURCE, final_legal=True, **options
         )
         self.experience = FusedExperience(
-            playing, collect, replay, configs, knobs=KNOBS, losses=LOSSES
+            playing, collect, replay, configs, hparams=HPARAMS, losses=LOSSES
         )
         self.games, self.pool, self.rules = games, games.pool, games.rules
         self.net, self.phases, self.exact = playing.net, playing.phases, playing.exact
-        self.slots, self.put, self.set_pots = playing.slots, playing.put, playing.set_pots
+        self.slots, self.put, self.set_mixes = playing.slots, playing.put, playing.set_mixes
         self.seated, self.policy = playing.seated, playing.policy
         self.replay, self.adjust = self.experience.replay, self.experience.adjust
         self.members, self.device = playing.members, playing.device
@@ -137,20 +137,20 @@ class FusedSAC:
     def iterate(self, progress: float) -> list[Report]:
         """Play and learn; returns what each member earned and learned."""
         self.temperatures = self._log.weight[:, 0].exp().tolist()
-        reports = self.experience.update(progress, self.turn_knobs, self.descend)
+        reports = self.experience.update(progress, self.set_hparams, self.descend)
         for report, temperature in zip(reports, self.temperatures, strict=True):
             if report.stats:
                 report.stats["learning/temperature"] = temperature
         return reports
 
-    def turn_knobs(self, moments: Sequence[Moment]) -> list[dict[str, float]]:
+    def set_hparams(self, moments: Sequence[Moment]) -> list[dict[str, float]]:
         """Send schedules to the device; returns what curves show of them, by member."""
-        knobs = []
+        hparams = []
         for config, moment in zip(self.experience.settings, moments, strict=True):
-            found = {name: getattr(config, name).at(moment) for name in KNOBS}
-            knobs.append({**found, "max_grad_norm": found["max_grad_norm"] or ANY_NORM})
-        nobody = [np.zeros(self.games.each, np.float32) for _ in knobs]  # explores at random
-        return self.experience.turn_knobs(moments, knobs, nobody)
+            found = {name: getattr(config, name).at(moment) for name in HPARAMS}
+            hparams.append({**found, "max_grad_norm": found["max_grad_norm"] or ANY_NORM})
+        nobody = [np.zeros(self.games.each, np.float32) for _ in hparams]  # explores at random
+        return self.experience.set_hparams(moments, hparams, nobody)
 
     def descend(self) -> None:
         """One step of the critics, the actors, the temperatures and the targets.
@@ -170,7 +170,7 @@ class FusedSAC:
         self.experience.step_with(self.adam, "lr")
         self._log.grad.copy_((entropy - aim).mean(-1, keepdim=True) * self._finds)
         self.experience.step_with(self.temperature_adam, "temperature_lr")
-        self.critics.follow((self.experience.knob("tau") * self.experience.active)[:, None, None])
+        self.critics.follow((self.experience.hparam("tau") * self.experience.active)[:, None, None])
         replay.reprioritize(error)
         self.experience.note(critic_loss=loss, policy_loss=policy_loss, entropy=entropy.mean(-1))
 

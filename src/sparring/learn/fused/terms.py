@@ -35,7 +35,7 @@ class PolicyLoss:
         at: Pass,
         samples: Samples,
         *,
-        knobs: Tensor,
+        hparams: Tensor,
         statistics: Tensor,
         diverged: Tensor,
     ) -> None:
@@ -44,7 +44,7 @@ class PolicyLoss:
         at: the pass that goes back from them. diverged: is told who has a loss that is not finite.
         """
         self.kernels, self.at, self.heads = kernels, at, heads_view(kernels, at.flat, at)
-        self.knobs, self.statistics, self.diverged = knobs, statistics, diverged
+        self.hparams, self.statistics, self.diverged = hparams, statistics, diverged
         minibatches, members, self.stride = samples.picked.shape
         self.room, rules, names = samples.room, at.flat.rules, kernels.names("Losses")
         self.block_rows = 256 if rules.box else 8  # a thread has a row, or a warp has it
@@ -98,7 +98,7 @@ class PolicyLoss:
         )
         loss = self.kernels.view(
             "LossView",
-            knobs=self.knobs,
+            hparams=self.hparams,
             statistics=self.statistics,
             rows_per_block=self.block_rows,
             policy_grad=self.at.logits_grad,
@@ -188,10 +188,10 @@ class FusedTerms:
         shown = [*shown_of(one.term for one in terms), *(one.name for one in self.own)]
         self.sums = {name: torch.zeros(members, device=device) for name in shown}
 
-    def turn_knobs(self, moments: Sequence[Moment]) -> None:
+    def set_hparams(self, moments: Sequence[Moment]) -> None:
         """Send the weights to the device."""
         for own in self.own:
-            own.turn_knobs(moments)
+            own.set_hparams(moments)
         if not self.list:
             return
         found = []

@@ -25,7 +25,7 @@ from sparring.learn.fused.rollout import estimate_view
 from sparring.learn.fused.sequences import Sequences
 from sparring.learn.fused.terms import FusedTerms, PolicyLoss
 from sparring.learn.parts import LOGGED
-from sparring.learn.plan import Knobs
+from sparring.learn.plan import PPOHyperparameters
 from sparring.learn.transforms import Mirroring
 from sparring.nets.net import MAX_UNITS, UNIT_MEMORY
 from sparring.nets.run.flat import Pass
@@ -103,7 +103,7 @@ class Update:
             self.kernels,
             self.learning,
             samples,
-            knobs=self.knobs,
+            hparams=self.hparams,
             statistics=self.statistics,
             diverged=self.diverged,
         )
@@ -112,12 +112,12 @@ class Update:
 
     def _make_arrays(self) -> None:
         names = self.kernels.names
-        self.knob_names = names("Knobs")
-        if set(self.knob_names) != {field.name for field in fields(Knobs)}:
-            raise SparringError("the kernels have other knobs than learn.ppo")
+        self.hparam_names = names("Hparams")
+        if set(self.hparam_names) != {field.name for field in fields(PPOHyperparameters)}:
+            raise SparringError("the kernels have other hparams than learn.ppo")
         members, places_each = self.members, self.rollout.places // self.members
         with torch.device(self.games.device):
-            self.knobs = torch.zeros(members, len(self.knob_names))
+            self.hparams = torch.zeros(members, len(self.hparam_names))
             self.gamma_into = torch.zeros(members, len(self.games.rules.roles))
             self.marks = torch.zeros(members, places_each, dtype=torch.int32)
             self.ranks = torch.zeros(members, places_each, dtype=torch.int32)
@@ -133,8 +133,8 @@ class Update:
             self.stopped = torch.zeros(members, dtype=torch.uint8)
             self.diverged = torch.zeros(members, dtype=torch.uint8)
             self.picked = torch.zeros(self.minibatches, members, self.stride, dtype=torch.int32)
-        self._knobs_host, self._into_host = (
-            torch.zeros(sent.shape, pin_memory=True) for sent in (self.knobs, self.gamma_into)
+        self._hparams_host, self._into_host = (
+            torch.zeros(sent.shape, pin_memory=True) for sent in (self.hparams, self.gamma_into)
         )
 
     def _make_views(self) -> None:
@@ -166,21 +166,24 @@ class Update:
             chains=rollout.chains,
         )
 
-    def knob(self, name: str) -> Tensor:
-        return self.knobs[:, self.knob_names.index(name)]
+    def hparam(self, name: str) -> Tensor:
+        return self.hparams[:, self.hparam_names.index(name)]
 
-    def turn_knobs(self, number: int, moments: Sequence[Moment]) -> list[Knobs]:
+    def set_hparams(self, number: int, moments: Sequence[Moment]) -> list[PPOHyperparameters]:
         """Send schedules and the number of the update to the device."""
-        knobs = [Knobs.at(c, moment) for c, moment in zip(self.configs, moments, strict=True)]
-        for member, (config, mine) in enumerate(zip(self.configs, knobs, strict=True)):
-            self._knobs_host[member] = torch.tensor([getattr(mine, n) for n in self.knob_names])
+        hparams = [
+            PPOHyperparameters.at(c, moment)
+            for c, moment in zip(self.configs, moments, strict=True)
+        ]
+        for member, (config, mine) in enumerate(zip(self.configs, hparams, strict=True)):
+            self._hparams_host[member] = torch.tensor([getattr(mine, n) for n in self.hparam_names])
             into = config.gamma_into or (mine.gamma,) * self.gamma_into.shape[1]
             self._into_host[member] = torch.tensor(into)
-        self.knobs.copy_(self._knobs_host, non_blocking=True)
+        self.hparams.copy_(self._hparams_host, non_blocking=True)
         self.gamma_into.copy_(self._into_host, non_blocking=True)
         self.clock.fill_(number)
-        self.terms.turn_knobs(moments)
-        return knobs
+        self.terms.set_hparams(moments)
+        return hparams
 
     def fit(self) -> int:
         """Make no more minibatches than the samples fill, and return how many.
@@ -245,9 +248,9 @@ class Update:
         return estimate_view(
             self.kernels,
             self.rollout,
-            gamma=self.knob("gamma"),
-            gae_lambda=self.knob("gae_lambda"),
-            apart=len(self.knob_names),
+            gamma=self.hparam("gamma"),
+            gae_lambda=self.hparam("gae_lambda"),
+            apart=len(self.hparam_names),
             gamma_into=self.gamma_into,
         )
 
@@ -338,7 +341,10 @@ class Update:
         self.terms.add_gradients(at, picked[:, : self.room], minibatch)
         at.backward()
         self.adam.step(
-            self.knob("lr"), self.knob("max_grad_norm"), apart=len(self.knob_names), number=number
+            self.hparam("lr"),
+            self.hparam("max_grad_norm"),
+            apart=len(self.hparam_names),
+            number=number,
         )
 
     def _end_epoch(self) -> None:
@@ -349,7 +355,7 @@ class Update:
             plans=self.adam.plans,
             minibatches=self.minibatches,
             members=self.members,
-            knobs=self.knobs,
+            hparams=self.hparams,
             tallies=self.tallies,
             stopped=self.stopped,
         )

@@ -22,12 +22,12 @@ from sparring import _native
 from sparring.config import NetConfig
 from sparring.errors import ConfigError
 from sparring.games.rules import Rules
+from sparring.nets.custom import OWN, CustomNet
 from sparring.nets.hierarchy import is_hierarchy, of_role
 from sparring.nets.inputs import stacked
 from sparring.nets.make import make_net
 from sparring.nets.mlp import NATIVE_ACTIVATIONS, LinearNet, Perceptron, head_mask
 from sparring.nets.net import MEMORY, POLICY, Heads, Net, head_width, only_beside_policy
-from sparring.nets.own import OWN, OwnNet
 from sparring.nets.run.recognized import Layers, as_perceptron, recognize
 
 PANEL = 32
@@ -51,7 +51,7 @@ class GroupedNet:
             net = make_net(rules, config, memory=memory, threads=threads)
             plain = not (config.norm or config.normalize or config.policy_hidden)
             stacks = isinstance(net, Perceptron) and plain
-            if isinstance(net, OwnNet):
+            if isinstance(net, CustomNet):
                 stacks = isinstance(recognize(net), Layers)
             self._kind = (Stacked if stacks else OneByOne)(net, slots, threads)
         self.memory = net.inputs.memory if config.memory else 0

@@ -233,7 +233,7 @@ class FusedPerceptron(WidenedNet):
         return {**found, "first.weight": found["first.weight"][self._order.argsort()]}
 
 
-class OwnPerceptron(FusedPerceptron):
+class CustomPerceptron(FusedPerceptron):
     """A perceptron whose tensors are named and shaped as in a module of somebody's own."""
 
     def __init__(self, net: Net, config: NetConfig, members: int, **room: Unpack[Room]) -> None:

@@ -18,7 +18,7 @@ from sparring.nets.hierarchy import ROLES, of_role
 from sparring.nets.make import make_net
 from sparring.nets.run.captured import CapturedNet, why_eager
 from sparring.nets.run.flat import FlatNet, Room
-from sparring.nets.run.fused_mlp import FusedPerceptron, OwnPerceptron
+from sparring.nets.run.fused_mlp import CustomPerceptron, FusedPerceptron
 from sparring.nets.run.fused_residual import FusedResidual
 from sparring.nets.run.recognized import perceptron_config
 
@@ -49,7 +49,7 @@ def make_flat(
         net = make_net(rules, config, heads=heads, memory=memory)
     ours = perceptron_config(net, config) if heads is None else None
     if isinstance(ours, NetConfig) and not why_not("kernels", ours):
-        made = OwnPerceptron(net, ours, members, **room)
+        made = CustomPerceptron(net, ours, members, **room)
         if not (why := made.differs()):
             return made
         warnings.warn(

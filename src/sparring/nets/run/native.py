@@ -23,10 +23,10 @@ from torch.optim.adam import adam
 from sparring import _native
 from sparring.capabilities.refusals import why_not
 from sparring.errors import ConfigError
+from sparring.nets.custom import OWN, CustomNet
 from sparring.nets.hierarchy import HierarchyNet, true_heads
 from sparring.nets.mlp import NATIVE_ACTIVATIONS, Perceptron
 from sparring.nets.net import POLICY, VALUE, WDL, Heads, Net
-from sparring.nets.own import OWN, OwnNet
 from sparring.nets.run.recognized import Layers, recognize
 
 ALIGNED = 16
@@ -186,7 +186,7 @@ def why_no_passes(net: nn.Module, device: torch.device) -> str:
     """Say what keeps a network from being passed natively, "" if nothing does."""
     if device.type != "cpu":
         return "native passes are for CPUs"
-    if isinstance(net, OwnNet):
+    if isinstance(net, CustomNet):
         layers = recognize(net)
         return layers if isinstance(layers, str) else ""
     assert isinstance(net, Net)

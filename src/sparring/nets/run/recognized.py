@@ -16,10 +16,10 @@ from torch import Tensor, fx, nn
 from torch.nn import functional
 
 from sparring.config import NetConfig
+from sparring.nets.custom import CustomNet
+from sparring.nets.custom_inputs import FLOATS
 from sparring.nets.inputs import Inputs
 from sparring.nets.net import POLICY, SCORE, VALUE, Heads, Net
-from sparring.nets.own import OwnNet
-from sparring.nets.own_inputs import FLOATS
 
 ACTIVATIONS: dict[Any, str] = {
     **{nn.ReLU: "relu", nn.Tanh: "tanh", nn.SiLU: "silu"},
@@ -63,7 +63,7 @@ class Layers:
 
 def recognize(net: Net) -> Layers | str:
     """Return what layers a network of somebody's own has, or why it is no perceptron."""
-    if not isinstance(net, OwnNet):
+    if not isinstance(net, CustomNet):
         return f"{type(net).__name__} is no network of your own"
     if "recognized" not in net.__dict__:
         try:
@@ -74,7 +74,7 @@ def recognize(net: Net) -> Layers | str:
     return found
 
 
-def read_layers(net: OwnNet) -> Layers:
+def read_layers(net: CustomNet) -> Layers:
     """Follow every head back to the row."""
     if net.reads != FLOATS:
         raise UnlikeError(f"it reads {net.reads}")

@@ -11,13 +11,13 @@ import torch
 from torch import Tensor
 
 from sparring.errors import ConfigError, IllegalActionError, SparringError
-from sparring.games.goals import demand_goals
+from sparring.games.goals import check_goals
 from sparring.games.rules import Rewards, Rules, configured
 from sparring.games.sealed import seal, unseal
 from sparring.games.seeds import seed_bits
 from sparring.kernels import build
 from sparring.kernels.views import View
-from sparring.machine import demand_memory
+from sparring.machine import check_memory_budget
 from sparring.pools.cuda.actions import as_given, audit_copies, why_frozen
 from sparring.pools.cuda.batch import CudaBatch
 from sparring.pools.cuda.counts import CountsOnDevice
@@ -26,7 +26,7 @@ from sparring.pools.cuda.sizes import MASK_BYTES, STAGE_BYTES, check_games, size
 from sparring.pools.cuda.starts import DeviceStarts
 from sparring.pools.cuda.states import put_body
 from sparring.pools.limits import bytes_per_game, check_memory, memory_entry
-from sparring.pools.lineups import Lineup, PlayerId, Pots
+from sparring.pools.lineups import Lineup, Mixes, PlayerId
 from sparring.pools.native import Pool
 from sparring.pools.starts import Start
 
@@ -60,7 +60,7 @@ class CudaPool(CountsOnDevice):
         seeds: Sequence[int] = (),
         config: Mapping[str, Any] | None = None,
         lineups: Sequence[Lineup] | None = None,
-        pots: Sequence[str] = (),
+        mixes: Sequence[str] = (),
         rewards: Rewards | None = None,
         first_game: int = 0,
         observe: bool = True,
@@ -76,7 +76,7 @@ class CudaPool(CountsOnDevice):
 
         seeds: several pools in one, of num_games / len(seeds) games each, which play what pools
             of their own with these seeds would play.
-        pots: see `set_lineups`.
+        mixes: see `set_lineups`.
         observe: False leaves observations and masks out, for measuring.
         memory: bytes per (game, seat) outside the game, a multiple of 16.
         records: batches say what came of goals, in games that have some.
@@ -93,8 +93,8 @@ class CudaPool(CountsOnDevice):
         self.seeds = tuple(seeds) or (seed,)
         check_games(num_games, len(self.seeds), per_warp)
         check_memory(memory)
-        self.records = records and demand_goals(self.rules)
-        demand_memory(
+        self.records = records and check_goals(self.rules)
+        check_memory_budget(
             "num_games",
             num_games,
             bytes_per_game(self.rules, observe=observe, memory=memory),
@@ -111,7 +111,7 @@ class CudaPool(CountsOnDevice):
                 seed=one,
                 threads=1,
                 lineups=lineups,
-                pots=pots,
+                mixes=mixes,
                 rewards=rewards,
                 first_game=first_game,
                 observe=False,
@@ -328,27 +328,27 @@ class CudaPool(CountsOnDevice):
         return self._hosts if member is None else [self._hosts[member]]
 
     @property
-    def pots(self) -> tuple[str, ...]:
-        """The names of the pots that may be filled in the games of every seed."""
-        return tuple(dict.fromkeys(name for host in self._hosts for name in host.pots))
+    def mixes(self) -> tuple[str, ...]:
+        """The names of the mixes that may be filled in the games of every seed."""
+        return tuple(dict.fromkeys(name for host in self._hosts for name in host.mixes))
 
     def set_lineups(
-        self, lineups: Sequence[Lineup], pots: Sequence[str] = (), member: int | None = None
+        self, lineups: Sequence[Lineup], mixes: Sequence[str] = (), member: int | None = None
     ) -> None:
         """Choose who plays; every game draws one of them at its next reset.
 
-        pots: others than those that line-ups name, which may be filled too. Pots that are named
+        mixes: others than those that line-ups name, which may be filled too. Mixes that are named
             before and after keep who is in them.
         member: in the games of one seed alone, here and below.
         """
         for host in self._of(member):
-            host.set_lineups(lineups, pots)
+            host.set_lineups(lineups, mixes)
         self._upload()
 
-    def set_pots(self, pots: Pots, member: int | None = None) -> None:
-        """Choose who is drawn from the pots that line-ups name, when games begin."""
+    def set_mixes(self, mixes: Mixes, member: int | None = None) -> None:
+        """Choose who is drawn from the mixes that line-ups name, when games begin."""
         for host in self._of(member):
-            host.set_pots(pots)
+            host.set_mixes(mixes)
         self._upload()
 
     def seated(self, policies: int, member: int = 0) -> npt.NDArray[np.int64]:
@@ -421,7 +421,7 @@ class CudaPool(CountsOnDevice):
         rules = self.rules_of(member)
         mine = {"game": rules.name, "config": rules.config, **self._facts(member)}
         header.demand(mine | {"seed": header.seed(), "memory": self.memory_bytes})
-        header.demand_version(rules)
+        header.check_version(rules)
         host, games = self._hosts[member]._native, self._games_of(member)
         put_body(host, body, [array[games] for array in (self.tables, self.side, self.memory)])
         host.reseed(seed_bits(header.seed()))

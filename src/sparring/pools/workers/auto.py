@@ -11,10 +11,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from sparring.pools.foreign.base import ForeignBatch, ForeignPool
-from sparring.pools.foreign.faults import same_folder
-from sparring.pools.foreign.make import make_pool
-from sparring.pools.foreign.vector import VectorEnvPool
+from sparring.pools.custom.base import CustomBatch, CustomPool
+from sparring.pools.custom.faults import same_folder
+from sparring.pools.custom.make import make_pool
+from sparring.pools.custom.vector import VectorEnvPool
 from sparring.pools.workers.pool import WorkerPool
 
 LOOK_S = 0.4
@@ -87,7 +87,7 @@ def useful(steps: Steps, games: int, cores: int) -> int:
     return min(games, MOST, math.ceil(cores / max(busy, 1 / MOST)))
 
 
-def measure(pool: ForeignPool, timeout_s: float = LOOK_S) -> Steps:
+def measure(pool: CustomPool, timeout_s: float = LOOK_S) -> Steps:
     """Step an env with random actions; the first step, which warms up, does not count."""
     pool.reset()
     pool.step(pool.sample_actions())
@@ -125,7 +125,7 @@ def measured_gain(word: str, games: int, workers: int) -> float:
         return rate(pool) / here
 
 
-def rate(pool: ForeignPool) -> float:
+def rate(pool: CustomPool) -> float:
     """Steps of single games per second, each with its first legal action."""
     pool.reset()
     pool.step(easy(pool, pool.batch()))
@@ -144,7 +144,7 @@ def rate(pool: ForeignPool) -> float:
     return made / (time.perf_counter() - began)
 
 
-def easy(pool: ForeignPool, batch: ForeignBatch) -> npt.NDArray[Any]:
+def easy(pool: CustomPool, batch: CustomBatch) -> npt.NDArray[Any]:
     """Legal actions that are found at once."""
     if pool.rules.box:
         return np.zeros((len(batch.mask), pool.rules.box), np.float32)

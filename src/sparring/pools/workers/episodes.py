@@ -17,11 +17,11 @@ import numpy.typing as npt
 
 from sparring.errors import SparringError, VectorError
 from sparring.factories import is_of_this_program
-from sparring.pools.foreign.faults import told
-from sparring.pools.foreign.make import make_pool
-from sparring.pools.foreign.rules import ForeignRules
-from sparring.pools.foreign.seats import TablesPool
-from sparring.pools.foreign.sheet import Sheet
+from sparring.pools.custom.faults import told
+from sparring.pools.custom.make import make_pool
+from sparring.pools.custom.rules import CustomRules
+from sparring.pools.custom.seats import TablesPool
+from sparring.pools.custom.sheet import Sheet
 from sparring.pools.workers.crew import Crew, Limits
 from sparring.pools.workers.parts import parts_of, shared_shapes
 from sparring.processes import SharedArrays
@@ -30,7 +30,7 @@ from sparring.processes import SharedArrays
 class Episodes(ABC):
     """Some games of a factory's. One that has ended rests until it is started again."""
 
-    rules: ForeignRules
+    rules: CustomRules
     sheets: list[Sheet]
     """What every game shows, once it was waited for."""
 
@@ -59,7 +59,7 @@ class Away(Episodes):
         self._parts = parts_of(games, 1, games)
         self._crew = Crew({**job, "again": False}, self._parts, limits)
         self._end: Callable[[], Any] = weakref.finalize(self, self._crew.end)
-        self.rules = ForeignRules(**self._crew.hello["hello"])
+        self.rules = CustomRules(**self._crew.hello["hello"])
         shared = SharedArrays(shared_shapes(self.rules, games, 1, 0))
         self._action, whole = shared["action"], Sheet.of(shared.items())
         self._crew.share(shared)

@@ -8,8 +8,8 @@ from itertools import pairwise
 import numpy as np
 
 from sparring.errors import ConfigError
-from sparring.pools.foreign.rules import ForeignRules
-from sparring.pools.foreign.sheet import sheet_shapes
+from sparring.pools.custom.rules import CustomRules
+from sparring.pools.custom.sheet import sheet_shapes
 from sparring.processes import Shapes
 
 Seeds = list[int | None]
@@ -87,7 +87,7 @@ def parts_of(games: int, workers: int, groups: int) -> list[Part]:
     return parts
 
 
-def shared_shapes(rules: ForeignRules, games: int, workers: int, memory: int) -> Shapes:
+def shared_shapes(rules: CustomRules, games: int, workers: int, memory: int) -> Shapes:
     """What is in the shared memory: a sheet, actions, and how workers fare."""
     rows = games * rules.rows
     action = (np.float64, (rows, rules.box)) if rules.box else (np.int64, (rows,))

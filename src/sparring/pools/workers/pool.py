@@ -1,4 +1,4 @@
-"""A pool whose environments live in worker processes; `pools.foreign.make` is its reference."""
+"""A pool whose environments live in worker processes; `pools.custom.make` is its reference."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ import numpy.typing as npt
 from sparring import trusted
 from sparring.errors import ConfigError, IllegalActionError
 from sparring.messages import Message
-from sparring.pools.foreign.base import ForeignBatch, ForeignPool
-from sparring.pools.foreign.rules import ForeignRules
-from sparring.pools.foreign.seats import seeds_of
-from sparring.pools.foreign.sheet import Sheet
+from sparring.pools.custom.base import CustomBatch, CustomPool
+from sparring.pools.custom.rules import CustomRules
+from sparring.pools.custom.seats import seeds_of
+from sparring.pools.custom.sheet import Sheet
 from sparring.pools.protocol import FIRST_READY
 from sparring.pools.workers.crew import Crew, Limits
 from sparring.pools.workers.parts import Part, parts_of, shared_shapes
 from sparring.processes import SharedArrays
 
 
-class WorkerPool(ForeignPool):
+class WorkerPool(CustomPool):
     """Games of a factory's in processes; the rows lie in memory that all of them see.
 
     Its slots are groups of games: each is stepped on as soon as it is answered, whatever the others
@@ -66,7 +66,7 @@ class WorkerPool(ForeignPool):
         crew = Crew(job, parts, limits)
         # The crew does not know the pool: it ends with it, also at the end of the program.
         self._finalizer = weakref.finalize(self, crew.end)
-        rules = ForeignRules(**crew.hello["hello"])
+        rules = CustomRules(**crew.hello["hello"])
         shapes = shared_shapes(rules, games, workers, memory)
         shared = SharedArrays(shapes)
         self._crew, self._action, self._busy = crew, shared["action"], shared["busy"]
@@ -83,19 +83,19 @@ class WorkerPool(ForeignPool):
         """Groups whose answer was not received yet."""
         self._told_at, self._told_busy = time.monotonic(), 0.0
 
-    def _stretch(self, parts: Sequence[Part]) -> ForeignBatch:
+    def _stretch(self, parts: Sequence[Part]) -> CustomBatch:
         first, last = parts[0], parts[-1]
         games = last.first + last.games - first.first
-        return ForeignBatch(
+        return CustomBatch(
             self.rules, games, self.memory_bytes, whole=self._batch, first=first.first
         )
 
     # Stepping
 
-    def step(self, action: npt.ArrayLike) -> ForeignBatch:
+    def step(self, action: npt.ArrayLike) -> CustomBatch:
         """Answer all rows at once and wait for all. An illegal action refuses the whole step."""
         parts, batch = self._crew.parts, self._batch
-        self._demand_idle(range(self.slots))
+        self._check_idle(range(self.slots))
         given = self._checked(action, batch)
         self._running = False
         self.steps += 1
@@ -108,7 +108,7 @@ class WorkerPool(ForeignPool):
     def send(self, action: npt.ArrayLike, slot: int = 0) -> None:
         """Hand over a group's actions; `recv` or `ready` wait for what comes of them."""
         batch = self._stretches[slot]
-        self._demand_idle([slot])
+        self._check_idle([slot])
         self._sends[slot] += 1
         self.steps = max(self._sends)
         self._ask(self._checked(action, batch), batch, self._slots[slot])
@@ -129,7 +129,7 @@ class WorkerPool(ForeignPool):
             self._crew.look(left)
         return found
 
-    def recv(self, slot: int = 0) -> ForeignBatch:
+    def recv(self, slot: int = 0) -> CustomBatch:
         parts, batch = self._slots[slot], self._stretches[slot]
         if slot not in self._sent:
             return batch
@@ -138,25 +138,25 @@ class WorkerPool(ForeignPool):
         self._finish(batch, parts)
         return batch
 
-    def batch(self, slot: int | None = None) -> ForeignBatch:
+    def batch(self, slot: int | None = None) -> CustomBatch:
         return self._batch if slot is None else self._stretches[slot]
 
     def _is_done(self, slot: int) -> bool:
         return not any(part.asked for part in self._slots[slot])
 
-    def _demand_idle(self, slots: Iterable[int]) -> None:
+    def _check_idle(self, slots: Iterable[int]) -> None:
         if not self._running:
             raise IllegalActionError("no game is running; call reset() first")
         for slot in self._sent.intersection(slots):
             raise IllegalActionError(f"group {slot} is being stepped; receive it first")
 
-    def _ask(self, given: npt.NDArray[Any], batch: ForeignBatch, parts: Sequence[Part]) -> None:
+    def _ask(self, given: npt.NDArray[Any], batch: CustomBatch, parts: Sequence[Part]) -> None:
         first = batch.first * self.rules.rows
         self._action[first : first + len(given)] = given
         for part in parts:
             self._crew.step(part)
 
-    def _finish(self, batch: ForeignBatch, parts: Sequence[Part]) -> None:
+    def _finish(self, batch: CustomBatch, parts: Sequence[Part]) -> None:
         """Read what workers have written; games that were lost are cut, unseen."""
         assert batch.sheet is not None
         batch.take(batch.sheet)
@@ -190,7 +190,7 @@ class WorkerPool(ForeignPool):
 
     # Everything else
 
-    def demand_flags(self, flags: Iterable[str]) -> None:
+    def check_flags(self, flags: Iterable[str]) -> None:
         """Refuse flags that the envs have no place for; nothing changes."""
         self._say(Message("demand", {"flags": list(flags)}))
 

@@ -12,10 +12,10 @@ from typing import Any
 from sparring.errors import ConfigError, SparringError, VectorError
 from sparring.factories import in_a_line
 from sparring.messages import Message, refusal
-from sparring.pools.foreign.make import make_pool
-from sparring.pools.foreign.playing import Playing
-from sparring.pools.foreign.seats import TablesPool
-from sparring.pools.foreign.sheet import Sheet
+from sparring.pools.custom.make import make_pool
+from sparring.pools.custom.playing import Playing
+from sparring.pools.custom.seats import TablesPool
+from sparring.pools.custom.sheet import Sheet
 from sparring.pools.workers.parts import CONTROL, code, codes, shared_shapes
 from sparring.processes import Parent, SharedArrays, end_with_children
 
@@ -59,7 +59,7 @@ class Service:
             if message.name == "flags":
                 self.pool.set_config(**facts["flags"])
             else:
-                self.pool.demand_flags(facts["flags"])
+                self.pool.check_flags(facts["flags"])
         except ConfigError as wrong:
             if message.name == "start":
                 raise

@@ -17,9 +17,9 @@ import numpy as np
 from sparring import trusted
 from sparring.errors import ConfigError
 from sparring.factories import load_factory, name_of_factory
-from sparring.pools.foreign.encoding import ActionNamesError, encoding_of
-from sparring.pools.foreign.make import made
-from sparring.pools.foreign.seats import read_agents
+from sparring.pools.custom.encoding import ActionNamesError, encoding_of
+from sparring.pools.custom.make import made
+from sparring.pools.custom.seats import read_agents
 from sparring.pools.workers.auto import duration
 from sparring.proof.contract import again, ends
 from sparring.proof.contract.drivers import Driver, EnvRaisedError

@@ -9,7 +9,7 @@ from typing import Any
 from sparring.errors import SparringError
 from sparring.factories import load_factory
 from sparring.messages import Message
-from sparring.pools.foreign.make import made
+from sparring.pools.custom.make import made
 from sparring.processes import Child, Parent
 from sparring.proof.contract.drivers import EnvRaisedError
 from sparring.proof.contract.playing import Facts, driver_of, play

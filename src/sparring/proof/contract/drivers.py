@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from sparring.errors import RAISED
-from sparring.pools.foreign.encoding import MASK
+from sparring.pools.custom.encoding import MASK
 from sparring.proof.contract.values import Fact, fact_of
 
 Actions = dict[Any, Any]

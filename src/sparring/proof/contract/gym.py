@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 
 from sparring.errors import RAISED
-from sparring.pools.foreign.encoding import MASK, library
-from sparring.pools.foreign.vector import row_of
+from sparring.pools.custom.encoding import MASK, library
+from sparring.pools.custom.vector import row_of
 from sparring.proof.contract.drivers import (
     Actions,
     Driver,

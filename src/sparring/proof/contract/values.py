@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from sparring.pools.foreign.encoding import library
+from sparring.pools.custom.encoding import library
 
 SHOWN_NUMBERS = 24
 """Longer arrays are told by their beginning."""

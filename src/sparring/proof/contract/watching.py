@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from sparring.pools.foreign.encoding import MASK, library
+from sparring.pools.custom.encoding import MASK, library
 from sparring.proof.contract.drivers import Driver, Moment
 from sparring.proof.contract.findings import Ledger, Place
 from sparring.proof.contract.playing import StuckError

@@ -24,8 +24,8 @@ from sparring.speed.code import (
 )
 from sparring.speed.evidence import Evidence, Frame, Stack
 from sparring.speed.rounds import has_replay
-from sparring.training.planning.casting import GIVEN
-from sparring.training.planning.own import by_factory
+from sparring.training.planning.custom import by_factory
+from sparring.training.planning.participants import GIVEN
 
 STEPPING, GAMES, RESET = "stepping", "games", "reset"
 INFERENCE, OPPONENTS, PAST = "inference", "opponents", "past selves"
@@ -226,7 +226,7 @@ class Case:
         return place_of(next(f for f, _ in lines.most_common() if (f.file, f.name) == most))
 
     @property
-    def own_env(self) -> bool:
+    def custom_env(self) -> bool:
         """Whether an environment of somebody's own is trained on."""
         return by_factory(self.config) or bool(self.env_share())
 

@@ -111,7 +111,7 @@ def best_of(found: Sequence[tuple[Candidate, Verdict]]) -> list[tuple[Candidate,
 
 def slow_env(case: Case, found: Sequence[Verdict]) -> list[Verdict]:
     """A step that takes long, where no setting helps and nothing special is known of it."""
-    share = max(case.env_share(), case.phase("stepping") if case.own_env else 0.0)
+    share = max(case.env_share(), case.phase("stepping") if case.custom_env else 0.0)
     if share < 0.3 or any(v.cause in OF_ENVS for v in found):
         return []
     return [theirs.slow(case, share - min(special(found), share))]
@@ -166,7 +166,7 @@ def how(case: Case, name: str) -> str:
         return f", {config.replay.ratio:g} samples per decision in batches of {config.replay.batch}"
     if name == "inference":
         return f", {games} at once"
-    if name == "stepping" and not case.own_env:
+    if name == "stepping" and not case.custom_env:
         return f", {games} on {counted(case.threads, 'thread')}"
     return ""
 

@@ -29,8 +29,8 @@ from sparring.speed.verdicts.case import (
     without,
 )
 from sparring.speed.verdicts.theirs import NOTICED_OPPONENT, ONE_CALL_EACH, SLOW_ENV, hot
-from sparring.training.planning.casting import cast_of
-from sparring.training.planning.own import by_factory, rules_of
+from sparring.training.planning.custom import by_factory, rules_of
+from sparring.training.planning.participants import participants_of
 from sparring.training.planning.roles import nets_of, read_roles
 from sparring.training.planning.settings import with_preset
 
@@ -128,7 +128,7 @@ def games(case: Case) -> Candidate | None:
     """So few games at once that a call of the network is mostly overhead."""
     collect = case.config.collect
     now, share = collect.games, case.phase("inference")
-    if not case.own_env:
+    if not case.custom_env:
         share += case.at(STEPPING)
     share = max(share, case.at(INFERENCE, PAST))
     full = 16 * FULL_ROWS if case.on_gpu else FULL_ROWS
@@ -238,7 +238,7 @@ def float32(case: Case) -> Candidate | None:
 def games_on_cpu(case: Case) -> Candidate | None:
     idle = case.evidence.gpu.get(IDLE, 0.0)
     share = case.phase("stepping", "transfer") or case.at(GAMES)
-    if idle < 0.3 or case.own_env or share < 0.2:
+    if idle < 0.3 or case.custom_env or share < 0.2:
         return None
     if case.config.pool == "cpu":
         change: dict[str, Any] = {"pool": "cuda"}
@@ -309,10 +309,12 @@ def apart(case: Case) -> list[Policy]:
     try:
         rules = rules_of(case.config)
         nets = nets_of(read_roles(rules, [case.config]), case.config)
-        cast = cast_of(rules, case.config, nets)
+        participants = participants_of(rules, case.config, nets)
     except SparringError:
         return []
-    players = [actor.player for actor in cast.actors.values() if isinstance(actor, PlayerActor)]
+    players = [
+        actor.player for actor in participants.actors.values() if isinstance(actor, PlayerActor)
+    ]
     return [player for player in players if isinstance(player, Policy)]
 
 
@@ -378,7 +380,7 @@ def bots(case: Case) -> Candidate | None:
     """Bots that are slower than the games themselves."""
     config, share = case.config, case.phase("stepping") or case.at(GAMES)
     named = [word for word in config.opponents if is_bot(word)]
-    if case.own_env or share < 0.4 or not named:
+    if case.custom_env or share < 0.4 or not named:
         return None
     others = tuple(word for word in config.opponents if word not in named) or ("self=1",)
     return Candidate(

@@ -25,7 +25,7 @@ from sparring.speed.verdicts.case import (
     percent,
     reckoned,
 )
-from sparring.training.planning.own import by_factory
+from sparring.training.planning.custom import by_factory
 
 NETWORK_INSIDE = "a network inside the environment"
 SLOW_ENV = "slow environment"

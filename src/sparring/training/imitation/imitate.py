@@ -21,7 +21,7 @@ from sparring.learn.demonstrations import Decisions
 from sparring.learn.head_terms import KLPenalty
 from sparring.learn.imitation import BehaviorCloning, Standing
 from sparring.learn.learner import Learner
-from sparring.learn.plan import Knobs, Plan
+from sparring.learn.plan import Plan, PPOHyperparameters
 from sparring.learn.transforms import mirrors_of
 from sparring.nets.make import make_net
 from sparring.nets.net import Net
@@ -119,16 +119,16 @@ class Imitated:
 
 
 def pay_of(plan: Plan, rules: Rules) -> Pay:
-    knobs = Knobs.at(plan.settings[0], Moment(0, 0.0))
+    hparams = PPOHyperparameters.at(plan.settings[0], Moment(0, 0.0))
     return Pay(
         tuple(rules.weights(plan.rewards)),
-        knobs.gamma,
+        hparams.gamma,
         tuple(plan.settings[0].gamma_into),
         plan.by_role,
     )
 
 
-def demand_alike(plan: Plan) -> None:
+def check_alike(plan: Plan) -> None:
     first, several = plan.settings[0], len(plan.seeds) > 1
     if several and any(terms.flags or terms.rewards for terms in plan.first):
         raise ConfigError("imitate: all members imitate alike; vary neither flags nor rewards")
@@ -175,7 +175,7 @@ def imitate(
     plan: Plan, wanted: RunPlan, learner: Learner, *, quiet: bool = False
 ) -> tuple[Policy, Imitated]:
     """Let a copy of a learner's network learn from records; the learner itself does not change."""
-    demand_alike(plan)
+    check_alike(plan)
     with Progress(quiet=quiet) as progress:
         began = time.perf_counter()
         sources, decisions = read_decisions(plan, wanted, progress)

@@ -187,8 +187,8 @@ class Stepping:
 
 def stepping_name(plan: Plan) -> str:
     """What the entry of a game is called, with its flags and whoever moves inside its steps."""
-    rules, cast = plan.rules, plan.cast
-    what = digest(sorted(changed_flags(rules).items()), cast.lineups, cast.pots)
+    rules, participants = plan.rules, plan.participants
+    what = digest(sorted(changed_flags(rules).items()), participants.lineups, participants.mixes)
     return Place(plan.games_on, plan.threads).named(
         f"stepping {rules.name} {what}, sparring {sparring.__version__}"
     )
@@ -196,7 +196,7 @@ def stepping_name(plan: Plan) -> str:
 
 def can_be_stepped(plan: Plan) -> bool:
     """Whether a pool of the same games can be made: nobody else's environment is stepped here."""
-    return plan.foreign is None
+    return plan.custom is None
 
 
 def stepping_of(plan: Plan, kept: Kept) -> Stepping | None:
@@ -219,8 +219,8 @@ def on_cpu(plan: Plan, seconds: float = STEPPING_S) -> Stepping:
         plan.rules,
         max(GAMES, PER_THREAD * plan.threads),
         threads=plan.threads,
-        lineups=plan.cast.lineups,
-        pots=plan.cast.pots,
+        lineups=plan.participants.lineups,
+        mixes=plan.participants.mixes,
     )
     pool.reset()
 
@@ -259,8 +259,8 @@ def on_gpu(plan: Plan, seconds: float = STEPPING_S) -> Stepping:
         plan.rules,
         GPU_GAMES,
         seed=0,
-        lineups=plan.cast.lineups,
-        pots=plan.cast.pots,
+        lineups=plan.participants.lineups,
+        mixes=plan.participants.mixes,
         device=plan.device,
     )
     pool.reset()

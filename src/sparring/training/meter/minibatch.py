@@ -18,7 +18,7 @@ from sparring.learn.forward import Forward
 from sparring.learn.learner import Learner, Measured
 from sparring.learn.minibatches import Minibatch
 from sparring.learn.parts import make_backend
-from sparring.learn.plan import Knobs, Plan
+from sparring.learn.plan import Plan, PPOHyperparameters
 from sparring.learn.ppo import loss_of
 from sparring.learn.together import ALONE
 from sparring.nets.net import Net
@@ -152,14 +152,14 @@ def step_by_step(plan: Plan, learner: Learner, net: Net) -> Make:
     device, settings = torch.device(plan.device), plan.settings[0]
     forward = Forward(net.to(device), device, plan.collect)
     backend, loss = make_backend(forward, plan.threads), partial(loss_of, forward, ())
-    knobs = Knobs.at(settings, Moment(0, 0.0))
+    hparams = PPOHyperparameters.at(settings, Moment(0, 0.0))
     data = rows_like(plan, learner, max(sizes_of(plan)))
     shuffled = Place(plan.device, 1).random(len(data["obs"])).argsort()
 
     def make(size: int) -> Callable[[], int]:
         def step() -> int:
             minibatch = Minibatch(data, shuffled[:size], {})
-            backend.step(minibatch, knobs, loss, ALONE)
+            backend.step(minibatch, hparams, loss, ALONE)
             return 1
 
         return step

@@ -43,7 +43,7 @@ def mode_of(settings: Mapping[str, Any]) -> str:
     return str(dqn.get("mode", "")) if isinstance(dqn, Mapping) else ""
 
 
-def demand_own(algo: str, mode: str, names: Iterable[str]) -> None:
+def check_custom(algo: str, mode: str, names: Iterable[str]) -> None:
     """Refuse settings, as `ppo.lr`, that the algorithm does not have."""
     own = sections_of(algo, mode)
     for name in names:
@@ -52,7 +52,7 @@ def demand_own(algo: str, mode: str, names: Iterable[str]) -> None:
             raise ConfigError(whose(algo, mode, section, key))
 
 
-def demand_of_mode(mode: str, names: Iterable[str]) -> None:
+def check_of_mode(mode: str, names: Iterable[str]) -> None:
     """Refuse settings of DQN's other mode. Files of runs have both, so that they are not asked."""
     mode = mode or DQNConfig.mode
     for name in names:
@@ -77,7 +77,7 @@ def whose(algo: str, mode: str, section: str, key: str) -> str:
     return f"{of}; the algorithm is {algo}, which has {has}"
 
 
-def demand_own_settings(config: TrainConfig) -> None:
+def check_custom_settings(config: TrainConfig) -> None:
     """Refuse a configuration in which somebody has set what its algorithm does not have."""
     names = []
     for section in OF_ALGORITHMS:
@@ -85,8 +85,8 @@ def demand_own_settings(config: TrainConfig) -> None:
         usual = type(mine)()
         changed = [f.name for f in fields(mine) if getattr(mine, f.name) != getattr(usual, f.name)]
         names += [f"{section}.{name}" for name in changed]
-    demand_own(config.algo, config.dqn.mode, names)
-    demand_of_mode(config.dqn.mode, names)
+    check_custom(config.algo, config.dqn.mode, names)
+    check_of_mode(config.dqn.mode, names)
 
 
 def named(settings: Mapping[str, Any], sections: Sequence[str] = OF_ALGORITHMS) -> list[str]:

@@ -20,7 +20,7 @@ from sparring.config import HeadsConfig, NetConfig, TrainConfig
 from sparring.curriculum.phases import Phase
 from sparring.factories import is_factory
 from sparring.games.rules import Rules, game_names
-from sparring.pools.foreign.again import is_own
+from sparring.pools.custom.again import is_custom
 from sparring.training.planning.algorithms import REMEMBERS, ROLLOUTS
 from sparring.training.planning.presets import presets_of
 
@@ -136,7 +136,7 @@ def of_place(rules: Rules, config: TrainConfig, members: int) -> Iterator[tuple[
         "replicas": f"replicas {config.replicas}" if config.replicas > 1 else "",
         "cluster": f"cluster {config.cluster}" if config.cluster else "",
         "pool cuda": "pool cuda" if config.pool == "cuda" else "",
-        "own environment": rules.name if is_own(rules) else "",
+        "own environment": rules.name if is_custom(rules) else "",
         "own learner": f"algo {config.algo}" if is_factory(config.algo) else "",
     }
     for name, typed in asked.items():

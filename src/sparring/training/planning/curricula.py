@@ -14,17 +14,17 @@ from sparring.curriculum.curriculum import BEGINNING, THE_RUN, Curriculum
 from sparring.curriculum.files import as_json, read_curriculum
 from sparring.curriculum.phases import Phase
 from sparring.curriculum.reading import read_phases, words_met, words_of
-from sparring.curriculum.rewards import demand_paid, read_rewards, weights_of
+from sparring.curriculum.rewards import check_paid, read_rewards, weights_of
 from sparring.errors import ConfigError
 from sparring.games.flags import scheduled_flags
 from sparring.games.rules import Rules
 from sparring.games.starts import lasting as lasting_start
 from sparring.learn.learner import Terms
-from sparring.learn.plan import Cast, pays_apart
-from sparring.pools.foreign.base import ForeignPool
+from sparring.learn.plan import Participants, pays_apart
+from sparring.pools.custom.base import CustomPool
 from sparring.training.budget import BUDGETS, COUNTED
-from sparring.training.planning.casting import pinned
-from sparring.training.planning.own import rules_of
+from sparring.training.planning.custom import rules_of
+from sparring.training.planning.participants import pinned
 from sparring.training.planning.settings import merged
 
 MAY_DIFFER = (
@@ -36,11 +36,11 @@ flags that may change while games run."""
 
 
 def curriculum_of(
-    config: TrainConfig, rules: Rules, phases: tuple[Phase, ...], cast: Cast
+    config: TrainConfig, rules: Rules, phases: tuple[Phase, ...], participants: Participants
 ) -> Curriculum:
-    """The curriculum of a run whose cast is there; one without phases has one that never ends."""
+    """The curriculum of a run with its participants; one without phases has one that never ends."""
     rewards = read_rewards(rules, config.rewards)
-    demand_paid(rules, rewards)
+    check_paid(rules, rewards)
     flags = scheduled_flags(rules, config.set)
     check_flags(rules, flags)
     own = Phase(
@@ -49,10 +49,10 @@ def curriculum_of(
         rewards=rewards,
         starts=config.starts or None,
     )
-    return Curriculum(rules, phases or (Phase(THE_RUN),), cast.seatings, own)
+    return Curriculum(rules, phases or (Phase(THE_RUN),), participants.seatings, own)
 
 
-def check_own(pool: ForeignPool, curriculum: Curriculum, *, named: bool) -> None:
+def check_custom(pool: CustomPool, curriculum: Curriculum, *, named: bool) -> None:
     """Refuse phases that mean nothing in somebody's own environment. named: by a factory."""
     name, flags = pool.rules.name, {flag for phase in curriculum.phases for flag in phase.flags}
     for number, phase in enumerate(curriculum.phases, start=1):
@@ -71,7 +71,7 @@ def check_own(pool: ForeignPool, curriculum: Curriculum, *, named: bool) -> None
                 f"{where}: set: {flag} is named in other phases, and nobody knows what it was in "
                 f"{name} before; name it in every phase"
             )
-    pool.demand_flags(sorted(flags))
+    pool.check_flags(sorted(flags))
 
 
 def with_phases(config: TrainConfig) -> TrainConfig:
@@ -104,7 +104,7 @@ def pinned_in(rules: Rules, phase: Mapping[str, Any]) -> dict[str, Any]:
     return told
 
 
-def demand_alike(configs: Sequence[TrainConfig]) -> None:
+def check_alike(configs: Sequence[TrainConfig]) -> None:
     """Refuse a population whose members differ in what they share."""
     if len(configs) == 1:
         return
@@ -116,7 +116,7 @@ def demand_alike(configs: Sequence[TrainConfig]) -> None:
         if differ:
             raise ConfigError(f"members of a population share {', '.join(differ)}")
         if other.set != configs[0].set:
-            demand_live(rules_of(configs[0]), rules_of(other))
+            check_live(rules_of(configs[0]), rules_of(other))
 
 
 def rules_of_members(configs: Sequence[TrainConfig], rules: Rules) -> tuple[Rules, ...]:
@@ -124,7 +124,7 @@ def rules_of_members(configs: Sequence[TrainConfig], rules: Rules) -> tuple[Rule
     return tuple(rules if one.set == configs[0].set else rules_of(one) for one in configs)
 
 
-def demand_live(rules: Rules, theirs: Rules) -> None:
+def check_live(rules: Rules, theirs: Rules) -> None:
     other = differing(rules, theirs)
     fixed = [name for name in other if name not in rules.fields or not rules.fields[name].live]
     if not fixed:
@@ -165,7 +165,7 @@ def own_terms(own: Sequence[Rules], curricula: Sequence[Curriculum]) -> tuple[Te
     return tuple(terms) if any(one != Terms() for one in terms) else ()
 
 
-def demand_same_chains(paid: Sequence[Mapping[str, Any]]) -> None:
+def check_same_chains(paid: Sequence[Mapping[str, Any]]) -> None:
     """Refuse members of which only some pay their roles differently: decisions link otherwise."""
     if len({pays_apart(**one) for one in paid}) > 1:
         raise ConfigError(

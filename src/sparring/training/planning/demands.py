@@ -17,7 +17,7 @@ from sparring.config import ImitationConfig, NetConfig, TrainConfig
 from sparring.curriculum.curriculum import Curriculum
 from sparring.errors import ConfigError
 from sparring.factories import is_factory
-from sparring.games.goals import demand_goals, demand_told
+from sparring.games.goals import check_goals, check_told
 from sparring.games.rules import Rules
 from sparring.learn.plan import Plan
 from sparring.learn.room import room_line
@@ -28,9 +28,9 @@ from sparring.nets.sizes import weights_of
 from sparring.pools.limits import MAX_MEMORY
 from sparring.schedule import Schedule
 from sparring.targets import check_folder
-from sparring.training.planning.algorithms import REMEMBERS, ROLLOUTS, demand_own_settings
+from sparring.training.planning.algorithms import REMEMBERS, ROLLOUTS, check_custom_settings
 from sparring.training.planning.asked import changed
-from sparring.training.planning.own import check_own_nets
+from sparring.training.planning.custom import check_custom_nets
 
 COPIES = 5
 """Of a network while it learns: weights, gradients, two moments, and what is saved."""
@@ -42,7 +42,7 @@ OFFLINE = ("offline", "disabled", "dryrun")
 
 def check_demands(rules: Rules, config: TrainConfig, nets: Mapping[str, NetConfig]) -> None:
     """Refuse a run that could not be made or would fail at its first update. nets: by role."""
-    demand_own_settings(config)
+    check_custom_settings(config)
     into = getattr(getattr(config, config.algo, None), "gamma_into", ())
     if len(into) not in (0, len(rules.roles)):
         raise ConfigError(
@@ -61,7 +61,7 @@ def check_demands(rules: Rules, config: TrainConfig, nets: Mapping[str, NetConfi
         check_wandb()
 
 
-def demand_processes(config: TrainConfig) -> None:
+def check_processes(config: TrainConfig) -> None:
     """Refuse settings of processes that are not there."""
     usual, alone = TrainConfig(), not (config.actors or config.cluster or config.replicas > 1)
     groups = {"distributed": (alone, "--actors N"), "env": (config.workers == "0", "--workers N")}
@@ -79,7 +79,7 @@ def demand_processes(config: TrainConfig) -> None:
 
 def check_network(rules: Rules, config: TrainConfig, nets: Mapping[str, NetConfig]) -> None:
     Inputs(rules, seen=config.net.inputs)  # refuses blocks that there are not
-    check_own_nets(rules, config, nets)
+    check_custom_nets(rules, config, nets)
     needed = 4 * learned_numbers(rules, config, nets)
     if needed < UNNOTICED:
         return
@@ -202,13 +202,13 @@ def check_networks(rules: Rules, config: TrainConfig, nets: Mapping[str, NetConf
         )
 
 
-def check_goals(rules: Rules, config: TrainConfig, curriculum: Curriculum) -> None:
+def check_hindsight(rules: Rules, config: TrainConfig, curriculum: Curriculum) -> None:
     """Refuse hindsight where flags leave out what a record would have to tell."""
     if not config.hindsight.on:
         return
-    demand_goals(rules)
+    check_goals(rules)
     if config.algo in REMEMBERS:
-        demand_told(rules, paid_parts(rules, curriculum))
+        check_told(rules, paid_parts(rules, curriculum))
 
 
 def paid_parts(rules: Rules, curriculum: Curriculum) -> list[str]:

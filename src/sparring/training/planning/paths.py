@@ -18,7 +18,7 @@ from sparring.nets.run.captured import CapturedNet
 from sparring.nets.run.native import AUTO, BF16, FLOAT32, TORCH, resolve_cpu
 from sparring.nets.run.recognized import perceptron_config, recognize
 from sparring.training.planning.algorithms import ROLLOUTS
-from sparring.training.planning.own import made_own
+from sparring.training.planning.custom import made_custom
 
 NATIVE, KERNELS, CAPTURED, BY_TORCH = "native", "kernels", "captured graph", "torch"
 BY_TORCH_SPEED = {FLOAT32: 0.56, BF16: 0.25}
@@ -80,12 +80,14 @@ def why_torch(algo: str, plan: Plan, net: NetConfig) -> str:
         return why_no("native", "dqn.mode rollouts")
     if not is_factory(net.kind):
         return why_not("native", net)
-    return unlike(recognize(made_own(plan.rules, net, asked_heads(plan.rules, plan.heads))))
+    return unlike(recognize(made_custom(plan.rules, net, asked_heads(plan.rules, plan.heads))))
 
 
 def convolves(plan: Plan, net: NetConfig) -> bool:
     """Whether most of a network's work is torch's convolutions."""
-    return net.kind == "residual" or (is_factory(net.kind) and made_own(plan.rules, net).convolves)
+    return net.kind == "residual" or (
+        is_factory(net.kind) and made_custom(plan.rules, net).convolves
+    )
 
 
 def as_played(paths: Sequence[ComputePath]) -> tuple[ComputePath, ...]:
@@ -117,7 +119,7 @@ def fused_path(algo: str, plan: Plan, net: NetConfig, network: str) -> ComputePa
 def why_captured(plan: Plan, net: NetConfig) -> str:
     if plan.heads.asked or not is_factory(net.kind):
         return why_not("kernels", net, heads=shown_heads(plan.heads), memory=plan.memory)
-    ours = perceptron_config(made_own(plan.rules, net), net)
+    ours = perceptron_config(made_custom(plan.rules, net), net)
     return why_not("kernels", ours) if isinstance(ours, NetConfig) else unlike(ours)
 
 

@@ -21,38 +21,38 @@ from sparring.games.seeds import checked_seed
 from sparring.learn.algos import LEARNERS, factory_at, factory_of
 from sparring.learn.learner import Learner
 from sparring.learn.plan import CPU, Plan, Turns, pays_apart
-from sparring.learn.room import demand_room
+from sparring.learn.room import check_room
 from sparring.machine import MAX_THREADS, check_threads
 from sparring.nets.run.native import resolve_cpu
-from sparring.pools.foreign.base import ForeignPool
+from sparring.pools.custom.base import CustomPool
 from sparring.pools.protocol import GamePool
 from sparring.pools.starts import read_starts
 from sparring.training.budget import check_stop
 from sparring.training.planning.algorithms import SECTIONS
 from sparring.training.planning.asked import combination
-from sparring.training.planning.casting import cast_of
 from sparring.training.planning.curricula import (
-    check_own,
+    check_alike,
+    check_custom,
+    check_same_chains,
     curriculum_of,
-    demand_alike,
-    demand_same_chains,
     first_terms,
     rules_of_members,
 )
-from sparring.training.planning.demands import (
-    check_demands,
-    check_goals,
-    check_targets,
-    within_memory,
-)
-from sparring.training.planning.own import (
+from sparring.training.planning.custom import (
     by_factory,
+    custom_pool,
     is_perceptron,
     one_game,
-    own_pool,
     require_code,
     rules_of,
 )
+from sparring.training.planning.demands import (
+    check_demands,
+    check_hindsight,
+    check_targets,
+    within_memory,
+)
+from sparring.training.planning.participants import participants_of
 from sparring.training.planning.paths import paths_of
 from sparring.training.planning.place import choose_place, played_elsewhere
 from sparring.training.planning.roles import nets_of, read_roles
@@ -82,7 +82,7 @@ def decide(
 ) -> tuple[Plan, tuple[Curriculum, ...]]:
     """Decide what learns in a run or a population, and read the phases of every member.
 
-    pool: brings a foreign environment; one that is named is made here, when nothing else is left to
+    pool: brings a custom environment; one that is named is made here, when nothing else is left to
     be refused. opponents: instead of the words of the configuration, with policies and functions
     among them. first_game: how many games of the same run are played by others before these.
     played: False where only what is refused is asked for; then no workers are measured or started.
@@ -90,21 +90,21 @@ def decide(
     """
     config, own = configs[0], pool is not None or by_factory(configs[0])
     elsewhere = played_elsewhere(config) or not played
-    demand_alike(configs)
+    check_alike(configs)
     for member in configs:
         require_code(member)
     rules = rules_of(config, pool)
-    demand_meant(configs, rules, pool)
+    check_meant(configs, rules, pool)
     roles = read_roles(rules, configs)
     nets = nets_of(roles, config)
     played_by = rules_of_members(configs, rules)
     phases = [read_phases(*one) for one in zip(played_by, configs, strict=True)]
-    cast = cast_of(rules, config, nets, opponents, phases[0])
+    participants = participants_of(rules, config, nets, opponents, phases[0])
     members = zip(configs, played_by, phases, strict=True)
-    curricula = tuple(curriculum_of(*member, cast) for member in members)
+    curricula = tuple(curriculum_of(*member, participants) for member in members)
     curriculum = curricula[0]
     if not config.hierarchy.on:  # whose roles have decisions of their own in any case
-        demand_same_chains([paid_by(one) for one in curricula])
+        check_same_chains([paid_by(one) for one in curricula])
     asked: Mapping[str, Asked] = {}
     for member, theirs, course in zip(configs, played_by, curricula, strict=True):
         paid = pays_apart(**paid_by(course))
@@ -113,8 +113,8 @@ def decide(
             member,
             nets,
             phases=course.phases,
-            apart=cast.others,
-            slots=cast.slots,
+            apart=participants.others,
+            slots=participants.slots,
             members=len(configs),
             paid_by_role=paid,
         )
@@ -122,7 +122,7 @@ def decide(
             raise ConfigError(refused)
         asked = {**run.asked, **asked}
         check_demands(theirs, member, nets)
-        check_goals(theirs, member, course)
+        check_hindsight(theirs, member, course)
     place = choose_place(config, asked.values())
     starts = read_starts(rules, config.starts)
     threads = check_threads(config.threads or min(os.cpu_count() or 1, MAX_THREADS))
@@ -130,12 +130,12 @@ def decide(
     first = first_terms(played_by, curricula)
     games = None
     if own:
-        games = pool or (one_game(config) if elsewhere else own_pool(config, first_game))
-        demand_games(config, games, curriculum, elsewhere=elsewhere)
+        games = pool or (one_game(config) if elsewhere else custom_pool(config, first_game))
+        check_games(config, games, curriculum, elsewhere=elsewhere)
     plan = Plan(
         rules=rules,
-        cast=cast,
-        own_rules=played_by if any(one is not rules for one in played_by) else (),
+        participants=participants,
+        custom_rules=played_by if any(one is not rules for one in played_by) else (),
         **paid_by(curriculum),
         starts=starts,
         seeds=seeds,
@@ -148,7 +148,7 @@ def decide(
         settings=tuple(calmer(getattr(one, config.algo, None), lr_factor) for one in configs),
         replay=config.replay,
         options=dict(read_pair(word, "algo_set") for word in config.algo_set),
-        foreign=games,
+        custom=games,
         first_game=first_game,
         hindsight=config.hindsight,
         heads=config.heads,
@@ -160,7 +160,7 @@ def decide(
         first=first,
         lr_factor=lr_factor,
     )
-    demand_room(plan)
+    check_room(plan)
     paths = paths_of(config.algo, plan, place.because)
     return replace(plan, paths=paths), curricula
 
@@ -188,11 +188,11 @@ def paid_by(curriculum: Curriculum) -> dict[str, Any]:
     }
 
 
-def demand_meant(configs: Sequence[TrainConfig], rules: Rules, pool: GamePool | None) -> None:
+def check_meant(configs: Sequence[TrainConfig], rules: Rules, pool: GamePool | None) -> None:
     config = configs[0]
     if pool is not None or by_factory(config):
-        demand_fitting(config, rules)
-    demand_named(config, pool)
+        check_fitting(config, rules)
+    check_named(config, pool)
     for member in configs:
         check_against(rules, member.eval.against)
         check_targets(rules, member.eval.target)
@@ -204,15 +204,15 @@ def demand_meant(configs: Sequence[TrainConfig], rules: Rules, pool: GamePool | 
         )
 
 
-def demand_games(
+def check_games(
     config: TrainConfig, games: GamePool, curriculum: Curriculum, *, elsewhere: bool
 ) -> None:
     if not elsewhere and config.collect.games != games.num_games:
         raise ConfigError(
             f"collect.games {config.collect.games}: the environment has {games.num_games} games"
         )
-    if isinstance(games, ForeignPool):
-        check_own(games, curriculum, named=by_factory(config))
+    if isinstance(games, CustomPool):
+        check_custom(games, curriculum, named=by_factory(config))
 
 
 def make_learner(config: TrainConfig, plan: Plan) -> Learner:
@@ -228,7 +228,7 @@ def make_learner(config: TrainConfig, plan: Plan) -> Learner:
         return factory_of(config.algo)(plan)
 
 
-def demand_named(config: TrainConfig, pool: GamePool | None) -> None:
+def check_named(config: TrainConfig, pool: GamePool | None) -> None:
     processes = {"actors": config.actors, "cluster": config.cluster}
     if config.workers != "0":
         processes["workers"] = config.workers
@@ -245,7 +245,7 @@ def demand_named(config: TrainConfig, pool: GamePool | None) -> None:
             )
 
 
-def demand_fitting(config: TrainConfig, rules: Rules) -> None:
+def check_fitting(config: TrainConfig, rules: Rules) -> None:
     usual = TrainConfig()
     unfit = {
         name: (getattr(config, name), getattr(usual, name), why) for name, why in UNFIT.items()

@@ -26,8 +26,8 @@ from sparring.errors import SparringError
 from sparring.factories import is_factory
 from sparring.games.lookup import game_module
 from sparring.games.rules import Rules
-from sparring.league.own import OWN_GAMES
-from sparring.pools.foreign.make import USUAL_GAMES, Facts, facts_of
+from sparring.league.custom_env import OWN_GAMES
+from sparring.pools.custom.make import USUAL_GAMES, Facts, facts_of
 from sparring.training.planning.algorithms import OF_ALGORITHMS, ROLLOUTS, sections_of
 
 PQN = "pqn"

@@ -22,15 +22,15 @@ from sparring.games.flags import listed, read_pair
 from sparring.games.rules import Rules
 from sparring.ids import canonical
 from sparring.league.seating import player_called
-from sparring.pools.foreign.again import is_own
-from sparring.pools.foreign.make import Facts
+from sparring.pools.custom.again import is_custom
+from sparring.pools.custom.make import Facts
 from sparring.schedule import Schedule
 from sparring.store.folders import CHECKPOINTS
 from sparring.training.budget import COUNTED, only_one
 from sparring.training.planning.algorithms import (
     OF_ALGORITHMS,
-    demand_of_mode,
-    demand_own,
+    check_custom,
+    check_of_mode,
     mode_of,
     named,
     sections_of,
@@ -123,7 +123,7 @@ def with_preset(
     game = facts.rules.name if facts else game
     for source, table in ((file, own), (curriculum, course)):
         with said_by(source):
-            demand_own(algo, mode, named(table))
+            check_custom(algo, mode, named(table))
     config = TrainConfig(game=game, algo=algo)
     hierarchy = hierarchy or told.hierarchy.on
     kind: dict[str, Any] = {"gpu": gpu, "hierarchy": hierarchy, "facts": facts}
@@ -200,7 +200,7 @@ def members_of(config: TrainConfig) -> list[TrainConfig]:
     """
     varied = [read_varied(word) for word in config.vary]
     with said_by("vary"):
-        demand_varied(config, varied)
+        check_varied(config, varied)
     rounds = max([len(values) for _, values in varied], default=1)
     count = config.population if config.population > 1 else rounds * config.seeds
     members = []
@@ -222,7 +222,7 @@ def members_of(config: TrainConfig) -> list[TrainConfig]:
     return members
 
 
-def demand_varied(config: TrainConfig, varied: Sequence[tuple[list[str], list[Any]]]) -> None:
+def check_varied(config: TrainConfig, varied: Sequence[tuple[list[str], list[Any]]]) -> None:
     names = [".".join(keys) for keys, _ in varied]
     if "algo" in names:
         raise ConfigError(
@@ -231,8 +231,8 @@ def demand_varied(config: TrainConfig, varied: Sequence[tuple[list[str], list[An
         )
     modes = [values for keys, values in varied if keys == ["dqn", "mode"]]
     for mode in modes[0] if modes else [config.dqn.mode]:
-        demand_own(config.algo, str(mode), names)
-        demand_of_mode(str(mode), names)
+        check_custom(config.algo, str(mode), names)
+        check_of_mode(str(mode), names)
 
 
 def with_flag(pairs: Sequence[str], key: str, values: Sequence[Any], index: int) -> tuple[str, ...]:
@@ -308,7 +308,7 @@ def as_plain(value: Any) -> Any:
     return [as_plain(inner) for inner in value] if isinstance(value, tuple | list) else value
 
 
-def demand_same(before: Mapping[str, Any], now: Mapping[str, Any]) -> None:
+def check_same(before: Mapping[str, Any], now: Mapping[str, Any]) -> None:
     """Refuse to resume under settings that would make it another run."""
     then = flat({key: value for key, value in before.items() if key not in MAY_CHANGE})
     there = flat(now)
@@ -326,7 +326,7 @@ def check_against(rules: Rules, names: Sequence[str]) -> None:
     if names and rules.seats == 1:
         raise ConfigError(f"eval.against: {rules.name} has one seat and no opponents; leave it out")
     for name in names:
-        if is_own(rules):
+        if is_custom(rules):
             player_called(name, rules)
         else:
             rules.bot(name)
@@ -365,7 +365,7 @@ def as_text(value: Any) -> str:
     return str(value)
 
 
-def demand_heard(words: Sequence[str], names: Collection[str]) -> None:
+def check_heard(words: Sequence[str], names: Collection[str]) -> None:
     """Refuse settings of all networks, such as net.hidden, that every role has its own of."""
     own = [read_pair(word, "roles")[0].partition(".") for word in words]
     roles = {role for role, _, _ in own}

@@ -14,8 +14,8 @@ from sparring.factories import is_factory, is_given
 from sparring.learn.learner import Learner
 from sparring.learn.plan import Plan
 from sparring.pools.protocol import GamePool
-from sparring.training.planning.demands import demand_processes
-from sparring.training.planning.own import by_factory
+from sparring.training.planning.custom import by_factory
+from sparring.training.planning.demands import check_processes
 from sparring.training.planning.place import played_elsewhere
 from sparring.training.planning.plan import decide, make_learner
 from sparring.training.planning.settings import budget_of, written
@@ -41,7 +41,7 @@ class RunPlan:
     imitation: ImitationConfig
     factory: str
     """What makes its environment, by name; "" if the game is one of ours, or an object."""
-    own_net: bool
+    custom_net: bool
     """A network is somebody's own: whoever plays it needs its module."""
     only_here: bool
     """The network is an object of this program, which no other process finds."""
@@ -64,7 +64,8 @@ def run_plan(config: TrainConfig) -> RunPlan:
         imitate=config.imitate,
         imitation=config.imitation,
         factory=config.game if by_factory(config) else "",
-        own_net=is_factory(config.net.kind) or any(".net.kind=" in word for word in config.roles),
+        custom_net=is_factory(config.net.kind)
+        or any(".net.kind=" in word for word in config.roles),
         only_here=is_given(config.net.kind),
         processes=played_elsewhere(config) or config.replicas > 1,
         plays_on=bool(config.actors) and not config.distributed.lockstep,
@@ -92,7 +93,7 @@ class TrainingPlan:
 
     def at_rate(self, lr_factor: float) -> TrainingPlan:
         """The same with other learning rates, in the games that there are."""
-        again = self.replan(pool=self.learning.foreign, lr_factor=lr_factor)
+        again = self.replan(pool=self.learning.custom, lr_factor=lr_factor)
         return replace(again, brought=self.brought)
 
     def courses(self) -> list[Course]:
@@ -131,7 +132,7 @@ def plan_training(
     """
     for config in configs:
         budget_of(config)
-        demand_processes(config)
+        check_processes(config)
     plan, curricula = decide(configs, pool=pool, opponents=opponents, lr_factor=lr_factor)
     return TrainingPlan(
         learning=plan,

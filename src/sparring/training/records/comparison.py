@@ -29,8 +29,8 @@ from sparring.league.statistics import (
 from sparring.training.planning.settings import read_config, written
 from sparring.training.records.overview import (
     Overview,
+    custom_rules,
     newest_meta,
-    own_rules,
 )
 from sparring.training.records.strength import MIN_HOURS, gained_per, measure_name, strength_in
 from sparring.training.records.told import names_of, shortened, spread, typed
@@ -296,7 +296,7 @@ def common_rules(runs: Sequence[Overview]) -> Rules:
 
 def rules_of(run: Overview) -> Rules:
     if is_factory(run.game):
-        return own_rules(run.path)
+        return custom_rules(run.path)
     return read_rules(run.game, latest(run.config.get("set", ())))
 
 

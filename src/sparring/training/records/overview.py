@@ -18,8 +18,8 @@ from sparring.errors import ConfigError, SparringError
 from sparring.games.flags import latest, read_rules
 from sparring.games.rules import Rules, game_names
 from sparring.league.results import ALONE
-from sparring.pools.foreign.again import RANDOM
-from sparring.pools.foreign.rules import ForeignRules
+from sparring.pools.custom.again import RANDOM
+from sparring.pools.custom.rules import CustomRules
 from sparring.store.files import TEMP
 from sparring.store.folders import (
     BEST,
@@ -339,12 +339,12 @@ def newest_meta(run: Path) -> dict[str, Any]:
     return {}
 
 
-def own_rules(run: Path) -> ForeignRules:
+def custom_rules(run: Path) -> CustomRules:
     """Return what a run plays by on an environment of somebody's own, without making it."""
     described = newest_meta(run).get("foreign")
     if not described:
         raise ConfigError(f"{run} has no checkpoint that says what its environment is like")
-    return ForeignRules(**described)
+    return CustomRules(**described)
 
 
 def events_of(folder: Path) -> list[dict[str, Any]]:

@@ -32,7 +32,7 @@ from sparring.store.files import (
     locked,
     read_regular,
     remove_stale_files,
-    require_own,
+    require_custom,
     write_atomic,
 )
 from sparring.store.folders import CHECKPOINTS, CONFIG, IMITATED_POLICY, LATEST, MADE_BY, RUNS
@@ -202,7 +202,7 @@ class Run:
     def held(self) -> Iterator[None]:
         """Keep other processes from the run; refuse what would have this one write elsewhere."""
         try:
-            require_own(self.path, besides=OTHERS)
+            require_custom(self.path, besides=OTHERS)
         except OSError as wrong:
             raise SparringError(
                 f"{wrong.filename} is {wrong.strerror}; nothing was written: remove it if you do "

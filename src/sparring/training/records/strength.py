@@ -16,7 +16,7 @@ import numpy as np
 
 from sparring.games.rules import Rules
 from sparring.league.results import ALONE
-from sparring.pools.foreign.again import RANDOM, is_own
+from sparring.pools.custom.again import RANDOM, is_custom
 from sparring.training.records.metrics import Curve, MetricsError, read
 from sparring.training.status import PREVIOUS_BEST
 
@@ -79,7 +79,7 @@ def best_opponent(rules: Rules) -> str:
     """Return whom strength is measured against: the best bot, ALONE, or "" without any."""
     if rules.seats == 1:
         return ALONE
-    if is_own(rules):
+    if is_custom(rules):
         return RANDOM
     return rules.bots[-1] if rules.bots else ""
 

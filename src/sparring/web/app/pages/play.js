@@ -2,7 +2,7 @@
 
 import { el, replace } from "/app/dom.js";
 import { drawEmblem } from "/app/play/emblems.js";
-import { Casting, whoCanPlay } from "/app/play/lineup.js";
+import { ParticipantsBuilder, whoCanPlay } from "/app/play/lineup.js";
 import { loadGame } from "/app/play/load.js";
 import { readMoves } from "/app/play/recording.js";
 import { addressOf, newSeed, readWish, setupPanel } from "/app/play/setup.js";
@@ -66,7 +66,7 @@ async function tablePage(host, name, query, signal) {
   if (!(wish.person >= -1 && wish.person < rules.seats && Number.isInteger(wish.person))) {
     throw new Error(`seat=${query.get("seat")} is not one of 0..${rules.seats - 1} or watch`);
   }
-  const casting = new Casting(game.engine);
+  const casting = new ParticipantsBuilder(game.engine);
   const able = await whoCanPlay(rules);
   const begun = query.get("from") ? unpackReplay(query.get("from")) : takeOver();
   wish.seed = begun?.seed ?? wish.seed ?? newSeed();

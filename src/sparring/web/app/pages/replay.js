@@ -2,7 +2,7 @@
 // a file), and those that the server keeps (#/replays).
 
 import { el, replace } from "/app/dom.js";
-import { Casting, whoCanPlay } from "/app/play/lineup.js";
+import { ParticipantsBuilder, whoCanPlay } from "/app/play/lineup.js";
 import { loadGame } from "/app/play/load.js";
 import { Player } from "/app/play/player.js";
 import { Recording, checkReplay } from "/app/play/recording.js";
@@ -103,7 +103,7 @@ async function open(page, replay, from) {
     const able = await whoCanPlay(game.rules);
     if (page.signal.aborted) return;
     page.player?.close();
-    const casting = new Casting(game.engine);
+    const casting = new ParticipantsBuilder(game.engine);
     const commentators = {
       names: namesFor(replay, able),
       network: (name) => casting.network(name),

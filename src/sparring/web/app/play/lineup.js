@@ -84,7 +84,7 @@ export async function whoCanPlay(rules) {
 }
 
 // Makes players of words, each network once.
-export class Casting {
+export class ParticipantsBuilder {
   constructor(engine, fetchNetwork = source().network) {
     Object.assign(this, { engine, rules: engine.rules, fetchNetwork });
     this.networks = new Map();

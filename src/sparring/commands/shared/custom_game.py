@@ -1,0 +1,235 @@
+"""One game in an environment of somebody's own, step by step, and a person who plays it.
+
+Actions are typed by number, or by name.
+"""
+
+from __future__ import annotations
+
+import secrets
+import sys
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from sparring.commands.shared.players import player_called
+from sparring.config.commands import PlayConfig
+from sparring.errors import ConfigError
+from sparring.games.flags import listed
+from sparring.games.rules import Rules
+from sparring.league.players import Seated, name_of, random_player
+from sparring.nets.remembering import Remembering
+from sparring.pools.custom.again import (
+    check_same,
+    factory_of,
+    made_again,
+    modes_of,
+    tables_of,
+)
+from sparring.pools.custom.faults import told
+
+if TYPE_CHECKING:
+    from sparring.nets.policy import Policy
+
+TEXT = "ansi"
+MAX_NUMBERS = 40
+"""Longer observations are shown without what is 0."""
+
+
+class CustomGame:
+    """An environment, who is to decide in it, and what everybody was paid."""
+
+    def __init__(self, name: str, rules: Rules, mode: str = "") -> None:
+        """Make the environment that a policy was trained in; name: what the policy is called."""
+        word = factory_of(rules)
+        pool = made_again(word, 1, mode)
+        if not tables_of(pool):
+            raise ConfigError(
+                f"{word} makes a vector; a single game needs a factory of a single environment"
+            )
+        check_same(name, rules, pool.rules)
+        self.word, self.rules, self.table = word, pool.rules, tables_of(pool)[0]
+        self.env = self.table.env
+        self.score = np.zeros(pool.rules.seats)
+        self.steps = self.seed = 0
+        self._minds: dict[tuple[int, int], Remembering] = {}
+        """What players remember of seats, by player and seat."""
+
+    @property
+    def modes(self) -> list[str]:
+        return modes_of(self.env)
+
+    @property
+    def over(self) -> bool:
+        return self.table.over
+
+    @property
+    def end(self) -> str:
+        return "truncated" if self.table.truncated.any() else "terminated"
+
+    def start(self, seed: int) -> None:
+        with told(f"{self.rules.name} failed in its reset"):
+            self.table.start(seed)
+            self.table.check()
+        self.score[:] = 0
+        self.steps, self.seed = 0, seed
+        self._minds.clear()
+
+    def asked(self) -> list[tuple[int, int]]:
+        return [(row, seat) for row, seat in enumerate(self.table.deciding()) if seat >= 0]
+
+    def legal(self, seat: int) -> list[int]:
+        """Actions that a seat may choose from, counted from 0."""
+        return [int(action) for action in np.flatnonzero(self.table.mask[seat])]
+
+    def answer(self, player: Seated, seat: int, *, greedy: bool = True) -> Any:
+        """What a player does in this seat, once a step; it remembers that."""
+        mind = self._minds.setdefault((id(player), seat), Remembering(player))
+        obs = self.rules.pack(self.table.numbers[seat][None])
+        mask = self.table.mask[seat][None]
+        how: dict[str, Any] = {"greedy": greedy, "seed": self.seed}
+        return mind.decide(seat, obs, mask, rollout=seat, step=self.steps, **how)
+
+    def play(self, actions: Sequence[tuple[int, Any]]) -> None:
+        rules = self.rules
+        shape = (rules.rows, rules.box) if rules.box else (rules.rows,)
+        own: npt.NDArray[Any] = np.zeros(shape, np.float32 if rules.box else np.int64)
+        for row, action in actions:
+            own[row] = action
+        self.table.reward.fill(0)
+        with told(f"{rules.name} failed in step {self.steps + 1}"):
+            self.table.play(rules.env_actions(own))
+            self.table.check()
+        self.score += self.table.reward
+        self.steps += 1
+
+    def render(self) -> Any:
+        with told(f"{self.rules.name}: render() failed"):
+            return self.env.render()
+
+
+def custom_player(word: str, rules: Rules) -> Seated:
+    player = player_called(word, rules)
+    return random_player(rules) if isinstance(player, str) else player
+
+
+def custom_players(words: Sequence[str], rules: Rules, seats: int, what: str) -> list[Seated]:
+    """One player for each of so many seats; a single one sits in all of them."""
+    known = {word: custom_player(word, rules) for word in dict.fromkeys(words)}
+    players = [known[word] for word in words]
+    if len(players) == 1:
+        players *= seats
+    if len(players) != seats:
+        raise ConfigError(
+            f"{what} names {len(players)} players for {seats} seats; give 1 or {seats}"
+        )
+    return players
+
+
+def play_custom(config: PlayConfig, policy: Policy) -> int:
+    """Play one game against the policy, or instead of it where there is one seat."""
+    rules = policy.rules
+    if rules.box:
+        raise ConfigError(
+            f"{rules.name} has continuous actions, which nobody types; watch it: sparring render "
+            f"{config.game}"
+        )
+    if not 0 <= config.seat < rules.seats:
+        raise ConfigError(f"--seat {config.seat} is outside 0..{rules.seats - 1}")
+    if config.against and rules.seats == 1:
+        raise ConfigError(f"--against {config.against}: {rules.name} has one seat; leave it out")
+    words = listed(config.against)
+    others: list[Seated] = [policy] * (rules.seats - 1)
+    if words:
+        others = custom_players(words, rules, rules.seats - 1, "--against")
+    game = CustomGame(policy.name, rules, TEXT)
+    game.start(secrets.randbelow(10**6) if config.seed is None else config.seed)
+    seats = [seat for seat in range(rules.seats) if seat != config.seat]
+    Table(game, config.seat, dict(zip(seats, others, strict=True)), policy).play(config.game)
+    return 0
+
+
+class Table:
+    """One game at one terminal."""
+
+    def __init__(
+        self, game: CustomGame, person: int, others: dict[int, Seated], adviser: Seated
+    ) -> None:
+        self.game, self.person, self.others, self.adviser = game, person, others, adviser
+
+    def play(self, word: str) -> None:
+        game, rules = self.game, self.game.rules
+        print(rules.title)
+        if self.others:
+            names = ", ".join(dict.fromkeys(name_of(player) for player in self.others.values()))
+            print(f"You sit in seat {self.person} of {rules.seats} against {names}.")
+        print(f"Seed {game.seed}. ? hint, q quit.")
+        while not game.over:
+            actions = []
+            for row, seat in game.asked():
+                if seat == self.person:
+                    action = self.decide()
+                    if action is None:
+                        print("Good bye.")
+                        return
+                else:
+                    action = int(game.answer(self.others[seat], seat))
+                    print(f"seat {seat}: {rules.action_name(action)}")
+                actions.append((row, action))
+            game.play(actions)
+            for paid in np.flatnonzero(game.table.reward):
+                print(f"{self.whose(int(paid))}: {game.table.reward[paid]:+g}")
+        print("", self.shown(), f"{game.end} after {game.steps} steps", sep="\n")
+        for seat, score in enumerate(game.score):
+            print(f"{self.whose(seat)}: return {score:g}")
+        print(f"Play it again: sparring play {word} --seat {self.person} --seed {game.seed}")
+
+    def whose(self, seat: int) -> str:
+        return "you" if seat == self.person else f"seat {seat}"
+
+    def decide(self) -> int | None:
+        """Show the position and return what the person wants; None: to leave."""
+        game = self.game
+        advice = int(game.answer(self.adviser, self.person))  # asked or not: it is to remember
+        choices = self.choices()
+        named = any(name for _, name in choices.values())
+        shown = (f"{number}: {name}" if named else number for number, name in choices.values())
+        legal = ("  " if named else " ").join(shown)
+        print("", self.shown(), f"legal: {legal}", sep="\n")
+        while True:
+            print("> ", end="", flush=True)
+            line = sys.stdin.readline()
+            typed = line.strip()
+            if not sys.stdin.isatty():
+                print(typed)
+            if not line or typed in ("q", "quit"):
+                return None
+            for action, words in choices.items():
+                if typed and typed.lower() in map(str.lower, words):
+                    return action
+            if typed == "?":
+                print(f"{name_of(self.adviser)} would choose: {game.rules.action_name(advice)}")
+            else:
+                print(f"That is no choice here; type one of {legal}.")
+
+    def choices(self) -> dict[int, tuple[str, str]]:
+        """What may be typed for every legal action: the env's own number, and its name if any."""
+        rules, found = self.game.rules, {}
+        for action in self.game.legal(self.person):
+            number, name = str(action + rules.first_action), rules.action_name(action)
+            found[action] = number, "" if name == number else name
+        return found
+
+    def shown(self) -> str:
+        """The environment's own text, or what the person's seat observes."""
+        if TEXT in self.game.modes:
+            text = self.game.render()
+            if text is not None:
+                return str(text.getvalue() if hasattr(text, "getvalue") else text).rstrip("\n")
+        numbers = self.game.table.numbers[self.person]
+        names = [feature.name for feature in self.game.rules.features]
+        named = list(zip(names, numbers, strict=True))
+        if len(named) > MAX_NUMBERS:
+            named = [(name, number) for name, number in named if number]
+        return "  ".join(f"{name} {number:.4g}" for name, number in named)

@@ -1,0 +1,179 @@
+"""Sizes and names of an environment that somebody else wrote, as rules without a game."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from sparring.errors import ConfigError
+from sparring.games.features import Block, Feature
+from sparring.games.rules import Bots, Field, Rewards, Rules
+from sparring.games.stats import Stat
+from sparring.pools.custom.bounds import Bounds, read_bounds
+from sparring.pools.custom.choices import Choices, read_choices
+from sparring.pools.custom.encoding import Encoding
+from sparring.pools.custom.layout import Layout, read_layout
+
+
+class CustomRules(Rules):
+    """Sizes and names of an environment that somebody else wrote. There is no native game."""
+
+    def __init__(
+        self,
+        name: str,
+        *,
+        seats: int,
+        rows: int,
+        actions: int,
+        numbers: int,
+        first_action: int = 0,
+        bounds: Bounds | Mapping[str, Any] | None = None,
+        parts: Sequence[Sequence[Any]] = (),
+        names: Sequence[str] = (),
+        action_names: Sequence[str] = (),
+        choices: Choices | Mapping[str, Any] | None = None,
+    ) -> None:
+        """Describe an env; `plain` gives the same arguments back.
+
+        numbers: length of a flattened observation.
+        first_action: what the env itself calls action 0.
+        bounds: of an env whose actions are numbers, see `Bounds`; it has 0 actions to choose from.
+        parts, names: what an observation is made of, see `Layout`; left out, floats without names.
+        action_names: one for every choice, where the env says them.
+        choices: of an env that asks for several at once; the actions are their combinations.
+        """
+        self.name = re.sub(r"[^\w.-]+", "_", name)  # a run folder carries it
+        self.title = name
+        self.rules_version = 0
+        self.bounds = read_bounds(bounds) if isinstance(bounds, Mapping) else bounds
+        self.seats, self.rows, self.actions = seats, rows, actions
+        self.box = len(self.bounds.low) if self.bounds else 0
+        self.numbers, self.first_action = numbers, first_action
+        self.layout: Layout = read_layout(numbers, parts, names)
+        self.action_names = tuple(map(str, action_names))
+        self.choices = read_choices(choices) if isinstance(choices, Mapping) else choices
+        self.obs_bytes = self.layout.obs_bytes
+        self.roles = ("player",)
+        self.board = ()
+        self.parts = ("reward",)
+        self.bots = Bots()
+        self.ends = ("terminated", "truncated")
+        self.counters = ()
+        self.hides = True
+        self.zero_sum = False
+        self.chance = True
+        self.skip_forced = False
+
+    declares_flags = False
+    factory = ""
+    """What makes the env, module:factory; "" of an env that was given as an object."""
+
+    def plain(self) -> dict[str, Any]:
+        """Return what `CustomRules(**...)` needs, for a checkpoint."""
+        names = ("seats", "rows", "actions", "numbers", "first_action")
+        plain = {"name": self.title, **{name: getattr(self, name) for name in names}}
+        plain |= self.layout.plain()
+        plain |= {"action_names": list(self.action_names)} if self.action_names else {}
+        plain |= {"choices": self.choices.plain()} if self.choices else {}
+        return plain | ({"bounds": self.bounds.plain()} if self.bounds else {})
+
+    @cached_property
+    def fields(self) -> dict[str, Field]:
+        return {}
+
+    @cached_property
+    def stats(self) -> tuple[Stat, ...]:
+        """Nothing is counted."""
+        return ()
+
+    @property
+    def config(self) -> dict[str, Any]:
+        return {}
+
+    def changed(self, changes: Mapping[str, Any]) -> Rules:
+        """Refuse: the env object was configured by whoever made it."""
+        if changes:
+            raise ConfigError(f"{self.name} has no flags; change the env object: {dict(changes)}")
+        return self
+
+    def action_name(self, action: int) -> str:
+        """Return what the env calls an action, or its own number of it."""
+        if not 0 <= action < self.actions:
+            raise ConfigError(f"{self.name} has actions 0..{self.actions - 1}, not {action}")
+        if self.action_names:
+            return self.action_names[action]
+        return self.choices.name(action) if self.choices else str(action + self.first_action)
+
+    def numbered(self, action: int) -> str:
+        """Return an action's number, counted from 0, with its name if the env says one."""
+        return f"{action} ({self.action_names[action]})" if self.action_names else str(action)
+
+    def env_actions(self, action: npt.ArrayLike) -> npt.NDArray[Any]:
+        """Turn a policy's actions into those that the env itself takes.
+
+        A choice [...] is counted from what the env calls its first, or taken apart where the env
+        asks for several [..., *shape]; numbers within -1..1 [..., box] are scaled to the env's
+        bounds [..., *shape].
+        """
+        given = np.asarray(action)
+        if self.choices:
+            return self.choices.applied(given)
+        if not self.bounds:
+            return np.asarray(given + self.first_action)
+        if given.shape[-1:] != (self.box,):
+            raise ConfigError(f"actions have shape {given.shape}, need (..., {self.box})")
+        return self.bounds.applied(given)
+
+    def env_masks(self, given: npt.ArrayLike) -> npt.NDArray[Any]:
+        """Turn masks of an env into those of actions; where it asks for several, see `Choices`."""
+        mask = np.asarray(given)
+        return self.choices.masks(mask) if self.choices else mask
+
+    @cached_property
+    def blocks(self) -> tuple[Block, ...]:
+        """A block for every key of a Dict observation, or one with everything in it."""
+        return self.layout.blocks
+
+    @cached_property
+    def features(self) -> tuple[Feature, ...]:
+        """The numbers of a flattened observation."""
+        return self.layout.features
+
+    @cached_property
+    def mirror(self) -> None:
+        """Nobody says that there is one, whatever the env is called."""
+        return None
+
+    def pack(self, numbers: npt.ArrayLike) -> npt.NDArray[np.uint8]:
+        """Turn flattened observations [..., numbers] into bytes [..., obs_bytes]."""
+        given = np.asarray(numbers, np.float32)
+        if given.shape[-1:] != (self.numbers,):
+            raise ConfigError(f"observations have shape {given.shape}, need (..., {self.numbers})")
+        rows = np.zeros((*given.shape[:-1], self.obs_bytes), np.uint8)
+        self.layout.write(rows, given)
+        return rows
+
+    def weights(self, rewards: Rewards | None) -> list[float]:
+        """Return the weight of the one part, 1 unless it is given."""
+        return [1.0] if rewards is None else super().weights(rewards)
+
+
+def rules_for(name: str, encoding: Encoding, *, seats: int, rows: int) -> CustomRules:
+    """Describe an env whose seats all have this encoding."""
+    return CustomRules(
+        name,
+        seats=seats,
+        rows=rows,
+        actions=encoding.actions,
+        numbers=encoding.numbers,
+        first_action=encoding.first_action,
+        bounds=encoding.bounds,
+        action_names=encoding.action_names,
+        choices=encoding.choices,
+        **encoding.layout.plain(),
+    )
