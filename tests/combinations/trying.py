@@ -31,7 +31,7 @@ from sparring.nets.make import make_net
 from sparring.nets.policy import Policy
 from sparring.schedule import Moment
 from sparring.training.courses import adjustable
-from sparring.training.imitation.imitate import hold, take_over, teach
+from sparring.training.imitation.imitate import hold, imitate, take_over
 from sparring.training.leagues import league_learner
 from sparring.training.planning.custom import rules_of
 from sparring.training.planning.participants import told
@@ -222,7 +222,7 @@ def update(cell: Cell, asked: Asked) -> None:
     learner = learner_of(config, plan)
     with closing_learner(learner), closing_games(plan):
         if config.imitate:
-            policy, _ = teach(plan, training.first, learner, quiet=True)
+            policy, _ = imitate(plan, training.first, learner, quiet=True)
             take_over(learner, policy, len(asked.configs))
             hold(plan, learner, policy, config.imitation.kl_weight)
         league = league_learner(learner, plan.participants)

@@ -139,7 +139,7 @@ def test_matches_are_between_snapshots_spread_over_the_run(
     runs: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     make_league(runs, 7)
-    words = ["league", "mine", "--matches", "8", "--most", "3", "--threads", "1", "--json"]
+    words = ["league", "mine", "--matches", "8", "--max", "3", "--threads", "1", "--json"]
     assert main(words) == 0
     told = json.loads(capsys.readouterr().out)
     met = {name for match in told["matches"] for name in (match["one"], match["two"])}
@@ -165,7 +165,7 @@ def test_a_run_without_a_league_says_how_to_have_one(
         (["nothing"], "no run 'nothing'"),
         (["mine", "--matches", "1"], "--matches 1 must be 0 or at least 2"),
         (["mine", "--matches", "-3"], "matches -3 must be at least 0"),
-        (["mine", "--most", "1"], "most 1 must be"),
+        (["mine", "--max", "1"], "max 1 must be"),
     ],
 )
 def test_mistakes_are_one_line(

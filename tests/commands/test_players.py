@@ -146,11 +146,7 @@ def test_what_a_run_was_taught_by_is_named_behind_it(here: Path) -> None:
     (here / "runs" / "mine" / "imitated").mkdir()
     assert locate("mine/imitated") is None
     (here / "runs" / "mine" / "imitated" / "manifest.json").touch()
-    assert (
-        locate("latest/reference policy")
-        == locate("mine/imitated")
-        == Path("runs/mine/reference policy")
-    )
+    assert locate("latest/imitated") == locate("mine/imitated") == Path("runs/mine/imitated")
 
 
 def test_a_run_that_a_command_made_for_itself_is_never_the_latest(

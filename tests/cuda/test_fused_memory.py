@@ -217,7 +217,7 @@ def test_every_epoch_meets_every_segment_once(net: str, game: str) -> None:
     for _ in range(2):
         ppo.iterate(0.0)
     play(ppo)
-    update, length = ppo.update, NETS[net].segment
+    update, length = ppo.update, NETS[net].bptt_steps
     orders = []
     for epoch in range(2):
         update.shuffle(epoch)
@@ -239,7 +239,7 @@ def columns_of_cpu(ppo: FusedPPO) -> dict[int, tuple[int, bool]]:
     transitions = Transitions(ppo.rules, rollout.games, rollout.steps)
     transitions.end[:], transitions.next[:] = rollout.end.cpu(), rollout.next.cpu()
     samples, columns = in_sequence(
-        transitions, rollout.seat.cpu().numpy(), transitions.samples(), ppo.net.config.segment
+        transitions, rollout.seat.cpu().numpy(), transitions.samples(), ppo.net.config.bptt_steps
     )
     both = zip(columns[STEP].tolist(), columns[FRESH].tolist(), strict=True)
     return dict(zip(samples.tolist(), both, strict=True))

@@ -24,7 +24,7 @@ BEATEN, LOST, EVEN = Results(wins=96), Results(losses=96), Results(wins=48, loss
 def test_the_choices_are_those_of_the_settings() -> None:
     assert set(settings_of(LeagueConfig())["sampling"][1].words) == set(CHOICES)  # type: ignore[union-attr]
     with pytest.raises(
-        ConfigError, match=r"league\.choose 'pfspp' is unknown; did you mean 'pfsp'"
+        ConfigError, match=r"league\.sampling 'pfspp' is unknown; did you mean 'pfsp'"
     ):
         weights("pfspp", known(EVEN))
 

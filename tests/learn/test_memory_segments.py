@@ -41,7 +41,7 @@ def step_by_step(ppo: PPO, targets: dict[int, dict[str, float]]) -> Tensor:
     for place, game, seat, step in order:
         if place in targets:
             key, row = (game, seat), torch.from_numpy(rollout.obs[place][None])
-            if count.get(key, 0) % net.config.segment == 0 or began[key]:
+            if count.get(key, 0) % net.config.bptt_steps == 0 or began[key]:
                 held = row[:, size:].contiguous().view(torch.float32)
                 state[key] = held[:, : net.config.memory_width]
             state[key] = net.cell(net.trunk(net.first(row)), state[key])

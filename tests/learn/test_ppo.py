@@ -144,7 +144,7 @@ def test_slots_collect_and_learn_the_same(game: str, members: tuple[Any, ...] | 
         rules = sparring.Rules(game)
         lineups = [Lineup(members or (0,) * rules.seats)]
         pool = Pool(rules, COLLECT.games, seed=1, threads=2, lineups=lineups, slots=slots)
-        config = replace(COLLECT, slots=slots)
+        config = replace(COLLECT, groups=slots)
         ppo = PPO(pool, config, SMALL, NetConfig(hidden=(32, 32)), seed=1)
         ppo.collector.actors[1] = ppo.collector.actors[0]
         for _ in range(3):

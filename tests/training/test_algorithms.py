@@ -59,7 +59,7 @@ def test_presets_follow_the_algorithm() -> None:
     assert dqn.collect.games < ppo.collect.games
     assert dqn.opponents == ppo.opponents
     hockey = with_preset("laser_hockey", algo="sac").net
-    assert (hockey.squash, hockey.spread) == (True, "predicted")
+    assert (hockey.squash, hockey.std) == (True, "predicted")
     assert not with_preset("laser_hockey").net.squash
     assert not with_preset("laser_hockey_discrete", algo="sac").net.squash
     on_gpu = with_preset("laser_hockey", algo="sac", gpu=True)

@@ -130,7 +130,7 @@ def test_pendulum_trains_with_sac(tmp_path: Path) -> None:
     assert curves["charts/length"] == 200
     assert 150 <= curves["learning/optimizer_steps"] <= 200  # one per decision, once it is warm
     again = sparring.load(agent.run)
-    assert (again.net.config.squash, again.net.config.spread) == (True, "predicted")
+    assert (again.net.config.squash, again.net.config.std) == (True, "predicted")
     seen, nothing = again.rules.pack(np.ones((1, 3))), np.ones((1, 0), np.uint8)
     said = again.act(seen, nothing, greedy=True)
     assert np.array_equal(said, agent.act(seen, nothing))

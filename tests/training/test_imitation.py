@@ -15,7 +15,7 @@ from sparring.games.rules import Rules
 from sparring.games.state import new_state
 from sparring.learn.demonstrations import Decisions, joined, split, unpacked
 from sparring.store.policies import load_policy
-from sparring.training.imitation import teach
+from sparring.training.imitation import imitate
 from sparring.training.imitation.making import bot_game, make_decisions, read_sources, tasks_of
 from sparring.training.imitation.positions import Pay, decisions_of
 from sparring.training.records.metrics import EARLIEST, read
@@ -239,7 +239,7 @@ def test_a_run_that_ended_while_it_was_taught_begins_with_the_records_anew(
 
     settings = {"imitation": CLONING, "runs": str(tmp_path), "name": "ended", **QUICK}
     with monkeypatch.context() as patched:
-        patched.setattr(teach, "save_policy", stop)
+        patched.setattr(imitate, "save_policy", stop)
         with pytest.raises(KeyboardInterrupt):
             sparring.train("tic_tac_toe", imitate=("careful",), **settings)
     assert not list((tmp_path / "ended" / "checkpoints").iterdir())

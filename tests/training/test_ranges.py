@@ -63,7 +63,7 @@ def test_every_number_has_a_range(config: type) -> None:
         (NetConfig, "hidden", (), "net.hidden has 0 layers"),
         (NetConfig, "hidden", 64, "net.hidden needs a list, not 64"),
         (NetConfig, "activation", "rleu", "use relu, tanh or silu; did you mean 'relu'?"),
-        (NetConfig, "spread", "wide", "'wide' is unknown; use shared or predicted"),
+        (NetConfig, "std", "wide", "'wide' is unknown; use shared or predicted"),
         (NetConfig, "shared", 1, "net.shared needs true or false, not 1"),
         (CollectConfig, "steps", 0, "collect.steps 0 must be at least 1"),
         (CollectConfig, "games", 10**30, "at most 1,000,000,000,000"),

@@ -56,7 +56,7 @@ ABILITIES: Mapping[str, Mapping[str, Ability]] = {
         "continuous": Ability("a learner of continuous actions"),
         "roles": Ability("a learner with a network for every role"),
         "terms": Ability("a learner whose loss takes further terms"),
-        "records": Ability("a learner that clones records"),
+        "records": Ability("a learner that imitates demonstrations"),
         "memory": Ability("a learner whose networks may remember"),
         "sequences": Ability("a learner of decisions in a row"),
         "hindsight": Ability("a learner that sees decisions once more, in hindsight"),
