@@ -10,7 +10,7 @@ import torch
 from sparring.config import CollectConfig, NetConfig, PPOConfig
 from sparring.learn.fused import DeviceGames, FusedPPO
 from sparring.learn.fused.rollout import mask_of
-from sparring.learn.plan import PPOHyperparameters
+from sparring.learn.plan import PPOHparams
 from sparring.learn.ppo import Losses, ppo_loss
 from sparring.nets.net import Heads, head_width
 from sparring.pools import Lineup
@@ -61,7 +61,7 @@ def learner(
     return FusedPPO(DeviceGames(pool), collect, config, net, graphs=graphs)
 
 
-def turn(ppo: FusedPPO) -> list[PPOHyperparameters]:
+def turn(ppo: FusedPPO) -> list[PPOHparams]:
     return ppo.update.set_hparams(ppo.updates, [Moment(0, 0.0)] * ppo.members)
 
 
@@ -99,7 +99,7 @@ def losses_of(
     member: int,
     heads: Heads,
     places: torch.Tensor,
-    hparams: PPOHyperparameters,
+    hparams: PPOHparams,
     *,
     seen: dict[str, torch.Tensor] | None = None,
 ) -> Losses:

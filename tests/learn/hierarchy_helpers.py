@@ -10,7 +10,7 @@ from learn.fused_helpers import PPO_
 from sparring.config import NetConfig
 from sparring.learn.fused.ppo import FusedPPO
 from sparring.learn.fused.rollout import mask_of
-from sparring.learn.plan import PPOHyperparameters, RolePlan
+from sparring.learn.plan import PPOHparams, RolePlan
 from sparring.learn.ppo import ppo_loss
 from sparring.nets.hierarchy import HierarchyNet
 from sparring.nets.net import Net
@@ -38,7 +38,7 @@ def network(fused: FusedPPO, member: int = 0) -> HierarchyNet:
     return net
 
 
-def ready(fused: FusedPPO) -> list[dict[str, PPOHyperparameters]]:
+def ready(fused: FusedPPO) -> list[dict[str, PPOHparams]]:
     """Play a rollout, link it and list the samples of every role."""
     moments = [Moment(0, 0.0)] * fused.members
     fused.set_hparams(moments)
@@ -47,7 +47,7 @@ def ready(fused: FusedPPO) -> list[dict[str, PPOHyperparameters]]:
         fused.value_cuts(number)
     configs = fused.configs
     return [
-        {role: PPOHyperparameters.at(configs[role][member], moments[0]) for role in fused.parts}
+        {role: PPOHparams.at(configs[role][member], moments[0]) for role in fused.parts}
         for member in range(fused.members)
     ]
 
@@ -57,7 +57,7 @@ def loss_of(
     role: str,
     member: int,
     net: Net,
-    hparams: PPOHyperparameters,
+    hparams: PPOHparams,
     places: torch.Tensor,
 ) -> torch.Tensor:
     """PPO's loss of the decisions at some places, by autograd."""

@@ -10,7 +10,7 @@ from torch import nn
 
 from sparring import Lineup, Pool, Rules
 from sparring.config import CollectConfig, NetConfig, PPOConfig
-from sparring.learn.plan import PPOHyperparameters
+from sparring.learn.plan import PPOHparams
 from sparring.learn.ppo import PPO
 from sparring.nets.inputs import memory_of
 from sparring.schedule import Moment, Schedule
@@ -19,7 +19,7 @@ GRU = NetConfig(hidden=(16,), memory="gru", memory_width=8, bptt_steps=4)
 STACK = NetConfig(hidden=(16,), memory="stack", frames=4)
 COLLECT = CollectConfig(games=4, steps=14)
 SETTINGS = PPOConfig(epochs=2, minibatch=32, lr=Schedule.constant(3e-3))
-FIRST = PPOHyperparameters.at(SETTINGS, Moment(0, 0.0))
+FIRST = PPOHparams.at(SETTINGS, Moment(0, 0.0))
 TWO = {"seats": 2, "kinds": 3, "blanks": 2}
 CUT = {**TWO, "limit": 5}
 """Games of two, cut before they end."""

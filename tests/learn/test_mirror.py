@@ -20,7 +20,7 @@ from sparring.config import CollectConfig, NetConfig, PPOConfig
 from sparring.errors import ConfigError
 from sparring.games.mirror import Mirror
 from sparring.learn.minibatches import Minibatch
-from sparring.learn.plan import PPOHyperparameters, RolePlan
+from sparring.learn.plan import PPOHparams, RolePlan
 from sparring.learn.ppo import PPO, ppo_loss
 from sparring.learn.replay import Samples
 from sparring.learn.together import ALONE
@@ -114,7 +114,7 @@ def test_ppo_steps_on_images_with_their_own_old_numbers(game: str, cpu: str) -> 
     """A step on mirrored rows is a step on rows that were mirrored by hand; the rest stays."""
     ours = learner(game, replace(COLLECT, cpu=cpu))
     plain = learner(game, replace(COLLECT, cpu=cpu, mirror=False))
-    hparams = PPOHyperparameters.at(ours.parts[""].settings, Moment(0, 0.0))
+    hparams = PPOHparams.at(ours.parts[""].settings, Moment(0, 0.0))
     ours.collector.collect(0)
     known = data_of(ours, hparams)
     everyone = torch.arange(len(known["action"]))
@@ -153,7 +153,7 @@ def test_how_far_the_policy_moved_is_measured_on_plain_rows() -> None:
         old_value=zeros,
         advantage=zeros,
         returns=zeros,
-        hparams=PPOHyperparameters.at(PPOConfig(), Moment(0, 0.0)),
+        hparams=PPOHparams.at(PPOConfig(), Moment(0, 0.0)),
         mirrored=torch.tensor([False, False, True, True]),
     )
     assert losses.approx_kl.item() == pytest.approx(0, abs=1e-6)

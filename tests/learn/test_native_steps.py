@@ -23,7 +23,7 @@ from sparring.learn.hindsight import ExamplesTerm, Hindsight
 from sparring.learn.learner import DivergedError
 from sparring.learn.minibatches import Dealt, Minibatch
 from sparring.learn.parts import LOGGED
-from sparring.learn.plan import PPOHyperparameters
+from sparring.learn.plan import PPOHparams
 from sparring.learn.ppo import PPO, ppo_loss
 from sparring.learn.terms import Weighted
 from sparring.learn.together import ALONE
@@ -34,7 +34,7 @@ from sparring.schedule import Moment, Schedule
 COLLECT = CollectConfig(games=16, steps=24)
 FIRST = Moment(0, 0.0)
 SETTINGS = PPOConfig(epochs=3, minibatch=100, lr=Schedule.constant(3e-3))
-HPARAMS = PPOHyperparameters.at(SETTINGS, FIRST)
+HPARAMS = PPOHparams.at(SETTINGS, FIRST)
 
 
 def make(
@@ -74,7 +74,7 @@ def random_rows(actions: int, box: int, rows: int = 200) -> dict[str, torch.Tens
 
 
 def gradient(
-    data: dict[str, torch.Tensor], said: torch.Tensor, hparams: PPOHyperparameters, threads: int
+    data: dict[str, torch.Tensor], said: torch.Tensor, hparams: PPOHparams, threads: int
 ) -> tuple[torch.Tensor, tuple[float, ...]]:
     """What the native loss makes of heads, by row of a shuffled minibatch."""
     grad, order = torch.empty_like(said), torch.randperm(len(said))
@@ -168,9 +168,7 @@ def test_an_update_is_that_of_torch(game: str, net: NetConfig, mirror: bool) -> 
     np.testing.assert_allclose(  # continuous actions are rounded elsewhere
         ours.collector.rollout.action, theirs.collector.rollout.action, atol=1e-5
     )
-    stats, expected = (
-        ppo.update({"": PPOHyperparameters.at(config, FIRST)}) for ppo in (ours, theirs)
-    )
+    stats, expected = (ppo.update({"": PPOHparams.at(config, FIRST)}) for ppo in (ours, theirs))
     assert stats.keys() == expected.keys()
     assert (stats.pop("learning/native"), expected.pop("learning/native")) == (1, 0)
     for name, value in expected.items():
@@ -341,7 +339,7 @@ def test_steps_in_bfloat16_point_where_torchs_do() -> None:
 class OwnLoss(PPO):
     """With a loss that native code knows nothing of."""
 
-    def loss(self, minibatch: Any, hparams: PPOHyperparameters) -> Any:
+    def loss(self, minibatch: Any, hparams: PPOHparams) -> Any:
         total, shown = super().loss(minibatch, hparams)
         return 2 * total, shown
 

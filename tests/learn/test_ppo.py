@@ -16,14 +16,14 @@ from sparring.config import CollectConfig, NetConfig, PPOConfig
 from sparring.learn.collect import Sampling
 from sparring.learn.forward import Forward
 from sparring.learn.learner import DivergedError
-from sparring.learn.plan import PPOHyperparameters
+from sparring.learn.plan import PPOHparams
 from sparring.learn.ppo import PPO, ppo_loss
 from sparring.schedule import Moment, Schedule
 
 COLLECT = CollectConfig(games=16, steps=24)
 SMALL = PPOConfig(epochs=2, minibatch=128)
 FIRST = Moment(0, 0.0)
-HPARAMS = PPOHyperparameters.at(PPOConfig(), FIRST)
+HPARAMS = PPOHparams.at(PPOConfig(), FIRST)
 
 
 def make(

@@ -35,7 +35,7 @@ QUICK: dict[str, Any] = {
     "tensorboard": False,
     "quiet": True,
 }
-CLONING: dict[str, Any] = {"games": 60, "epochs": 3, "minibatch": 64, "anchor": 0.3}
+IMITATION: dict[str, Any] = {"games": 60, "epochs": 3, "minibatch": 64, "kl_weight": 0.3}
 
 
 def pay_of(rules: Rules, gamma: float = 0.9) -> Pay:
@@ -172,7 +172,7 @@ def taught(tmp_path_factory: pytest.TempPathFactory) -> Path:
     agent = sparring.train(
         "tic_tac_toe",
         imitate=("careful",),
-        cloning=CLONING,
+        imitation=IMITATION,
         runs=str(tmp_path_factory.mktemp("runs")),
         **QUICK,
     )
@@ -237,7 +237,7 @@ def test_a_run_that_ended_while_it_was_taught_begins_with_the_records_anew(
     def stop(*_: Any) -> None:
         raise KeyboardInterrupt
 
-    settings = {"imitation": CLONING, "runs": str(tmp_path), "name": "ended", **QUICK}
+    settings = {"imitation": IMITATION, "runs": str(tmp_path), "name": "ended", **QUICK}
     with monkeypatch.context() as patched:
         patched.setattr(imitate, "save_policy", stop)
         with pytest.raises(KeyboardInterrupt):

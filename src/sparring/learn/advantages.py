@@ -18,7 +18,7 @@ import numpy.typing as npt
 import torch
 
 from sparring.learn.collect import Collector
-from sparring.learn.plan import PPOHyperparameters, RolePlan, Turns
+from sparring.learn.plan import PPOHparams, RolePlan, Turns
 from sparring.learn.playing import Playing
 from sparring.learn.transitions import NOT_A_SAMPLE, TO_NEXT, TRUNCATED, Transitions
 from sparring.nets.distribution import evaluate_actions
@@ -39,7 +39,7 @@ class Discounts:
 
 
 def discounts_of(
-    roles: Sequence[RolePlan], hparams: Mapping[str, PPOHyperparameters], member: int = 0
+    roles: Sequence[RolePlan], hparams: Mapping[str, PPOHparams], member: int = 0
 ) -> Discounts:
     """Read them off the roles' own settings; hparams: as they are in one update."""
     names = [plan.role for plan in roles]
@@ -59,7 +59,7 @@ def discounts_of(
 
 
 def linking_by_role(
-    roles: Sequence[RolePlan], hparams: Mapping[str, PPOHyperparameters], role: npt.NDArray[np.int8]
+    roles: Sequence[RolePlan], hparams: Mapping[str, PPOHparams], role: npt.NDArray[np.int8]
 ) -> tuple[dict[str, Any], dict[str, Any]]:
     """How decisions are linked and advantages estimated. role: of the rollout's rows."""
     own = discounts_of(roles, hparams)

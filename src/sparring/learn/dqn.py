@@ -36,7 +36,7 @@ from sparring.schedule import Moment
 
 
 @dataclass(frozen=True)
-class DQNHyperparameters(AtMoment):
+class DQNHparams(AtMoment):
     """The numbers of `DQNConfig` that a schedule may change, as they are in one rollout."""
 
     lr: float
@@ -75,7 +75,7 @@ class DQN:
         )
         self.experience = Experience(playing, collect, replay)
         self.config, self.updates = config, 0
-        self.hparams = DQNHyperparameters.at(config, Moment(0, 0.0))
+        self.hparams = DQNHparams.at(config, Moment(0, 0.0))
         self.rules, self.pool, self.collector = playing.rules, pool, playing.collector
         self.phases, self.slots, self.put = playing.phases, playing.slots, playing.put
         self.set_mixes, self.seated, self.exact = playing.set_mixes, playing.seated, playing.exact
@@ -123,7 +123,7 @@ class DQN:
 
     def set_hparams(self, moment: Moment) -> None:
         """Read every schedule."""
-        self.hparams = DQNHyperparameters.at(self.config, moment)
+        self.hparams = DQNHparams.at(self.config, moment)
         self.optimizer.lr = self.hparams.lr
 
     def explore(self) -> None:

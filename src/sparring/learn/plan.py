@@ -327,14 +327,14 @@ def check_shared(algo: str, settings: Sequence[Any]) -> None:
             raise ConfigError(f"members of a population share {algo}.{name}; it decides the shapes")
 
 
-__all__ = ["AtMoment", "PPOHyperparameters"]
+__all__ = ["AtMoment", "PPOHparams"]
 
 
 @dataclass(frozen=True)
-class PPOHyperparameters(AtMoment):
+class PPOHparams(AtMoment):
     """The numbers of `PPOConfig` that a schedule may change, as they are in one update.
 
-    In the order of `PPOHyperparameters` in csrc/cuda.
+    In the order of `PPOHparams` in csrc/cuda.
     """
 
     lr: float

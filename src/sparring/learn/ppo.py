@@ -28,7 +28,7 @@ from sparring.learn.head_terms import head_terms
 from sparring.learn.learner import DivergedError, Report, Snapshot, Terms, adjust_games
 from sparring.learn.minibatches import Samples, Shown, gathered, mean_losses, own_rows_of, shuffling
 from sparring.learn.parts import LOGGED, Part, load_parts, make_parts, save_parts
-from sparring.learn.plan import PPOHyperparameters, RolePlan, Turns
+from sparring.learn.plan import PPOHparams, RolePlan, Turns
 from sparring.learn.playing import Playing, normalizes, take_in_rows
 from sparring.learn.sequences import STEP, in_sequence, say_in_sequence
 from sparring.learn.terms import Term, columns_of, losses_of, shown_of, truth_of
@@ -66,7 +66,7 @@ def ppo_loss(
     old_value: Tensor,
     advantage: Tensor,
     returns: Tensor,
-    hparams: PPOHyperparameters,
+    hparams: PPOHparams,
     mirrored: Tensor | None = None,
 ) -> Losses:
     """The clipped surrogate, the squared value error and the entropy bonus.
@@ -100,7 +100,7 @@ def plain_mean(each: Tensor, mirrored: Tensor | None) -> Tensor:
 
 
 def loss_of(
-    forward: Forward, terms: Sequence[Term], minibatch: Rows, hparams: PPOHyperparameters
+    forward: Forward, terms: Sequence[Term], minibatch: Rows, hparams: PPOHparams
 ) -> tuple[Tensor, Rows]:
     """The loss of a network on a minibatch with all terms, and what curves show of it."""
     in_a_row = STEP in minibatch
@@ -181,13 +181,11 @@ class PPO:
             stats = self.update(hparams)
         return [self.collector.report({**stats, **earned}, self.samples)]
 
-    def hparams_at(self, moment: Moment) -> dict[str, PPOHyperparameters]:
+    def hparams_at(self, moment: Moment) -> dict[str, PPOHparams]:
         """Read every schedule of every role."""
-        return {
-            role: PPOHyperparameters.at(part.settings, moment) for role, part in self.parts.items()
-        }
+        return {role: PPOHparams.at(part.settings, moment) for role, part in self.parts.items()}
 
-    def update(self, hparams: Mapping[str, PPOHyperparameters]) -> dict[str, float]:
+    def update(self, hparams: Mapping[str, PPOHparams]) -> dict[str, float]:
         """Learn from the rollout, and keep the decisions that are still open."""
         with self.phases("advantage"):
             samples, targets = self.targets(hparams)
@@ -214,7 +212,7 @@ class PPO:
             self.collector.carry()
         return stats
 
-    def targets(self, hparams: Mapping[str, PPOHyperparameters]) -> tuple[Indices, Arrays]:
+    def targets(self, hparams: Mapping[str, PPOHparams]) -> tuple[Indices, Arrays]:
         """Return the samples, and GAE advantages and returns by place."""
         collector, rollout, one = self.collector, self.collector.rollout, hparams.get("")
         if rollout.cuts.obs:
@@ -236,7 +234,7 @@ class PPO:
 
     @np.errstate(over="ignore", invalid="ignore")  # a loss that is not finite is told instead
     def learn(
-        self, role: str, samples: Indices, targets: Arrays, hparams: PPOHyperparameters
+        self, role: str, samples: Indices, targets: Arrays, hparams: PPOHparams
     ) -> dict[str, float]:
         """Improve one network in epochs of minibatches; return what curves show."""
         part, number = self.parts[role], list(self.parts).index(role)
@@ -302,9 +300,7 @@ class PPO:
             arrays |= term.columns(self, samples) if term.weight else {}
         return samples, {**arrays, **sequence}
 
-    def loss(
-        self, minibatch: Rows, hparams: PPOHyperparameters, role: str = ""
-    ) -> tuple[Tensor, Rows]:
+    def loss(self, minibatch: Rows, hparams: PPOHparams, role: str = "") -> tuple[Tensor, Rows]:
         """The clipped surrogate with all terms, and what curves show of it."""
         return loss_of(self.parts[role].forward, self.terms, minibatch, hparams)
 

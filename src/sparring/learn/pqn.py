@@ -38,7 +38,7 @@ EPS = 1e-8
 
 
 @dataclass(frozen=True)
-class PQNHyperparameters(AtMoment):
+class PQNHparams(AtMoment):
     """The numbers of `DQNConfig` that a schedule may change, as they are in one update."""
 
     lr: float
@@ -91,14 +91,14 @@ class PQN:
             stats = self.update(hparams)
         return [self.collector.report({**stats, **earned}, self.samples)]
 
-    def hparams_at(self, moment: Moment) -> PQNHyperparameters:
+    def hparams_at(self, moment: Moment) -> PQNHparams:
         """Read every schedule, and explore by them."""
-        hparams = PQNHyperparameters.at(self.config, moment)
+        hparams = PQNHparams.at(self.config, moment)
         spread, games = self.config.epsilon_spread, self.pool.num_games
         self.exploring.set_epsilon(spread_epsilon(hparams.epsilon, spread, games))
         return hparams
 
-    def update(self, hparams: PQNHyperparameters) -> dict[str, float]:
+    def update(self, hparams: PQNHparams) -> dict[str, float]:
         """Learn from the rollout, and keep the decisions that are still open."""
         rollout, phases = self.collector.rollout, self.phases
         with phases("advantage"):
@@ -137,7 +137,7 @@ class PQN:
 
     @torch.no_grad()
     def lambda_returns(
-        self, hparams: PQNHyperparameters
+        self, hparams: PQNHparams
     ) -> tuple[npt.NDArray[np.intp], npt.NDArray[np.float32]]:
         """Return the decisions that are complete, and what each is to be worth."""
         rollout, transitions = self.collector.rollout, self.collector.transitions
@@ -150,7 +150,7 @@ class PQN:
         beyond = transitions.advantages(value, hparams.q_lambda)[samples]
         return samples, beyond + value[samples]
 
-    def epochs(self, data: Mapping[str, Tensor], hparams: PQNHyperparameters) -> list[Shown]:
+    def epochs(self, data: Mapping[str, Tensor], hparams: PQNHparams) -> list[Shown]:
         """Pass over the samples in shuffled minibatches; return what curves show of each."""
         order, turning = shuffling(self.seed, self.updates), self.playing.transforms.turning
         samples, logged = Samples(data, self.config.minibatch, order, (), turning), list[Shown]()
@@ -163,7 +163,7 @@ class PQN:
         return logged
 
     def loss(
-        self, minibatch: Mapping[str, Tensor], hparams: PQNHyperparameters
+        self, minibatch: Mapping[str, Tensor], hparams: PQNHparams
     ) -> tuple[Tensor, dict[str, Tensor]]:
         """How far the values of the actions that were taken are from their returns."""
         heads = self.forward(minibatch["obs"])

@@ -49,7 +49,7 @@ from sparring.schedule import Moment
 
 
 @dataclass(frozen=True)
-class SACHyperparameters(AtMoment):
+class SACHparams(AtMoment):
     """The numbers of `SACConfig` that a schedule may change, as they are in one rollout."""
 
     lr: float
@@ -151,7 +151,7 @@ class SAC:
 
     def set_hparams(self, moment: Moment) -> dict[str, float]:
         """Read every schedule; return what curves show of them."""
-        self.hparams = hparams = SACHyperparameters.at(self.config, moment)
+        self.hparams = hparams = SACHparams.at(self.config, moment)
         self.actor_adam.lr, self.critic_adam.lr = hparams.lr, hparams.critic_lr
         self.temperature_adam.lr = hparams.temperature_lr
         return {

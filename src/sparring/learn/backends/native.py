@@ -19,7 +19,7 @@ from torch import Tensor
 from sparring.learn.backends import Loss, diverged
 from sparring.learn.demonstrations import Decisions, Places, unpacked
 from sparring.learn.minibatches import PLACE, Minibatch, Shown
-from sparring.learn.plan import PPOHyperparameters
+from sparring.learn.plan import PPOHparams
 from sparring.learn.terms import NativeLoss, OwnRows, Term, gradients, own_rows, shown_of
 from sparring.learn.together import Together, average
 from sparring.learn.transforms import MIRRORED
@@ -57,7 +57,7 @@ class NativeBackend:
         self._known: Known = (np.empty(0, np.uint8), None, {})
 
     def step(
-        self, minibatch: Minibatch, hparams: PPOHyperparameters, loss: Loss, together: Together
+        self, minibatch: Minibatch, hparams: PPOHparams, loss: Loss, together: Together
     ) -> Shown:
         """One optimizer step on PPO's loss; `loss` is its reference and not called."""
         if together.size == 1:
@@ -71,9 +71,7 @@ class NativeBackend:
             raise diverged(total, norm, hparams.lr)
         return {**shown, "grad_norm": norm}
 
-    def _learn(
-        self, minibatch: Minibatch, hparams: PPOHyperparameters
-    ) -> tuple[float, dict[str, float]]:
+    def _learn(self, minibatch: Minibatch, hparams: PPOHparams) -> tuple[float, dict[str, float]]:
         """Fill the gradient; return the loss and what curves show of it."""
         data = minibatch.rows() if minibatch.turning else minibatch.data
         if data is not self._data:  # as a rule all minibatches of an update have the same
@@ -159,7 +157,7 @@ class NativeBackend:
         return found
 
     def _averaged(
-        self, minibatch: Minibatch, hparams: PPOHyperparameters, together: Together
+        self, minibatch: Minibatch, hparams: PPOHparams, together: Together
     ) -> tuple[float, dict[str, float]]:
         packed, losses = self.native.packed, torch.zeros(len(self.shown) + 1)
         if len(minibatch.picked):

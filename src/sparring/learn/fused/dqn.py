@@ -14,7 +14,7 @@ from torch import Tensor
 
 from sparring.config import CollectConfig, DQNConfig, NetConfig, ReplayConfig
 from sparring.learn.backends.torch import optimizer_state
-from sparring.learn.dqn import DQNHyperparameters
+from sparring.learn.dqn import DQNHparams
 from sparring.learn.fused.experience import FusedExperience, head_of, value_of
 from sparring.learn.fused.games import Games
 from sparring.learn.fused.kernels import REPLAY_SOURCE
@@ -26,7 +26,7 @@ from sparring.nets.policy import BY_VALUE, DUELING
 from sparring.nets.run.kinds import make_flat
 from sparring.schedule import Moment
 
-HPARAMS = tuple(field.name for field in fields(DQNHyperparameters))
+HPARAMS = tuple(field.name for field in fields(DQNHparams))
 LOSSES = ("q_loss", "td_error", "grad_norm")
 
 
@@ -90,10 +90,7 @@ class FusedDQN:
     def set_hparams(self, moments: Sequence[Moment]) -> list[dict[str, float]]:
         """Send schedules to the device; returns what curves show of them, by member."""
         own = self.experience.settings
-        found = [
-            DQNHyperparameters.at(config, moment)
-            for config, moment in zip(own, moments, strict=True)
-        ]
+        found = [DQNHparams.at(config, moment) for config, moment in zip(own, moments, strict=True)]
         hparams = [{name: getattr(mine, name) for name in HPARAMS} for mine in found]
         epsilon = [
             spread_epsilon(mine.epsilon, config.epsilon_spread, self.games.each)

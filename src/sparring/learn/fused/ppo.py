@@ -33,7 +33,7 @@ from sparring.learn.fused.terms import FusedTerm
 from sparring.learn.fused.update import Update
 from sparring.learn.learner import Report, Snapshot, Terms
 from sparring.learn.parts import group_of, has_unit
-from sparring.learn.plan import PPOHyperparameters, RolePlan, Turns
+from sparring.learn.plan import PPOHparams, RolePlan, Turns
 from sparring.learn.transforms import mirrors_of
 from sparring.schedule import Moment
 
@@ -161,7 +161,7 @@ class FusedPPO:
     def set_hparams(self, moments: Sequence[Moment]) -> list[dict[str, float]]:
         """Send schedules to the device; returns what curves show of them, by member."""
         shown: list[dict[str, float]] = [{} for _ in moments]
-        hparams: list[dict[str, PPOHyperparameters]] = [{} for _ in moments]
+        hparams: list[dict[str, PPOHparams]] = [{} for _ in moments]
         for role, part in self.parts.items():
             for member, mine in enumerate(part.set_hparams(self.updates, moments)):
                 hparams[member][role] = mine

@@ -25,7 +25,7 @@ from sparring.learn.fused.rollout import estimate_view
 from sparring.learn.fused.sequences import Sequences
 from sparring.learn.fused.terms import FusedTerms, PolicyLoss
 from sparring.learn.parts import LOGGED
-from sparring.learn.plan import PPOHyperparameters
+from sparring.learn.plan import PPOHparams
 from sparring.learn.transforms import Mirroring
 from sparring.nets.net import MAX_UNITS, UNIT_MEMORY
 from sparring.nets.run.flat import Pass
@@ -113,7 +113,7 @@ class Update:
     def _make_arrays(self) -> None:
         names = self.kernels.names
         self.hparam_names = names("Hparams")
-        if set(self.hparam_names) != {field.name for field in fields(PPOHyperparameters)}:
+        if set(self.hparam_names) != {field.name for field in fields(PPOHparams)}:
             raise SparringError("the kernels have other hparams than learn.ppo")
         members, places_each = self.members, self.rollout.places // self.members
         with torch.device(self.games.device):
@@ -169,11 +169,10 @@ class Update:
     def hparam(self, name: str) -> Tensor:
         return self.hparams[:, self.hparam_names.index(name)]
 
-    def set_hparams(self, number: int, moments: Sequence[Moment]) -> list[PPOHyperparameters]:
+    def set_hparams(self, number: int, moments: Sequence[Moment]) -> list[PPOHparams]:
         """Send schedules and the number of the update to the device."""
         hparams = [
-            PPOHyperparameters.at(c, moment)
-            for c, moment in zip(self.configs, moments, strict=True)
+            PPOHparams.at(c, moment) for c, moment in zip(self.configs, moments, strict=True)
         ]
         for member, (config, mine) in enumerate(zip(self.configs, hparams, strict=True)):
             self._hparams_host[member] = torch.tensor([getattr(mine, n) for n in self.hparam_names])

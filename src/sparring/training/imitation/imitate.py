@@ -21,7 +21,7 @@ from sparring.learn.demonstrations import Decisions
 from sparring.learn.head_terms import KLPenalty
 from sparring.learn.imitation import BehaviorCloning, Standing
 from sparring.learn.learner import Learner
-from sparring.learn.plan import Plan, PPOHyperparameters
+from sparring.learn.plan import Plan, PPOHparams
 from sparring.learn.transforms import mirrors_of
 from sparring.nets.make import make_net
 from sparring.nets.net import Net
@@ -119,7 +119,7 @@ class Imitated:
 
 
 def pay_of(plan: Plan, rules: Rules) -> Pay:
-    hparams = PPOHyperparameters.at(plan.settings[0], Moment(0, 0.0))
+    hparams = PPOHparams.at(plan.settings[0], Moment(0, 0.0))
     return Pay(
         tuple(rules.weights(plan.rewards)),
         hparams.gamma,

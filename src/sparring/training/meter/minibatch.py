@@ -18,7 +18,7 @@ from sparring.learn.forward import Forward
 from sparring.learn.learner import Learner, Measured
 from sparring.learn.minibatches import Minibatch
 from sparring.learn.parts import make_backend
-from sparring.learn.plan import Plan, PPOHyperparameters
+from sparring.learn.plan import Plan, PPOHparams
 from sparring.learn.ppo import loss_of
 from sparring.learn.together import ALONE
 from sparring.nets.net import Net
@@ -152,7 +152,7 @@ def step_by_step(plan: Plan, learner: Learner, net: Net) -> Make:
     device, settings = torch.device(plan.device), plan.settings[0]
     forward = Forward(net.to(device), device, plan.collect)
     backend, loss = make_backend(forward, plan.threads), partial(loss_of, forward, ())
-    hparams = PPOHyperparameters.at(settings, Moment(0, 0.0))
+    hparams = PPOHparams.at(settings, Moment(0, 0.0))
     data = rows_like(plan, learner, max(sizes_of(plan)))
     shuffled = Place(plan.device, 1).random(len(data["obs"])).argsort()
 
