@@ -15,7 +15,7 @@ import pytest
 
 from sparring.cli import main
 from sparring.processes import Parent
-from sparring.speed import child, looking, own, sampler
+from sparring.speed import child, custom, looking, sampler
 from sparring.speed.evidence import processes_of
 from sparring.usage import running
 
@@ -129,7 +129,7 @@ def test_a_step_that_does_not_end_is_looked_at_all_the_same(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(own, "WARM_LIMIT_S", 2.0)
+    monkeypatch.setattr(custom, "WARM_LIMIT_S", 2.0)
     monkeypatch.setattr(looking, "PATIENCE_S", 1.0)
     Path("stuck.py").write_text(STUCK)
     words = ["--seconds", "1", "--native", "off", "--no-try-out", "--threads", "1"]

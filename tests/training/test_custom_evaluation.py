@@ -19,7 +19,7 @@ from pools.workers.helpers import gone
 from sparring import factories
 from sparring.config import NetConfig
 from sparring.errors import ConfigError, EnvError, SparringError, SparringWarning
-from sparring.league import own
+from sparring.league import custom_env
 from sparring.league.arena import evaluate
 from sparring.league.round_robin import joined
 from sparring.nets.make import make_net
@@ -77,7 +77,7 @@ def test_episodes_are_those_of_a_loop_by_hand(word: str) -> None:
     """However many are played at once, and whichever kind of environment plays them."""
     policy = policy_of(word, seed=3)
     result = evaluate(policy, [], games=21, seed=5)["alone"]
-    wanted = [by_hand(policy, own.seed_of(5, deal)) for deal in range(21)]
+    wanted = [by_hand(policy, custom_env.seed_of(5, deal)) for deal in range(21)]
     assert result.record.score[:, 0].tolist() == [paid for paid, _ in wanted]
     assert result.record.length.tolist() == [length for _, length in wanted]
     low, high = result.first.score_interval
@@ -114,7 +114,7 @@ def test_all_decide_at_once() -> None:
 def ticking(monkeypatch: pytest.MonkeyPatch) -> None:
     """A clock on which every look takes a second."""
     looks = iter(range(10**6))
-    monkeypatch.setattr(own, "time", SimpleNamespace(monotonic=lambda: float(next(looks))))
+    monkeypatch.setattr(custom_env, "time", SimpleNamespace(monotonic=lambda: float(next(looks))))
 
 
 def test_an_evaluation_is_bounded_by_time(monkeypatch: pytest.MonkeyPatch) -> None:

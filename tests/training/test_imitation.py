@@ -183,7 +183,7 @@ def test_a_run_begins_with_the_clone_and_is_held_near_to_it(taught: Path) -> Non
     clone = load_policy(taught / "imitated")
     assert float(clone.net.value_scale) != 1
     events = json.loads((taught / "events.json").read_text())
-    facts = next(event for event in events if event["event"] == "taught")
+    facts = next(event for event in events if event["event"] == "imitated")
     assert facts["bots"] == ["careful"]
     assert facts["games"] <= 60
     assert 0 < facts["accuracy"] < 1
