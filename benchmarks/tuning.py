@@ -77,7 +77,7 @@ def time_grid(grid: Grid, seconds: float) -> tuple[dict[Point, float], float]:
             except UnfitError as wrong:
                 print(f"  {point.beside(grid.preset)}: {wrong}", file=sys.stderr)
             told = point.beside(grid.preset) or "preset"
-            say(f"grid {number + 1}/24: {told}: {rates.get(point, 0):,.0f} decisions/s")
+            echo(f"grid {number + 1}/24: {told}: {rates.get(point, 0):,.0f} decisions/s")
     return rates, time.monotonic() - began
 
 
@@ -102,15 +102,15 @@ def compare(args: argparse.Namespace) -> dict[str, Any]:
     with Gauge() as gauge:  # kernels are compiled and caches filled before anybody is timed
         gauge.open("warm", steady(grid.config(grid.preset)))
     rates, grid_s = time_grid(grid, args.seconds)
-    say(f"grid: {grid_s:.1f} s")
+    echo(f"grid: {grid_s:.1f} s")
     began = time.monotonic()
     with Gauge() as gauge:
         clock = Clock(0.98 * args.share * grid_s)  # ending takes a moment, too
-        watch = lambda doing: say(f"tune {clock.gone:.0f} s: {doing}")  # noqa: E731
+        watch = lambda doing: echo(f"tune {clock.gone:.0f} s: {doing}")  # noqa: E731
         outcome = Race(gauge, grid, clock, room=grid.room, watch=watch).run()
     tune_s = time.monotonic() - began
     ordered = sorted(rates, key=lambda point: rates[point], reverse=True)
-    say(f"tune: {tune_s:.1f} s; {outcome.best.beside(grid.preset) or 'preset'}")
+    echo(f"tune: {tune_s:.1f} s; {outcome.best.beside(grid.preset) or 'preset'}")
     finalists = list(dict.fromkeys([*ordered[:FINALISTS], outcome.best, grid.preset]))
     timed = in_turn(grid, finalists, args.seconds / 2, args.turns)
     medians = {point: statistics.median(found) for point, found in timed.items()}
@@ -140,7 +140,7 @@ def compare(args: argparse.Namespace) -> dict[str, Any]:
     }
 
 
-def say(text: str) -> None:
+def echo(text: str) -> None:
     """Tell how far it is."""
     print(text, file=sys.stderr, flush=True)
 
@@ -162,7 +162,7 @@ def main() -> None:
         print(json.dumps(report, indent=2))
     elif args.json:
         Path(args.json).write_text(json.dumps(report, indent=2) + "\n")
-    say(
+    echo(
         f"{args.game} on {report['device']}: {report['share_of_best']:.3f} of the grid's best "
         f"(turns {min(report['share_by_turn']):.3f}..{max(report['share_by_turn']):.3f}) in "
         f"{report['share_of_time']:.2f} of its time; the preset has {report['preset_of_best']:.3f}"

@@ -52,7 +52,7 @@ def test_a_whole_game(play: Any, monkeypatch: pytest.MonkeyPatch, flags: str) ->
 
     def read_line(session: Session, prompt: str) -> str:
         line = rng.choice(["?", "h", "", ""]) or answer(session, rng)
-        session.say(f"{prompt}{line}")
+        session.echo(f"{prompt}{line}")
         return line
 
     monkeypatch.setattr(Session, "read_line", read_line)

@@ -52,7 +52,7 @@ def test_a_fused_run_has_a_share(changes: dict[str, Any]) -> None:
     if plan.participants.slots:
         fill_slots(learner, plan)
     told: list[str] = []
-    meter = meter_of(subject_of(run_plan(config), plan, learner), measure=True, say=told.append)
+    meter = meter_of(subject_of(run_plan(config), plan, learner), measure=True, echo=told.append)
     assert told
     assert meter.ceilings is not None
     if config.algo == "ppo" and not plan.roles:

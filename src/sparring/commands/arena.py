@@ -13,7 +13,7 @@ import torch
 
 from sparring.commands.shared.curves import file_at, place_asked, write_pages
 from sparring.commands.shared.players import loaded_from, who_plays
-from sparring.commands.shared.printing import ProgressBar, make_table, print_json, print_table, say
+from sparring.commands.shared.printing import ProgressBar, echo, make_table, print_json, print_table
 from sparring.commands.shared.results import kept_games
 from sparring.config.commands import ArenaConfig
 from sparring.draw.charts.league import Payoff, Rung, ladder_page, payoff_page
@@ -77,11 +77,11 @@ def run(config: ArenaConfig) -> int:
     if len(found.names) == 2 or config.sprt:
         print_pairings(found, decided=config.sprt)
     for line in notes(config, found):
-        say(line)
+        echo(line)
     if pictures:
         print(f"pictures: {', '.join(map(str, pictures))}")
     if games_kept:
-        say(games_kept.told(files))
+        echo(games_kept.told(files))
     return 0
 
 

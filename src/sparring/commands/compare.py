@@ -7,7 +7,7 @@ from pathlib import Path
 
 from sparring.commands.shared.comparing import make_page, matches_of, print_comparison
 from sparring.commands.shared.curves import files_asked, files_in, told_files, write_page
-from sparring.commands.shared.printing import print_json, say
+from sparring.commands.shared.printing import echo, print_json
 from sparring.config.runs import CompareConfig
 from sparring.draw.charts.paper import check_matplotlib
 from sparring.errors import ConfigError
@@ -37,7 +37,7 @@ def run(config: CompareConfig) -> int:
         return 0
     print_comparison(found, matches, said)
     for group in found.groups if found.by != (EACH_RUN,) else ():
-        say(f"{group.name}: {', '.join(entry.run.name for entry in group.entries)}")
+        echo(f"{group.name}: {', '.join(entry.run.name for entry in group.entries)}")
     print(f"curves: {', '.join(map(str, files))}")
     return 0
 

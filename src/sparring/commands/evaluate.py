@@ -10,7 +10,7 @@ import torch
 from rich.table import Table
 
 from sparring.commands.shared.players import loaded_from, player_called, who_plays
-from sparring.commands.shared.printing import ProgressBar, make_table, print_json, print_table, say
+from sparring.commands.shared.printing import ProgressBar, echo, make_table, print_json, print_table
 from sparring.commands.shared.results import (
     all_lines,
     kept_games,
@@ -91,11 +91,11 @@ def run(config: EvalConfig) -> int:
         return 0
     print_table(results_table(results, score_word(rules)))
     for line in all_lines(results):
-        say(line)
+        echo(line)
     if played := stats_table(rules, results):
         print_table(played)
     if games_kept:
-        say(games_kept.told(files))
+        echo(games_kept.told(files))
     if isinstance(challenger, Policy):
         print(
             f"{config.challenger}; next: {next_command(rules, config.challenger, instead='plot')}"
@@ -144,7 +144,7 @@ def run_engine(config: EvalConfig, challenger: Player, rules: Rules) -> int:
     else:
         print_table(results_table(results))
         for line in all_lines(results):
-            say(line)
+            echo(line)
         print(f"ends: {', '.join(f'{end} {count}' for end, count in match.result.ends.items())}")
         for fault in match.faults:
             print(f"game {fault.game + 1} lost by the engine's {fault.kind}: {fault.what}")

@@ -8,12 +8,12 @@ from typing import Any
 from rich.console import Console
 
 from sparring.commands.shared.printing import (
+    echo,
     make_console,
     make_table,
     print_facts,
     print_json,
     print_table,
-    say,
 )
 from sparring.config.commands import GamesConfig
 from sparring.errors import ConfigError
@@ -68,8 +68,8 @@ def show_all(as_json: bool) -> None:
         )
     print_table(table)
     if sys.stdout.isatty():
-        say("Sizes at default flags.")
-        say(f"Next: sparring games {games[0].name}")
+        echo("Sizes at default flags.")
+        echo(f"Next: sparring games {games[0].name}")
 
 
 def action_count(rules: Rules) -> str:

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 
 from sparring.commands.shared.curves import drawn, file_at, place_asked, write_pages
-from sparring.commands.shared.printing import ProgressBar, make_table, print_json, print_table, say
+from sparring.commands.shared.printing import ProgressBar, echo, make_table, print_json, print_table
 from sparring.config.commands import LeagueShowConfig
 from sparring.draw.charts.axes import label
 from sparring.draw.charts.chart import Series
@@ -50,11 +50,11 @@ def run(config: LeagueShowConfig) -> int:
     print_standings(standings)
     print_pairs(pairs)
     for line in [*notes, *told_beside(standings)]:
-        say(line)
+        echo(line)
     if pictures:
-        say(f"pictures: {', '.join(map(str, pictures))}")
+        echo(f"pictures: {', '.join(map(str, pictures))}")
     if not config.matches and len(chosen) > 1:
-        say(f"next: sparring league {found.name} --matches 1000")
+        echo(f"next: sparring league {found.name} --matches 1000")
     return 0
 
 

@@ -68,11 +68,11 @@ def run(config: PlayConfig) -> int:
     try:
         game.play()
     except (Quit, EOFError):
-        game.say("Good bye.")
+        game.echo("Good bye.")
     finally:
         if config.save and game.actions:
             game.replay().write(config.save)
-            game.say(f"Saved; look at it again: sparring replay {config.save}")
+            game.echo(f"Saved; look at it again: sparring replay {config.save}")
     return 0
 
 
@@ -176,15 +176,15 @@ class Session:
                 continue
             self.undo.append((self.state.clone(), len(self.actions), self.remembered()))
             self.take(choice)
-        self.say("", self.terminal.result(self.state), "", f"Play it again: {self.command()}")
+        self.echo("", self.terminal.result(self.state), "", f"Play it again: {self.command()}")
 
     def welcome(self) -> None:
         flags = "".join(f", {flag}" for flag in as_typed(changed_flags(self.rules)))
-        self.say(self.rules.title, style="bold")
+        self.echo(self.rules.title, style="bold")
         if self.others:
             seats = f"seat {self.person} of {self.rules.seats}"
-            self.say(f"You sit in {seats} against {self.against()}.")
-        self.say(f"Seed {self.seed}{flags}. h help, ? hint, u undo, q quit.", "")
+            self.echo(f"You sit in {seats} against {self.against()}.")
+        self.echo(f"Seed {self.seed}{flags}. h help, ? hint, u undo, q quit.", "")
 
     def against(self) -> str:
         names = [name_of(player) for player in self.others.values()]
@@ -219,12 +219,12 @@ class Session:
         before = self.state.clone()
         self.state.apply(action)
         self.actions.append(action)
-        self.say(*self.terminal.narrate(before, action, self.state))
+        self.echo(*self.terminal.narrate(before, action, self.state))
 
     def decide(self, choices: Sequence[Choice]) -> Choice:
-        self.say("", self.terminal.show(self.state))
+        self.echo("", self.terminal.show(self.state))
         while True:
-            self.say(f"        {self.terminal.list_choices(choices)}")
+            self.echo(f"        {self.terminal.list_choices(choices)}")
             typed = self.ask(f"{self.terminal.ask(self.state)}> ", choices)
             fitting = self.terminal.match(self.state, typed, choices)
             if len(fitting) == 1:
@@ -234,7 +234,7 @@ class Session:
                 if narrowed is not None:
                     return narrowed
             else:
-                self.say("That is no choice here; type one of these, or h for help.")
+                self.echo("That is no choice here; type one of these, or h for help.")
 
     def narrow(self, fitting: Sequence[Choice]) -> Choice | None:
         """Ask which of several choices was meant; None if that did not settle it."""
@@ -257,7 +257,7 @@ class Session:
             if line in names:
                 return line
             if begun:
-                self.say(f"Type :{line} for the key, or more of {', '.join(begun)}.")
+                self.echo(f"Type :{line} for the key, or more of {', '.join(begun)}.")
             elif not self.press(key) and key:
                 return line
 
@@ -267,11 +267,11 @@ class Session:
         if key in ("u", "undo"):
             raise TakeBack
         if key in ("h", "help"):
-            self.say(self.terminal.help())
+            self.echo(self.terminal.help())
         elif key in ("?", "hint"):
             self.hint()
         elif key == "v" and self.terminal.next_view():
-            self.say("", self.terminal.show(self.state))
+            self.echo("", self.terminal.show(self.state))
         else:
             return False
         return True
@@ -282,29 +282,29 @@ class Session:
             try:
                 return input(prompt).strip().lower()
             except EOFError:
-                self.say("")
+                self.echo("")
                 raise
         line = sys.stdin.readline()
         if not line:
-            self.say(prompt)
+            self.echo(prompt)
             raise EOFError
-        self.say(f"{prompt}{line.strip()}")
+        self.echo(f"{prompt}{line.strip()}")
         return line.strip().lower()
 
     def hint(self) -> None:
         held = self.remembered()
         advice = self.terminal.advice(self.state.clone(), partial(move_of, self.adviser))
         self.remember(held)
-        self.say(f"{name_of(self.adviser)} would choose: {advice}")
+        self.echo(f"{name_of(self.adviser)} would choose: {advice}")
 
     def take_back(self) -> None:
         if self.undo:
             self.state, played, held = self.undo.pop()
             del self.actions[played:]
             self.remember(held)
-            self.say("", "Taken back.")
+            self.echo("", "Taken back.")
         else:
-            self.say("There is nothing to take back.")
+            self.echo("There is nothing to take back.")
 
-    def say(self, *lines: str, style: str = "") -> None:
+    def echo(self, *lines: str, style: str = "") -> None:
         print_styled(self.out, lines, self.terminal.styles, style)

@@ -9,10 +9,10 @@ from rich.text import Text
 
 from sparring.commands.shared.printing import (
     ProgressBar,
+    echo,
     make_console,
     make_table,
     print_table,
-    say,
 )
 from sparring.commands.shared.stopping import interruptible
 from sparring.config.tools import ProfileConfig
@@ -92,13 +92,13 @@ def judged(seen: Seen, *, try_out: bool) -> list[Verdict]:
 def show(profile: Profile, files: Sequence[Path]) -> None:
     out = make_console()
     for verdict in profile.verdicts:
-        say(f"{verdict.cause}: {verdict.text}")
+        echo(f"{verdict.cause}: {verdict.text}")
         if verdict.do:
-            say(f"  do: {verdict.do}")
+            echo(f"  do: {verdict.do}")
     print()
     if profile.evidence.path:
-        say(profile.evidence.path)
-    say(f"{pace_line(profile.evidence)} {looked_line(profile.seen)}")
+        echo(profile.evidence.path)
+    echo(f"{pace_line(profile.evidence)} {looked_line(profile.seen)}")
     print()
     for name, share in by_size(profile.evidence.phases):
         line = Text.assemble(f"  {name:16}", bar(share, BAR_CELLS, style="cyan"), f" {share:6.1%}")
@@ -114,5 +114,5 @@ def show(profile: Profile, files: Sequence[Path]) -> None:
         print_table(table)
     print()
     for text in profile.evidence.blind:
-        say(f"not seen: {text}")
-    say("wrote: " + ", ".join(map(str, files)))
+        echo(f"not seen: {text}")
+    echo("wrote: " + ", ".join(map(str, files)))

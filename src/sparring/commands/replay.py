@@ -154,22 +154,22 @@ class Viewer:
         for step in range(len(self.states)):
             self.step = step
             self.show()
-        self.say("", result_of(self.replay))
+        self.echo("", result_of(self.replay))
 
     def step_through(self) -> None:
         self.head()
-        self.say(HELP)
+        self.echo(HELP)
         self.show()
         with keys() as typed:
             for line in typed:
                 if line in ("q", "quit"):
                     break
                 if not self.go(line):
-                    self.say(HELP)
+                    self.echo(HELP)
                     continue
                 self.show()
                 if self.step == len(self.states) - 1:
-                    self.say("", result_of(self.replay))
+                    self.echo("", result_of(self.replay))
 
     def go(self, line: str) -> bool:
         """Move to the step that a line means. False: it means none."""
@@ -190,13 +190,13 @@ class Viewer:
         rules = self.replay.rules
         seats = ", ".join(f"seat {at} {name}" for at, name in enumerate(self.replay.players))
         eyes = "" if self.seat < 0 else f"; as seat {self.seat} saw it"
-        self.say(rules.title, style="bold")
-        self.say(f"Seed {self.replay.seed}, {len(self.replay.actions)} steps: {seats}{eyes}.")
+        self.echo(rules.title, style="bold")
+        self.echo(f"Seed {self.replay.seed}, {len(self.replay.actions)} steps: {seats}{eyes}.")
 
     def show(self) -> None:
         state = self.states[self.step]
-        self.say("", f"step {self.step} of {len(self.states) - 1}", style="dim")
-        self.say(*self.told(), state.text(None if self.seat < 0 else self.seat).rstrip("\n"))
+        self.echo("", f"step {self.step} of {len(self.states) - 1}", style="dim")
+        self.echo(*self.told(), state.text(None if self.seat < 0 else self.seat).rstrip("\n"))
 
     def told(self) -> list[str]:
         """Say what the step before did, where seats move in turns and by single actions."""
@@ -206,7 +206,7 @@ class Viewer:
         (action,) = self.replay.actions[self.step - 1]
         return self.terminal.narrate(self.states[self.step - 1], action, self.states[self.step])
 
-    def say(self, *lines: str, style: str = "") -> None:
+    def echo(self, *lines: str, style: str = "") -> None:
         print_styled(self.out, lines, self.terminal.styles, style)
 
 

@@ -8,7 +8,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from sparring.commands.shared.printing import make_table, print_json, print_table, say
+from sparring.commands.shared.printing import echo, make_table, print_json, print_table
 from sparring.config.runs import RunsConfig
 from sparring.draw.columns import Columns
 from sparring.errors import ConfigError, SparringError, nearest, printable
@@ -100,16 +100,16 @@ def run(config: RunsConfig) -> int:
     print_table(table_of(found))
     for one in found:
         if one["trouble"]:
-            say(f"{printable(one['name'])} is damaged: {one['trouble']}")
+            echo(f"{printable(one['name'])} is damaged: {one['trouble']}")
         elif one["state"] == UNMEASURED:
             why = f" ({printable(one['not_measured'])})" if one["not_measured"] else ""
-            say(f"{printable(one['name'])} is not measured: sparring resume {one['run']}{why}")
+            echo(f"{printable(one['name'])} is not measured: sparring resume {one['run']}{why}")
     total = show_size(sum(one["size"] for one in found))
     of_all = "" if len(found) == len(everything) else f" of {len(everything)}"
     latest = latest_run(root)
     named = f"; latest: {latest.name}" if latest else ""
     count = f"{len(found)}{of_all} run{'s' * (len(everything) > 1)}"
-    say(f"{count} in {root}, {total}{named}")
+    echo(f"{count} in {root}, {total}{named}")
     return 0
 
 

@@ -9,11 +9,11 @@ from statistics import median
 
 from sparring.commands.shared.printing import (
     ProgressBar,
+    echo,
     make_table,
     print_facts,
     print_json,
     print_table,
-    say,
 )
 from sparring.commands.shared.stopping import Interrupted, interruptible
 from sparring.config.tools import SweepConfig
@@ -203,27 +203,27 @@ def show(sweep: Sweep, found: Outcome) -> None:
     }
     others = ", ".join(f"{count} {state}" for state, count in states.items() if count)
     if others:
-        say(f"of {len(found.trials)} trials {others}")
+        echo(f"of {len(found.trials)} trials {others}")
     for trial in found.trials:
         if trial.state == FAILED:
-            say(f"trial {trial.number} failed: {trial.why}")
+            echo(f"trial {trial.number} failed: {trial.why}")
     few = too_few(found.trials, sweep.file.ranges)
     if few:
-        say(few)
+        echo(few)
     elif found.importance:
         shares = (f"{name} {share:.0%}" for name, share in found.importance.items())
-        say(f"what matters (PED-ANOVA): {', '.join(shares)}")
+        echo(f"what matters (PED-ANOVA): {', '.join(shares)}")
     if found.best is None:
-        say("no trial went to its end")
+        echo("no trial went to its end")
         return
     if found.confirmed:
         show_confirmed(sweep, found)
     if found.pictures:
-        say(f"pictures: {', '.join(map(str, found.pictures))}")
+        echo(f"pictures: {', '.join(map(str, found.pictures))}")
     told = f"the best setting: {found.preset}"
     if not found.confirmed or found.confirmed.is_better:
         told += f"; train it: sparring train --config {found.preset}"
-    say(told)
+    echo(told)
 
 
 def show_best(sweep: Sweep, trials: Sequence[Trial]) -> None:
@@ -239,7 +239,7 @@ def show_best(sweep: Sweep, trials: Sequence[Trial]) -> None:
     if done:
         print_table(table)
     if len(done) > BEST_SHOWN:
-        say(f"and {len(done) - BEST_SHOWN} more")
+        echo(f"and {len(done) - BEST_SHOWN} more")
 
 
 def show_confirmed(sweep: Sweep, found: Outcome) -> None:
@@ -247,10 +247,10 @@ def show_confirmed(sweep: Sweep, found: Outcome) -> None:
     assert found.confirmed
     sides = {"best setting": found.confirmed.best, "preset": found.confirmed.preset}
     for side, values in sides.items():
-        say(f"{side} with fresh seeds: {', '.join(f'{value:.4g}' for value in values) or 'none'}")
+        echo(f"{side} with fresh seeds: {', '.join(f'{value:.4g}' for value in values) or 'none'}")
     for line in found.confirmed.failed:
-        say(f"failed: {line}")
-    say(found.confirmed.verdict)
+        echo(f"failed: {line}")
+    echo(found.confirmed.verdict)
     same_rules = not any(name.startswith("set.") for name in sweep.file.ranges)
     if same_rules and len(found.confirmed.runs) > 1:
-        say(f"the curves of both: sparring compare {' '.join(found.confirmed.runs)}")
+        echo(f"the curves of both: sparring compare {' '.join(found.confirmed.runs)}")

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from sparring.commands.shared.curves import plot_run
-from sparring.commands.shared.printing import ProgressBar, make_table, print_json, print_table, say
+from sparring.commands.shared.printing import ProgressBar, echo, make_table, print_json, print_table
 from sparring.commands.shared.results import draw_lines, next_command, results_table, score_word
 from sparring.commands.shared.stopping import Interrupted, interruptible, stopped
 from sparring.commands.shared.timeline import show_timeline
@@ -131,15 +131,15 @@ def report(work: Callable[[], Agent], *, as_json: bool) -> int:
         print_json(summary)
         return code
     if agent.ended != "done":
-        say(f"ended before its time: {why_early(agent)}")
+        echo(f"ended before its time: {why_early(agent)}")
     if results:
         update = int(agent.policy.meta.get("update", 0))
-        say(measured_line(Overview(agent.run), update, agent.decisions))
+        echo(measured_line(Overview(agent.run), update, agent.decisions))
         print_table(results_table(results, score_word(agent.policy.rules)))
     if strength:
         print(f"strength: {strength_words(strength)}")
     for line in draw_lines(results) if results else ():
-        say(line)
+        echo(line)
     for name, value in summary["progress"].items():
         print(f"{name}: {value:,.2f}")
     if plots:

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from sparring.commands.shared.curves import drawn, write_page
-from sparring.commands.shared.printing import ProgressBar, make_table, print_json, print_table, say
+from sparring.commands.shared.printing import ProgressBar, echo, make_table, print_json, print_table
 from sparring.commands.shared.stopping import Interrupted, interruptible
 from sparring.config.tools import TuneConfig
 from sparring.draw.charts.axes import label
@@ -180,11 +180,11 @@ def tell(
 ) -> None:
     """Print what came out, and what to do with it."""
     for line in told:
-        say(line)
-    say(f"machine: {facts['cpu']}, {facts['cores']} cores, {facts['date']}")
+        echo(line)
+    echo(f"machine: {facts['cpu']}, {facts['cores']} cores, {facts['date']}")
     whose = "" if better else " (the preset's values)"
-    say(f"written: {', '.join([f'{files[0]}{whose}', *map(str, files[1:])])}")
-    say(f"next: {next_command(config, files[0], better=better)}")
+    echo(f"written: {', '.join([f'{files[0]}{whose}', *map(str, files[1:])])}")
+    echo(f"next: {next_command(config, files[0], better=better)}")
 
 
 def next_command(config: TuneConfig, path: Path, *, better: bool) -> str:

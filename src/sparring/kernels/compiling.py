@@ -80,7 +80,7 @@ class Progress:
         if not self.running:
             self.asked = self.done = 0
             self.began = time.monotonic()
-            self.say(f"compiling kernels for {what or 'the GPU'}, once per machine ...")
+            self.echo(f"compiling kernels for {what or 'the GPU'}, once per machine ...")
         self.running += 1
         self.asked += 1
 
@@ -91,9 +91,9 @@ class Progress:
         if sys.stderr is not None and sys.stderr.isatty():
             seconds = time.monotonic() - self.began
             of = f"{self.done} of {self.asked}"
-            self.say(f"compiled kernels for {what or 'the GPU'} ({of}), {seconds:.0f} s")
+            self.echo(f"compiled kernels for {what or 'the GPU'} ({of}), {seconds:.0f} s")
 
-    def say(self, line: str) -> None:
+    def echo(self, line: str) -> None:
         if not self.quiet and sys.stderr is not None:
             print(line, file=sys.stderr, flush=True)
 

@@ -49,7 +49,7 @@ THREADS = (
     "that only the thread which waits for them is sampled"
 )
 
-Say = Callable[[str], None]
+Echo = Callable[[str], None]
 Span = tuple[float, float]
 """When something began and ended, by the monotonic clock."""
 
@@ -87,11 +87,11 @@ class Seen:
     """Those that ended while stacks were sampled."""
 
 
-def look_at_custom(config: TrainConfig, wish: Wish, say: Say) -> Seen:
+def look_at_custom(config: TrainConfig, wish: Wish, echo: Echo) -> Seen:
     """Train with settings for a moment and look at it."""
     with CustomTraining(config) as training:
-        look = Look(training.pid, training.folder, wish, say, training.check)
-        training.warm_up(look.progress, min(WARM_S, wish.seconds), say)
+        look = Look(training.pid, training.folder, wish, echo, training.check)
+        training.warm_up(look.progress, min(WARM_S, wish.seconds), echo)
         plain = look.watch()
         try:
             sampled = look.sample()
@@ -107,7 +107,7 @@ def look_at_custom(config: TrainConfig, wish: Wish, say: Say) -> Seen:
         return look.seen(members_of(config)[0], paces, sampled, **facts)
 
 
-def look_at_run(folder: Path, config: TrainConfig, pid: int, wish: Wish, say: Say) -> Seen:
+def look_at_run(folder: Path, config: TrainConfig, pid: int, wish: Wish, echo: Echo) -> Seen:
     """Look at a run that is going on; it is not told, and goes on."""
 
     def check() -> None:
@@ -116,7 +116,7 @@ def look_at_run(folder: Path, config: TrainConfig, pid: int, wish: Wish, say: Sa
         if not folder.is_dir():
             raise SparringError(f"{folder} was taken away while it was looked at")
 
-    look = Look(pid, folder, wish, say, check)
+    look = Look(pid, folder, wish, echo, check)
     _, ended = look.watch()
     sampled = look.sample()
     paces = look.paces((ended - (sampled[1] - sampled[0]), ended), sampled)
@@ -131,10 +131,10 @@ class Look:
     """A look at a process that trains: watched, sampled, and read off its curves."""
 
     def __init__(
-        self, pid: int, folder: Path, wish: Wish, say: Say, check: Callable[[], None]
+        self, pid: int, folder: Path, wish: Wish, echo: Echo, check: Callable[[], None]
     ) -> None:
-        """Begin. say: is told what is done. check: raises if the training is over."""
-        self.pid, self.wish, self.say, self.check = pid, wish, say, check
+        """echo: prints progress. check: raises if the training is over."""
+        self.pid, self.wish, self.echo, self.check = pid, wish, echo, check
         self.folder, self.progress = folder, Progress(folder)
         self.native, self.stacks = wish.native, Stacks()
         self.family = processes_of(pid)
@@ -178,7 +178,7 @@ class Look:
 
     def sample_within(self, training: CustomTraining, why: str) -> Span:
         """Let a training of our own sample itself, where nobody may look from outside."""
-        self.say("sampling: from within")
+        self.echo("sampling: from within")
         began, wish = time.monotonic(), self.wish
         limit = {"seconds": wish.timeout_s, "updates": wish.updates, "rate": wish.rate}
         plain = training.ask("sample", wish.timeout_s + PATIENCE_S, **limit)
@@ -192,7 +192,7 @@ class Look:
         """Record what the GPU does, where the network is on one."""
         if not uses_gpu(training.config.device):
             return None
-        self.say("recording: the GPU's kernels")
+        self.echo("recording: the GPU's kernels")
         try:
             gpu = GpuTime.read(training.ask("kernels", KERNELS_LIMIT_S, **KERNELS))
         except ConfigError:
@@ -207,7 +207,7 @@ class Look:
 
     def paces(self, plain: Span, sampled: Span) -> tuple[Pace, Pace]:
         """Return how fast it was before it was sampled, and meanwhile."""
-        self.say("reading: curves")
+        self.echo("reading: curves")
         meanwhile = self._pace(*sampled)
         before = self.progress.pace(*plain)
         return (before if before.updates else meanwhile), meanwhile
@@ -277,7 +277,7 @@ class Look:
             if updates and missing <= 0:
                 return
             to_go = f"{missing} update{'s' * (missing > 1)}" if updates else f"{left:.0f} s"
-            self.say(f"{doing}: update {update}, {to_go} left")
+            self.echo(f"{doing}: update {update}, {to_go} left")
             time.sleep(min(POLL_S, left))
 
 

@@ -11,7 +11,7 @@ from typing import Any
 from sparring.commands.bench.shared import Ledger, machine_line, short
 from sparring.commands.shared.comparing import make_page, matches_of, print_comparison
 from sparring.commands.shared.curves import files_in, write_page
-from sparring.commands.shared.printing import ProgressBar, make_table, print_json, print_table, say
+from sparring.commands.shared.printing import ProgressBar, echo, make_table, print_json, print_table
 from sparring.commands.shared.stopping import Interrupted, interruptible
 from sparring.config.options import flat
 from sparring.config.tools import BenchConfigsConfig
@@ -100,7 +100,7 @@ def show_plan(config: BenchConfigsConfig, named: Named, runs: Sequence[Planned],
             {"command": "bench configs", "runs": names, "targets": named.targets, "cost": told}
         )
     else:
-        say(f"in turn: {', '.join(run.name for run in runs)}")
+        echo(f"in turn: {', '.join(run.name for run in runs)}")
     return 0
 
 
@@ -150,7 +150,7 @@ def report(
     if not config.json:
         print_table(config_table(told["configs"], named.targets))
         for name, why in failed.items():
-            say(f"{name} failed: {why}")
+            echo(f"{name} failed: {why}")
     told["comparisons"] = [
         compared(config, progress.folder, group, several=len(groups) > 1)
         for groups in [of_one_game(named, facts)]
@@ -160,8 +160,8 @@ def report(
         print_json(told)
     else:
         ledger.show(against)
-        say(f"runs and {RECORD}: {progress.folder}")
-        say(machine_line(ledger.now.machine) + f", torch {ledger.now.machine['torch']}")
+        echo(f"runs and {RECORD}: {progress.folder}")
+        echo(machine_line(ledger.now.machine) + f", torch {ledger.now.machine['torch']}")
     return FAILED if failed else ledger.code(against)
 
 
@@ -197,16 +197,16 @@ def compared(
         found = compare_named({n: [folder / run for run in runs] for n, runs in group.items()})
     except ConfigError as wrong:
         if not config.json:
-            say(f"{', '.join(group)} are not compared: {wrong}")
+            echo(f"{', '.join(group)} are not compared: {wrong}")
         return {"configs": list(group), "why": str(wrong)}
     matches, why = matches_of(found, games=config.games)
     said = notes(found) + why
     name = f"compare-{'-'.join(group)}"[:80] if several else "compare"
     png, html = write_page(make_page(found, matches), files_in(folder, name))
     if not config.json:
-        say("")
+        echo("")
         print_comparison(found, matches, said)
-        say(f"curves: {png}, {html}")
+        echo(f"curves: {png}, {html}")
     return {**described(found, matches), "notes": said, "png": str(png), "html": str(html)}
 
 

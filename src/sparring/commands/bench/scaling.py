@@ -8,7 +8,7 @@ from typing import Any
 from sparring.commands.bench.scaling_picture import make_page
 from sparring.commands.bench.shared import Ledger, machine_line, short, title
 from sparring.commands.shared.curves import files_asked, write_page
-from sparring.commands.shared.printing import ProgressBar, make_table, print_json, print_table, say
+from sparring.commands.shared.printing import ProgressBar, echo, make_table, print_json, print_table
 from sparring.config import TrainConfig
 from sparring.config.tools import BenchScalingConfig
 from sparring.draw.columns import Columns
@@ -153,19 +153,19 @@ def fewest_cores(row: Row, rows: Sequence[Row]) -> Row:
 
 def show(report: dict[str, Any], ledger: Ledger) -> None:
     training = report["training"]
-    say(
+    echo(
         f"{title(report)}: {training['algo']}, network on {training['device']}, games on "
         f"{training['pool']}"
     )
     print_table(table_of(report))
     for row in report["rows"]:
         if row["why"]:
-            say(f"{row['games']:,} games on {row['threads']} threads: {row['why']}")
-    say(report["advice"]["text"])
-    say(CAVEAT)
+            echo(f"{row['games']:,} games on {row['threads']} threads: {row['why']}")
+    echo(report["advice"]["text"])
+    echo(CAVEAT)
     if "pictures" in report:
-        say(f"pictures: {', '.join(report['pictures'])}")
-    say(machine_line(report["machine"]) + f", torch {report['machine']['torch']}")
+        echo(f"pictures: {', '.join(report['pictures'])}")
+    echo(machine_line(report["machine"]) + f", torch {report['machine']['torch']}")
     ledger.show(report["against"])
 
 

@@ -8,11 +8,11 @@ from statistics import geometric_mean, mean
 from typing import Any, Protocol
 
 from sparring.commands.shared.printing import (
+    echo,
     make_console,
     make_table,
     print_json,
     print_table,
-    say,
 )
 from sparring.errors import ConfigError
 from sparring.games.flags import as_typed
@@ -87,7 +87,7 @@ class Ledger:
 
     def show(self, told: Mapping[str, Any]) -> None:
         if self.options.save:
-            say(f"record: {self.options.save}")
+            echo(f"record: {self.options.save}")
         if not told or not self.then:
             return
         found = [Change(**one) for one in told["changes"]]
@@ -102,13 +102,13 @@ class Ledger:
         print_table(table)
         for word in ("only then", "only now"):
             if told[word]:
-                say(f"measured {word}: {', '.join(told[word])}")
+                echo(f"measured {word}: {', '.join(told[word])}")
         for line in told["apart"]:
-            say(f"not the same bench: {line}")
+            echo(f"not the same bench: {line}")
         for line in told["since"]:
-            say(f"since then: {line}")
+            echo(f"since then: {line}")
         bad = [one.name for one in found if one.bad]
-        say(
+        echo(
             f"{len(bad)} of {len(found)} figures got slower or worse beyond their 95 % interval"
             f"{': ' + ', '.join(bad) if bad else ''}; by chance alone it is 1 of 40"
         )

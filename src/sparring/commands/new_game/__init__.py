@@ -6,7 +6,7 @@ import keyword
 import re
 from pathlib import Path
 
-from sparring.commands.shared.printing import print_json, say
+from sparring.commands.shared.printing import echo, print_json
 from sparring.config.commands import NewGameConfig
 from sparring.errors import ConfigError
 from sparring.games import sources
@@ -53,10 +53,10 @@ def run(config: NewGameConfig) -> int:
         told = {"game": config.name, "checkout": str(root), "files": files, "list": LIST}
         print_json({**told, "next": [f"{where}make install", check, train, play]})
         return 0
-    say(f"wrote {', '.join(files)}")
-    say(f"added {config.name} to the list in {LIST}")
-    say(f"next: {where}make install && {check}")
-    say(f"then: {train}, {play}")
+    echo(f"wrote {', '.join(files)}")
+    echo(f"added {config.name} to the list in {LIST}")
+    echo(f"next: {where}make install && {check}")
+    echo(f"then: {train}, {play}")
     return 0
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 
-from sparring.commands.shared.printing import ProgressBar, make_table, print_table, say
+from sparring.commands.shared.printing import ProgressBar, echo, make_table, print_table
 from sparring.draw.charts.axes import Axis, By, Form, label
 from sparring.draw.charts.chart import Chart, Estimate, Estimates, Series
 from sparring.draw.charts.curves import color_of, equal_strength
@@ -180,7 +180,7 @@ def print_comparison(found: Comparison, matches: Sequence[Match], said: Sequence
     print_groups(found)
     print_pairs(found, matches)
     for line in said:
-        say(line)
+        echo(line)
 
 
 def print_groups(found: Comparison) -> None:

@@ -55,7 +55,7 @@ def make_table(
     )
 
 
-def say(text: str) -> None:
+def echo(text: str) -> None:
     """Print a sentence; on a terminal it is broken at blanks, and paths stay whole to be copied."""
     out = make_console()
     text = "\n".join(map(printable, text.splitlines()))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from sparring.commands.shared.printing import make_table, print_facts, print_json, print_table, say
+from sparring.commands.shared.printing import echo, make_table, print_facts, print_json, print_table
 from sparring.config import TrainConfig
 from sparring.curriculum.timeline import (
     Entry,
@@ -53,15 +53,15 @@ def show_timeline(config: TrainConfig) -> int:
         print_kept(kept)
     if network:
         print_network(network)
-    say(session.announced.line + (f"; {network.line()}" if network else ""))
+    echo(session.announced.line + (f"; {network.line()}" if network else ""))
     print_phases(entries)
     for check in checks:
-        say(check)
+        echo(check)
     if imitated:
-        say(imitated)
+        echo(imitated)
     if session.plan.fused:
-        say(f"memory: {room_line(session.plan)}")
-    say(f"{first.game}, {first.algo}, {budget} {amount:,.10g}; nothing was trained or written")
+        echo(f"memory: {room_line(session.plan)}")
+    echo(f"{first.game}, {first.algo}, {budget} {amount:,.10g}; nothing was trained or written")
     return 0
 
 
@@ -82,7 +82,7 @@ def print_kept(kept: Transfer) -> None:
         how = f"{one.how}: {one.part}" if one.part else one.how
         table.add_row(one.name, shape, how, f"{one.kept:,}", f"{one.numbers:,}")
     print_table(table)
-    say(f"init: {kept.line()}")
+    echo(f"init: {kept.line()}")
 
 
 def print_phases(entries: list[Entry]) -> None:

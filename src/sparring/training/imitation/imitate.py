@@ -76,13 +76,13 @@ class Progress:
         self.show(f"records: {count(positions)} positions", done / parts)
 
     def made(self, positions: int, games: int, seconds: float) -> None:
-        self.say(f"records: {count(positions)} positions of {count(games)} games, {seconds:.1f} s")
+        self.echo(f"records: {count(positions)} positions of {count(games)} games, {seconds:.1f} s")
 
     def learned(self, standing: Standing) -> None:
         self.show(f"imitation: {words(standing)}", standing.progress)
 
     def done(self, standing: Standing) -> None:
-        self.say(f"imitated in {clock(standing.seconds)}: {words(standing)}")
+        self.echo(f"imitated in {clock(standing.seconds)}: {words(standing)}")
 
     def show(self, what: str, progress: float) -> None:
         """Move the bar, or print a line if none was printed lately."""
@@ -90,9 +90,9 @@ class Progress:
             self.bar.update(self.task, completed=progress, description=what)
         elif time.monotonic() - self.told > LINE_EVERY_S:
             self.told = time.monotonic()
-            self.say(f"{what} ({progress:.0%})")
+            self.echo(f"{what} ({progress:.0%})")
 
-    def say(self, line: str) -> None:
+    def echo(self, line: str) -> None:
         if self.quiet or sys.stderr is None:
             return
         if self.bar:

@@ -163,14 +163,14 @@ def meter_for(run: RunPlan, plan: Plan, learner: Learner, *, quiet: bool) -> Met
     """Return the meter of a run. What is not kept is measured only where somebody watches."""
     kind, amount = run.budget
     watched = not quiet and kind == "minutes" and amount >= MIN_MINUTES
-    return meter_of(subject_of(run, plan, learner), measure=watched, say=say)
+    return meter_of(subject_of(run, plan, learner), measure=watched, echo=echo)
 
 
 def subject_of(run: RunPlan, plan: Plan, learner: Learner) -> Subject:
     return Subject(plan, run.algo, learner, processes=run.processes)
 
 
-def say(text: str) -> None:
+def echo(text: str) -> None:
     """Tell whoever watches."""
     try:
         print(text, file=sys.stderr, flush=True)
@@ -179,11 +179,11 @@ def say(text: str) -> None:
 
 
 def meter_of(
-    subject: Subject, *, measure: bool = False, say: Callable[[str], None] | None = None
+    subject: Subject, *, measure: bool = False, echo: Callable[[str], None] | None = None
 ) -> Meter:
     """Return a run's meter, from what is kept.
 
-    measure: what is not kept yet is measured first, which takes about two seconds. say: is told so.
+    measure: what is not kept yet is measured first, which takes about two seconds; echo prints it.
     """
     if subject.unknown:
         return Meter(None, None, unknown=subject.unknown)
@@ -193,8 +193,8 @@ def meter_of(
     if measure:
         kept.drop(name for name in names_of(subject) if kept.doubtful(name))
     if measure and not is_known(subject, kept):
-        if say:
-            say("measuring what this machine can do, once: about two seconds")
+        if echo:
+            echo("measuring what this machine can do, once: about two seconds")
         # Where there is no room to measure, there is a run without a share.
         with suppress(torch.OutOfMemoryError, MemoryError, SparringError):
             measure_all(subject, kept)
