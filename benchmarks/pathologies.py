@@ -39,7 +39,7 @@ from sparring.nets.make import make_net
 from sparring.nets.policy import Policy
 from sparring.speed.looking import Wish, look_at_custom
 from sparring.speed.rounds import steady
-from sparring.speed.stand import Gauge
+from sparring.speed.timer import TimerProcess
 from sparring.speed.verdicts.case import Verdict
 from sparring.speed.verdicts.judge import judge
 from sparring.store.policies import save_policy
@@ -128,8 +128,8 @@ def examined(name: str, sick: Pathology, seconds: float) -> dict[str, Any]:
     """Look, judge, follow, and measure what came of it."""
     config = sick.config()
     seen = look_at_custom(config, Wish(seconds), lambda _: None)
-    with Gauge() as gauge:
-        found = judge(seen.evidence, gauge)
+    with TimerProcess() as timer:
+        found = judge(seen.evidence, timer)
     first = found[0]
     got = followed(sick, config, first)
     promised = first.gain or 0.0
@@ -157,13 +157,13 @@ def followed(sick: Pathology, config: TrainConfig, verdict: Verdict) -> float | 
         then = sick.config(sick.mended)
     else:
         return None
-    with Gauge() as gauge:
-        gauge.open("sick", steady(config))
-        gauge.open("mended", steady(then))
+    with TimerProcess() as timer:
+        timer.open("sick", steady(config))
+        timer.open("mended", steady(then))
         ratios = []
         for pair in range(PAIRS):
             order = ("sick", "mended") if pair % 2 else ("mended", "sick")
-            rates = {name: gauge.time(name, WINDOW_S).decisions_per_s for name in order}
+            rates = {name: timer.time(name, WINDOW_S).decisions_per_s for name in order}
             ratios.append(rates["mended"] / rates["sick"])
     return statistics.median(ratios) - 1
 

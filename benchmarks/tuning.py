@@ -29,7 +29,7 @@ from sparring.sweep.hparams import GAMES, MINIBATCH, STEPS, THREADS, Point, hpar
 from sparring.config.tools import TuneConfig
 from sparring.machine import cores, machine_facts, warn_if_busy
 from sparring.speed.rounds import steady
-from sparring.speed.stand import Gauge, UnfitError
+from sparring.speed.timer import TimerProcess, UnfitError
 from sparring.sweep.grid import Grid, make_grid
 from sparring.sweep.race import Race
 from sparring.sweep.timings import Clock, Timings, rate_of
@@ -68,12 +68,12 @@ def points_of(grid: Grid) -> list[Point]:
 def time_grid(grid: Grid, seconds: float) -> tuple[dict[Point, float], float]:
     """Time every point alone and alike; return the rates, and how long it all took."""
     began, rates = time.monotonic(), dict[Point, float]()
-    with Gauge() as gauge:
+    with TimerProcess() as timer:
         for number, point in enumerate(points_of(grid)):
             try:
-                gauge.open("point", steady(grid.config(point)))
-                rates[point] = rate_of(gauge.time("point", seconds))
-                gauge.shut("point")
+                timer.open("point", steady(grid.config(point)))
+                rates[point] = rate_of(timer.time("point", seconds))
+                timer.close("point")
             except UnfitError as wrong:
                 print(f"  {point.beside(grid.preset)}: {wrong}", file=sys.stderr)
             told = point.beside(grid.preset) or "preset"
@@ -86,8 +86,8 @@ def in_turn(
 ) -> dict[Point, list[float]]:
     """Time some points one after the other, again and again; who begins changes."""
     found: dict[Point, list[float]] = {point: [] for point in points}
-    with Gauge() as gauge:
-        timings = Timings(gauge, grid, room=grid.room)
+    with TimerProcess() as timer:
+        timings = Timings(timer, grid, room=grid.room)
         for turn in range(turns + 1):
             for point in points[:: 1 if turn % 2 else -1]:
                 rate = timings.time(point, seconds)
@@ -99,15 +99,15 @@ def in_turn(
 def compare(args: argparse.Namespace) -> dict[str, Any]:
     """Grid, search, and both against each other."""
     grid = grid_of(args.game, args.device)
-    with Gauge() as gauge:  # kernels are compiled and caches filled before anybody is timed
-        gauge.open("warm", steady(grid.config(grid.preset)))
+    with TimerProcess() as timer:  # kernels are compiled and caches filled before anybody is timed
+        timer.open("warm", steady(grid.config(grid.preset)))
     rates, grid_s = time_grid(grid, args.seconds)
     echo(f"grid: {grid_s:.1f} s")
     began = time.monotonic()
-    with Gauge() as gauge:
+    with TimerProcess() as timer:
         clock = Clock(0.98 * args.share * grid_s)  # ending takes a moment, too
         watch = lambda doing: echo(f"tune {clock.gone:.0f} s: {doing}")  # noqa: E731
-        outcome = Race(gauge, grid, clock, room=grid.room, watch=watch).run()
+        outcome = Race(timer, grid, clock, room=grid.room, watch=watch).run()
     tune_s = time.monotonic() - began
     ordered = sorted(rates, key=lambda point: rates[point], reverse=True)
     echo(f"tune: {tune_s:.1f} s; {outcome.best.beside(grid.preset) or 'preset'}")

@@ -4,11 +4,11 @@ from collections.abc import Iterator
 
 import pytest
 
-from sparring.speed.stand import Gauge
+from sparring.speed.timer import TimerProcess
 
 
 @pytest.fixture(scope="session")
-def gauge() -> Iterator[Gauge]:
+def timer() -> Iterator[TimerProcess]:
     """One process for all tests that leave it alive."""
-    with Gauge() as made:
+    with TimerProcess() as made:
         yield made

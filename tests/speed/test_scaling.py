@@ -6,20 +6,20 @@ from pathlib import Path
 import pytest
 
 from sparring.cli import main
-from sparring.speed.rounds import Reading, Round
+from sparring.speed.rounds import Measurement, Round
 from sparring.speed.scaling import Point, Row, advise, measure_points, points, ratio
-from sparring.speed.stand import Gauge, Opened, Stand
+from sparring.speed.timer import OpenSessions, SessionInfo, TimerProcess
 from speed.gauge_helpers import small
 
 USUAL = Point(2, 0, 64)
-OPENED = Opened("cpu", "cpu", fused=False, threads=1, games=1, steps=1, slots=0, parameters=1, seconds=1.0)  # noqa: E501  # fmt: skip
+OPENED = SessionInfo("cpu", "cpu", fused=False, threads=1, games=1, steps=1, slots=0, parameters=1, seconds=1.0)  # noqa: E501  # fmt: skip
 
 
 def row(threads: int, games: int, *rates: float, workers: int = 0, why: str = "") -> Row:
     """What passes of a second each would have found."""
     rounds = [Round(1.0, int(rate), int(rate), 0, 0, 1, {}) for rate in rates]
-    readings = [Reading((one,), 0) for one in rounds]
-    return Row(Point(threads, workers, games), OPENED, readings, why)
+    measurements = [Measurement((one,), 0) for one in rounds]
+    return Row(Point(threads, workers, games), OPENED, measurements, why)
 
 
 def test_numbers_that_are_not_given_lie_around_the_preset() -> None:
@@ -38,11 +38,11 @@ def test_numbers_that_are_not_given_lie_around_the_preset() -> None:
     assert all(point.games == 64 or point.threads == 64 for point in many)
 
 
-def test_points_are_measured_in_turn_and_one_that_has_no_room_says_so(gauge: Gauge) -> None:
+def test_points_are_measured_in_turn_and_one_that_has_no_room_says_so(timer: TimerProcess) -> None:
     rows = [Row(Point(1, 0, games)) for games in (8, 16, 2**30)]
     told: list[str] = []
-    measure_points(Stand(gauge), small(), rows, (0.0, 3), told.append)
-    assert [len(one.readings) for one in rows] == [3, 3, 0]
+    measure_points(OpenSessions(timer), small(), rows, (0.0, 3), told.append)
+    assert [len(one.measurements) for one in rows] == [3, 3, 0]
     assert "memory" in rows[2].why
     assert rows[0].opened and rows[1].opened
     assert [one.opened.games for one in rows[:2] if one.opened] == [8, 16]
@@ -55,9 +55,9 @@ def test_points_are_measured_in_turn_and_one_that_has_no_room_says_so(gauge: Gau
 def test_others_are_shut_where_there_is_little_room(memory: int, free: int, *, tight: bool) -> None:
     from dataclasses import replace
 
-    assert replace(OPENED, memory_bytes=memory, free_bytes=free).tight == tight
+    assert replace(OPENED, memory_bytes=memory, free_bytes=free).is_tight == tight
     gpu = replace(OPENED, free_bytes=10**9, gpu_bytes=memory, gpu_free_bytes=free)
-    assert gpu.tight == tight
+    assert gpu.is_tight == tight
 
 
 def test_points_are_held_against_each_other_within_passes() -> None:

@@ -15,7 +15,7 @@ import sparring
 from sparring.config import TrainConfig
 from sparring.speed.code import phases_in
 from sparring.speed.evidence import Evidence, Frame, Stack, Stacks
-from sparring.speed.stand import Gauge, Opened
+from sparring.speed.timer import SessionInfo, TimerProcess
 from sparring.speed.verdicts.case import Case, Verdict, typed, without
 from sparring.speed.verdicts.judge import CANNOT_TELL, LEARNING, Timed, judge
 from sparring.training.planning.settings import merged, with_preset
@@ -300,10 +300,10 @@ def test_one_game_that_waits_gets_no_workers_to_wait_beside_it() -> None:
     assert all("workers" not in verdict.change for verdict in found)
 
 
-class Untouched(Gauge):
+class Untouched(TimerProcess):
     """Times nothing."""
 
-    def open(self, name: str, config: TrainConfig, *, warm_up: int = 2) -> Opened:
+    def open(self, name: str, config: TrainConfig, *, warm_up: int = 2) -> SessionInfo:
         raise AssertionError(name)
 
 

@@ -1,4 +1,4 @@
-"""A gauge whose rates are known: the obvious reference for a search, with a clock of its own."""
+"""A timer whose rates are known: the obvious reference for a search, with a clock of its own."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from collections.abc import Callable
 from sparring.config import TrainConfig
 from sparring.errors import ConfigError
 from sparring.games.rules import Rules
-from sparring.speed.rounds import Reading, Round
-from sparring.speed.stand import Opened, UnfitError
+from sparring.speed.rounds import Measurement, Round
+from sparring.speed.timer import SessionInfo, UnfitError
 from sparring.sweep.knobs import GAMES, THREADS, knob
 from sparring.training.planning.settings import with_preset
 
@@ -28,7 +28,7 @@ Surface = Callable[[TrainConfig], float]
 """Decisions per second of settings; 0 if memory runs out, below 0 if they are refused."""
 
 
-class KnownGauge:
+class KnownTimer:
     """Times settings by a formula. Noise comes in stretches that meet whoever is timed then."""
 
     def __init__(self, surface: Surface, *, noise: float = 0.0, seed: int = 0) -> None:
@@ -44,10 +44,10 @@ class KnownGauge:
         self.weigh: Callable[[TrainConfig], int] = lambda config: 0
 
     def clock(self) -> float:
-        """The time of this gauge, which passes only while it works."""
+        """The time of this timer, which passes only while it works."""
         return self.now
 
-    def open(self, name: str, config: TrainConfig, *, warm_up: int = 2) -> Opened:
+    def open(self, name: str, config: TrainConfig, *, warm_up: int = 2) -> SessionInfo:
         """Take some time, more with more rows."""
         rate = self.surface(config)
         if rate < 0:
@@ -63,25 +63,25 @@ class KnownGauge:
         self.max_open = max(self.max_open, len(self.held))
         collect = config.collect
         sizes = (collect.games, collect.steps, collect.groups)
-        return Opened(
+        return SessionInfo(
             *("cpu", "cpu", False, config.threads, *sizes, 1, seconds),
             memory_bytes=self.weigh(config),
             free_bytes=10**15,
         )
 
-    def time(self, name: str, seconds: float, *, least: int = 1) -> Reading:
+    def time(self, name: str, seconds: float, *, min_rounds: int = 1) -> Measurement:
         """Play whole rounds, at a rate that drifts slowly and jumps a little."""
         config = self.held[name]
         drift = 1 + 2 * self.noise * math.sin(self.now / 7)
         rate = self.surface(config) * drift * math.exp(self.random.gauss(0, self.noise))
         each = rows(config) / rate
-        count = max(least, math.ceil(seconds / each))
+        count = max(min_rounds, math.ceil(seconds / each))
         self.now += count * each
         self.timed.setdefault(name, []).append(rate)
         one = Round(each, rows(config), rows(config), 0, 1, 1, {})
-        return Reading((one,) * count, self.bare + sum(map(self.weigh, self.held.values())))
+        return Measurement((one,) * count, self.bare + sum(map(self.weigh, self.held.values())))
 
-    def shut(self, name: str) -> None:
+    def close(self, name: str) -> None:
         """Let go of it."""
         del self.held[name]
 

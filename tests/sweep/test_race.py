@@ -19,7 +19,7 @@ from sparring.sweep.grid import Grid
 from sparring.sweep.knobs import GAMES, THREADS, Point, knob
 from sparring.sweep.race import Outcome, Race
 from sparring.sweep.timings import Clock, Raced
-from sweep.surface import BATCH, CONFIG, GRID, RULES, KnownGauge, Surface, rows
+from sweep.surface import BATCH, CONFIG, GRID, RULES, KnownTimer, Surface, rows
 
 GRID_S, OPENING_S, SHARE = 4.0, 0.7, 0.3
 
@@ -53,11 +53,11 @@ def grid_time(grid: Grid, surface: Surface) -> float:
 
 def search(
     surface: Surface, *, seconds: float = 0.0, noise: float = 0.0, seed: int = 0
-) -> tuple[Outcome, KnownGauge, Grid]:
-    gauge = KnownGauge(surface, noise=noise, seed=seed)
+) -> tuple[Outcome, KnownTimer, Grid]:
+    timer = KnownTimer(surface, noise=noise, seed=seed)
     grid = Grid(CONFIG, GRID, RULES)
-    clock = Clock(seconds or SHARE * grid_time(grid, surface), gauge.clock)
-    return Race(gauge, grid, clock).run(), gauge, grid
+    clock = Clock(seconds or SHARE * grid_time(grid, surface), timer.clock)
+    return Race(timer, grid, clock).run(), timer, grid
 
 
 def share_of_best(found: Outcome, surface: Surface, grid: Grid) -> float:
@@ -81,8 +81,8 @@ def test_nearly_the_best_of_a_grid_is_found_in_a_third_of_its_time(
 ) -> None:
     shares = []
     for seed in range(3 if noise else 1):
-        found, gauge, grid = search(surface, noise=noise, seed=seed)
-        assert gauge.now <= SHARE * grid_time(grid, surface) * 1.03
+        found, timer, grid = search(surface, noise=noise, seed=seed)
+        assert timer.now <= SHARE * grid_time(grid, surface) * 1.03
         shares.append(share_of_best(found, surface, grid))
     assert statistics.median(shares) >= 0.95, shares
 
@@ -111,11 +111,11 @@ def test_of_hills_drawn_by_lot_most_are_climbed(noise: float, hills: int, most: 
 
 def test_what_is_recommended_was_timed_in_turn_with_the_preset() -> None:
     surface = hill(64, 4096, 2)
-    found, gauge, grid = search(surface, noise=0.02)
+    found, timer, grid = search(surface, noise=0.02)
     assert found.better and found.confirmed and found.gain and found.gain.turns >= 5
     look = found.look(found.best)
     assert look.gain == found.gain and look.state == "faster"
-    timed = [rates for rates in gauge.timed.values() if found.rate in rates]
+    timed = [rates for rates in timer.timed.values() if found.rate in rates]
     assert timed, "the rate that is claimed is one that was measured"
     true = surface(grid.config(found.best)) / surface(grid.config(found.preset)) - 1
     assert found.gain.low <= true * 1.02 and true * 0.98 <= found.gain.high
@@ -136,10 +136,10 @@ def test_rows_progress_verdict_and_next_step_agree_on_what_did_not_hold(tmp_path
         large = config.ppo.minibatch == 4096
         return lucky.pop() if large and lucky else 40_000.0 + 400 * large
 
-    gauge, told = KnownGauge(surface, noise=0.004), list[str]()
+    timer, told = KnownTimer(surface, noise=0.004), list[str]()
     grid = Grid(CONFIG, (knob(BATCH, (1024, 4096), 1024),), RULES)
-    clock = Clock(120.0, gauge.clock)
-    found = Race(gauge, grid, clock, watch=told.append).run()
+    clock = Clock(120.0, timer.clock)
+    found = Race(timer, grid, clock, watch=told.append).run()
 
     assert not found.better and found.tried_best and found.lost
     assert any("so far, to be confirmed" in doing for doing in told)
@@ -186,16 +186,16 @@ def test_a_limit_of_memory_holds_for_guesses_and_for_what_is_measured() -> None:
     grid = Grid(CONFIG, GRID, RULES)
     large = grid.preset.turned({GAMES: 512})
     surface = hill(512, 4096, 2)
-    gauge, limited = KnownGauge(surface), Grid(CONFIG, GRID, RULES, False, grid.bytes(large) - 1)
-    gauge.bare = 0
-    found = Race(gauge, limited, Clock(60.0, gauge.clock)).run()
+    timer, limited = KnownTimer(surface), Grid(CONFIG, GRID, RULES, False, grid.bytes(large) - 1)
+    timer.bare = 0
+    found = Race(timer, limited, Clock(60.0, timer.clock)).run()
     assert found.best[GAMES] != 512
     assert all(look.gain is None for look in found.looks if look.point[GAMES] == 512)
     # Nobody guessed it, and it shows when it is timed.
-    gauge = KnownGauge(surface)
-    gauge.weigh = lambda config: 10**9 if config.collect.games == 512 else 10**7
+    timer = KnownTimer(surface)
+    timer.weigh = lambda config: 10**9 if config.collect.games == 512 else 10**7
     limited = Grid(CONFIG, GRID, RULES, max_bytes=5 * 10**8)
-    found = Race(gauge, limited, Clock(60.0, gauge.clock)).run()
+    found = Race(timer, limited, Clock(60.0, timer.clock)).run()
     seen = [look for look in found.looks if look.point[GAMES] == 512]
     assert seen and {look.state for look in seen} == {"memory"} and found.best[GAMES] != 512
 
@@ -204,29 +204,29 @@ def test_only_as_many_are_open_as_there_is_room_for() -> None:
     grid = Grid(CONFIG, GRID, RULES)
     smallest = grid.bytes(grid.preset.turned({GAMES: 64}))
     for room, most in ((0, 3), (smallest, 1)):  # no two fit into what the smallest needs
-        gauge = KnownGauge(hill(128, 1024, 2))
-        found = Race(gauge, grid, Clock(120.0, gauge.clock), room=room).run()
-        assert gauge.max_open <= most
+        timer = KnownTimer(hill(128, 1024, 2))
+        found = Race(timer, grid, Clock(120.0, timer.clock), room=room).run()
+        assert timer.max_open <= most
         assert found.best[GAMES] == 128
 
 
 def test_time_is_kept_and_what_is_found_stays_when_somebody_stops_it() -> None:
     surface, grid = hill(64, 4096, 2), Grid(CONFIG, GRID, RULES)
-    gauge = KnownGauge(surface)
+    timer = KnownTimer(surface)
 
     def stop(doing: str) -> None:
-        if gauge.now > 12:
+        if timer.now > 12:
             raise KeyboardInterrupt
 
-    running = Race(gauge, grid, Clock(100.0, gauge.clock), watch=stop)
+    running = Race(timer, grid, Clock(100.0, timer.clock), watch=stop)
     with pytest.raises(KeyboardInterrupt):
         running.run()
     found = running.found
     assert found.ended == "interrupted" and found.better and not found.confirmed
     assert found.gain and found.look(found.best).gain == found.gain
     # With hardly any time only the preset is timed.
-    gauge = KnownGauge(surface)
-    found = Race(gauge, grid, Clock(1.0, gauge.clock)).run()
+    timer = KnownTimer(surface)
+    found = Race(timer, grid, Clock(1.0, timer.clock)).run()
     assert not found.better and len(found.looks) == 1 and found.ended == "time"
 
 

@@ -97,13 +97,13 @@ def test_ctrl_c_writes_what_was_found_so_far(tmp_path: Path) -> None:
         for line in process.stderr:  # the first one comes after some seconds
             if "trying" in line:
                 break
-        gauge = children_of(process.pid)
+        timer = children_of(process.pid)
         process.send_signal(signal.SIGINT)
         out, _ = process.communicate(timeout=60)
     assert process.returncode == 130
     assert "stopped: this is what was found so far" in out
     assert sorted(path.name for path in tmp_path.iterdir()) == FILES
-    assert gauge and not any(Path(f"/proc/{pid}").exists() for pid in gauge)
+    assert timer and not any(Path(f"/proc/{pid}").exists() for pid in timer)
 
 
 def children_of(pid: int) -> list[int]:

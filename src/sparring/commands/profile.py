@@ -31,8 +31,8 @@ from sparring.speed.report import (
     write_folder,
 )
 from sparring.speed.sampler import CannotLookError, find_spy
-from sparring.speed.stand import Gauge
 from sparring.speed.target import Target, find_target
+from sparring.speed.timer import TimerProcess
 from sparring.speed.verdicts.case import Verdict
 from sparring.speed.verdicts.judge import judge
 
@@ -85,8 +85,8 @@ def judged(seen: Seen, *, try_out: bool) -> list[Verdict]:
     """Say what to do; beside a run that is going on nothing is timed: each would disturb it."""
     if not try_out or seen.evidence.attached:
         return judge(seen.evidence)
-    with Gauge() as gauge:
-        return judge(seen.evidence, gauge)
+    with TimerProcess() as timer:
+        return judge(seen.evidence, timer)
 
 
 def show(profile: Profile, files: Sequence[Path]) -> None:

@@ -16,7 +16,7 @@ from sparring.config.tools import TuneConfig
 from sparring.draw.charts.axes import label
 from sparring.errors import ConfigError
 from sparring.machine import machine_facts, show_size, warn_if_busy
-from sparring.speed.stand import Gauge
+from sparring.speed.timer import TimerProcess
 from sparring.sweep.grid import Grid, make_grid
 from sparring.sweep.knobs import switched
 from sparring.sweep.pictures import make_page, strength_page
@@ -89,12 +89,12 @@ def run(config: TuneConfig) -> int:
 def searched(config: TuneConfig, grid: Grid) -> tuple[Outcome | Found, int]:
     """Search until it is done, the time is over, or a signal comes; what is found stays."""
     clock = Clock(60 * config.minutes)
-    with Gauge() as gauge, ProgressBar(f"tune {config.game}", round(clock.seconds)) as bar:
+    with TimerProcess() as timer, ProgressBar(f"tune {config.game}", round(clock.seconds)) as bar:
 
         def watch(doing: str) -> None:
             bar.reach(min(round(clock.gone), bar.total), doing)
 
-        search: Race | Halving = Race(gauge, grid, clock, room=grid.room, watch=watch)
+        search: Race | Halving = Race(timer, grid, clock, room=grid.room, watch=watch)
         if config.goal == "strength":
             train = Trainer(grid, QUARTER * clock.seconds)
             search = Halving(grid, train, clock, target=config.target, watch=watch)

@@ -69,7 +69,7 @@ class Round:
 
 
 @dataclass(frozen=True)
-class Reading:
+class Measurement:
     """Rounds of one learner, timed, and the memory that its process held."""
 
     rounds: tuple[Round, ...]

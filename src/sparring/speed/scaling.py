@@ -13,8 +13,8 @@ from sparring.config import TrainConfig
 from sparring.draw.charts.axes import label
 from sparring.errors import ConfigError
 from sparring.league.intervals import student_95
-from sparring.speed.rounds import Reading
-from sparring.speed.stand import Opened, Stand, UnfitError
+from sparring.speed.rounds import Measurement
+from sparring.speed.timer import OpenSessions, SessionInfo, UnfitError
 from sparring.training.planning.settings import merged
 
 AROUND = (0.25, 0.5, 1, 2, 4)
@@ -65,14 +65,14 @@ class Row:
     """What was measured at a point, pass by pass."""
 
     point: Point
-    opened: Opened | None = None
-    readings: list[Reading] = field(default_factory=list)
+    opened: SessionInfo | None = None
+    measurements: list[Measurement] = field(default_factory=list)
     why: str = ""
     """Why there is nothing: it was refused, or memory ran out."""
 
     @property
     def rates(self) -> list[float]:
-        return [reading.rate() for reading in self.readings]
+        return [measurement.rate() for measurement in self.measurements]
 
     @property
     def rate(self) -> float:
@@ -117,7 +117,7 @@ def crosses(point: Point, usual: Point) -> bool:
 
 
 def measure_points(
-    stand: Stand,
+    sessions: OpenSessions,
     config: TrainConfig,
     rows: Sequence[Row],
     lasting: tuple[float, int],
@@ -132,10 +132,10 @@ def measure_points(
     each = seconds / passes / max(len(rows), 1)
     told("warming up")  # or the first point seems to need what is loaded once
     with suppress(ConfigError, UnfitError):  # said when it is measured
-        stand.time("", rows[0].point.of(config), 0.0)
-        stand.shut("")
+        sessions.time("", rows[0].point.of(config), 0.0)
+        sessions.close("")
     for number in range(passes):
-        gone = sum(reading.seconds for row in rows for reading in row.readings)
+        gone = sum(measurement.seconds for row in rows for measurement in row.measurements)
         if number >= MIN_PASSES and gone >= seconds:
             break
         for row in rows[:: 1 if number % 2 == 0 else -1]:
@@ -144,11 +144,11 @@ def measure_points(
             if row.why:
                 continue
             try:
-                row.readings.append(stand.time(name, row.point.of(config), each))
-                row.opened = row.opened or stand.open[name]
+                row.measurements.append(sessions.time(name, row.point.of(config), each))
+                row.opened = row.opened or sessions.infos[name]
             except (ConfigError, UnfitError) as wrong:
                 row.why = str(wrong)
-    stand.keep()
+    sessions.keep_only()
 
 
 @dataclass(frozen=True)
@@ -187,7 +187,7 @@ def ratio(one: Row, other: Row) -> Ratio:
 
 def advise(rows: Sequence[Row], usual: Point) -> tuple[Point | None, str]:
     """Return which point to take, and why: fewest cores and games, and nearly the fastest."""
-    fine = [row for row in rows if row.readings and not row.why]
+    fine = [row for row in rows if row.measurements and not row.why]
     if not fine:
         return None, "nothing could be measured, so there is nothing to advise"
     best = max(fine, key=lambda row: row.rate)

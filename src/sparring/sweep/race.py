@@ -15,7 +15,7 @@ from statistics import fmean, median
 from typing import Any, Literal
 
 from sparring.errors import ConfigError, SparringError
-from sparring.speed.stand import Timer
+from sparring.speed.timer import Timer
 from sparring.sweep.grid import Grid
 from sparring.sweep.knobs import ALTERING, Point
 from sparring.sweep.sampling import Guess
@@ -128,7 +128,7 @@ class Race:
 
     def __init__(
         self,
-        gauge: Timer,
+        timer: Timer,
         grid: Grid,
         clock: Clock,
         *,
@@ -137,7 +137,7 @@ class Race:
     ) -> None:
         """Prepare; nothing is opened yet. room: bytes that open points may take together."""
         self.grid, self.clock, self.watch = grid, clock, watch
-        self.timings = Timings(gauge, grid, room=room)
+        self.timings = Timings(timer, grid, room=room)
         self.noise = Noise()
         self.best = grid.preset
         self.slice_s = min(max(clock.seconds / SLICES, SHORTEST_S), LONGEST_S)

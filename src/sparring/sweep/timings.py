@@ -13,8 +13,8 @@ from typing import Any, Literal
 from sparring.errors import ConfigError
 from sparring.league.intervals import student_95
 from sparring.machine import show_size
-from sparring.speed.rounds import Reading, steady
-from sparring.speed.stand import Stand, Timer, UnfitError, is_memory
+from sparring.speed.rounds import Measurement, steady
+from sparring.speed.timer import OpenSessions, Timer, UnfitError, is_memory
 from sparring.sweep.grid import Grid
 from sparring.sweep.knobs import Point, Value
 
@@ -157,13 +157,13 @@ def in_full(logs: Sequence[float], noise: Noise) -> Gain:
     return Gain.of_logs(fmean(logs), half, len(logs))
 
 
-def rate_of(reading: Reading) -> float:
+def rate_of(measurement: Measurement) -> float:
     """Decisions per second: the median round, or all together where they do not do the same.
 
     From replay with large batches, only every so manieth round makes a gradient step.
     """
-    alike = len({one.optimizer_steps for one in reading.rounds}) <= 1
-    return reading.decisions_per_s if alike else reading.rate()
+    alike = len({one.optimizer_steps for one in measurement.rounds}) <= 1
+    return measurement.decisions_per_s if alike else measurement.rate()
 
 
 class PassedOverError(Exception):
@@ -175,14 +175,14 @@ class PassedOverError(Exception):
 
 
 class Timings:
-    """Times points on a stand, and knows what that takes."""
+    """Times points of a grid, and knows what a timing costs."""
 
-    def __init__(self, gauge: Timer, grid: Grid, *, room: int = 0) -> None:
-        """Take over a gauge in which nothing is open.
+    def __init__(self, timer: Timer, grid: Grid, *, room: int = 0) -> None:
+        """Take over a timer in which nothing is open.
 
         room: bytes that all open points together may take, about. 0: as many as go well.
         """
-        self.stand, self.grid = Stand(gauge, room=room), grid
+        self.sessions, self.grid = OpenSessions(timer, memory_budget=room), grid
         self.names: dict[Point, str] = {}
         self.round_s: dict[Point, float] = {}
         """Seconds of a round, of all that were ever timed."""
@@ -199,23 +199,23 @@ class Timings:
         config, least = steady(self.grid.config(point)), self.grid.rounds(point)
         needs = self.grid.bytes(point)
         try:
-            reading = self.stand.time(name, config, seconds, least=least, needs=needs)
+            measurement = self.sessions.time(name, config, seconds, min_rounds=least, needs=needs)
         except (UnfitError, ConfigError) as wrong:
             raise PassedOverError(str(wrong), memory=is_memory(wrong)) from None
-        opened = self.stand.open[name]
+        opened = self.sessions.infos[name]
         first = point not in self.round_s
-        one = self.round_s[point] = reading.seconds / len(reading.rounds)
+        one = self.round_s[point] = measurement.seconds / len(measurement.rounds)
         if first:
-            self.overheads.append(max(opened.seconds - self.stand.warm_up * one, 0.0))
-            self.bare = self.bare or max(reading.memory_bytes - opened.memory_bytes, 0)
+            self.overheads.append(max(opened.seconds - self.sessions.warm_up * one, 0.0))
+            self.bare = self.bare or max(measurement.memory_bytes - opened.memory_bytes, 0)
             grown = max(opened.memory_bytes, needs)
-            self.memory[point] = reading.gpu_bytes or self.bare + grown
+            self.memory[point] = measurement.gpu_bytes or self.bare + grown
         took, most = self.memory[point], self.grid.max_bytes
         if most and took > most:
-            self.stand.shut(name)
+            self.sessions.close(name)
             why = f"took {show_size(took)} of memory, at most {show_size(most)}"
             raise PassedOverError(why, memory=True)
-        return rate_of(reading)
+        return rate_of(measurement)
 
     def in_turn(self, one: Point, two: Point, seconds: float, turn: int) -> tuple[float, float]:
         """Time both; who goes first changes from turn to turn."""
@@ -226,7 +226,7 @@ class Timings:
         return self.time(one, seconds), second
 
     def keep(self, *points: Point) -> None:
-        self.stand.keep(*(self.names[point] for point in points))
+        self.sessions.keep_only(*(self.names[point] for point in points))
 
     def first_cost(self, point: Point, like: Point, seconds: float) -> float:
         """Guess how long a point takes that was never timed: opening it, and one timing.
@@ -238,9 +238,9 @@ class Timings:
 
     def cost(self, seconds: float, *points: Point) -> float:
         """Seconds that one more timing of points takes, with opening those that are shut."""
-        shut = [point for point in points if self.names[point] not in self.stand.open]
+        shut = [point for point in points if self.names[point] not in self.sessions.infos]
         timed = (max(seconds, self.round_s[each] * self.grid.rounds(each)) for each in points)
         return sum(timed) + sum(self._opening(self.round_s[point]) for point in shut)
 
     def _opening(self, round_s: float) -> float:
-        return median(self.overheads) + self.stand.warm_up * round_s
+        return median(self.overheads) + self.sessions.warm_up * round_s

@@ -19,7 +19,7 @@ from sparring.machine import cores, machine_facts, show_size, warn_if_busy
 from sparring.speed.records import Figure
 from sparring.speed.rounds import spread, steady
 from sparring.speed.scaling import Point, Row, advise, measure_points, points
-from sparring.speed.stand import Gauge, Stand
+from sparring.speed.timer import OpenSessions, TimerProcess
 from sparring.training.planning.place import uses_gpu
 from sparring.training.planning.plan import resolve
 from sparring.training.planning.settings import members_of, merged, with_preset, written
@@ -58,10 +58,12 @@ def run(config: BenchScalingConfig) -> int:
     warn_if_busy(facts["load_average"])
     ledger = Ledger(config, "bench scaling", measured_settings(settings), plan.device)
     with (
-        Gauge() as gauge,
+        TimerProcess() as timer,
         ProgressBar(f"scaling {plan.rules.name}", len(rows) * config.passes + 1) as steps,
     ):
-        measure_points(Stand(gauge), settings, rows, (config.seconds, config.passes), steps.next)
+        measure_points(
+            OpenSessions(timer), settings, rows, (config.seconds, config.passes), steps.next
+        )
     check_some(rows)
     take, why = advise(rows, usual)
     report: dict[str, Any] = {
@@ -70,7 +72,7 @@ def run(config: BenchScalingConfig) -> int:
         "flags": {} if own else changed_flags(plan.rules),
         "options": {"seconds": config.seconds, "passes": config.passes, "seed": config.seed},
         "training": {"algo": settings.algo, "device": plan.device, "pool": plan.games_on},
-        "passes": max(len(row.readings) for row in rows),
+        "passes": max(len(row.measurements) for row in rows),
         "usual": described_point(usual),
         "rows": [described(row, rows) for row in rows],
         "advice": {"text": why, "take": take and described_point(take)},
@@ -113,13 +115,13 @@ def measured_settings(settings: TrainConfig) -> dict[str, Any]:
 
 
 def check_some(rows: Sequence[Row]) -> None:
-    if any(row.readings for row in rows):
+    if any(row.measurements for row in rows):
         return
     raise SparringError(f"nothing could be measured; {rows[0].point}: {rows[0].why}")
 
 
 def figures(rows: Sequence[Row]) -> dict[str, Figure]:
-    return {str(r.point): Figure(tuple(r.rates), "decisions/s") for r in rows if r.readings}
+    return {str(r.point): Figure(tuple(r.rates), "decisions/s") for r in rows if r.measurements}
 
 
 def described_point(point: Point) -> dict[str, int]:
@@ -128,26 +130,26 @@ def described_point(point: Point) -> dict[str, int]:
 
 def described(row: Row, rows: Sequence[Row]) -> dict[str, Any]:
     told: dict[str, Any] = {**described_point(row.point), "why": row.why}
-    if not row.readings or row.opened is None:
+    if not row.measurements or row.opened is None:
         return told
-    smallest = next(other for other in rows if other.readings)
+    smallest = next(other for other in rows if other.measurements)
     least = fewest_cores(row, rows)
-    gpu = [reading.gpu_busy for reading in row.readings]
+    gpu = [measurement.gpu_busy for measurement in row.measurements]
     return {
         **told,
         "decisions_per_s": spread(row.rates, 0),
-        "samples_per_s": spread([r.rate("samples") for r in row.readings], 0),
-        "cpu_cores": round(sum(r.cpu_cores for r in row.readings) / len(row.readings), 2),
+        "samples_per_s": spread([r.rate("samples") for r in row.measurements], 0),
+        "cpu_cores": round(sum(r.cpu_cores for r in row.measurements) / len(row.measurements), 2),
         "gpu_busy": round(sum(gpu) / len(gpu), 4),
         "memory_bytes": row.opened.memory_bytes,
-        "gpu_bytes": max(reading.gpu_bytes for reading in row.readings),
+        "gpu_bytes": max(measurement.gpu_bytes for measurement in row.measurements),
         "to_smallest": round(row.rate / smallest.rate, 3),
         "efficiency": round(row.rate / least.rate / (row.point.cores / least.point.cores), 3),
     }
 
 
 def fewest_cores(row: Row, rows: Sequence[Row]) -> Row:
-    same = [o for o in rows if o.readings and o.point.games == row.point.games]
+    same = [o for o in rows if o.measurements and o.point.games == row.point.games]
     return min(same, key=lambda other: other.point.cores)
 
 

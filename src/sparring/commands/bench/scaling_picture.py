@@ -42,19 +42,26 @@ def make_page(report: dict[str, Any], rows: Sequence[Row], advice: str) -> Page:
             "rate",
             wide=True,
         ),
-        chart("Cores busy", lambda row: [r.cpu_cores for r in row.readings], "number", wide=False),
+        chart(
+            "Cores busy", lambda row: [r.cpu_cores for r in row.measurements], "number", wide=False
+        ),
         chart("Memory, MiB", memory, "rate", wide=False),
     ]
-    if any(reading.gpu_busy for row in rows for reading in row.readings):
+    if any(measurement.gpu_busy for row in rows for measurement in row.measurements):
         charts.append(
-            chart("GPU busy", lambda r: [one.gpu_busy for one in r.readings], "percent", wide=False)
+            chart(
+                "GPU busy",
+                lambda r: [one.gpu_busy for one in r.measurements],
+                "percent",
+                wide=False,
+            )
         )
     return Page(f"{title(report)}: speed by games", facts, tuple(charts), axis)
 
 
 def memory(row: Row) -> list[float]:
     """Return the memory of a point, that of the GPU where it has all."""
-    there = [reading.gpu_bytes / MIB for reading in row.readings]
+    there = [measurement.gpu_bytes / MIB for measurement in row.measurements]
     return there if any(there) or row.opened is None else [row.opened.memory_bytes / MIB]
 
 
@@ -73,7 +80,7 @@ def line(
     """Return the line of a number of threads and workers; points without numbers leave a gap."""
     threads, workers = key
     name = f"{threads} thread{'s' * (threads != 1)}" + (f", {workers} workers" if workers else "")
-    there = [row for row in rows if row.readings]
+    there = [row for row in rows if row.measurements]
     x = np.array([games.index(row.point.games) + 0.5 for row in there])
     values = [value(row) for row in there]
     color, dashed = color_of(at)

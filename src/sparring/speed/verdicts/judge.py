@@ -12,7 +12,7 @@ from sparring.config import TrainConfig
 from sparring.errors import ConfigError
 from sparring.speed.evidence import Evidence
 from sparring.speed.rounds import has_replay, steady
-from sparring.speed.stand import Gauge, Stand, Timer, UnfitError
+from sparring.speed.timer import OpenSessions, Timer, TimerProcess, UnfitError
 from sparring.speed.verdicts import around, settings, theirs
 from sparring.speed.verdicts.case import Candidate, Case, Verdict, counted, percent
 from sparring.training.meter.share import MIN_GAIN, WORDS
@@ -44,18 +44,18 @@ MIN_STEPS = 2
 NOW, THEN = "now", "then"
 
 
-def judge(evidence: Evidence, gauge: Gauge | None = None) -> list[Verdict]:
+def judge(evidence: Evidence, timer: TimerProcess | None = None) -> list[Verdict]:
     """Return what to do, the most worthwhile first; never nothing.
 
-    gauge: to time changes of settings before they are recommended; None: they are reckoned, as
+    timer: to time changes of settings before they are recommended; None: they are reckoned, as
         they are where no update was seen to end, since none would then either.
     """
     case = Case(evidence)
     wanted = distinct(settings.candidates(case))
     trials = None
-    if gauge and case.repeatable and wanted and evidence.decisions_per_s:
+    if timer and case.repeatable and wanted and evidence.decisions_per_s:
         rows = max(one.rows for one in hopeful(wanted))
-        trials = Trials(gauge, evidence.config, evidence.decisions_per_s, rows)
+        trials = Trials(timer, evidence.config, evidence.decisions_per_s, rows)
     changes, tried = weighed(wanted, trials if trials and trials.begin() else None)
     found = [*theirs.verdicts(case), *around.verdicts(case), *(one for _, one in changes)]
     found += slow_env(case, found)
@@ -213,14 +213,14 @@ class Trials:
     """Times changes of one configuration."""
 
     def __init__(
-        self, gauge: Timer, config: TrainConfig, decisions_per_s: float, samples: int
+        self, timer: Timer, config: TrainConfig, decisions_per_s: float, samples: int
     ) -> None:
         """Open nothing yet.
 
         decisions_per_s: as it was seen, to know how long a round takes. samples: that a rollout
         has to hold for the changes to mean something.
         """
-        self.stand, self.config = Stand(gauge), steady(config)
+        self.sessions, self.config = OpenSessions(timer), steady(config)
         self._until, self._shorter = 0.0, 1.0
         rows = config.collect.games * config.collect.steps
         round_s = rows / decisions_per_s
@@ -250,7 +250,7 @@ class Trials:
         except (ConfigError, UnfitError):
             return None
         finally:
-            self.stand.shut(THEN)
+            self.sessions.close(THEN)
 
     def _pairs(self, changes: Mapping[str, Mapping[str, Any]]) -> Timed:
         """Both in turn; who goes first changes."""
@@ -270,4 +270,4 @@ class Trials:
         if self._shorter < 1:
             steps = max(round(config.collect.steps * self._shorter), 1)
             config = merged(config, {"collect": {"steps": steps}}, "try")
-        return self.stand.time(name, config, seconds).rate()
+        return self.sessions.time(name, config, seconds).rate()
