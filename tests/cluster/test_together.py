@@ -21,7 +21,7 @@ from sparring.learn.forward import Forward
 from sparring.learn.learner import DivergedError, LostError
 from sparring.learn.ppo import PPO
 from sparring.learn.together import ALONE, Together
-from sparring.nets.inputs import memory_of
+from sparring.nets.inputs import memory_bytes_of
 from sparring.schedule import Moment, Schedule
 
 LIMIT_S = 20.0
@@ -49,7 +49,10 @@ class ByNumber:
     def answer(self, obs: Any, mask: Any, draws: Draws) -> Answer:
         number = draws.rollout * 7919 + draws.step * 104_729 + draws.rows * 613
         heads = self.forward(torch.from_numpy(obs))
-        value, memory = self.forward.net.true_values(heads).numpy(), self.forward.memory(obs, heads)
+        value, memory = (
+            self.forward.net.unscaled_values(heads).numpy(),
+            self.forward.memory(obs, heads),
+        )
         if not mask.shape[1]:
             action = np.sin(number[:, None] + np.arange(1.0, 1.0 + self.numbers(obs)))
             return Answer(action.astype(np.float32), {"log_prob": value * 0 - 1, "value": value})
@@ -73,7 +76,7 @@ def make(
     net: NetConfig = NetConfig(hidden=(16,)),  # noqa: B008
 ) -> PPO:
     rules = sparring.Rules(game, config)
-    memory = memory_of(rules, net)
+    memory = memory_bytes_of(rules, net)
     pool = Pool(rules, games, seed=1, threads=1, first_game=first, memory=memory)
     collect = CollectConfig(games=games, steps=13, cpu="float32")
     made = PPO(pool, collect, ppo, net, seed=1, first_row=first * rules.rows)

@@ -19,7 +19,7 @@ from sparring.commands import export
 from sparring.commands.export import compare_steps
 from sparring.commands.shared.plain_nets import PlainFirstLayer
 from sparring.config import NetConfig
-from sparring.nets.hierarchy import nets_of
+from sparring.nets.hierarchy import nets_by_role
 from sparring.nets.make import make_net
 from sparring.nets.mlp import Perceptron
 from sparring.nets.policy import Policy
@@ -33,10 +33,10 @@ def saved_policy(folder: Path, game: str = "skull_king", **net: Any) -> Path:
     config = NetConfig(**{"hidden": (32, 32), **net})
     roles = {"manager": NetConfig(inputs=("hand", "seat")), "worker": config}
     made: Any = make_net(rules, config, roles=roles if "hidden" in net else None)
-    for one in [one for _, one in nets_of(made)] or [made]:
+    for one in [one for _, one in nets_by_role(made)] or [made]:
         for head in (one.policy_head, one.value_head):
             torch.nn.init.normal_(head.weight, std=3.0)
-        one.rescale_values(70.0)
+        one.rescale_value_head(70.0)
     return save_policy(Policy(rules, made), folder / game)
 
 
@@ -198,7 +198,7 @@ def test_what_is_remembered_goes_in_and_comes_out(
         heads = policy.heads(batch.obs)
         np.testing.assert_allclose(logits, heads["policy"], atol=1e-4)
         np.testing.assert_allclose(value, policy.value(batch.obs), atol=1e-4)
-        wanted = policy.remembered(batch.obs, heads)
+        wanted = policy.next_memory(batch.obs, heads)
         np.testing.assert_allclose(held, wanted.view(np.float32), atol=1e-4)
         assert held.any() or not step
         seat = batch.seat.astype(int)

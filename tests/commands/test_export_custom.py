@@ -18,7 +18,7 @@ from sparring.store.policies import load_policy, save_policy
 
 def saved(folder: Path, game: str, kind: str) -> Path:
     net = make_net(Rules(game), NetConfig(kind=f"own_nets:{kind}"))
-    net.rescale_values(7.0)
+    net.rescale_value_head(7.0)
     return save_policy(Policy(Rules(game), net), folder / kind)
 
 

@@ -48,7 +48,7 @@ def test_passes_are_those_on_a_cpu(game: str, bf16: bool) -> None:
     obs, net = rows_of(rules, rows), stirred(rules)
     flat = CapturedNet(rules, NET, 2, bf16=bf16, device=torch.device("cuda"))
     flat.load(1, net.state_dict())
-    at = flat.passing(rows, learn=True)
+    at = flat.make_pass(rows, learn=True)
     at.read(torch.stack([obs, obs]).cuda())
     at.forward()
     at.logits_grad.normal_()
@@ -87,7 +87,7 @@ def test_attention_has_a_fused_kernel(game: str, kernel: SDPBackend) -> None:
     rules = Rules(game)
     flat = CapturedNet(rules, NET, 1, bf16=True, device=torch.device("cuda"))
     flat.load(0, stirred(rules).state_dict())
-    at = flat.passing(64, learn=True)
+    at = flat.make_pass(64, learn=True)
     at.read(rows_of(rules, 64).cuda())
     with sdpa_kernel([kernel]):
         at.forward()
@@ -104,7 +104,7 @@ def test_more_rows_than_a_kernel_numbers(monkeypatch: pytest.MonkeyPatch) -> Non
     said = []
     for most in (attention.MAX_ROWS, 9_000):
         monkeypatch.setattr(attention, "MAX_ROWS", most)
-        at = flat.passing(rows, learn=True)
+        at = flat.make_pass(rows, learn=True)
         at.read(obs)
         at.forward()
         at.logits_grad.fill_(1.0)

@@ -25,8 +25,13 @@ from sparring.nets.net import head_width
 from sparring.nets.run import kinds
 from sparring.nets.run.captured import CapturedNet
 from sparring.nets.run.fused_mlp import CustomPerceptron, FusedPerceptron
-from sparring.nets.run.kinds import make_flat
-from sparring.nets.run.recognized import Layers, from_perceptron, recognize, some_rows
+from sparring.nets.run.make_flat import make_flat
+from sparring.nets.run.trace import (
+    TracedPerceptron,
+    from_perceptron_tensors,
+    sample_rows,
+    trace_perceptron,
+)
 from sparring.store.policies import load_policy
 from sparring.training.train import resume, train_population, train_with
 
@@ -45,11 +50,11 @@ CHOOSING = NetConfig(kind="own_nets:Choosing", set=("width=64",))
 def with_our_weights(ours: FusedPPO, net: NetConfig) -> FusedPPO:
     """A learner whose networks have the weights of our perceptrons."""
     theirs = learner(net=net, seeds=tuple(ours.games.seeds))
-    layers = recognize(make_net(ours.rules, NETS["perceptron"]))
-    assert isinstance(layers, Layers)
+    layers = trace_perceptron(make_net(ours.rules, NETS["perceptron"]))
+    assert isinstance(layers, TracedPerceptron)
     for member in range(ours.members):
         state = ours.net.state(member)
-        named = from_perceptron(layers, state)
+        named = from_perceptron_tensors(layers, state)
         theirs.net.load(member, {**named, "value_scale": state["value_scale"]})
     return theirs
 
@@ -83,7 +88,7 @@ def test_forward_is_that_of_the_module(net: str, bf16: bool) -> None:
         largest = max(1.0, float(heads["policy"].abs().max()))
         assert torch.allclose(mine, heads["policy"], atol=(2e-2 if bf16 else 1e-5) * largest)
         value = ppo.rollout.value[ppo.rollout.at(23)][rows].cpu()
-        true = module.true_values(heads)
+        true = module.unscaled_values(heads)
         largest = max(1.0, float(true.abs().max()))
         assert torch.allclose(value, true, atol=(2e-2 if bf16 else 1e-5) * largest)
 
@@ -93,10 +98,10 @@ def test_gradients_are_those_of_the_module(net: str) -> None:
     rules = learner().rules
     flat = make_flat(rules, NETS[net], 1, bf16=False, device=DEVICE)
     module = make_net(rules, NETS[net])
-    module.rescale_values(3.0)
+    module.rescale_value_head(3.0)
     flat.load(0, module.state_dict())
-    at = flat.passing(64, learn=True)
-    rows = some_rows(module.inputs, 64)
+    at = flat.make_pass(64, learn=True)
+    rows = sample_rows(module.inputs, 64)
     at.read(rows.to(DEVICE))
     at.forward()
     width = head_width(rules)
@@ -118,8 +123,8 @@ def test_gradients_are_those_of_the_module(net: str) -> None:
 
 
 def first_weights(module: Any) -> list[str]:
-    layers = recognize(module)
-    assert isinstance(layers, Layers)
+    layers = trace_perceptron(module)
+    assert isinstance(layers, TracedPerceptron)
     return [f"module.{tower[0]}.weight" for tower in layers.towers]
 
 
@@ -131,8 +136,8 @@ def test_a_module_learns_what_our_perceptron_learns(net: str, graphs: bool) -> N
     theirs = with_our_weights(ours, NETS[net])
     for one in (ours, theirs):
         one.playing.graphs.on = graphs
-    layers = recognize(make_net(ours.rules, NETS["perceptron"]))
-    assert isinstance(layers, Layers)
+    layers = trace_perceptron(make_net(ours.rules, NETS["perceptron"]))
+    assert isinstance(layers, TracedPerceptron)
     for update in range(4):
         for member, (mine, other) in enumerate(
             zip(theirs.iterate(0.0), ours.iterate(0.0), strict=True)
@@ -145,7 +150,7 @@ def test_a_module_learns_what_our_perceptron_learns(net: str, graphs: bool) -> N
             if update:
                 continue
             state = theirs.net.state(member)
-            for name, tensor in from_perceptron(layers, ours.net.state(member)).items():
+            for name, tensor in from_perceptron_tensors(layers, ours.net.state(member)).items():
                 torch.testing.assert_close(state[name], tensor, atol=1e-4, rtol=1e-3, msg=name)
 
 
@@ -186,7 +191,7 @@ def test_what_waits_for_the_device_is_launched_without_graphs() -> None:
 
 
 def test_a_capture_that_fails_leaves_everything_as_it_was(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(kinds, "why_eager", lambda _: "")
+    monkeypatch.setattr(kinds, "capture_unsupported_reason", lambda _: "")
     ppo = learner(net=CHOOSING, graphs=True)
     other = learner(net=CHOOSING, graphs=False)
     first, _ = ppo.iterate(0.0)[0], other.iterate(0.0)  # the first time runs without graphs anyway

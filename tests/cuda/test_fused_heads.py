@@ -22,7 +22,7 @@ from sparring.learn.ppo import ppo_loss
 from sparring.learn.terms import Arrays, Term
 from sparring.nets.distribution import masked_log_probs
 from sparring.nets.make import make_net
-from sparring.nets.net import HIDDEN, POLICY, SCORE, VALUE, WDL, Heads, asked_heads
+from sparring.nets.net import HIDDEN, POLICY, SCORE, VALUE, WDL, HeadOutputs, configured_heads
 from sparring.pools import Lineup
 from sparring.pools.cuda import CudaPool
 from sparring.pools.native import Pool
@@ -51,7 +51,7 @@ class Anchor:
     def columns(self, learner: Any, samples: Any) -> Arrays:
         raise AssertionError("nobody asks on a GPU")
 
-    def each(self, heads: Heads, rows: Mapping[str, Tensor]) -> Tensor:
+    def each(self, heads: HeadOutputs, rows: Mapping[str, Tensor]) -> Tensor:
         mask = rows["mask"]
         said = masked_log_probs(heads[POLICY], mask).masked_fill(mask == 0, 0.0)
         wanted = masked_log_probs(rows["wanted"], mask).masked_fill(mask == 0, 0.0)
@@ -138,7 +138,7 @@ def test_gradients_of_a_term_are_those_of_autograd(net: str, bf16: bool) -> None
 
 
 def total_of(
-    ppo: FusedPPO, member: int, places: Tensor, heads: Heads, hparams: Any
+    ppo: FusedPPO, member: int, places: Tensor, heads: HeadOutputs, hparams: Any
 ) -> tuple[Tensor, Any]:
     """PPO's own loss on a minibatch of a member, by torch."""
     rollout, update = ppo.rollout, ppo.update
@@ -184,7 +184,7 @@ def test_gradients_of_all_heads_are_those_of_autograd() -> None:
     update.descend(0)
     formulas = head_terms(ppo.rules, ALL)
     for member in range(2):
-        module = make_net(ppo.rules, NET, heads=asked_heads(ppo.rules, ALL))
+        module = make_net(ppo.rules, NET, heads=configured_heads(ppo.rules, ALL))
         module.load_state_dict(before[member])
         places = update.picked[0, member]
         places = places[places >= 0].long()
@@ -264,7 +264,7 @@ def modules_say(ppo: FusedPPO) -> Any:
     """What networks say of places, by the module itself; the score in points."""
     modules = []
     for member in range(ppo.members):
-        module = make_net(ppo.rules, NET, heads=asked_heads(ppo.rules, ppo.playing.heads))
+        module = make_net(ppo.rules, NET, heads=configured_heads(ppo.rules, ppo.playing.heads))
         module.load_state_dict(ppo.net.state(member))
         modules.append(module)
 
@@ -285,14 +285,14 @@ def test_values_that_are_kept_are_blended() -> None:
     ppo.playing.play()
     rollout = ppo.rollout
     for member in range(2):
-        module = make_net(ppo.rules, NET, heads=asked_heads(ppo.rules, BOTH))
+        module = make_net(ppo.rules, NET, heads=configured_heads(ppo.rules, BOTH))
         module.load_state_dict(ppo.net.state(member))
         assert float(module.wdl_blend) == 0.25
         each = rollout.rows // 2
         rows = slice(member * each, (member + 1) * each)
         at = rollout.at(3, rows)
         with torch.no_grad():
-            wanted = module.true_values(module(rollout.obs[at].cpu()))
+            wanted = module.unscaled_values(module(rollout.obs[at].cpu()))
         assert torch.allclose(rollout.value[at].cpu(), wanted, atol=1e-3)
 
 

@@ -28,7 +28,7 @@ from sparring.learn.plan import RolePlan, Turns
 from sparring.learn.ppo import PPO
 from sparring.learn.transitions import Transitions
 from sparring.nets.distribution import evaluate_actions
-from sparring.nets.hierarchy import of_role
+from sparring.nets.hierarchy import role_tensors
 from sparring.nets.net import Net
 from sparring.pools import Pool
 from sparring.pools.cuda import CudaPool
@@ -186,7 +186,7 @@ def test_a_role_that_does_not_learn_stays_as_it_is(learn: str) -> None:
         told = [name for name in report.stats if name.startswith("losses/policy_loss")]
         assert told == [f"losses/policy_loss/{learn}"]
     for role in fused.parts:
-        now, then = of_role(fused.net.state(0), role), of_role(before, role)
+        now, then = role_tensors(fused.net.state(0), role), role_tensors(before, role)
         same = all(torch.equal(tensor, then[name]) for name, tensor in now.items())
         assert same == (role != learn)
 

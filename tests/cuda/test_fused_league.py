@@ -12,7 +12,7 @@ from learn.fused_helpers import COLLECT, PPO_
 from sparring.config import NetConfig
 from sparring.learn.fused import DeviceGames, FusedPPO, HostGames
 from sparring.learn.fused.rollout import mask_of
-from sparring.nets.distribution import Sampler
+from sparring.nets.distribution import ActionSampler
 from sparring.nets.make import make_net
 from sparring.pools import LEARNER, Lineup, Mix, Pool
 from sparring.pools.cuda import CudaPool
@@ -83,7 +83,7 @@ def test_frozen_opponents_answer_as_on_a_cpu(game: str, bf16: bool) -> None:
                 continue
             met += len(rows)
             head = net(rollout.obs[at].cpu()[rows])["policy"]
-            expected, _ = Sampler(3).draw(
+            expected, _ = ActionSampler(3).draw(
                 head, mask[rows], rollout=7, step=step, rows=rows, greedy=slot == 2
             )
             if ppo.rules.box:

@@ -19,7 +19,7 @@ from sparring.learn.parts import LOGGED
 from sparring.learn.ppo import PPO
 from sparring.learn.sequences import FRESH, STEP, in_sequence, say_in_sequence
 from sparring.learn.transitions import Transitions
-from sparring.nets.inputs import memory_of
+from sparring.nets.inputs import memory_bytes_of
 from sparring.nets.make import make_net
 from sparring.nets.net import Net
 from sparring.pools import LEARNER, Lineup, Mix, Pool
@@ -66,7 +66,7 @@ def learner(
 ) -> FusedPPO:
     name, flags, usual = GAMES[game]
     rules, seated = Rules(name, flags), lineups or usual
-    memory = memory_of(rules, NETS[net])
+    memory = memory_bytes_of(rules, NETS[net])
     held: HostGames | DeviceGames
     if on_host:
         pool = Pool(
@@ -124,7 +124,7 @@ def check_rollout(
             assert torch.allclose(here, there, atol=1e-4), (step, (here - there).abs().max())
             met += int((there != 0).any(1).sum())
             for policy, one in enumerate((net, *frozen)):
-                made = one.remembered(wanted, one(wanted))
+                made = one.next_memory(wanted, one(wanted))
                 assert made is not None
                 asked = np.flatnonzero(batch.policy == policy)
                 games, seats = asked // rules.rows, batch.seat[asked]
@@ -412,7 +412,7 @@ def test_a_signal_is_remembered(memory: str, solved: bool) -> None:
             "stack": {"memory": "stack", "frames": 5},
         }.get(memory, {}),
     )
-    pool = CudaPool(rules, 2 * 256, seeds=(1, 2), memory=memory_of(rules, net))
+    pool = CudaPool(rules, 2 * 256, seeds=(1, 2), memory=memory_bytes_of(rules, net))
     collect = CollectConfig(games=256, steps=20)
     ppo = FusedPPO(DeviceGames(pool), collect, SIGNAL, net)
     for _ in range(40):

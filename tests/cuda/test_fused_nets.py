@@ -19,7 +19,7 @@ from sparring.nets.net import head_width
 from sparring.nets.run.captured import CapturedNet
 from sparring.nets.run.fused_mlp import FusedPerceptron
 from sparring.nets.run.fused_residual import FusedResidual
-from sparring.nets.run.kinds import make_flat
+from sparring.nets.run.make_flat import make_flat
 from sparring.pools.cuda import CudaPool
 
 
@@ -66,7 +66,7 @@ def test_memory_is_read_behind_the_observation(memory: int) -> None:
     flat.load(0, module.state_dict())
     obs = torch.randint(0, 3, (40, rules.obs_bytes + memory), dtype=torch.uint8)
     obs[:, rules.obs_bytes :] = torch.randn(40, memory // 4).view(torch.uint8)
-    at = flat.passing(40, learn=False)
+    at = flat.make_pass(40, learn=False)
     at.read(obs.to(device))
     at.forward()
     heads = module(obs)

@@ -23,7 +23,7 @@ from sparring.errors import SparringWarning
 from sparring.learn.fused import DeviceGames, FusedPPO, HostGames
 from sparring.learn.fused.rollout import mask_of
 from sparring.learn.transitions import Transitions
-from sparring.nets.distribution import Sampler
+from sparring.nets.distribution import ActionSampler
 from sparring.nets.make import make_net
 from sparring.pools import Pool
 from sparring.pools.cuda import CudaPool
@@ -41,7 +41,7 @@ def test_actions_are_those_of_the_cpu_sampler() -> None:
     at = rollout.at(step)
     logits = ppo.playing.voices[""].passing.logits[0, :, :86] + policy_bias(ppo)
     mask = mask_of(rollout.legal[at].cpu(), ppo.rules).numpy()
-    action, log_prob = Sampler(0).draw(logits.cpu(), mask, rollout=7, step=step)
+    action, log_prob = ActionSampler(0).draw(logits.cpu(), mask, rollout=7, step=step)
     same = action == rollout.action[at].cpu().numpy()
     assert same.mean() > 0.999
     off = np.abs(log_prob - rollout.log_prob[at].cpu().numpy())[same]
@@ -61,7 +61,7 @@ def test_continuous_actions_are_those_of_the_cpu_sampler(net: str) -> None:
     at = rollout.at(step)
     head = ppo.playing.voices[""].passing.logits[0, :, :4] + policy_bias(ppo)
     mask = np.zeros((4096, 0), np.uint8)
-    action, log_prob = Sampler(0).draw(head.cpu(), mask, rollout=7, step=step)
+    action, log_prob = ActionSampler(0).draw(head.cpu(), mask, rollout=7, step=step)
     asked = rollout.policy[step].cpu().numpy() >= 0
     drawn = rollout.action[at].cpu().numpy()
     assert 0.5 < asked.mean() < 1
@@ -129,7 +129,7 @@ def test_games_that_are_cut_are_worth_what_the_network_says() -> None:
     mine = rollout.final_value.flatten().cpu()
     for layer in range(rollout.cut_layers()):
         met = (cuts > layer).cpu()
-        values = module.true_values(module(rollout.cut_obs[layer].cpu()[met]))
+        values = module.unscaled_values(module(rollout.cut_obs[layer].cpu()[met]))
         where = (rollout.cut_at[layer].cpu()[met] >> 1).long()
         assert torch.allclose(mine[where], values.detach(), atol=1e-4)
     assert int(mine.isfinite().sum()) == int(cuts.sum())

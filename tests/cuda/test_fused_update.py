@@ -93,7 +93,7 @@ def test_autograd_gives_the_gradients_of_the_passes(net: str) -> None:
     other = CapturedNet(ppo.rules, NETS[net], 2, bf16=False, device=ppo.device)
     for member in range(2):
         other.load(member, own.state(member))
-    at = other.passing(update.room, learn=True)
+    at = other.make_pass(update.room, learn=True)
     at.read(ppo.rollout.obs, update.picked[0])
     at.forward()
     update.descend(0)

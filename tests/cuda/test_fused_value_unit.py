@@ -11,7 +11,7 @@ import torch
 from learn.fused_helpers import COLLECT, NETS, PPO_, learner, play
 from sparring.learn.fused import DeviceGames, FusedPPO
 from sparring.learn.fused.rollout import carry
-from sparring.nets.net import MAX_UNITS, next_unit
+from sparring.nets.net import MAX_SCALED_RETURN, next_scale
 from sparring.pools.cuda import CudaPool
 
 
@@ -42,7 +42,7 @@ def test_units_are_those_of_the_cpu(game: str) -> None:
             returns, paid = returns_of(ppo, member)
             size, wanted = float(np.sqrt(np.mean(returns**2))), before[member]
             if paid:
-                wanted = next_unit(wanted, size) if known[member] else size
+                wanted = next_scale(wanted, size) if known[member] else size
                 known[member], met = True, met + 1
             assert float(ppo.net.value_scale[member]) == pytest.approx(wanted, rel=1e-5)
         assert ppo.update.has_unit.tolist() == known
@@ -61,7 +61,7 @@ def test_the_first_reward_of_a_long_game_is_one_unit_and_not_a_hundred() -> None
     assert losses[-1] == pytest.approx(1.0, abs=0.2)
     for _ in range(10):
         (report,) = ppo.iterate(0.0)
-        assert report.stats["losses/value_loss"] < 1.2 * MAX_UNITS**2
+        assert report.stats["losses/value_loss"] < 1.2 * MAX_SCALED_RETURN**2
 
 
 def test_a_snapshot_says_whether_values_have_a_unit() -> None:

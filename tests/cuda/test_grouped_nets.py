@@ -88,7 +88,7 @@ def case(
         for parameter in one.parameters():
             torch.nn.init.normal_(parameter, std=0.1)
         flat.load(group // slots, group % slots + 1, one.state_dict())
-    return Case(flat, nets, obs, flat.passing(members * rows_each))
+    return Case(flat, nets, obs, flat.make_pass(members * rows_each))
 
 
 def shares(rows: int, slots: int, seed: int = 1) -> list[np.ndarray]:
@@ -110,7 +110,7 @@ def test_rows_are_sorted_by_network_and_keep_their_order(
     config = NetConfig(hidden=(8,))
     rules = sparring.Rules("tic_tac_toe")
     flat = make_grouped(rules, config, members, slots, bf16=False, device=DEVICE)
-    at, rows = flat.passing(members * rows_each), members * rows_each
+    at, rows = flat.make_pass(members * rows_each), members * rows_each
     for policy in shares(rows, slots):
         at.sort(torch.from_numpy(policy).to(DEVICE), rows_each)
         ours = (policy >= 1) & (policy <= slots)
@@ -140,7 +140,7 @@ def test_our_products_say_what_the_librarys_say() -> None:
     if not made.flat.uses_library:
         pytest.skip("needs a GPU with the library's grouped products")
     made.flat.uses_library = False
-    made.at = made.flat.passing(made.at.rows)
+    made.at = made.flat.make_pass(made.at.rows)
     for policy in shares(made.at.rows, made.flat.slots):
         made.run(policy)
         made.check(policy, close=CLOSE[True])
@@ -183,7 +183,7 @@ def test_memory_is_read_behind_the_observation() -> None:
     flat.load(0, 2, net.state_dict())
     obs = torch.randint(0, 3, (40, rules.obs_bytes + 32), dtype=torch.uint8)
     obs[:, rules.obs_bytes :] = torch.randn(40, 8).view(torch.uint8)
-    at = flat.passing(40)
+    at = flat.make_pass(40)
     at.sort(torch.full((40,), 2, dtype=torch.int16, device=DEVICE), 40)
     at.read(obs.to(DEVICE))
     at.forward()
@@ -200,8 +200,8 @@ def test_what_does_not_fit_is_refused() -> None:
     with pytest.raises(ConfigError, match="slot 4; there are 1 to 3"):
         flat.load(0, 4, make_net(rules, config).state_dict())
     with pytest.raises(ConfigError, match="7 rows for 2 members"):
-        flat.passing(7)
+        flat.make_pass(7)
     with pytest.raises(ConfigError, match="this pass is for 8, 4 of each"):
-        flat.passing(8).sort(torch.zeros(6, dtype=torch.int16, device=DEVICE), 3)
+        flat.make_pass(8).sort(torch.zeros(6, dtype=torch.int16, device=DEVICE), 3)
     with pytest.raises(ConfigError, match="256 slots; a GPU takes 1 to 255"):
         make_grouped(rules, config, 1, 256, bf16=False, device=DEVICE)

@@ -15,12 +15,12 @@ from sparring import Policy, Rules, State, new_state
 from sparring.envs.gymnasium import SparringEnv, SparringVectorEnv
 from sparring.envs.opponents import LocalGame
 from sparring.envs.state_company import StateCompany
-from sparring.nets.remembering import Remembering
+from sparring.nets.stateful_player import StatefulPlayer
 
 RULES = Rules("kuhhandel", {"max_decisions": 24})
 
 
-def play_on(state: State, learner: int, mind: Remembering, action: Any = None) -> None:
+def play_on(state: State, learner: int, mind: StatefulPlayer, action: Any = None) -> None:
     """Play the learner's action, then the others' until the learner is due."""
     while not state.over and (action is not None or state.seat != learner):
         state.apply(mind.action(state) if state.seat != learner else action)
@@ -39,7 +39,7 @@ def test_a_game_is_the_one_that_is_played_by_hand(kind: str, factory: bool) -> N
     env = SparringEnv(RULES, opponents=others if factory else policy)
     for seed in range(2):
         obs, info = env.reset(seed=seed)
-        learner, mind = info["seat"], Remembering(policy)
+        learner, mind = info["seat"], StatefulPlayer(policy)
         state = new_state(RULES, seed=seed)
         play_on(state, learner, mind)
         over = False
@@ -92,7 +92,7 @@ def test_agents_of_pettingzoo_meet_who_remembers_this_game_alone() -> None:
     company = StateCompany(RULES, [policy, "self", "self"])
     for seed in (7, 8, 7):
         state, alone = new_state(RULES, seed=seed), new_state(RULES, seed=seed)
-        ours, mind = company.sit_down(state), Remembering(policy)
+        ours, mind = company.sit_down(state), StatefulPlayer(policy)
         while not alone.over:
             mine = alone.seat in ours
             alone.apply(alone.legal()[0] if mine else mind.action(alone))

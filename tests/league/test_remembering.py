@@ -19,7 +19,7 @@ from sparring.league.players import Seated, random_player
 from sparring.league.tables import Keeping, Tables
 from sparring.league.usi.match import Opening, Referee
 from sparring.league.usi.server import Server
-from sparring.nets.remembering import Remembering, max_memory
+from sparring.nets.stateful_player import StatefulPlayer, max_memory_bytes
 
 MEMORIES = ("gru", "stack")
 
@@ -32,12 +32,12 @@ def test_what_decide_returns_is_what_the_next_decision_is_given(kind: str) -> No
     policy = remembering("leduc_poker", kind)
     batch = Pool(policy.rules, 8, threads=1, memory=policy.memory_bytes).reset()
     obs, mask = batch.obs[:, : policy.rules.obs_bytes], batch.mask
-    first, memory = policy.decide(obs, mask, policy.blank(8), greedy=True)
+    first, memory = policy.decide(obs, mask, policy.initial_memory(8), greedy=True)
     assert (first == policy.act(batch.obs, mask, greedy=True)).all()  # a pool's rows have it
     assert memory.shape == (8, policy.memory_bytes) and memory.any() == bool(kind)
-    shares = [policy.probabilities(obs, mask, held) for held in (policy.blank(8), memory)]
+    shares = [policy.probabilities(obs, mask, held) for held in (policy.initial_memory(8), memory)]
     assert np.allclose(*shares) != bool(kind)
-    values = [policy.value(obs, mask, held) for held in (policy.blank(8), memory)]
+    values = [policy.value(obs, mask, held) for held in (policy.initial_memory(8), memory)]
     assert np.allclose(*values) != bool(kind)
 
 
@@ -47,8 +47,8 @@ def test_rows_without_what_is_remembered_are_refused() -> None:
     with pytest.raises(ConfigError, match=r"gru 0 remembers 32 bytes .*decide\(obs, mask, memory"):
         policy.act(batch.obs, batch.mask)
     with pytest.raises(ConfigError, match=r"memory is uint8 \(3, 32\); gru 0 needs uint8 \(2, 32"):
-        policy.decide(batch.obs, batch.mask, policy.blank(3))
-    with pytest.raises(ConfigError, match=r"which a position does not show; ask `Remembering"):
+        policy.decide(batch.obs, batch.mask, policy.initial_memory(3))
+    with pytest.raises(ConfigError, match=r"which a position does not show; ask `StatefulPlayer"):
         policy.action(new_game("tic_tac_toe"))
 
 
@@ -80,7 +80,7 @@ def test_a_match_is_a_loop_that_remembers_by_game_seat_and_episode(
         at: remembering(rules, kind, at) for at, kind in enumerate(players)
     }
     policies[len(players)] = random_player(rules)  # who remembers nothing and sees less
-    size = max_memory(list(policies.values()))
+    size = max_memory_bytes(list(policies.values()))
     lineups = [Lineup((*range(rules.seats),)), Lineup((*range(1, rules.seats), len(players)))]
     pool = Pool(rules, 6, seed=4, threads=1, lineups=lineups, memory=size)
     tables = Tables(pool, np.full(6, 1 << 20))
@@ -117,7 +117,7 @@ def test_a_game_alone_is_the_same_game_in_a_batch(kind: str) -> None:
     play_match(policy.rules, seats, games=3, seed=2, threads=1, keep=keep)
     assert len(keep.replays) == 3 and not keep.missed
     for game, seat in zip(keep.replays, keep.seats, strict=True):
-        mind, asked = Remembering(policy), 0
+        mind, asked = StatefulPlayer(policy), 0
         states = list(game.states())
         for state, (action,) in zip(states, game.actions, strict=False):
             if state.seat == seat:
@@ -164,7 +164,7 @@ def test_environments_of_ones_own_are_played_with_what_is_remembered(factory: st
 
 def test_moves_that_are_forced_are_not_noticed_where_training_skipped_them() -> None:
     policy = remembering("kuhhandel")
-    mind, state, noticed = Remembering(policy, skip_forced=True), new_game("kuhhandel"), 0
+    mind, state, noticed = StatefulPlayer(policy, skip_forced=True), new_game("kuhhandel"), 0
     for _ in range(40):
         before, choices = mind.before(state.seat).tobytes(), len(state.legal())
         mind.follow(state)
@@ -188,7 +188,7 @@ def test_a_usi_engine_recalls_the_whole_game_however_it_is_told() -> None:
         fresh = Server(policy, policy.rules)
         fresh.answer(f"position startpos moves {' '.join(OPENING[:plies])}")
         assert fresh.answer("go") == answer
-    mind, state = Remembering(policy), new_game("shogi")
+    mind, state = StatefulPlayer(policy), new_game("shogi")
     for ply, move in enumerate(OPENING):  # as the seats would have been asked
         if state.seat == 0 and ply in told:
             assert told[ply][-1] == f"bestmove {shogi.usi(state, mind.action(state))}"
@@ -217,7 +217,7 @@ def test_a_referee_begins_every_game_with_nothing_remembered() -> None:
     referee = Referee(policy, engine, policy.rules, terms, skip_forced=False)
     first, second = (referee.play(opening, 1, 0).moves for _ in range(2))
     assert first == second and len(first) == 16
-    mind, state = Remembering(policy), new_game("shogi")
+    mind, state = StatefulPlayer(policy), new_game("shogi")
     for ply, move in enumerate(first):
         if ply >= 2 and state.seat == 1:
             assert shogi.usi(state, mind.action(state)) == move

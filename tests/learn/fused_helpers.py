@@ -12,7 +12,7 @@ from sparring.learn.fused import DeviceGames, FusedPPO
 from sparring.learn.fused.rollout import mask_of
 from sparring.learn.plan import PPOHparams
 from sparring.learn.ppo import Losses, ppo_loss
-from sparring.nets.net import Heads, head_width
+from sparring.nets.net import HeadOutputs, head_width
 from sparring.pools import Lineup
 from sparring.pools.cuda import CudaPool
 from sparring.schedule import Moment
@@ -97,7 +97,7 @@ def arrays(ppo: FusedPPO, *names: str) -> dict[str, np.ndarray]:
 def losses_of(
     ppo: FusedPPO,
     member: int,
-    heads: Heads,
+    heads: HeadOutputs,
     places: torch.Tensor,
     hparams: PPOHparams,
     *,

@@ -29,7 +29,7 @@ class Late(Collector):
         assert isinstance(actor, Sampling)
         self.net, self.seed, self.behind = actor.forward.net, actor.sampler.seed, behind
         self.past: list[dict[str, torch.Tensor]] = []
-        self.player = self.net.twin()
+        self.player = self.net.cpu_copy()
         self.forward = Forward(self.player, torch.device("cpu"), CollectConfig())
         self.forward.go_native(1)
         self.lag = np.zeros(self.pool.num_games, np.int32)

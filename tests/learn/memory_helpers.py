@@ -12,7 +12,7 @@ from sparring import Lineup, Pool, Rules
 from sparring.config import CollectConfig, NetConfig, PPOConfig
 from sparring.learn.plan import PPOHparams
 from sparring.learn.ppo import PPO
-from sparring.nets.inputs import memory_of
+from sparring.nets.inputs import memory_bytes_of
 from sparring.schedule import Moment, Schedule
 
 GRU = NetConfig(hidden=(16,), memory="gru", memory_width=8, bptt_steps=4)
@@ -47,12 +47,12 @@ def make(
         threads=threads,
         lineups=lineups,
         slots=collect.groups,
-        memory=memory_of(rules, net),
+        memory=memory_bytes_of(rules, net),
     )
     ppo = PPO(pool, collect, settings, net, seed=2, threads=threads, slots=int(frozen))
     talkative(ppo.net, 1)
     if frozen:
-        other = ppo.net.twin()
+        other = ppo.net.cpu_copy()
         talkative(other, 2)
         ppo.put(1, other.state_dict())
     return ppo

@@ -101,4 +101,4 @@ class Reinforce:
 
     def policy(self, member: int = 0) -> Policy:
         """What plays."""
-        return Policy(self.rules, self.net.twin(), name=f"update {self.updates}")
+        return Policy(self.rules, self.net.cpu_copy(), name=f"update {self.updates}")

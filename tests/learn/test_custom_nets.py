@@ -11,9 +11,14 @@ from sparring.errors import SparringWarning
 from sparring.games.rules import Rules
 from sparring.learn import forward as forwards
 from sparring.learn.ppo import PPO
-from sparring.nets.frozen.cpu import GroupedNet, OneByOne, Stacked
+from sparring.nets.frozen.cpu import GroupedNet, SequentialNets, StackedPerceptrons
 from sparring.nets.make import make_net
-from sparring.nets.run.recognized import Layers, from_perceptron, recognize, some_rows
+from sparring.nets.run.trace import (
+    TracedPerceptron,
+    from_perceptron_tensors,
+    sample_rows,
+    trace_perceptron,
+)
 from sparring.pools import Pool
 from sparring.schedule import Schedule
 
@@ -44,9 +49,9 @@ def learner(net: NetConfig, cpu: str) -> PPO:
 
 def give_weights(ours: PPO, theirs: PPO) -> None:
     """Give a module the weights of our perceptron."""
-    layers = recognize(theirs.net)
-    assert isinstance(layers, Layers)
-    state = from_perceptron(layers, {n: p.detach() for n, p in ours.net.named_parameters()})
+    layers = trace_perceptron(theirs.net)
+    assert isinstance(layers, TracedPerceptron)
+    state = from_perceptron_tensors(layers, {n: p.detach() for n, p in ours.net.named_parameters()})
     with torch.no_grad():
         for name, parameter in theirs.net.named_parameters():
             parameter.copy_(state[name])
@@ -60,9 +65,9 @@ def test_a_module_learns_as_our_perceptron_does(pair: str, cpu: str) -> None:
         for parameter in ours.net.parameters():
             parameter.add_(0.05 * torch.randn_like(parameter))
     give_weights(ours, theirs)
-    layers = recognize(theirs.net)
-    assert isinstance(layers, Layers)
-    rows = some_rows(ours.net.inputs)
+    layers = trace_perceptron(theirs.net)
+    assert isinstance(layers, TracedPerceptron)
+    rows = sample_rows(ours.net.inputs)
     for name, head in ours.net(rows).items():
         torch.testing.assert_close(theirs.net(rows)[name], head, atol=1e-5, rtol=1e-5)
     for update in range(3):
@@ -70,7 +75,7 @@ def test_a_module_learns_as_our_perceptron_does(pair: str, cpu: str) -> None:
         assert found["learning/native"] == float(cpu != "torch")
         for name in ("losses/policy_loss", "losses/value_loss", "learning/value_scale"):
             assert found[name] == pytest.approx(expected[name], rel=2e-3, abs=1e-4), (update, name)
-        named = from_perceptron(layers, dict(ours.net.named_parameters()))
+        named = from_perceptron_tensors(layers, dict(ours.net.named_parameters()))
         for name, parameter in theirs.net.named_parameters():
             torch.testing.assert_close(parameter, named[name], atol=2e-3, rtol=0)
 
@@ -80,13 +85,13 @@ def test_a_module_learns_as_our_perceptron_does(pair: str, cpu: str) -> None:
 def test_gradients_are_those_of_our_perceptron(pair: str, cpu: str) -> None:
     ours, theirs = learner(PAIRS[pair][0], "torch"), learner(theirs_of(pair), cpu)
     give_weights(ours, theirs)
-    layers, rows = recognize(theirs.net), some_rows(ours.net.inputs)
-    assert isinstance(layers, Layers)
+    layers, rows = trace_perceptron(theirs.net), sample_rows(ours.net.inputs)
+    assert isinstance(layers, TracedPerceptron)
     heads = ours.net(rows)
     weights = {name: torch.randn_like(head) for name, head in heads.items()}
     sum((heads[name] * weights[name]).sum() for name in heads).backward()  # type: ignore[union-attr]
     grads = {name: p.grad for name, p in ours.net.named_parameters()}
-    wanted = from_perceptron(layers, grads)  # type: ignore[arg-type]
+    wanted = from_perceptron_tensors(layers, grads)  # type: ignore[arg-type]
     if theirs.forward.native:
         passes = theirs.forward.native
         passes.said(rows, keep=True)
@@ -149,7 +154,8 @@ def test_native_passes_that_say_something_else_are_not_taken(
 
 
 @pytest.mark.parametrize(
-    ("kind", "how"), [("Plain", Stacked), ("Towers", Stacked), ("Bytes", OneByOne)]
+    ("kind", "how"),
+    [("Plain", StackedPerceptrons), ("Towers", StackedPerceptrons), ("Bytes", SequentialNets)],
 )
 def test_frozen_modules_answer_together(kind: str, how: type) -> None:
     rules, config = Rules("skull_king"), NetConfig(kind=f"own_nets:{kind}")
@@ -158,9 +164,9 @@ def test_frozen_modules_answer_together(kind: str, how: type) -> None:
     nets = [make_net(rules, config) for _ in range(3)]
     for slot, net in enumerate(nets, start=1):
         grouped.load(slot, net.state_dict())
-    rows = some_rows(nets[0].inputs, 30)
+    rows = sample_rows(nets[0].inputs, 30)
     slots = np.arange(30) % 3 + 1
-    said = grouped.policy_heads(rows, slots)
+    said = grouped.policy_outputs(rows, slots)
     said = said["policy"] if isinstance(said, dict) else said
     for slot, net in enumerate(nets, start=1):
         mine = slots == slot

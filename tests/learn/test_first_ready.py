@@ -16,7 +16,7 @@ from sparring.errors import SparringWarning
 from sparring.learn.acting import Answer, Draws
 from sparring.learn.collect import Collector
 from sparring.learn.learner import Timing
-from sparring.nets.distribution import Sampler
+from sparring.nets.distribution import ActionSampler
 from sparring.pools.custom import make_pool
 from sparring.pools.lineups import Lineup
 from sparring.pools.workers import WorkerPool
@@ -28,7 +28,7 @@ class Uniform:
     """Any legal action, by the row's own random number; notes what was asked at once."""
 
     def __init__(self) -> None:
-        self.sampler, self.asked = Sampler(4), [0]
+        self.sampler, self.asked = ActionSampler(4), [0]
 
     def answer(self, obs: Any, mask: Any, draws: Draws) -> Answer:
         self.asked.append(len({*np.atleast_1d(draws.step).tolist()}))
@@ -128,10 +128,12 @@ def test_rows_of_several_steps_are_drawn_as_if_each_were_alone() -> None:
     head, mask = torch.from_numpy(rng.normal(size=(30, 5))), np.ones((30, 5), np.uint8)
     step, rows = rng.integers(3, 7, 30), rng.permutation(30)
     epsilon = np.full(30, 0.3, np.float32)
-    action, log_prob = Sampler(8).draw(head, mask, rollout=2, step=step, rows=rows, epsilon=epsilon)
+    action, log_prob = ActionSampler(8).draw(
+        head, mask, rollout=2, step=step, rows=rows, epsilon=epsilon
+    )
     for row in range(30):
         one = slice(row, row + 1)
-        drawn = Sampler(8).draw(
+        drawn = ActionSampler(8).draw(
             head[one],
             mask[one],
             rollout=2,

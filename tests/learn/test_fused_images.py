@@ -171,7 +171,7 @@ def test_terms_see_images_as_they_are_learned_from() -> None:
     images.throw()
     images.choose(0)
     minibatch = images.turn(0, minibatch_of(images, 0))
-    at = net.passing(ROOM + OWN, learn=True)
+    at = net.make_pass(ROOM + OWN, learn=True)
     at.read(minibatch.rows["obs"], minibatch.places)
     at.forward()
     at.logits_grad.zero_()

@@ -24,7 +24,7 @@ from sparring.learn.fused.rollout import FusedRollout
 from sparring.learn.head_terms import HiddenTerm, final_scores, outcomes_of, saying, seats_of
 from sparring.learn.ppo import PPO
 from sparring.nets.make import make_net
-from sparring.nets.net import HIDDEN, SCORE, VALUE, WDL, heads_of
+from sparring.nets.net import HIDDEN, SCORE, VALUE, WDL, head_widths
 from sparring.nets.run.captured import CapturedNet
 from sparring.schedule import Moment, Schedule
 
@@ -215,11 +215,11 @@ def test_a_win_is_worth_what_it_is_paid() -> None:
 
 def test_scores_keep_their_meaning_in_another_unit() -> None:
     net = make_net(
-        sparring.Rules("skull_king"), NET, heads=heads_of(sparring.Rules("skull_king"), BOTH)
+        sparring.Rules("skull_king"), NET, heads=head_widths(sparring.Rules("skull_king"), BOTH)
     )
     obs = torch.randint(0, 2, (8, net.inputs.row_bytes), dtype=torch.uint8)
     before = net(obs)[SCORE] * net.score_scale
-    net.rescale_scores(40.0)
+    net.rescale_score_head(40.0)
     assert torch.allclose(net(obs)[SCORE] * net.score_scale, before, atol=1e-5)
 
 
@@ -240,7 +240,7 @@ def test_layers_of_their_own_stand_between_trunk_and_head() -> None:
         sparring.Rules("tic_tac_toe"),
         replace(NET, policy_hidden=(24,), value_hidden=(8, 4)),
     )
-    net = make_net(rules, config, heads=heads_of(rules, BOTH))
+    net = make_net(rules, config, heads=head_widths(rules, BOTH))
     shapes = {name: tuple(value.shape) for name, value in net.state_dict().items()}
     assert shapes["policy_layers.0.weight"] == (24, 16)
     assert shapes["value_layers.2.weight"] == (4, 8)
@@ -286,7 +286,7 @@ def test_a_gpu_finds_what_came_of_games_as_a_cpu_does(game: str, config: Any) ->
     outcomes = FusedOutcomes(*twin, blend=True)
     collector, rollout = learner.collector, twin[1]
     for number in range(len(rollout.cut_at)):
-        at = twin[0].passing(rollout.rows // 2, learn=False)
+        at = twin[0].make_pass(rollout.rows // 2, learn=False)
         at.read(rollout.cut_obs[number])
         at.forward()
         outcomes.take_cuts(number, at)

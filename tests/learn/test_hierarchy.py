@@ -62,7 +62,7 @@ def learner_of(
         torch.manual_seed(1)
         for at, (_, net) in enumerate(learner.net.nets()):
             torch.nn.init.normal_(net.value_head.weight)
-            net.rescale_values(2.0 + at)
+            net.rescale_value_head(2.0 + at)
     return learner
 
 

@@ -25,7 +25,7 @@ from sparring.errors import ConfigError
 from sparring.learn.dqn import DQN
 from sparring.learn.forward import bytes_of
 from sparring.learn.ppo import PPO
-from sparring.nets.inputs import memory_of
+from sparring.nets.inputs import memory_bytes_of
 from sparring.nets.net import Net
 from sparring.pools import Pool
 from sparring.pools.custom.make import make_pool
@@ -46,7 +46,7 @@ def test_every_row_shows_what_its_seat_wrote_last_in_the_same_game(
 ) -> None:
     """Also in seats of a frozen network, and in the last rows of games that are cut."""
     ppo = make(net, flags, frozen=True, collect=slotted(slots))
-    frozen = ppo.net.twin()
+    frozen = ppo.net.cpu_copy()
     frozen.load_state_dict({name: t + 0.1 for name, t in ppo.net.state_dict().items()})
     ppo.put(1, frozen.state_dict())
     seen, episode = Slow(), np.zeros(COLLECT.games, np.intp)
@@ -75,7 +75,7 @@ def follow(ppo: PPO, nets: dict[int, Net], seen: Slow, episode: npt.NDArray[np.i
         expect(row, rules, seen.get((*key, int(episode[game])), nothing))
         net, rows = nets[int(rollout.policy[step, game])], torch.from_numpy(row[None].copy())
         with torch.no_grad():
-            held = net.remembered(rows, net(rows))
+            held = net.next_memory(rows, net(rows))
         assert held is not None
         seen[*key, int(episode[game])] = bytes_of(held)[0]
         for seat in range(rules.seats):
@@ -141,7 +141,7 @@ def test_rehearsing_leaves_memory_as_it_was() -> None:
 def test_environments_of_ones_own_show_it_too(name: str, net: NetConfig) -> None:
     """Several rows in a step, seats by turns, and one seat."""
     pool = make_pool(f"own_envs:{name}", 3, seed=1)
-    pool = make_pool(f"own_envs:{name}", 3, seed=1, memory=memory_of(pool.rules, net))
+    pool = make_pool(f"own_envs:{name}", 3, seed=1, memory=memory_bytes_of(pool.rules, net))
     pool.set_lineups([Lineup((0,) * pool.rules.seats)])
     ppo = PPO(pool, CollectConfig(games=3, steps=30), SETTINGS, net, seed=1)
     rules, rows = pool.rules, pool.rules.rows
@@ -160,7 +160,7 @@ def test_environments_of_ones_own_show_it_too(name: str, net: NetConfig) -> None
             np.testing.assert_allclose(shown, seen.get((game, seat), 0 * shown), atol=1e-5)
             compared += int((game, seat) in seen)
             with torch.no_grad():
-                held = ppo.net.remembered(obs, ppo.net(obs))
+                held = ppo.net.next_memory(obs, ppo.net(obs))
             assert held is not None
             seen[game, seat] = held[0].numpy()
         over = rollout.terminated[step] | rollout.truncated[step]
@@ -172,7 +172,7 @@ def test_a_replay_remembers_what_was_seen_before() -> None:
     """DQN learns from rows with their stack, and from the next row with its own."""
     net = STACK
     rules = make(net, TWO).rules
-    pool = Pool(rules, 4, seed=1, memory=memory_of(rules, net))
+    pool = Pool(rules, 4, seed=1, memory=memory_bytes_of(rules, net))
     replay = ReplayConfig(capacity=400, warmup=50, batch=16)
     dqn = DQN(pool, CollectConfig(games=4, steps=8), DQNConfig(), replay, net, seed=1)
     dqn.iterate(0.0)

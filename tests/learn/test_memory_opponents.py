@@ -47,7 +47,7 @@ def test_another_run_remembers_what_a_slow_loop_does(kind: str, tmp_path: Path) 
         for game in np.flatnonzero(rollout.policy[step] == number):
             seat = (int(game), int(rollout.seat[step, game]))
             row, legal = obs[step, game][None], mask[step, game][None]
-            memory = held.get(seat, policy.blank())
+            memory = held.get(seat, policy.initial_memory())
             shown = row[0, rules.obs_bytes :][: policy.memory_bytes]
             # A network answers batches with other roundings.
             np.testing.assert_allclose(

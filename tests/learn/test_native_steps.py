@@ -27,8 +27,8 @@ from sparring.learn.plan import PPOHparams
 from sparring.learn.ppo import PPO, ppo_loss
 from sparring.learn.terms import Weighted
 from sparring.learn.together import ALONE
-from sparring.nets.distribution import Sampler, masked_log_probs
-from sparring.nets.net import Heads
+from sparring.nets.distribution import ActionSampler, masked_log_probs
+from sparring.nets.net import HeadOutputs
 from sparring.schedule import Moment, Schedule
 
 COLLECT = CollectConfig(games=16, steps=24)
@@ -213,7 +213,9 @@ class ByFormula(Weighted):
     measured = ("hindsight_right",)
     columns, rows, each = ExamplesTerm.columns, ExamplesTerm.rows, ExamplesTerm.each
 
-    def measure(self, heads: Heads, rows: Mapping[str, torch.Tensor]) -> dict[str, torch.Tensor]:
+    def measure(
+        self, heads: HeadOutputs, rows: Mapping[str, torch.Tensor]
+    ) -> dict[str, torch.Tensor]:
         log_probs = masked_log_probs(heads["policy"], rows["mask"])
         return {"hindsight_right": (log_probs.argmax(-1) == rows["action"]).float()}
 
@@ -283,7 +285,7 @@ def test_what_plays_has_the_weights_as_they_are() -> None:
     ppo.iterate(0.0)
     saying_is_current(ppo)
     saved = ppo.snapshot()
-    ppo.net.rescale_values(7.0)
+    ppo.net.rescale_value_head(7.0)
     saying_is_current(ppo)
     ppo.iterate(0.0)
     saying_is_current(ppo)
@@ -304,16 +306,18 @@ def test_what_plays_has_the_weights_as_they_are() -> None:
 @pytest.mark.parametrize("game", ["skull_king", "laser_hockey"])
 def test_actions_are_drawn_as_the_sampler_draws_them(game: str) -> None:
     ppo = make("float32", game)
-    ppo.net.rescale_values(0.25)
+    ppo.net.rescale_value_head(0.25)
     batch = ppo.pool.batch()
     rows = np.arange(len(batch.obs)) + 7
     native = ppo.forward.native
     assert native
     with torch.no_grad():
         heads = native.say(torch.from_numpy(batch.obs))[0]
-    expected = Sampler(5).draw(heads["policy"], batch.mask, rollout=3, step=2, rows=rows)
+    expected = ActionSampler(5).draw(heads["policy"], batch.mask, rollout=3, step=2, rows=rows)
     drawn = native.draw(batch.obs, batch.mask, seed=5, rows=rows, rollout=3, step=2)
-    for mine, theirs in zip(drawn, (*expected, ppo.net.true_values(heads).numpy()), strict=True):
+    for mine, theirs in zip(
+        drawn, (*expected, ppo.net.unscaled_values(heads).numpy()), strict=True
+    ):
         np.testing.assert_array_equal(mine, theirs)
         assert mine.dtype == theirs.dtype
 

@@ -19,7 +19,7 @@ from make import make_ppo
 from sparring.config import CollectConfig, NetConfig, PPOConfig
 from sparring.learn.ppo import PPO
 from sparring.nets.distribution import masked_log_probs
-from sparring.nets.net import POLICY, VALUE, Heads
+from sparring.nets.net import POLICY, VALUE, HeadOutputs
 from sparring.schedule import Moment, Schedule
 
 COLLECT = CollectConfig(games=16, steps=24)
@@ -42,14 +42,14 @@ class Pull:
         wanted = np.random.default_rng(0).random((len(samples), learner.rules.actions))
         return {"wanted": wanted.astype(np.float32)}
 
-    def each(self, heads: Heads, rows: Mapping[str, Tensor]) -> Tensor:
+    def each(self, heads: HeadOutputs, rows: Mapping[str, Tensor]) -> Tensor:
         said = masked_log_probs(heads[POLICY], rows["mask"])
         wanted = rows["wanted"] * rows["mask"]
         wanted = wanted / wanted.sum(-1, keepdim=True)
         missed = -(wanted * said.masked_fill(rows["mask"] == 0, 0.0)).sum(-1)
         return missed + heads[VALUE] ** 2
 
-    def measure(self, heads: Heads, rows: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    def measure(self, heads: HeadOutputs, rows: Mapping[str, Tensor]) -> dict[str, Tensor]:
         return {"pull_value": heads[VALUE].abs()}
 
 

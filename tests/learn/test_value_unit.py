@@ -10,7 +10,7 @@ from sparring import Pool
 from sparring.config import CollectConfig, NetConfig, PPOConfig
 from sparring.learn.learner import DivergedError
 from sparring.learn.ppo import PPO
-from sparring.nets.net import MAX_UNITS, next_unit
+from sparring.nets.net import MAX_SCALED_RETURN, next_scale
 
 LONG = CollectConfig(games=4, steps=64)
 """Far shorter than a game of Kuhhandel, which pays at its end alone."""
@@ -39,7 +39,7 @@ def test_the_first_reward_of_a_long_game_is_one_unit_and_not_a_hundred() -> None
     assert units[:first] == [1.0] * first
     # It is the size of the returns at once: values begin near 0, so their error is about 1.
     assert losses[first] == pytest.approx(1.0, abs=0.1)
-    assert max(losses) < MAX_UNITS**2 * 1.2
+    assert max(losses) < MAX_SCALED_RETURN**2 * 1.2
     for before, after, paying in zip(units, units[1:], pays[1:], strict=False):
         assert paying or after == before
 
@@ -61,9 +61,9 @@ def test_a_run_knows_after_its_resumption_whether_it_was_paid() -> None:
 
 
 def test_the_unit_follows_slowly_downwards_and_at_once_upwards() -> None:
-    assert next_unit(1.0, 0.5) == pytest.approx(0.95)
-    assert next_unit(1.0, 2.0) == pytest.approx(1.1)
-    assert next_unit(1.0, 100.0) == pytest.approx(100.0 / MAX_UNITS)
+    assert next_scale(1.0, 0.5) == pytest.approx(0.95)
+    assert next_scale(1.0, 2.0) == pytest.approx(1.1)
+    assert next_scale(1.0, 100.0) == pytest.approx(100.0 / MAX_SCALED_RETURN)
 
 
 @pytest.mark.filterwarnings("ignore:invalid value")

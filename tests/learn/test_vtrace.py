@@ -62,7 +62,7 @@ def slow_corrected(
     mu, value = (rollout.columns[name].astype(np.float64) for name in ("log_prob", "value"))
     with torch.no_grad():
         heads = ppo.net(torch.from_numpy(rollout.obs))
-    present = ppo.net.true_values(heads).double().numpy()
+    present = ppo.net.unscaled_values(heads).double().numpy()
     head = heads["policy"].double().numpy()
     log_prob, rho, trace = mu.copy(), np.ones(t.places), np.ones(t.places)
     for place in np.flatnonzero(stale):

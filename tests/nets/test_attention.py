@@ -256,7 +256,7 @@ def test_passes_from_flat_arrays_are_those_of_the_network(case: str) -> None:
     config = NetConfig(kind="attention", token_width=16, token_heads=2)
     flat = CapturedNet(rules, config, 2, bf16=False, device=torch.device("cpu"))
     obs = played(rules, games=4, steps=3)
-    at = flat.passing(len(obs), learn=True)
+    at = flat.make_pass(len(obs), learn=True)
     net = make(rules)
     flat.load(1, net.state_dict())
     at.read(torch.stack([obs, obs]))
@@ -287,7 +287,7 @@ def test_policies_are_saved_and_loaded(tmp_path: Path) -> None:
     save_policy(Policy(rules, net), tmp_path / "own.policy")
     again = load_policy(tmp_path / "own.policy").net
     assert torch.equal(again(obs)["policy"], net(obs)["policy"])
-    assert torch.equal(net.twin()(obs)["value"], net(obs)["value"])
+    assert torch.equal(net.cpu_copy()(obs)["value"], net(obs)["value"])
 
 
 def test_other_heads_are_asked_of_the_table() -> None:

@@ -14,7 +14,11 @@ from sparring import _native
 from sparring.nets.critics import Critics, Widen
 from sparring.nets.inputs import Inputs
 from sparring.nets.make import make_net
-from sparring.nets.run.native_critics import NativeCritics, why_not_critics, widened_runs
+from sparring.nets.run.native_critics import (
+    NativeCritics,
+    native_critics_unsupported_reason,
+    widened_runs,
+)
 
 ROWS = 5
 SEEN = ("hand", "trick", "seat")
@@ -207,5 +211,5 @@ def test_rows_are_widened_natively_as_critics_read_them(game: str, seen: tuple[s
 
 def test_critics_say_why_they_have_no_native_passes() -> None:
     inputs, _ = rows_of("laser_hockey")
-    assert not why_not_critics(Critics(inputs, (8,), activation="silu"))
-    assert "critic_norm" in why_not_critics(Critics(inputs, (8,), norm=True))
+    assert not native_critics_unsupported_reason(Critics(inputs, (8,), activation="silu"))
+    assert "critic_norm" in native_critics_unsupported_reason(Critics(inputs, (8,), norm=True))

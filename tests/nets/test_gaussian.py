@@ -15,9 +15,9 @@ from sparring.config import CollectConfig, NetConfig, PPOConfig
 from sparring.errors import ConfigError
 from sparring.learn.ppo import PPO
 from sparring.nets.distribution import (
-    FIRST_LOG_SPREAD,
+    INITIAL_LOG_STD,
     LOG_STD,
-    Sampler,
+    ActionSampler,
     gaussian_entropy,
     gaussian_log_prob,
     played,
@@ -54,7 +54,7 @@ def test_density_and_entropy_are_those_of_torchs_normal() -> None:
 def test_native_draws_are_normal(numbers: int) -> None:
     head = random_head(1, numbers).repeat(40_000, 1)
     mask = np.zeros((40_000, 0), np.uint8)
-    action, log_prob = Sampler(5).draw(head, mask, rollout=2, step=3)
+    action, log_prob = ActionSampler(5).draw(head, mask, rollout=2, step=3)
     assert action.shape == (40_000, numbers)
     mean, log_std = head[0].numpy()[:numbers], head[0].numpy()[numbers:].clip(*LOG_STD)
     units = (action - mean) / np.exp(log_std)
@@ -65,19 +65,19 @@ def test_native_draws_are_normal(numbers: int) -> None:
     assert np.abs(correlation - np.eye(numbers)).max() < 0.03
     density = gaussian_log_prob(head, torch.from_numpy(action)).numpy()
     np.testing.assert_allclose(log_prob, density, atol=1e-4)
-    greedy, _ = Sampler(5).draw(head, mask, rollout=2, step=3, greedy=True)
+    greedy, _ = ActionSampler(5).draw(head, mask, rollout=2, step=3, greedy=True)
     np.testing.assert_array_equal(greedy, np.tile(mean, (40_000, 1)))
 
 
 def test_draws_are_equal_for_any_batch_split_and_new_for_every_step() -> None:
     head, mask = random_head(64), np.zeros((64, 0), np.uint8)
-    whole, _ = Sampler(7).draw(head, mask, rollout=2, step=5)
+    whole, _ = ActionSampler(7).draw(head, mask, rollout=2, step=5)
     parts = [
-        Sampler(7).draw(head[at], mask[at], rollout=2, step=5, rows=np.arange(64)[at])[0]
+        ActionSampler(7).draw(head[at], mask[at], rollout=2, step=5, rows=np.arange(64)[at])[0]
         for at in (slice(a, a + 16) for a in range(0, 64, 16))
     ]
     np.testing.assert_array_equal(whole, np.concatenate(parts))
-    steps = [Sampler(7).draw(head * 0, mask, rollout=2, step=step)[0] for step in range(6)]
+    steps = [ActionSampler(7).draw(head * 0, mask, rollout=2, step=step)[0] for step in range(6)]
     assert len(np.unique(np.concatenate(steps).round(5))) > 1100  # nothing is drawn twice
 
 
@@ -95,7 +95,7 @@ def test_a_shared_spread_is_the_same_everywhere_and_learned_by_its_bias_alone() 
         assert bool((head[:, 2:] == head[0, 2:]).all()) == alike
         assert bool((module.policy_head.weight.grad[2:] == 0).all()) == alike
         if alike:
-            assert torch.allclose(head[:, 2:], torch.tensor(FIRST_LOG_SPREAD))
+            assert torch.allclose(head[:, 2:], torch.tensor(INITIAL_LOG_STD))
 
 
 def test_squashed_actions_are_tanh_of_what_was_drawn() -> None:

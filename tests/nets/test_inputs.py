@@ -12,7 +12,7 @@ from torch import Tensor
 
 import sparring
 from sparring.config import NetConfig
-from sparring.nets.hierarchy import HierarchyNet, RoleTeller
+from sparring.nets.hierarchy import HierarchyNet, RoleDetector
 from sparring.nets.inputs import Inputs
 from sparring.nets.make import make_net
 from sparring.nets.policy import Policy
@@ -98,11 +98,11 @@ def test_blocks_that_do_not_exist_are_refused_unless_they_may_be_missing() -> No
 def test_rows_tell_the_role_that_the_pool_says(game: str, config: dict[str, object]) -> None:
     rules = sparring.Rules(game, config)
     pool = sparring.Pool(rules, 16, seed=2, threads=1)
-    batch, teller, met = pool.reset(), RoleTeller(rules), set()
+    batch, role_detector, met = pool.reset(), RoleDetector(rules), set()
     for _ in range(150):
         told = rules.role_of(batch.obs)
         assert np.array_equal(told, batch.role)
-        assert np.array_equal(teller(torch.from_numpy(batch.obs)).numpy(), told)
+        assert np.array_equal(role_detector(torch.from_numpy(batch.obs)).numpy(), told)
         met |= set(told.tolist())
         batch = pool.step(pool.sample_actions())
     assert met == {0, 1}
@@ -122,7 +122,7 @@ def opinionated(rules: sparring.Rules) -> HierarchyNet:
     for at, (_, one) in enumerate(net.nets()):
         torch.nn.init.normal_(one.value_head.weight)
         torch.nn.init.normal_(one.get_parameter("policy_head.weight"))
-        one.rescale_values(10.0**at)
+        one.rescale_value_head(10.0**at)
     return net
 
 
@@ -130,7 +130,7 @@ def test_every_row_is_answered_by_the_network_of_its_role_in_units_of_rewards() 
     rules = sparring.Rules("skull_king")
     net, obs = opinionated(rules), torch.from_numpy(rows_of(rules))
     heads = net(obs)
-    values = net.true_values(heads)
+    values = net.unscaled_values(heads)
     told = rules.role_of(obs.numpy())
     for role, name in enumerate(rules.roles):
         mine = torch.from_numpy(np.flatnonzero(told == role))
@@ -153,7 +153,7 @@ def test_a_saved_hierarchy_is_the_same_policy(tmp_path: Path) -> None:
     assert np.array_equal(policy.probabilities(obs), again.probabilities(obs))
     assert isinstance(again.net, HierarchyNet)
     assert again.net.of("manager").config == replace(ROLES["manager"])
-    twin = policy.net.twin()
+    twin = policy.net.cpu_copy()
     with torch.no_grad():
         policy.net.get_parameter("roles.worker.policy_head.bias").add_(1.0)
     assert np.array_equal(Policy(rules, twin).probabilities(obs), again.probabilities(obs))

@@ -9,7 +9,7 @@ import torch
 import sparring
 from make import Played, played
 from sparring.config import NetConfig
-from sparring.nets.distribution import Sampler, entropy_of, log_prob_of, masked_log_probs
+from sparring.nets.distribution import ActionSampler, entropy_of, log_prob_of, masked_log_probs
 from sparring.nets.mlp import Perceptron
 
 
@@ -105,23 +105,23 @@ def test_native_sampling_follows_the_distribution() -> None:
     torch.manual_seed(0)
     logits = torch.randn(1, 10).repeat(20_000, 1)
     mask = np.tile(np.array([1, 0, 1, 1, 0, 1, 0, 0, 1, 1], np.uint8), (20_000, 1))
-    action, log_prob = Sampler(5).draw(logits, mask, rollout=0, step=0)
+    action, log_prob = ActionSampler(5).draw(logits, mask, rollout=0, step=0)
     log_probs = masked_log_probs(logits, torch.from_numpy(mask))
     expected = log_prob_of(log_probs, torch.from_numpy(action))
     np.testing.assert_allclose(log_prob, expected, atol=1e-5)
     share = np.bincount(action, minlength=10) / len(action)
     np.testing.assert_allclose(share, log_probs[0].exp(), atol=0.015)
     assert (share[mask[0] == 0] == 0).all()
-    greedy, _ = Sampler(5).draw(logits, mask, rollout=0, step=0, greedy=True)
+    greedy, _ = ActionSampler(5).draw(logits, mask, rollout=0, step=0, greedy=True)
     assert (greedy == int(log_probs[0].argmax())).all()
 
 
 def test_sampling_is_equal_for_any_batch_split() -> None:
     torch.manual_seed(0)
     logits, mask = torch.randn(64, 9), np.ones((64, 9), np.uint8)
-    whole, _ = Sampler(7).draw(logits, mask, rollout=2, step=5)
+    whole, _ = ActionSampler(7).draw(logits, mask, rollout=2, step=5)
     parts = [
-        Sampler(7).draw(logits[at], mask[at], rollout=2, step=5, rows=np.arange(64)[at])[0]
+        ActionSampler(7).draw(logits[at], mask[at], rollout=2, step=5, rows=np.arange(64)[at])[0]
         for at in (slice(a, a + 16) for a in range(0, 64, 16))
     ]
     np.testing.assert_array_equal(whole, np.concatenate(parts))
@@ -132,7 +132,7 @@ def test_a_new_value_unit_changes_no_value() -> None:
     net = Perceptron(rules, NetConfig(hidden=(16, 16)))
     with torch.no_grad():
         before = net(torch.from_numpy(obs))["value"] * net.value_scale
-        net.rescale_values(37.5)
+        net.rescale_value_head(37.5)
         after = net(torch.from_numpy(obs))["value"] * net.value_scale
     torch.testing.assert_close(before, after)
     assert float(net.value_scale) == 37.5

@@ -72,7 +72,7 @@ def test_statistics_are_those_of_all_data_at_once() -> None:
     rows = (rng.normal(size=(5000, 4)) * size + [0, 1e5, 3, 7]).astype(np.float32)
     normalizer = Normalizer(4)
     for part in np.split(rows, [0, 1, 3, 700, 4999]):
-        normalizer.take_in(torch.from_numpy(part))
+        normalizer.update(torch.from_numpy(part))
     mean, variance, count = seen_by(normalizer)
     assert count == 5000
     np.testing.assert_allclose(mean, rows.mean(0, dtype=np.float64), rtol=1e-12, atol=1e-15)
@@ -90,8 +90,8 @@ def test_the_network_sees_normalized_observations_and_plain_memory(memory: int) 
     if memory:
         obs[:, rules.obs_bytes :] = torch.full((len(obs), 4), 1e3).view(torch.uint8)
     net = make_net(rules, NET, memory=memory)
-    net.take_in(obs[:50])
-    net.take_in(obs[50:])
+    net.update_normalizer(obs[:50])
+    net.update_normalizer(obs[50:])
     numbers = rules.widen(obs.numpy()[:, : rules.obs_bytes]).astype(np.float64)
     spread = np.sqrt(numbers.var(0) + 1e-8)
     seen = np.clip((numbers - numbers.mean(0)) / spread, -CLIP, CLIP)
@@ -121,7 +121,7 @@ def test_a_learner_counts_every_row_of_its_own_once(kind: str) -> None:
     for _ in range(3):
         learner.iterate(0.0)
     numbers = np.concatenate(rows).astype(np.float64)
-    _, order, _ = learner.net.inputs.stretches()
+    _, order, _ = learner.net.inputs.byte_ranges()
     mean, variance, count = seen_by(learner.net.normalizer)
     assert count == learner.collector.decisions == len(numbers)
     np.testing.assert_allclose(mean, numbers.mean(0)[order], rtol=1e-12, atol=1e-12)
@@ -162,7 +162,7 @@ def test_ratios_begin_at_one() -> None:
 def test_saved_policies_and_slots_answer_alike(tmp_path: Path) -> None:
     rules, obs = observed()
     net = make_net(rules, NET)
-    net.take_in(obs)
+    net.update_normalizer(obs)
     policy = Policy(rules, net)
     again = load_policy(save_policy(policy, tmp_path / "policy"))
     with torch.no_grad():
@@ -173,8 +173,8 @@ def test_saved_policies_and_slots_answer_alike(tmp_path: Path) -> None:
     )
     slots = GroupedNet(rules, NET, 2)
     slots.load(2, net.state_dict())
-    torch.testing.assert_close(slots.policy_heads(obs, np.full(len(obs), 2)), said)
-    assert float(net.twin().normalizer.count) == len(obs)
+    torch.testing.assert_close(slots.policy_outputs(obs, np.full(len(obs), 2)), said)
+    assert float(net.cpu_copy().normalizer.count) == len(obs)
 
 
 def test_what_cannot_do_it_says_so() -> None:

@@ -27,7 +27,7 @@ def make_policy(game: str = "skull_king", seed: int = 0, **config: int) -> Polic
     net = Perceptron(rules, NetConfig(hidden=(32, 16)))
     for head in (net.policy_head, net.value_head):  # a fresh net has hardly any opinion
         torch.nn.init.normal_(head.weight)
-    net.rescale_values(40.0)
+    net.rescale_value_head(40.0)
     return Policy(rules, net)
 
 

@@ -11,10 +11,10 @@ from sparring.config import NetConfig
 from sparring.errors import ConfigError
 from sparring.games.rules import Rules
 from sparring.nets.frozen.cpu import GroupedNet
-from sparring.nets.inputs import memory_of
+from sparring.nets.inputs import memory_bytes_of
 from sparring.nets.make import make_net
 from sparring.nets.mlp import Perceptron
-from sparring.nets.net import MEMORY, POLICY, VALUE, Heads, Net
+from sparring.nets.net import MEMORY, POLICY, VALUE, HeadOutputs, Net
 from sparring.nets.recurrent import RecurrentNet
 from sparring.nets.run.native import NativeNet
 from sparring.pools import Pool
@@ -50,9 +50,9 @@ def rows_of(rules: Rules, count: int, memory: int) -> Tensor:
     return torch.from_numpy(obs)
 
 
-def remember(net: Net, rows: Tensor, heads: Heads) -> Tensor:
+def remember(net: Net, rows: Tensor, heads: HeadOutputs) -> Tensor:
     """The same rows with what the network remembers of them."""
-    held = net.remembered(rows, heads)
+    held = net.next_memory(rows, heads)
     assert held is not None and held.dtype == torch.float32
     shown = rows[:, : net.inputs.rules.obs_bytes]
     return torch.cat((shown, held.detach().contiguous().view(torch.uint8)), 1)
@@ -93,7 +93,7 @@ def test_a_stack_holds_what_was_seen_before_in_the_order_of_the_features(game: s
 def test_a_state_is_that_of_torchs_cell_and_is_written_in_full_precision() -> None:
     rules = Rules("kuhn_poker")
     net = recurrent(rules)
-    assert net.inputs.memory == 32 == memory_of(rules, GRU)  # 6 numbers in steps of 16 bytes
+    assert net.inputs.memory == 32 == memory_bytes_of(rules, GRU)  # 6 numbers in steps of 16 bytes
     obs = rows_of(rules, 7, 32)
     before = obs[:, rules.obs_bytes :].contiguous().view(torch.float32)[:, :6]
     after = net.cell(net.trunk(net.first(obs)), before)
@@ -114,7 +114,7 @@ def test_a_fresh_seat_has_no_state_and_two_twins_say_the_same() -> None:
     obs[:, rules.obs_bytes :] = 0
     cell = net.cell(net.trunk(net.first(obs)))
     torch.testing.assert_close(net(obs)[MEMORY][:, :6], cell)
-    assert torch.equal(net.twin()(obs)[POLICY], net(obs)[POLICY])
+    assert torch.equal(net.cpu_copy()(obs)[POLICY], net(obs)[POLICY])
     described = net.describe()
     again = make_net(rules, NetConfig(**described["net"]), memory=described["memory"])
     again.load_state_dict(net.state_dict())
@@ -132,7 +132,7 @@ def test_decisions_in_a_row_are_single_ones_repeated() -> None:
     lots = torch.randn(segments * steps, 1)
     said = net.unroll(obs, fresh)
     grad = torch.autograd.grad(weighed(said, lots), list(net.parameters()))
-    told: list[Heads] = []
+    told: list[HeadOutputs] = []
     for segment in range(segments):
         state = torch.zeros(1, 6)
         for step in range(steps):
@@ -167,7 +167,7 @@ def test_rounded_products_have_nearly_the_same_gradients() -> None:
         assert float((exact - rounded).norm() / exact.norm().clamp(min=1e-6)) < 0.05, name
 
 
-def weighed(heads: Heads, lots: Tensor) -> Tensor:
+def weighed(heads: HeadOutputs, lots: Tensor) -> Tensor:
     return (heads[POLICY] * lots).sum() + (heads[VALUE] * lots.squeeze(1)).sum()
 
 
@@ -196,7 +196,7 @@ def test_frozen_networks_remember_what_they_do_alone(config: NetConfig) -> None:
         mine = torch.from_numpy(slot == number)
         heads = net(obs[mine])
         torch.testing.assert_close(said[POLICY][mine], heads[POLICY], atol=1e-5, rtol=1e-5)
-        torch.testing.assert_close(said[MEMORY][mine], net.remembered(obs[mine], heads))
+        torch.testing.assert_close(said[MEMORY][mine], net.next_memory(obs[mine], heads))
 
 
 @pytest.mark.parametrize("game", ["signal", "shogi", "kuhhandel", "skull_king"])
@@ -204,9 +204,9 @@ def test_what_is_normalized_is_remembered_normalized(game: str) -> None:
     rules = Rules(game)
     net = make(rules, NetConfig(hidden=(8,), memory="stack", frames=2, normalize=True))
     obs = rows_of(rules, 64, net.inputs.memory)
-    net.take_in(obs)
+    net.update_normalizer(obs)
     assert net.normalizer is not None
-    held = net.remembered(obs, {})
+    held = net.next_memory(obs, {})
     assert held is not None
     assert isinstance(net, Perceptron)
     count = len(rules.features)

@@ -17,7 +17,7 @@ from sparring.games import shogi
 from sparring.nets.make import make_net
 from sparring.nets.policy import Policy
 from sparring.nets.residual import ResidualNet, layout_of
-from sparring.nets.run.flat import Spot
+from sparring.nets.run.flat import FlatTensor
 from sparring.store.policies import load_policy, save_policy
 
 OBSERVATIONS = ("COMPACT", "PLANES46")
@@ -206,7 +206,7 @@ def test_a_new_unit_of_values_changes_no_value() -> None:
     policy = Policy(rules, stirred(make(rules)))
     before = policy.value(obs)
     assert before.std() > 0.01
-    policy.net.rescale_values(40.0)
+    policy.net.rescale_value_head(40.0)
     with torch.no_grad():
         inside = policy.net(torch.from_numpy(obs))["value"].numpy()
     np.testing.assert_allclose(40 * inside, before, rtol=1e-4)
@@ -249,7 +249,7 @@ def test_a_policy_survives_its_folder(tmp_path: Path) -> None:
     rules = Rules("shogi", {"observation": "PLANES46"})
     obs, mask = rows(rules)
     policy = Policy(rules, stirred(make(rules, blocks=2)))
-    policy.net.rescale_values(3.0)
+    policy.net.rescale_value_head(3.0)
     again = load_policy(save_policy(policy, tmp_path / "mine"))
     assert again.net.config == policy.net.config
     np.testing.assert_array_equal(policy.probabilities(obs, mask), again.probabilities(obs, mask))
@@ -269,7 +269,7 @@ def test_a_policy_survives_its_folder(tmp_path: Path) -> None:
 def test_a_tensor_comes_back_from_its_spot(
     theirs: tuple[int, ...], axes: tuple[int, ...], shape: tuple[int, ...]
 ) -> None:
-    spot = Spot("some", 64, shape, axes, theirs)
+    spot = FlatTensor("some", 64, shape, axes, theirs)
     given = torch.randn(theirs, generator=torch.Generator().manual_seed(0))
     flat = torch.full((64 + spot.size + 32,), torch.nan)
     flat[64 : 64 + spot.size] = 0

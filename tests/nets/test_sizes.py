@@ -12,12 +12,12 @@ from sparring.config import NetConfig
 from sparring.games.rules import Rules
 from sparring.nets.make import make_net
 from sparring.nets.net import POLICY, Net
-from sparring.nets.sizes import Counts, count, dense_twin, pass_bytes, weights_of
+from sparring.nets.sizes import NetCounts, count, num_parameters, pass_bytes, plain_torch_copy
 
 MLP = NetConfig(hidden=(24, 16))
 
 
-def counted(game: str, config: NetConfig) -> tuple[Rules, Net, Counts]:
+def counted(game: str, config: NetConfig) -> tuple[Rules, Net, NetCounts]:
     rules = Rules(game)
     net = make_net(rules, config)
     found = count(net)
@@ -78,7 +78,7 @@ def test_a_residual_tower() -> None:
     value = squares * 8 * 8 + 8 * squares * 64 + 64
     assert found.macs == stem + tower + policy + value
     obs = torch.zeros(2, net.inputs.row_bytes, dtype=torch.uint8)
-    torch.testing.assert_close(dense_twin(net)(obs)[POLICY], net(obs)[POLICY])
+    torch.testing.assert_close(plain_torch_copy(net)(obs)[POLICY], net(obs)[POLICY])
 
 
 def test_attention() -> None:
@@ -121,14 +121,14 @@ def test_settings_tell_the_weights_of_the_network_that_they_make(
     rules = Rules(game)
     net = make_net(rules, config)
     before = torch.random.get_rng_state()
-    assert weights_of(rules, config) == sum(weight.numel() for weight in net.parameters())
+    assert num_parameters(rules, config) == sum(weight.numel() for weight in net.parameters())
     assert torch.equal(torch.random.get_rng_state(), before)
 
 
 def test_weights_are_told_of_networks_that_hardly_a_machine_has_room_for() -> None:
     rules, wide, layers = Rules("tic_tac_toe"), 8192, 16
     behind = (layers - 1) * (wide * wide + wide) + (wide + 1) * (rules.actions + 1)
-    found = weights_of(rules, NetConfig(hidden=(wide,) * layers))
+    found = num_parameters(rules, NetConfig(hidden=(wide,) * layers))
     assert found == (len(rules.features) + 1) * wide + behind
 
 

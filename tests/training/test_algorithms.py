@@ -13,7 +13,7 @@ import sparring
 from sparring.cli import find, main, read_options
 from sparring.config import DQNConfig, PPOConfig, ReplayConfig, SACConfig, TrainConfig
 from sparring.games.rules import Rules, game_names
-from sparring.nets.sizes import weights_of
+from sparring.nets.sizes import num_parameters
 from sparring.training.planning.algorithms import SECTIONS, check_custom_settings
 from sparring.training.planning.demands import check_demands, learned_numbers
 from sparring.training.planning.plan import resolve
@@ -176,7 +176,7 @@ def test_discounts_by_role_are_one_for_each(algo: str) -> None:
 def test_critics_and_targets_count_as_memory() -> None:
     rules = Rules("laser_hockey")
     sac = merged(with_preset("laser_hockey", algo="sac"), {"net": {"hidden": (64, 64)}}, "test")
-    one, nets = weights_of(rules, sac.net), {"": sac.net}
+    one, nets = num_parameters(rules, sac.net), {"": sac.net}
     assert learned_numbers(rules, replace(sac, algo="ppo"), nets) == 5 * one
     assert learned_numbers(rules, replace(sac, algo="dqn"), nets) == 6 * one
     assert learned_numbers(rules, sac, nets) > 16 * one

@@ -21,7 +21,7 @@ from sparring.training.planning import demands
 from sparring.training.planning.asked import combination
 from sparring.training.planning.demands import check_networks, check_targets
 from sparring.training.planning.plan import resolve
-from sparring.training.planning.roles import nets_of, read_roles
+from sparring.training.planning.roles import nets_by_role, read_roles
 from sparring.training.planning.settings import merged
 
 QUICK = "train tic_tac_toe --updates 1 --threads 1 --net.hidden 8 --eval.off --eval.final-games 8"
@@ -153,7 +153,7 @@ def test_settings_of_networks_that_nothing_would_come_of_are_refused(
 
 def check(config: TrainConfig) -> None:
     rules = Rules(config.game)
-    nets = nets_of(read_roles(rules, [config]), config)
+    nets = nets_by_role(read_roles(rules, [config]), config)
     if refused := combination(rules, config, nets).refusal():
         raise ConfigError(refused)
     check_networks(rules, config, nets)
@@ -179,7 +179,7 @@ def test_advice_for_a_network_by_role_can_be_followed() -> None:
     def nets(*more: str) -> dict[str, Any]:
         told = merged(TrainConfig(game="skull_king"), {**wanted, "roles": words + more}, "train")
         check(told)
-        return nets_of(read_roles(rules, [told]), told)
+        return nets_by_role(read_roles(rules, [told]), told)
 
     def advice_of(wrong: pytest.ExceptionInfo[ConfigError]) -> list[str]:
         return re.findall(r"--roles (\S+?)(?:,|$)", str(wrong.value))

@@ -25,7 +25,7 @@ from sparring.games.recorded import Replay
 from sparring.games.rules import Rules
 from sparring.nets.make import make_net
 from sparring.nets.policy import BY_VALUE, Policy
-from sparring.nets.remembering import Remembering
+from sparring.nets.stateful_player import StatefulPlayer
 from sparring.store.policies import load_policy, save_policy
 from sparring.web.acting import Service
 from sparring.web.loaded import MAX_LOADED
@@ -393,7 +393,7 @@ def test_the_folder_is_named_as_everywhere_else(tmp_path, capsys):
 
 def test_what_an_agent_remembers_comes_with_its_answer_and_goes_with_the_next_question(ask, runs):
     save_policy(remembering("tic_tac_toe"), runs / "mind")
-    mine = Remembering(load_policy(runs / "mind"))
+    mine = StatefulPlayer(load_policy(runs / "mind"))
     post, state, memory, played = ask(agent="mind"), new_state("tic_tac_toe"), "", []
     for action in (8, 4, 0, 2, None):
         if state.seat == 0:

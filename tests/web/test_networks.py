@@ -15,7 +15,7 @@ from sparring import _native
 from sparring.config import NetConfig
 from sparring.errors import ConfigError
 from sparring.games.rules import Rules
-from sparring.nets.hierarchy import HierarchyNet, nets_of
+from sparring.nets.hierarchy import HierarchyNet, nets_by_role
 from sparring.nets.make import make_net
 from sparring.nets.mlp import Perceptron
 from sparring.nets.net import POLICY, Net
@@ -71,9 +71,9 @@ def grown(net: Net, obs: np.ndarray) -> Net:
         for parameter in net.parameters():
             noise = torch.randn(parameter.shape, generator=generator)
             parameter.add_(noise * 0.3 / math.sqrt(max(parameter.shape)))
-    for at, one in enumerate([own for _, own in nets_of(net)] or [net]):
+    for at, one in enumerate([own for _, own in nets_by_role(net)] or [net]):
         one.value_scale.fill_(2.5 + at)
-        one.take_in(torch.from_numpy(obs))
+        one.update_normalizer(torch.from_numpy(obs))
     return net
 
 

@@ -21,7 +21,7 @@ from sparring.cluster.replicas.replica import Share
 from sparring.config import TrainConfig
 from sparring.learn.plan import Plan
 from sparring.nets.make import make_net
-from sparring.nets.net import asked_heads
+from sparring.nets.net import configured_heads
 from sparring.training.planning.settings import written
 
 
@@ -41,7 +41,7 @@ def make_crew(config: TrainConfig, plan: Plan) -> Crew:
         from sparring.cluster.ray.crew import ray_crew
 
         return ray_crew(config.cluster, written(config), places_of(config), config.distributed)
-    heads = asked_heads(plan.rules, plan.heads)
+    heads = configured_heads(plan.rules, plan.heads)
     net = make_net(plan.rules, plan.net, heads=heads, memory=plan.memory)
     places = places_of(config)
     return ProcessCrew(written(config), places, config.distributed, FlatWeights(net).size)

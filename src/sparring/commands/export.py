@@ -24,7 +24,7 @@ from sparring.factories import in_a_line
 from sparring.games.rules import Rules
 from sparring.machine import show_size
 from sparring.nets.custom import CustomNet
-from sparring.nets.hierarchy import nets_of
+from sparring.nets.hierarchy import nets_by_role
 from sparring.nets.net import MEMORY, POLICY, VALUE, head_width
 from sparring.nets.policy import Policy
 from sparring.nets.sizes import count
@@ -248,21 +248,21 @@ def compare_steps(
     remembers itself. Values may be hundreds of points: they count in the network's own unit.
     """
     net, rows, memory = policy.net, len(obs), policy.memory_bytes
-    units = [one for _, one in nets_of(net)] or [net]
+    units = [one for _, one in nets_by_role(net)] or [net]
     scale = max(1.0, *(float(one.value_scale) for one in units)) if VALUE in net.heads else 1.0
-    mine, worst = policy.blank(rows), 0.0
+    mine, worst = policy.initial_memory(rows), 0.0
     theirs = np.zeros((rows, memory // 4), np.float32)
     for step in range(PROOF_STEPS if memory else 1):
         seen = np.roll(obs, step, axis=0)
         whole = policy.rows(seen, mine)
         heads = policy.heads(whole)
-        mine = policy.remembered(whole, heads)
+        mine = policy.next_memory(whole, heads)
         found = run({"obs": seen, **({MEMORY: theirs} if memory else {})})
         wanted = {"logits": heads[POLICY].cpu().numpy()}
         if memory:
             theirs, wanted[AFTER] = found[AFTER], mine.view(np.float32)
         if "value" in found:
-            wanted["value"] = net.true_values(heads).cpu().numpy()
+            wanted["value"] = net.unscaled_values(heads).cpu().numpy()
         for name, ours in wanted.items():
             gap = np.abs(found[name] - ours).max() / (scale if name == "value" else 1.0)
             worst = max(worst, float(gap))

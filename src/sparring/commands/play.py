@@ -22,7 +22,7 @@ from sparring.games.lookup import game_module
 from sparring.games.recorded import Replay
 from sparring.games.terminal import Choice, match, terminal_of
 from sparring.league.players import Player, name_of
-from sparring.nets.remembering import Memories, Remembering
+from sparring.nets.stateful_player import Memories, StatefulPlayer
 from sparring.pools.custom.again import is_custom
 from sparring.store.lookup import bot_called, locate, split_style, unknown
 from sparring.targets import check_file
@@ -114,7 +114,7 @@ def seat_others(rules: Rules, person: int, against: str, usual: Player) -> dict[
     return dict(zip(others, players, strict=True))
 
 
-def move_of(player: Remembering | str, state: State) -> int:
+def move_of(player: StatefulPlayer | str, state: State) -> int:
     """Return what a player does; its chances are those of the state, also if it is asked again."""
     if isinstance(player, str):
         return int(state.ask(player))
@@ -122,11 +122,11 @@ def move_of(player: Remembering | str, state: State) -> int:
     return int(player.action(state, seed=state.seed, step=number))
 
 
-def at_tables(players: Sequence[Player], *, skip_forced: bool) -> list[Remembering | str]:
+def at_tables(players: Sequence[Player], *, skip_forced: bool) -> list[StatefulPlayer | str]:
     """Let everybody who is no bot remember; whoever sits in several seats is there once."""
-    known: dict[int, Remembering | str] = {}
+    known: dict[int, StatefulPlayer | str] = {}
     for one in players:
-        fresh = one if isinstance(one, str) else Remembering(one, skip_forced=skip_forced)
+        fresh = one if isinstance(one, str) else StatefulPlayer(one, skip_forced=skip_forced)
         known.setdefault(id(one), fresh)
     return [known[id(one)] for one in players]
 

@@ -29,7 +29,7 @@ from sparring.games.picture import Episode, SvgPicture, picture_of
 from sparring.games.recorded import Replay
 from sparring.league.players import Player, Seated, name_of
 from sparring.machine import show_size
-from sparring.nets.remembering import Remembering
+from sparring.nets.stateful_player import StatefulPlayer
 from sparring.pools.custom.again import is_custom
 from sparring.targets import check_file
 
@@ -172,7 +172,7 @@ def play_one(
 ) -> Iterator[State]:
     """Yield the start of a game, and what follows each decision; `noted` is told the actions."""
     state = new_state(rules, seed=seed)
-    seated = [one if isinstance(one, str) else Remembering(one) for one in players]
+    seated = [one if isinstance(one, str) else StatefulPlayer(one) for one in players]
     yield state.clone()
     decision = 0
     while not state.over:
@@ -186,7 +186,7 @@ def play_one(
 
 
 def answer(
-    players: Sequence[Remembering | str], state: State, row: int, *, sampled: bool, step: int
+    players: Sequence[StatefulPlayer | str], state: State, row: int, *, sampled: bool, step: int
 ) -> Any:
     """Return what the player of a row does. With another step, a policy draws anew."""
     seat = state.native.seat(row)

@@ -13,7 +13,7 @@ from sparring.games.rules import Rules
 from sparring.games.state import State
 from sparring.league.players import is_maker, made_by
 from sparring.league.seating import Table, Who, seat_player
-from sparring.nets.remembering import Remembering
+from sparring.nets.stateful_player import StatefulPlayer
 
 LOTS = 0x5EA7
 """Keeps the drawing of seats apart from everything else that a seed decides."""
@@ -98,4 +98,4 @@ class StateCompany:
 
 def at_table(player: Any) -> Any:
     """Somebody in one seat for one game: who answers rows remembers nothing yet."""
-    return player if player is None or isinstance(player, str) else Remembering(player)
+    return player if player is None or isinstance(player, str) else StatefulPlayer(player)

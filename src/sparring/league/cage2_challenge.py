@@ -15,7 +15,7 @@ from sparring.league.deals import choose
 from sparring.league.intervals import student_95
 from sparring.league.players import Player
 from sparring.league.tables import Tables
-from sparring.nets.remembering import max_memory
+from sparring.nets.stateful_player import max_memory_bytes
 from sparring.pools.lineups import Lineup
 from sparring.pools.native import Pool
 
@@ -143,7 +143,7 @@ def judge_orders(
         threads=threads,
         lineups=[Lineup(tuple(players))],
         observe=bool(policies),
-        memory=max_memory(list(policies.values())),
+        memory=max_memory_bytes(list(policies.values())),
     )
     tables = Tables(pool, np.ones(games, np.intp))
     for step in range(length):

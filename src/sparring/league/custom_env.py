@@ -21,7 +21,7 @@ from sparring.errors import SparringError, VectorError
 from sparring.games.rules import Rules
 from sparring.league.players import Seated
 from sparring.league.results import Record
-from sparring.nets.remembering import Memories
+from sparring.nets.stateful_player import Memories
 from sparring.pools.custom.again import check_same, factory_of, made_again
 from sparring.pools.custom.base import TERMINATED, TRUNCATED, CustomPool
 from sparring.pools.custom.faults import no_choice

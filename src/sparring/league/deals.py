@@ -21,7 +21,7 @@ from sparring.games.rules import Rules
 from sparring.league.players import Seated, generator, name_of
 from sparring.league.results import Record
 from sparring.league.tables import Keeping, Plan, Score, Tables
-from sparring.nets.remembering import max_memory, seen_by
+from sparring.nets.stateful_player import max_memory_bytes, rows_read_by
 from sparring.pools.lineups import Lineup, PlayerId, player_id
 from sparring.pools.native import Pool
 
@@ -61,7 +61,7 @@ def play_deals(
                 threads=plan.threads,
                 lineups=[rotated([known[number] for number in o], ahead) for o in orders],
                 observe=bool(policies),
-                memory=max_memory(list(policies.values())),
+                memory=max_memory_bytes(list(policies.values())),
                 every_game=True,
                 opening_plies=plan.opening_plies,
             ),
@@ -104,7 +104,7 @@ def choose(
             continue
         asked = list(zip(tables, rows, strict=True))
         answers, memory = policy.decide(
-            np.concatenate([seen_by(policy, each.batch.obs[mine]) for each, mine in asked]),
+            np.concatenate([rows_read_by(policy, each.batch.obs[mine]) for each, mine in asked]),
             np.concatenate([each.batch.mask[mine] for each, mine in asked]),
             greedy=greedy,
             seed=tables[0].pool.seed,

@@ -15,7 +15,7 @@ from sparring.games.state import State
 
 if TYPE_CHECKING:
     from sparring.nets.policy import Policy
-    from sparring.nets.remembering import Remembering
+    from sparring.nets.stateful_player import StatefulPlayer
 
 CALLS = 0xCA11
 """Keeps the chances of callables apart from everything else that a seed decides."""
@@ -189,7 +189,7 @@ def generator(seed: int, kind: int, *at: int) -> np.random.Generator:
     return np.random.Generator(np.random.Philox(key=key, counter=counter))
 
 
-def name_of(player: AnyPlayer | Remembering) -> str:
+def name_of(player: AnyPlayer | StatefulPlayer) -> str:
     if isinstance(player, str):
         return player
     if isinstance(player, HasPolicy):

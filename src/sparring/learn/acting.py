@@ -15,10 +15,10 @@ from sparring.errors import ConfigError
 from sparring.games.rules import Rules
 from sparring.learn.forward import Forward, bytes_of
 from sparring.learn.learner import Learner
-from sparring.nets.distribution import Sampler
+from sparring.nets.distribution import ActionSampler
 from sparring.nets.frozen.cpu import GroupedHierarchy, GroupedNet
-from sparring.nets.net import MEMORY, POLICY, Heads, head_width
-from sparring.nets.remembering import Decides, seen_by
+from sparring.nets.net import MEMORY, POLICY, HeadOutputs, head_width
+from sparring.nets.stateful_player import BatchPlayer, rows_read_by
 from sparring.phases import phase
 from sparring.pools.lineups import Mixes
 
@@ -40,9 +40,9 @@ class Draws:
         return self.step
 
     def draw(
-        self, sampler: Sampler, head: Tensor, mask: Bytes, **how: Any
+        self, sampler: ActionSampler, head: Tensor, mask: Bytes, **how: Any
     ) -> tuple[npt.NDArray[Any], npt.NDArray[np.float32]]:
-        """Return actions and their log-probabilities. how: see `Sampler.draw`."""
+        """Return actions and their log-probabilities. how: see `ActionSampler.draw`."""
         where: dict[str, Any] = {"rollout": self.rollout, "step": self.step, "rows": self.rows}
         return sampler.draw(head, mask, **where, **how)
 
@@ -98,7 +98,7 @@ class Exploring:
         seed: int,
         *,
         greedy: bool,
-        keep: Callable[[Heads, Tensor], Mapping[str, npt.NDArray[np.float32]]] | None = None,
+        keep: Callable[[HeadOutputs, Tensor], Mapping[str, npt.NDArray[np.float32]]] | None = None,
     ) -> None:
         """Act with a network.
 
@@ -106,7 +106,7 @@ class Exploring:
         keep: what is kept of every row beside its action, of what heads say and its mask.
         """
         self.forward, self.rules, self.greedy, self.keep = forward, rules, greedy, keep
-        self.sampler = Sampler(seed)
+        self.sampler = ActionSampler(seed)
         self.epsilon = np.zeros(0, np.float32)
         """By game; of one entry: the same in all of them."""
 
@@ -164,7 +164,7 @@ class SlotActor:
     """Answers the rows of all slots: one grouped forward, however many policies they are of."""
 
     def __init__(self, net: GroupedNet | GroupedHierarchy, slots: int, seed: int) -> None:
-        self.net, self.slots, self.sampler = net, slots, Sampler(seed)
+        self.net, self.slots, self.sampler = net, slots, ActionSampler(seed)
         self.greedy = np.zeros(slots + 1, np.bool_)
         self.filled = np.zeros(slots + 1, np.bool_)
 
@@ -194,13 +194,13 @@ class SlotActor:
 class PlayerActor:
     """Answers the rows of one player that has no slot: another network, or a function."""
 
-    def __init__(self, player: Decides, seed: int, *, greedy: bool = False) -> None:
+    def __init__(self, player: BatchPlayer, seed: int, *, greedy: bool = False) -> None:
         self.player, self.seed, self.greedy = player, seed, greedy
 
     def answer(self, obs: Bytes, mask: Bytes, draws: Draws) -> Answer:
         """Choose an action for every row. What it remembers is the first of the row's memory."""
         action, memory = self.player.decide(
-            seen_by(self.player, obs),
+            rows_read_by(self.player, obs),
             mask,
             greedy=self.greedy,
             seed=self.seed,
@@ -214,13 +214,13 @@ class PlayerActor:
 class MadePlayers:
     """Answers the rows of whoever is made anew when a game begins."""
 
-    def __init__(self, make: Callable[[int], Decides], rows: int, seed: int) -> None:
+    def __init__(self, make: Callable[[int], BatchPlayer], rows: int, seed: int) -> None:
         """Seat nobody yet.
 
         make: returns the player of a game by its number. rows: of a game.
         """
         self.make, self.rows, self.seed = make, rows, seed
-        self._seated: dict[int, Decides] = {}
+        self._seated: dict[int, BatchPlayer] = {}
 
     def begin(self, games: Iterable[int] | None = None) -> None:
         """Let games begin anew, all of them if none are given: others will sit there."""

@@ -98,7 +98,7 @@ def bootstrap_truncated(playing: Playing, *, by_role: bool) -> None:
     rollout = playing.collector.rollout
     obs = np.concatenate(rollout.cuts.obs)
     heads = playing.forward(torch.from_numpy(obs))
-    value = playing.net.true_values(heads).cpu().numpy()
+    value = playing.net.unscaled_values(heads).cpu().numpy()
     rollout.cuts.settle(rollout, value, playing.rules.role_of(obs) if by_role else None)
 
 
@@ -204,7 +204,7 @@ def ask(playing: Playing, places: Places) -> Arrays:
         head = heads["policy"].float().cpu()
         mask, action = (torch.from_numpy(a[part]) for a in (rollout.mask, rollout.action))
         found["log_prob"][part] = evaluate_actions(head, mask, action)[0].numpy()
-        found["value"][part] = playing.net.true_values(heads).float().cpu().numpy()
+        found["value"][part] = playing.net.unscaled_values(heads).float().cpu().numpy()
     return found
 
 

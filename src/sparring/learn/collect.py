@@ -18,7 +18,7 @@ from sparring.learn.forward import Forward
 from sparring.learn.learner import Report, Timing
 from sparring.learn.rollout import RECORD, Cuts, Earned, Group, Rollout, groups_of
 from sparring.learn.transitions import Transitions
-from sparring.nets.distribution import Sampler, drawn_for, played
+from sparring.nets.distribution import ActionSampler, played, unsquash_actions
 from sparring.nets.net import POLICY, VALUE
 from sparring.phases import phase
 from sparring.pools.lineups import LEARNER, check_answered
@@ -36,7 +36,7 @@ class Sampling:
     """Draws actions from a network's policy head; keeps log-probabilities, and values if any."""
 
     def __init__(self, forward: Forward, seed: int) -> None:
-        self.forward, self.sampler = forward, Sampler(seed)
+        self.forward, self.sampler = forward, ActionSampler(seed)
 
     @torch.no_grad()
     def answer(self, obs: Bytes, mask: Bytes, draws: Draws) -> Answer:
@@ -52,7 +52,7 @@ class Sampling:
         action, log_prob = draws.draw(self.sampler, heads[POLICY], mask)
         columns = {"log_prob": log_prob}
         if VALUE in heads:
-            columns["value"] = self.forward.net.true_values(heads).cpu().numpy()
+            columns["value"] = self.forward.net.unscaled_values(heads).cpu().numpy()
         return Answer(action, columns, self.forward.memory(obs, heads))
 
 
@@ -242,7 +242,7 @@ class Collector:
             if mine.any():
                 places, asked = self._asked(number, [ask], mine)
                 answer = self.actors[one].answer(*asked)
-                self.rollout.action[places] = drawn_for(answer.action, squash=self.squash)
+                self.rollout.action[places] = unsquash_actions(answer.action, squash=self.squash)
                 if played:
                     self._remember(answer, asked[2])
 

@@ -30,7 +30,7 @@ from sparring.learn.replay import Samples
 from sparring.nets.make import make_net
 from sparring.nets.net import POLICY, VALUE
 from sparring.nets.policy import BY_VALUE, DUELING, Policy
-from sparring.nets.run.native import NativeNet, Packed, PackedAdam
+from sparring.nets.run.native import NativeNet, PackedAdam, PackedParameters
 from sparring.pools.protocol import GamePool
 from sparring.schedule import Moment
 
@@ -97,7 +97,10 @@ class DQN:
             work = _native.Updating(threads)
             self.optimizer = PackedAdam(self.packed, native=work, tell=native.changed)
         else:
-            self.packed, self.packed_target = Packed(self.net), Packed(self.target)
+            self.packed, self.packed_target = (
+                PackedParameters(self.net),
+                PackedParameters(self.target),
+            )
             self.optimizer = PackedAdam(self.packed)
 
     # An update

@@ -15,10 +15,17 @@ from torch import Tensor
 from sparring.config import CollectConfig
 from sparring.errors import SparringWarning
 from sparring.nets.custom import CustomNet
-from sparring.nets.net import Heads, Net
+from sparring.nets.net import HeadOutputs, Net
 from sparring.nets.recurrent import RecurrentNet
-from sparring.nets.run.native import BF16, FLOAT32, TORCH, NativeNet, resolve_cpu, why_no_passes
-from sparring.nets.run.recognized import differs, some_rows
+from sparring.nets.run.native import (
+    BF16,
+    FLOAT32,
+    TORCH,
+    NativeNet,
+    native_unsupported_reason,
+    resolve_cpu,
+)
+from sparring.nets.run.trace import differs, sample_rows
 
 
 class Forward:
@@ -31,7 +38,7 @@ class Forward:
             FLOAT32 if on_gpu else resolve_cpu(collect.cpu, perceptron=net.config.perceptron)
         )
         self.bf16 = collect.bf16 if on_gpu else self.arithmetic == BF16 and net.convolves
-        self.lean: Callable[[Tensor], list[Heads]] | None = None
+        self.lean: Callable[[Tensor], list[HeadOutputs]] | None = None
         """The same with fewer calls, where nothing is learned from what it says; that is good
         until it is asked again."""
         self.native: NativeNet | None = None
@@ -45,7 +52,7 @@ class Forward:
         """Say what keeps the network from being computed natively, "" if nothing does."""
         if self.device.type == "cpu" and self.arithmetic == TORCH:
             return "collect.cpu is torch"
-        return self._unlike or why_no_passes(self.net, self.device)
+        return self._unlike or native_unsupported_reason(self.net, self.device)
 
     def go_native(self, threads: int) -> NativeNet | None:
         """Compute natively from now on if that can be; the network must not be moved any more."""
@@ -61,15 +68,15 @@ class Forward:
 
     def _differs(self, native: NativeNet) -> str:
         """Hold native passes of somebody's own network against the network itself."""
-        rows = some_rows(self.net.inputs)
+        rows = sample_rows(self.net.inputs)
         (said,) = native.say(rows)
         return differs(self.net, said, rows, rounded=self.arithmetic == BF16)
 
-    def __call__(self, obs: Tensor) -> Heads:
+    def __call__(self, obs: Tensor) -> HeadOutputs:
         if self.lean and not torch.is_grad_enabled():
             return self.lean(obs)[0]
         on_device = obs.to(self.device, non_blocking=True)
-        heads: Heads
+        heads: HeadOutputs
         if not self.bf16:  # the context alone would cost a small batch a twentieth of its time
             heads = self.net(on_device)
             return heads
@@ -77,17 +84,19 @@ class Forward:
             heads = self.net(on_device)
         return heads
 
-    def memory(self, obs: npt.NDArray[np.uint8], heads: Heads) -> npt.NDArray[np.uint8] | None:
+    def memory(
+        self, obs: npt.NDArray[np.uint8], heads: HeadOutputs
+    ) -> npt.NDArray[np.uint8] | None:
         """What is remembered of the rows' seats, as a pool keeps it; None: nothing.
 
         heads: what was said about the rows.
         """
         if not self.remembers:
             return None
-        held = self.net.remembered(torch.from_numpy(obs), heads)
+        held = self.net.next_memory(torch.from_numpy(obs), heads)
         return None if held is None else bytes_of(held)
 
-    def unroll(self, obs: Tensor, fresh: Tensor) -> Heads:
+    def unroll(self, obs: Tensor, fresh: Tensor) -> HeadOutputs:
         """Return what a recurrent network says about decisions in a row, see `RecurrentNet`."""
         assert isinstance(self.net, RecurrentNet)
         rounding = torch.autocast(self.device.type, torch.bfloat16, enabled=self.bf16)

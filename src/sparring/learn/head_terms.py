@@ -36,13 +36,13 @@ from sparring.nets.net import (
     HIDDEN,
     POLICY,
     RESULTS,
+    SCALE_DECAY,
     SCORE,
-    UNIT_MEMORY,
     WDL,
-    Heads,
+    HeadOutputs,
     Net,
     check_hidden,
-    next_unit,
+    next_scale,
 )
 from sparring.schedule import Schedule
 
@@ -168,7 +168,7 @@ class WdlTerm(Weighted):
         """Chances of each, as far as they are known."""
         return {WDL: self.column.found.result[samples, :RESULTS]}
 
-    def each(self, heads: Heads, rows: Mapping[str, Tensor]) -> Tensor:
+    def each(self, heads: HeadOutputs, rows: Mapping[str, Tensor]) -> Tensor:
         """How surprised the head is; 0 where nobody knows."""
         wanted = rows[WDL]
         missed = -(wanted.nan_to_num(0.0) * heads[WDL].float().log_softmax(-1)).sum(-1)
@@ -189,7 +189,7 @@ class ScoreTerm(Weighted):
         scale = np.float32(float(learner.net.score_scale))
         return {SCORE: self.column.found.result[samples, RESULTS] / scale}
 
-    def each(self, heads: Heads, rows: Mapping[str, Tensor]) -> Tensor:
+    def each(self, heads: HeadOutputs, rows: Mapping[str, Tensor]) -> Tensor:
         """How far the head is off, squared; 0 where nobody knows."""
         wanted = rows[SCORE]
         missed = (heads[SCORE].float().squeeze(-1) - wanted.nan_to_num(0.0)) ** 2
@@ -215,17 +215,17 @@ class HiddenTerm(Weighted):
         read: Tensor = self.hidden.read(torch, rows[HIDDEN], rows[SEAT])
         return read.long()
 
-    def said(self, heads: Heads) -> Tensor:
+    def said(self, heads: HeadOutputs) -> Tensor:
         """Logits [rows, items, classes]."""
         said = heads[HIDDEN].float()
         return said.view(len(said), -1, len(self.hidden.classes))
 
-    def each(self, heads: Heads, rows: Mapping[str, Tensor]) -> Tensor:
+    def each(self, heads: HeadOutputs, rows: Mapping[str, Tensor]) -> Tensor:
         """How surprised the head is, in the mean over items."""
         said = self.said(heads).transpose(1, 2)
         return functional.cross_entropy(said, self.truth(rows), reduction="none").mean(-1)
 
-    def measure(self, heads: Heads, rows: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    def measure(self, heads: HeadOutputs, rows: Mapping[str, Tensor]) -> dict[str, Tensor]:
         """The share of items whose class is guessed right, of those that say something."""
         truth = self.truth(rows)
         right, telling = self.said(heads).argmax(-1) == truth, truth != self.hidden.dull
@@ -257,15 +257,15 @@ class OutcomeColumn:
             )
             if count:
                 size = max((total / count) ** 0.5, 1e-6)
-                net.rescale_scores(next_unit(float(net.score_scale), size))
+                net.rescale_score_head(next_scale(float(net.score_scale), size))
         if self.blend:
             known = found.final[samples]
             won = (found.result[samples, 0] - found.result[samples, 2])[known]
             sums = [float((returns[known] * won).sum(dtype="f8")), float((won**2).sum(dtype="f8"))]
             paid, decided = together.totals(sums)
             if decided:
-                slope = (1 - UNIT_MEMORY) * max(paid, 0.0) / decided
-                net.wdl_unit.fill_(UNIT_MEMORY * float(net.wdl_unit) + slope)
+                slope = (1 - SCALE_DECAY) * max(paid, 0.0) / decided
+                net.wdl_unit.fill_(SCALE_DECAY * float(net.wdl_unit) + slope)
 
 
 def head_terms(rules: Rules, config: HeadsConfig | None) -> list[Term]:
@@ -346,7 +346,7 @@ class KLPenalty(Weighted):
         logits = self.net(torch.from_numpy(own).to(device))[POLICY]
         return masked_log_probs(logits, torch.from_numpy(mask).to(device)).half().cpu()
 
-    def each(self, heads: Heads, rows: Mapping[str, Tensor]) -> Tensor:
+    def each(self, heads: HeadOutputs, rows: Mapping[str, Tensor]) -> Tensor:
         wanted = rows[REFERENCE].float()
         for mirror in self.mirrors:
             image = wanted.index_select(1, mirror.places)

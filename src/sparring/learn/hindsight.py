@@ -22,7 +22,7 @@ from sparring.games.goals import check_goals
 from sparring.learn.rollout import Rollout
 from sparring.learn.terms import Arrays, Weighted
 from sparring.nets.distribution import evaluate_actions
-from sparring.nets.net import POLICY, Heads
+from sparring.nets.net import POLICY, HeadOutputs
 from sparring.pools.native import Pool
 from sparring.pools.protocol import GamePool
 
@@ -91,7 +91,7 @@ class ExamplesTerm(Weighted):
         """Examples among some decisions of the learner's rollout."""
         return self.hindsight.examples(learner.collector.rollout, samples, learner.updates)
 
-    def each(self, heads: Heads, rows: Mapping[str, Tensor]) -> Tensor:
+    def each(self, heads: HeadOutputs, rows: Mapping[str, Tensor]) -> Tensor:
         """How surprised the policy is."""
         log_prob, _ = evaluate_actions(heads[POLICY], rows["mask"], rows["action"])
         return -log_prob

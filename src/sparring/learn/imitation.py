@@ -116,7 +116,7 @@ class BehaviorCloning:
             return
         for at in range(0, len(self.learned), MEASURED_AT_ONCE):
             places = self.learned[at : at + MEASURED_AT_ONCE]
-            self.net.take_in(torch.from_numpy(self.decisions.obs[places]))
+            self.net.update_normalizer(torch.from_numpy(self.decisions.obs[places]))
 
     def choose_unit(self) -> None:
         """Measure values in the size of what was paid; nothing was: the unit stays."""
@@ -124,7 +124,7 @@ class BehaviorCloning:
         paid = paid[np.isfinite(paid)]
         size = float(np.sqrt(np.mean(np.square(paid, dtype=np.float64)))) if len(paid) else 0.0
         if size > 0:
-            self.net.rescale_values(max(size, 1e-6))
+            self.net.rescale_value_head(max(size, 1e-6))
         self.unit = float(self.net.value_scale)
 
     def place_columns(self) -> dict[str, Tensor]:
@@ -236,7 +236,7 @@ class BehaviorCloning:
             log_probs = masked_log_probs(heads[POLICY], rows["mask"])
             right += float((log_probs.argmax(-1) == rows["action"]).sum())
             missed -= float(log_prob_of(log_probs, rows["action"]).sum())
-            values.append(self.net.true_values(heads).cpu().numpy().copy())
+            values.append(self.net.unscaled_values(heads).cpu().numpy().copy())
         found = {"accuracy": right / len(places), "cross_entropy": missed / len(places)}
         paid = self.decisions.returns[places]
         known = np.isfinite(paid)

@@ -20,7 +20,7 @@ from torch import Tensor
 from torch.nn import functional
 
 from sparring.config import SACConfig
-from sparring.nets.distribution import LOG_SQRT_TAU, entropy_of, mean_and_std
+from sparring.nets.distribution import LOG_SQRT_2PI, entropy_of, mean_and_log_std
 
 
 def legal_mean(head: Tensor, mask: Tensor) -> Tensor:
@@ -117,10 +117,10 @@ def squashed_sample(head: Tensor, noise: Tensor) -> tuple[Tensor, Tensor]:
     The density is that behind tanh: log(1 - tanh(u)^2) = 2 (log 2 - u - softplus(-2u)), which
     stays exact where the left side has long become log(0).
     """
-    mean, log_std = mean_and_std(head)
+    mean, log_std = mean_and_log_std(head)
     drawn = torch.addcmul(mean, log_std.exp(), noise)
     squashing = 2 * (LOG_2 - drawn - functional.softplus(-2 * drawn))
-    log_prob = -0.5 * noise * noise - LOG_SQRT_TAU - log_std - squashing
+    log_prob = -0.5 * noise * noise - LOG_SQRT_2PI - log_std - squashing
     return torch.tanh(drawn), log_prob.sum(-1)
 
 

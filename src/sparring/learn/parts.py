@@ -22,7 +22,7 @@ from sparring.learn.playing import Playing
 from sparring.learn.terms import Term
 from sparring.nets.hierarchy import HierarchyNet
 from sparring.nets.net import Net
-from sparring.nets.run.native import NativeRoles
+from sparring.nets.run.native import NativeHierarchy
 
 EPS = 1e-5
 """Adam's."""
@@ -61,7 +61,7 @@ def make_parts(
         parts[plan.role] = Part(forward.net, forward, backend, plan.settings[0])
     computed = {role: part.forward.native for role, part in parts.items() if part.forward.native}
     if isinstance(net, HierarchyNet) and len(computed) == len(parts):
-        playing.forward.lean = NativeRoles(net, computed).say
+        playing.forward.lean = NativeHierarchy(net, computed).say
     return parts
 
 

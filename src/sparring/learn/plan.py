@@ -14,7 +14,7 @@ from sparring.errors import ConfigError, printable
 from sparring.games.rules import Rules
 from sparring.learn.acting import Actor
 from sparring.learn.learner import Terms
-from sparring.nets.inputs import memory_of
+from sparring.nets.inputs import memory_bytes_of
 from sparring.pools.lineups import Lineup
 from sparring.pools.native import Pool
 from sparring.pools.protocol import GamePool
@@ -187,7 +187,7 @@ class Plan:
         """Bytes per (game, seat) that the network remembers, or an environment brings along."""
         given = self.custom.memory_bytes if self.custom else 0
         nets = self.role_nets.values() or [self.net]
-        return max(given, *(memory_of(self.rules, net) for net in nets))
+        return max(given, *(memory_bytes_of(self.rules, net) for net in nets))
 
     @property
     def role_nets(self) -> dict[str, NetConfig]:

@@ -25,10 +25,10 @@ from sparring.learn.forward import Forward
 from sparring.learn.learner import Report, Snapshot, Terms, Timing, adjust_games
 from sparring.learn.transforms import transforms_of
 from sparring.nets.frozen.cpu import GroupedHierarchy, GroupedNet
-from sparring.nets.hierarchy import nets_of
+from sparring.nets.hierarchy import nets_by_role
 from sparring.nets.make import make_net
 from sparring.nets.mlp import Perceptron
-from sparring.nets.net import Net, asked_heads, blend_in
+from sparring.nets.net import Net, configured_heads, set_wdl_blend
 from sparring.nets.policy import BY_VALUE, Policy
 from sparring.pools.lineups import LEARNER, Mixes
 from sparring.pools.protocol import GamePool
@@ -84,12 +84,12 @@ class Playing:
         self.net = make_net(
             pool.rules,
             net,
-            heads=asked_heads(pool.rules, heads),
+            heads=configured_heads(pool.rules, heads),
             memory=pool.memory_bytes,
             threads=threads,
             roles=roles,
         )
-        blend_in(self.net, heads)
+        set_wdl_blend(self.net, heads)
         self.net.to(self.device)
         self._check_memory()
         self.phases = Timing()
@@ -182,7 +182,7 @@ class Playing:
 
     def policy(self, updates: int) -> Policy:
         """Return what plays after so many updates; it never changes again."""
-        return Policy(self.rules, self.net.twin(), name=f"update {updates}", meta=self.facts)
+        return Policy(self.rules, self.net.cpu_copy(), name=f"update {updates}", meta=self.facts)
 
     def snapshot(self, updates: int, samples: int) -> Snapshot:
         """Copy what playing depends on: weights, games, open decisions, counts."""
@@ -221,7 +221,7 @@ def copied(module: torch.nn.Module) -> dict[str, Tensor]:
 
 def normalizes(net: Net) -> bool:
     """Whether a network, or one of its roles', normalizes its observations."""
-    return any(each.normalizer is not None for _, each in nets_of(net) or [("", net)])
+    return any(each.normalizer is not None for _, each in nets_by_role(net) or [("", net)])
 
 
 def take_in_rows(net: Net, collector: Collector) -> None:
@@ -229,7 +229,7 @@ def take_in_rows(net: Net, collector: Collector) -> None:
 
     Of several networks, each sees the rows of its role.
     """
-    own = nets_of(net) or [("", net)]
+    own = nets_by_role(net) or [("", net)]
     if all(each.normalizer is None for _, each in own):
         return
     rollout = collector.rollout
@@ -237,7 +237,7 @@ def take_in_rows(net: Net, collector: Collector) -> None:
     mine = rollout.policy.reshape(-1) == LEARNER
     for number, (name, each) in enumerate(own):
         rows = mine & (role == number) if name else mine
-        each.take_in(torch.from_numpy(obs[np.flatnonzero(rows)]))
+        each.update_normalizer(torch.from_numpy(obs[np.flatnonzero(rows)]))
 
 
 def share_normalizer(net: Net, other: Net) -> None:

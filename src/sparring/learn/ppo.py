@@ -285,7 +285,7 @@ class PPO:
         advantage, returns = (targets[name][samples] for name in ("advantage", "returns"))
         if self.together.any(bool(self.collector.transitions.paid[samples].any())):
             size = np.sqrt(np.float32(self.together.mean(returns**2)))
-            part.has_unit |= part.net.update_value_scale(float(size), known=part.has_unit)
+            part.has_unit |= part.net.update_return_scale(float(size), known=part.has_unit)
         for column in columns_of(self.terms) if self.terms else ():
             column.fill(self, samples, returns)
         scale, middle = float(part.net.value_scale), float(self.together.mean(advantage))

@@ -28,7 +28,7 @@ from sparring.learn.minibatches import Samples, Shown, mean_losses, shuffling
 from sparring.learn.plan import AtMoment
 from sparring.learn.playing import Playing, take_in_rows
 from sparring.learn.together import ALONE
-from sparring.nets.net import POLICY, VALUE, Heads
+from sparring.nets.net import POLICY, VALUE, HeadOutputs
 from sparring.nets.policy import BY_VALUE, DUELING, Policy
 from sparring.pools.protocol import GamePool
 from sparring.schedule import Moment
@@ -129,7 +129,7 @@ class PQN:
             self.collector.carry()
         return stats
 
-    def worth(self, heads: Heads, mask: Tensor) -> dict[str, npt.NDArray[np.float32]]:
+    def worth(self, heads: HeadOutputs, mask: Tensor) -> dict[str, npt.NDArray[np.float32]]:
         """What the best legal action of every row is worth, which is kept beside the action."""
         legal = mask.to(heads[POLICY].device)
         q = q_values(heads[POLICY], heads[VALUE], legal, dueling=self.config.dueling)

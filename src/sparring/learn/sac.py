@@ -42,8 +42,8 @@ from sparring.nets.critics import Critics
 from sparring.nets.distribution import masked_log_probs
 from sparring.nets.net import POLICY
 from sparring.nets.policy import VALUES, Policy
-from sparring.nets.run.native import BF16, Packed, PackedAdam
-from sparring.nets.run.native_critics import NativeCritics, why_not_critics
+from sparring.nets.run.native import BF16, PackedAdam, PackedParameters
+from sparring.nets.run.native_critics import NativeCritics, native_critics_unsupported_reason
 from sparring.pools.protocol import GamePool
 from sparring.schedule import Moment
 
@@ -112,15 +112,18 @@ class SAC:
         """The actor's, to be learned from."""
         self.q_nets: Critics | NativeCritics = self.critics
         self.native: NativeSteps | None = None
-        critics, temperature = Packed(self.critics), Packed(self.temperature)
+        critics, temperature = PackedParameters(self.critics), PackedParameters(self.temperature)
         own = type(self) is not SAC  # a subclass may have other losses: it is left to torch
         actor = None if own else self.forward.go_native(threads)
         if actor is None:
-            self.actor_adam, self.critic_adam = PackedAdam(Packed(self.net)), PackedAdam(critics)
+            self.actor_adam, self.critic_adam = (
+                PackedAdam(PackedParameters(self.net)),
+                PackedAdam(critics),
+            )
             self.temperature_adam = PackedAdam(temperature)
             return
         self.head, work, tell = NativeHead(actor), _native.Updating(threads), None
-        if not why_not_critics(self.critics):
+        if not native_critics_unsupported_reason(self.critics):
             bf16 = self.forward.arithmetic == BF16
             self.q_nets = NativeCritics(self.critics, threads=threads, bf16=bf16)
             tell = self.q_nets.changed

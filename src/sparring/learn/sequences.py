@@ -17,7 +17,7 @@ import torch
 from torch import Tensor
 
 from sparring.learn.transitions import TO_NEXT, Transitions
-from sparring.nets.net import Heads
+from sparring.nets.net import HeadOutputs
 
 STEP, FRESH = "segment_step", "segment_fresh"
 """Of every sample: its number in its segment; whether it does not go on from the one before."""
@@ -27,7 +27,7 @@ Places = npt.NDArray[np.intp]
 class Unrolls(Protocol):
     """Runs a network with a state over decisions in a row."""
 
-    def unroll(self, obs: Tensor, fresh: Tensor) -> Heads:
+    def unroll(self, obs: Tensor, fresh: Tensor) -> HeadOutputs:
         """See `RecurrentNet.unroll`."""
 
 
@@ -78,7 +78,7 @@ def ranges(first: Places, length: Places) -> Places:
     return np.repeat(first - before, length) + np.arange(length.sum())
 
 
-def say_in_sequence(network: Unrolls, minibatch: Mapping[str, Tensor]) -> Heads:
+def say_in_sequence(network: Unrolls, minibatch: Mapping[str, Tensor]) -> HeadOutputs:
     """What heads say about the rows of whole segments, each after those before it.
 
     Shorter segments are filled up with rows of which nothing is asked.

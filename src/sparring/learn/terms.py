@@ -16,7 +16,7 @@ import torch
 from torch import Tensor
 
 from sparring.games.hidden import StateField
-from sparring.nets.net import POLICY, Heads
+from sparring.nets.net import POLICY, HeadOutputs
 from sparring.schedule import Moment, Schedule
 
 Arrays = dict[str, npt.NDArray[Any]]
@@ -38,7 +38,7 @@ class Term(Protocol):
     def columns(self, learner: Any, samples: npt.NDArray[Any]) -> Arrays:
         """What it has to know of every sample, one entry for each; names are the term's own."""
 
-    def each(self, heads: Heads, rows: Mapping[str, Tensor]) -> Tensor:
+    def each(self, heads: HeadOutputs, rows: Mapping[str, Tensor]) -> Tensor:
         """The loss of every row, which counts by their mean; 0 where there is nothing to learn.
 
         heads: what the network says about them. rows: `columns` of these, and what else is known
@@ -124,11 +124,11 @@ class Measures(Protocol):
     measured: Sequence[str]
     """Names."""
 
-    def measure(self, heads: Heads, rows: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    def measure(self, heads: HeadOutputs, rows: Mapping[str, Tensor]) -> dict[str, Tensor]:
         """By name, a number for every row, of which curves show the mean."""
 
 
-def measure(term: Term, heads: Heads, rows: Mapping[str, Tensor]) -> dict[str, Tensor]:
+def measure(term: Term, heads: HeadOutputs, rows: Mapping[str, Tensor]) -> dict[str, Tensor]:
     """What curves show of a term on a minibatch besides its loss."""
     if not isinstance(term, Measures):
         return {}
@@ -160,7 +160,7 @@ def own_rows(term: Term, minibatch: Mapping[str, Tensor]) -> dict[str, Tensor]:
 
 
 def losses_of(
-    term: Term, run: Callable[[Tensor], Heads], heads: Heads, rows: Mapping[str, Tensor]
+    term: Term, run: Callable[[Tensor], HeadOutputs], heads: HeadOutputs, rows: Mapping[str, Tensor]
 ) -> dict[str, Tensor]:
     """The loss of a term on a minibatch, and what else curves show of it. run: the network."""
     if isinstance(term, OwnRows):
@@ -172,7 +172,7 @@ def losses_of(
 
 
 def gradients(
-    terms: Sequence[Term], heads: Heads, rows: Mapping[str, Tensor]
+    terms: Sequence[Term], heads: HeadOutputs, rows: Mapping[str, Tensor]
 ) -> tuple[dict[str, Tensor], dict[str, Tensor]]:
     """Return what curves show of the terms, and the gradient of their weighted sum by head.
 

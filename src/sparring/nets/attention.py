@@ -25,7 +25,7 @@ from sparring.errors import ConfigError
 from sparring.games.rules import Rules
 from sparring.games.things import Declared, Pairs, Points, Things, things_of
 from sparring.nets.layers import FirstLayer, orthogonal_
-from sparring.nets.net import POLICY, VALUE, Asked, Heads, Net
+from sparring.nets.net import POLICY, VALUE, Asked, HeadOutputs, Net
 
 WIDER = 2
 """Numbers of a token's hidden layer, in widths of a token."""
@@ -241,7 +241,7 @@ class AttentionNet(Net):
             self.inputs, TABLE_WIDTH * width, sparse=config.sparse, threads=threads
         )
         self.table = nn.Linear(TABLE_WIDTH * width, width)
-        lies = {feature: at for at, feature in enumerate(self.inputs.stretches()[1])}
+        lies = {feature: at for at, feature in enumerate(self.inputs.byte_ranges()[1])}
         feature_at = [lies[feature] for feature in range(len(lies))]
         self.sets = nn.ModuleDict(
             {one.name: Tokens(one, feature_at, width) for one in self.declared.sets}
@@ -291,7 +291,7 @@ class AttentionNet(Net):
         if VALUE in self.heads:
             nn.init.zeros_(self.value_head.weight)
 
-    def forward(self, obs: Tensor) -> Heads:
+    def forward(self, obs: Tensor) -> HeadOutputs:
         numbers = self.first.widen(obs)
         sparse = self.first.sparse and obs.device.type == "cpu"
         hidden = self.first(obs) if sparse else self.first.of(numbers)
@@ -327,10 +327,10 @@ class AttentionNet(Net):
         end: Tensor = self.end(x)
         return end
 
-    def answer(self, x: Tensor, which: Mapping[str, Tensor | None]) -> Heads:
+    def answer(self, x: Tensor, which: Mapping[str, Tensor | None]) -> HeadOutputs:
         """What heads say about tokens that are asked. which: item every token is, by set."""
         table = x[:, 0]
-        heads: Heads = {}
+        heads: HeadOutputs = {}
         for name in self.heads:
             if name == POLICY:
                 heads[name] = self.logits(x, which)

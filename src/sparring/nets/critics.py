@@ -52,7 +52,7 @@ class Widen(nn.Module):
         """normalizer: the actor's, if there is one; it stays the actor's."""
         super().__init__()
         self.normalize = normalizer.forward if normalizer is not None else None
-        self.parts, _, divisors = inputs.stretches()
+        self.parts, _, divisors = inputs.byte_ranges()
         self.width = len(divisors)
         self.divides = any(divisor != 1 for divisor in divisors)
         self.register_buffer("divisor", torch.tensor(divisors), persistent=False)

@@ -26,7 +26,7 @@ from sparring.factories import (
 )
 from sparring.games.rules import Rules
 from sparring.nets.custom_inputs import BYTES, FLOATS, READS, Reader, describe_inputs
-from sparring.nets.net import POLICY, SCORE, VALUE, Asked, Heads, Net, head_width
+from sparring.nets.net import POLICY, SCORE, VALUE, Asked, HeadOutputs, Net, head_width
 
 OWN = "module."
 """In front of the names of its tensors."""
@@ -61,10 +61,10 @@ class CustomNet(Net):
 
     # What it says
 
-    def forward(self, obs: Tensor) -> Heads:
+    def forward(self, obs: Tensor) -> HeadOutputs:
         said = self.module(self.reader(obs))
         given = dict(said) if isinstance(said, Mapping) else {POLICY: said[0], VALUE: said[1]}
-        heads: Heads = {name: given[name] for name in self.heads}
+        heads: HeadOutputs = {name: given[name] for name in self.heads}
         if VALUE in heads:
             value = heads[VALUE]
             value = value.squeeze(-1) if value.dim() == 2 else value
@@ -117,7 +117,7 @@ class CustomNet(Net):
         self.value_parameters = find_last_layer(said, named, VALUE)
         self.score_parameters = find_last_layer(said, named, SCORE)
 
-    def _checked(self) -> Heads:
+    def _checked(self) -> HeadOutputs:
         obs = torch.zeros(PROBED, self.inputs.row_bytes, dtype=torch.uint8)
         try:
             said = self.module(self.reader(obs))
@@ -128,7 +128,7 @@ class CustomNet(Net):
         return checked(said, self.heads, self.what)
 
 
-def checked(said: Any, widths: Mapping[str, int], what: str) -> Heads:
+def checked(said: Any, widths: Mapping[str, int], what: str) -> HeadOutputs:
     """Return what a module said by head; refuse what a policy or a value cannot be."""
     if isinstance(said, tuple | list) and len(said) == 2:
         said = {POLICY: said[0], VALUE: said[1]}
@@ -136,7 +136,7 @@ def checked(said: Any, widths: Mapping[str, int], what: str) -> Heads:
         raise ConfigError(
             f"{what}: its forward returns {a_kind(said)}; return (policy, value), or heads by name"
         )
-    heads: Heads = {}
+    heads: HeadOutputs = {}
     for name, width in widths.items():
         if name not in said:
             raise ConfigError(
@@ -203,7 +203,7 @@ def keep_net(given: Any, name: str = "") -> str:
         raise ConfigError(
             f"net {given!r}: give a table of settings, a torch.nn.Module or its class"
         )
-    make = copies_of(given) if isinstance(given, nn.Module) else given
+    make = copy_factory(given) if isinstance(given, nn.Module) else given
     if name:
         return keep_object(make, name)
     kept = "" if isinstance(given, nn.Module) else keep_factory(make)
@@ -211,7 +211,7 @@ def keep_net(given: Any, name: str = "") -> str:
     return kept or keep_object(make, str(kind.__name__).strip("<>"))
 
 
-def copies_of(module: nn.Module) -> Callable[..., nn.Module]:
+def copy_factory(module: nn.Module) -> Callable[..., nn.Module]:
     """What makes a network like this one, weights included, whenever one is wanted."""
 
     def make(inputs: Any, **named: Any) -> nn.Module:
@@ -240,7 +240,7 @@ PRODUCTS = ("Addmm", "Mm")
 LEAF = "AccumulateGrad"
 
 
-def find_last_layer(said: Heads, named: Mapping[str, Tensor], head: str) -> tuple[str, ...]:
+def find_last_layer(said: HeadOutputs, named: Mapping[str, Tensor], head: str) -> tuple[str, ...]:
     """Return the parameters of the linear layer that says a head of one number, () if none does.
 
     said: by a forward pass that autograd has seen. named: the network's parameters.

@@ -85,7 +85,7 @@ class Reader(nn.Module):
         if reads == BYTES:
             return
         self.widen: nn.Module = Widen(inputs)
-        _, order, _ = inputs.stretches()
+        _, order, _ = inputs.byte_ranges()
         self.sorted = order == sorted(order)
         """Whether bytes lie in the order of the features."""
         self.register_buffer("order", torch.tensor(order).argsort(), persistent=False)

@@ -39,12 +39,12 @@ LOG_STD = (_native.MIN_LOG_STD, _native.MAX_LOG_STD)
 """Smallest and largest logarithm of a Gaussian's spread. Bounds of actions are -1 and 1."""
 MAX_TANH = 1 - 2.0**-23
 """The nearest to 1 that a squashed action comes."""
-FIRST_LOG_SPREAD = math.log(0.6)
+INITIAL_LOG_STD = math.log(0.6)
 """Where it starts: actions reach their bounds now and then."""
-LOG_SQRT_TAU = 0.5 * math.log(2 * math.pi)
+LOG_SQRT_2PI = 0.5 * math.log(2 * math.pi)
 
 
-def mean_and_std(head: Tensor) -> tuple[Tensor, Tensor]:
+def mean_and_log_std(head: Tensor) -> tuple[Tensor, Tensor]:
     """Return the means and the logarithms of the spreads that a Gaussian's head stands for."""
     mean, log_std = head.float().chunk(2, dim=-1)
     return mean, log_std.clamp(*LOG_STD)
@@ -55,15 +55,15 @@ def gaussian_log_prob(head: Tensor, action: Tensor) -> Tensor:
 
     Neither changes the ratio of two densities, which is all that PPO asks for.
     """
-    mean, log_std = mean_and_std(head)
+    mean, log_std = mean_and_log_std(head)
     off = (action - mean) * (-log_std).exp()
-    return (-0.5 * off**2 - log_std - LOG_SQRT_TAU).sum(-1)
+    return (-0.5 * off**2 - log_std - LOG_SQRT_2PI).sum(-1)
 
 
 def gaussian_entropy(head: Tensor) -> Tensor:
     """Entropy of each row's Gaussian, before bounds or squashing."""
-    _, log_std = mean_and_std(head)
-    return (log_std + 0.5 + LOG_SQRT_TAU).sum(-1)
+    _, log_std = mean_and_log_std(head)
+    return (log_std + 0.5 + LOG_SQRT_2PI).sum(-1)
 
 
 def evaluate_actions(head: Tensor, mask: Tensor, action: Tensor) -> tuple[Tensor, Tensor]:
@@ -81,14 +81,14 @@ def played(drawn: npt.NDArray[Any], *, squash: bool) -> npt.NDArray[Any]:
     return np.tanh(drawn) if squash else drawn
 
 
-def drawn_for(wanted: npt.NDArray[Any], *, squash: bool) -> npt.NDArray[Any]:
+def unsquash_actions(wanted: npt.NDArray[Any], *, squash: bool) -> npt.NDArray[Any]:
     """What has to be drawn so that a game is given what is wanted: the inverse of `played`."""
     if wanted.dtype != np.float32 or not squash:
         return wanted
     return np.asarray(np.arctanh(wanted.clip(-MAX_TANH, MAX_TANH)))
 
 
-class Sampler:
+class ActionSampler:
     """Draws actions row by row from (seed, row, draw number): equal for any batch split."""
 
     def __init__(self, seed: int) -> None:

@@ -12,13 +12,13 @@ from torch import Tensor, nn
 from sparring.config import NetConfig
 from sparring.errors import ConfigError
 from sparring.games.rules import Rules
-from sparring.nets.net import VALUE, Heads, Net
+from sparring.nets.net import VALUE, HeadOutputs, Net
 
 ROLES = "roles"
 """In front of a role's tensors, and what descriptions call the networks."""
 
 
-class RoleTeller(nn.Module):
+class RoleDetector(nn.Module):
     """Tells the roles of byte rows, as `Rules.role_of` does for arrays."""
 
     def __init__(self, rules: Rules) -> None:
@@ -60,7 +60,7 @@ class HierarchyNet(Net):
         config = NetConfig(squash=first.config.squash)  # how actions become those of the game
         super().__init__(rules, config, heads={}, memory=first.inputs.memory)
         self.heads = first.heads
-        self.teller = RoleTeller(rules)
+        self.role_detector = RoleDetector(rules)
         self.roles = nn.ModuleDict(nets)
         self.convolves = any(net.convolves for net in nets.values())
 
@@ -75,18 +75,18 @@ class HierarchyNet(Net):
         assert isinstance(net, Net)
         return net
 
-    def forward(self, obs: Tensor) -> Heads:
+    def forward(self, obs: Tensor) -> HeadOutputs:
         """Return what every head says about byte rows; each network sees the rows of its role."""
 
-        def say(role: str, rows: Tensor | None) -> Heads:
+        def say(role: str, rows: Tensor | None) -> HeadOutputs:
             net = self.of(role)
-            return true_heads(net, net(obs if rows is None else obs[rows]))
+            return unscale_value_head(net, net(obs if rows is None else obs[rows]))
 
         return self.by_role(obs, say)
 
-    def by_role(self, obs: Tensor, say: Callable[[str, Tensor | None], Heads]) -> Heads:
+    def by_role(self, obs: Tensor, say: Callable[[str, Tensor | None], HeadOutputs]) -> HeadOutputs:
         """Put together what is said about the rows of every role; None stands for all of them."""
-        told, said = self.teller(obs), Heads()
+        told, said = self.role_detector(obs), HeadOutputs()
         for number, role in enumerate(self.roles):
             rows = (told == number).nonzero().squeeze(1)
             if len(rows) == len(obs):
@@ -99,11 +99,11 @@ class HierarchyNet(Net):
                 said[name][rows] = answer
         return said
 
-    def true_values(self, heads: Heads) -> Tensor:
+    def unscaled_values(self, heads: HeadOutputs) -> Tensor:
         """Values in units of the rewards: they already are."""
         return heads[VALUE].float()
 
-    def rescale_values(self, scale: float) -> None:
+    def rescale_value_head(self, scale: float) -> None:
         """Refuse: every role has a unit of its own."""
         raise ConfigError("a hierarchy has a unit of values for every role; rescale one of them")
 
@@ -113,21 +113,21 @@ class HierarchyNet(Net):
             ROLES: {role: asdict(net.config) for role, net in self.nets()},
         }
 
-    def twin(self) -> HierarchyNet:
-        return HierarchyNet(self.inputs.rules, {role: net.twin() for role, net in self.nets()})
+    def cpu_copy(self) -> HierarchyNet:
+        return HierarchyNet(self.inputs.rules, {role: net.cpu_copy() for role, net in self.nets()})
 
 
-def nets_of(net: Net) -> list[tuple[str, Net]]:
+def nets_by_role(net: Net) -> list[tuple[str, Net]]:
     """Return a network's own ones by role, none if it is one for all."""
     return list(net.nets()) if isinstance(net, HierarchyNet) else []
 
 
-def true_heads(net: Net, heads: Heads) -> Heads:
+def unscale_value_head(net: Net, heads: HeadOutputs) -> HeadOutputs:
     """What a network says, with values in units of the rewards."""
-    return {**heads, VALUE: net.true_values(heads)} if VALUE in heads else heads
+    return {**heads, VALUE: net.unscaled_values(heads)} if VALUE in heads else heads
 
 
-def of_role(state: Mapping[str, Tensor], role: str) -> dict[str, Tensor]:
+def role_tensors(state: Mapping[str, Tensor], role: str) -> dict[str, Tensor]:
     """Return the tensors of one role's network, by the names that they have there."""
     prefix = f"{ROLES}.{role}."
     return {name.removeprefix(prefix): t for name, t in state.items() if name.startswith(prefix)}

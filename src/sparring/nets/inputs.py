@@ -33,7 +33,7 @@ class Inputs:
             raise ConfigError(f"memory {memory} must be a multiple of {MEMORY_STEP} bytes")
         self.rules, self.memory = rules, memory
         self.row_bytes = rules.obs_bytes + memory
-        self.blocks = seen_blocks(rules, seen)
+        self.blocks = select_blocks(rules, seen)
         """The blocks that are read."""
         self._order_of: dict[torch.device, tuple[Tensor | None, Tensor]] = {}
 
@@ -60,7 +60,7 @@ class Inputs:
         memory = range(len(self.rules.features), len(self.features))
         return dict.fromkeys(at for part in (*places, memory) for at in part)
 
-    def stretches(self) -> tuple[list[tuple[torch.dtype, int, int]], list[int], list[float]]:
+    def byte_ranges(self) -> tuple[list[tuple[torch.dtype, int, int]], list[int], list[float]]:
         """Split a row by type: (dtype, from, to) stretches, feature order and divisors in them.
 
         What is not seen is divided by infinity.
@@ -91,7 +91,7 @@ class Inputs:
         normalize: what is done to them in the order of their bytes, as first layers do it.
         """
         order, divisors = self._order_on(obs.device)
-        stretches = self.stretches_of_game
+        stretches = self.observation_ranges
         parts = [obs[:, a:b].contiguous().view(dtype).float() for dtype, a, b in stretches]
         numbers = torch.cat(parts, dim=1) / divisors
         if normalize is not None:
@@ -99,9 +99,9 @@ class Inputs:
         return numbers if order is None else numbers[:, order]
 
     @cached_property
-    def stretches_of_game(self) -> list[tuple[torch.dtype, int, int]]:
+    def observation_ranges(self) -> list[tuple[torch.dtype, int, int]]:
         """Those of `stretches` that are not memory."""
-        return [part for part in self.stretches()[0] if part[1] < self.rules.obs_bytes]
+        return [part for part in self.byte_ranges()[0] if part[1] < self.rules.obs_bytes]
 
     def _order_on(self, device: torch.device) -> tuple[Tensor | None, Tensor]:
         """Where features lie among numbers in the order of bytes, None: in order; their divisors.
@@ -110,7 +110,7 @@ class Inputs:
         """
         if device not in self._order_of:
             count = len(self.rules.features)
-            _, found, divided = self.stretches()
+            _, found, divided = self.byte_ranges()
             places = np.argsort(found[:count])
             in_order = bool((places == np.arange(count)).all())
             divisors = torch.tensor(divided[:count], device=device)
@@ -123,7 +123,7 @@ class Inputs:
         return math.inf if unseen else self.features[feature].divisor
 
 
-def seen_blocks(rules: Rules, seen: Sequence[str]) -> tuple[Block, ...]:
+def select_blocks(rules: Rules, seen: Sequence[str]) -> tuple[Block, ...]:
     """Return the blocks that are meant, in the order of the observation."""
     known = {block.name for block in rules.blocks}
     for name in seen:
@@ -138,7 +138,7 @@ def seen_blocks(rules: Rules, seen: Sequence[str]) -> tuple[Block, ...]:
     return found
 
 
-def memory_of(rules: Rules, net: NetConfig) -> int:
+def memory_bytes_of(rules: Rules, net: NetConfig) -> int:
     """Return the bytes per (game, seat) that a network needs: float32 numbers, 0 without memory."""
     if not net.memory:
         return 0
@@ -147,12 +147,12 @@ def memory_of(rules: Rules, net: NetConfig) -> int:
     return -(-4 * numbers // MEMORY_STEP) * MEMORY_STEP
 
 
-def room_for(rules: Rules, net: NetConfig, memory: int) -> int:
+def fit_memory_bytes(rules: Rules, net: NetConfig, memory: int) -> int:
     """Return the bytes behind the observations of a network, of which a pool has so many.
 
     A network that remembers has all of them for itself; 0: as many as it needs.
     """
-    needed = memory_of(rules, net)
+    needed = memory_bytes_of(rules, net)
     if needed and memory not in (0, needed):
         raise ConfigError(
             f"rows have {memory} bytes of memory and net.memory {net.memory} needs {needed}; "

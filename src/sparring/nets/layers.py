@@ -34,7 +34,7 @@ class FirstLayer(nn.Module):
         self.sparse = sparse and not normalize
         self.normalizer = Normalizer(len(inputs.rules.features)) if normalize else None
         self.native = _native.FirstLayer(inputs.runs, threads)
-        self._parts, order, divisors = inputs.stretches()
+        self._parts, order, divisors = inputs.byte_ranges()
         self.register_buffer("_order", torch.tensor(order), persistent=False)
         self.register_buffer("_divisor", torch.tensor(divisors), persistent=False)
 
@@ -60,12 +60,12 @@ class FirstLayer(nn.Module):
         parts = [obs[:, a:b].contiguous().view(dtype).float() for dtype, a, b in self._parts]
         return torch.cat(parts, dim=1) / self._divisor
 
-    def take_in(self, obs: Tensor) -> None:
+    def update_normalizer(self, obs: Tensor) -> None:
         """Add byte rows to what observations are normalized by."""
         if self.normalizer is None:
             return
         for rows in torch.split(obs, CHUNK):
-            self.normalizer.take_in(self.widen(rows.to(self.bias.device)))
+            self.normalizer.update(self.widen(rows.to(self.bias.device)))
 
 
 def sparse_linear(obs: Tensor, weight: Tensor, bias: Tensor, native: _native.FirstLayer) -> Tensor:
@@ -165,7 +165,7 @@ class Normalizer(nn.Module):
         return self.mean.float(), (self.variance + EPS).sqrt().float()
 
     @torch.no_grad()
-    def take_in(self, numbers: Tensor) -> None:
+    def update(self, numbers: Tensor) -> None:
         """Add rows [rows, numbers and memory] to what was seen.
 
         Two sets are merged by their means and squares (Chan et al.), which loses no digits where a

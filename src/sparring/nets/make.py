@@ -12,7 +12,7 @@ from sparring.games.rules import Rules
 from sparring.nets.attention import AttentionNet
 from sparring.nets.custom import CustomNet
 from sparring.nets.hierarchy import HierarchyNet
-from sparring.nets.inputs import room_for
+from sparring.nets.inputs import fit_memory_bytes
 from sparring.nets.mlp import Perceptron
 from sparring.nets.net import Net
 from sparring.nets.recurrent import RecurrentNet
@@ -53,7 +53,7 @@ def make_net(
     if not custom_kind and config.kind not in KINDS:
         raise ConfigError(f"net.kind {config.kind!r} is unknown{nearest(config.kind, KINDS)}")
     check_network(config)
-    memory = room_for(rules, config, memory)
+    memory = fit_memory_bytes(rules, config, memory)
     if custom_kind:
         return CustomNet(rules, config, heads=heads, memory=memory)
     if config.recurrent:

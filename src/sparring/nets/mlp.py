@@ -13,10 +13,10 @@ from torch import Tensor, nn
 from sparring.config import NetConfig
 from sparring.errors import ConfigError
 from sparring.games.rules import Rules
-from sparring.nets.distribution import FIRST_LOG_SPREAD
+from sparring.nets.distribution import INITIAL_LOG_STD
 from sparring.nets.inputs import Inputs
 from sparring.nets.layers import FirstLayer, Normalizer, Tanh, orthogonal_
-from sparring.nets.net import BESIDE, POLICY, SCORE, VALUE, WDL, Asked, Heads, Net, head_width
+from sparring.nets.net import BESIDE, POLICY, SCORE, VALUE, WDL, Asked, HeadOutputs, Net, head_width
 
 STDS = ("shared", "predicted")
 ACTIVATIONS: dict[str, type[nn.Module]] = {"relu": nn.ReLU, "tanh": nn.Tanh, "silu": nn.SiLU}
@@ -34,8 +34,8 @@ class LinearNet(Net):
     def normalizer(self) -> Normalizer | None:
         return self.first.normalizer
 
-    def take_in(self, obs: Tensor) -> None:
-        self.first.take_in(obs)
+    def update_normalizer(self, obs: Tensor) -> None:
+        self.first.update_normalizer(obs)
 
     def make_activation(self) -> nn.Module:
         """Return another activation of the kind that is set."""
@@ -46,7 +46,7 @@ class LinearNet(Net):
     def initialize_layers(self, inputs: Inputs, stacks: Iterable[nn.Module]) -> None:
         """Begin with orthogonal weights in the first layer, which reads `inputs`, and in others."""
         gain = math.sqrt(2) if self.config.activation != "tanh" else 5 / 3
-        initialize_seen(self.first.weight, inputs, gain)
+        initialize_used_rows(self.first.weight, inputs, gain)
         for module in (module for stack in stacks for module in stack.modules()):
             if isinstance(module, nn.Linear):
                 orthogonal_(module.weight, gain)
@@ -63,7 +63,7 @@ class LinearNet(Net):
             else:
                 orthogonal_(head.weight, 0.01)
             if name == POLICY and self.box:
-                nn.init.constant_(head.bias[self.box :], FIRST_LOG_SPREAD)
+                nn.init.constant_(head.bias[self.box :], INITIAL_LOG_STD)
 
     def say(self, name: str, x: Tensor) -> Tensor:
         """What a head reads from the end of its layers."""
@@ -101,7 +101,7 @@ class Perceptron(LinearNet):
         self.towers = nn.ModuleList(
             tower(config.hidden, self.make_activation, norm=config.norm) for _ in range(towers)
         )
-        self.own_layers: dict[str, str] = {}
+        self.head_layers: dict[str, str] = {}
         """By head, the layers that stand between it and its tower, if there are any."""
         for layers, widths, readers in (
             ("policy_layers", config.policy_hidden, (POLICY,)),
@@ -111,15 +111,15 @@ class Perceptron(LinearNet):
             if widths and own:
                 stack = tower((config.hidden[-1], *widths), self.make_activation, norm=config.norm)
                 self.add_module(layers, stack)
-                self.own_layers |= dict.fromkeys(own, layers)
+                self.head_layers |= dict.fromkeys(own, layers)
         last = {"policy_layers": config.policy_hidden, "value_layers": config.value_hidden}
         for name, width in self.heads.items():
-            below = last.get(self.own_layers.get(name, ""), config.hidden)[-1]
+            below = last.get(self.head_layers.get(name, ""), config.hidden)[-1]
             self.add_module(f"{name}_head", nn.Linear(below, width))
         self.register_buffer("head_mask", head_mask(rules, config), persistent=False)
         self.initialize_layers(
             self.inputs,
-            [self.towers, *map(self.get_submodule, dict.fromkeys(self.own_layers.values()))],
+            [self.towers, *map(self.get_submodule, dict.fromkeys(self.head_layers.values()))],
         )
         self.initialize_heads()
 
@@ -133,14 +133,14 @@ class Perceptron(LinearNet):
             self.activation(norm(part)) for norm, part in zip(self.first_norms, parts, strict=True)
         ]
 
-    def forward(self, obs: Tensor) -> Heads:
+    def forward(self, obs: Tensor) -> HeadOutputs:
         parts = self._into_towers(obs)
         ends = [layers(part) for layers, part in zip(self.towers, parts, strict=True)]
         own: dict[str, Tensor] = {}
-        heads: Heads = {}
+        heads: HeadOutputs = {}
         for name in self.heads:
             end = ends[self.tower_of[name]]
-            if layers := self.own_layers.get(name):
+            if layers := self.head_layers.get(name):
                 if layers not in own:
                     own[layers] = self.get_submodule(layers)(end)
                 end = own[layers]
@@ -158,7 +158,7 @@ def towers_of_heads(heads: Mapping[str, int], config: NetConfig) -> dict[str, in
 
 
 @torch.no_grad()
-def initialize_seen(weight: Tensor, inputs: Inputs, gain: float) -> None:
+def initialize_used_rows(weight: Tensor, inputs: Inputs, gain: float) -> None:
     """Orthogonal over the features that are seen; those that are not have 0 and keep it."""
     if inputs.seen is None:
         orthogonal_(weight, gain)

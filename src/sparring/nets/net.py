@@ -27,7 +27,7 @@ WDL, SCORE, HIDDEN = "wdl", "score", "hidden"
 
 BESIDE = (WDL, SCORE, HIDDEN)
 
-Heads = dict[str, Tensor]
+HeadOutputs = dict[str, Tensor]
 """What a network says about rows, by head: [rows, width], values [rows]."""
 
 
@@ -65,7 +65,7 @@ class Net(nn.Module):
         self.config, self.box = config, rules.box
         self.inputs = Inputs(rules, asked.get("memory", 0), config.inputs)
         heads = asked.get("heads")
-        self.heads = dict(heads) if heads is not None else usual_heads(rules)
+        self.heads = dict(heads) if heads is not None else default_heads(rules)
         self.value_parameters: tuple[str, ...] = ()
         """What a change of the value's unit multiplies: a linear layer's weight and bias.
 
@@ -83,7 +83,7 @@ class Net(nn.Module):
             self.score_parameters = ("score_head.weight", "score_head.bias")
             self.register_buffer("score_scale", torch.ones(()))
 
-    def forward(self, obs: Tensor) -> Heads:
+    def forward(self, obs: Tensor) -> HeadOutputs:
         """Return what every head says about byte rows [rows, row_bytes]."""
         raise NotImplementedError
 
@@ -91,7 +91,7 @@ class Net(nn.Module):
         """What `make_net` needs to build the same network again, as plain values."""
         return {"net": asdict(self.config), "heads": self.heads, "memory": self.inputs.memory}
 
-    def twin(self) -> Net:
+    def cpu_copy(self) -> Net:
         """Return the same network once more, on the CPU; what it learns is its own."""
         kind: Any = type(self)
         with torch.random.fork_rng(devices=[]):  # fresh weights are drawn, and overwritten
@@ -106,10 +106,10 @@ class Net(nn.Module):
         """What observations are normalized by, None if they are not."""
         return None
 
-    def take_in(self, obs: Tensor) -> None:
+    def update_normalizer(self, obs: Tensor) -> None:
         """Add byte rows to what observations are normalized by, if they are."""
 
-    def remembered(self, obs: Tensor, heads: Heads) -> Tensor | None:
+    def next_memory(self, obs: Tensor, heads: HeadOutputs) -> Tensor | None:
         """What is shown behind each row's next observation [rows, memory / 4]; None: nothing.
 
         Whoever plays writes it to the memory of that game and seat before it steps. obs: the rows,
@@ -119,25 +119,25 @@ class Net(nn.Module):
             return stacked(self.inputs, obs, self.config.frames, self.normalizer)
         return heads.get(MEMORY)
 
-    def true_values(self, heads: Heads) -> Tensor:
+    def unscaled_values(self, heads: HeadOutputs) -> Tensor:
         """What positions are worth in units of the rewards, in float32.
 
-        That is the value head's; where win, draw and loss are blended in, they have their share.
+        That is the value head's; where win, draw and loss are blend_wdl in, they have their share.
         """
         value = heads[VALUE].float() * self.value_scale
         if WDL not in heads:
             return value
-        return blended(value, heads[WDL], self.wdl_blend, self.wdl_unit)
+        return blend_wdl(value, heads[WDL], self.wdl_blend, self.wdl_unit)
 
     @torch.no_grad()
-    def rescale_values(self, scale: float) -> None:
+    def rescale_value_head(self, scale: float) -> None:
         """Change the unit of the value head; what it says about any row stays the same."""
         ratio = float(self.value_scale) / scale
         for name in self.value_parameters:
             self.get_parameter(name).mul_(ratio)
         self.value_scale.fill_(scale)
 
-    def update_value_scale(self, size: float, *, known: bool) -> bool:
+    def update_return_scale(self, size: float, *, known: bool) -> bool:
         """Follow the RMS of a rollout's returns, `size`; return whether there is a scale now.
 
         What the head says about any row stays the same (as in PopArt). known: there was a scale
@@ -146,11 +146,11 @@ class Net(nn.Module):
         """
         if math.isfinite(size):
             size = max(size, 1e-6)
-            self.rescale_values(next_unit(float(self.value_scale), size) if known else size)
+            self.rescale_value_head(next_scale(float(self.value_scale), size) if known else size)
         return known or math.isfinite(size)
 
     @torch.no_grad()
-    def rescale_scores(self, scale: float) -> None:
+    def rescale_score_head(self, scale: float) -> None:
         """The same of the score head."""
         ratio = float(self.score_scale) / scale
         for name in self.score_parameters:
@@ -158,32 +158,32 @@ class Net(nn.Module):
         self.score_scale.fill_(scale)
 
 
-UNIT_MEMORY = 0.9
+SCALE_DECAY = 0.9
 """Share of the old unit that an update keeps. Returns may shrink tenfold in the first
 seconds of a run; values that are measured in the old unit meanwhile hardly learn."""
-MAX_UNITS = 3.0
+MAX_SCALED_RETURN = 3.0
 """Most units that the returns of a rollout measure. Where rewards are rare, returns may grow a
 hundredfold in one update; in the old unit their squares would drown everything else."""
 
 
-def next_unit(before: float, size: float) -> float:
+def next_scale(before: float, size: float) -> float:
     """The unit behind a rollout whose returns, or scores, have this size."""
-    return max(UNIT_MEMORY * before + (1 - UNIT_MEMORY) * size, size / MAX_UNITS)
+    return max(SCALE_DECAY * before + (1 - SCALE_DECAY) * size, size / MAX_SCALED_RETURN)
 
 
-def blended(value: Tensor, wdl: Tensor, share: Tensor, unit: Tensor) -> Tensor:
+def blend_wdl(value: Tensor, wdl: Tensor, share: Tensor, unit: Tensor) -> Tensor:
     """Values in which win, draw and loss have a share. unit: what a win is paid."""
     chances = wdl.float().softmax(-1)
     ahead = chances[..., 0] - chances[..., 2]
     return value + share * (ahead * unit - value)
 
 
-def only_beside_policy(name: str) -> bool:
+def is_unused_by_policy(name: str) -> bool:
     """Whether a tensor of a network has nothing to do with its policy, by its name."""
     return name.startswith((VALUE, WDL, SCORE, f"{HIDDEN}_head"))
 
 
-def usual_heads(rules: Rules) -> dict[str, int]:
+def default_heads(rules: Rules) -> dict[str, int]:
     """An actor and its critic."""
     return {POLICY: head_width(rules), VALUE: 1}
 
@@ -197,9 +197,9 @@ RESULTS = 3
 """Win, draw and loss."""
 
 
-def heads_of(rules: Rules, config: HeadsConfig | None) -> dict[str, int]:
+def head_widths(rules: Rules, config: HeadsConfig | None) -> dict[str, int]:
     """Widths of all heads by name; a weight that is 0 from first to last leaves its head out."""
-    found = usual_heads(rules)
+    found = default_heads(rules)
     if config is None:
         return found
     if any(config.wdl.values):
@@ -211,12 +211,12 @@ def heads_of(rules: Rules, config: HeadsConfig | None) -> dict[str, int]:
     return found
 
 
-def asked_heads(rules: Rules, config: HeadsConfig | None) -> dict[str, int] | None:
+def configured_heads(rules: Rules, config: HeadsConfig | None) -> dict[str, int] | None:
     """The heads of a network of which more is asked than policy and value; None: it is not."""
-    return heads_of(rules, config) if config is not None and config.asked else None
+    return head_widths(rules, config) if config is not None and config.asked else None
 
 
-def blend_in(net: Net, config: HeadsConfig | None) -> Net:
+def set_wdl_blend(net: Net, config: HeadsConfig | None) -> Net:
     """Give win, draw and loss their share in what a network's positions are worth."""
     if config is not None and WDL in net.heads:
         net.wdl_blend.fill_(config.blend)

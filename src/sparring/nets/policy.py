@@ -14,8 +14,8 @@ from torch import Tensor
 from sparring.errors import ConfigError, SparringError
 from sparring.games.rules import Rules
 from sparring.games.state import State
-from sparring.nets.distribution import Sampler, masked_log_probs, mean_and_std, played
-from sparring.nets.net import POLICY, VALUE, Heads, Net
+from sparring.nets.distribution import ActionSampler, masked_log_probs, mean_and_log_std, played
+from sparring.nets.net import POLICY, VALUE, HeadOutputs, Net
 
 Bytes = npt.NDArray[np.uint8]
 
@@ -33,7 +33,7 @@ class Policy:
     """Answers decisions with a frozen network. It never learns and keeps no state.
 
     What a network with memory remembers goes in and out with every decision, see `decide`; in
-    single games `Remembering` keeps it.
+    single games `StatefulPlayer` keeps it.
     """
 
     def __init__(
@@ -88,7 +88,7 @@ class Policy:
         """What it remembers of each seat from one decision to its next; 0: nothing."""
         return self.net.inputs.memory
 
-    def blank(self, rows: int = 1) -> Bytes:
+    def initial_memory(self, rows: int = 1) -> Bytes:
         """What is remembered where a game begins: zeros [rows, memory_bytes]."""
         return np.zeros((rows, self.memory_bytes), np.uint8)
 
@@ -141,8 +141,9 @@ class Policy:
     ) -> tuple[npt.NDArray[Any], Bytes]:
         """Return an action per row, and what is remembered of each [B, memory_bytes].
 
-        memory: what the decision before returned for the same game and seat; `blank` where a game
-            begins. Left out, it lies behind the observations, as in the rows of a pool.
+        memory: what the decision before returned for the same game and seat,
+            `initial_memory` where a game begins. Left out: it lies behind the observations, as in
+            the rows of a pool.
         The other arguments are those of `act`.
         """
         seen = self.rows(obs, memory)
@@ -150,8 +151,8 @@ class Policy:
         greedy = greedy if self.greedy is None else self.greedy
         shown = self._shown(seen)
         with torch.no_grad():
-            heads: Heads = self.net(shown)
-        drawn, _ = Sampler(seed).draw(
+            heads: HeadOutputs = self.net(shown)
+        drawn, _ = ActionSampler(seed).draw(
             heads[POLICY], mask, rollout=rollout, step=step, rows=rows, greedy=greedy
         )
         if self.rules.box:
@@ -166,7 +167,7 @@ class Policy:
         if memory.shape != wanted or memory.dtype != np.uint8:
             raise ConfigError(
                 f"memory is {memory.dtype} {memory.shape}; {self.name} needs uint8 {wanted}, as "
-                "`blank` and `decide` return it"
+                "`initial_memory` and `decide` return it"
             )
         return np.concatenate([obs, memory], axis=1) if self.memory_bytes else obs
 
@@ -194,7 +195,7 @@ class Policy:
         """Return mean and spread of every number of a continuous action [B, box], not squashed."""
         if not self.rules.box:
             raise ConfigError(f"{self.rules.name} has discrete actions; see `probabilities`")
-        mean, log_std = mean_and_std(self.heads(obs)[POLICY])
+        mean, log_std = mean_and_log_std(self.heads(obs)[POLICY])
         return mean.cpu().numpy(), log_std.exp().cpu().numpy()
 
     def value(
@@ -215,7 +216,7 @@ class Policy:
             legal = torch.from_numpy(self._legal(obs, mask)).to(self.device)
             dueling = bool(self.meta.get(DUELING, False))
             return best_value(self.net, heads, legal, dueling=dueling).cpu().numpy()
-        paid: npt.NDArray[np.float32] = self.net.true_values(heads).cpu().numpy()
+        paid: npt.NDArray[np.float32] = self.net.unscaled_values(heads).cpu().numpy()
         return paid
 
     def action(
@@ -223,7 +224,7 @@ class Policy:
     ) -> Any:
         """Return the action for the seat to act in a single game: a number, or an array of them.
 
-        A policy with memory is asked by `Remembering`, which keeps it from decision to decision.
+        A policy with memory is asked by `StatefulPlayer`, which keeps it from decision to decision.
         """
         self.check_fits(state.rules)
         self.check_no_memory()
@@ -236,7 +237,7 @@ class Policy:
         if self.memory_bytes:
             raise ConfigError(
                 f"{self.name} remembers {self.memory_bytes} bytes of each seat, which a position "
-                "does not show; ask `Remembering(policy)`, which keeps them while a game is played"
+                "does not show; use `StatefulPlayer(policy)`, which keeps them during a game"
             )
 
     def check_fits(self, rules: Rules) -> None:
@@ -258,19 +259,19 @@ class Policy:
         )
 
     @torch.no_grad()
-    def heads(self, obs: Bytes) -> Heads:
+    def heads(self, obs: Bytes) -> HeadOutputs:
         """Return what the network says about rows, by head."""
-        heads: Heads = self.net(self._shown(obs))
+        heads: HeadOutputs = self.net(self._shown(obs))
         return heads
 
-    def remembered(self, obs: Bytes, heads: Heads) -> Bytes:
+    def next_memory(self, obs: Bytes, heads: HeadOutputs) -> Bytes:
         """Return what is remembered of rows [B, memory_bytes] about which heads were said."""
         return self._remembered(obs, self._shown(obs), heads)
 
     @torch.no_grad()
-    def _remembered(self, obs: Bytes, shown: Tensor, heads: Heads) -> Bytes:
+    def _remembered(self, obs: Bytes, shown: Tensor, heads: HeadOutputs) -> Bytes:
         """What the network says, or what was there before if it leaves that as it is."""
-        said = self.net.remembered(shown, heads) if self.memory_bytes else None
+        said = self.net.next_memory(shown, heads) if self.memory_bytes else None
         if said is None:
             return obs[:, self.rules.obs_bytes :]
         numbers: npt.NDArray[np.float32] = said.float().cpu().contiguous().numpy()
@@ -288,7 +289,7 @@ class Policy:
             raise ConfigError(
                 f"{self.name} remembers {self.memory_bytes} bytes of each seat, which are not "
                 "behind the observation in these rows; ask `decide(obs, mask, memory)` with what "
-                "it returned before, or `blank(rows)` where a game begins"
+                "it returned before, or `initial_memory(rows)` where a game begins"
             )
         raise ConfigError(
             f"observations are {obs.dtype} {obs.shape}; {self.name} needs uint8 (rows, {row_bytes})"
@@ -356,7 +357,7 @@ def check_decision(policy: Policy, state: Any, number: int | None) -> None:
         raise ConfigError(f"{which}: the game of {state.rules.name} is over, nobody is to act")
 
 
-def best_value(net: Net, heads: Heads, mask: Tensor, *, dueling: bool) -> Tensor:
+def best_value(net: Net, heads: HeadOutputs, mask: Tensor, *, dueling: bool) -> Tensor:
     """Return the value of each row's best legal action, in units of the rewards [B].
 
     dueling: values of states are the value head, those of actions are above the mean of the legal

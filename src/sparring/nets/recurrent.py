@@ -19,7 +19,7 @@ from sparring.games.rules import Rules
 from sparring.nets.inputs import Inputs, held
 from sparring.nets.layers import FirstLayer, orthogonal_
 from sparring.nets.mlp import LinearNet, head_mask, tower
-from sparring.nets.net import MEMORY, Asked, Heads
+from sparring.nets.net import MEMORY, Asked, HeadOutputs
 
 
 class RecurrentNet(LinearNet):
@@ -64,15 +64,15 @@ class RecurrentNet(LinearNet):
         nn.init.zeros_(self.cell.bias_hh)
         self.initialize_heads()
 
-    def forward(self, obs: Tensor, fresh: Tensor | None = None) -> Heads:
+    def forward(self, obs: Tensor, fresh: Tensor | None = None) -> HeadOutputs:
         """Return what heads say about byte rows, and the state after. fresh: see `unroll`."""
         return self.step(obs, self._state(obs)) if fresh is None else self.unroll(obs, fresh)
 
-    def step(self, shown: Tensor, state: Tensor) -> Heads:
+    def step(self, shown: Tensor, state: Tensor) -> HeadOutputs:
         """The same of rows as the first layer takes them, where this is remembered of seats."""
         return self._say(self._next(self._shown(shown), state))
 
-    def unroll(self, obs: Tensor, fresh: Tensor) -> Heads:
+    def unroll(self, obs: Tensor, fresh: Tensor) -> HeadOutputs:
         """Return what heads say about decisions in a row, as if they were made now.
 
         obs: [segments, steps, row_bytes]. The first row of a segment, and one where `fresh`
@@ -106,9 +106,9 @@ class RecurrentNet(LinearNet):
         kept = functional.linear(state, self.cell.weight_hh, self.cell.bias_hh).float()
         return gates(shown.float(), kept, state)[2]
 
-    def _say(self, state: Tensor) -> Heads:
+    def _say(self, state: Tensor) -> HeadOutputs:
         """What heads read from states, and the states as they are remembered."""
-        heads: Heads = {name: self.say(name, state) for name in self.heads}
+        heads: HeadOutputs = {name: self.say(name, state) for name in self.heads}
         filled = self.inputs.memory // 4 - state.shape[1]
         heads[MEMORY] = functional.pad(state, (0, filled)) if filled else state
         return heads

@@ -19,7 +19,7 @@ from sparring import _native
 from sparring.config import NetConfig
 from sparring.errors import ConfigError
 from sparring.games.rules import Rules
-from sparring.nets.net import POLICY, SCORE, VALUE, WDL, Asked, Heads, Net
+from sparring.nets.net import POLICY, SCORE, VALUE, WDL, Asked, HeadOutputs, Net
 
 OURS_ARE_FASTER = platform.machine() in ("aarch64", "arm64")
 """Our own convolutions use 128-bit vectors; torch has wider ones for x86."""
@@ -149,7 +149,7 @@ class ResidualNet(Net):
             if name in self.heads:
                 nn.init.zeros_(getattr(self, f"{name}_head").weight)
 
-    def forward(self, obs: Tensor) -> Heads:
+    def forward(self, obs: Tensor) -> HeadOutputs:
         if self.native and obs.device.type == "cpu" and self.dtype == torch.float32:
             return self.answer(self.tower_on_cpu(obs))
         at = self.layout
@@ -183,9 +183,9 @@ class ResidualNet(Net):
             x = through(x, first.weight, first.bias, second.weight, second.bias, native)
         return x
 
-    def answer(self, x: Tensor) -> Heads:
+    def answer(self, x: Tensor) -> HeadOutputs:
         """Logits and values from the end of the tower [rows, height, width, channels]."""
-        heads: Heads = {}
+        heads: HeadOutputs = {}
         if POLICY in self.heads:
             maps = functional.linear(x, self.policy_head.weight.flatten(1))
             heads[POLICY] = maps.flatten(1, 2).transpose(1, 2).flatten(1) + self.policy_bias

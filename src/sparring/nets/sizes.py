@@ -1,6 +1,6 @@
 """How large a network is: numbers that it learns, multiply-accumulates of one decision, bytes.
 
-Everybody who asks reads it here. `weights_of` and `pass_bytes` answer for settings, before a
+Everybody who asks reads it here. `num_parameters` and `pass_bytes` answer for settings, before a
 network is made; `count` looks at one. It runs a pass over a few rows of zeros in plain torch,
 forward and back, and counts every product in it by its shape. So layers of our own that skip zeros
 count as if they did not, and what nobody wrote a formula for, such as a module of somebody's own,
@@ -24,8 +24,8 @@ from torch.utils.module_tracker import ModuleTracker
 from sparring.config import NetConfig
 from sparring.factories import is_factory
 from sparring.games.rules import Rules
-from sparring.nets.hierarchy import ROLES, nets_of
-from sparring.nets.inputs import Inputs, memory_of
+from sparring.nets.hierarchy import ROLES, nets_by_role
+from sparring.nets.inputs import Inputs, memory_bytes_of
 from sparring.nets.layers import FirstLayer
 from sparring.nets.make import make_net
 from sparring.nets.net import Net, head_width
@@ -58,7 +58,7 @@ class LayerCount:
 
 
 @dataclass(frozen=True)
-class Counts:
+class NetCounts:
     """Of a network."""
 
     layers: tuple[LayerCount, ...]
@@ -82,27 +82,27 @@ class Counts:
         return {"parameters": self.parameters, "macs": self.macs, "layers": layers}
 
 
-def count(net: Net) -> Counts:
+def count(net: Net) -> NetCounts:
     """Count a network as it is; nothing in it changes."""
-    if roles := nets_of(net):
+    if roles := nets_by_role(net):
         each = {role: count(own) for role, own in roles}
         layers = tuple(
             LayerCount(f"{ROLES}.{role}.{one.name}", *list(vars(one).values())[1:])
             for role, own in each.items()
             for one in own.layers
         )
-        return Counts(
+        return NetCounts(
             layers,
             largest(own.macs for own in each.values()),
             largest(own.backward for own in each.values()),
         )
-    found, backward = products_of(net) or (None, None)
+    found, backward = count_macs(net) or (None, None)
     modules = dict(net.named_modules())
     names = [*(name for name, one in modules.items() if has_own(one)), *(found or {})]
     layers = tuple(
         layer_of(name, modules[name], (found or {}).get(name, 0)) for name in dict.fromkeys(names)
     )
-    return Counts(layers, None if found is None else sum(found.values()), backward)
+    return NetCounts(layers, None if found is None else sum(found.values()), backward)
 
 
 def largest(counts: Iterable[int | None]) -> int | None:
@@ -124,12 +124,12 @@ def layer_of(name: str, module: nn.Module, macs: int) -> LayerCount:
     )
 
 
-def products_of(net: Net) -> tuple[dict[str, int], int] | None:
+def count_macs(net: Net) -> tuple[dict[str, int], int] | None:
     """Multiply-accumulates of a row by module, and of its gradients; None: they cannot be told.
 
     What all rows of a pass share is not counted.
     """
-    plain = dense_twin(net).eval()
+    plain = plain_torch_copy(net).eval()
     found = []
     for rows in ROWS:
         obs = torch.zeros(rows, net.inputs.row_bytes, dtype=torch.uint8)
@@ -151,9 +151,9 @@ def products_of(net: Net) -> tuple[dict[str, int], int] | None:
     return forward, (more_back - few_back) // rows
 
 
-def dense_twin(net: Net) -> Net:
+def plain_torch_copy(net: Net) -> Net:
     """The same network on the CPU, in plain torch alone."""
-    twin = net.twin()
+    twin = net.cpu_copy()
     for module in twin.modules():
         if isinstance(module, FirstLayer):
             module.sparse = False
@@ -202,7 +202,7 @@ class Products(TorchDispatchMode):  # type: ignore[no-untyped-call]
         return inside.partition(".")[2]
 
 
-def weights_of(rules: Rules, config: NetConfig) -> int:
+def num_parameters(rules: Rules, config: NetConfig) -> int:
     """Numbers that a network of these settings learns, however large: ours are not really made."""
     device = "cpu" if is_factory(config.kind) else "meta"
     with torch.random.fork_rng(devices=[]), torch.device(device):
@@ -213,12 +213,12 @@ def weights_of(rules: Rules, config: NetConfig) -> int:
 def pass_bytes(rules: Rules, net: NetConfig, *, bf16: bool, learn: bool) -> int:
     """Bytes of a row in a pass; with learn, of its gradients too."""
     number, heads = 2 if bf16 else 4, rounded_up(head_width(rules)) + VALUE_WIDTH
-    inside = inside_of(rules, net, learn=learn)
-    widened = widened_width(Inputs(rules, memory_of(rules, net), net.inputs))
+    inside = num_activations(rules, net, learn=learn)
+    widened = widened_width(Inputs(rules, memory_bytes_of(rules, net), net.inputs))
     return number * (widened + inside + heads * learn) + 4 * heads
 
 
-def inside_of(rules: Rules, net: NetConfig, *, learn: bool) -> int:
+def num_activations(rules: Rules, net: NetConfig, *, learn: bool) -> int:
     """Numbers of a row inside a network."""
     if net.kind == "mlp" and not net.recurrent:
         towers = sum(net.hidden) * (1 if net.shared else 2)
@@ -243,7 +243,7 @@ def traced(rules: Rules, net: NetConfig) -> list[int]:
         return tensor
 
     with torch.random.fork_rng(devices=[]):
-        made = dense_twin(make_net(rules, net, memory=memory_of(rules, net)))
+        made = plain_torch_copy(make_net(rules, net, memory=memory_bytes_of(rules, net)))
     obs = torch.zeros(TRACED_ROWS, made.inputs.row_bytes, dtype=torch.uint8)
     with torch.autograd.graph.saved_tensors_hooks(keep, lambda tensor: tensor):
         made(obs)

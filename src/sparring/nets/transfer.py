@@ -16,10 +16,10 @@ import torch
 from torch import Tensor
 
 from sparring.errors import ConfigError
-from sparring.nets.hierarchy import ROLES, nets_of
+from sparring.nets.axis_labels import Meaning, Places, axis_labels_of
+from sparring.nets.hierarchy import ROLES, nets_by_role
 from sparring.nets.mlp import Perceptron
 from sparring.nets.net import Net
-from sparring.nets.places import Meaning, Places, meanings_of
 
 WHOLE, PART, PASSES_ON, FRESH = "whole", "in part", "passes on", "fresh"
 AXES = ("rows", "columns")
@@ -121,7 +121,7 @@ def transferred(where: str, mine: Net, theirs: Net, fresh: Mapping[str, Tensor])
     which are not changed.
     """
     given = {name: value.detach().cpu() for name, value in theirs.state_dict().items()}
-    here, there = {**meanings_of(mine), **alike_towers(mine, theirs)}, meanings_of(theirs)
+    here, there = {**axis_labels_of(mine), **alike_towers(mine, theirs)}, axis_labels_of(theirs)
     source, deeper = dict(sources(mine, theirs, fresh)), dict(new_layers(mine, theirs, fresh))
     tensors: dict[str, Tensor] = {}
     kept: dict[str, Kept] = {}
@@ -235,8 +235,8 @@ def grid(places: list[Tensor]) -> tuple[Tensor, ...]:
 
 def by_role(mine: Net, theirs: Net) -> Iterator[tuple[str, Net, Net]]:
     """The networks of both, with what stands in front of their tensors' names."""
-    others = dict(nets_of(theirs))
-    roles = nets_of(mine)
+    others = dict(nets_by_role(theirs))
+    roles = nets_by_role(mine)
     if not roles:
         yield "", mine, theirs
     for role, own in roles:
@@ -275,7 +275,7 @@ def reads_the_same(head: str, mine: Net, theirs: Net) -> bool:
         return type(mine) is type(theirs)
     if mine.config.shared and theirs.tower_of.get(head, 0):
         return False  # of towers that become one the first, the policy's, stays
-    names = ("towers", mine.own_layers.get(head) or theirs.own_layers.get(head))
+    names = ("towers", mine.head_layers.get(head) or theirs.head_layers.get(head))
     return all(stack.holds for stack in stacks_of(mine, theirs) if stack.name in names)
 
 
@@ -319,7 +319,7 @@ def alike_towers(mine: Net, theirs: Net) -> dict[str, Meaning]:
         if not other.config.shared:
             continue
         for name in ("first.weight", "first.bias"):
-            meaning = meanings_of(own)[name]
+            meaning = axis_labels_of(own)[name]
             columns = [(0, at) for at in range(own.config.hidden[0])] * len(own.towers)
             places = {**meaning.places, max(meaning.places): columns}
             found[prefix + name] = replace(meaning, places=places)

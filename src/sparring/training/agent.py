@@ -18,8 +18,8 @@ from sparring.errors import SparringError, warn
 from sparring.league.arena import ALONE, evaluate, play_custom_match, usual_games, usual_opponents
 from sparring.league.custom_env import Terms
 from sparring.league.results import MatchResult, load_result
-from sparring.nets.asked import masks_of, predict, rows_of
 from sparring.nets.policy import Policy, is_position
+from sparring.nets.predict import predict, rows_of, to_masks
 from sparring.pools.custom.again import RANDOM
 from sparring.pools.custom.base import CustomPool
 from sparring.pools.custom.rules import CustomRules
@@ -117,7 +117,7 @@ class Agent:
             return self.policy.act(obs, None if mask is None else np.asarray(mask), **how)
         rules = self.policy.rules
         rows, _ = rows_of(rules, obs, rules.obs_bytes + self.policy.memory_bytes)
-        return self.policy.act(rows, masks_of(rules, mask, len(rows)), **how)
+        return self.policy.act(rows, to_masks(rules, mask, len(rows)), **how)
 
     act_batch = act
     """The same under another name: `act` takes batches."""

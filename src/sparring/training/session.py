@@ -13,7 +13,7 @@ from sparring.learn.algos import LEARNERS
 from sparring.learn.learner import DivergedError, Learner, closing_learner
 from sparring.learn.plan import Announced, Plan
 from sparring.nets.net import Net
-from sparring.nets.sizes import Counts, count
+from sparring.nets.sizes import NetCounts, count
 from sparring.nets.transfer import Transfer
 from sparring.pools.custom.base import CustomPool
 from sparring.store import checkpoint as checkpoints
@@ -232,7 +232,7 @@ class Session:
         )
 
 
-def counted(learner: Learner) -> Counts | None:
+def counted(learner: Learner) -> NetCounts | None:
     """How large the network is that plays; None where a learner of somebody's own has none."""
     net = learner.policy().net
     return count(net) if isinstance(net, Net) else None

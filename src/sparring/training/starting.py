@@ -10,10 +10,10 @@ from sparring.errors import ConfigError, SparringError
 from sparring.games.rules import Rules
 from sparring.learn.learner import Learner
 from sparring.learn.plan import Plan
+from sparring.nets.axis_labels import feature_names
 from sparring.nets.hierarchy import is_hierarchy
 from sparring.nets.make import make_net
-from sparring.nets.net import asked_heads, blend_in
-from sparring.nets.places import feature_names
+from sparring.nets.net import configured_heads, set_wdl_blend
 from sparring.nets.policy import BY_VALUE, Policy
 from sparring.nets.transfer import Transfer, transferred
 from sparring.pools.custom.again import is_custom
@@ -103,11 +103,11 @@ def start_anew(learner: Learner, plan: Plan, number: int, member: int) -> None:
         net = make_net(
             learner.rules,
             plan.net,
-            heads=asked_heads(learner.rules, plan.heads),
+            heads=configured_heads(learner.rules, plan.heads),
             memory=now.meta.get("memory", 0),
             roles=plan.role_nets,
         )
-    blend_in(net, plan.heads)
+    set_wdl_blend(net, plan.heads)
     kept = {name: now.tensors[name] for name in KEPT if name in now.tensors}
     tensors = {**kept, "net": dict(net.state_dict()), "optimizer": {}}
     learner.restore(replace(now, tensors=tensors, meta={**now.meta, "has_unit": False}), member)

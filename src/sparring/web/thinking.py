@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 import torch
 
-from sparring.nets.distribution import Sampler, masked_log_probs, mean_and_std, played
-from sparring.nets.net import POLICY, VALUE, Heads
+from sparring.nets.distribution import ActionSampler, masked_log_probs, mean_and_log_std, played
+from sparring.nets.net import POLICY, VALUE, HeadOutputs
 from sparring.nets.policy import DUELING, VALUES, Policy, best_value
 from sparring.web.questions import Decision, Question
 
@@ -34,7 +34,7 @@ def answer_all(policy: Policy, asked: Sequence[Asked]) -> list[dict[str, Any]]:
     heads = policy.heads(obs)
     actions = chosen(policy, heads[POLICY], mask, [one.wish for one in asked])
     values = values_of(policy, heads, mask)
-    memory = policy.remembered(obs, heads) if policy.memory_bytes else None
+    memory = policy.next_memory(obs, heads) if policy.memory_bytes else None
     answers: list[dict[str, Any]] = [
         {
             "value": None if values is None else float(values[at]),
@@ -43,7 +43,7 @@ def answer_all(policy: Policy, asked: Sequence[Asked]) -> list[dict[str, Any]]:
         for at in range(len(asked))
     ]
     if policy.rules.box:
-        mean, log_std = mean_and_std(heads[POLICY])
+        mean, log_std = mean_and_log_std(heads[POLICY])
         spread = log_std.exp()
         for at, answer in enumerate(answers):
             answer["action"] = [float(number) for number in actions[at]]
@@ -63,10 +63,10 @@ def answer_all(policy: Policy, asked: Sequence[Asked]) -> list[dict[str, Any]]:
 def chosen(policy: Policy, logits: torch.Tensor, mask: Any, wishes: Sequence[Question]) -> Any:
     """Return the actions that `Policy.act` returns for rows that are alone."""
     # The most probable ones follow from no seed; each of the others is row 0 of its own draw.
-    actions, _ = Sampler(0).draw(logits, mask, rollout=0, step=0, greedy=True)
+    actions, _ = ActionSampler(0).draw(logits, mask, rollout=0, step=0, greedy=True)
     for at, wish in enumerate(wishes):
         if wish.sampled and policy.greedy is None:
-            (actions[at],), _ = Sampler(wish.seed).draw(
+            (actions[at],), _ = ActionSampler(wish.seed).draw(
                 logits[at : at + 1], mask[at : at + 1], rollout=0, step=wish.step
             )
     if not policy.rules.box:
@@ -74,18 +74,18 @@ def chosen(policy: Policy, logits: torch.Tensor, mask: Any, wishes: Sequence[Que
     return played(actions, squash=policy.net.config.squash).clip(-1, 1)
 
 
-def shares_of(policy: Policy, heads: Heads, mask: Any) -> Any:
+def shares_of(policy: Policy, heads: HeadOutputs, mask: Any) -> Any:
     """Return the probability of every action."""
     legal = torch.from_numpy(mask).to(policy.device)
     return masked_log_probs(heads[POLICY], legal).exp().cpu().numpy()
 
 
-def values_of(policy: Policy, heads: Heads, mask: Any) -> Any:
+def values_of(policy: Policy, heads: HeadOutputs, mask: Any) -> Any:
     """Return what every seat is expected to be paid; None if the policy does not know."""
     if VALUE not in policy.net.heads or not policy.meta.get(VALUES, True):
         return None
     if not policy.by_value:
-        return policy.net.true_values(heads).cpu().numpy()
+        return policy.net.unscaled_values(heads).cpu().numpy()
     legal = torch.from_numpy(mask).to(policy.device)
     dueling = bool(policy.meta.get(DUELING, False))
     return best_value(policy.net, heads, legal, dueling=dueling).cpu().numpy()

@@ -12,7 +12,7 @@ import torch
 from torch import Tensor, nn
 
 from sparring import _native
-from sparring.nets.run.native import BETAS, EPS, Packed, PackedAdam
+from sparring.nets.run.native import BETAS, EPS, PackedAdam, PackedParameters
 
 LR, MOST, STEPS = 3e-3, 0.5, 20
 
@@ -42,7 +42,7 @@ def test_steps_are_those_of_the_formula(how: str, eps: float) -> None:
     drawn = torch.Generator().manual_seed(1)
     layer = nn.Linear(7, 5)
     theirs = torch.optim.Adam(layer.parameters(), lr=LR, betas=BETAS, eps=eps, fused=True)
-    packed = Packed(layer)
+    packed = PackedParameters(layer)
     ours = PackedAdam(packed, eps=eps, native=_native.Updating(1) if how == "native" else None)
     ours.lr = LR
     wanted = ByHand(packed.weight.clone(), eps)

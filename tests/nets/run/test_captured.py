@@ -42,7 +42,7 @@ def test_passes_are_those_of_the_network(kind: str) -> None:
             assert torch.equal(tensor, net.state_dict()[name]), name
     places = torch.randint(0, len(obs), (2, ROWS), dtype=torch.int32)
     places[0, -1] = -1
-    at = flat.passing(ROWS, learn=True)
+    at = flat.make_pass(ROWS, learn=True)
     for _ in range(2):  # the second pass must not meet what the first left
         at.read(obs, places)
         at.forward()

@@ -21,8 +21,8 @@ from sparring.nets.run.native import (
     KERNELS,
     TORCH,
     NativeNet,
-    as_can_be,
     resolve_cpu,
+    resolve_cpu_or_auto,
 )
 
 NEAR = 0.01
@@ -148,7 +148,7 @@ def test_a_cpu_without_amx_refuses_bf16_in_one_line(monkeypatch: pytest.MonkeyPa
     assert resolve_cpu(TORCH) == TORCH
     with pytest.raises(ConfigError, match=r"^collect\.cpu bf16 needs .* --collect\.cpu float32"):
         resolve_cpu(BF16)
-    assert [as_can_be(BF16), as_can_be(TORCH)] == [AUTO, TORCH]
+    assert [resolve_cpu_or_auto(BF16), resolve_cpu_or_auto(TORCH)] == [AUTO, TORCH]
 
 
 @with_amx

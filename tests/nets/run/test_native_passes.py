@@ -10,7 +10,7 @@ from sparring import Rules
 from sparring.config import NetConfig
 from sparring.nets.make import make_net
 from sparring.nets.net import POLICY, VALUE, Net
-from sparring.nets.run.native import FLOAT32, NativeNet, why_no_passes
+from sparring.nets.run.native import FLOAT32, NativeNet, native_unsupported_reason
 
 ROWS = 150
 KINDS = ("relu", "odd widths", "tanh, two trunks", "silu", "without our own first layer")
@@ -87,5 +87,7 @@ def test_adding_adds() -> None:
 
 def test_what_cannot_be_passed_is_named() -> None:
     cpu = torch.device("cpu")
-    assert "net.norm" in why_no_passes(make_net(Rules("tic_tac_toe"), NetConfig(norm=True)), cpu)
-    assert not why_no_passes(make_net(Rules("tic_tac_toe"), NetConfig()), cpu)
+    assert "net.norm" in native_unsupported_reason(
+        make_net(Rules("tic_tac_toe"), NetConfig(norm=True)), cpu
+    )
+    assert not native_unsupported_reason(make_net(Rules("tic_tac_toe"), NetConfig()), cpu)

@@ -12,7 +12,7 @@ import sparring
 from make import nets, played
 from sparring.nets.make import make_net
 from sparring.nets.net import Net
-from sparring.nets.run.native import Packed, PackedAdam
+from sparring.nets.run.native import PackedAdam, PackedParameters
 
 NETS = nets(
     *("relu", "one layer", "odd widths", "layer norm", "tanh, two trunks", "silu", "residual"),
@@ -23,14 +23,14 @@ def rows(game: str, count: int, seed: int) -> torch.Tensor:
     return played(game, count, steps=12, seed=seed).tensor
 
 
-def pair(kind: str) -> tuple[Net, Packed]:
+def pair(kind: str) -> tuple[Net, PackedParameters]:
     """A network, and the same one packed."""
     game, config = NETS[kind]
     torch.manual_seed(4)
     net = make_net(sparring.Rules(game), config)
     for parameter in net.parameters():
         torch.nn.init.normal_(parameter, std=0.2)
-    return net, Packed(net.twin())
+    return net, PackedParameters(net.cpu_copy())
 
 
 @pytest.mark.parametrize("kind", NETS)
@@ -71,7 +71,7 @@ def test_steps_are_those_of_torch(kind: str) -> None:
 def test_memory_of_adam_goes_on_to_the_bit() -> None:
     obs = rows("skull_king", 16, 1)
     _, packed = pair("odd widths")
-    other = Packed(packed.net.twin())
+    other = PackedParameters(packed.net.cpu_copy())
     first, second = PackedAdam(packed), PackedAdam(other)
     assert first.tensors() == {}
 
@@ -110,7 +110,7 @@ def test_a_packed_network_is_still_a_network() -> None:
 
 def test_weights_without_a_gradient_do_not_slow_adam_down() -> None:
     """Numbers below 1e-38 cost a CPU tenfold; moments would become that small and stay so."""
-    packed = Packed(torch.nn.Linear(4, 4))
+    packed = PackedParameters(torch.nn.Linear(4, 4))
     adam = PackedAdam(packed)
     adam.lr = 1e-3
     packed.grad.fill_(1e-3)

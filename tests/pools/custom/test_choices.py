@@ -13,9 +13,9 @@ from gymnasium import spaces
 
 from sparring import IllegalActionError
 from sparring.config import NetConfig
-from sparring.nets.asked import predict
 from sparring.nets.make import make_net
 from sparring.nets.policy import Policy
+from sparring.nets.predict import predict
 from sparring.pools.custom.make import make_pool
 from sparring.pools.custom.rules import CustomRules
 from sparring.store.policies import load_policy, save_policy

@@ -14,9 +14,9 @@ from torch.utils.flop_counter import FlopCounterMode
 from sparring import Rules
 from sparring.config import HeadsConfig, NetConfig
 from sparring.learn.learner import Report
-from sparring.nets.hierarchy import nets_of
+from sparring.nets.hierarchy import nets_by_role
 from sparring.nets.make import KINDS, make_net
-from sparring.nets.net import Net, heads_of
+from sparring.nets.net import Net, head_widths
 from sparring.nets.sizes import ROWS, count
 from sparring.schedule import Schedule
 from sparring.training.meter.meter import WINDOW, Meter, Subject, meter_of
@@ -163,7 +163,7 @@ def test_products_are_counted_as_torch_counts_them(
     game: str, config: NetConfig, heads: HeadsConfig | None
 ) -> None:
     rules = Rules(game)
-    net = make_net(rules, config, heads=heads_of(rules, heads))
+    net = make_net(rules, config, heads=head_widths(rules, heads))
     forward, backward = by_torch(net)
     passes = passes_of(net)
     assert passes and passes.forward == count(net).macs == forward
@@ -177,7 +177,7 @@ def test_roles_are_counted_one_by_one_as_torch_counts_them() -> None:
     config = complete("skull_king", "", {"device": "cpu", "threads": 1, "hierarchy": {"on": True}})
     work = work_of(resolve(members_of(config)), "ppo", net)
     assert work
-    for role, one in nets_of(net):
+    for role, one in nets_by_role(net):
         forward, backward = by_torch(one)
         assert (work.answered[role], work.learned[role]) == (forward, forward + backward)
 

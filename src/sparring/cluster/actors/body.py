@@ -23,7 +23,7 @@ from sparring.learn.algos import hosted
 from sparring.learn.ppo import PPO
 from sparring.learn.rollout import groups_of
 from sparring.messages import Message
-from sparring.nets.run.native import as_can_be
+from sparring.nets.run.native import resolve_cpu_or_auto
 from sparring.processes import Shapes
 from sparring.training.planning.plan import resolve
 from sparring.training.planning.settings import read_config
@@ -59,7 +59,7 @@ class Body:
         torch.set_num_threads(place.threads)
         config = read_config(settings, "the run's settings")
         config = part_of(config, place.games, place.threads)
-        collect = replace(config.collect, groups=1, cpu=as_can_be(config.collect.cpu))
+        collect = replace(config.collect, groups=1, cpu=resolve_cpu_or_auto(config.collect.cpu))
         config = replace(config, collect=collect, device="cpu", pool="cpu", actors=0)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", SparringWarning)  # the learner has said it already

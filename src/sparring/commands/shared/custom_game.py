@@ -19,7 +19,7 @@ from sparring.errors import ConfigError
 from sparring.games.flags import listed
 from sparring.games.rules import Rules
 from sparring.league.players import Seated, name_of, random_player
-from sparring.nets.remembering import Remembering
+from sparring.nets.stateful_player import StatefulPlayer
 from sparring.pools.custom.again import (
     check_same,
     factory_of,
@@ -53,7 +53,7 @@ class CustomGame:
         self.env = self.table.env
         self.score = np.zeros(pool.rules.seats)
         self.steps = self.seed = 0
-        self._minds: dict[tuple[int, int], Remembering] = {}
+        self._minds: dict[tuple[int, int], StatefulPlayer] = {}
         """What players remember of seats, by player and seat."""
 
     @property
@@ -85,7 +85,7 @@ class CustomGame:
 
     def answer(self, player: Seated, seat: int, *, greedy: bool = True) -> Any:
         """What a player does in this seat, once a step; it remembers that."""
-        mind = self._minds.setdefault((id(player), seat), Remembering(player))
+        mind = self._minds.setdefault((id(player), seat), StatefulPlayer(player))
         obs = self.rules.pack(self.table.numbers[seat][None])
         mask = self.table.mask[seat][None]
         how: dict[str, Any] = {"greedy": greedy, "seed": self.seed}

@@ -15,7 +15,7 @@ from sparring.games.rules import Rules
 from sparring.nets.attention import AttentionNet
 from sparring.nets.custom import CustomNet
 from sparring.nets.custom_inputs import BYTES
-from sparring.nets.hierarchy import HierarchyNet, RoleTeller
+from sparring.nets.hierarchy import HierarchyNet, RoleDetector
 from sparring.nets.inputs import Inputs
 from sparring.nets.layers import FirstLayer
 from sparring.nets.make import make_net
@@ -53,7 +53,7 @@ class PlainNet(nn.Module):
         """Return logits [rows, actions], and values [rows] if the network has any."""
         heads = self.net(obs)
         logits = heads[POLICY]
-        return (logits, self.net.true_values(heads)) if self.valued else (logits,)
+        return (logits, self.net.unscaled_values(heads)) if self.valued else (logits,)
 
 
 class PlainHierarchy(nn.Module):
@@ -61,11 +61,11 @@ class PlainHierarchy(nn.Module):
 
     def __init__(self, rules: Rules, net: HierarchyNet, *, valued: bool) -> None:
         super().__init__()
-        self.teller = RoleTeller(rules)
+        self.role_detector = RoleDetector(rules)
         self.nets = nn.ModuleList(PlainNet(rules, own, valued=valued) for _, own in net.nets())
 
     def forward(self, obs: Tensor) -> tuple[Tensor, ...]:
-        told = self.teller(obs)
+        told = self.role_detector(obs)
         answers = [net(obs) for net in self.nets]
         chosen: tuple[Tensor, ...] = answers[-1]
         for role, said in enumerate(answers[:-1]):
@@ -94,7 +94,7 @@ class PlainWiden(nn.Module):
 
     def __init__(self, inputs: Inputs) -> None:
         super().__init__()
-        self.parts, _, divisors = inputs.stretches()
+        self.parts, _, divisors = inputs.byte_ranges()
         self.register_buffer("divisor", torch.tensor(divisors))
         exponents = torch.arange(256, dtype=torch.float64).clamp(min=1) - 150
         self.register_buffer("powers", torch.exp2(exponents).float())
@@ -133,7 +133,7 @@ class PlainFirstLayer(PlainWiden):
 
     def __init__(self, inputs: Inputs, first: FirstLayer) -> None:
         super().__init__(inputs)
-        _, order, _ = inputs.stretches()
+        _, order, _ = inputs.byte_ranges()
         self.bias = first.bias
         self.normalizer = first.normalizer
         self.register_buffer("weight", first.weight.detach()[torch.tensor(order)])
@@ -166,7 +166,7 @@ class PlainRemembering(nn.Module):
             )
         first = self.net.first
         seen = Inputs(rules, 0, net.config.inputs)
-        order = seen.stretches()[1]
+        order = seen.byte_ranges()[1]
         self.register_buffer("places", torch.from_numpy(np.argsort(order)), persistent=False)
         self.bytes = PlainWiden(seen)
         self.normalizer = first.normalizer
@@ -186,7 +186,7 @@ class PlainRemembering(nn.Module):
             frames, features = self.net.config.frames, numbers.shape[1]
             after = torch.cat((numbers, memory[:, : (frames - 2) * features]), 1)
             after = functional.pad(after, (0, self.numbers - after.shape[1]))
-        values = (self.net.true_values(heads),) if self.valued else ()
+        values = (self.net.unscaled_values(heads),) if self.valued else ()
         return (heads[POLICY], *values, after)
 
 

@@ -15,7 +15,7 @@ from sparring.curriculum.timeline import (
     timeline_of,
 )
 from sparring.learn.room import room_line
-from sparring.nets.sizes import Counts
+from sparring.nets.sizes import NetCounts
 from sparring.nets.transfer import Transfer
 from sparring.training.imitation.imitate import check_records
 from sparring.training.planning.settings import members_of
@@ -65,7 +65,7 @@ def show_timeline(config: TrainConfig) -> int:
     return 0
 
 
-def print_network(network: Counts) -> None:
+def print_network(network: NetCounts) -> None:
     heads = ("layer", "kind", "shape", "parameters", "MACs")
     table = make_table(heads, numbers=heads[3:])
     for layer in network.layers:

@@ -21,7 +21,7 @@ from sparring.league.arena import USUAL_PLIES
 from sparring.league.players import Player, name_of
 from sparring.league.results import MatchResult, Record, summarize
 from sparring.league.usi.engine import Engine, EngineError
-from sparring.nets.remembering import Remembering
+from sparring.nets.stateful_player import StatefulPlayer
 
 GO = {
     "movetime": "go movetime {}",
@@ -176,7 +176,7 @@ class Referee:
         self.challenger = (
             challenger
             if isinstance(challenger, str)
-            else Remembering(challenger, skip_forced=skip_forced)
+            else StatefulPlayer(challenger, skip_forced=skip_forced)
         )
         self.moves: list[str] = []
         """Of the game that is played or was played last."""

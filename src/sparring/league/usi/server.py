@@ -16,7 +16,7 @@ from sparring.games.shogi.protocol import (
     replay,
 )
 from sparring.league.players import Player, name_of
-from sparring.nets.remembering import Bytes, Decides, Remembering
+from sparring.nets.stateful_player import BatchPlayer, Bytes, StatefulPlayer
 
 NAME, AUTHOR = "sparring", "the sparring maintainers"
 MAX_SEED = 2**31 - 1
@@ -31,10 +31,10 @@ class Recalling:
     unless moves were taken back.
     """
 
-    def __init__(self, player: Decides, rules: Rules, *, skip_forced: bool) -> None:
+    def __init__(self, player: BatchPlayer, rules: Rules, *, skip_forced: bool) -> None:
         """Remember nothing yet. skip_forced: whether it was trained without forced moves."""
         self.rules = rules
-        self._mind = Remembering(player, skip_forced=skip_forced)
+        self._mind = StatefulPlayer(player, skip_forced=skip_forced)
         self._told: dict[int, tuple[str, list[str]]] = {}
         """By seat: the start and the moves that it remembers."""
 

@@ -113,7 +113,7 @@ class NativeSteps:
         actor.layers().forward(samples.next_obs.numpy(), None, self.next_head, False)
         _native.widen(samples.next_obs.numpy(), self.next_read, self.runs)
         work.draw(self.next_head, noise[1].numpy(), self.next_read, self.next_log_prob)
-        critics.say_ahead(self.next_read, self.next_q)
+        critics.forward_targets(self.next_read, self.next_q)
         _native.widen(samples.obs.numpy(), self.read, self.runs)
         self.read[:, -self.box :] = samples.action.numpy()
         critics.say(self.read, self.q)
@@ -144,7 +144,7 @@ class NativeSteps:
         entropy = -work.draw(self.head, drawn, self.read, self.log_prob)
         critics.say(self.read, self.q)
         loss = work.actor_loss(self.q, self.log_prob, temperature, self.q_grad)
-        critics.follow_back(self.q_grad, self.read_grad)
+        critics.input_backward(self.q_grad, self.read_grad)
         share = temperature / self.rows
         work.draw_gradient(self.head, drawn, self.read, self.read_grad, share, self.head_grad)
         actor.learn(torch.from_numpy(self.head_grad))

@@ -23,7 +23,7 @@ from sparring.learn.learner import Report, Snapshot
 from sparring.learn.losses import dqn_loss, spread_epsilon, td_target
 from sparring.learn.plan import check_shared
 from sparring.nets.policy import BY_VALUE, DUELING
-from sparring.nets.run.kinds import make_flat
+from sparring.nets.run.make_flat import make_flat
 from sparring.schedule import Moment
 
 HPARAMS = tuple(field.name for field in fields(DQNHparams))
@@ -71,11 +71,11 @@ class FusedDQN:
             memory=self.pool.memory_bytes,
         )
         self.target.copy_from(self.net)
-        self.learning = self.net.passing(replay.batch, learn=True)
+        self.learning = self.net.make_pass(replay.batch, learn=True)
         """About the decisions of a batch."""
-        self.ahead = self.net.passing(replay.batch, learn=False)
+        self.ahead = self.net.make_pass(replay.batch, learn=False)
         """About what follows them."""
-        self.beyond = self.target.passing(replay.batch, learn=False)
+        self.beyond = self.target.make_pass(replay.batch, learn=False)
         """What the target says about what follows."""
 
     @property

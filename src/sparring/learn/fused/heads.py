@@ -19,7 +19,7 @@ from sparring.learn.head_terms import REFERENCE, SEAT, WIDTH, KLPenalty
 from sparring.learn.terms import OfColumn, OfTruth, Term, columns_of, truth_of
 from sparring.learn.transitions import NOT_A_SAMPLE
 from sparring.nets.distribution import masked_log_probs
-from sparring.nets.net import HIDDEN, MAX_UNITS, POLICY, RESULTS, SCORE, UNIT_MEMORY, WDL
+from sparring.nets.net import HIDDEN, MAX_SCALED_RETURN, POLICY, RESULTS, SCALE_DECAY, SCORE, WDL
 from sparring.nets.run.captured import CapturedNet
 from sparring.nets.run.flat import FlatNet, Pass
 
@@ -33,7 +33,7 @@ class FusedOutcomes:
         steps, games, seats = rollout.steps, rollout.games, rollout.rules.seats
         self.ends = steps * games * seats
         """Places of the table at which games end; those of games that go on come behind."""
-        self.passing: Pass = net.passing(games * seats // net.members, learn=False)
+        self.passing: Pass = net.make_pass(games * seats // net.members, learn=False)
         with torch.device(net.device):
             self.step = torch.arange(steps)[:, None]
             self.game = torch.arange(rollout.rows) // rollout.rules.rows
@@ -131,8 +131,8 @@ class FusedOutcomes:
             count = over.expand_as(squares).reshape(shape).sum((0, 2))
             size = (squares.reshape(shape).sum((0, 2)) / count.clamp(min=1)).sqrt().clamp(min=1e-6)
             before = net.units["score_scale"]
-            unit = UNIT_MEMORY * before + (1 - UNIT_MEMORY) * size
-            unit = torch.where(count > 0, torch.maximum(unit, size / MAX_UNITS), before)
+            unit = SCALE_DECAY * before + (1 - SCALE_DECAY) * size
+            unit = torch.where(count > 0, torch.maximum(unit, size / MAX_SCALED_RETURN), before)
             assert isinstance(net, CapturedNet)
             for name in net.module.score_parameters:
                 held = net.view(net.weight, name)
@@ -146,7 +146,7 @@ class FusedOutcomes:
             paid, decided = self._by_member(returns * won), self._by_member(won**2)
             unit = net.units["wdl_unit"]
             slope = paid.clamp(min=0.0) / decided.clamp(min=1e-6)
-            moved = UNIT_MEMORY * unit + (1 - UNIT_MEMORY) * slope
+            moved = SCALE_DECAY * unit + (1 - SCALE_DECAY) * slope
             unit.copy_(torch.where(decided > 0, moved, unit))
 
     def _of_place(self, by_member: Tensor) -> Tensor:

@@ -11,7 +11,7 @@ from sparring.games.rules import Rules
 from sparring.kernels import Module, ahead, build
 from sparring.kernels.views import View
 from sparring.nets.frozen import gpu
-from sparring.nets.inputs import Inputs, memory_of
+from sparring.nets.inputs import Inputs, memory_bytes_of
 from sparring.nets.run import flat
 from sparring.nets.run.flat import VALUE_WIDTH, FlatNet, Pass, row_constants
 
@@ -50,10 +50,10 @@ def compile_ahead(
     """
     programs = [(source, action_constants(rules, bf16=bf16))]
     for net in nets:
-        inputs = Inputs(rules, memory_of(rules, net), net.inputs)
+        inputs = Inputs(rules, memory_bytes_of(rules, net), net.inputs)
         programs.append((flat.SOURCE, row_constants(inputs, bf16=bf16)))
         if slots:
-            met = Inputs(rules, memory_of(rules, net))
+            met = Inputs(rules, memory_bytes_of(rules, net))
             programs.append((gpu.SOURCE, row_constants(met, bf16=bf16)))
     for one, constants in programs:
         ahead(one, constants, exact=False, device=device, what=rules.name)

@@ -33,7 +33,7 @@ class FrozenOpponents:
             device=games.device,
             memory=games.pool.memory_bytes,
         )
-        self.passing = self.nets.passing(games.at_once * members)
+        self.passing = self.nets.make_pass(games.at_once * members)
         self.greedy = torch.zeros(members * slots, dtype=torch.uint8, device=games.device)
         # Small products leave room on the device: both passes together take less than in turn.
         self._beside = torch.cuda.Stream(games.device)  # type: ignore[no-untyped-call]

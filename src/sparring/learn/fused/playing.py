@@ -31,12 +31,12 @@ from sparring.learn.fused.opponents import FrozenOpponents
 from sparring.learn.fused.rollout import FusedRollout
 from sparring.learn.head_terms import head_terms
 from sparring.learn.learner import DivergedError, Report, Snapshot, Timing
-from sparring.nets.inputs import memory_of, stacked
+from sparring.nets.inputs import memory_bytes_of, stacked
 from sparring.nets.make import make_net
-from sparring.nets.net import Net, asked_heads, blend_in
+from sparring.nets.net import Net, configured_heads, set_wdl_blend
 from sparring.nets.policy import BY_VALUE, Policy
 from sparring.nets.run.flat import FlatNet, Pass
-from sparring.nets.run.kinds import FlatHierarchy, make_flat
+from sparring.nets.run.make_flat import FlatHierarchy, make_flat
 from sparring.pools.lineups import LEARNER, Mixes, check_answered
 from sparring.pools.protocol import EXACT
 from sparring.schedule import rounded
@@ -47,7 +47,7 @@ class Voice:
 
     def __init__(self, kernels: Module, net: FlatNet, rows: int, role: int | None = None) -> None:
         self.net, self.role = net, role
-        self.passing: Pass = net.passing(rows, learn=False)
+        self.passing: Pass = net.make_pass(rows, learn=False)
         self.heads = heads_view(kernels, net, self.passing)
 
     def asked(self, role: Tensor | None) -> dict[str, Any]:
@@ -96,10 +96,10 @@ class FusedPlaying:
         self.config, self.roles, self.facts = net, dict(roles or {}), dict(facts or {})
         self.exact = EXACT in self.pool.can
         """Whether a snapshot holds the games in flight."""
-        if memory_of(games.rules, net) not in (0, self.pool.memory_bytes):
+        if memory_bytes_of(games.rules, net) not in (0, self.pool.memory_bytes):
             raise ConfigError(
                 f"the pool has {self.pool.memory_bytes} bytes of memory per seat and net.memory "
-                f"{net.memory} needs {memory_of(games.rules, net)}; make it with as many"
+                f"{net.memory} needs {memory_bytes_of(games.rules, net)}; make it with as many"
             )
         check_answered(self.pool.policies, range(slots + 1))
         self.heads, self.formulas = heads, head_terms(games.rules, heads)
@@ -160,7 +160,7 @@ class FusedPlaying:
         room["memory"] = self.pool.memory_bytes
         if self.roles:
             return FlatHierarchy(self.rules, self.roles, self.members, **room)
-        heads = asked_heads(self.rules, self.heads)
+        heads = configured_heads(self.rules, self.heads)
         return make_flat(self.rules, self.config, self.members, heads=heads, **room)
 
     def _make_voices(self) -> dict[str, Voice]:
@@ -178,8 +178,10 @@ class FusedPlaying:
         rules, memory = self.rules, self.pool.memory_bytes
         if self.roles:
             return make_net(rules, self.config, memory=memory, roles=self.roles)
-        heads = asked_heads(rules, self.heads)
-        return blend_in(make_net(rules, self.net.made_of, heads=heads, memory=memory), self.heads)
+        heads = configured_heads(rules, self.heads)
+        return set_wdl_blend(
+            make_net(rules, self.net.net_config, heads=heads, memory=memory), self.heads
+        )
 
     # Rollout
 

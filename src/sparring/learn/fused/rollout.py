@@ -21,7 +21,7 @@ from sparring.kernels.views import View
 from sparring.learn.advantages import Discounts
 from sparring.learn.fused.kernels import blocks_of
 from sparring.learn.transitions import OPEN, check_open, read_open
-from sparring.nets.hierarchy import RoleTeller
+from sparring.nets.hierarchy import RoleDetector
 from sparring.nets.net import HIDDEN
 from sparring.pools.lineups import LEARNER
 
@@ -314,7 +314,7 @@ class RoleDiscounts:
 
     def __init__(self, rollout: FusedRollout) -> None:
         self.rollout, device = rollout, rollout.obs.device
-        self.teller = RoleTeller(rollout.rules).to(device)
+        self.role_detector = RoleDetector(rollout.rules).to(device)
         shape = rollout.members, len(rollout.rules.roles)
         with torch.device(device):
             self.gamma_into, self.gamma_of, self.lambda_of = (torch.zeros(shape) for _ in range(3))
@@ -328,7 +328,7 @@ class RoleDiscounts:
 
     def role_at(self, number: int) -> Tensor:
         """In which role every row was to decide when its game was cut for the `number`th time."""
-        role: Tensor = self.teller(self.rollout.cut_obs[number])
+        role: Tensor = self.role_detector(self.rollout.cut_obs[number])
         return role.to(torch.int8)
 
     def view(self, kernels: Module) -> View:

@@ -89,9 +89,9 @@ class FusedSAC:
         self.seated, self.policy = playing.seated, playing.policy
         self.replay, self.adjust = self.experience.replay, self.experience.adjust
         self.members, self.device = playing.members, playing.device
-        self.learning = self.net.passing(replay.batch, learn=True)
+        self.learning = self.net.make_pass(replay.batch, learn=True)
         """About the decisions of a batch."""
-        self.ahead = self.net.passing(replay.batch, learn=False)
+        self.ahead = self.net.make_pass(replay.batch, learn=False)
         """About what follows them."""
         self.adam = self.experience.adam_for(self.net)
         self.critics = self._make_critics()
@@ -123,8 +123,8 @@ class FusedSAC:
         net = self.net
         return Critics(
             net.inputs,
-            self.config.critic_hidden or net.made_of.hidden,
-            activation=net.made_of.activation,
+            self.config.critic_hidden or net.net_config.hidden,
+            activation=net.net_config.activation,
             norm=self.config.critic_norm,
             members=members,
         )

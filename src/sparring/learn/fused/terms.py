@@ -21,7 +21,7 @@ from sparring.learn.fused.kernels import heads_view
 from sparring.learn.fused.minibatches import Images, Minibatch, Samples
 from sparring.learn.fused.rollout import FusedRollout, mask_of
 from sparring.learn.terms import Measures, Term, columns_of, shown_of
-from sparring.nets.net import POLICY, VALUE, Heads, head_width
+from sparring.nets.net import POLICY, VALUE, HeadOutputs, head_width
 from sparring.nets.run.flat import FlatNet, Pass
 from sparring.schedule import Moment
 
@@ -265,14 +265,14 @@ class FusedTerms:
         policy, value, *others = grads
         at.logits_grad[:, :room, :width].add_(policy.view(members, room, width))
         at.value_grad[:, :room, 0].add_(value.view(members, room))
-        for into, grad in zip(at.others_grad.values(), others, strict=True):
+        for into, grad in zip(at.extra_grads.values(), others, strict=True):
             into[:, :room].copy_(grad.view(members, room, -1))
 
     def _show(self, name: str, mean: Tensor) -> None:
         """Add what a minibatch brought, except to members that learn no more."""
         self.sums[name].add_(torch.where(self.stopped.bool(), 0.0, mean.float()))
 
-    def _heads(self, at: Pass, room: int) -> Heads:
+    def _heads(self, at: Pass, room: int) -> HeadOutputs:
         """What the heads say about the first rows of every member, all rows in one list."""
         net, width = self.net, head_width(self.rollout.rules)
         logit_bias = net.policy_bias.reshape(-1, 1, net.policy_bias.shape[-1])

@@ -27,7 +27,7 @@ from sparring.learn.fused.terms import FusedTerms, PolicyLoss
 from sparring.learn.parts import LOGGED
 from sparring.learn.plan import PPOHparams
 from sparring.learn.transforms import Mirroring
-from sparring.nets.net import MAX_UNITS, UNIT_MEMORY
+from sparring.nets.net import MAX_SCALED_RETURN, SCALE_DECAY
 from sparring.nets.run.flat import Pass
 from sparring.schedule import Moment
 
@@ -65,7 +65,7 @@ class Update:
         self.configs, self.config, self.members = configs, configs[0], playing.members
         rollout, net, members = self.rollout, self.net, self.members
         if self.games.at_once * members != rollout.rows:
-            self.cutting = net.passing(rollout.rows // members, learn=False)
+            self.cutting = net.make_pass(rollout.rows // members, learn=False)
         rows = rollout.steps * rollout.rows // members
         # If every row is a sample; `fit` makes fewer.
         self.most = self.minibatches = max(1, round(rows / self.config.minibatch))
@@ -80,7 +80,7 @@ class Update:
         self.stride = self.room + (records.room(self.room) if records else 0)
         """Rows of a minibatch: samples, and examples behind them."""
         self.learning: Pass = (
-            self.sequences.learning if self.sequences else net.passing(self.stride, learn=True)
+            self.sequences.learning if self.sequences else net.make_pass(self.stride, learn=True)
         )
         self._make_arrays()
         arrays = self.list, self.sample_counts, self.picked
@@ -271,8 +271,8 @@ class Update:
             blocks=MOMENT_BLOCKS,
             counts=self.sample_counts,
             has_unit=self.has_unit,
-            keep=UNIT_MEMORY,
-            most=MAX_UNITS,
+            keep=SCALE_DECAY,
+            most=MAX_SCALED_RETURN,
             value_scale=self.net.value_scale,
             statistics=self.statistics,
             tallies=self.tallies,
@@ -289,7 +289,7 @@ class Update:
         count = net.size - first
         if not count:
             return  # the network divides by the unit itself
-        self.kernels.rescale_values(
+        self.kernels.rescale_value_head(
             *((blocks_of(count, 128), self.members), 128),
             *(net.weight[:, first:], net.compute[:, first:], net.size, count, self.statistics),
         )

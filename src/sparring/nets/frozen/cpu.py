@@ -23,12 +23,12 @@ from sparring.config import NetConfig
 from sparring.errors import ConfigError
 from sparring.games.rules import Rules
 from sparring.nets.custom import OWN, CustomNet
-from sparring.nets.hierarchy import is_hierarchy, of_role
+from sparring.nets.hierarchy import is_hierarchy, role_tensors
 from sparring.nets.inputs import stacked
 from sparring.nets.make import make_net
 from sparring.nets.mlp import NATIVE_ACTIVATIONS, LinearNet, Perceptron, head_mask
-from sparring.nets.net import MEMORY, POLICY, Heads, Net, head_width, only_beside_policy
-from sparring.nets.run.recognized import Layers, as_perceptron, recognize
+from sparring.nets.net import MEMORY, POLICY, HeadOutputs, Net, head_width, is_unused_by_policy
+from sparring.nets.run.trace import TracedPerceptron, to_perceptron_tensors, trace_perceptron
 
 PANEL = 32
 """Columns that lie together in the native layers; widths are filled up to multiples of it."""
@@ -52,8 +52,8 @@ class GroupedNet:
             plain = not (config.norm or config.normalize or config.policy_hidden)
             stacks = isinstance(net, Perceptron) and plain
             if isinstance(net, CustomNet):
-                stacks = isinstance(recognize(net), Layers)
-            self._kind = (Stacked if stacks else OneByOne)(net, slots, threads)
+                stacks = isinstance(trace_perceptron(net), TracedPerceptron)
+            self._kind = (StackedPerceptrons if stacks else SequentialNets)(net, slots, threads)
         self.memory = net.inputs.memory if config.memory else 0
         """Bytes that each of them writes."""
         self._shapes = shapes_of(net)
@@ -67,12 +67,12 @@ class GroupedNet:
         self._kind.load(slot - 1, {name: t.detach().float().cpu() for name, t in state.items()})
         self._loaded[slot] = True
 
-    def policy_heads(self, obs: Tensor, slot: npt.NDArray[np.integer]) -> Tensor:
+    def policy_outputs(self, obs: Tensor, slot: npt.NDArray[np.integer]) -> Tensor:
         """Return what the policy heads say [rows, head_width], row r by the network of slot[r]."""
         return self.say(obs, slot)[POLICY]
 
     @torch.no_grad()
-    def say(self, obs: Tensor, slot: npt.NDArray[np.integer]) -> Heads:
+    def say(self, obs: Tensor, slot: npt.NDArray[np.integer]) -> HeadOutputs:
         """The same with what is to be remembered of the rows' seats, if anything is."""
         if len(slot) != len(obs):
             raise ConfigError(f"{len(obs)} rows and {len(slot)} slots; give every row one")
@@ -118,29 +118,29 @@ class GroupedHierarchy:
         if not is_hierarchy(state):
             raise ConfigError("the network is one for all roles; only hierarchies fit here")
         for role, net in self.roles.items():
-            net.load(slot, of_role(state, role))
+            net.load(slot, role_tensors(state, role))
 
-    def say(self, obs: Tensor, slot: npt.NDArray[np.integer]) -> Heads:
+    def say(self, obs: Tensor, slot: npt.NDArray[np.integer]) -> HeadOutputs:
         """What `GroupedNet.say` does; hierarchies remember nothing."""
-        return {POLICY: self.policy_heads(obs, slot)}
+        return {POLICY: self.policy_outputs(obs, slot)}
 
     @torch.no_grad()
-    def policy_heads(self, obs: Tensor, slot: npt.NDArray[np.integer]) -> Tensor:
+    def policy_outputs(self, obs: Tensor, slot: npt.NDArray[np.integer]) -> Tensor:
         """Return what the policy heads say [rows, head_width], row r by the networks of slot[r]."""
         told = self.rules.role_of(obs.numpy())
         out = torch.empty(len(obs), head_width(self.rules))
         for number, net in enumerate(self.roles.values()):
             rows = np.flatnonzero(told == number)
-            out[rows] = net.policy_heads(obs[rows], slot[rows])
+            out[rows] = net.policy_outputs(obs[rows], slot[rows])
         return out
 
 
-class Stacked:
+class StackedPerceptrons:
     """Perceptrons as one flat array [slots, numbers], the policy's tower alone."""
 
     def __init__(self, net: Net, slots: int, threads: int) -> None:
-        rules, config, own = net.inputs.rules, net.config, recognize(net)
-        self.own = own if isinstance(own, Layers) else None
+        rules, config, own = net.inputs.rules, net.config, trace_perceptron(net)
+        self.own = own if isinstance(own, TracedPerceptron) else None
         """The layers of somebody's own network, None if it is ours."""
         if self.own:
             kind, hidden = self.own.activation, self.own.hidden(0)
@@ -160,14 +160,14 @@ class Stacked:
 
     def load(self, at: int, state: dict[str, Tensor]) -> None:
         """Lay a network's numbers out as the native layers read them. Slots count from 0."""
-        state = as_perceptron(self.own, state) if self.own else state
+        state = to_perceptron_tensors(self.own, state) if self.own else state
         (weight, bias), *layers = policy_layers(state, self.inputs.rules, self.config)
         parts = [padded(weight), padded(bias)]
         for weight, bias in layers:
             parts += [panels(weight), padded(bias)]
         self.weights[at] = torch.cat([part.flatten() for part in parts])
 
-    def answer(self, obs: Tensor, slot: npt.NDArray[np.integer], out: Heads) -> None:
+    def answer(self, obs: Tensor, slot: npt.NDArray[np.integer], out: HeadOutputs) -> None:
         """Write what heads say, and what is remembered if there is room for it."""
         slots = np.ascontiguousarray(slot, np.int16)
         self.native.forward(obs.numpy(), slots, self._weights, out[POLICY].numpy())
@@ -175,7 +175,7 @@ class Stacked:
             out[MEMORY] = stacked(self.inputs, obs, self.config.frames)
 
 
-class OneByOne:
+class SequentialNets:
     """Networks without their values, asked one after the other."""
 
     def __init__(self, net: Net, slots: int, threads: int) -> None:
@@ -204,7 +204,7 @@ class OneByOne:
         own = {name: tuple(map(slice, value.shape)) for name, value in net.state_dict().items()}
         net.load_state_dict({name: state[name][part] for name, part in own.items()})
 
-    def answer(self, obs: Tensor, slot: npt.NDArray[np.integer], out: Heads) -> None:
+    def answer(self, obs: Tensor, slot: npt.NDArray[np.integer], out: HeadOutputs) -> None:
         order = np.argsort(slot, kind="stable")
         held, first = np.unique(slot[order], return_index=True)
         places = np.split(torch.from_numpy(order), first[1:])
@@ -212,7 +212,7 @@ class OneByOne:
             net, seen = self.nets[int(one) - 1], obs[rows]
             heads = net(seen)
             out[POLICY][rows] = heads[POLICY]
-            held = net.remembered(seen, heads)
+            held = net.next_memory(seen, heads)
             if held is not None:
                 out[MEMORY][rows] = held
 
@@ -242,7 +242,7 @@ def check_shapes(shapes: Mapping[str, tuple[int, ...]], state: Mapping[str, Tens
     """
     for name, shape in shapes.items():
         if name not in state:
-            if not only_beside_policy(name):
+            if not is_unused_by_policy(name):
                 raise ConfigError(f"the network has no {name}; it is of another kind")
         elif tuple(state[name].shape) != shape:
             raise ConfigError(
@@ -250,7 +250,7 @@ def check_shapes(shapes: Mapping[str, tuple[int, ...]], state: Mapping[str, Tens
                 "only networks of the learner's own shape fit"
             )
     for name in state:
-        if name not in shapes and not only_beside_policy(name) and not name.startswith(OWN):
+        if name not in shapes and not is_unused_by_policy(name) and not name.startswith(OWN):
             raise ConfigError(f"the network has {name}, which is unknown here; it is another kind")
 
 

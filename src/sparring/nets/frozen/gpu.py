@@ -30,13 +30,13 @@ from sparring.nets.net import Net, head_width
 from sparring.nets.residual import Layout, layout_of
 from sparring.nets.run.flat import (
     KINDS,
-    Room,
+    FlatOptions,
     rounded_up,
     row_constants,
     widened_width,
     widening_threads,
 )
-from sparring.nets.run.recognized import Layers, as_perceptron, recognize
+from sparring.nets.run.trace import TracedPerceptron, to_perceptron_tensors, trace_perceptron
 
 SOURCE = '#include "cuda/grouped.cuh"\n'
 MAX_SLOTS = 255
@@ -55,7 +55,7 @@ class GroupedFlat(ABC):
     """The weights of all frozen networks: `slots` for each member."""
 
     def __init__(
-        self, net: Net, config: NetConfig, members: int, slots: int, **room: Unpack[Room]
+        self, net: Net, config: NetConfig, members: int, slots: int, **room: Unpack[FlatOptions]
     ) -> None:
         """Make room for networks like this one. config: with which one of ours is the same."""
         if not 1 <= slots <= MAX_SLOTS:
@@ -71,8 +71,10 @@ class GroupedFlat(ABC):
         self.kernels: Module = build(
             SOURCE, self.constants, exact=False, device=device, what=rules.name
         )
-        laid_out = {name: t for name, t in self.laid_out(net.state_dict()).items() if name != BIAS}
-        self.weights = {name: self.room(*tensor.shape) for name, tensor in laid_out.items()}
+        pack_tensors = {
+            name: t for name, t in self.pack_tensors(net.state_dict()).items() if name != BIAS
+        }
+        self.weights = {name: self.room(*tensor.shape) for name, tensor in pack_tensors.items()}
         """What products take [groups, ...]."""
         self.policy_bias = torch.zeros(self.groups, self.action_width, device=device)
         """What the kernels add to the logits, for each group."""
@@ -87,11 +89,11 @@ class GroupedFlat(ABC):
         return torch.zeros(self.groups, *shape, dtype=self.dtype, device=self.device)
 
     @abstractmethod
-    def laid_out(self, state: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    def pack_tensors(self, state: Mapping[str, Tensor]) -> dict[str, Tensor]:
         """A network's tensors as products take them, and its `BIAS`, which may be smaller."""
 
     @abstractmethod
-    def passing(self, rows: int) -> GroupedPass:
+    def make_pass(self, rows: int) -> GroupedPass:
         """Return room for passes over batches of so many rows, all members together."""
 
     def load(self, member: int, slot: int, state: Mapping[str, Tensor]) -> None:
@@ -100,7 +102,7 @@ class GroupedFlat(ABC):
             raise ConfigError(f"slot {slot}; there are 1 to {self.slots}")
         check_shapes(shapes_of(self.like), state)
         group = member * self.slots + slot - 1
-        made = self.laid_out({name: t.detach().float().cpu() for name, t in state.items()})
+        made = self.pack_tensors({name: t.detach().float().cpu() for name, t in state.items()})
         for name, tensor in made.items():
             to = self.policy_bias if name == BIAS else self.weights[name]
             to[group, : len(tensor)].copy_(tensor)
@@ -230,22 +232,22 @@ class GroupedPass(ABC):
 class GroupedPerceptron(GroupedFlat):
     """The policy's tower alone, of our own perceptrons or somebody's."""
 
-    def laid_out(self, state: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    def pack_tensors(self, state: Mapping[str, Tensor]) -> dict[str, Tensor]:
         """Inputs in the order of the bytes, their divisors part of the first weights."""
-        own = recognize(self.like)
-        if isinstance(own, Layers):
-            state = as_perceptron(own, state)
+        own = trace_perceptron(self.like)
+        if isinstance(own, TracedPerceptron):
+            state = to_perceptron_tensors(own, state)
         *layers, (head, policy_bias) = policy_layers(state, self.rules, self.config)
         made: dict[str, Tensor] = {}
         for layer, (weight, bias) in enumerate(layers):
             made |= {f"{layer}.weight": weight, f"{layer}.bias": bias}
-        _, order, divisors = self.inputs.stretches()
+        _, order, divisors = self.inputs.byte_ranges()
         first = made["0.weight"][order] * (1 / torch.tensor(divisors)[:, None])
         made["0.weight"] = functional.pad(first, (0, 0, 0, self.width - len(first)))
         made["head"] = functional.pad(head, (0, self.action_width - head.shape[1]))
         return {**made, BIAS: policy_bias}
 
-    def passing(self, rows: int) -> PerceptronPass:
+    def make_pass(self, rows: int) -> PerceptronPass:
         return PerceptronPass(self, rows)
 
 
@@ -309,7 +311,7 @@ class GroupedResidual(GroupedFlat):
     def numbers(self) -> int:
         return rounded_up(self.layout.numbers)
 
-    def laid_out(self, state: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    def pack_tensors(self, state: Mapping[str, Tensor]) -> dict[str, Tensor]:
         """Divisors are part of the weights that the input meets."""
         at = self.layout
         divisor = torch.tensor(at.divisors)
@@ -328,7 +330,7 @@ class GroupedResidual(GroupedFlat):
         made["head"] = functional.pad(head, (0, rounded_up(at.actions) - at.actions))
         return {**made, BIAS: state["policy_bias"]}
 
-    def passing(self, rows: int) -> BoardsPass:
+    def make_pass(self, rows: int) -> BoardsPass:
         return BoardsPass(self, rows)
 
 

@@ -23,10 +23,10 @@ from sparring.factories import is_factory
 from sparring.games.rules import Rules
 from sparring.nets.frozen.gpu import GroupedFlat, GroupedPass, GroupedPerceptron, GroupedResidual
 from sparring.nets.make import make_net
-from sparring.nets.net import MEMORY, POLICY, Heads, Net
+from sparring.nets.net import MEMORY, POLICY, HeadOutputs, Net
 from sparring.nets.run.captured import VALUE_SCALE, CapturedNet
-from sparring.nets.run.flat import Room, rounded_up
-from sparring.nets.run.recognized import perceptron_config
+from sparring.nets.run.flat import FlatOptions, rounded_up
+from sparring.nets.run.trace import perceptron_config
 
 MAX_TILES_EACH = 4
 """Tiles of a network if all had as many rows: more waste fewer rows and copy more weights."""
@@ -103,7 +103,7 @@ class TiledNets:
         self._try()
 
     @torch.no_grad()
-    def answer(self, obs: Tensor, order: Tensor, ends: Tensor) -> tuple[Tensor, Heads]:
+    def answer(self, obs: Tensor, order: Tensor, ends: Tensor) -> tuple[Tensor, HeadOutputs]:
         """Return the places of rows [tiles * size], `rows` for nobody's, and what heads say there.
 
         order: the row at a place. ends: the place behind the last row of every group.
@@ -114,9 +114,9 @@ class TiledNets:
         said = self._say(self.nets.copies(group), shown)
         return place.flatten(), {name: head.flatten(0, 1) for name, head in said.items()}
 
-    def _say(self, named: dict[str, Tensor], obs: Tensor) -> Heads:
+    def _say(self, named: dict[str, Tensor], obs: Tensor) -> HeadOutputs:
         if not self.apart:
-            together: Heads = vmap(self.nets.run)(named, obs)
+            together: HeadOutputs = vmap(self.nets.run)(named, obs)
             return together
         said = [
             self.nets.run({name: tensor[tile] for name, tensor in named.items()}, obs[tile])
@@ -139,20 +139,20 @@ class GroupedCaptured(GroupedFlat):
     """Networks of any kind, as they are."""
 
     def __init__(
-        self, net: Net, config: NetConfig, members: int, slots: int, **room: Unpack[Room]
+        self, net: Net, config: NetConfig, members: int, slots: int, **room: Unpack[FlatOptions]
     ) -> None:
         super().__init__(net, config, members, slots, **room)
         with torch.random.fork_rng(devices=[]):  # fresh weights are drawn, and not used
             self.nets = FrozenNets(self.rules, config, self.groups, **room)
 
-    def laid_out(self, state: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    def pack_tensors(self, state: Mapping[str, Tensor]) -> dict[str, Tensor]:
         return {}  # weights lie as the network has them
 
     def load(self, member: int, slot: int, state: Mapping[str, Tensor]) -> None:
         super().load(member, slot, state)  # refuses what does not fit
         self.nets.load(member * self.slots + slot - 1, state)
 
-    def passing(self, rows: int) -> CapturedGroups:
+    def make_pass(self, rows: int) -> CapturedGroups:
         return CapturedGroups(self, rows)
 
 
@@ -187,7 +187,7 @@ class CapturedGroups(GroupedPass):
 
 
 def make_grouped(
-    rules: Rules, config: NetConfig, members: int, slots: int, **room: Unpack[Room]
+    rules: Rules, config: NetConfig, members: int, slots: int, **room: Unpack[FlatOptions]
 ) -> GroupedFlat:
     """Return room for the frozen networks of all members."""
     memory = room.get("memory", 0)

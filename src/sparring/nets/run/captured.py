@@ -22,8 +22,8 @@ from sparring.errors import ConfigError
 from sparring.factories import in_a_line
 from sparring.games.rules import Rules
 from sparring.nets.make import make_net
-from sparring.nets.net import MEMORY, POLICY, VALUE, WDL, Heads, Net, blended, head_width
-from sparring.nets.run.flat import FlatNet, Pass, Room, Spot, rounded_up
+from sparring.nets.net import MEMORY, POLICY, VALUE, WDL, HeadOutputs, Net, blend_wdl, head_width
+from sparring.nets.run.flat import FlatNet, FlatOptions, FlatTensor, Pass, rounded_up
 
 ALIGNED = 64
 """Every parameter begins at a multiple of this many numbers."""
@@ -39,7 +39,7 @@ class Traced:
     """A forward pass that autograd remembers."""
 
     parameters: dict[str, Tensor]
-    heads: Heads
+    heads: HeadOutputs
 
 
 class CapturedPass(Pass):
@@ -82,8 +82,8 @@ class CapturedPass(Pass):
             if self.learn:
                 self._traced.append(traced)
 
-    def _worth(self, member: int, value: Tensor, heads: Heads) -> Tensor:
-        """What rows are worth in the unit of values, as `Net.true_values` has it.
+    def _worth(self, member: int, value: Tensor, heads: HeadOutputs) -> Tensor:
+        """What rows are worth in the unit of values, as `Net.unscaled_values` has it.
 
         Whoever learns wants what the value head says alone.
         """
@@ -93,7 +93,7 @@ class CapturedPass(Pass):
         scale, share, unit = (
             one[member] for one in (net.value_scale, net.units["wdl_blend"], net.units["wdl_unit"])
         )
-        return blended(value.float() * scale, heads[WDL].detach(), share, unit) / scale
+        return blend_wdl(value.float() * scale, heads[WDL].detach(), share, unit) / scale
 
     def trace(self, member: int) -> Traced:
         """Run the network of a member over its rows."""
@@ -113,7 +113,7 @@ class CapturedPass(Pass):
                 [
                     self.logits_grad[member, :, : policy.shape[1]].to(policy.dtype),
                     self.value_grad[member, :, 0].to(value.dtype),
-                    *(self.others_grad[n][member].to(said.dtype) for n, said in others.items()),
+                    *(self.extra_grads[n][member].to(said.dtype) for n, said in others.items()),
                 ],
                 allow_unused=True,
                 materialize_grads=True,
@@ -160,7 +160,7 @@ class CapturedNet(FlatNet):
         members: int,
         *,
         heads: Mapping[str, int] | None = None,
-        **room: Unpack[Room],
+        **room: Unpack[FlatOptions],
     ) -> None:
         super().__init__(rules, config, members, **room)
         memory, device = room.get("memory", 0), self.device
@@ -168,7 +168,7 @@ class CapturedNet(FlatNet):
         if not {POLICY, VALUE} <= self.module.heads.keys():
             raise ConfigError(f"PPO needs a policy and a value, not {list(self.module.heads)}")
         self.others = {n: w for n, w in self.module.heads.items() if n not in (POLICY, VALUE)}
-        self.pieces: dict[str, Spot] = self._lay_out()
+        self.pieces: dict[str, FlatTensor] = self._lay_out()
         self.held = self._make_held()
         """Buffers of the network that are saved with it, of all members; learning leaves them."""
         self.units = {name: self.held[name] for name in UNITS if name in self.held}
@@ -181,14 +181,14 @@ class CapturedNet(FlatNet):
         last_layer = (self.pieces[name].offset for name in self.module.value_parameters)
         self.value_from = min(last_layer, default=self.size)
 
-    def _lay_out(self) -> dict[str, Spot]:
+    def _lay_out(self) -> dict[str, FlatTensor]:
         """Place every parameter; those of the last layer of the value last."""
         shapes = {name: tuple(p.shape) for name, p in self.module.named_parameters()}
         order = sorted(shapes, key=lambda name: name in self.module.value_parameters)
         placed, offset = {}, 0
         for name in order:
             shape = shapes[name]
-            placed[name] = Spot(name, offset, shape, tuple(range(len(shape))), shape)
+            placed[name] = FlatTensor(name, offset, shape, tuple(range(len(shape))), shape)
             offset = rounded_up(offset + placed[name].size, ALIGNED)
         return placed
 
@@ -201,7 +201,7 @@ class CapturedNet(FlatNet):
             if name not in learned and name != VALUE_SCALE
         }
 
-    def passing(self, rows: int, *, learn: bool) -> CapturedPass:
+    def make_pass(self, rows: int, *, learn: bool) -> CapturedPass:
         return CapturedPass(self, rows, learn=learn)
 
     def parameters(self, member: int) -> dict[str, Tensor]:
@@ -211,13 +211,13 @@ class CapturedNet(FlatNet):
             for name in self.pieces
         }
 
-    def run(self, named: Mapping[str, Tensor], *shown: Tensor) -> Heads:
+    def run(self, named: Mapping[str, Tensor], *shown: Tensor) -> HeadOutputs:
         """Run the network with these parameters and buffers."""
         # A cache of rounded weights would be read again by a graph that is replayed later.
         with torch.autocast(
             self.device.type, torch.bfloat16, enabled=self.bf16, cache_enabled=False
         ):
-            heads: Heads = functional_call(self.module, dict(named), shown)
+            heads: HeadOutputs = functional_call(self.module, dict(named), shown)
         return heads
 
     # Exchange with the network
@@ -251,13 +251,13 @@ class CapturedNet(FlatNet):
         return [name for name, _ in self.module.named_parameters()]
 
 
-def why_eager(net: CapturedNet) -> str:
+def capture_unsupported_reason(net: CapturedNet) -> str:
     """Say what keeps passes of a network on a GPU from being held by a graph, "" if nothing does.
 
     A graph replays what was launched: what waits for the device, to choose by what it finds there,
     cannot be among that.
     """
-    passing = net.passing(PROBED, learn=True)
+    passing = net.make_pass(PROBED, learn=True)
     passing.forward()
     passing.backward()  # which wakes up libraries, that may wait
     try:

@@ -20,7 +20,7 @@ from torch import Tensor
 from sparring.config import NetConfig
 from sparring.games.rules import Rules
 from sparring.kernels import Module, build
-from sparring.nets.inputs import Inputs, room_for
+from sparring.nets.inputs import Inputs, fit_memory_bytes
 from sparring.nets.net import head_width
 
 SOURCE = '#include "cuda/net.cuh"\n'
@@ -30,7 +30,7 @@ VALUE_WIDTH = 8
 """Columns of the value head. One is used; products want their sizes in multiples of 8."""
 
 
-class Room(TypedDict):
+class FlatOptions(TypedDict):
     """What networks on a GPU are made with besides their game and settings."""
 
     bf16: bool
@@ -41,7 +41,7 @@ class Room(TypedDict):
 
 
 @dataclass(frozen=True)
-class Spot:
+class FlatTensor:
     """One tensor in the flat arrays, its axes in another order and some of them longer."""
 
     name: str
@@ -89,7 +89,7 @@ class Pass(ABC):
         """What further heads say, biases included."""
         if learn:
             self.logits_grad, self.value_grad = self.make(net.action_width), self.make(VALUE_WIDTH)
-            self.others_grad = {name: torch.zeros_like(said) for name, said in self.others.items()}
+            self.extra_grads = {name: torch.zeros_like(said) for name, said in self.others.items()}
 
     def make(self, columns: int, dtype: torch.dtype | None = None) -> Tensor:
         """Return zeros for every row of every member."""
@@ -113,7 +113,7 @@ class Pass(ABC):
 class FlatNet(ABC):
     """Weights and gradients of all members."""
 
-    pieces: Mapping[str, Spot]
+    pieces: Mapping[str, FlatTensor]
     """The value head is the last, weight and bias together."""
     units: Mapping[str, Tensor] = MappingProxyType({})
     """What else is kept of every member's heads [members], by the names of the network's buffers:
@@ -132,14 +132,16 @@ class FlatNet(ABC):
     bias_stride: int
     """Numbers from one member's biases to the next's."""
 
-    def __init__(self, rules: Rules, config: NetConfig, members: int, **room: Unpack[Room]) -> None:
+    def __init__(
+        self, rules: Rules, config: NetConfig, members: int, **room: Unpack[FlatOptions]
+    ) -> None:
         self.rules, self.config, self.members = rules, config, members
         self.bf16, self.device = room["bf16"], room["device"]
-        self.made_of = config
+        self.net_config = config
         """What `make_net` makes the networks of."""
         self.dtype = torch.bfloat16 if self.bf16 else torch.float32
         self.squash = config.squash and rules.box > 0
-        memory = room_for(rules, config, room.get("memory", 0))
+        memory = fit_memory_bytes(rules, config, room.get("memory", 0))
         self.inputs = Inputs(rules, memory, config.inputs)
         self.action_width = rounded_up(head_width(rules))
 
@@ -159,7 +161,7 @@ class FlatNet(ABC):
         return flat[:, spot.offset : spot.offset + spot.size].view(len(flat), *spot.shape)
 
     @abstractmethod
-    def passing(self, rows: int, *, learn: bool) -> Pass:
+    def make_pass(self, rows: int, *, learn: bool) -> Pass:
         """Return room for passes over batches of so many rows."""
 
     # Exchange with the networks of nets.make
@@ -226,7 +228,9 @@ class WidenedNet(FlatNet):
 
     policy_bias_name = "policy_head.bias"
 
-    def __init__(self, rules: Rules, config: NetConfig, members: int, **room: Unpack[Room]) -> None:
+    def __init__(
+        self, rules: Rules, config: NetConfig, members: int, **room: Unpack[FlatOptions]
+    ) -> None:
         super().__init__(rules, config, members, **room)
         self.width = widened_width(self.inputs)
         self.constants = row_constants(self.inputs, bf16=self.bf16)
@@ -267,7 +271,7 @@ def row_constants(inputs: Inputs, *, bf16: bool) -> dict[str, int]:
     names = {torch.uint8: "U8", torch.int8: "I8", torch.int16: "I16", torch.float32: "F32"}
     found |= {f"SPARRING_{name}{what}": 0 for name in names.values() for what in ("S", "_AT")}
     found |= {"SPARRING_MEMORY_F32S": 0, "SPARRING_MEMORY_AT": 0}
-    for dtype, first, end in inputs.stretches()[0]:
+    for dtype, first, end in inputs.byte_ranges()[0]:
         if first < inputs.rules.obs_bytes:
             found[f"SPARRING_{names[dtype]}S"] = (end - first) // dtype.itemsize
             found[f"SPARRING_{names[dtype]}_AT"] = first

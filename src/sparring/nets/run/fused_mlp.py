@@ -19,15 +19,22 @@ from sparring.config import NetConfig
 from sparring.games.rules import Rules
 from sparring.nets.mlp import head_mask
 from sparring.nets.net import POLICY, VALUE, Net, head_width
-from sparring.nets.run.flat import KINDS, VALUE_WIDTH, Room, Spot, WidenedNet, WidenedPass
-from sparring.nets.run.recognized import (
+from sparring.nets.run.flat import (
+    KINDS,
+    VALUE_WIDTH,
+    FlatOptions,
+    FlatTensor,
+    WidenedNet,
+    WidenedPass,
+)
+from sparring.nets.run.trace import (
     COMPARED,
-    Layers,
-    as_perceptron,
+    TracedPerceptron,
     differs,
-    from_perceptron,
-    recognize,
-    some_rows,
+    from_perceptron_tensors,
+    sample_rows,
+    to_perceptron_tensors,
+    trace_perceptron,
 )
 
 SUM_BLOCKS = 256
@@ -174,13 +181,15 @@ class PerceptronPass(WidenedPass):
 class FusedPerceptron(WidenedNet):
     """Weights, gradients and layers of all members."""
 
-    def __init__(self, rules: Rules, config: NetConfig, members: int, **room: Unpack[Room]) -> None:
+    def __init__(
+        self, rules: Rules, config: NetConfig, members: int, **room: Unpack[FlatOptions]
+    ) -> None:
         assert not (why := why_not("kernels", config)), why
         super().__init__(rules, config, members, **room)
         device = self.device
         self.kind = KINDS[config.activation]
         self.towers = 1 if config.shared else 2
-        self.pieces: dict[str, Spot] = self._lay_out()
+        self.pieces: dict[str, FlatTensor] = self._lay_out()
         self.size = sum(piece.size for piece in self.pieces.values())
         biases = [piece for name, piece in self.pieces.items() if name.endswith("bias")]
         places = [torch.arange(b.offset, b.offset + b.size, dtype=torch.int32) for b in biases]
@@ -189,7 +198,7 @@ class FusedPerceptron(WidenedNet):
         ends = accumulate(b.size for b in biases)
         self.bias_column = {b.name: end - b.size for b, end in zip(biases, ends, strict=True)}
         self.make_arrays()
-        _, order, divisors = self.inputs.stretches()
+        _, order, divisors = self.inputs.byte_ranges()
         self._order = torch.tensor(order)
         """The feature of every column of a widened row."""
         scale = self.view(self.scale[None], "first.weight")[0]
@@ -198,7 +207,7 @@ class FusedPerceptron(WidenedNet):
             rules, config
         ).T.to(device)
 
-    def _lay_out(self) -> dict[str, Spot]:
+    def _lay_out(self) -> dict[str, FlatTensor]:
         """Place every matrix; the value head last, weight and bias together."""
         hidden, towers, actions = self.config.hidden, self.towers, head_width(self.rules)
         first = hidden[0] * towers
@@ -209,17 +218,17 @@ class FusedPerceptron(WidenedNet):
                 layers.append((f"towers.{t}.{2 * layer}", width, following, (following, width)))
         layers.append(("policy_head", hidden[-1], self.action_width, (actions, hidden[-1])))
         layers.append(("value_head", hidden[-1], VALUE_WIDTH, (1, hidden[-1])))
-        pieces, offset = dict[str, Spot](), 0
+        pieces, offset = dict[str, FlatTensor](), 0
         for name, rows, columns, theirs in layers:
             # torch's linear layers keep their weights the other way round.
             axes, outputs = ((0, 1), theirs[1]) if name == "first" else ((1, 0), theirs[0])
-            weight = Spot(f"{name}.weight", offset, (rows, columns), axes, theirs)
-            bias = Spot(f"{name}.bias", offset + weight.size, (columns,), (0,), (outputs,))
+            weight = FlatTensor(f"{name}.weight", offset, (rows, columns), axes, theirs)
+            bias = FlatTensor(f"{name}.bias", offset + weight.size, (columns,), (0,), (outputs,))
             pieces |= {weight.name: weight, bias.name: bias}
             offset += weight.size + bias.size
         return pieces
 
-    def passing(self, rows: int, *, learn: bool) -> PerceptronPass:
+    def make_pass(self, rows: int, *, learn: bool) -> PerceptronPass:
         return PerceptronPass(self, rows, learn=learn)
 
     # Exchange with Perceptron
@@ -236,18 +245,20 @@ class FusedPerceptron(WidenedNet):
 class CustomPerceptron(FusedPerceptron):
     """A perceptron whose tensors are named and shaped as in a module of somebody's own."""
 
-    def __init__(self, net: Net, config: NetConfig, members: int, **room: Unpack[Room]) -> None:
+    def __init__(
+        self, net: Net, config: NetConfig, members: int, **room: Unpack[FlatOptions]
+    ) -> None:
         """Make room for networks like this one. config: with which ours is the same."""
         super().__init__(net.inputs.rules, config, members, **room)
-        layers = recognize(net)
-        assert isinstance(layers, Layers)
-        self.like, self.names, self.made_of = net, layers, net.config
+        layers = trace_perceptron(net)
+        assert isinstance(layers, TracedPerceptron)
+        self.like, self.names, self.net_config = net, layers, net.config
 
     def pack(self, named: Mapping[str, Tensor]) -> Tensor:
-        return super().pack(as_perceptron(self.names, named))
+        return super().pack(to_perceptron_tensors(self.names, named))
 
     def unpack(self, flat: Tensor) -> dict[str, Tensor]:
-        found = from_perceptron(self.names, super().unpack(flat))
+        found = from_perceptron_tensors(self.names, super().unpack(flat))
         return {name: found[name] for name in self.parameter_names()}
 
     def parameter_names(self) -> list[str]:
@@ -256,9 +267,9 @@ class CustomPerceptron(FusedPerceptron):
     @torch.no_grad()
     def differs(self) -> str:
         """Hold the kernels against the module; what lies in the arrays of the first is lost."""
-        rows = some_rows(self.inputs, COMPARED)
+        rows = sample_rows(self.inputs, COMPARED)
         self.load(0, self.like.state_dict())
-        passing = self.passing(COMPARED, learn=False)
+        passing = self.make_pass(COMPARED, learn=False)
         passing.read(rows.repeat(self.members, 1).to(self.device))
         passing.forward()
         width = self.like.heads[POLICY]

@@ -17,7 +17,7 @@ from sparring.capabilities.refusals import why_not
 from sparring.config import NetConfig
 from sparring.games.rules import Rules
 from sparring.nets.residual import ResidualNet, layout_of
-from sparring.nets.run.flat import Room, Spot, WidenedNet, WidenedPass, rounded_up
+from sparring.nets.run.flat import FlatOptions, FlatTensor, WidenedNet, WidenedPass, rounded_up
 
 ALIGNED = 64
 """Every tensor begins at a multiple of this many numbers."""
@@ -68,7 +68,9 @@ class FusedResidual(WidenedNet):
 
     policy_bias_name = "policy_bias"
 
-    def __init__(self, rules: Rules, config: NetConfig, members: int, **room: Unpack[Room]) -> None:
+    def __init__(
+        self, rules: Rules, config: NetConfig, members: int, **room: Unpack[FlatOptions]
+    ) -> None:
         assert not (why := why_not("kernels", config, memory=room.get("memory", 0))), why
         super().__init__(rules, config, members, **room)
         self.layout = layout_of(rules)
@@ -77,7 +79,7 @@ class FusedResidual(WidenedNet):
         self.behind = self.width - self.layout.planes * self.layout.squares
         """Columns of a widened row behind the planes: the numbers, and zeros."""
         self.module = ResidualNet(rules, config)
-        self.pieces: dict[str, Spot] = self._lay_out()
+        self.pieces: dict[str, FlatTensor] = self._lay_out()
         last = self.pieces["value_head.bias"]
         self.size = last.offset + last.size
         self.make_arrays()
@@ -94,7 +96,7 @@ class FusedResidual(WidenedNet):
         at = slice(spot.offset, spot.offset + spot.size)
         self.scale[at] = flat[at].to(self.device)
 
-    def _lay_out(self) -> dict[str, Spot]:
+    def _lay_out(self) -> dict[str, FlatTensor]:
         """Place every tensor; the value head last, weight and bias together."""
         shapes = {name: tuple(p.shape) for name, p in self.module.named_parameters()}
         heads = ("value_head.weight", "value_head.bias")
@@ -113,13 +115,13 @@ class FusedResidual(WidenedNet):
                 shape = (theirs[0], *ROUND, self.planes)
             if name == "numbers.weight":
                 shape = (self.behind, theirs[0])
-            spots[name] = Spot(name, offset, shape, axes, theirs)
+            spots[name] = FlatTensor(name, offset, shape, axes, theirs)
             offset += spots[name].size
             if name != "value_head.weight":
                 offset = rounded_up(offset, ALIGNED)
         return spots
 
-    def passing(self, rows: int, *, learn: bool) -> BoardPass:
+    def make_pass(self, rows: int, *, learn: bool) -> BoardPass:
         return BoardPass(self, rows, learn=learn)
 
     def parameter_names(self) -> list[str]:

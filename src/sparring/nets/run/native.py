@@ -24,10 +24,10 @@ from sparring import _native
 from sparring.capabilities.refusals import why_not
 from sparring.errors import ConfigError
 from sparring.nets.custom import OWN, CustomNet
-from sparring.nets.hierarchy import HierarchyNet, true_heads
+from sparring.nets.hierarchy import HierarchyNet, unscale_value_head
 from sparring.nets.mlp import NATIVE_ACTIVATIONS, Perceptron
-from sparring.nets.net import POLICY, VALUE, WDL, Heads, Net
-from sparring.nets.run.recognized import Layers, recognize
+from sparring.nets.net import POLICY, VALUE, WDL, HeadOutputs, Net
+from sparring.nets.run.trace import TracedPerceptron, trace_perceptron
 
 ALIGNED = 16
 """Matrices begin at multiples of so many numbers."""
@@ -37,7 +37,7 @@ TIDY_EVERY, TIDY_BELOW = 128, 1e-30
 without end, and numbers below 1e-38 cost a CPU tenfold; beside EPS both are nothing."""
 
 
-class Packed:
+class PackedParameters:
     """A network whose parameters are views of one array. It must not be moved any more."""
 
     def __init__(self, net: nn.Module) -> None:
@@ -78,7 +78,7 @@ class PackedAdam:
 
     def __init__(
         self,
-        packed: Packed,
+        packed: PackedParameters,
         *,
         eps: float = EPS,
         native: _native.Updating | None = None,
@@ -182,22 +182,22 @@ Tower = tuple[int, list[Layer]]
 """Where its head lies in what is put out, and its layers."""
 
 
-def why_no_passes(net: nn.Module, device: torch.device) -> str:
+def native_unsupported_reason(net: nn.Module, device: torch.device) -> str:
     """Say what keeps a network from being passed natively, "" if nothing does."""
     if device.type != "cpu":
         return "native passes are for CPUs"
     if isinstance(net, CustomNet):
-        layers = recognize(net)
+        layers = trace_perceptron(net)
         return layers if isinstance(layers, str) else ""
     assert isinstance(net, Net)
     return why_not("native", net.config)
 
 
-def towers_of(packed: Packed, net: Net) -> list[Tower]:
+def towers_of(packed: PackedParameters, net: Net) -> list[Tower]:
     """Where the weights of every layer lie."""
     places = {name.removeprefix(OWN): at for name, at in packed.places.items()}
-    own = recognize(net)
-    if isinstance(own, Layers):
+    own = trace_perceptron(net)
+    if isinstance(own, TracedPerceptron):
         hidden = [
             [linear(places, name, *own.widths[name]) for name in tower] for tower in own.towers
         ]
@@ -262,10 +262,10 @@ class NativeNet:
     """
 
     def __init__(self, net: Net, *, threads: int, arithmetic: str) -> None:
-        """Take over a network that `why_no_passes` says nothing about."""
-        self.net, self.packed, self.threads = net, Packed(net), threads
-        own, self.width = recognize(net), sum(net.heads.values())
-        activation = own.activation if isinstance(own, Layers) else net.config.activation
+        """Take over a network that `native_unsupported_reason` says nothing about."""
+        self.net, self.packed, self.threads = net, PackedParameters(net), threads
+        own, self.width = trace_perceptron(net), sum(net.heads.values())
+        activation = own.activation if isinstance(own, TracedPerceptron) else net.config.activation
         self._layers = _native.Layers(
             runs=net.inputs.runs,
             numbers=len(net.inputs.features),
@@ -322,16 +322,18 @@ class NativeNet:
         """
         self._layers.backward(head_grad.numpy(), self._grad, None, add)
 
-    def split(self, said: Tensor) -> Heads:
+    def split(self, said: Tensor) -> HeadOutputs:
         """By head, as networks say it."""
         widths = self.net.heads
-        heads: Heads = dict(zip(widths, torch.split(said, list(widths.values()), -1), strict=True))
+        heads: HeadOutputs = dict(
+            zip(widths, torch.split(said, list(widths.values()), -1), strict=True)
+        )
         if VALUE in heads:
             heads[VALUE] = heads[VALUE].squeeze(-1)
         return heads
 
     @torch.no_grad()
-    def say(self, obs: Tensor) -> list[Heads]:
+    def say(self, obs: Tensor) -> list[HeadOutputs]:
         """What the heads say about rows, as `Forward.lean` has it; good until the next call."""
         return [self.split(self.said(obs.contiguous(), keep=False))]
 
@@ -371,23 +373,23 @@ class NativeNet:
             value=value,
         )
         if WDL in self.net.heads and float(self.net.wdl_blend):
-            value = self.net.true_values(self.split(said)).numpy()
+            value = self.net.unscaled_values(self.split(said)).numpy()
         return action, log_prob, value
 
 
-class NativeRoles:
+class NativeHierarchy:
     """The same of a network for every role; see `HierarchyNet.forward`."""
 
     def __init__(self, net: HierarchyNet, parts: dict[str, NativeNet]) -> None:
         self.net, self.parts = net, parts
 
     @torch.no_grad()
-    def say(self, obs: Tensor) -> list[Heads]:
+    def say(self, obs: Tensor) -> list[HeadOutputs]:
         """What the heads say, each about the rows of its role; values in units of rewards."""
 
-        def say(role: str, rows: Tensor | None) -> Heads:
+        def say(role: str, rows: Tensor | None) -> HeadOutputs:
             part = self.parts[role]
-            return true_heads(part.net, part.split(part.said(obs, index=rows, keep=False)))
+            return unscale_value_head(part.net, part.split(part.said(obs, index=rows, keep=False)))
 
         return [self.net.by_role(obs, say)]
 
@@ -417,6 +419,6 @@ def resolve_cpu(wanted: str, *, perceptron: bool = True) -> str:
     return wanted
 
 
-def as_can_be(wanted: str) -> str:
+def resolve_cpu_or_auto(wanted: str) -> str:
     """The same where nothing is learned: another machine may lack what the learner's has."""
     return AUTO if wanted == BF16 and not _native.has_amx() else wanted

@@ -25,7 +25,7 @@ Floats = npt.NDArray[np.float32]
 
 
 class NativeCritics:
-    """Those of critics for which `why_not_critics` has nothing to say.
+    """Those of critics for which `native_critics_unsupported_reason` has nothing to say.
 
     What critics read is a row of numbers, with the action last; what they say is [rows, 2], or
     [rows, 2 * actions].
@@ -63,14 +63,14 @@ class NativeCritics:
         self._seen_target = -1
 
     def say(self, read: Floats, out: Floats) -> None:
-        """What the critics say; `learn` or `follow_back` may follow."""
+        """What the critics say; `learn` or `input_backward` may follow."""
         seen = self.critics.flat._version
         if seen != self._seen:
             self.layers.load(self.weight)
             self._seen = seen
         self.layers.forward_numbers(read, out, True)
 
-    def say_ahead(self, read: Floats, out: Floats) -> None:
+    def forward_targets(self, read: Floats, out: Floats) -> None:
         seen = self.critics.target._version
         if seen != self._seen_target:
             self.targets.load(self.target)
@@ -81,7 +81,7 @@ class NativeCritics:
         """Write the gradient of the weights, from that of what was said last, or add to it."""
         self.layers.backward(grad, self.grad, None, add)
 
-    def follow_back(self, grad: Floats, read_grad: Floats) -> None:
+    def input_backward(self, grad: Floats, read_grad: Floats) -> None:
         """Write the gradient of what was read, from that of what was said last."""
         self.layers.backward(grad, None, read_grad, False)
 
@@ -111,7 +111,7 @@ class NativeCritics:
     def target_q(self, numbers: Tensor, action: Tensor | None = None) -> Tensor:
         read = _joined(numbers, action).numpy()
         out = np.empty((len(read), CRITICS * self.each), np.float32)
-        self.say_ahead(read, out)
+        self.forward_targets(read, out)
         return self.split(out)
 
     def split(self, out: Floats) -> Tensor:
@@ -139,7 +139,7 @@ class _Said(torch.autograd.Function):
         if not ctx.needs_input_grad[0]:
             return None, None, None
         read_grad = np.empty((len(given), passes.critics.widths[0]), np.float32)
-        passes.follow_back(given, read_grad)
+        passes.input_backward(given, read_grad)
         return torch.from_numpy(read_grad), None, None
 
 
@@ -148,7 +148,7 @@ def _joined(numbers: Tensor, action: Tensor | None) -> Tensor:
     return (numbers if action is None else torch.cat((numbers, action), -1)).contiguous()
 
 
-def why_not_critics(critics: Critics) -> str:
+def native_critics_unsupported_reason(critics: Critics) -> str:
     """Say what keeps critics from being passed natively, "" if nothing does."""
     if critics.flat.device.type != "cpu":
         return "native passes are for CPUs"
@@ -173,6 +173,6 @@ def towers_of(critics: Critics) -> list[Tower]:
 
 def widened_runs(inputs: Inputs) -> list[tuple[int, int, int, int, float]]:
     """What `Widen` reads, as the native core takes it. What is not seen is left as it is."""
-    _, order, _ = inputs.stretches()
+    _, order, _ = inputs.byte_ranges()
     seen = None if inputs.seen is None else {order.index(i) for i in inputs.seen}
     return runs_of([inputs.features[i] for i in order], seen)

@@ -31,7 +31,7 @@ from sparring.speed.verdicts.case import (
 from sparring.speed.verdicts.theirs import NOTICED_OPPONENT, ONE_CALL_EACH, SLOW_ENV, hot
 from sparring.training.planning.custom import by_factory, rules_of
 from sparring.training.planning.participants import participants_of
-from sparring.training.planning.roles import nets_of, read_roles
+from sparring.training.planning.roles import nets_by_role, read_roles
 from sparring.training.planning.settings import with_preset
 
 FULL_BATCH, FULL_BATCH_GPU = 1024, 16384
@@ -308,7 +308,7 @@ def apart(case: Case) -> list[Policy]:
         return []
     try:
         rules = rules_of(case.config)
-        nets = nets_of(read_roles(rules, [case.config]), case.config)
+        nets = nets_by_role(read_roles(rules, [case.config]), case.config)
         participants = participants_of(rules, case.config, nets)
     except SparringError:
         return []

@@ -210,7 +210,7 @@ def imitate(
         "native": cloning.forward.native is not None,
         **{name: round(value, 4) for name, value in last.measured.items()},
     }
-    policy = Policy(plan.rules, net.twin(), name=IMITATED_POLICY, meta={"update": 0})
+    policy = Policy(plan.rules, net.cpu_copy(), name=IMITATED_POLICY, meta={"update": 0})
     return policy, Imitated(facts, course)
 
 

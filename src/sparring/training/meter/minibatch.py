@@ -195,7 +195,7 @@ def on_gpu(plan: Plan) -> Make:
     from sparring.learn.fused.adam import FlatAdam
     from sparring.learn.fused.kernels import PPO_SOURCE, learner_kernels
     from sparring.learn.fused.update import EPSILON
-    from sparring.nets.run.kinds import make_flat
+    from sparring.nets.run.make_flat import make_flat
 
     device, members, bf16 = torch.device(plan.device), len(plan.seeds), plan.collect.bf16
     place = Place(plan.device, 1)
@@ -209,7 +209,7 @@ def on_gpu(plan: Plan) -> Make:
     adam = FlatAdam(kernels, flat, epsilon=EPSILON, stopped=nobody, diverged=nobody.clone())
 
     def make(size: int) -> Callable[[], int]:
-        at = flat.passing(size, learn=True)
+        at = flat.make_pass(size, learn=True)
         at.logits_grad.copy_(place.random(*at.logits_grad.shape) * 1e-3)
         at.value_grad.copy_(place.random(*at.value_grad.shape) * 1e-3)
         obs = torch.zeros(members * size, flat.inputs.row_bytes, dtype=torch.uint8, device=device)

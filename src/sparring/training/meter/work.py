@@ -13,7 +13,7 @@ from typing import Any
 
 from sparring.learn.plan import CPU, Plan
 from sparring.nets.critics import CRITICS, Critics
-from sparring.nets.hierarchy import nets_of
+from sparring.nets.hierarchy import nets_by_role
 from sparring.nets.layers import FirstLayer
 from sparring.nets.net import Net
 from sparring.nets.sizes import count
@@ -83,7 +83,7 @@ def work_of(plan: Plan, algo: str, net: Net, density: float = 1.0) -> Work | Non
     """
     density = density if plan.device == CPU else 1.0
     settings = {one.role: one.settings[0] for one in plan.roles} or {ALL: plan.settings[0]}
-    nets = dict(nets_of(net)) or {ALL: net}
+    nets = dict(nets_by_role(net)) or {ALL: net}
     passes = dict[str, Passes]()
     for role, one in nets.items():
         found = passes_of(one, density=density)

@@ -17,10 +17,10 @@ from sparring.games.flags import latest, read_rules
 from sparring.games.rules import Rules
 from sparring.machine import cores
 from sparring.nets.custom import keep_net
-from sparring.nets.inputs import memory_of
+from sparring.nets.inputs import memory_bytes_of
 from sparring.nets.make import make_net
-from sparring.nets.net import Net, asked_heads
-from sparring.nets.run.recognized import Layers, recognize
+from sparring.nets.net import Net, configured_heads
+from sparring.nets.run.trace import TracedPerceptron, trace_perceptron
 from sparring.pools.custom import pool_of
 from sparring.pools.custom.base import CustomPool
 from sparring.pools.custom.make import Facts, facts_of, make_pool
@@ -43,7 +43,7 @@ def custom_pool(config: TrainConfig, first_game: int = 0) -> CustomPool:
     room: dict[str, Any] = {
         "seed": config.seed,
         "first_game": first_game,
-        "memory": memory_of(facts_of(config.game).rules, config.net),
+        "memory": memory_bytes_of(facts_of(config.game).rules, config.net),
     }
     if not workers:
         return make_pool(config.game, games, **room)
@@ -52,7 +52,7 @@ def custom_pool(config: TrainConfig, first_game: int = 0) -> CustomPool:
 
 def one_game(config: TrainConfig) -> GamePool:
     """A single environment to look at, where its games are played by others or not at all."""
-    memory = memory_of(facts_of(config.game).rules, config.net)
+    memory = memory_bytes_of(facts_of(config.game).rules, config.net)
     return make_pool(config.game, copies=1, memory=memory)
 
 
@@ -89,7 +89,7 @@ def facts_of_given(game: Any) -> Facts:
 
 def given_pool(game: Any, config: TrainConfig) -> CustomPool:
     """The games that a program brings along, as an object or as a function without a name."""
-    memory = memory_of(facts_of_given(game).rules, config.net) if config.net.memory else 0
+    memory = memory_bytes_of(facts_of_given(game).rules, config.net) if config.net.memory else 0
     if is_maker(game):
         return make_pool(game, config.collect.games, seed=config.seed, memory=memory)
     return pool_of(game, seed=config.seed, memory=memory)
@@ -168,17 +168,17 @@ def check_custom_nets(rules: Rules, config: TrainConfig, nets: Mapping[str, NetC
                 f"net.kind {net.kind}: other processes cannot find an object of this program; give "
                 "a class of a module, or leave actors, replicas and cluster out"
             )
-        made_custom(rules, net, asked_heads(rules, config.heads))
+        made_custom(rules, net, configured_heads(rules, config.heads))
 
 
 def is_perceptron(rules: Rules, net: NetConfig) -> bool:
     """Whether a network is computed as a perceptron, whoever wrote it."""
     if is_factory(net.kind):
-        return isinstance(recognize(made_custom(rules, net)), Layers)
+        return isinstance(trace_perceptron(made_custom(rules, net)), TracedPerceptron)
     return net.perceptron
 
 
 def made_custom(rules: Rules, net: NetConfig, heads: Mapping[str, int] | None = None) -> Net:
     """Make a network to look at. heads: widths by name; left out, a policy and a value."""
     with torch.random.fork_rng(devices=[]):
-        return make_net(rules, net, heads=heads, memory=memory_of(rules, net))
+        return make_net(rules, net, heads=heads, memory=memory_bytes_of(rules, net))

@@ -23,8 +23,8 @@ from sparring.learn.plan import Plan
 from sparring.learn.room import room_line
 from sparring.machine import UNNOTICED, free_memory, show_size
 from sparring.nets.critics import Critics
-from sparring.nets.inputs import Inputs, memory_of
-from sparring.nets.sizes import weights_of
+from sparring.nets.inputs import Inputs, memory_bytes_of
+from sparring.nets.sizes import num_parameters
 from sparring.pools.limits import MAX_MEMORY
 from sparring.schedule import Schedule
 from sparring.targets import check_folder
@@ -104,13 +104,13 @@ def check_targets(rules: Rules, targets: Sequence[float]) -> None:
 
 def learned_numbers(rules: Rules, config: TrainConfig, nets: Mapping[str, NetConfig]) -> int:
     """How many numbers all networks of an algorithm have while they learn."""
-    own = COPIES * sum(weights_of(rules, net) for net in nets.values())
+    own = COPIES * sum(num_parameters(rules, net) for net in nets.values())
     if config.algo == "dqn" and config.dqn.mode != ROLLOUTS:
-        return own + weights_of(rules, config.net)  # the target network
+        return own + num_parameters(rules, config.net)  # the target network
     if config.algo != "sac":
         return own
     net, sac = config.net, config.sac
-    inputs = Inputs(rules, memory_of(rules, net), net.inputs)
+    inputs = Inputs(rules, memory_bytes_of(rules, net), net.inputs)
     with torch.device("meta"):
         critics = Critics(inputs, sac.critic_hidden or net.hidden, norm=sac.critic_norm)
     return own + (COPIES + 1) * critics.flat.numel()  # each has a target besides
@@ -179,7 +179,7 @@ def within_memory(plan: Plan) -> Iterator[None]:
 
 def check_networks(rules: Rules, config: TrainConfig, nets: Mapping[str, NetConfig]) -> None:
     for role, net in nets.items():
-        if memory_of(rules, net) > MAX_MEMORY:
+        if memory_bytes_of(rules, net) > MAX_MEMORY:
             where = f"roles {role}.net" if role else "net"
             most = MAX_MEMORY // (4 * len(rules.features)) + 1
             raise ConfigError(

@@ -16,9 +16,9 @@ from sparring.league.roles import EXPLOITER, MAIN
 from sparring.league.seating import Made, Table, Who, read_tables, seat_player
 from sparring.learn.acting import Actor, MadePlayers, PlayerActor
 from sparring.learn.plan import Fixed, Participants, Seating
-from sparring.nets.hierarchy import nets_of
-from sparring.nets.inputs import memory_of
-from sparring.nets.net import usual_heads
+from sparring.nets.hierarchy import nets_by_role
+from sparring.nets.inputs import memory_bytes_of
+from sparring.nets.net import default_heads
 from sparring.nets.policy import Policy
 from sparring.pools.lineups import LEARNER, Lineup, Mix, PlayerId
 from sparring.schedule import Moment, Schedule
@@ -185,7 +185,7 @@ class ParticipantsBuilder:
 
     def _check_room(self, player: Policy | CallablePlayer) -> None:
         """Refuse whoever remembers more than the learner: rows have room for the learner's own."""
-        room = 0 if self.roles else memory_of(self.rules, self.config.net)
+        room = 0 if self.roles else memory_bytes_of(self.rules, self.config.net)
         if player.memory_bytes > room:
             raise ConfigError(
                 f"opponents: {player.name} remembers {player.memory_bytes} bytes of each seat and "
@@ -239,11 +239,11 @@ def mix_of(who: Who) -> str:
 def same_kind(policy: Policy, rules: Rules, net: NetConfig, roles: Mapping[str, NetConfig]) -> bool:
     """Whether a policy has the network of the learner (by role, where it has several)."""
     theirs = policy.net
-    own = {role: one.config for role, one in nets_of(theirs)}
+    own = {role: one.config for role, one in nets_by_role(theirs)}
     if own or roles:
         return own.keys() == roles.keys() and all(
             replace(mine, sparse=roles[role].sparse) == roles[role] for role, mine in own.items()
         )
     alike = replace(theirs.config, sparse=net.sparse) == net
-    remembers = theirs.inputs.memory == memory_of(rules, net)
-    return alike and remembers and theirs.heads == usual_heads(rules)
+    remembers = theirs.inputs.memory == memory_bytes_of(rules, net)
+    return alike and remembers and theirs.heads == default_heads(rules)

@@ -13,10 +13,10 @@ from sparring.factories import is_factory
 from sparring.learn.algos import LEARNERS
 from sparring.learn.plan import CPU, ComputePath, Plan
 from sparring.nets.inputs import Inputs
-from sparring.nets.net import HIDDEN, SCORE, WDL, asked_heads, heads_of
+from sparring.nets.net import HIDDEN, SCORE, WDL, configured_heads, head_widths
 from sparring.nets.run.captured import CapturedNet
 from sparring.nets.run.native import AUTO, BF16, FLOAT32, TORCH, resolve_cpu
-from sparring.nets.run.recognized import perceptron_config, recognize
+from sparring.nets.run.trace import perceptron_config, trace_perceptron
 from sparring.training.planning.algorithms import ROLLOUTS
 from sparring.training.planning.custom import made_custom
 
@@ -80,7 +80,9 @@ def why_torch(algo: str, plan: Plan, net: NetConfig) -> str:
         return why_no("native", "dqn.mode rollouts")
     if not is_factory(net.kind):
         return why_not("native", net)
-    return unlike(recognize(made_custom(plan.rules, net, asked_heads(plan.rules, plan.heads))))
+    return unlike(
+        trace_perceptron(made_custom(plan.rules, net, configured_heads(plan.rules, plan.heads)))
+    )
 
 
 def convolves(plan: Plan, net: NetConfig) -> bool:
@@ -153,7 +155,7 @@ def shape_of(plan: Plan, net: NetConfig) -> str:
     inputs = Inputs(plan.rules, 0 if state else plan.memory, net.inputs)
     numbers = len(inputs.features if inputs.seen is None else inputs.seen)
     cell = (net.memory_width,) if state else ()
-    widths = numbers, *net.hidden, *cell, sum(heads_of(plan.rules, plan.heads).values())
+    widths = numbers, *net.hidden, *cell, sum(head_widths(plan.rules, plan.heads).values())
     return f"{'recurrent ' * state}perceptron {'-'.join(map(str, widths))}"
 
 

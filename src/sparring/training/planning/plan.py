@@ -55,7 +55,7 @@ from sparring.training.planning.demands import (
 from sparring.training.planning.participants import participants_of
 from sparring.training.planning.paths import paths_of
 from sparring.training.planning.place import choose_place, played_elsewhere
-from sparring.training.planning.roles import nets_of, read_roles
+from sparring.training.planning.roles import nets_by_role, read_roles
 from sparring.training.planning.settings import check_against
 
 UNFIT = {
@@ -96,7 +96,7 @@ def decide(
     rules = rules_of(config, pool)
     check_meant(configs, rules, pool)
     roles = read_roles(rules, configs)
-    nets = nets_of(roles, config)
+    nets = nets_by_role(roles, config)
     played_by = rules_of_members(configs, rules)
     phases = [read_phases(*one) for one in zip(played_by, configs, strict=True)]
     participants = participants_of(rules, config, nets, opponents, phases[0])

@@ -50,7 +50,7 @@ def read_roles(rules: Rules, configs: Sequence[TrainConfig]) -> tuple[RolePlan, 
     return tuple(plans)
 
 
-def nets_of(roles: Sequence[RolePlan], config: TrainConfig) -> dict[str, NetConfig]:
+def nets_by_role(roles: Sequence[RolePlan], config: TrainConfig) -> dict[str, NetConfig]:
     """Return the networks by role; one called "" where it is for all."""
     return {role.role: role.net for role in roles} or {"": config.net}
 

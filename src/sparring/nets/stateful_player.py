@@ -16,7 +16,7 @@ Memories = dict[int, Bytes]
 """What is remembered, by seat; seats that have not decided yet are missing."""
 
 
-class Decides(Protocol):
+class BatchPlayer(Protocol):
     """Who answers rows in batches and may remember: a policy, or a function as a player."""
 
     name: str
@@ -44,13 +44,13 @@ class Decides(Protocol):
         """Refuse a game that it cannot play."""
 
 
-class Remembering:
+class StatefulPlayer:
     """Somebody who plays one game after another, decision by decision, in any of its seats.
 
     `held` may be copied, and put back where moves are taken back: what is in it never changes.
     """
 
-    def __init__(self, player: Decides, *, skip_forced: bool = False) -> None:
+    def __init__(self, player: BatchPlayer, *, skip_forced: bool = False) -> None:
         """Remember nothing yet.
 
         skip_forced: decisions without a choice are played without being noticed, as in pools that
@@ -101,11 +101,11 @@ class Remembering:
         return skips and len(state.legal(row)) == 1
 
 
-def max_memory(players: Sequence[Decides]) -> int:
+def max_memory_bytes(players: Sequence[BatchPlayer]) -> int:
     """Bytes per (game, seat) of a pool in which all of these can sit."""
     return max((player.memory_bytes for player in players), default=0)
 
 
-def seen_by(player: Decides, rows: Bytes) -> Bytes:
+def rows_read_by(player: BatchPlayer, rows: Bytes) -> Bytes:
     """The rows of a pool, cut to what a player reads: others at the table may remember more."""
     return rows[:, : player.rules.obs_bytes + player.memory_bytes]

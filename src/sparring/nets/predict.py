@@ -29,7 +29,7 @@ def rows_of(rules: Rules, given: Any, row_bytes: int) -> tuple[Bytes, bool]:
     row_bytes: length of a row with what is remembered behind it, which is fine too.
     """
     if isinstance(given, Mapping):
-        return rows_of_parts(rules, given)
+        return rows_from_dict(rules, given)
     obs, count = np.asarray(given), len(rules.features)
     if obs.dtype.kind in "biu" and obs.shape[-1:] in ((rules.obs_bytes,), (row_bytes,)):
         rows = np.atleast_2d(obs)
@@ -54,7 +54,7 @@ def packed(rules: Rules, numbers: npt.NDArray[Any]) -> Bytes:
     return rules.pack(numbers)
 
 
-def rows_of_parts(rules: Rules, given: Mapping[str, Any]) -> tuple[Bytes, bool]:
+def rows_from_dict(rules: Rules, given: Mapping[str, Any]) -> tuple[Bytes, bool]:
     """Return rows of a dictionary observation; its mask is not among the numbers."""
     sizes = {block.name: block.rows * len(block.columns) for block in rules.blocks}
     parts = {name: np.asarray(given[name]) for name in sizes if name in given}
@@ -72,7 +72,7 @@ def rows_of_parts(rules: Rules, given: Mapping[str, Any]) -> tuple[Bytes, bool]:
     return packed(rules, np.concatenate(numbers, axis=1)), single
 
 
-def masks_of(rules: Rules, given: Any, count: int) -> Bytes | None:
+def to_masks(rules: Rules, given: Any, count: int) -> Bytes | None:
     """Return masks of bytes [B, actions]; None where none is given, or actions are numbers."""
     if given is None or rules.box:
         return None
@@ -101,7 +101,7 @@ def predict(
     rows, single = rows_of(rules, observation, rules.obs_bytes)
     if action_masks is None and isinstance(observation, Mapping):
         action_masks = observation.get(MASK)
-    memory = policy.blank(len(rows)) if state is None else np.array(state, np.uint8)
+    memory = policy.initial_memory(len(rows)) if state is None else np.array(state, np.uint8)
     if memory.shape != (len(rows), policy.memory_bytes):
         raise ConfigError(
             f"state has shape {memory.shape}; {policy.name} needs what predict returned for the "
@@ -110,7 +110,7 @@ def predict(
     if episode_start is not None:
         memory[np.broadcast_to(np.asarray(episode_start, np.bool_), len(rows))] = 0
     given = None if action_masks is None else rules.env_masks(action_masks)
-    mask = masks_of(rules, given, len(rows))
+    mask = to_masks(rules, given, len(rows))
     how: dict[str, Any] = {"greedy": deterministic, "step": step}
     actions, memory = policy.decide(rows, mask, memory, **how)
     own = rules.env_actions(actions)

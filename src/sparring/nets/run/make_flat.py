@@ -14,15 +14,15 @@ from sparring.config import NetConfig
 from sparring.errors import SparringWarning
 from sparring.factories import is_factory
 from sparring.games.rules import Rules
-from sparring.nets.hierarchy import ROLES, of_role
+from sparring.nets.hierarchy import ROLES, role_tensors
 from sparring.nets.make import make_net
-from sparring.nets.run.captured import CapturedNet, why_eager
-from sparring.nets.run.flat import FlatNet, Room
+from sparring.nets.run.captured import CapturedNet, capture_unsupported_reason
+from sparring.nets.run.flat import FlatNet, FlatOptions
 from sparring.nets.run.fused_mlp import CustomPerceptron, FusedPerceptron
 from sparring.nets.run.fused_residual import FusedResidual
-from sparring.nets.run.recognized import perceptron_config
+from sparring.nets.run.trace import perceptron_config
 
-BY_KERNELS: Mapping[str, type[FlatNet]] = {"mlp": FusedPerceptron, "residual": FusedResidual}
+KERNEL_NETS: Mapping[str, type[FlatNet]] = {"mlp": FusedPerceptron, "residual": FusedResidual}
 """Networks whose passes are kernels."""
 
 
@@ -32,7 +32,7 @@ def make_flat(
     members: int,
     *,
     heads: Mapping[str, int] | None = None,
-    **room: Unpack[Room],
+    **room: Unpack[FlatOptions],
 ) -> FlatNet:
     """Return room for the networks of all members. Their weights are loaded afterwards.
 
@@ -43,7 +43,7 @@ def make_flat(
     if not is_factory(config.kind):
         if why_not("kernels", config, heads=tuple(heads or ()), memory=memory):
             return CapturedNet(rules, config, members, heads=heads, **room)
-        return BY_KERNELS[config.kind](rules, config, members, **room)
+        return KERNEL_NETS[config.kind](rules, config, members, **room)
     # Somebody's own: our kernels if it is a perceptron, else autograd.
     with torch.random.fork_rng(devices=[]):  # fresh weights are drawn, and not used
         net = make_net(rules, config, heads=heads, memory=memory)
@@ -56,7 +56,7 @@ def make_flat(
             SparringWarning(f"net.kind {config.kind} is run by torch: {why}"), stacklevel=3
         )
     captured = CapturedNet(rules, config, members, heads=heads, **room)
-    captured.eager = why_eager(captured) if room["device"].type == "cuda" else ""
+    captured.eager = capture_unsupported_reason(captured) if room["device"].type == "cuda" else ""
     return captured
 
 
@@ -64,7 +64,11 @@ class FlatHierarchy:
     """A `FlatNet` for every role. Tensors are named as in `nets.hierarchy.HierarchyNet`."""
 
     def __init__(
-        self, rules: Rules, configs: Mapping[str, NetConfig], members: int, **room: Unpack[Room]
+        self,
+        rules: Rules,
+        configs: Mapping[str, NetConfig],
+        members: int,
+        **room: Unpack[FlatOptions],
     ) -> None:
         self.roles = {
             role: make_flat(rules, config, members, **room) for role, config in configs.items()
@@ -79,7 +83,7 @@ class FlatHierarchy:
     def load(self, member: int, state: Mapping[str, Tensor]) -> None:
         """Take over the weights of a network."""
         for role, net in self.roles.items():
-            net.load(member, of_role(state, role))
+            net.load(member, role_tensors(state, role))
 
     def state(self, member: int) -> dict[str, Tensor]:
         """Return the weights as the network loads them."""

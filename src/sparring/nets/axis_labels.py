@@ -14,7 +14,7 @@ from torch import nn
 
 from sparring.games.rules import Rules
 from sparring.nets.attention import AttentionNet, Layer
-from sparring.nets.hierarchy import ROLES, nets_of
+from sparring.nets.hierarchy import ROLES, nets_by_role
 from sparring.nets.layers import FirstLayer, Normalizer
 from sparring.nets.mlp import Perceptron
 from sparring.nets.net import POLICY, Net
@@ -35,13 +35,13 @@ class Meaning:
     """The dimension along which a weight is multiplied with what comes in; None: it is none."""
 
 
-def meanings_of(net: Net) -> dict[str, Meaning]:
+def axis_labels_of(net: Net) -> dict[str, Meaning]:
     """Return what places of a network's tensors stand for, by name; of others nothing is known."""
-    if roles := nets_of(net):
+    if roles := nets_by_role(net):
         return {
             f"{ROLES}.{role}.{name}": meaning
             for role, own in roles
-            for name, meaning in meanings_of(own).items()
+            for name, meaning in axis_labels_of(own).items()
         }
     found: dict[str, Meaning] = {}
     for name, module in net.named_modules():
@@ -101,7 +101,7 @@ def on_board(net: ResidualNet) -> dict[str, Meaning]:
     actions = action_names(rules)
     maps = [actions[first] for first in range(0, len(actions), at.squares)]
     return {
-        "stem.weight": Meaning({1: told_apart(planes)}, 1),
+        "stem.weight": Meaning({1: unique_names(planes)}, 1),
         "numbers.weight": Meaning({1: feature_names(rules)[used:]}, 1),
         "policy_head.weight": Meaning({0: maps}, 1),
         "policy_bias": Meaning({0: actions}),
@@ -133,17 +133,17 @@ MEMORY = "memory"
 
 def feature_names(rules: Rules) -> list[Hashable]:
     """The features of an observation, in order."""
-    return told_apart(feature.name for feature in rules.features)
+    return unique_names(feature.name for feature in rules.features)
 
 
 def action_names(rules: Rules) -> list[Hashable]:
     """What logits are of: actions, or means and then spreads of continuous ones."""
     if rules.box:
         return [(kind, at) for kind in ("mean", "spread") for at in range(rules.box)]
-    return told_apart(rules.action_name(action) for action in range(rules.actions))
+    return unique_names(rules.action_name(action) for action in range(rules.actions))
 
 
-def told_apart(names: Iterable[str]) -> list[Hashable]:
+def unique_names(names: Iterable[str]) -> list[Hashable]:
     """Names of which no two are alike: a second one of a name has its number behind it."""
     found: list[Hashable] = []
     seen: Counter[str] = Counter()

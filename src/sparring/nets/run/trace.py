@@ -19,7 +19,7 @@ from sparring.config import NetConfig
 from sparring.nets.custom import CustomNet
 from sparring.nets.custom_inputs import FLOATS
 from sparring.nets.inputs import Inputs
-from sparring.nets.net import POLICY, SCORE, VALUE, Heads, Net
+from sparring.nets.net import POLICY, SCORE, VALUE, HeadOutputs, Net
 
 ACTIVATIONS: dict[Any, str] = {
     **{nn.ReLU: "relu", nn.Tanh: "tanh", nn.SiLU: "silu"},
@@ -36,12 +36,12 @@ CLOSE = {False: 1e-5, True: 2e-2}
 """How far they may be from it, of its largest number: in float32, in bfloat16."""
 
 
-class UnlikeError(Exception):
+class NotAPerceptronError(Exception):
     """A module is no perceptron; the message says why."""
 
 
 @dataclass(frozen=True)
-class Layers:
+class TracedPerceptron:
     """A module as a perceptron: its linear layers by name, in the order in which rows meet them."""
 
     towers: tuple[tuple[str, ...], ...]
@@ -61,29 +61,29 @@ class Layers:
         return tuple(self.widths[name][1] for name in self.towers[tower])
 
 
-def recognize(net: Net) -> Layers | str:
+def trace_perceptron(net: Net) -> TracedPerceptron | str:
     """Return what layers a network of somebody's own has, or why it is no perceptron."""
     if not isinstance(net, CustomNet):
         return f"{type(net).__name__} is no network of your own"
     if "recognized" not in net.__dict__:
         try:
             net.__dict__["recognized"] = read_layers(net)
-        except UnlikeError as unlike:
+        except NotAPerceptronError as unlike:
             net.__dict__["recognized"] = f"{net.what} is run by torch: {unlike}"
-    found: Layers | str = net.__dict__["recognized"]
+    found: TracedPerceptron | str = net.__dict__["recognized"]
     return found
 
 
-def read_layers(net: CustomNet) -> Layers:
+def read_layers(net: CustomNet) -> TracedPerceptron:
     """Follow every head back to the row."""
     if net.reads != FLOATS:
-        raise UnlikeError(f"it reads {net.reads}")
+        raise NotAPerceptronError(f"it reads {net.reads}")
     if hooked := next(hooks_of(net.module), ""):
-        raise UnlikeError(f"{hooked} has hooks")
+        raise NotAPerceptronError(f"{hooked} has hooks")
     try:
         graph = fx.symbolic_trace(net.module).graph
     except Exception as wrong:
-        raise UnlikeError(
+        raise NotAPerceptronError(
             f"its forward depends on more than shapes ({type(wrong).__name__})"
         ) from None
     modules = dict(net.module.named_modules())
@@ -95,22 +95,22 @@ def read_layers(net: CustomNet) -> Layers:
     heads = {name: chain[-1] for name, chain in chains.items()}
     used_once = [layer for tower in towers for layer in tower] + list(heads.values())
     if len(towers) not in (1, len(heads)) or len(used_once) != len(set(used_once)):
-        raise UnlikeError("its heads share some of their layers and not others")
+        raise NotAPerceptronError("its heads share some of their layers and not others")
     if not all(towers):
-        raise UnlikeError("it has a head without a hidden layer")
+        raise NotAPerceptronError("it has a head without a hidden layer")
     if len(kinds) != 1:
-        raise UnlikeError(f"it has the activations {', '.join(sorted(kinds))}")
+        raise NotAPerceptronError(f"it has the activations {', '.join(sorted(kinds))}")
     learned = {f"{layer}.{part}" for layer in used_once for part in ("weight", "bias")}
     if unused := {name for name, _ in net.module.named_parameters()} - learned:
-        raise UnlikeError(f"its {min(unused)} is in no layer")
+        raise NotAPerceptronError(f"its {min(unused)} is in no layer")
     if (VALUE in heads and not net.value_parameters) or (
         SCORE in heads and not net.score_parameters
     ):
-        raise UnlikeError("its value or score has no layer of its own")
+        raise NotAPerceptronError("its value or score has no layer of its own")
     widths = {
         layer: (modules[layer].in_features, modules[layer].out_features) for layer in used_once
     }
-    return Layers(towers, heads, kinds.pop(), widths)
+    return TracedPerceptron(towers, heads, kinds.pop(), widths)
 
 
 def said_of(graph: fx.Graph, heads: Mapping[str, int]) -> dict[str, Any]:
@@ -128,24 +128,24 @@ def follow(node: Any, modules: Mapping[str, nn.Module]) -> tuple[list[str], set[
     kinds: list[str] = []
     while node.op != "placeholder":
         if len(node.all_input_nodes) > 1:
-            raise UnlikeError(f"it has {getattr(node.target, '__name__', node.target)}")
+            raise NotAPerceptronError(f"it has {getattr(node.target, '__name__', node.target)}")
         kind = type(modules[str(node.target)]) if node.op == "call_module" else node.target
         if kind is nn.Linear:
             layer = modules[str(node.target)]
             if not isinstance(layer.bias, Tensor):
-                raise UnlikeError(f"its layer {node.target} has no bias")
+                raise NotAPerceptronError(f"its layer {node.target} has no bias")
             layers.append(str(node.target))
         elif kind in ACTIVATIONS:
             kinds.append(ACTIVATIONS[kind])
         elif kind not in (nn.Identity, operator.getitem) and kind not in LEAVING:
-            raise UnlikeError(f"it has {getattr(kind, '__name__', kind)}")
+            raise NotAPerceptronError(f"it has {getattr(kind, '__name__', kind)}")
         if len(layers) - len(kinds) not in (0, 1):
-            raise UnlikeError("its layers and activations do not take turns")
+            raise NotAPerceptronError("its layers and activations do not take turns")
         if not node.all_input_nodes:
-            raise UnlikeError("it says something that does not come from the row")
+            raise NotAPerceptronError("it says something that does not come from the row")
         node = node.all_input_nodes[0]
     if len(layers) != len(kinds) + 1:
-        raise UnlikeError("its layers and activations do not take turns")
+        raise NotAPerceptronError("its layers and activations do not take turns")
     return layers[::-1], set(kinds)
 
 
@@ -160,7 +160,7 @@ def hooks_of(module: nn.Module) -> Iterator[str]:
             yield name
 
 
-def differs(net: Net, said: Heads, obs: Tensor, *, rounded: bool) -> str:
+def differs(net: Net, said: HeadOutputs, obs: Tensor, *, rounded: bool) -> str:
     """Say how far passes are from the module itself, "" if they are not.
 
     said: by the passes, about `obs`. rounded: they are in bfloat16.
@@ -174,11 +174,11 @@ def differs(net: Net, said: Heads, obs: Tensor, *, rounded: bool) -> str:
     return ""
 
 
-def some_rows(inputs: Inputs, count: int = COMPARED) -> Tensor:
+def sample_rows(inputs: Inputs, count: int = COMPARED) -> Tensor:
     """Byte rows of any content, the same every time: small whole numbers and small fractions."""
     drawn = torch.Generator().manual_seed(1)
     rows = torch.zeros(count, inputs.row_bytes, dtype=torch.uint8)
-    for dtype, first, end in inputs.stretches()[0]:
+    for dtype, first, end in inputs.byte_ranges()[0]:
         shape = (count, (end - first) // dtype.itemsize)
         numbers = (
             torch.randint(0, 8, shape, generator=drawn) * torch.rand(shape, generator=drawn).round()
@@ -189,7 +189,9 @@ def some_rows(inputs: Inputs, count: int = COMPARED) -> Tensor:
     return rows
 
 
-def as_perceptron(layers: Layers, state: Mapping[str, Tensor]) -> dict[str, Tensor]:
+def to_perceptron_tensors(
+    layers: TracedPerceptron, state: Mapping[str, Tensor]
+) -> dict[str, Tensor]:
     """Tensors of a module, or their gradients and moments, by the names and shapes of our own."""
     named = {name.removeprefix("module."): tensor for name, tensor in state.items()}
     firsts = [tower[0] for tower in layers.towers]
@@ -203,7 +205,9 @@ def as_perceptron(layers: Layers, state: Mapping[str, Tensor]) -> dict[str, Tens
     return found
 
 
-def from_perceptron(layers: Layers, state: Mapping[str, Tensor]) -> dict[str, Tensor]:
+def from_perceptron_tensors(
+    layers: TracedPerceptron, state: Mapping[str, Tensor]
+) -> dict[str, Tensor]:
     """The other way round."""
     found: dict[str, Tensor] = {}
     firsts = [tower[0] for tower in layers.towers]
@@ -219,8 +223,8 @@ def from_perceptron(layers: Layers, state: Mapping[str, Tensor]) -> dict[str, Te
     return found
 
 
-def layer_names(layers: Layers) -> Sequence[tuple[str, str]]:
-    """Layers behind the first as our perceptron calls them, and as the module does."""
+def layer_names(layers: TracedPerceptron) -> Sequence[tuple[str, str]]:
+    """TracedPerceptron behind the first as our perceptron calls them, and as the module does."""
     hidden = [
         (f"towers.{number}.{2 * at}", layer)
         for number, tower in enumerate(layers.towers)
@@ -231,7 +235,7 @@ def layer_names(layers: Layers) -> Sequence[tuple[str, str]]:
 
 def perceptron_config(net: Net, config: NetConfig) -> NetConfig | str:
     """Return the settings with which our own perceptron is this network, or why it is none."""
-    layers = recognize(net)
+    layers = trace_perceptron(net)
     if isinstance(layers, str):
         return layers
     hidden = {layers.hidden(tower) for tower in range(len(layers.towers))}

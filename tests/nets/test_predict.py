@@ -14,7 +14,7 @@ import own_envs
 from sparring import ConfigError, Rules, new_state
 from sparring.config import NetConfig
 from sparring.envs.gymnasium import SparringEnv
-from sparring.nets.inputs import memory_of
+from sparring.nets.inputs import memory_bytes_of
 from sparring.nets.make import make_net
 from sparring.nets.policy import Policy
 from sparring.pools.custom import make_pool
@@ -25,7 +25,7 @@ def agent_of(game: str | Rules = "tic_tac_toe", **net: Any) -> Agent:
     torch.manual_seed(0)
     rules = Rules(game) if isinstance(game, str) else game
     config = NetConfig(hidden=(16,), **net)
-    made = make_net(rules, config, memory=memory_of(rules, config))
+    made = make_net(rules, config, memory=memory_bytes_of(rules, config))
     torch.nn.init.normal_(made.get_submodule("policy_head").weight)
     return Agent(Policy(rules, made, name="me"), Path(), "done")
 
@@ -65,7 +65,7 @@ def test_states_that_cannot_be_answered_are_refused_in_a_line() -> None:
         agent.policy.act(new_state("tic_tac_toe"), np.ones((1, 9), np.uint8))
     with pytest.raises(ConfigError, match="state 1 is str; give states alone"):
         agent.act([new_state("tic_tac_toe"), "b2"])
-    with pytest.raises(ConfigError, match="Remembering"):
+    with pytest.raises(ConfigError, match="StatefulPlayer"):
         agent_of(memory="gru", memory_width=16).act(new_state("tic_tac_toe"))
 
 
