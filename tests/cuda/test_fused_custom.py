@@ -22,7 +22,6 @@ from sparring.errors import SparringWarning
 from sparring.learn.fused import FusedPPO
 from sparring.nets.make import make_net
 from sparring.nets.net import head_width
-from sparring.nets.run import kinds
 from sparring.nets.run.captured import CapturedNet
 from sparring.nets.run.fused_mlp import CustomPerceptron, FusedPerceptron
 from sparring.nets.run.make_flat import make_flat
@@ -191,7 +190,7 @@ def test_what_waits_for_the_device_is_launched_without_graphs() -> None:
 
 
 def test_a_capture_that_fails_leaves_everything_as_it_was(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(kinds, "capture_unsupported_reason", lambda _: "")
+    monkeypatch.setattr(f"{make_flat.__module__}.capture_unsupported_reason", lambda _: "")
     ppo = learner(net=CHOOSING, graphs=True)
     other = learner(net=CHOOSING, graphs=False)
     first, _ = ppo.iterate(0.0)[0], other.iterate(0.0)  # the first time runs without graphs anyway
