@@ -76,11 +76,11 @@ class BoundPool {
 };
 
 // Game, row, seat, action, component, value, legal actions.
-using RefusalRow = std::tuple<i64, i64, int, i64, int, f32, std::vector<int>>;
+using RejectedActionRow = std::tuple<i64, i64, int, i64, int, f32, std::vector<int>>;
 
-inline std::optional<RefusalRow> refusal_row(const Refusal& r) {
+inline std::optional<RejectedActionRow> rejected_action_row(const RejectedAction& r) {
   if (r.game < 0) return std::nullopt;
-  return RefusalRow{r.game, r.row, r.seat, r.action, r.component, r.value, r.legal};
+  return RejectedActionRow{r.game, r.row, r.seat, r.action, r.component, r.value, r.legal};
 }
 
 }  // namespace sparring

@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "bind/workers.hpp"
-#include "core/trouble.hpp"
+#include "core/error.hpp"
 #include "nets/amx_layers.hpp"
 #include "nets/layers.hpp"
 
@@ -54,7 +54,7 @@ class EngineOf final : public Engine {
 
 inline std::unique_ptr<Engine> make_engine(LayersShape shape, bool bf16) {
   if (!bf16) return std::make_unique<EngineOf<Layers>>(std::move(shape));
-  if (!amx_usable()) throw Trouble("this CPU has no AMX, which products in bfloat16 need");
+  if (!amx_usable()) throw ConfigError("this CPU has no AMX, which products in bfloat16 need");
 #if SPARRING_HAS_AMX
   return std::make_unique<EngineOf<AmxLayers>>(std::move(shape));
 #else

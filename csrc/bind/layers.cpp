@@ -11,7 +11,7 @@
 
 #include "bind/arrays.hpp"
 #include "bind/engine.hpp"
-#include "core/trouble.hpp"
+#include "core/error.hpp"
 
 namespace nb = nanobind;
 using namespace nb::literals;
@@ -103,9 +103,9 @@ std::string kernels_used() {
   if (const Kernels* used = chosen_kernels()) return used->name;
   std::string names;
   for (const std::string& name : kernel_names()) names += (names.empty() ? "" : ", ") + name;
-  throw Trouble("SPARRING_KERNELS=" + std::string(std::getenv("SPARRING_KERNELS")) +
-                " cannot be used on this machine, which has " + names +
-                "; leave the variable away for the last of them");
+  throw ConfigError("SPARRING_KERNELS=" + std::string(std::getenv("SPARRING_KERNELS")) +
+                    " cannot be used on this machine, which has " + names +
+                    "; leave the variable away for the last of them");
 }
 
 class BoundLayers {

@@ -174,7 +174,7 @@ NB_MODULE(_native, m) {
   nb::register_exception_translator([](const std::exception_ptr& thrown, void*) {
     try {
       std::rethrow_exception(thrown);
-    } catch (const sparring::Trouble& wrong) {
+    } catch (const sparring::ConfigError& wrong) {
       PyErr_SetString(nb::module_::import_("sparring.errors").attr("ConfigError").ptr(),
                       wrong.what());
     }

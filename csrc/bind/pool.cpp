@@ -36,21 +36,21 @@ AnyPool& pool_of(Self h) {
   return **nb::inst_ptr<BoundPool>(h);
 }
 
-std::optional<RefusalRow> accept(BoundPool& p, int slot, const void* actions) {
-  const Refusal refused = p->accept(slot, actions);
+std::optional<RejectedActionRow> accept(BoundPool& p, int slot, const void* actions) {
+  const RejectedAction refused = p->accept(slot, actions);
   if (refused.game < 0) p.accepted(slot);
-  return refusal_row(refused);
+  return rejected_action_row(refused);
 }
 
 // Steps all games; says which action could not be played.
-std::optional<RefusalRow> stepped(BoundPool& p, AnyPool& games, const void* actions) {
+std::optional<RejectedActionRow> stepped(BoundPool& p, AnyPool& games, const void* actions) {
   p.changed();
-  Refusal refused;
+  RejectedAction refused;
   {
     nb::gil_scoped_release released;
     refused = games.answer_all(actions);
   }
-  return refusal_row(refused);
+  return rejected_action_row(refused);
 }
 
 // Runs the pool on random play inside C++; the yardstick for calls from Python.
@@ -97,7 +97,7 @@ int set_lineups(BoundPool& p, const std::vector<f64>& weights, const std::vector
 }
 
 void set_mixes(BoundPool& p, const std::vector<int>& sizes, const std::vector<f64>& weights,
-              const std::vector<i16>& players) {
+               const std::vector<i16>& players) {
   constexpr Call call("Pool.set_mixes");
   AnyPool& pool = p.idle(call);
   call.between(static_cast<i64>(sizes.size()), "the number of mixes", 0, kMaxMixes);
@@ -126,14 +126,14 @@ std::string set_starts(BoundPool& p, In<f64> up_to, nb::bytes games, In<i32> sid
                 "up_to adds up weights, which are finite and not negative");
   call.demand(static_cast<i64>(games.size()) == count * pool.state().bytes().game_bytes,
               "the starts have another number of bytes than such games");
-  const i64 each = pool.state().side_bytes();
+  const i64 each = pool.state().extra_bytes();
   call.demand(each ? static_cast<i64>(sides.size()) % each == 0 : true,
               "the bytes beside games are not whole lines");
   const i32* lines = call.take(side_of, "side_of", count);
   if (each) call.within(lines, count, "side_of", 0, static_cast<i64>(sides.size()) / each);
-  const u8* side = static_cast<const u8*>(sides.data());
+  const u8* extra = static_cast<const u8*>(sides.data());
   return pool.state().set_starts({weights, weights + sums}, static_cast<const u8*>(games.data()),
-                                 {lines, lines + count}, {side, side + sides.size()});
+                                 {lines, lines + count}, {extra, extra + sides.size()});
 }
 
 // Flags that may change while games run.
@@ -266,8 +266,8 @@ void bind_views(nb::class_<BoundPool>& pool) {
                    [](Self h) {
                      AnyPool& p = pool_of(h);
                      const AnyPoolState& state = p.state();
-                     return view<const u8>(h, state.side.data(),
-                                           {size_t(p.games()), size_t(state.side_bytes())});
+                     return view<const u8>(h, state.extra.data(),
+                                           {size_t(p.games()), size_t(state.extra_bytes())});
                    })
       .def_prop_ro("memory",
                    [](Self h) {
@@ -298,10 +298,10 @@ std::string check_tables(const BoundPool& p, In<u8> tables, In<u8> sides) {
   const AnyPoolState& state = p->state();
   const i64 each = state.bytes().table_bytes;
   const i64 bytes = call.size(tables, "tables"), count = bytes / each;
-  if (bytes != count * each || call.size(sides, "sides") != count * state.side_bytes())
+  if (bytes != count * each || call.size(sides, "sides") != count * state.extra_bytes())
     return kOtherBuild;
   return state.check(count, call.take(tables, "tables", bytes),
-                     call.take(sides, "sides", count * state.side_bytes()));
+                     call.take(sides, "sides", count * state.extra_bytes()));
 }
 
 // Goes on from tables from outside, all of them or none.
@@ -310,11 +310,11 @@ std::string load_tables(BoundPool& p, u64 seed, In<u8> tables, In<u8> sides, In<
   AnyPool& games = p.idle(call);
   const AnyPoolState& state = games.state();
   const i64 bytes = games.games() * state.bytes().table_bytes;
-  if (call.size(tables, "tables") != bytes || call.size(sides, "sides") != state.side.size() ||
+  if (call.size(tables, "tables") != bytes || call.size(sides, "sides") != state.extra.size() ||
       call.size(memories, "memories") != state.memory.size())
     return kOtherBuild;
   std::string wrong = games.load(seed, call.take(tables, "tables", bytes),
-                                 call.take(sides, "sides", state.side.size()),
+                                 call.take(sides, "sides", state.extra.size()),
                                  call.take(memories, "memories", state.memory.size()));
   if (wrong.empty()) p.changed();
   return wrong;

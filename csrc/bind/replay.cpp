@@ -11,8 +11,8 @@
 
 #include "bind/arrays.hpp"
 #include "bind/rules.hpp"
-#include "core/crew.hpp"
 #include "core/replay.hpp"
+#include "core/thread_pool.hpp"
 
 namespace nb = nanobind;
 using namespace nb::literals;
@@ -110,7 +110,7 @@ class ReplayRing {
   ReplayRing(int actions, int box, Out<u8> obs, Out<u64> mask, Out<u8> action, Out<i32> next,
              Out<u8> end, Out<f32> paid, Out<f32> discount, Out<i64> open, MaybeOut<u32> weight,
              MaybeOut<u64> sums, MaybeOut<u32> record, int threads)
-      : crew_(most(threads, 1) - 1),
+      : thread_pool_(most(threads, 1) - 1),
         columns_{obs, mask, action, next, end, paid, discount, open, weight, sums, record} {
     constexpr Call call("ReplayRing");
     call.demand(call.count(actions, "actions") == 0 || call.count(box, "box") == 0,
@@ -373,9 +373,10 @@ class ReplayRing {
 
   // A few items are done before another thread is awake.
   void run(Passes& passes, int items) {
-    if (crew_.workers() == 0 || items <= Passes::kChunk) return Crew::run_alone(passes);
-    crew_.submit(passes);
-    crew_.wait(passes, true);
+    if (thread_pool_.workers() == 0 || items <= Passes::kChunk)
+      return ThreadPool::run_alone(passes);
+    thread_pool_.submit(passes);
+    thread_pool_.wait(passes, true);
   }
 
   void put_weights(const i64* places, const std::vector<u32>& weights) {
@@ -484,7 +485,7 @@ class ReplayRing {
   u32 highest_ = kOne;  // of all weights so far
   bool checked_ = false;
 
-  Crew crew_;
+  ThreadPool thread_pool_;
   Columns columns_;
   i64* open_ = nullptr;  // serial numbers of decisions that are still open, -1 where there is none
   int carried_ = 0;      // of those

@@ -103,7 +103,7 @@ class ReplaySteps {
   template <int kValues>
   void run(RowSums<kValues>& job) {
     nb::gil_scoped_release released;
-    if (job.small()) return Crew::run_alone(job);
+    if (job.small()) return ThreadPool::run_alone(job);
     workers_.run(job);
   }
 

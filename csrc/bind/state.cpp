@@ -41,14 +41,15 @@ class BoundState {
 
   // Plays an action of every row, each of so many numbers.
   template <class T>
-  std::optional<RefusalRow> apply(const Call& call, const std::vector<T>& actions, int numbers) {
+  std::optional<RejectedActionRow> apply(const Call& call, const std::vector<T>& actions,
+                                         int numbers) {
     call.demand(numbers > 0, "the game has actions of another kind");
     const size_t needed = static_cast<size_t>(limits_->rows * numbers);
     if (actions.size() != needed)
       call.refuse(std::to_string(actions.size()) + " numbers were given, " +
                   std::to_string(needed) + " are needed");
     call.demand(!state_->terminated() && !state_->truncated(), "the game is over");
-    return refusal_row(state_->apply(actions.data()));
+    return rejected_action_row(state_->apply(actions.data()));
   }
   int box() const { return limits_->box; }
 
@@ -87,10 +88,10 @@ std::string sit_down(BoundState& state, const BoundPool& pool, i64 game) {
   AnyPool& from = pool.started(call);
   call.index(game, "game", from.games());
   const AnyPoolState& saved = from.state();
-  const i64 bytes = saved.bytes().table_bytes, beside = saved.side_bytes();
+  const i64 bytes = saved.bytes().table_bytes, extra_bytes = saved.extra_bytes();
   const u8* table = saved.bytes().tables + game * bytes;
-  const u8* side = saved.side.data() + game * beside;
-  return state->sit_down({table, table + bytes}, {side, side + beside});
+  const u8* extra = saved.extra.data() + game * extra_bytes;
+  return state->sit_down({table, table + bytes}, {extra, extra + extra_bytes});
 }
 
 std::tuple<std::string, nb::bytes> field_named(const BoundState& state, const Rules& rules,
@@ -165,9 +166,9 @@ void bind_state(nb::module_& m) {
       .def("check", [](const State& s) { return s->check(); })
       .def("position",
            [](const State& s) {
-             const std::vector<u8> game = s->position(), side = s->side();
+             const std::vector<u8> game = s->position(), extra = s->extra();
              return std::make_tuple(nb::bytes(game.data(), game.size()),
-                                    nb::bytes(side.data(), side.size()));
+                                    nb::bytes(extra.data(), extra.size()));
            })
       .def("field", &field_named);
   m.def(

@@ -133,7 +133,7 @@ class Updating {
   }
 
   static void check_places(const Call& call, const i64* places, i64 rows, const char* what,
-                            i64 end) {
+                           i64 end) {
     if (places)
       call.within(places, rows, what, 0, end);
     else

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "bind/arrays.hpp"
-#include "core/crew.hpp"
+#include "core/thread_pool.hpp"
 #include "nets/first_layer.hpp"
 
 namespace sparring {
@@ -52,30 +52,30 @@ inline Activation activation_of(const Call& call, int number) {
   return static_cast<Activation>(call.index(number, "activation", 3));
 }
 
-// The crew of so many workers; all who ask while somebody has it get the same one. What a learner
-// does is one job after the other, of several objects: their threads would only be in each other's
-// way, and one that has just worked is still awake when the next job comes.
-inline std::shared_ptr<Crew> crew_of(int workers) {
+// The thread_pool of so many workers; all who ask while somebody has it get the same one. What a
+// learner does is one job after the other, of several objects: their threads would only be in each
+// other's way, and one that has just worked is still awake when the next job comes.
+inline std::shared_ptr<ThreadPool> thread_pool_of(int workers) {
   static std::mutex mutex;
-  static std::map<int, std::weak_ptr<Crew>> crews;
+  static std::map<int, std::weak_ptr<ThreadPool>> pools;
   std::lock_guard lock(mutex);
-  std::shared_ptr<Crew> crew = crews[workers].lock();
-  if (!crew) crews[workers] = crew = std::make_shared<Crew>(workers);
-  return crew;
+  std::shared_ptr<ThreadPool> thread_pool = pools[workers].lock();
+  if (!thread_pool) pools[workers] = thread_pool = std::make_shared<ThreadPool>(workers);
+  return thread_pool;
 }
 
 // Worker threads for jobs; the caller is one of them.
 class Workers {
  public:
-  explicit Workers(int threads) : crew_(crew_of(most(threads, 1) - 1)) {}
+  explicit Workers(int threads) : thread_pool_(thread_pool_of(most(threads, 1) - 1)) {}
   void run(Job& job) {
-    if (crew_->workers() == 0) return Crew::run_alone(job);
-    crew_->submit(job);
-    crew_->wait(job, true);
+    if (thread_pool_->workers() == 0) return ThreadPool::run_alone(job);
+    thread_pool_->submit(job);
+    thread_pool_->wait(job, true);
   }
 
  private:
-  std::shared_ptr<Crew> crew_;
+  std::shared_ptr<ThreadPool> thread_pool_;
 };
 
 }  // namespace sparring

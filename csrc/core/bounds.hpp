@@ -2,7 +2,7 @@
 // this before a rule reads them. Host only.
 #pragma once
 
-#include "core/face.hpp"
+#include "core/describe.hpp"
 
 #if SPARRING_HOST
 #include <cstdio>

@@ -70,8 +70,8 @@ struct Result {
   u32 wanted;  // bit p: part p has a weight other than 0
   bool terminated = false;
   bool truncated = false;
-  u8 reason = 0;          // index into the game's kEnds
-  bool given_up = false;  // the table asked nobody for so long that it never will
+  u8 reason = 0;       // index into the game's kEnds
+  bool stuck = false;  // the table asked nobody for so long that it never will
   Recorder recorder = {};
 
   SPARRING_FN bool wants(int part) const { return (wanted >> part) & 1; }
@@ -110,8 +110,8 @@ using Legal = Bits<(G::kActions > 0 ? G::kActions : 1)>;
 
 // A game that keeps bytes outside its struct says how many; its functions then take them last.
 template <class G>
-concept HasSide = requires(const typename G::Config& config) {
-  { G::side_bytes(config) } -> Same<int>;
+concept HasExtraState = requires(const typename G::Config& config) {
+  { G::extra_bytes(config) } -> Same<int>;
 };
 
 // The constants and functions every game has. Games are values: copying the bytes clones them.
@@ -152,35 +152,35 @@ template <class G>
   requires requires { G::kEnds; }
 inline constexpr int kEndCount<G> = static_cast<int>(sizeof(G::kEnds) / sizeof(G::kEnds[0]));
 
-// The core hands every game its side, which is empty where the game keeps none: `call` is given the
-// bytes as its last argument, or nothing.
+// The core hands every game its extra, which is empty where the game keeps none: `call` is given
+// the bytes as its last argument, or nothing.
 template <class G, class Byte, class Call>
-SPARRING_FN inline auto with_side(Byte* side, Call call) {
-  if constexpr (HasSide<G>)
-    return call(side);
+SPARRING_FN inline auto with_extra(Byte* extra, Call call) {
+  if constexpr (HasExtraState<G>)
+    return call(extra);
   else
     return call();
 }
 
 template <class G>
-SPARRING_FN inline int side_bytes(const typename G::Config& config) {
-  if constexpr (HasSide<G>)
-    return G::side_bytes(config);
+SPARRING_FN inline int extra_bytes(const typename G::Config& config) {
+  if constexpr (HasExtraState<G>)
+    return G::extra_bytes(config);
   else
     return 0;
 }
 
 template <class G>
 SPARRING_FN inline void call_observe(const G& game, const typename G::Config& config, int seat,
-                                     u8* out, const u8* side) {
-  with_side<G>(side, [&](auto... bytes) { game.observe(config, seat, out, bytes...); });
+                                     u8* out, const u8* extra) {
+  with_extra<G>(extra, [&](auto... bytes) { game.observe(config, seat, out, bytes...); });
 }
 
 template <class G>
 SPARRING_FN inline void call_legal(const G& game, const typename G::Config& config, int row,
-                                   Legal<G>& out, const u8* side) {
+                                   Legal<G>& out, const u8* extra) {
   if constexpr (kDiscrete<G>)
-    with_side<G>(side, [&](auto... bytes) { game.legal(config, row, out, bytes...); });
+    with_extra<G>(extra, [&](auto... bytes) { game.legal(config, row, out, bytes...); });
   else
     out = Legal<G>::none();
 }

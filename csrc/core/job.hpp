@@ -1,5 +1,5 @@
-// Work that is cut into chunks, for threads (core/crew.hpp) or for one. A job has phases; a phase
-// starts when the one before it is finished by everybody. Host only.
+// Work that is cut into chunks, for threads (core/thread_pool.hpp) or for one. A job has phases; a
+// phase starts when the one before it is finished by everybody. Host only.
 #pragma once
 
 namespace sparring {
@@ -12,7 +12,7 @@ class Job {
   virtual void run(int phase, int chunk) = 0;
 
  private:
-  friend class Crew;
+  friend class ThreadPool;
   int phase_ = 0;
   int chunks_ = 0;
   int taken_ = 0;

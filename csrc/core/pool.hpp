@@ -8,9 +8,9 @@
 #include <string>
 #include <vector>
 
-#include "core/crew.hpp"
 #include "core/digest.hpp"
 #include "core/pool_state.hpp"
+#include "core/thread_pool.hpp"
 
 namespace sparring {
 
@@ -23,17 +23,17 @@ class AnyPool : public PoolArrays {
 
   virtual void reset() = 0;
   // Checks the actions of one slot and keeps a copy; a refusal leaves everything as it was.
-  virtual Refusal accept(int slot, const void* actions) = 0;
+  virtual RejectedAction accept(int slot, const void* actions) = 0;
   virtual void send(int slot) = 0;
   virtual void recv(int slot) = 0;
   virtual void step_all() = 0;
   // Checks the actions of all rows, on all threads, and steps every game; a refusal leaves the
   // games as they were.
-  virtual Refusal answer_all(const void* actions) = 0;
+  virtual RejectedAction answer_all(const void* actions) = 0;
   virtual void sample(int slot, void* actions) = 0;
   virtual u64 digest() const = 0;
   // Goes on from what was saved, see PoolState::load.
-  virtual std::string load(u64 seed, const u8* tables, const u8* sides, const u8* memories) = 0;
+  virtual std::string load(u64 seed, const u8* tables, const u8* extras, const u8* memories) = 0;
   virtual AnyPoolState& state() = 0;
   // Legal actions as bits, one set of words per row.
   virtual const u64* legal_bits() const = 0;
@@ -59,7 +59,7 @@ class Pool final : public AnyPool {
         actions_(counted<Action>(options.games * G::kRows)),
         reasons_(counted<u8>(options.games)),
         moves_(counted<u64>(options.games)),
-        crew_(options.slots > 1 ? options.threads : options.threads - 1) {
+        thread_pool_(options.slots > 1 ? options.threads : options.threads - 1) {
     for (int slot = 0; slot < options.slots; ++slot)
       jobs_.push_back(std::make_unique<SlotJob>(*this, slot));
     i64 chunks = 0;
@@ -75,27 +75,28 @@ class Pool final : public AnyPool {
   }
 
   void reset() override {
-    forget_given_up();
+    clear_stuck();
     for (int slot = 0; slot < options().slots; ++slot) run_now(slot, SlotJob::kRestart);
-    for (int slot = 0; slot < options().slots; ++slot) check_asked(slot);
+    for (int slot = 0; slot < options().slots; ++slot) check_not_stuck(slot);
   }
 
-  Refusal accept(int slot, const void* actions) override {
-    check_asked(slot);
+  RejectedAction accept(int slot, const void* actions) override {
+    check_not_stuck(slot);
     const i64 from = slot_begin(slot) * G::kRows, to = slot_end(slot) * G::kRows;
     const Action* given = static_cast<const Action*>(actions);
     for (i64 row = from; row < to; ++row) {
       if (policy[row] < 0) continue;
       const Action& action = given[row - from];
       if (!is_playable<G>(legal_[row], action, shape().actions))
-        return refusal_of<G>(state_.global(row / G::kRows), row, seat[row], legal_[row], action);
+        return rejected_action<G>(state_.global(row / G::kRows), row, seat[row], legal_[row],
+                                  action);
     }
     std::memcpy(&actions_[from], given, static_cast<size_t>(to - from) * sizeof(Action));
     return {};
   }
 
-  Refusal answer_all(const void* actions) override {
-    for (int slot = 0; slot < options().slots; ++slot) check_asked(slot);
+  RejectedAction answer_all(const void* actions) override {
+    for (int slot = 0; slot < options().slots; ++slot) check_not_stuck(slot);
     const Action* given = static_cast<const Action*>(actions);
     const bool at_once = options().slots == 1;
     for (int slot = 0; slot < options().slots; ++slot) {
@@ -103,11 +104,11 @@ class Pool final : public AnyPool {
       job.given = given + slot_begin(slot) * G::kRows;
       run_now(slot, at_once ? SlotJob::kAnswer : SlotJob::kCheck);
       if (const i64 row = job.refused; row != kNoRow)
-        return refusal_of<G>(state_.global(row / G::kRows), row, seat[row], legal_[row],
-                             actions_[row]);
+        return rejected_action<G>(state_.global(row / G::kRows), row, seat[row], legal_[row],
+                                  actions_[row]);
     }
     if (at_once)
-      check_asked(0);
+      check_not_stuck(0);
     else
       step_all();
     return {};
@@ -115,20 +116,20 @@ class Pool final : public AnyPool {
 
   void send(int slot) override {
     jobs_[size_t(slot)]->task = SlotJob::kStep;
-    crew_.submit(*jobs_[size_t(slot)]);
+    thread_pool_.submit(*jobs_[size_t(slot)]);
   }
   void recv(int slot) override {
     wait(slot);
-    check_asked(slot);
+    check_not_stuck(slot);
   }
 
   void step_all() override {
     for (int slot = 0; slot < options().slots; ++slot) run_now(slot, SlotJob::kStep);
-    for (int slot = 0; slot < options().slots; ++slot) check_asked(slot);
+    for (int slot = 0; slot < options().slots; ++slot) check_not_stuck(slot);
   }
 
   void sample(int slot, void* actions) override {
-    check_asked(slot);
+    check_not_stuck(slot);
     jobs_[size_t(slot)]->sample_into = static_cast<Action*>(actions);
     run_now(slot, SlotJob::kSample);
   }
@@ -158,8 +159,8 @@ class Pool final : public AnyPool {
     return sum;
   }
 
-  std::string load(u64 seed, const u8* tables, const u8* sides, const u8* memories) override {
-    std::string wrong = state_.load(seed, tables, sides, memories);
+  std::string load(u64 seed, const u8* tables, const u8* extras, const u8* memories) override {
+    std::string wrong = state_.load(seed, tables, extras, memories);
     if (wrong.empty()) refresh();
     return wrong;
   }
@@ -263,8 +264,8 @@ class Pool final : public AnyPool {
     i64 move(i64 game, i64 end, Counting counting) {
       i64* const list = &ended[size_t(game - from)];
       i64 over = 0;
-      for (; game < end && given_up < 0; ++game) {
-        if (!pool.answer_game(game, pool.counting_of(game, counting))) given_up = game;
+      for (; game < end && stuck < 0; ++game) {
+        if (!pool.answer_game(game, pool.counting_of(game, counting))) stuck = game;
         if (pool.terminated[game] || pool.truncated[game]) list[over++] = game;
       }
       return over;
@@ -272,10 +273,10 @@ class Pool final : public AnyPool {
 
     void begin_anew(i64 first, Counting counting) {
       const i64 end = least(first + anew_each, anew);
-      for (i64 i = first; i < end && given_up < 0; ++i) {
+      for (i64 i = first; i < end && stuck < 0; ++i) {
         const i64 game = ended[size_t(i)];
         if (task != kRestart) pool.keep_final(game, from + i);
-        if (!pool.begin_game(game, pool.counting_of(game, counting))) given_up = game;
+        if (!pool.begin_game(game, pool.counting_of(game, counting))) stuck = game;
       }
     }
 
@@ -295,7 +296,7 @@ class Pool final : public AnyPool {
     std::vector<i64> ended_in;          // how many, by chunk of games
     std::vector<i64> ended;             // games; at first where their chunk begins
     i64 anew = 0, anew_each = 0;        // games that begin, and those of a chunk
-    std::atomic<i64> given_up = -1;     // a game whose table was; nothing goes on until a reset
+    std::atomic<i64> stuck = -1;        // a game whose table was; nothing goes on until a reset
   };
 
   static constexpr int box_size() {
@@ -311,9 +312,9 @@ class Pool final : public AnyPool {
 
   // Rewrites the rows from the tables, after their bytes were replaced.
   void refresh() {
-    forget_given_up();
+    clear_stuck();
     for (i64 game = 0; game < games(); ++game) {
-      look(state_.tables[game], *state_.setting, state_.side_of(game), &legal_[game * G::kRows]);
+      look(state_.tables[game], *state_.setting, state_.extra_of(game), &legal_[game * G::kRows]);
       write_rows(game);
     }
     clear_results(0, games());
@@ -323,33 +324,33 @@ class Pool final : public AnyPool {
   void run_now(int slot, typename SlotJob::Task task) {
     SlotJob& job = *jobs_[size_t(slot)];
     job.task = task;
-    if (crew_.workers() == 0) {
-      Crew::run_alone(job);
+    if (thread_pool_.workers() == 0) {
+      ThreadPool::run_alone(job);
     } else {
-      crew_.submit(job);
+      thread_pool_.submit(job);
       wait(slot);
     }
   }
 
-  // With one slot the calling thread is one of the crew, and may be all of it.
-  void wait(int slot) { crew_.wait(*jobs_[size_t(slot)], options().slots == 1); }
+  // With one slot the calling thread is one of the thread_pool, and may be all of it.
+  void wait(int slot) { thread_pool_.wait(*jobs_[size_t(slot)], options().slots == 1); }
 
   // Refuses to go on with a game that was given up; a reset or other tables may help.
-  void check_asked(int slot) const {
-    const i64 game = jobs_[size_t(slot)]->given_up;
+  void check_not_stuck(int slot) const {
+    const i64 game = jobs_[size_t(slot)]->stuck;
     if (game >= 0)
-      throw never_asks<G>(state_.config(), state_.global(game), state_.setting->skip_forced);
+      throw stuck_error<G>(state_.config(), state_.global(game), state_.setting->skip_forced);
   }
 
-  void forget_given_up() {
-    for (const auto& job : jobs_) job->given_up = -1;
+  void clear_stuck() {
+    for (const auto& job : jobs_) job->stuck = -1;
   }
 
   // False: the table was given up.
   bool answer_game(i64 game, Counting counting) {
     const i64 row = game * G::kRows, paid = i64{shape().seats} * G::kRoles;
     const Result result =
-        answer(state_.tables[game], *state_.setting, state_.global(game), state_.side_of(game),
+        answer(state_.tables[game], *state_.setting, state_.global(game), state_.extra_of(game),
                &legal_[row], &actions_[row], &reward[game * paid], &skipped[game * shape().seats],
                counting, record.size() ? &record[game * shape().seats] : nullptr);
     terminated[game] = result.terminated;
@@ -357,7 +358,7 @@ class Pool final : public AnyPool {
     reasons_[game] = result.reason;
     moves_[game] += result.recorder.moves;
     if (!result.over()) write_rows(game);
-    return !result.given_up;
+    return !result.stuck;
   }
 
   void sample_game(i64 game, Action* out) {
@@ -375,7 +376,7 @@ class Pool final : public AnyPool {
       const size_t bytes = static_cast<size_t>(shape().seats * memory_bytes());
       std::memset(state_.memory_of(game, 0), 0, bytes);
     }
-    if (!begin(state_.tables[game], *state_.setting, state_.global(game), state_.side_of(game),
+    if (!begin(state_.tables[game], *state_.setting, state_.global(game), state_.extra_of(game),
                &legal_[game * G::kRows], &moves_[game], counting))
       return false;
     write_rows(game);
@@ -402,14 +403,14 @@ class Pool final : public AnyPool {
       const int s = table.game.seat(row);
       if (s < 0) continue;
       Legal<G> legal = Legal<G>::none();
-      call_legal(table.game, state_.config(), row, legal, state_.side_of(game));
+      call_legal(table.game, state_.config(), row, legal, state_.extra_of(game));
       expand_bits(legal, actions, &final_mask[(at * seats + s) * actions]);
     }
   }
 
   // What a seat is shown: its observation, and its memory behind it.
   void see(i64 game, int at, u8* out) const {
-    call_observe(state_.tables[game].game, state_.config(), at, out, state_.side_of(game));
+    call_observe(state_.tables[game].game, state_.config(), at, out, state_.extra_of(game));
     if (memory_bytes())
       std::memcpy(out + shape().obs_bytes, state_.memory_of(game, at),
                   static_cast<size_t>(memory_bytes()));
@@ -422,7 +423,7 @@ class Pool final : public AnyPool {
       const int s = table.game.seat(r);
       seat[row] = static_cast<i8>(s);
       role[row] = static_cast<i8>(s < 0 ? 0 : table.game.role(r));
-      policy[row] = s < 0 || table.player[s] < 0 ? static_cast<i16>(kNobody) : table.player[s];
+      policy[row] = s < 0 || table.player[s] < 0 ? static_cast<i16>(kNoPlayer) : table.player[s];
       if (!options().observe) continue;
       u8* out = &obs[row * row_bytes()];
       if (s < 0)
@@ -439,7 +440,7 @@ class Pool final : public AnyPool {
   Array<u8> reasons_;
   Array<u64> moves_;
   std::vector<std::unique_ptr<SlotJob>> jobs_;
-  Crew crew_;
+  ThreadPool thread_pool_;
 };
 
 }  // namespace sparring

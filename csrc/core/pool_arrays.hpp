@@ -9,8 +9,8 @@
 #include <string>
 #include <vector>
 
+#include "core/error.hpp"
 #include "core/table.hpp"
-#include "core/trouble.hpp"
 
 namespace sparring {
 
@@ -57,7 +57,8 @@ class PoolArrays {
       : options_(options), shape_(shape), rows_(rows), roles_(roles) {
     // More could not be numbered, and all sizes below this fit into 64 bits.
     if (options.games > std::numeric_limits<i32>::max())
-      throw Trouble("a pool holds at most 2147483647 games, not " + std::to_string(options.games));
+      throw ConfigError("a pool holds at most 2147483647 games, not " +
+                        std::to_string(options.games));
     const i64 n = options.games, r = n * rows;
     const i64 seats = shape.seats;
     seat = counted<i8>(r);

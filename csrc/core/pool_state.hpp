@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "core/pool_arrays.hpp"
-#include "core/refusal.hpp"
-#include "core/soundness.hpp"
+#include "core/rejected_action.hpp"
+#include "core/validation.hpp"
 
 namespace sparring {
 
@@ -26,10 +26,10 @@ struct StateBytes {
 // What a state looks like from outside, whatever the game.
 class AnyPoolState {
  public:
-  AnyPoolState(PoolArrays& arrays, int side_bytes)
-      : side(arrays.counted<u8>(arrays.games() * side_bytes)),
+  AnyPoolState(PoolArrays& arrays, int extra_bytes)
+      : extra(arrays.counted<u8>(arrays.games() * extra_bytes)),
         memory(arrays.counted<u8>(arrays.games() * arrays.shape().seats * arrays.memory_bytes())),
-        side_bytes_(side_bytes) {}
+        extra_bytes_(extra_bytes) {}
   virtual ~AnyPoolState() = default;
 
   virtual StateBytes bytes() const = 0;
@@ -38,31 +38,31 @@ class AnyPoolState {
   virtual void reseed(u64 seed) = 0;
   // What is wrong with one of `count` tables and the bytes beside them, "" if nothing. They need
   // not be those of this pool: a GPU has its own.
-  virtual std::string check(i64 count, const u8* tables, const u8* sides) const = 0;
+  virtual std::string check(i64 count, const u8* tables, const u8* extras) const = 0;
   virtual std::string audit() const = 0;
   virtual int set_lineups(const std::vector<f64>& weights, const std::vector<i16>& players,
                           const std::vector<u8>& shuffle) = 0;
   // Fills the mixes, one after the other, with so many players each.
   virtual void set_mixes(const std::vector<int>& sizes, const std::vector<f64>& weights,
-                        const std::vector<i16>& players) = 0;
+                         const std::vector<i16>& players) = 0;
   // Positions in which games begin from now on: cumulative weights, the usual start's first; the
-  // bytes of the games; for each the line of `sides` that goes with it. Returns what is wrong with
+  // bytes of the games; for each the line of `extras` that goes with it. Returns what is wrong with
   // one of them; then nothing has changed.
-  virtual std::string set_starts(std::vector<f64> up_to, const u8* games, std::vector<i32> side_of,
-                                 std::vector<u8> sides) = 0;
+  virtual std::string set_starts(std::vector<f64> up_to, const u8* games,
+                                 std::vector<i32> extra_index, std::vector<u8> extras) = 0;
   // Seats of the running games, by policies below `policies`.
   virtual std::vector<i64> seated(int policies) const = 0;
   virtual void set_weights(const std::vector<f32>& weights) = 0;
   virtual std::vector<f32> weights() const = 0;
 
-  int side_bytes() const { return side_bytes_; }
+  int extra_bytes() const { return extra_bytes_; }
 
-  Array<u8> side;
+  Array<u8> extra;
   // [games, seats, memory_bytes]: outside the games, cleared when one begins anew.
   Array<u8> memory;
 
  private:
-  int side_bytes_;
+  int extra_bytes_;
 };
 
 template <Game G>
@@ -71,13 +71,13 @@ class PoolState final : public AnyPoolState {
   using Config = typename G::Config;
 
   PoolState(PoolArrays& arrays, const Config& config)
-      : AnyPoolState(arrays, sparring::side_bytes<G>(config)),
-        setting(std::make_unique<OwnSetting<G>>()),
+      : AnyPoolState(arrays, sparring::extra_bytes<G>(config)),
+        setting(std::make_unique<SettingStorage<G>>()),
         tables(arrays.counted<Table<G>>(arrays.games())),
         memory_bytes_(arrays.memory_bytes()) {
     const PoolOptions& options = arrays.options();
-    setting->lineup = setting->own_lineups;
-    setting->mix = setting->own_mixes;
+    setting->lineup = setting->lineup_storage;
+    setting->mix = setting->mix_storage;
     setting->config = config;
     setting->shape = arrays.shape();
     setting->seed = options.seed;
@@ -90,7 +90,7 @@ class PoolState final : public AnyPoolState {
 
   const Config& config() const { return setting->config; }
   u32 global(i64 game) const { return setting->first_game + static_cast<u32>(game); }
-  u8* side_of(i64 game) const { return side.data() + game * side_bytes(); }
+  u8* extra_of(i64 game) const { return extra.data() + game * extra_bytes(); }
   u8* memory_of(i64 game, int seat) const {
     return memory.data() + (game * seats() + seat) * memory_bytes_;
   }
@@ -102,7 +102,7 @@ class PoolState final : public AnyPoolState {
             .game_bytes = sizeof(G),
             .config = reinterpret_cast<u8*>(&setting->config),
             .setting = shared,
-            .setting_bytes = sizeof(OwnSetting<G>),
+            .setting_bytes = sizeof(SettingStorage<G>),
             .starts_offset = reinterpret_cast<const u8*>(&setting->starts) - shared};
   }
   u64 seed() const override { return setting->seed; }
@@ -113,11 +113,11 @@ class PoolState final : public AnyPoolState {
                 static_cast<size_t>(tables.size()) * sizeof(Table<G>));
   }
 
-  std::string check(i64 count, const u8* given, const u8* sides) const override {
+  std::string check(i64 count, const u8* given, const u8* extras) const override {
     Table<G> table;
     for (i64 game = 0; game < count; ++game) {
       std::memcpy(static_cast<void*>(&table), given + game * i64{sizeof table}, sizeof table);
-      const u8* with = sides + game * side_bytes();
+      const u8* with = extras + game * extra_bytes();
       if (std::string wrong = check_table(table, config(), with); !wrong.empty())
         return "game " + std::to_string(global(game)) + ": " + wrong;
     }
@@ -126,11 +126,11 @@ class PoolState final : public AnyPoolState {
 
   // Takes all of these, which come from outside and are as long as the own arrays. What is wrong
   // with one of them, as `check` says it; then nothing has changed.
-  std::string load(u64 seed, const u8* given, const u8* sides, const u8* memories) {
-    if (std::string wrong = check(tables.size(), given, sides); !wrong.empty()) return wrong;
+  std::string load(u64 seed, const u8* given, const u8* extras, const u8* memories) {
+    if (std::string wrong = check(tables.size(), given, extras); !wrong.empty()) return wrong;
     setting->seed = seed;
     copy_over(tables, given);
-    copy_over(side, sides);
+    copy_over(extra, extras);
     copy_over(memory, memories);
     return {};
   }
@@ -149,7 +149,7 @@ class PoolState final : public AnyPoolState {
     const size_t each = static_cast<size_t>(seats());
     f64 total = 0;
     for (size_t i = 0; i < weights.size(); ++i) {
-      Lineup<G>& lineup = setting->own_lineups[i];
+      Lineup<G>& lineup = setting->lineup_storage[i];
       lineup.up_to = total += weights[i];
       lineup.shuffle = shuffle[i] != 0;
       for (size_t s = 0; s < each; ++s) lineup.player[s] = players[i * each + s];
@@ -158,10 +158,10 @@ class PoolState final : public AnyPoolState {
   }
 
   void set_mixes(const std::vector<int>& sizes, const std::vector<f64>& weights,
-                const std::vector<i16>& players) override {
+                 const std::vector<i16>& players) override {
     size_t from = 0;
     for (size_t p = 0; p < sizes.size(); ++p) {
-      Mix& mix = setting->own_mixes[p];
+      Mix& mix = setting->mix_storage[p];
       f64 total = 0;
       mix.players = sizes[p];
       for (int i = 0; i < sizes[p]; ++i, ++from) {
@@ -171,22 +171,22 @@ class PoolState final : public AnyPoolState {
     }
   }
 
-  std::string set_starts(std::vector<f64> up_to, const u8* games, std::vector<i32> side_of,
-                         std::vector<u8> sides) override {
-    std::vector<G> found(side_of.size());
+  std::string set_starts(std::vector<f64> up_to, const u8* games, std::vector<i32> extra_index,
+                         std::vector<u8> extras) override {
+    std::vector<G> found(extra_index.size());
     if (!found.empty())
       std::memcpy(static_cast<void*>(found.data()), games, found.size() * sizeof(G));
     for (size_t i = 0; i < found.size(); ++i) {
-      const u8* with = sides.data() + static_cast<size_t>(side_of[i]) * size_t(side_bytes());
+      const u8* with = extras.data() + static_cast<size_t>(extra_index[i]) * size_t(extra_bytes());
       if (std::string wrong = check_position(found[i], config(), with); !wrong.empty())
         return std::to_string(i) + ": " + wrong;
     }
     start_up_to_ = std::move(up_to);
     start_games_ = std::move(found);
-    start_side_of_ = std::move(side_of);
-    start_sides_ = std::move(sides);
-    setting->starts = {start_up_to_.data(), start_games_.data(), start_side_of_.data(),
-                       start_sides_.data(), static_cast<i64>(start_games_.size())};
+    start_extra_index_ = std::move(extra_index);
+    start_extras_ = std::move(extras);
+    setting->starts = {start_up_to_.data(), start_games_.data(), start_extra_index_.data(),
+                       start_extras_.data(), static_cast<i64>(start_games_.size())};
     return {};
   }
 
@@ -207,7 +207,7 @@ class PoolState final : public AnyPoolState {
     return {std::begin(setting->weight), std::end(setting->weight)};
   }
 
-  const std::unique_ptr<OwnSetting<G>> setting;
+  const std::unique_ptr<SettingStorage<G>> setting;
   const Array<Table<G>> tables;
 
  private:
@@ -222,8 +222,8 @@ class PoolState final : public AnyPoolState {
   int memory_bytes_;
   std::vector<f64> start_up_to_;
   std::vector<G> start_games_;
-  std::vector<i32> start_side_of_;
-  std::vector<u8> start_sides_;
+  std::vector<i32> start_extra_index_;
+  std::vector<u8> start_extras_;
 };
 
 }  // namespace sparring

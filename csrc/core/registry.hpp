@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "core/goal_face.hpp"
+#include "core/describe_goals.hpp"
 #include "core/pool.hpp"
 #include "core/state.hpp"
 

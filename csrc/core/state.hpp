@@ -5,8 +5,8 @@
 #include <string>
 #include <vector>
 
-#include "core/refusal.hpp"
-#include "core/soundness.hpp"
+#include "core/rejected_action.hpp"
+#include "core/validation.hpp"
 
 namespace sparring {
 
@@ -17,7 +17,7 @@ class AnyState {
   virtual int seat(int row) const = 0;  // -1 when nobody decides
   virtual int role(int row) const = 0;
   virtual std::vector<int> legal(int row) const = 0;
-  virtual Refusal apply(const void* actions) = 0;
+  virtual RejectedAction apply(const void* actions) = 0;
   virtual void observe(int seat, u8* out) const = 0;
   virtual f32 score(int seat) const = 0;
   virtual std::vector<f32> rewards() const = 0;  // [seats][roles], of the last apply
@@ -41,10 +41,10 @@ class AnyState {
   virtual const u8* game_bytes() const = 0;
   // What a game goes on from: its own bytes, and those beside it.
   virtual std::vector<u8> position() const = 0;
-  virtual std::vector<u8> side() const = 0;
+  virtual std::vector<u8> extra() const = 0;
   // Goes on from a table of a pool, and from there plays what the pool plays. What is wrong, as
   // for `load`.
-  virtual std::string sit_down(const std::vector<u8>& table, const std::vector<u8>& side) = 0;
+  virtual std::string sit_down(const std::vector<u8>& table, const std::vector<u8>& extra) = 0;
 };
 
 template <Game G>
@@ -54,19 +54,19 @@ class State final : public AnyState {
 
   State(const typename G::Config& config, u64 seed, u32 game, bool skip_forced,
         const std::vector<f32>& weights)
-      : setting_(std::make_shared<OwnSetting<G>>()), game_(game) {
+      : setting_(std::make_shared<SettingStorage<G>>()), game_(game) {
     setting_->config = config;
     setting_->shape = G::shape(config);
     setting_->seed = seed;
     setting_->skip_forced = skip_forced;
     set_weights<G>(*setting_, weights);
     setting_->lineups = 1;
-    setting_->lineup = setting_->own_lineups;
-    setting_->mix = setting_->own_mixes;
-    side_.resize(static_cast<size_t>(side_bytes<G>(config)));
+    setting_->lineup = setting_->lineup_storage;
+    setting_->mix = setting_->mix_storage;
+    extra_.resize(static_cast<size_t>(extra_bytes<G>(config)));
     std::memset(static_cast<void*>(&held_), 0, sizeof held_);
-    if (!begin(held_.table, *setting_, game_, side_.data(), held_.legal))
-      raise(never_asks<G>(config, game_, skip_forced));
+    if (!begin(held_.table, *setting_, game_, extra_.data(), held_.legal))
+      raise(stuck_error<G>(config, game_, skip_forced));
   }
 
   std::unique_ptr<AnyState> clone() const override { return std::make_unique<State>(*this); }
@@ -80,24 +80,24 @@ class State final : public AnyState {
     return actions;
   }
 
-  Refusal apply(const void* actions) override {
+  RejectedAction apply(const void* actions) override {
     const Action* given = static_cast<const Action*>(actions);
     for (int row = 0; row < G::kRows; ++row) {
       if (seat(row) < 0) continue;
-      if (Refusal refused = refuse(row, given[row]); refused.game >= 0) return refused;
+      if (RejectedAction refused = refuse(row, given[row]); refused.game >= 0) return refused;
     }
-    const Result result = answer(held_.table, *setting_, game_, side_.data(), held_.legal, given,
+    const Result result = answer(held_.table, *setting_, game_, extra_.data(), held_.legal, given,
                                  held_.reward, held_.skipped);
     held_.terminated = result.terminated;
     held_.truncated = result.truncated;
     held_.reason = result.reason;
     if (over()) clear_legal(held_);
-    if (result.given_up) raise(never_asks<G>(setting_->config, game_, setting_->skip_forced));
+    if (result.stuck) raise(stuck_error<G>(setting_->config, game_, setting_->skip_forced));
     return {};
   }
 
   void observe(int at, u8* out) const override {
-    call_observe(held_.table.game, setting_->config, at, out, side_.data());
+    call_observe(held_.table.game, setting_->config, at, out, extra_.data());
   }
 
   f32 score(int at) const override { return held_.table.game.score(setting_->config, at); }
@@ -128,9 +128,9 @@ class State final : public AnyState {
       std::memcpy(static_cast<void*>(&held_.table.game), &game, sizeof game);
       held_.terminated = held_.truncated = 0;
       Result result = result_into(held_.table.pending, *setting_);
-      u32 patience = kPatience;
-      settle(held_.table, *setting_, game_, side_.data(), held_.legal, result, patience);
-      if (result.given_up) raise(never_asks<G>(setting_->config, game_, setting_->skip_forced));
+      u32 patience = kMaxUnasked;
+      settle(held_.table, *setting_, game_, extra_.data(), held_.legal, result, patience);
+      if (result.stuck) raise(stuck_error<G>(setting_->config, game_, setting_->skip_forced));
       held_.terminated = result.terminated;
       return {};
     } else {
@@ -149,7 +149,7 @@ class State final : public AnyState {
     Rng rng(setting_->seed, game_, held_.table.episode, Stream::kBots, held_.table.bots_drawn);
     const Action action =
         bot_action(held_.table, *setting_, row, bot == 0 ? kRandomBot : bot_player(bot - 1),
-                   held_.legal[row], rng, side_.data());
+                   held_.legal[row], rng, extra_.data());
     held_.table.bots_drawn = rng.drawn();
     if constexpr (kDiscrete<G>)
       return {static_cast<f32>(action)};
@@ -165,7 +165,7 @@ class State final : public AnyState {
       held_.table.game.resample_hidden(setting_->config, at, rng);
       for (int row = 0; row < G::kRows; ++row)  // another seat's options may be others now
         if (seat(row) >= 0)
-          call_legal(held_.table.game, setting_->config, row, held_.legal[row], side_.data());
+          call_legal(held_.table.game, setting_->config, row, held_.legal[row], extra_.data());
       return true;
     } else {
       return false;
@@ -175,40 +175,40 @@ class State final : public AnyState {
   std::vector<u8> bytes() const override {
     const u8* raw = reinterpret_cast<const u8*>(&held_);
     std::vector<u8> all(raw, raw + sizeof held_);
-    all.insert(all.end(), side_.begin(), side_.end());
+    all.insert(all.end(), extra_.begin(), extra_.end());
     return all;
   }
 
   std::string load(const std::vector<u8>& bytes) override {
-    if (bytes.size() != sizeof held_ + side_.size()) return "it was saved by another build";
+    if (bytes.size() != sizeof held_ + extra_.size()) return "it was saved by another build";
     Held held;
     std::memcpy(static_cast<void*>(&held), bytes.data(), sizeof held);
-    const std::vector<u8> side(bytes.begin() + sizeof held, bytes.end());
-    if (std::string wrong = check(held, side); !wrong.empty()) return wrong;
+    const std::vector<u8> extra(bytes.begin() + sizeof held, bytes.end());
+    if (std::string wrong = check(held, extra); !wrong.empty()) return wrong;
     std::memcpy(static_cast<void*>(&held_), &held, sizeof held);
-    side_ = side;
+    extra_ = extra;
     if (over()) clear_legal(held_);
     return {};
   }
 
-  std::string check() const override { return check(held_, side_); }
+  std::string check() const override { return check(held_, extra_); }
 
   const u8* game_bytes() const override { return reinterpret_cast<const u8*>(&held_.table.game); }
 
   std::vector<u8> position() const override { return {game_bytes(), game_bytes() + sizeof(G)}; }
-  std::vector<u8> side() const override { return side_; }
+  std::vector<u8> extra() const override { return extra_; }
 
-  std::string sit_down(const std::vector<u8>& table, const std::vector<u8>& side) override {
-    if (table.size() != sizeof held_.table || side.size() != side_.size())
+  std::string sit_down(const std::vector<u8>& table, const std::vector<u8>& extra) override {
+    if (table.size() != sizeof held_.table || extra.size() != extra_.size())
       return "it is a table of another build";
     Held held;
     std::memset(static_cast<void*>(&held), 0, sizeof held);
     std::memcpy(static_cast<void*>(&held.table), table.data(), sizeof held.table);
-    if (std::string wrong = check_table(held.table, setting_->config, side.data()); !wrong.empty())
+    if (std::string wrong = check_table(held.table, setting_->config, extra.data()); !wrong.empty())
       return wrong;
-    look(held.table, *setting_, side.data(), held.legal);
+    look(held.table, *setting_, extra.data(), held.legal);
     std::memcpy(static_cast<void*>(&held_), &held, sizeof held);
-    side_ = side;
+    extra_ = extra;
     return {};
   }
 
@@ -230,7 +230,7 @@ class State final : public AnyState {
   }
 
   // All that `load` has to know. The fields are taken apart, so that none can be forgotten.
-  std::string check(const Held& held, const std::vector<u8>& side) const {
+  std::string check(const Held& held, const std::vector<u8>& extra) const {
     [[maybe_unused]] const auto& [table, legal, reward, skipped, terminated, truncated, reason] =
         held;
     if (terminated > 1 || truncated > 1 || terminated + truncated > 1)
@@ -238,25 +238,26 @@ class State final : public AnyState {
     if (reason >= kEndCount<G>) return "an end that the game does not have";
     if (!all_finite(reward)) return "a reward that is not finite";
     const bool ended = terminated || truncated;
-    if (std::string wrong = check_table(table, setting_->config, side.data(), ended);
+    if (std::string wrong = check_table(table, setting_->config, extra.data(), ended);
         !wrong.empty())
       return wrong;
     if (ended) return {};
     Legal<G> found[G::kRows];
-    look(table, *setting_, side.data(), found);
+    look(table, *setting_, extra.data(), found);
     for (int row = 0; row < G::kRows; ++row)
       if (!(found[row] == legal[row])) return "the legal actions are others";
     return {};
   }
 
-  Refusal refuse(int row, const Action& action) const {
+  RejectedAction refuse(int row, const Action& action) const {
     const bool fine = is_playable<G>(held_.legal[row], action, setting_->shape.actions);
-    return fine ? Refusal{} : refusal_of<G>(0, row, seat(row), held_.legal[row], action);
+    return fine ? RejectedAction{}
+                : rejected_action<G>(0, row, seat(row), held_.legal[row], action);
   }
 
-  std::shared_ptr<OwnSetting<G>> setting_;
+  std::shared_ptr<SettingStorage<G>> setting_;
   u32 game_;
-  std::vector<u8> side_;
+  std::vector<u8> extra_;
   Held held_;
 };
 

@@ -7,7 +7,7 @@
 namespace sparring {
 
 // Players of a line-up: 0 and above are policies that the caller evaluates; below are ours.
-inline constexpr int kNobody = -1;
+inline constexpr int kNoPlayer = -1;
 inline constexpr int kRandomBot = -2;  // uniform over the legal actions; every game has it
 SPARRING_FN constexpr int bot_player(int bot) { return kRandomBot - 1 - bot; }
 SPARRING_FN constexpr int bot_of(int player) { return kRandomBot - 1 - player; }
@@ -21,7 +21,7 @@ SPARRING_FN constexpr bool is_mix(int player) { return player < kFirstMix + kMax
 
 // How many decisions in a row a table plays by itself, forced ones and those of bots, before it is
 // given up: a game that asks no policy for so long never will.
-inline constexpr u32 kPatience = 1u << 20;
+inline constexpr u32 kMaxUnasked = 1u << 20;
 
 template <class G>
 struct Lineup {
@@ -40,10 +40,10 @@ struct Mix {
 // Positions in which episodes begin, besides or instead of the usual start.
 template <class G>
 struct Starts {
-  const f64* up_to;    // [count + 1] cumulative weights; the first is that of the usual start
-  const G* game;       // [count]
-  const i32* side_of;  // [count], the line of `side` with the bytes outside the game
-  const u8* side;
+  const f64* up_to;        // [count + 1] cumulative weights; the first is that of the usual start
+  const G* game;           // [count]
+  const i32* extra_index;  // [count], the line of `extra` with the bytes outside the game
+  const u8* extra;
   i64 count;  // 0: every episode begins as usual, and nothing is drawn
 };
 
@@ -76,9 +76,9 @@ struct Setting {
 
 // A setting together with the line-ups and mixes that it points to.
 template <class G>
-struct OwnSetting : Setting<G> {
-  Lineup<G> own_lineups[kMaxLineups];
-  Mix own_mixes[kMaxMixes];
+struct SettingStorage : Setting<G> {
+  Lineup<G> lineup_storage[kMaxLineups];
+  Mix mix_storage[kMaxMixes];
 };
 
 // One game with all that is needed to continue it. Copying the bytes clones it.
@@ -134,7 +134,7 @@ SPARRING_FN inline void take_seats(Table<G>& table, const Setting<G>& setting, u
   const int seats = setting.shape.seats;
   SPARRING_FOR (int seat = 0; seat < G::kMaxSeats; ++seat)
     table.player[seat] = seat < seats ? player_for(lineup.player[seat], setting.mix, rng)
-                                      : static_cast<i16>(kNobody);
+                                      : static_cast<i16>(kNoPlayer);
   if (lineup.shuffle) {
     SPARRING_FOR (int seat = seats - 1; seat > 0; --seat) {
       const int other = rng.below(seat + 1);
@@ -181,10 +181,10 @@ SPARRING_FN inline typename G::Action clipped(typename G::Action action) {
 template <class G>
 SPARRING_FN inline typename G::Action bot_action(const Table<G>& table, const Setting<G>& setting,
                                                  int row, int player, const Legal<G>& legal,
-                                                 Rng& rng, const u8* side) {
+                                                 Rng& rng, const u8* extra) {
   if constexpr (requires { G::kBots; }) {
     if (player < kRandomBot)
-      return with_side<G>(side, [&](auto... bytes) {
+      return with_extra<G>(extra, [&](auto... bytes) {
         return table.game.act(bot_of(player), setting.config, row, legal, rng, bytes...);
       });
   }
@@ -193,7 +193,7 @@ SPARRING_FN inline typename G::Action bot_action(const Table<G>& table, const Se
 
 // Takes all rows' actions through the rules.
 template <class G>
-SPARRING_FN inline void take_step(Table<G>& table, const Setting<G>& setting, u32 game, u8* side,
+SPARRING_FN inline void take_step(Table<G>& table, const Setting<G>& setting, u32 game, u8* extra,
                                   const typename G::Action* actions, Result& result) {
 #if SPARRING_HOST
   for (int row = 0; row < G::kRows; ++row)
@@ -201,7 +201,7 @@ SPARRING_FN inline void take_step(Table<G>& table, const Setting<G>& setting, u3
       result.recorder.note(u64{table.length} * G::kRows + u64(row), actions[row]);
 #endif
   Rng chance(setting.seed, game, table.episode, Stream::kChance, table.chance_drawn);
-  with_side<G>(side, [&](auto... bytes) {
+  with_extra<G>(extra, [&](auto... bytes) {
     table.game.step(setting.config, actions, chance, result, bytes...);
   });
   table.chance_drawn = chance.drawn();
@@ -210,7 +210,7 @@ SPARRING_FN inline void take_step(Table<G>& table, const Setting<G>& setting, u3
 
 // One step of the rules. `given` has the policies' actions; bots and forced moves fill the rest.
 template <class G>
-SPARRING_FN inline void play(Table<G>& table, const Setting<G>& setting, u32 game, u8* side,
+SPARRING_FN inline void play(Table<G>& table, const Setting<G>& setting, u32 game, u8* extra,
                              const Legal<G>* legal, const typename G::Action* given, bool forced,
                              Result& result) {
   typename G::Action actions[G::kRows]{};
@@ -225,11 +225,11 @@ SPARRING_FN inline void play(Table<G>& table, const Setting<G>& setting, u32 gam
     } else if (player >= 0) {
       actions[row] = clipped<G>(given[row]);
     } else {
-      actions[row] = clipped<G>(bot_action(table, setting, row, player, legal[row], bots, side));
+      actions[row] = clipped<G>(bot_action(table, setting, row, player, legal[row], bots, extra));
     }
   }
   table.bots_drawn = bots.drawn();
-  take_step(table, setting, game, side, actions, result);
+  take_step(table, setting, game, extra, actions, result);
 }
 
 // Whose decisions the rows of a table ask for.
@@ -238,7 +238,7 @@ enum class Turn { kPolicies, kBots, kForced };
 // Writes the legal actions of the rows and says who is to decide. A table of bots alone makes one
 // decision per call of `play`.
 template <class G>
-SPARRING_FN inline Turn look(const Table<G>& table, const Setting<G>& setting, const u8* side,
+SPARRING_FN inline Turn look(const Table<G>& table, const Setting<G>& setting, const u8* extra,
                              Legal<G>* legal) {
   bool awaited = table.policies == 0;
   bool forced = setting.skip_forced && kDiscrete<G>;
@@ -247,7 +247,7 @@ SPARRING_FN inline Turn look(const Table<G>& table, const Setting<G>& setting, c
     const int seat = table.game.seat(row);
     if (seat < 0) continue;
     awaited |= table.player[seat] >= 0;
-    call_legal(table.game, setting.config, row, legal[row], side);
+    call_legal(table.game, setting.config, row, legal[row], extra);
     if (forced) forced = legal[row].count() == 1;
   }
   return forced ? Turn::kForced : awaited ? Turn::kPolicies : Turn::kBots;
@@ -256,17 +256,17 @@ SPARRING_FN inline Turn look(const Table<G>& table, const Setting<G>& setting, c
 // Plays on until a policy has to decide or the game is over. Leaves the legal actions of the
 // rows in `legal`. When `patience` runs out, the table is given up.
 template <class G>
-SPARRING_FN inline void settle(Table<G>& table, const Setting<G>& setting, u32 game, u8* side,
+SPARRING_FN inline void settle(Table<G>& table, const Setting<G>& setting, u32 game, u8* extra,
                                Legal<G>* legal, Result& result, u32& patience) {
   while (!result.over()) {
-    const Turn turn = look(table, setting, side, legal);
+    const Turn turn = look(table, setting, extra, legal);
     if (turn == Turn::kPolicies) return;
     if (patience == 0) {
-      result.given_up = true;
+      result.stuck = true;
       return;
     }
     --patience;
-    play(table, setting, game, side, legal, static_cast<const typename G::Action*>(nullptr),
+    play(table, setting, game, extra, legal, static_cast<const typename G::Action*>(nullptr),
          turn == Turn::kForced, result);
   }
 }
@@ -292,44 +292,44 @@ SPARRING_FN inline i64 drawn_start(const Setting<G>& setting, u32 game, u32 epis
 // few pools have starts, and the others should not pay for them in registers.
 template <class G>
 SPARRING_APART SPARRING_FN inline bool begin_elsewhere(Table<G>& table, const Setting<G>& setting,
-                                                       u32 game, u8* side) {
+                                                       u32 game, u8* extra) {
   const i64 drawn = drawn_start(setting, game, table.episode);
   if (drawn == 0) return false;
   const Starts<G>& starts = setting.starts;
   Rng chance(setting.seed, game, table.episode, Stream::kChance);
   call_begin_from(table.game, setting.config, starts.game[drawn - 1], chance);
   table.chance_drawn = chance.drawn();
-  if (const int bytes = side_bytes<G>(setting.config))
-    copy_bytes(side, starts.side + i64{starts.side_of[drawn - 1]} * bytes, bytes);
+  if (const int bytes = extra_bytes<G>(setting.config))
+    copy_bytes(extra, starts.extra + i64{starts.extra_index[drawn - 1]} * bytes, bytes);
   return true;
 }
 
 // Deals the next episode; nobody has decided anything in it.
 template <class G>
 SPARRING_FN inline void deal_episode(Table<G>& table, const Setting<G>& setting, u32 game,
-                                     u8* side) {
+                                     u8* extra) {
   ++table.episode;
   table.chance_drawn = table.bots_drawn = table.sampled = table.length = 0;
   for (f32& value : table.pending) value = 0;
   for (u16& value : table.skipped) value = 0;
   take_seats(table, setting, game);
-  if (setting.starts.count && begin_elsewhere(table, setting, game, side)) return;
+  if (setting.starts.count && begin_elsewhere(table, setting, game, extra)) return;
   Rng chance(setting.seed, game, table.episode, Stream::kChance);
-  with_side<G>(side, [&](auto... bytes) { table.game.reset(setting.config, chance, bytes...); });
+  with_extra<G>(extra, [&](auto... bytes) { table.game.reset(setting.config, chance, bytes...); });
   table.chance_drawn = chance.drawn();
 }
 
 // Plays an episode's first decisions by lot. The lots do not depend on who sits where.
 template <class G>
-SPARRING_FN inline void open_by_lot(Table<G>& table, const Setting<G>& setting, u32 game, u8* side,
+SPARRING_FN inline void open_by_lot(Table<G>& table, const Setting<G>& setting, u32 game, u8* extra,
                                     Legal<G>* legal, Result& result) {
   Rng lots(setting.seed, game, table.episode, Stream::kOpenings);
   for (u32 ply = 0; ply < setting.opening_plies && !result.over(); ++ply) {
     typename G::Action actions[G::kRows]{};
-    look(table, setting, side, legal);
+    look(table, setting, extra, legal);
     for (int row = 0; row < G::kRows; ++row)
       if (table.game.seat(row) >= 0) actions[row] = sample_action<G>(legal[row], lots);
-    take_step(table, setting, game, side, actions, result);
+    take_step(table, setting, game, extra, actions, result);
   }
 }
 
@@ -338,24 +338,24 @@ SPARRING_FN inline void open_by_lot(Table<G>& table, const Setting<G>& setting, 
 // belongs to anybody's decision. With `every_game` only an opening that ends the game is drawn
 // anew. False: no policy was ever asked, and the table is given up. Lots are not counted.
 template <class G>
-SPARRING_FN inline bool begin(Table<G>& table, const Setting<G>& setting, u32 game, u8* side,
+SPARRING_FN inline bool begin(Table<G>& table, const Setting<G>& setting, u32 game, u8* extra,
                               Legal<G>* legal, u64* moves = nullptr, Counting counting = {}) {
-  for (u32 patience = kPatience; patience > 0;) {
+  for (u32 patience = kMaxUnasked; patience > 0;) {
     --patience;
-    deal_episode(table, setting, game, side);
+    deal_episode(table, setting, game, extra);
     Result result = result_into(table.pending, setting, table.player);
-    open_by_lot(table, setting, game, side, legal, result);
+    open_by_lot(table, setting, game, extra, legal, result);
     if constexpr (kCounterCount<G> > 0) {
       result.recorder.counts = counting.sums;
       result.recorder.counted = counting.player;
     }
     if (setting.every_game) {
-      if (!result.over()) look(table, setting, side, legal);
+      if (!result.over()) look(table, setting, extra, legal);
     } else {
-      settle(table, setting, game, side, legal, result, patience);
+      settle(table, setting, game, extra, legal, result, patience);
     }
     if (moves) *moves = result.recorder.moves;
-    if (!result.over()) return !result.given_up;
+    if (!result.over()) return !result.stuck;
   }
   return false;
 }
@@ -374,16 +374,16 @@ SPARRING_FN inline void collect_pending(Table<G>& table, const Setting<G>& setti
 // `reward` is [seats][roles] of this game and is overwritten; so are `skipped` and, where somebody
 // wants them, `record` [seats].
 template <class G>
-SPARRING_FN inline Result answer(Table<G>& table, const Setting<G>& setting, u32 game, u8* side,
+SPARRING_FN inline Result answer(Table<G>& table, const Setting<G>& setting, u32 game, u8* extra,
                                  Legal<G>* legal, const typename G::Action* given, f32* reward,
                                  u16* skipped, Counting counting = {}, u32* record = nullptr) {
   collect_pending(table, setting, reward);
   Result result = result_into(reward, setting, table.player, counting);
   result.recorder.records = record;
   for (int seat = 0; record && seat < setting.shape.seats; ++seat) record[seat] = 0;
-  play(table, setting, game, side, legal, given, false, result);
-  u32 patience = kPatience;
-  settle(table, setting, game, side, legal, result, patience);
+  play(table, setting, game, extra, legal, given, false, result);
+  u32 patience = kMaxUnasked;
+  settle(table, setting, game, extra, legal, result, patience);
   for (int seat = 0; seat < setting.shape.seats; ++seat) skipped[seat] = table.skipped[seat];
   return result;
 }

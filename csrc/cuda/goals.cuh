@@ -21,8 +21,8 @@ extern "C" __global__ void find_records(SPARRING_VIEW RolloutView rollout, const
 
 // Which decisions become examples, and what they are then.
 struct ExamplesView {
-  const OwnSetting<G>* settings;  // [members]
-  const i32* list;                // [members, stride]: places of samples
+  const SettingStorage<G>* settings;  // [members]
+  const i32* list;                    // [members, stride]: places of samples
   i64 stride;
   const i32* counts;  // [members], how many
   const u32* of_place;

@@ -10,7 +10,7 @@
 
 namespace sparring {
 
-inline constexpr int kMaxSlots = 256;  // one thread each
+inline constexpr int kMaxSlots = 256;   // one thread each
 inline constexpr int kSortRows = 1024;  // per block
 inline constexpr int kSortThreads = 256, kScanThreads = 1024;
 

@@ -3,8 +3,8 @@
 //
 // NVRTC compiles this file behind a game's header, with the name of its type (SPARRING_GAME) and
 // the sizes that its configuration gives: SPARRING_SEATS, SPARRING_ACTIONS, SPARRING_OBS_BYTES,
-// SPARRING_MEMORY_BYTES, SPARRING_SIDE_BYTES, SPARRING_ZERO_SUM, and SPARRING_STAGE_BYTES of shared
-// memory at most. src/sparring/pools/cuda launches the kernels.
+// SPARRING_MEMORY_BYTES, SPARRING_EXTRA_BYTES, SPARRING_ZERO_SUM, and SPARRING_STAGE_BYTES of
+// shared memory at most. src/sparring/pools/cuda launches the kernels.
 #pragma once
 
 #include "cuda/stage.cuh"
@@ -18,10 +18,10 @@ inline constexpr bool kZeroSum =
 // The games: `each` neighbors have one setting and count from 0 within it.
 struct GamesView {
   Table<G>* tables;
-  const OwnSetting<G>* settings;
+  const SettingStorage<G>* settings;
   int games, each;
   int per_warp;  // games that a warp plays, at most 32; the fewer, the fewer wait for a slow bot
-  u8* side;
+  u8* extra;
   u8* memory;   // [games, seats, kMemoryBytes]
   i64* counts;  // [members, replicas, counters], the learner's; null: nobody counts
   int replicas;
@@ -32,21 +32,21 @@ struct GamesView {
     const i64 replica = i64{game / each} * replicas + static_cast<int>(blockIdx.x) % replicas;
     return {counts + replica * kCounterCount<G>, 0};
   }
-  SPARRING_FN u8* side_of(int game) const { return side + i64{game} * SPARRING_SIDE_BYTES; }
+  SPARRING_FN u8* extra_of(int game) const { return extra + i64{game} * SPARRING_EXTRA_BYTES; }
   SPARRING_FN u8* memory_of(int game) const { return memory + i64{game} * kSeats * kMemoryBytes; }
 };
 
 // What the games of a warp share, brought close; `each` is a multiple of a warp, or all games.
 __device__ inline void load_setting(Setting<G>& to, const GamesView& games, int first) {
-  const OwnSetting<G>& from = games.settings[first / games.each];
+  const SettingStorage<G>& from = games.settings[first / games.each];
   const Setting<G>& plain = from;
   for (int i = static_cast<int>(threadIdx.x) % kWarp; i < static_cast<int>(sizeof(to) / 4);
        i += kWarp)
     reinterpret_cast<u32*>(&to)[i] = reinterpret_cast<const u32*>(&plain)[i];
   __syncwarp();
   if (threadIdx.x % kWarp == 0) {
-    to.lineup = from.own_lineups;
-    to.mix = from.own_mixes;
+    to.lineup = from.lineup_storage;
+    to.mix = from.mix_storage;
   }
   __syncwarp();
 }
@@ -80,12 +80,12 @@ SPARRING_FN inline int thread_index() {
 // Writes what a seat is shown, its memory behind the observation; zeros where nobody is to act.
 // `memory` is that of seat 0.
 SPARRING_FN inline void observe_into(u8* row, const Table<G>& table, const Setting<G>& setting,
-                                     int seat, const u8* side, const u8* memory) {
+                                     int seat, const u8* extra, const u8* memory) {
   if (seat < 0) {
     zero_bytes(row, kRowBytes);
     return;
   }
-  call_observe(table.game, setting.config, seat, row, side);
+  call_observe(table.game, setting.config, seat, row, extra);
   if constexpr (kMemoryBytes > 0) {
     const Word* from = reinterpret_cast<const Word*>(memory + seat * kMemoryBytes);
     Word* to = reinterpret_cast<Word*>(row + kObsBytes);
@@ -98,7 +98,7 @@ struct Seen {
   const Stage& stage;
   const Setting<G>& setting;
   int game;
-  u8* side;
+  u8* extra;
   u8* memory;
 };
 
@@ -121,9 +121,9 @@ struct RowsView {
         legal[row] = now[r];
         seat[row] = static_cast<i8>(s);
         role[row] = static_cast<i8>(s < 0 ? 0 : table.game.role(r));
-        policy[row] = s < 0 || table.player[s] < 0 ? static_cast<i16>(kNobody) : table.player[s];
+        policy[row] = s < 0 || table.player[s] < 0 ? static_cast<i16>(kNoPlayer) : table.player[s];
         if (obs)
-          observe_into(stage.row(obs + row * kRowBytes), table, seen.setting, s, seen.side,
+          observe_into(stage.row(obs + row * kRowBytes), table, seen.setting, s, seen.extra,
                        seen.memory);
       }
       if (!obs) continue;
@@ -187,7 +187,7 @@ struct FinalsView {
     }
     SPARRING_FOR (int s = 0; obs && s < kSeats; ++s) {
       u8* out = obs + (first + s) * kRowBytes;
-      observe_into(seen.stage.row(out), table, seen.setting, s, seen.side, seen.memory);
+      observe_into(seen.stage.row(out), table, seen.setting, s, seen.extra, seen.memory);
       seen.stage.put_row(out);
     }
     if (!legal) return;
@@ -195,7 +195,7 @@ struct FinalsView {
     if (!result.truncated) return;
     SPARRING_FOR (int r = 0; r < G::kRows; ++r)
       if (const int s = table.game.seat(r); s >= 0)
-        call_legal(table.game, seen.setting.config, r, legal[first + s], seen.side);
+        call_legal(table.game, seen.setting.config, r, legal[first + s], seen.extra);
   }
 };
 
@@ -217,7 +217,7 @@ struct MetView {
     SPARRING_FOR (int s = 0; s < kSeats; ++s) score[s] = table.game.score(setting.config, s);
     SPARRING_FOR (int s = 0; s < kSeats; ++s) {
       const int player = table.player[s];
-      if (player == learner || player == kNobody) continue;
+      if (player == learner || player == kNoPlayer) continue;
       const int at = player >= 0 ? player : policies + kRandomBot - player;
       if (at >= players) continue;
       u32 found[3] = {0, 0, 0};
@@ -270,23 +270,23 @@ struct EndsView {
       if (s < 0) continue;
       cut_at[at] = ((step * games + seen.game) * kSeats + s) * 2 + (kZeroSum && movers == 1);
       u8* out = cut_obs + at * kRowBytes;
-      observe_into(seen.stage.row(out), table, seen.setting, s, seen.side, seen.memory);
+      observe_into(seen.stage.row(out), table, seen.setting, s, seen.extra, seen.memory);
       seen.stage.put_row(out);
     }
   }
 };
 
 // Freezes a table that asked nobody for so long that it never will; other numbers name a row.
-inline constexpr u8 kGivenUp = 255;
+inline constexpr u8 kStuck = 255;
 inline constexpr u32 kEndless = 1u << 24;  // decisions of an episode that only a stuck one has
-static_assert(G::kRows < kGivenUp);
+static_assert(G::kRows < kStuck);
 
 // The answers to the rows that came out last. One that cannot be played freezes its game: it stands
 // still, row and all, until the caller looks. The action is kept for the error.
 struct ActionsView {
   const Legal<G>* legal;
   const G::Action* action;
-  u8* frozen;  // by game, 1 + the row whose action was refused, or kGivenUp
+  u8* frozen;  // by game, 1 + the row whose action was refused, or kStuck
   G::Action* refused;
 
   SPARRING_FN bool refuses(const Table<G>& table, const Legal<G>* now, const G::Action* given,
@@ -311,7 +311,7 @@ struct ActionsView {
 // no policy will ever be asked, and the table is given up. That is told by counts that lie in
 // memory, because a counter of the loop would cost a register in all the rules.
 template <class AtEnd>
-__device__ inline bool advance(Table<G>& table, const Setting<G>& setting, u32 game, u8* side,
+__device__ inline bool advance(Table<G>& table, const Setting<G>& setting, u32 game, u8* extra,
                                Legal<G>* legal, const G::Action* given, f32* paid,
                                Counting counting, u32* records, AtEnd at_end) {
   __shared__ u32 unasked[kWarp];  // episodes in a row that ended without a question
@@ -319,18 +319,18 @@ __device__ inline bool advance(Table<G>& table, const Setting<G>& setting, u32 g
   Result result = result_into(own_episode ? paid : table.pending, setting, table.player, counting);
   if (own_episode) result.recorder.records = records;
   for (;;) {
-    if (playing) play(table, setting, game, side, legal, given, forced, result);
+    if (playing) play(table, setting, game, extra, legal, given, forced, result);
     if (!playing || result.over()) {
       u32& count = unasked[Stage::lane()];
       count = own_episode || !playing ? 0 : count + 1;
-      if (count == kPatience) return false;
+      if (count == kMaxUnasked) return false;
       if (own_episode) at_end(result);
       own_episode = false;
-      deal_episode(table, setting, game, side);
+      deal_episode(table, setting, game, extra);
       result = result_into(table.pending, setting, table.player, counting);
     }
     playing = true;
-    const Turn turn = look(table, setting, side, legal);
+    const Turn turn = look(table, setting, extra, legal);
     if (turn == Turn::kPolicies) return true;
     if (table.length >= kEndless) return false;
     forced = turn == Turn::kForced;
@@ -350,7 +350,7 @@ extern "C" __global__ void __launch_bounds__(kWarp)
   const Stage stage(games.tables + first, share.count);
   __shared__ Setting<G> setting;
   load_setting(setting, games, first);
-  const Seen seen{stage, setting, game, games.side_of(game), games.memory_of(game)};
+  const Seen seen{stage, setting, game, games.extra_of(game), games.memory_of(game)};
   const u32 global = setting.first_game + static_cast<u32>(game % games.each);
   Legal<G> now[G::kRows];
   if (share.mine) {
@@ -373,9 +373,9 @@ extern "C" __global__ void __launch_bounds__(kWarp)
         ends.keep(seen, result, games.games);
       };
       outcome.clear_records(game);
-      if (!advance(table, setting, global, seen.side, now, given, paid, games.counting(first),
+      if (!advance(table, setting, global, seen.extra, now, given, paid, games.counting(first),
                    outcome.records_of(game), at_end))
-        actions.frozen[game] = kGivenUp;
+        actions.frozen[game] = kStuck;
       if (!over) outcome.write(game, paid, table.skipped, Result{});
       if constexpr (kMemoryBytes > 0)
         if (over) clear_memory(seen.memory);
@@ -390,7 +390,7 @@ extern "C" __global__ void __launch_bounds__(kWarp)
 #if !defined(SPARRING_UNIT) || SPARRING_UNIT == 0
 extern "C" __global__ void sizes(i32* out) {
   out[0] = sizeof(Table<G>);
-  out[1] = sizeof(OwnSetting<G>);
+  out[1] = sizeof(SettingStorage<G>);
   out[2] = sizeof(Legal<G>);
   out[3] = kStaged ? kStageBytes : 0;
   out[4] = kPerWarpOf<G>;
@@ -406,7 +406,7 @@ extern "C" __global__ void __launch_bounds__(kWarp)
   const Stage stage(games.tables + first, share.count);
   __shared__ Setting<G> setting;
   load_setting(setting, games, first);
-  const Seen seen{stage, setting, game, games.side_of(game), games.memory_of(game)};
+  const Seen seen{stage, setting, game, games.extra_of(game), games.memory_of(game)};
   const u32 global = setting.first_game + static_cast<u32>(game % games.each);
   Legal<G> now[G::kRows];
   if (share.mine) {
@@ -415,14 +415,14 @@ extern "C" __global__ void __launch_bounds__(kWarp)
     outcome.clear(game);
     if (restart) {
       const auto at_end = [](const Result&) {};
-      if (!advance(table, setting, global, seen.side, now, nullptr, nullptr, games.counting(first),
+      if (!advance(table, setting, global, seen.extra, now, nullptr, nullptr, games.counting(first),
                    nullptr, at_end))
-        frozen[game] = kGivenUp;
+        frozen[game] = kStuck;
       if constexpr (kMemoryBytes > 0) clear_memory(seen.memory);
     } else {
       for (int r = 0; r < G::kRows; ++r) {
         now[r] = Legal<G>::none();
-        if (table.game.seat(r) >= 0) call_legal(table.game, setting.config, r, now[r], seen.side);
+        if (table.game.seat(r) >= 0) call_legal(table.game, setting.config, r, now[r], seen.extra);
       }
     }
   }

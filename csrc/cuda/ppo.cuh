@@ -403,7 +403,8 @@ extern "C" __global__ void __launch_bounds__(256)
     for (int c = 0; c < kChunks; ++c)
       if (choices.weight[c] > 0) entropy -= choices.weight[c] * (choices.logit[c] - log_total);
     entropy = warp_sum(entropy) * inverse;
-    const Surrogate policy(choices.logit_of(taken) - log_total, old_log_prob, gain, of, hparam.clip);
+    const Surrogate policy(choices.logit_of(taken) - log_total, old_log_prob, gain, of,
+                           hparam.clip);
     const f32 pull = policy.gradient() * share;
 #pragma unroll
     for (int c = 0; c < kChunks; ++c) {

@@ -4,7 +4,7 @@
 #pragma once
 
 #include "core/bounds.hpp"
-#include "core/face.hpp"
+#include "core/describe.hpp"
 #include "core/game.hpp"
 #include "games/cage2/network.hpp"
 
@@ -299,6 +299,6 @@ struct Game {
 
 #include "games/cage2/blue.hpp"
 #include "games/cage2/bots.hpp"
-#include "games/cage2/face.hpp"
+#include "games/cage2/describe.hpp"
 #include "games/cage2/observation.hpp"
 #include "games/cage2/red.hpp"

@@ -3,7 +3,7 @@
 #pragma once
 
 #include "core/bounds.hpp"
-#include "core/face.hpp"
+#include "core/describe.hpp"
 #include "core/game.hpp"
 #include "games/kuhhandel/layout.hpp"
 #include "games/kuhhandel/money.hpp"
@@ -148,11 +148,11 @@ struct Game {
 
   SPARRING_FN static Shape shape(const Config& config) {
     const int players = config.num_players;
-    const int bytes = row_bytes(players) + side_bytes(config);
+    const int bytes = row_bytes(players) + extra_bytes(config);
     return {.seats = players, .actions = kActions, .obs_bytes = padded(bytes)};
   }
 
-  SPARRING_FN static int side_bytes(const Config& config) {
+  SPARRING_FN static int extra_bytes(const Config& config) {
     return config.history ? kEvents * kEventBytes : 0;
   }
 
@@ -192,9 +192,9 @@ struct Game {
   }
 
   // Draws: the shuffle, then the first player.
-  SPARRING_FN void reset(const Config& config, Rng& rng, u8* side) {
+  SPARRING_FN void reset(const Config& config, Rng& rng, u8* extra) {
     *this = Game{};
-    if (config.history) zero_bytes(side, side_bytes(config));
+    if (config.history) zero_bytes(extra, extra_bytes(config));
     SPARRING_FOR (int i = 0; i < kDeck; ++i) deck[i] = static_cast<u8>(i / 4);
     shuffle(rng);
     SPARRING_FOR (u8& count : unseen) count = 4;
@@ -243,8 +243,8 @@ struct Game {
   }
 
   SPARRING_FN void step(const Config& config, const Action* actions, Rng&, Result& result,
-                        u8* side) {
-    Step step{config, result, side};
+                        u8* extra) {
+    Step step{config, result, extra};
     play(step, actions[0]);
     while (is_composing() && pile_is_complete(config)) lay_down(step);
     ++decisions;
@@ -724,10 +724,10 @@ struct Game {
   }
 
   SPARRING_APART SPARRING_FN void observe(const Config& config, int me, u8* out,
-                                          const u8* side) const;
+                                          const u8* extra) const;
 
   SPARRING_FN Action act(int bot, const Config& config, int row, const Legal<Game>& legal, Rng& rng,
-                         const u8* side) const;
+                         const u8* extra) const;
 
 #if SPARRING_HOST
   static Spec spec(const Config& config);
@@ -737,7 +737,7 @@ struct Game {
   static std::string action_name(const Config& config, int action);
   std::string setup(const Config& config, const std::vector<i64>& data);
   void bounds(const Config& config, Bounds& bounds) const;
-  const char* check_side(const Config& config, const u8* side) const;
+  const char* check_extra(const Config& config, const u8* extra) const;
   const char* audit(const Config& config) const;
   bool ended(const Config& config) const {
     return phase == kDone || decisions >= config.max_decisions;
@@ -750,5 +750,5 @@ struct Game {
 
 #include "games/kuhhandel/audit.hpp"
 #include "games/kuhhandel/bots.hpp"
-#include "games/kuhhandel/face.hpp"
+#include "games/kuhhandel/describe.hpp"
 #include "games/kuhhandel/observation.hpp"

@@ -3,7 +3,7 @@
 #pragma once
 
 #include "core/bounds.hpp"
-#include "core/face.hpp"
+#include "core/describe.hpp"
 #include "core/game.hpp"
 #include "games/shogi/keys.hpp"
 #include "games/shogi/material.hpp"
@@ -69,7 +69,7 @@ struct Game {
     return {.seats = 2, .actions = kActions, .obs_bytes = row_bytes(config)};
   }
   SPARRING_FN static int row_bytes(const Config& config);
-  SPARRING_FN static int side_bytes(const Config& config) { return Memory::bytes(config.memory); }
+  SPARRING_FN static int extra_bytes(const Config& config) { return Memory::bytes(config.memory); }
 
   SPARRING_FN static f32 default_weight(const Config& config, int part) {
     return part == kResult ? 1.0f : config.material;
@@ -108,8 +108,8 @@ struct Game {
   }
 
   SPARRING_FN void step(const Config& config, const Action* actions, Rng&, Result& result,
-                        u8* side) {
-    Memory memory(side, config.memory);
+                        u8* extra) {
+    Memory memory(extra, config.memory);
     memory.fetch();
     const u64 before = key;
     const Change change = position.make(actions[0] / kSquares, actions[0] % kSquares);
@@ -203,10 +203,10 @@ struct Game {
     return {own.count(), points};
   }
 
-  SPARRING_FN void observe(const Config& config, int me, u8* out, const u8* side) const;
+  SPARRING_FN void observe(const Config& config, int me, u8* out, const u8* extra) const;
 
   SPARRING_FN Action act(int bot, const Config& config, int row, const Legal<Game>& legal, Rng& rng,
-                         const u8* side) const;
+                         const u8* extra) const;
 
 #if SPARRING_HOST
   static Spec spec(const Config& config);
@@ -216,7 +216,7 @@ struct Game {
   static std::string action_name(const Config& config, int action);
   std::string setup(const Config& config, const std::vector<i64>& data);
   void bounds(const Config& config, Bounds& bounds) const;
-  const char* check_side(const Config& config, const u8* side) const;
+  const char* check_extra(const Config& config, const u8* extra) const;
   const char* audit(const Config& config) const;
   bool ended(const Config& config) const;
   std::string text(const Config& config, int viewer) const;
@@ -249,5 +249,5 @@ SPARRING_FN inline Position Game::start_position() {
 }  // namespace sparring::shogi
 
 #include "games/shogi/bots.hpp"
-#include "games/shogi/face.hpp"
+#include "games/shogi/describe.hpp"
 #include "games/shogi/observation.hpp"

@@ -3,7 +3,7 @@
 #pragma once
 
 #include "core/bounds.hpp"
-#include "core/face.hpp"
+#include "core/describe.hpp"
 #include "core/game.hpp"
 #include "core/goals.hpp"
 #include "games/skull_king/cards.hpp"
@@ -853,5 +853,5 @@ struct Game {
 
 #include "games/skull_king/audit.hpp"
 #include "games/skull_king/bots.hpp"
-#include "games/skull_king/face.hpp"
+#include "games/skull_king/describe.hpp"
 #include "games/skull_king/goals.hpp"

@@ -4,7 +4,7 @@
 
 #include <vector>
 
-#include "core/crew.hpp"
+#include "core/thread_pool.hpp"
 #include "learn/rowwise.hpp"
 
 namespace sparring {

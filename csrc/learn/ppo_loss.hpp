@@ -5,7 +5,7 @@
 
 #include <vector>
 
-#include "core/crew.hpp"
+#include "core/thread_pool.hpp"
 #include "learn/rowwise.hpp"
 #include "nets/gaussian.hpp"
 
@@ -84,9 +84,7 @@ class DecisionRow {
   static constexpr f32 kLogSqrtTau = static_cast<f32>(kHalfLogTau);
 
   static f32 bounded(f32 log_std) {
-    return log_std < kMinLogStd  ? kMinLogStd
-           : log_std > kMaxLogStd ? kMaxLogStd
-                                         : log_std;
+    return log_std < kMinLogStd ? kMinLogStd : log_std > kMaxLogStd ? kMaxLogStd : log_std;
   }
 
   void read_gaussian() {

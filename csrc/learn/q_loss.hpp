@@ -5,7 +5,7 @@
 #include <cmath>
 #include <vector>
 
-#include "core/crew.hpp"
+#include "core/thread_pool.hpp"
 #include "learn/row_sums.hpp"
 
 namespace sparring {

@@ -5,7 +5,7 @@
 #include <array>
 #include <vector>
 
-#include "core/crew.hpp"
+#include "core/thread_pool.hpp"
 
 namespace sparring {
 

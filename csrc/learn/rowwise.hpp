@@ -7,11 +7,11 @@
 #include <cstring>
 #include <limits>
 
-#include "core/face.hpp"
+#include "core/describe.hpp"
 
 namespace sparring {
 
-inline constexpr int kSums = 16;               // partial sums of every sum
+inline constexpr int kSums = 16;             // partial sums of every sum
 inline constexpr f32 kMinExponent = -87.0f;  // e to less than this counts as 0
 
 // As many neighboring numbers; smaller vectors take several of theirs.

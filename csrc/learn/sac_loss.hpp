@@ -23,9 +23,7 @@ struct Squashed {
   i64 action_stride;
 
   static f32 kept(f32 log_std) {
-    return log_std < kMinLogStd  ? kMinLogStd
-           : log_std > kMaxLogStd ? kMaxLogStd
-                                         : log_std;
+    return log_std < kMinLogStd ? kMinLogStd : log_std > kMaxLogStd ? kMaxLogStd : log_std;
   }
 };
 

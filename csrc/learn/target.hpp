@@ -1,7 +1,7 @@
 // A target that follows what learns by a share of the way. Host only.
 #pragma once
 
-#include "core/crew.hpp"
+#include "core/thread_pool.hpp"
 
 namespace sparring {
 

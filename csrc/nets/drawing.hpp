@@ -2,7 +2,7 @@
 // `draw_gaussian`, each from random numbers of its own. Host only.
 #pragma once
 
-#include "core/crew.hpp"
+#include "core/thread_pool.hpp"
 #include "nets/sampler.hpp"
 
 namespace sparring {

@@ -3,7 +3,7 @@
 
 #include <vector>
 
-#include "core/face.hpp"
+#include "core/describe.hpp"
 #include "nets/wide.hpp"
 
 namespace sparring {

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "core/trouble.hpp"
+#include "core/error.hpp"
 #include "nets/activation.hpp"
 #include "nets/first_layer.hpp"
 
@@ -76,8 +76,8 @@ class GroupedForward final : public Job {
     std::vector<int> end(static_cast<size_t>(shape_.slots) + 1);
     for (int r = 0; r < rows; ++r) {
       if (slot[r] < 1 || slot[r] > shape_.slots)
-        throw Trouble("row " + std::to_string(r) + " is of slot " + std::to_string(slot[r]) +
-                      "; there are 1 to " + std::to_string(shape_.slots));
+        throw ConfigError("row " + std::to_string(r) + " is of slot " + std::to_string(slot[r]) +
+                          "; there are 1 to " + std::to_string(shape_.slots));
       ++end[static_cast<size_t>(slot[r])];
     }
     for (int k = 1, first = 0; k <= shape_.slots; ++k) {

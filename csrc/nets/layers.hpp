@@ -13,7 +13,7 @@
 #include <mutex>
 #include <vector>
 
-#include "core/crew.hpp"
+#include "core/thread_pool.hpp"
 #include "nets/active.hpp"
 #include "nets/panels.hpp"
 
@@ -148,7 +148,7 @@ class Layers {
 
   void load(const f32* weights) {
     Load job(*this, weights);
-    Crew::run_alone(job);
+    ThreadPool::run_alone(job);
   }
 
   // What the heads say, out [rows, head_width]. keep: `backward` follows.

@@ -2,7 +2,7 @@
 // only.
 #pragma once
 
-#include "core/crew.hpp"
+#include "core/thread_pool.hpp"
 #include "nets/wide.hpp"
 
 namespace sparring {

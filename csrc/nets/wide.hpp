@@ -12,7 +12,7 @@
 #include <immintrin.h>
 #endif
 
-#include "core/face.hpp"
+#include "core/describe.hpp"
 
 namespace sparring {
 

@@ -99,7 +99,7 @@ class MutatedStates {
       if (!whole) return;
       DEMAND(over(state), "a game without an end was accepted");
       ++finished_;
-    } catch (const Trouble&) {  // nobody is asked any more, which is told
+    } catch (const ConfigError&) {  // nobody is asked any more, which is told
     }
   }
 

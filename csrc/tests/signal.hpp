@@ -3,7 +3,7 @@
 #pragma once
 
 #include "core/bounds.hpp"
-#include "core/face.hpp"
+#include "core/describe.hpp"
 #include "core/game.hpp"
 
 namespace sparring::signal {

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "core/bounds.hpp"
-#include "core/face.hpp"
+#include "core/describe.hpp"
 #include "core/game.hpp"
 #include "core/goals.hpp"
 

@@ -55,19 +55,19 @@ bool near(const Floats& found, const Floats& expected, double share) {
   return std::sqrt(apart) <= share * std::sqrt(length);
 }
 
-void run(Crew& crew, Job& job) {
-  crew.submit(job);
-  crew.wait(job, true);
+void run(ThreadPool& thread_pool, Job& job) {
+  thread_pool.submit(job);
+  thread_pool.wait(job, true);
 }
 
 template <class Kind>
-void learn(Crew& crew, Kind& layers, const RowsIn& rows, const Floats& head_grad, Floats& out,
-           Floats& grad, Floats* input_grad) {
+void learn(ThreadPool& thread_pool, Kind& layers, const RowsIn& rows, const Floats& head_grad,
+           Floats& out, Floats& grad, Floats* input_grad) {
   typename Kind::Forward forward(layers, rows, out.data(), true);
-  run(crew, forward);
+  run(thread_pool, forward);
   typename Kind::Backward backward(layers, head_grad.data(), grad.data(),
                                    input_grad ? input_grad->data() : nullptr, false);
-  run(crew, backward);
+  run(thread_pool, backward);
 }
 
 void check(int rows, const std::vector<int>& widths, Type type, Activation activation) {
@@ -93,7 +93,7 @@ void check(int rows, const std::vector<int>& widths, Type type, Activation activ
   }
   Layers plain(shape);
   plain.load(weights.data());
-  Crew alone(0), three(2);
+  ThreadPool alone(0), three(2);
   learn(alone, plain, in, head_grad, out[0], grad[0], by_number ? &input_grad[0] : nullptr);
   AmxLayers tiles(shape);
   AmxLayers::Load load(tiles, weights.data());

@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "core/pool.hpp"
-#include "core/soundness.hpp"
+#include "core/validation.hpp"
 #include "games/cage2.hpp"
 #include "tests/cage2_replay.hpp"
 #include "tests/check.hpp"

@@ -1,9 +1,9 @@
-// Convolutions against the plain loops that define them, alone and with a crew.
+// Convolutions against the plain loops that define them, alone and with a thread_pool.
 #include <cmath>
 #include <vector>
 
-#include "core/crew.hpp"
 #include "core/rng.hpp"
+#include "core/thread_pool.hpp"
 #include "nets/convolution.hpp"
 #include "tests/check.hpp"
 
@@ -49,11 +49,11 @@ struct Case {
   }
 };
 
-void check_case(const Case& at, Crew* crew) {
+void check_case(const Case& at, ThreadPool* thread_pool) {
   const auto run = [&](Job& job) {
-    if (!crew) return Crew::run_alone(job);
-    crew->submit(job);
-    crew->wait(job, true);
+    if (!thread_pool) return ThreadPool::run_alone(job);
+    thread_pool->submit(job);
+    thread_pool->wait(job, true);
   };
   const size_t squares = static_cast<size_t>(at.rows * at.size.squares());
   const size_t out = static_cast<size_t>(at.out),
@@ -120,7 +120,7 @@ void check_stem() {
   for (f32& one : wanted) one = one > 0 ? one : 0;
   const StemInput stem{at.size, at.rows, obs.data(), bytes, runs, at.in, at.out};
   StemForward forward(stem, weight.data(), number_weight.data(), bias.data(), made.data());
-  Crew::run_alone(forward);
+  ThreadPool::run_alone(forward);
   CHECK(alike(made, wanted));
 
   Numbers weight_wanted(weight.size()), weight_grad(weight.size());
@@ -128,7 +128,7 @@ void check_stem() {
   at.each([&](size_t from, size_t by, size_t to) { weight_wanted[by] += input[from] * grad[to]; });
   StemGradient backward(stem, numbers, grad.data(), weight_grad.data(), number_grad.data(),
                         bias_grad.data());
-  Crew::run_alone(backward);
+  ThreadPool::run_alone(backward);
   CHECK(alike(weight_grad, weight_wanted));
   CHECK(alike(number_grad, number_wanted));
   CHECK(alike(bias_grad, bias_wanted));
@@ -137,8 +137,8 @@ void check_stem() {
 }  // namespace
 
 int main() {
-  Crew crew(2);
-  for (Crew* with : {static_cast<Crew*>(nullptr), &crew}) {
+  ThreadPool thread_pool(2);
+  for (ThreadPool* with : {static_cast<ThreadPool*>(nullptr), &thread_pool}) {
     check_case({{9, 9}, 5, 8, 24}, with);
     check_case({{9, 9}, 67, 4, 4}, with);  // more than one chunk
     check_case({{3, 5}, 3, 5, 36}, with);  // inputs that do not come in threes, two blocks of out

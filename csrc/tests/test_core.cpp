@@ -3,9 +3,9 @@
 #include <vector>
 
 #include "core/bits.hpp"
-#include "core/crew.hpp"
-#include "core/face.hpp"
+#include "core/describe.hpp"
 #include "core/rng.hpp"
+#include "core/thread_pool.hpp"
 #include "tests/check.hpp"
 
 using namespace sparring;
@@ -84,13 +84,13 @@ struct CountingJob final : Job {
 
 void crews_finish_every_phase() {
   for (int workers : {0, 1, 3}) {
-    Crew crew(workers);
+    ThreadPool thread_pool(workers);
     for (int round = 0; round < 200; ++round) {
       CountingJob a, b;
-      crew.submit(a);
-      crew.submit(b);
-      crew.wait(b, true);
-      crew.wait(a, true);
+      thread_pool.submit(a);
+      thread_pool.submit(b);
+      thread_pool.wait(b, true);
+      thread_pool.wait(a, true);
       CHECK_EQUAL(a.second.load(), 50);
       CHECK_EQUAL(b.second.load(), 50);
     }

@@ -172,22 +172,22 @@ void dealers_draw_alike() {
     KuhhandelGame game;
     Rng chance(7, number, 1, Stream::kChance), rng(7, number, 1, Stream::kBots);
     f32 reward[kPlayers * 2] = {}, weight[64] = {};
-    u8 side[kEvents * kEventBytes] = {};
+    u8 extra[kEvents * kEventBytes] = {};
     Result result{.reward = reward, .weight = weight, .roles = 2, .wanted = 0};
-    game.reset(config, chance, side);
+    game.reset(config, chance, extra);
     while (!result.over()) {
       Legal<KuhhandelGame> legal;
-      game.legal(config, 0, legal, side);
+      game.legal(config, 0, legal, extra);
       Rng other = rng;
       // Now and then somebody else has begun the pile.
-      i32 action = game.act(kDealer, config, 0, legal, rng, side);
+      i32 action = game.act(kDealer, config, 0, legal, rng, extra);
       if (game.phase == kTensDigit || game.phase == kOffer || game.phase == kCounter) {
         CHECK_EQUAL(action, patient_dealer(game, config, legal, other));
         CHECK_EQUAL(rng.drawn(), other.drawn());
       }
       if (number % 4 == 3 && chance.below(8) == 0)
         action = legal.select(chance.below(legal.count()));
-      game.step(config, &action, chance, result, side);
+      game.step(config, &action, chance, result, extra);
     }
   }
 }

@@ -4,7 +4,7 @@
 #include <limits>
 
 #include "core/pool.hpp"
-#include "core/soundness.hpp"
+#include "core/validation.hpp"
 #include "games/laser_hockey.hpp"
 #include "games/laser_hockey_discrete.hpp"
 #include "tests/check.hpp"

@@ -201,10 +201,10 @@ struct Found {
 Found pass(const LayersShape& shape, const RowsIn& rows, const Numbers& weights,
            const Numbers& head_grad, int threads) {
   Layers layers(shape);
-  Crew crew(threads - 1);
+  ThreadPool thread_pool(threads - 1);
   const auto run = [&](Job& job) {
-    crew.submit(job);
-    crew.wait(job, true);
+    thread_pool.submit(job);
+    thread_pool.wait(job, true);
   };
   Found found{Numbers(static_cast<size_t>(rows.rows * shape.head_width)), Numbers(weights.size()),
               Numbers(static_cast<size_t>(rows.rows * kFeatures))};

@@ -72,7 +72,7 @@ void a_refusal_changes_nothing() {
     std::vector<i32> bad = actions;
     bad[3000] = wrong;
     if (wrong == 50 && pool.mask[3000 * 86 + 50]) continue;
-    const Refusal refused = pool.accept(0, bad.data());
+    const RejectedAction refused = pool.accept(0, bad.data());
     CHECK_EQUAL(refused.game, 3000);
     CHECK_EQUAL(refused.action, wrong);
     CHECK(!refused.legal.empty());
@@ -121,7 +121,7 @@ void nan_is_refused_and_boxes_are_clipped() {
   std::vector<Box<2>> wild(8, Box<2>{{5.0f, -7.0f}}), tame(8, Box<2>{{1.0f, -1.0f}});
   std::vector<Box<2>> nan = tame;
   nan[5].value[1] = std::nanf("");
-  const Refusal refused = a.accept(0, nan.data());
+  const RejectedAction refused = a.accept(0, nan.data());
   CHECK_EQUAL(refused.game, 2);
   CHECK_EQUAL(refused.seat, 1);
   CHECK_EQUAL(refused.component, 1);
@@ -159,7 +159,7 @@ template <class F>
 std::string trouble(F&& call) {
   try {
     call();
-  } catch (const Trouble& wrong) {
+  } catch (const ConfigError& wrong) {
     return wrong.what();
   }
   return {};
@@ -292,14 +292,16 @@ void too_many_games_are_refused() {
 }
 
 void threads_that_cannot_be_made_are_an_error() {
-  CHECK(trouble([] { Crew crew(100000); }).starts_with("threads=100000 is more than 1024;"));
+  CHECK(trouble([] {
+          ThreadPool thread_pool(100000);
+        }).starts_with("threads=100000 is more than 1024;"));
 #if CAN_LIMIT
   rlimit before{};
   getrlimit(RLIMIT_AS, &before);
   rlimit tight = before;
   tight.rlim_cur = rlim_t{512} << 20;
   setrlimit(RLIMIT_AS, &tight);
-  const std::string said = trouble([] { Crew crew(1000); });
+  const std::string said = trouble([] { ThreadPool thread_pool(1000); });
   setrlimit(RLIMIT_AS, &before);
   CHECK(said.find("of 1000 threads could be started") != std::string::npos);
 #endif

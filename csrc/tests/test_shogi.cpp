@@ -161,8 +161,8 @@ void the_mask_is_the_targets() {
 void memory_finds_what_a_plain_search_finds() {
   Rng rng(8, 0, 0, Stream::kSampling);
   for (const int positions : {4, 7, 64, 512}) {
-    std::vector<u64> side(static_cast<size_t>(Memory::bytes(positions)) / 8, ~u64{0});
-    Memory memory(reinterpret_cast<u8*>(side.data()), positions);
+    std::vector<u64> extra(static_cast<size_t>(Memory::bytes(positions)) / 8, ~u64{0});
+    Memory memory(reinterpret_cast<u8*>(extra.data()), positions);
     std::vector<u64> keys;
     for (int at = 0; at < 600; ++at) {
       const u64 key = mixed(static_cast<u64>(rng.below(60)));
@@ -254,9 +254,9 @@ ShogiGame game_of(const char* sfen) {
 
 void crafted_positions_are_refused() {
   const shogi::Config config;
-  const std::vector<u8> side(static_cast<size_t>(ShogiGame::side_bytes(config)));
+  const std::vector<u8> extra(static_cast<size_t>(ShogiGame::extra_bytes(config)));
   const auto wrong = [&](const ShogiGame& game) {
-    return check_position(game, config, side.data());
+    return check_position(game, config, extra.data());
   };
   const ShogiGame start = game_of(kStart);
   CHECK_TEXT(wrong(start), "");
@@ -343,8 +343,8 @@ void disturbed_positions_are_refused_or_played() {
     for (int changes = 1 + rng.below(3); changes > 0; --changes) disturb(game.position, rng);
     game.ply = game.checks[0] = game.checks[1] = game.repeats = 0;
     game = fitting(game);
-    std::vector<u8> side = state.side();
-    if (!check_position(game, config, side.data()).empty()) continue;
+    std::vector<u8> extra = state.extra();
+    if (!check_position(game, config, extra.data()).empty()) continue;
     ++accepted;
     Rng chance(0, 0, 0, Stream::kChance);
     f32 reward[2]{}, weight[2] = {1, 1};
@@ -352,12 +352,12 @@ void disturbed_positions_are_refused_or_played() {
     std::vector<u8> row(static_cast<size_t>(ShogiGame::row_bytes(config)));
     while (!result.over()) {
       Legal<ShogiGame> legal;
-      game.legal(config, 0, legal, side.data());
-      const i32 action = game.act(game.ply % 3, config, 0, legal, rng, side.data());
+      game.legal(config, 0, legal, extra.data());
+      const i32 action = game.act(game.ply % 3, config, 0, legal, rng, extra.data());
       CHECK(legal.test(action));
-      game.observe(config, 0, row.data(), side.data());
-      game.step(config, &action, chance, result, side.data());
-      CHECK_TEXT(check_position(game, config, side.data(), result.over()), "");
+      game.observe(config, 0, row.data(), extra.data());
+      game.step(config, &action, chance, result, extra.data());
+      CHECK_TEXT(check_position(game, config, extra.data(), result.over()), "");
     }
   }
   CHECK(accepted > 30 && accepted < 270);
@@ -382,14 +382,14 @@ void a_crafted_memory_is_refused() {
     CHECK(state.apply(&action).game < 0);
     if (ply != 7) continue;
     std::memcpy(static_cast<void*>(&game), state.game_bytes(), sizeof game);
-    std::vector<u8> side = state.side();
+    std::vector<u8> extra = state.extra();
     CHECK_EQUAL(int{game.repeats}, 2);
-    CHECK_TEXT(check_position(game, config, side.data()), "");
+    CHECK_TEXT(check_position(game, config, extra.data()), "");
     game.repeats = 0;
-    CHECK_TEXT(check_position(game, config, side.data()),
+    CHECK_TEXT(check_position(game, config, extra.data()),
                "the position did not occur so often before");
-    std::memset(side.data(), 0, 8 * Memory::kFilterWords);
-    CHECK_TEXT(check_position(game, config, side.data()),
+    std::memset(extra.data(), 0, 8 * Memory::kFilterWords);
+    CHECK_TEXT(check_position(game, config, extra.data()),
                "the memory's filter does not know the memory");
   }
   CHECK(state.seat(0) < 0);  // the fourth occurrence ends the game

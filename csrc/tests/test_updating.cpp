@@ -22,10 +22,10 @@ Floats drawn(size_t count, u64 seed, f32 most) {
 }
 
 void run(Job& job, int threads) {
-  if (threads == 1) return Crew::run_alone(job);
-  Crew crew(threads - 1);
-  crew.submit(job);
-  crew.wait(job, true);
+  if (threads == 1) return ThreadPool::run_alone(job);
+  ThreadPool thread_pool(threads - 1);
+  thread_pool.submit(job);
+  thread_pool.wait(job, true);
 }
 
 // Decisions of 21 actions, of which every third or so is legal.

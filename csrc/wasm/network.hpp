@@ -7,7 +7,7 @@
 #include <memory>
 #include <vector>
 
-#include "core/trouble.hpp"
+#include "core/error.hpp"
 #include "nets/activation.hpp"
 #include "nets/convolution.hpp"
 #include "nets/features.hpp"
@@ -21,7 +21,7 @@ class Packed {
   Packed(const f32* numbers, i64 count) : at_(numbers), left_(count) {}
 
   const f32* numbers(i64 count) {
-    if (count < 0 || count > left_) raise(Trouble("the network is damaged: load it again"));
+    if (count < 0 || count > left_) raise(ConfigError("the network is damaged: load it again"));
     const f32* found = at_;
     at_ += count;
     left_ -= count;
@@ -301,7 +301,7 @@ class Network {
       role.unit = from.number();
       role.network = read_network(from);
     }
-    if (from.left()) raise(Trouble("the network is damaged: load it again"));
+    if (from.left()) raise(ConfigError("the network is damaged: load it again"));
     said_.resize(static_cast<size_t>(width_ + 1));
     shares_.resize(static_cast<size_t>(actions_));
     action_.resize(static_cast<size_t>(most(box_, 1)));
@@ -361,7 +361,7 @@ class Network {
   std::unique_ptr<RowNetwork> read_network(Packed& from) const {
     if (!from.whole()) return std::make_unique<PackedPerceptron>(from, width_);
     if constexpr (kDiscreteActions) return std::make_unique<PackedResidual>(from, width_);
-    raise(Trouble("the network is damaged: load it again"));
+    raise(ConfigError("the network is damaged: load it again"));
   }
 
   static size_t at(int place) { return static_cast<size_t>(place); }

@@ -20,7 +20,7 @@ from sparring.games.sources import listed_games
 
 ROOT = Path(__file__).parents[2]
 CONTRACT = """
-#include "core/soundness.hpp"
+#include "core/validation.hpp"
 #include "games/{name}.hpp"
 using G = sparring::{name}::Game;
 static_assert(sparring::Game<G> && sparring::HasBounds<G>);

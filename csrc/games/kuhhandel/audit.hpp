@@ -8,7 +8,7 @@
 #if SPARRING_HOST
 namespace sparring::kuhhandel {
 
-inline constexpr int kAllTens = 470;   // the whole box
+inline constexpr int kAllTens = 470;  // the whole box
 inline constexpr int kMaxCards = 20;  // of a denomination
 
 inline void Game::bounds(const Config& config, Bounds& bounds) const {
@@ -48,9 +48,9 @@ inline void Game::bounds(const Config& config, Bounds& bounds) const {
 }
 
 // Public events: what happened, who did it to whom, and amounts.
-inline const char* Game::check_side(const Config& config, const u8* side) const {
+inline const char* Game::check_extra(const Config& config, const u8* extra) const {
   const auto seat = [&](int at) { return at >= -1 && at < config.num_players; };
-  for (const u8* entry = side; entry < side + side_bytes(config); entry += kEventBytes) {
+  for (const u8* entry = extra; entry < extra + extra_bytes(config); entry += kEventBytes) {
     const int event = two_at(entry + byte_of(kEventFeatures, "event"));
     if (event < kNoEvent || event > kDonkeyEvent) return "an event that does not exist";
     const bool amounts = event == kExposed;  // in place of the other seat

@@ -134,10 +134,10 @@ class View {
 
 // The ring of public events, the latest first, seats relative to the observer.
 SPARRING_FN inline void put_history(const Config& config, const Game& game, int me, u8* out,
-                                    const u8* side) {
+                                    const u8* extra) {
   const int players = config.num_players, count = least<int>(game.events, kEvents);
   SPARRING_FOR (int i = 0; i < count; ++i, out += kEventBytes) {
-    const u8* entry = side + kEventBytes * ((game.events - 1 - i) % kEvents);
+    const u8* entry = extra + kEventBytes * ((game.events - 1 - i) % kEvents);
     copy_bytes(out, entry, kEventBytes);
     const auto turn_seat = [&](int byte) {
       const int at = two_at(entry + byte);
@@ -154,7 +154,7 @@ SPARRING_FN inline void put_history(const Config& config, const Game& game, int 
 // A loop of its own for every number of players, so that all lengths are fixed. Code for a GPU is
 // made for one number.
 SPARRING_APART SPARRING_FN inline void Game::observe(const Config& config, int me, u8* out,
-                                                     const u8* side) const {
+                                                     const u8* extra) const {
 #if defined(SPARRING_SEATS)
   View<SPARRING_SEATS>(*this, me).write(out);
 #else
@@ -170,7 +170,7 @@ SPARRING_APART SPARRING_FN inline void Game::observe(const Config& config, int m
       break;
   }
 #endif
-  if (config.history) put_history(config, *this, me, out + row_bytes(config.num_players), side);
+  if (config.history) put_history(config, *this, me, out + row_bytes(config.num_players), extra);
 }
 
 }  // namespace sparring::kuhhandel

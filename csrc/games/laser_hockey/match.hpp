@@ -3,7 +3,7 @@
 #pragma once
 
 #include "core/bounds.hpp"
-#include "core/face.hpp"
+#include "core/describe.hpp"
 #include "core/game.hpp"
 #include "games/laser_hockey/controls.hpp"
 
@@ -277,5 +277,5 @@ struct Match {
 }  // namespace sparring::laser_hockey
 
 #include "games/laser_hockey/bots.hpp"
-#include "games/laser_hockey/face.hpp"
+#include "games/laser_hockey/describe.hpp"
 #include "games/laser_hockey/observation.hpp"

@@ -71,7 +71,7 @@ struct Repeats {
   int count, distance;
 };
 
-// The keys of the last positions, in side storage. No move of shogi is irreversible, so nothing
+// The keys of the last positions, in the extra state. No move of shogi is irreversible, so nothing
 // can be forgotten at captures; a filter of 2,048 bits spares nearly all searches. It starts empty
 // with the first key and never forgets, which costs a search now and then and no correctness.
 class Memory {
@@ -80,8 +80,8 @@ class Memory {
 
   SPARRING_FN static constexpr int bytes(int positions) { return 8 * (kFilterWords + positions); }
 
-  SPARRING_FN Memory(u8* side, int positions)
-      : filter_(reinterpret_cast<u64*>(side)),
+  SPARRING_FN Memory(u8* extra, int positions)
+      : filter_(reinterpret_cast<u64*>(extra)),
         keys_(filter_ + kFilterWords),
         positions_(positions) {}
 

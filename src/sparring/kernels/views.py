@@ -42,7 +42,7 @@ POINTED: dict[str, tuple[torch.dtype, ...]] = {
     "f64": (torch.float64,),
     # Bytes that only C++ reads, and structures of numbers of one kind.
     "Table<G>": (torch.uint8,),
-    "OwnSetting<G>": (torch.uint8,),
+    "SettingStorage<G>": (torch.uint8,),
     "Legal<G>": (torch.int64,),
     "Open": (torch.int32,),
     "Earned": (torch.float32,),

@@ -164,7 +164,7 @@ class CudaPool(CountsOnDevice):
             games=self.num_games,
             each=self.each,
             per_warp=self.per_warp,
-            side=self.side,
+            extra=self.side,
             memory=self.memory,
             **self._counting,
         )

@@ -160,10 +160,10 @@ inline void Game::bounds(const Config& config, Bounds& bounds) const {
 
 // The memory is empty until the first move, whatever its bytes are. Positions that are gone cannot
 // be told from invented ones.
-inline const char* Game::check_side(const Config& config, const u8* side) const {
+inline const char* Game::check_extra(const Config& config, const u8* extra) const {
   if (ply == 0) return repeats ? "the first position occurred before" : nullptr;
-  std::vector<u64> words(static_cast<size_t>(side_bytes(config)) / sizeof(u64));
-  std::memcpy(words.data(), side, words.size() * sizeof(u64));
+  std::vector<u64> words(static_cast<size_t>(extra_bytes(config)) / sizeof(u64));
+  std::memcpy(words.data(), extra, words.size() * sizeof(u64));
   const Memory memory(reinterpret_cast<u8*>(words.data()), config.memory);
   if (!memory.is_whole(ply)) return "the memory's filter does not know the memory";
   return memory.find(key, ply).count == repeats ? nullptr

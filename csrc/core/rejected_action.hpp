@@ -4,13 +4,13 @@
 #include <string>
 #include <vector>
 
+#include "core/error.hpp"
 #include "core/table.hpp"
-#include "core/trouble.hpp"
 
 namespace sparring {
 
 // The first action that cannot be played, in game order.
-struct Refusal {
+struct RejectedAction {
   i64 game = -1;
   i64 row = -1;
   int seat = -1;
@@ -21,9 +21,9 @@ struct Refusal {
 };
 
 template <class G>
-Refusal refusal_of(i64 game, i64 row, int seat, const Legal<G>& legal,
-                   const typename G::Action& action) {
-  Refusal refused;
+RejectedAction rejected_action(i64 game, i64 row, int seat, const Legal<G>& legal,
+                               const typename G::Action& action) {
+  RejectedAction refused;
   refused.game = game;
   refused.row = row;
   refused.seat = seat;
@@ -44,8 +44,8 @@ template <class G>
 void set_weights(Setting<G>& setting, const std::vector<f32>& weights) {
   constexpr size_t needed = size_t{kPartCount<G>} * G::kRoles;
   if (weights.size() != needed)
-    raise(Trouble(std::to_string(weights.size()) + " weights of rewards; there are " +
-                  std::to_string(needed) + ", one for each part and role"));
+    raise(ConfigError(std::to_string(weights.size()) + " weights of rewards; there are " +
+                      std::to_string(needed) + ", one for each part and role"));
   setting.wanted = 0;
   for (size_t i = 0; i < needed; ++i) {
     setting.weight[i] = weights[i];
@@ -55,13 +55,13 @@ void set_weights(Setting<G>& setting, const std::vector<f32>& weights) {
 
 // What to say of a table that was given up.
 template <class G>
-Trouble never_asks(const typename G::Config& config, u32 game, bool skip_forced) {
-  return Trouble(G::spec(config).name + " game " + std::to_string(game) +
-                 ": no policy was asked in " + std::to_string(kPatience) +
-                 " decisions, all of them " +
-                 (skip_forced ? "forced or made by bots; leave out skip_forced or change"
-                              : "made by bots; change") +
-                 " the line-up or the flags so that somebody has a choice");
+ConfigError stuck_error(const typename G::Config& config, u32 game, bool skip_forced) {
+  return ConfigError(G::spec(config).name + " game " + std::to_string(game) +
+                     ": no policy was asked in " + std::to_string(kMaxUnasked) +
+                     " decisions, all of them " +
+                     (skip_forced ? "forced or made by bots; leave out skip_forced or change"
+                                  : "made by bots; change") +
+                     " the line-up or the flags so that somebody has a choice");
 }
 
 }  // namespace sparring

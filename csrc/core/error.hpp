@@ -8,7 +8,7 @@
 namespace sparring {
 
 // Python sees it as ConfigError.
-class Trouble : public std::runtime_error {
+class ConfigError : public std::runtime_error {
  public:
   using std::runtime_error::runtime_error;
 };
@@ -18,9 +18,9 @@ class Trouble : public std::runtime_error {
 extern "C" [[noreturn, clang::import_module("sparring"), clang::import_name("fail")]] void
 sparring_fail(const char* why);
 
-[[noreturn]] inline void raise(const Trouble& trouble) { sparring_fail(trouble.what()); }
+[[noreturn]] inline void raise(const ConfigError& trouble) { sparring_fail(trouble.what()); }
 #else
-[[noreturn]] inline void raise(const Trouble& trouble) { throw trouble; }
+[[noreturn]] inline void raise(const ConfigError& trouble) { throw trouble; }
 #endif
 
 }  // namespace sparring

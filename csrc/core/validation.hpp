@@ -13,9 +13,10 @@ concept HasBounds = requires(const G& game, const typename G::Config& config, Bo
 };
 
 template <class G>
-concept ChecksSide = requires(const G& game, const typename G::Config& config, const u8* side) {
-  { game.check_side(config, side) } -> Same<const char*>;
-};
+concept ChecksExtraState =
+    requires(const G& game, const typename G::Config& config, const u8* extra) {
+      { game.check_extra(config, extra) } -> Same<const char*>;
+    };
 
 template <class G>
 Bounds bounds_of(const G& game, const typename G::Config& config) {
@@ -29,7 +30,7 @@ Bounds bounds_of(const G& game, const typename G::Config& config) {
 
 // Somebody is to move, and whoever is has an action that exists.
 template <class G>
-const char* check_rows(const G& game, const typename G::Config& config, const u8* side) {
+const char* check_rows(const G& game, const typename G::Config& config, const u8* extra) {
   const Shape shape = G::shape(config);
   bool somebody = false;
   for (int row = 0; row < G::kRows; ++row) {
@@ -40,7 +41,7 @@ const char* check_rows(const G& game, const typename G::Config& config, const u8
     if (game.role(row) < 0 || game.role(row) >= G::kRoles) return "a role that does not exist";
     if constexpr (kDiscrete<G>) {
       Legal<G> legal = Legal<G>::none();
-      call_legal(game, config, row, legal, side);
+      call_legal(game, config, row, legal, extra);
       if (!legal.any()) return "a seat is to move and cannot";
       bool beyond = false;
       legal.each([&](int action) { beyond |= action >= shape.actions; });
@@ -53,19 +54,19 @@ const char* check_rows(const G& game, const typename G::Config& config, const u8
 // What is wrong with a position, "" if nothing: fields out of range, then bytes beside the game,
 // then fields that contradict each other. over: whether its game is said to have ended.
 template <Game G>
-std::string check_position(const G& game, const typename G::Config& config, const u8* side,
+std::string check_position(const G& game, const typename G::Config& config, const u8* extra,
                            bool over = false) {
   if (std::string wrong = bounds_of(game, config).wrong(); !wrong.empty()) return wrong;
-  static_assert(!HasSide<G> || ChecksSide<G>,
+  static_assert(!HasExtraState<G> || ChecksExtraState<G>,
                 "a game with bytes outside its struct checks them: const char* "
-                "check_side(const Config&, const u8* side) const; docs/add-a-game.md");
-  if constexpr (ChecksSide<G>)
-    if (const char* wrong = game.check_side(config, side)) return wrong;
+                "check_extra(const Config&, const u8* extra) const; docs/add-a-game.md");
+  if constexpr (ChecksExtraState<G>)
+    if (const char* wrong = game.check_extra(config, extra)) return wrong;
   if constexpr (requires { game.audit(config); })
     if (const char* wrong = game.audit(config)) return wrong;
   if constexpr (requires { game.ended(config); })
     if (game.ended(config) != over) return over ? "the game goes on" : "the game is over";
-  const char* wrong = over ? nullptr : check_rows(game, config, side);
+  const char* wrong = over ? nullptr : check_rows(game, config, extra);
   return wrong ? wrong : "";
 }
 
@@ -85,7 +86,7 @@ inline constexpr int kBotCount<G> = static_cast<int>(sizeof(G::kBots) / sizeof(G
 // What is wrong with a table, "" if nothing. Its fields are taken apart, so that a new one cannot
 // be forgotten here.
 template <Game G>
-std::string check_table(const Table<G>& table, const typename G::Config& config, const u8* side,
+std::string check_table(const Table<G>& table, const typename G::Config& config, const u8* extra,
                         bool over = false) {
   [[maybe_unused]] const auto& [game, episode, chance_drawn, bots_drawn, sampled, length, policies,
                                 pending, skipped, player] = table;
@@ -94,15 +95,15 @@ std::string check_table(const Table<G>& table, const typename G::Config& config,
   for (int seat = 0; seat < G::kMaxSeats; ++seat) {
     const int who = player[seat];
     if (seat >= seats) {
-      if (who != kNobody) return "somebody sits behind the last seat";
-    } else if (who == kNobody || bot_of(who) >= kBotCount<G>) {
+      if (who != kNoPlayer) return "somebody sits behind the last seat";
+    } else if (who == kNoPlayer || bot_of(who) >= kBotCount<G>) {
       return "a seat is held by nobody who can play";
     }
     counted += who >= 0;
   }
   if (policies != counted) return "the seats of policies are miscounted";
   if (!all_finite(pending)) return "a reward that is not finite";
-  return check_position(game, config, side, over);
+  return check_position(game, config, extra, over);
 }
 
 }  // namespace sparring

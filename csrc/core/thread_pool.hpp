@@ -14,8 +14,8 @@
 #include <thread>
 #include <vector>
 
+#include "core/error.hpp"
 #include "core/job.hpp"
-#include "core/trouble.hpp"
 
 namespace sparring {
 
@@ -23,7 +23,7 @@ namespace sparring {
 inline constexpr int kMaxThreads = 1024;
 
 // How long a thread that has nothing to do looks for news before it sleeps. Waking a sleeper takes
-// longer than a step of a small pool; what is asked of a crew next often follows at once.
+// longer than a step of a small pool; what is asked of a thread_pool next often follows at once.
 inline constexpr std::chrono::microseconds kAwake{20};
 inline constexpr std::chrono::microseconds kAlert{4};  // without offering the core to others
 
@@ -36,28 +36,28 @@ inline int usable_cores() {
   return static_cast<int>(std::thread::hardware_concurrency());
 }
 
-class Crew {
+class ThreadPool {
  public:
-  explicit Crew(int workers) : looks_(workers > 0 && workers < usable_cores()) {
+  explicit ThreadPool(int workers) : looks_(workers > 0 && workers < usable_cores()) {
     if (workers > kMaxThreads)
-      throw Trouble("threads=" + std::to_string(workers) + " is more than " +
-                    std::to_string(kMaxThreads) + "; one per core is best, this machine has " +
-                    std::to_string(std::thread::hardware_concurrency()));
+      throw ConfigError("threads=" + std::to_string(workers) + " is more than " +
+                        std::to_string(kMaxThreads) + "; one per core is best, this machine has " +
+                        std::to_string(std::thread::hardware_concurrency()));
     threads_.reserve(static_cast<size_t>(most(workers, 0)));
     try {
       for (int i = 0; i < workers; ++i) threads_.emplace_back([this] { work(); });
     } catch (const std::system_error& wrong) {
       close();  // a thread that is not joined ends the process
-      throw Trouble("only " + std::to_string(threads_.size()) + " of " + std::to_string(workers) +
-                    " threads could be started (" + wrong.code().message() +
-                    "); give fewer threads");
+      throw ConfigError("only " + std::to_string(threads_.size()) + " of " +
+                        std::to_string(workers) + " threads could be started (" +
+                        wrong.code().message() + "); give fewer threads");
     }
   }
 
-  ~Crew() { close(); }
+  ~ThreadPool() { close(); }
 
-  Crew(const Crew&) = delete;
-  Crew& operator=(const Crew&) = delete;
+  ThreadPool(const ThreadPool&) = delete;
+  ThreadPool& operator=(const ThreadPool&) = delete;
 
   int workers() const { return static_cast<int>(threads_.size()); }
 
