@@ -29,10 +29,10 @@ from sparring.commands.shared.printing import make_table, print_json, print_tabl
 from sparring.errors import ConfigError, SparringError
 from sparring.games import Rules, State, shogi
 from sparring.games.shogi.protocol import game_seed, position_line
-from sparring.league.arena import USUAL_PLIES
-from sparring.league.elo import PRIOR, Score, open_gaps
-from sparring.league.ratings import Rating, groups_of, rate
-from sparring.league.seating import player_called
+from sparring.league.arena import DEFAULT_PLIES
+from sparring.league.elo import PRIOR, PairScore, unbounded_pairs
+from sparring.league.ratings import Rating, connected_groups, rate
+from sparring.league.seating import load_player
 from sparring.league.usi.engine import Engine, EngineError
 from sparring.league.usi.match import GO, Opening, random_opening, set_up
 from sparring.machine import machine_facts
@@ -189,7 +189,7 @@ class Usi:
 
 
 @dataclass(frozen=True)
-class Pair(Score):
+class Pair(PairScore):
     """A match, and how its games went."""
 
     plies: float
@@ -247,7 +247,7 @@ def invite(
     if name in ENGINES:
         options, kind, limit = ENGINES[name]
         return Usi(until.enter_context(Engine(given.engine, options)), GO[kind].format(limit))
-    player = player_called(name, rules)
+    player = load_player(name, rules)
     return Bot(player) if isinstance(player, str) else Net(player, sampled=given.sampled)
 
 
@@ -292,8 +292,8 @@ def measure(given: argparse.Namespace) -> dict[str, Any]:
         "engines": engines,
         "players": [rounded(rating) for rating in rate(names, pairs, anchors={}, seed=given.seed)],
         "pairs": [{**asdict(pair), "score": round(pair.share, 4)} for pair in pairs],
-        "open_gaps": open_gaps(pairs),
-        "groups": groups_of(names, pairs),
+        "open_gaps": unbounded_pairs(pairs),
+        "groups": connected_groups(names, pairs),
     }
 
 
@@ -341,7 +341,7 @@ def read_options(words: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--all", action="store_true", help="everybody meets everybody")
     parser.add_argument("--games", type=int, default=100, help="per pair, an even number")
     parser.add_argument(
-        "--opening-plies", type=int, default=USUAL_PLIES, help="moves by lot before a game"
+        "--opening-plies", type=int, default=DEFAULT_PLIES, help="moves by lot before a game"
     )
     parser.add_argument("--seed", type=int, default=0, help="which openings are drawn")
     parser.add_argument("--sampled", action="store_true", help="policies draw their moves")

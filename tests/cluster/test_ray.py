@@ -18,7 +18,7 @@ from sparring.cluster.ray.session import Cluster, connect
 from sparring.config import TrainConfig
 from sparring.errors import SparringWarning
 from sparring.games.rules import Rules
-from sparring.league.round_robin import Settings, play_round_robin
+from sparring.league.round_robin import RoundRobinSettings, play_round_robin
 from sparring.store.policies import load_policy
 from sparring.training.train import train_with
 
@@ -99,7 +99,7 @@ def test_an_arena_in_a_cluster_says_the_same(cluster: Cluster, tmp_path: Path) -
     from sparring.cluster.ray.tasks import play_pairings
 
     agent = train_with(small(tmp_path), quiet=True)
-    rules, how = Rules("tic_tac_toe"), Settings(games=64, seed=3)
+    rules, how = Rules("tic_tac_toe"), RoundRobinSettings(games=64, seed=3)
     players = [agent.policy, "random", "careful", agent.policy.always(greedy=False)]
     here = play_round_robin(rules, players, how)
     there = play_round_robin(

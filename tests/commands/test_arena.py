@@ -16,7 +16,7 @@ from sparring.cli import main
 from sparring.config import NetConfig
 from sparring.league.arena import play_match
 from sparring.league.intervals import Sprt
-from sparring.league.round_robin import Settings, joined, pairs_of, play_round_robin
+from sparring.league.round_robin import RoundRobinSettings, join_matches, pairs_of, play_round_robin
 from sparring.nets.mlp import Perceptron
 from sparring.nets.policy import Policy
 from sparring.store.policies import save_policy
@@ -129,7 +129,7 @@ def test_tables_fit_the_terminal(
 
 def test_a_clear_pairing_stops_early_and_an_open_one_at_the_end() -> None:
     rules = Rules("tic_tac_toe")
-    settings = Settings(games=4096, sprt=Sprt())
+    settings = RoundRobinSettings(games=4096, sprt=Sprt())
     told: list[int] = []
     found = play_round_robin(
         rules, ["random", "careful"], settings, progress=lambda played, _: told.append(played)
@@ -142,7 +142,7 @@ def test_a_clear_pairing_stops_early_and_an_open_one_at_the_end() -> None:
     # A player against one that is as good: nothing is decided, all games are played.
     twins = [fresh("tic_tac_toe", 0), fresh("tic_tac_toe", 0)]
     twins[0].name, twins[1].name = "a", "b"
-    settings = Settings(games=600, sprt=Sprt(), greedy=False)
+    settings = RoundRobinSettings(games=600, sprt=Sprt(), greedy=False)
     (pairing,) = play_round_robin(rules, twins, settings).pairings
     assert (pairing.verdict, pairing.result.games) == ("", 600)
 
@@ -151,12 +151,12 @@ def test_parts_of_a_match_join_to_the_whole() -> None:
     rules = Rules("skull_king")
     table = ["captain", "random", "random", "random"]
     parts = [play_match(rules, table, games=40, seed=seed) for seed in (1, 2)]
-    whole = joined(rules, parts)
+    whole = join_matches(rules, parts)
     assert (whole.games, whole.deals) == (80, 20)
     assert whole.first.wins == sum(part.first.wins for part in parts)
     assert whole.first.win_share == pytest.approx(sum(p.first.win_share for p in parts) / 2)
     # The same deals once more are no more evidence.
-    again = joined(
+    again = join_matches(
         Rules("tic_tac_toe"),
         [play_match(Rules("tic_tac_toe"), ["careful", "random"], games=40, seed=1)] * 2,
     )
@@ -204,4 +204,4 @@ def test_mistakes_are_one_line_and_leave_nothing(
 
 def test_python_refuses_the_same() -> None:
     with pytest.raises(ConfigError, match="random is there twice"):
-        play_round_robin(Rules("tic_tac_toe"), ["random", "random"], Settings())
+        play_round_robin(Rules("tic_tac_toe"), ["random", "random"], RoundRobinSettings())

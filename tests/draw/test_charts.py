@@ -15,7 +15,7 @@ import pytest
 from PIL import Image
 
 from sparring.draw.charts.axes import Axis, Mark, label, ticks
-from sparring.draw.charts.chart import Chart, Estimate, Estimates, Series
+from sparring.draw.charts.chart import Chart, EstimateBar, EstimateChart, Series
 from sparring.draw.charts.curves import (
     MAX_POINTS,
     color_of,
@@ -228,8 +228,8 @@ def test_names_lose_what_all_of_them_begin_with() -> None:
 
 
 def test_estimates_span_their_intervals_and_are_cut_to_their_place() -> None:
-    rows = (Estimate("A " + "long " * 30, 0, 0.5, 0.4, 0.6, (0.3,)), Estimate("B", 1, 0.9))
-    chart = Estimates("Strength", rows, "percent", guide=0.5)
+    rows = (EstimateBar("A " + "long " * 30, 0, 0.5, 0.4, 0.6, (0.3,)), EstimateBar("B", 1, 0.9))
+    chart = EstimateChart("Strength", rows, "percent", guide=0.5)
     low, high = chart.x_range
     assert low < 0.3 < 0.9 < high <= 1
     assert rows[0].shown("percent") == "50.0% (40.0% .. 60.0%)"
@@ -252,8 +252,8 @@ def test_the_guide_is_named_where_no_line_passes() -> None:
 @pytest.mark.parametrize("values", [[1e9, 1e9 + 1e-7], [0.0, 1e-300], [math.nan], [-1e300, 1e300]])
 def test_odd_numbers_are_drawn(values: list[float]) -> None:
     line = Series("s", 0, np.arange(len(values), dtype=float), np.array(values))
-    rows = tuple(Estimate("r", 0, value) for value in values)
-    assert draw_html(Page("x", (), (Chart("c", (line,)), Estimates("e", rows))))
+    rows = tuple(EstimateBar("r", 0, value) for value in values)
+    assert draw_html(Page("x", (), (Chart("c", (line,)), EstimateChart("e", rows))))
 
 
 def test_places_with_names_stand_at_equal_distances() -> None:

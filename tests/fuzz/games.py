@@ -19,7 +19,7 @@ from sparring.games.shogi.records import GameRecord, end_of, write_usi
 from sparring.games.starts import read_starts
 from sparring.games.state import new_state
 from sparring.league.usi.match import read_openings
-from sparring.league.usi.server import Server
+from sparring.league.usi.server import UsiServer
 from sparring.training.imitation.making import Task, done
 from sparring.training.imitation.positions import Pay
 
@@ -118,7 +118,7 @@ def engine_lines(by: random.Random) -> str:
 
 def answer_engine(path: Path) -> None:
     """`sparring usi random`: every line is answered by lines."""
-    server = Server("random", shogi_rules())
+    server = UsiServer("random", shogi_rules())
     for line in path.read_bytes().decode("utf-8", "replace").splitlines(keepends=True)[:200]:
         for told in server.answer(line):
             assert told.isprintable() or "\u3000" in told, f"answered {told!r}"

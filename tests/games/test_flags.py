@@ -13,7 +13,7 @@ from sparring.games.flags import (
     read_rules,
     scheduled_flags,
 )
-from sparring.league.seating import read_tables
+from sparring.league.seating import read_lineups
 from sparring.league.usi.match import read_options
 from sparring.training.planning.settings import read_varied
 
@@ -38,9 +38,9 @@ def test_every_reader_refuses_in_the_same_words(word: str) -> None:
 
 def test_an_opponent_may_leave_out_its_weight() -> None:
     rules = Rules("tic_tac_toe")
-    assert read_tables(rules, ["random"])[0].weight == read_tables(rules, ["random=1"])[0].weight
+    assert read_lineups(rules, ["random"])[0].weight == read_lineups(rules, ["random=1"])[0].weight
     with pytest.raises(ConfigError, match="opponents: '=2' is not key=value"):
-        read_tables(rules, ["=2"])
+        read_lineups(rules, ["=2"])
 
 
 def test_flags_are_typed_as_they_are_read() -> None:

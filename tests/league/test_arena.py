@@ -15,8 +15,8 @@ from reference.philox import LINEUPS, Philox
 from sparring import ConfigError, Lineup, Pool, Rules, State, _native, new_state
 from sparring.config import NetConfig
 from sparring.league.arena import MatchResult, evaluate, play_match
-from sparring.league.deals import orders_of, sit_down
-from sparring.league.results import Record, load_result, save_result, summarize
+from sparring.league.deals import seat_players, seating_orders
+from sparring.league.results import MatchRecord, load_result, save_result, summarize
 from sparring.nets.mlp import Perceptron
 from sparring.nets.policy import Policy
 
@@ -43,7 +43,7 @@ def seats_of(rules: Rules, players: list[str], seed: int, game: int, ahead: int)
     """Who sits where: an order around the table by lot, everybody `ahead` seats further on."""
     ids = {name: -2 - rules.bot(name) if name in rules.bots else 0 for name in players}
     known = {number: name for name, number in ids.items()}
-    orders = orders_of([ids[name] for name in players], seed)
+    orders = seating_orders([ids[name] for name in players], seed)
     lot = Philox(seed, game, 1, LINEUPS).u32() * len(orders) >> 32 if len(orders) > 1 else 0
     seated = [known[number] for number in orders[lot]]
     return [seated[(seat - ahead) % len(seated)] for seat in range(len(seated))]
@@ -162,13 +162,13 @@ def test_copies_of_one_player_are_exactly_equal() -> None:
 
 def test_who_sits_next_to_whom_is_drawn_too() -> None:
     ids = [-3, -4, -5, -6]
-    orders = orders_of(ids, 0)
+    orders = seating_orders(ids, 0)
     assert len(set(orders)) == 6
     assert {order[0] for order in orders} == {-3}
-    assert orders_of([-3, -4, -4, -4], 0) == [(-3, -4, -4, -4)]
-    many = orders_of(list(range(8)), 0)
+    assert seating_orders([-3, -4, -4, -4], 0) == [(-3, -4, -4, -4)]
+    many = seating_orders(list(range(8)), 0)
     assert len(many) <= _native.MAX_LINEUPS
-    assert many == orders_of(list(range(8)), 0) != orders_of(list(range(8)), 1)
+    assert many == seating_orders(list(range(8)), 0) != seating_orders(list(range(8)), 1)
 
 
 def test_greedy_policies_open_by_lot_where_chance_has_no_part() -> None:
@@ -264,7 +264,7 @@ def test_a_win_is_split_among_those_who_share_the_top() -> None:
     ends = np.zeros(4, np.uint8)
     numbers = np.arange(4)
     length, moves = np.full(4, 10, np.int32), numbers.astype(np.uint64)
-    record = Record(seat_of, score, length, ends, numbers, moves)
+    record = MatchRecord(seat_of, score, length, ends, numbers, moves)
     result = summarize(Rules("skull_king"), list("abcd"), record)
     first, last = result.players[0], result.players[3]
     assert first.win_share == pytest.approx((1 / 2 + 1 / 3 + 1 / 4 + 1) / 4)
@@ -280,12 +280,12 @@ def test_a_win_is_split_among_those_who_share_the_top() -> None:
 def test_lots_tell_copies_apart_and_nobody_else() -> None:
     ids = np.array([0, -6, -6, 3])
     player = np.array([[0, -6, 3, -6]] * 4000, np.int16)
-    place = sit_down(ids, player, seed=1)
+    place = seat_players(ids, player, seed=1)
     assert (place[:, 0] == 0).all()
     assert (place[:, 3] == 2).all()
     assert (np.sort(place, axis=1) == np.arange(4)).all()
     assert abs((place[:, 1] == 1).mean() - 0.5) < 0.04
-    copies = sit_down(np.array([-6] * 4), np.full((4000, 4), -6, np.int16), seed=1)
+    copies = seat_players(np.array([-6] * 4), np.full((4000, 4), -6, np.int16), seed=1)
     assert (copies[:, 0] == 0).all()
     assert abs((copies[:, 3] == 1).mean() - 1 / 3) < 0.04
 
@@ -294,9 +294,9 @@ def test_lots_tell_copies_apart_and_nobody_else() -> None:
 def test_large_seeds_draw_lots_of_their_own() -> None:
     ids, player = np.zeros(4, np.int64), np.zeros((50, 4), np.int16)
     seeds = (5, 2**63 + 5, 2**63 + 6, 2**64 - 1)
-    drawn = [sit_down(ids, player, seed=seed).tobytes() for seed in seeds]
+    drawn = [seat_players(ids, player, seed=seed).tobytes() for seed in seeds]
     assert len(set(drawn)) == len(seeds)
-    assert sit_down(ids, player, seed=-1).tobytes() == drawn[-1]
+    assert seat_players(ids, player, seed=-1).tobytes() == drawn[-1]
     result = play_match(Rules("tic_tac_toe"), ["random"] * 2, games=64, seed=2**63 + 5)
     assert result.first.games == 64
 
@@ -371,5 +371,5 @@ def test_a_match_in_a_file_says_the_same(tmp_path: Path) -> None:
     save_result(tmp_path / "0.npz", found)
     again = load_result(tmp_path / "0.npz", rules)
     assert again == found
-    for field in fields(Record):
+    for field in fields(MatchRecord):
         assert (getattr(again.record, field.name) == getattr(found.record, field.name)).all()

@@ -9,7 +9,7 @@ import pytest
 
 from sparring.cli import main
 from sparring.games.rules import Rules
-from sparring.league.cage2_challenge import LEADERBOARD, Published, judge_orders
+from sparring.league.cage2_challenge import LEADERBOARD, Published, score_repairs
 
 
 def report(capsys: pytest.CaptureFixture[str], *words: str) -> dict[str, Any]:
@@ -66,14 +66,14 @@ def test_orders_are_judged_by_unit(capsys: pytest.CaptureFixture[str]) -> None:
 
 def test_a_repair_in_the_last_step_counts() -> None:
     rules = Rules("cage2", {"orders": "FIXED", "red": "B_LINE", "max_steps": 4})
-    found = judge_orders("vreact", rules, games=400, seed=1, threads=1)
+    found = score_repairs("vreact", rules, games=400, seed=1, threads=1)
     # B_line's first exploit comes with step 3; its answer is the last step of the episode.
     assert found["user"].repairs > 0.5
 
 
 def test_orders_are_judged_in_the_longest_episodes_too() -> None:
     rules = Rules("cage2", {"orders": "FIXED", "red": "B_LINE", "max_steps": 65535})
-    found = judge_orders("vreact", rules, games=2, seed=1, threads=1)
+    found = score_repairs("vreact", rules, games=2, seed=1, threads=1)
     assert found["user"].repairs > 0.5
 
 

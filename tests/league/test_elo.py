@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from sparring import ConfigError
-from sparring.league.elo import Score, fit, open_gaps
-from sparring.league.ratings import groups_of, rate
+from sparring.league.elo import PairScore, fit, unbounded_pairs
+from sparring.league.ratings import connected_groups, rate
 
 
 def test_ratings_are_those_that_points_were_made_from() -> None:
@@ -20,7 +20,7 @@ def test_ratings_are_those_that_points_were_made_from() -> None:
 
 def test_draws_are_half_a_point_and_lost_matches_stay_finite() -> None:
     names = ["a", "b", "c"]
-    pairs = [Score("a", "b", 0, 0, 40), Score("b", "c", 10, 20, 10)]
+    pairs = [PairScore("a", "b", 0, 0, 40), PairScore("b", "c", 10, 20, 10)]
     rows = {row.player: row for row in rate(names, pairs)}
     assert rows["a"].elo == 0
     # Of the prior's draws this match has the one of a and one of b's two halves: 0.75 in the mean.
@@ -36,7 +36,7 @@ def test_more_games_make_narrower_intervals_around_the_truth() -> None:
     widths = []
     for games in (40, 4000):
         share = round(0.6 * games)
-        pairs = [Score("a", "b", games - share, 0, share)]
+        pairs = [PairScore("a", "b", games - share, 0, share)]
         row = {row.player: row for row in rate(["a", "b"], pairs)}["b"]
         assert row.low < 400 * np.log10(0.6 / 0.4) < row.high
         widths.append(row.high - row.low)
@@ -47,16 +47,24 @@ def test_more_games_make_narrower_intervals_around_the_truth() -> None:
 
 
 def test_players_in_between_close_a_gap() -> None:
-    lost = [Score("a", "b", 0, 0, 9), Score("b", "c", 4, 0, 6), Score("c", "d", 9, 0, 0)]
-    assert open_gaps(lost) == [("a", "b"), ("c", "d")]
-    bridged = [*lost, Score("a", "x", 1, 0, 9), Score("x", "c", 0, 2, 8)]
-    assert open_gaps(bridged) == [("c", "d")]
+    lost = [
+        PairScore("a", "b", 0, 0, 9),
+        PairScore("b", "c", 4, 0, 6),
+        PairScore("c", "d", 9, 0, 0),
+    ]
+    assert unbounded_pairs(lost) == [("a", "b"), ("c", "d")]
+    bridged = [*lost, PairScore("a", "x", 1, 0, 9), PairScore("x", "c", 0, 2, 8)]
+    assert unbounded_pairs(bridged) == [("c", "d")]
 
 
 def test_repeated_pairs_add_up() -> None:
     """Three matches of one pair, one of them told from the other side, are one longer match."""
-    once = rate(["a", "b"], [Score("a", "b", 30, 40, 130)])
-    matches = [Score("a", "b", 10, 20, 70), Score("b", "a", 40, 10, 0), Score("a", "b", 20, 10, 20)]
+    once = rate(["a", "b"], [PairScore("a", "b", 30, 40, 130)])
+    matches = [
+        PairScore("a", "b", 10, 20, 70),
+        PairScore("b", "a", 40, 10, 0),
+        PairScore("a", "b", 20, 10, 20),
+    ]
     assert rate(["a", "b"], matches) == once
     assert once[0].player == "b"
     # Half a game of the prior is won and half is lost: 150.5 of 201 points.
@@ -65,8 +73,8 @@ def test_repeated_pairs_add_up() -> None:
 
 
 def test_a_draw_is_worth_half_a_win() -> None:
-    drawn = rate(["a", "b"], [Score("a", "b", 0, 100, 100)])
-    decided = rate(["a", "b"], [Score("a", "b", 50, 0, 150)])
+    drawn = rate(["a", "b"], [PairScore("a", "b", 0, 100, 100)])
+    decided = rate(["a", "b"], [PairScore("a", "b", 50, 0, 150)])
     assert drawn[0].elo == pytest.approx(decided[0].elo)
     assert drawn[0].elo == pytest.approx(400 * np.log10(150.5 / 50.5), abs=0.01)
     # Half points vary less than whole ones.
@@ -75,8 +83,12 @@ def test_a_draw_is_worth_half_a_win() -> None:
 
 def test_players_that_no_games_connect_are_not_compared() -> None:
     names = ["a", "x", "b", "y", "z"]
-    scores = [Score("a", "b", 25, 0, 75), Score("y", "x", 75, 0, 25), Score("a", "z", 0, 0, 0)]
-    assert groups_of(names, scores) == [["a", "b"], ["x", "y"], ["z"]]
+    scores = [
+        PairScore("a", "b", 25, 0, 75),
+        PairScore("y", "x", 75, 0, 25),
+        PairScore("a", "z", 0, 0, 0),
+    ]
+    assert connected_groups(names, scores) == [["a", "b"], ["x", "y"], ["z"]]
     rows = rate(names, scores)
     assert [(row.player, row.group) for row in rows] == [
         ("b", 0),
@@ -92,17 +104,21 @@ def test_players_that_no_games_connect_are_not_compared() -> None:
     assert rows[:2] == alone
     assert by_name["y"].elo == pytest.approx(by_name["b"].elo)
     assert (by_name["z"].games, by_name["z"].score) == (0, None)
-    bridge = Score("b", "x", 50, 0, 50)
-    assert groups_of(names[:4], [*scores[:2], bridge]) == [["a", "x", "b", "y"]]
+    bridge = PairScore("b", "x", 50, 0, 50)
+    assert connected_groups(names[:4], [*scores[:2], bridge]) == [["a", "x", "b", "y"]]
 
 
 def test_a_circle_of_wins_leaves_no_gap() -> None:
-    circle = [Score("a", "b", 9, 0, 0), Score("b", "c", 9, 0, 0), Score("c", "a", 9, 0, 0)]
-    assert open_gaps(circle) == []
-    assert open_gaps(circle[:2]) == [("a", "b"), ("b", "c")]
-    assert open_gaps([Score("a", "b", 9, 0, 0), Score("a", "b", 0, 0, 1)]) == []
+    circle = [
+        PairScore("a", "b", 9, 0, 0),
+        PairScore("b", "c", 9, 0, 0),
+        PairScore("c", "a", 9, 0, 0),
+    ]
+    assert unbounded_pairs(circle) == []
+    assert unbounded_pairs(circle[:2]) == [("a", "b"), ("b", "c")]
+    assert unbounded_pairs([PairScore("a", "b", 9, 0, 0), PairScore("a", "b", 0, 0, 1)]) == []
 
 
 def test_nobody_meets_itself() -> None:
     with pytest.raises(ConfigError, match="a met itself"):
-        open_gaps([Score("a", "a", 1, 0, 1)])
+        unbounded_pairs([PairScore("a", "a", 1, 0, 1)])

@@ -10,7 +10,7 @@ import pytest
 from sparring import Replay, Rules
 from sparring.cli import main
 from sparring.league.arena import play_match
-from sparring.league.tables import Keeping
+from sparring.league.match_batch import ReplayRecorder
 
 
 def any_player(obs, mask, rng):
@@ -32,7 +32,7 @@ def any_player(obs, mask, rng):
 )
 def test_games_of_a_match_are_kept_as_they_were(game, flags, plies):
     rules = Rules(game, flags)
-    keep = Keeping(5)
+    keep = ReplayRecorder(5)
     seats = [any_player] + [rules.bots[-1]] * (rules.seats - 1)
     result = play_match(rules, seats, games=12, seed=7, opening_plies=plies, keep=keep)
     assert (len(keep.replays), keep.missed) == (5, 0)
@@ -50,12 +50,12 @@ def test_keeping_changes_no_result():
     rules = Rules("kuhn_poker")
     seats = [any_player, "solver" if "solver" in rules.bots else rules.bots[-1]]
     plain = play_match(rules, seats, games=64, seed=1)
-    kept = play_match(rules, seats, games=64, seed=1, keep=Keeping(64))
+    kept = play_match(rules, seats, games=64, seed=1, keep=ReplayRecorder(64))
     assert (plain.record.score == kept.record.score).all()
 
 
 def test_only_first_games_of_tables_can_be_kept():
-    keep = Keeping(100)
+    keep = ReplayRecorder(100)
     rules = Rules("kuhn_poker")
     play_match(rules, ["random", "random"], games=40, parallel=8, keep=keep)
     assert len(keep.replays) == 8

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 import torch
 
-from sparring.league.ladder import bounded, pairs_of, rate_league
-from sparring.league.results import Record
+from sparring.league.ladder import count_pairs, rate_league, scale_down
+from sparring.league.results import MatchRecord
 from sparring.league.roles import FIXED, MAIN
 from sparring.store.archive import MATCH, SELF, TRAINING, Archive
 
@@ -60,13 +60,13 @@ def test_games_of_one_run_say_nothing_about_the_snapshots_of_another(tmp_path: P
 
 
 def test_many_games_of_training_count_as_a_match(tmp_path: Path) -> None:
-    assert bounded((300, 40, 60)) == [300, 40, 60]
-    assert bounded((3000, 400, 600)) == [300, 40, 60]
+    assert scale_down((300, 40, 60)) == [300, 40, 60]
+    assert scale_down((3000, 400, 600)) == [300, 40, 60]
     assert ratings(Archive(tmp_path, max_bytes=1)) == {}
 
 
 def test_pairs_are_of_the_first_player_wherever_it_sits() -> None:
-    record = Record(
+    record = MatchRecord(
         seat_of=np.array([[1, 0, 2], [2, 1, 0]]),
         score=np.array([[1, 2, 2], [5, 0, 1]], np.float32),
         length=np.ones(2, np.int32),
@@ -74,4 +74,4 @@ def test_pairs_are_of_the_first_player_wherever_it_sits() -> None:
         deal=np.arange(2),
         moves=np.arange(2, dtype=np.uint64),
     )
-    assert pairs_of(record) == [2, 1, 1]
+    assert count_pairs(record) == [2, 1, 1]

@@ -13,13 +13,13 @@ from sparring.league.arena import play_match
 from sparring.league.elo import fit
 from sparring.league.plackett_luce import RankingsFit
 from sparring.league.ratings import (
+    PairScore,
     Rankings,
     Rating,
-    Score,
+    default_anchors,
     rankings_of,
     rate,
     score_of,
-    usual_anchors,
 )
 
 TRUE = {"random": 0.0, "a": 150.0, "b": -60.0, "c": 320.0, "d": 200.0}
@@ -53,10 +53,10 @@ def synthetic_places(
     return places
 
 
-def synthetic_score(draw: np.random.Generator, one: str, two: str, games: int) -> Score:
+def synthetic_score(draw: np.random.Generator, one: str, two: str, games: int) -> PairScore:
     places = synthetic_places(draw, [TRUE[one], TRUE[two]], games)
     won, lost = int((places[:, 0] < places[:, 1]).sum()), int((places[:, 0] > places[:, 1]).sum())
-    return Score(one, two, won, games - won - lost, lost)
+    return PairScore(one, two, won, games - won - lost, lost)
 
 
 def coverage(seats: int, repeats: int, games: int) -> tuple[float, float]:
@@ -65,7 +65,7 @@ def coverage(seats: int, repeats: int, games: int) -> tuple[float, float]:
     ties: list[float] = []
     for repeat in range(repeats):
         draw = np.random.default_rng([seats, repeat])
-        matches: list[Score] | list[Rankings]
+        matches: list[PairScore] | list[Rankings]
         if seats == 2:
             matches = [synthetic_score(draw, *pair, games) for pair in combinations(TRUE, 2)]
             ties += [score.draws / score.games for score in matches]
@@ -99,7 +99,11 @@ def test_stated_coverage_is_the_real_one(seats: int, games: int) -> None:
 
 def test_elo_is_the_case_of_two_seats() -> None:
     """Both models say the same about games of two, draws among them."""
-    scores = [Score("a", "b", 30, 20, 50), Score("b", "c", 70, 0, 30), Score("a", "c", 10, 50, 40)]
+    scores = [
+        PairScore("a", "b", 30, 20, 50),
+        PairScore("b", "c", 70, 0, 30),
+        PairScore("a", "c", 10, 50, 40),
+    ]
     tables = []
     for score in scores:
         places = [[0, 1]] * score.wins + [[0, 0]] * score.draws + [[1, 0]] * score.losses
@@ -187,17 +191,17 @@ def test_an_anchor_keeps_its_rating_whoever_joins() -> None:
 
 def test_the_usual_anchor_is_random_or_the_weakest_bot() -> None:
     bots = Rules("skull_king").bots
-    assert usual_anchors(["x", "captain", "random"], bots) == {"random": 0.0}
+    assert default_anchors(["x", "captain", "random"], bots) == {"random": 0.0}
     weaker = next(bot for bot in bots if bot in ("rule_easy", "captain"))
-    assert usual_anchors(["x", "captain", "rule_easy"], bots) == {weaker: 0.0}
-    assert usual_anchors(["x", "y"], bots) == {"x": 0.0}
+    assert default_anchors(["x", "captain", "rule_easy"], bots) == {weaker: 0.0}
+    assert default_anchors(["x", "y"], bots) == {"x": 0.0}
 
 
 def test_a_thousand_matches_against_oneself_move_nothing() -> None:
     draw = np.random.default_rng(0)
     scores = [synthetic_score(draw, *pair, 100) for pair in combinations(TRUE, 2)]
     before = rate(list(TRUE), scores)
-    mirrors = [Score("a", "a", 7, 2, 1)] * 1000
+    mirrors = [PairScore("a", "a", 7, 2, 1)] * 1000
     assert rate(list(TRUE), [*scores, *mirrors]) == before
     places = synthetic_places(draw, [0, 50, 0, 100], 100)
     table = Rankings(("random", "a", "random", "b"), places)
@@ -211,7 +215,7 @@ def test_a_policy_under_two_names_stays_within_its_interval() -> None:
     rules = Rules("tic_tac_toe")
     against = score_of(play_match(rules, ["careful", "random"], games=1000, seed=1))
     same = score_of(play_match(rules, ["careful", "careful"], games=1000, seed=2))
-    twin = Score("careful", "twin", same.wins, same.draws, same.losses, deals=same.deals)
+    twin = PairScore("careful", "twin", same.wins, same.draws, same.losses, deals=same.deals)
     before = by_name(rate(["random", "careful"], [against]))["careful"]
     after = by_name(rate(["random", "careful", "twin"], [against, twin]))
     assert before.low < after["careful"].elo < before.high
@@ -222,9 +226,9 @@ def test_a_policy_under_two_names_stays_within_its_interval() -> None:
 
 def test_deals_that_both_seats_share_are_counted_once() -> None:
     """The seat decides every deal: 50 % for sure, where games alone would leave room for luck."""
-    games = Score("a", "b", 200, 0, 200)
-    deals = Score("a", "b", 200, 0, 200, deals=(0, 0, 200, 0, 0))
-    cards = Score("a", "b", 200, 0, 200, deals=(100, 0, 0, 0, 100))
+    games = PairScore("a", "b", 200, 0, 200)
+    deals = PairScore("a", "b", 200, 0, 200, deals=(0, 0, 200, 0, 0))
+    cards = PairScore("a", "b", 200, 0, 200, deals=(100, 0, 0, 0, 100))
     width = {}
     for kind, score in (("games", games), ("seat", deals), ("cards", cards)):
         row = by_name(rate(["a", "b"], [score]))["b"]
@@ -270,7 +274,7 @@ def test_tables_that_nobody_connects_have_zeros_of_their_own() -> None:
 
 
 def test_what_cannot_be_rated_is_refused() -> None:
-    score = Score("a", "b", 1, 0, 1)
+    score = PairScore("a", "b", 1, 0, 1)
     table = Rankings(("a", "b", "b"), np.array([[0, 1, 2]]))
     with pytest.raises(ConfigError, match="a is there twice"):
         rate(["a", "a"], [score])
@@ -285,7 +289,7 @@ def test_what_cannot_be_rated_is_refused() -> None:
     with pytest.raises(ConfigError, match="seats=4, but a table has 3"):
         rate(["a", "b"], [table], seats=4)
     with pytest.raises(ConfigError, match="with deals and without"):
-        rate(["a", "b"], [score, Score("b", "a", 1, 0, 1, deals=(0, 0, 1, 0, 0))])
+        rate(["a", "b"], [score, PairScore("b", "a", 1, 0, 1, deals=(0, 0, 1, 0, 0))])
     with pytest.raises(ConfigError, match="not \\(games, 3 players\\)"):
         Rankings(("a", "b", "b"), np.array([[0, 1]]))
 

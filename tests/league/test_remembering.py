@@ -13,12 +13,12 @@ from sparring.config.commands import EvalConfig
 from sparring.games import shogi
 from sparring.games.shogi.protocol import read_position, replay
 from sparring.league.arena import evaluate, play_match
-from sparring.league.cage2_challenge import judge_orders
-from sparring.league.deals import choose
-from sparring.league.players import Seated, random_player
-from sparring.league.tables import Keeping, Tables
+from sparring.league.cage2_challenge import score_repairs
+from sparring.league.deals import choose_actions
+from sparring.league.match_batch import MatchBatch, ReplayRecorder
+from sparring.league.players import BatchPlayer, random_player
 from sparring.league.usi.match import Opening, Referee
-from sparring.league.usi.server import Server
+from sparring.league.usi.server import UsiServer
 from sparring.nets.stateful_player import StatefulPlayer, max_memory_bytes
 
 MEMORIES = ("gru", "stack")
@@ -76,14 +76,14 @@ def test_a_match_is_a_loop_that_remembers_by_game_seat_and_episode(
     game: str, flags: dict[str, Any], players: tuple[str, ...]
 ) -> None:
     rules = Rules(game, flags)
-    policies: dict[int, Seated] = {
+    policies: dict[int, BatchPlayer] = {
         at: remembering(rules, kind, at) for at, kind in enumerate(players)
     }
     policies[len(players)] = random_player(rules)  # who remembers nothing and sees less
     size = max_memory_bytes(list(policies.values()))
     lineups = [Lineup((*range(rules.seats),)), Lineup((*range(1, rules.seats), len(players)))]
     pool = Pool(rules, 6, seed=4, threads=1, lineups=lineups, memory=size)
-    tables = Tables(pool, np.full(6, 1 << 20))
+    tables = MatchBatch(pool, np.full(6, 1 << 20))
     held: dict[tuple[int, int, int], Any] = {}
     episode, begun = np.zeros(6, np.int64), 0
     for step in range(90):
@@ -102,7 +102,7 @@ def test_a_match_is_a_loop_that_remembers_by_game_seat_and_episode(
             actions, after = policy.decide(obs, batch.mask[mine], memory, **how)
             wanted |= dict(zip(mine, actions, strict=True))
             held |= dict(zip(keys, after, strict=True))
-        (action,) = choose([tables], policies, greedy=True, step=step)
+        (action,) = choose_actions([tables], policies, greedy=True, step=step)
         assert all(action[row] == wanted[row] for row in wanted)
         tables.batch = pool.step(action)
         episode[tables.batch.final_game] += 1
@@ -112,7 +112,7 @@ def test_a_match_is_a_loop_that_remembers_by_game_seat_and_episode(
 
 @pytest.mark.parametrize("kind", ["gru", pytest.param("stack", marks=pytest.mark.slow)])
 def test_a_game_alone_is_the_same_game_in_a_batch(kind: str) -> None:
-    policy, keep = remembering("kuhhandel", kind), Keeping(most=3)
+    policy, keep = remembering("kuhhandel", kind), ReplayRecorder(most=3)
     seats = [policy, "dealer", "random"]
     play_match(policy.rules, seats, games=3, seed=2, threads=1, keep=keep)
     assert len(keep.replays) == 3 and not keep.missed
@@ -132,7 +132,7 @@ def test_whoever_evaluates_carries_it(kind: str) -> None:
     results = evaluate(policy, ["solid", remembering("leduc_poker", "wide", 1)], games=40)
     assert [result.games for result in results.values()] == [40, 40]
     cage2 = remembering(Rules("cage2", {"max_steps": 10}), kind)
-    assert judge_orders(cage2, cage2.rules, games=4, seed=0, threads=1)
+    assert score_repairs(cage2, cage2.rules, games=4, seed=0, threads=1)
 
 
 @pytest.mark.parametrize("factory", ["make_cards", "make_table", "make_vector"])
@@ -180,12 +180,12 @@ OPENING = ["7g7f", "3c3d", "2g2f", "8c8d", "2f2e", "8d8e", "6i7h", "4a3b"]
 def test_a_usi_engine_recalls_the_whole_game_however_it_is_told() -> None:
     policy = remembering("shogi")
     told: dict[int, list[str]] = {}
-    server = Server(policy, policy.rules)
+    server = UsiServer(policy, policy.rules)
     for plies in (0, 2, 4, 6, 8, 3, 5):  # as it goes on, then moves are taken back
         server.answer(f"position startpos moves {' '.join(OPENING[:plies])}")
         told[plies] = server.answer("go")
     for plies, answer in told.items():
-        fresh = Server(policy, policy.rules)
+        fresh = UsiServer(policy, policy.rules)
         fresh.answer(f"position startpos moves {' '.join(OPENING[:plies])}")
         assert fresh.answer("go") == answer
     mind, state = StatefulPlayer(policy), new_game("shogi")

@@ -7,35 +7,39 @@ import json
 import pytest
 
 from sparring.errors import SparringError
-from sparring.league.matchmaking import Known, Results
+from sparring.league.matchmaking import ArchivedPolicy, WinDrawLoss
 from sparring.league.roles import (
     Attempt,
-    Terms,
-    choice_of,
+    AttemptLimits,
+    allowed_opponents,
+    default_limits,
     judge,
-    meets,
-    usual_terms,
+    sampling_for,
     worth_keeping,
 )
 
-TERMS = Terms(limit=1000, patience=300)
+TERMS = AttemptLimits(limit=1000, patience=300)
 
 
-def of_share(share: float, games: float = 1000) -> Results:
-    return Results(wins=share * games, losses=(1 - share) * games)
+def of_share(share: float, games: float = 1000) -> WinDrawLoss:
+    return WinDrawLoss(wins=share * games, losses=(1 - share) * games)
 
 
 def test_an_exploiter_meets_main_agents_alone() -> None:
-    known = [Known(0, "a"), Known(1, "b", role="exploiter"), Known(2, "c")]
-    assert [one.number for one in meets("main", known)] == [0, 1, 2]
-    assert [one.number for one in meets("exploiter", known)] == [0, 2]
+    known = [
+        ArchivedPolicy(0, "a"),
+        ArchivedPolicy(1, "b", role="exploiter"),
+        ArchivedPolicy(2, "c"),
+    ]
+    assert [one.number for one in allowed_opponents("main", known)] == [0, 1, 2]
+    assert [one.number for one in allowed_opponents("exploiter", known)] == [0, 2]
 
 
 def test_an_exploiter_meets_the_past_while_the_newest_is_hopeless() -> None:
-    assert choice_of("main", "pfsp", of_share(0.0)) == "pfsp"
-    assert choice_of("exploiter", "pfsp", of_share(0.5)) == "newest"
-    assert choice_of("exploiter", "pfsp", of_share(0.1)) == "pfsp-even"
-    assert choice_of("exploiter", "pfsp", of_share(0.1, games=20)) == "newest"
+    assert sampling_for("main", "pfsp", of_share(0.0)) == "pfsp"
+    assert sampling_for("exploiter", "pfsp", of_share(0.5)) == "newest"
+    assert sampling_for("exploiter", "pfsp", of_share(0.1)) == "pfsp-even"
+    assert sampling_for("exploiter", "pfsp", of_share(0.1, games=20)) == "newest"
 
 
 def test_seventy_percent_of_enough_games_is_won() -> None:
@@ -45,7 +49,7 @@ def test_seventy_percent_of_enough_games_is_won() -> None:
     verdict, attempt = judge(attempt, of_share(0.7), 100, TERMS)
     assert verdict == "won"
     assert worth_keeping(verdict, attempt)
-    assert judge(Attempt(), Results(wins=400, draws=600), 100, TERMS)[0] == "won"
+    assert judge(Attempt(), WinDrawLoss(wins=400, draws=600), 100, TERMS)[0] == "won"
 
 
 def test_no_progress_for_long_is_stalled() -> None:
@@ -68,17 +72,17 @@ def test_no_attempt_goes_on_for_ever() -> None:
         assert verdict == "go on"
     assert judge(attempt, of_share(0.6), 6000, TERMS)[0] == "stalled"
     nobody_met = Attempt(began=0)
-    assert judge(nobody_met, Results(), 300, TERMS)[0] == "stalled"
+    assert judge(nobody_met, WinDrawLoss(), 300, TERMS)[0] == "stalled"
 
 
 def test_the_next_attempt_counts_from_its_own_beginning() -> None:
     attempt = Attempt(began=0, best_share=0.6, best_at=900).anew(1000)
     assert attempt == Attempt(began=1000, best_share=0.0, best_at=1000, number=2)
-    assert judge(attempt, Results(), 1299, TERMS)[0] == "go on"
+    assert judge(attempt, WinDrawLoss(), 1299, TERMS)[0] == "go on"
     assert Attempt.load(json.loads(json.dumps(attempt.state()))) == attempt
     with pytest.raises(SparringError, match="cannot be read"):
         Attempt.load({"color": 1})
 
 
 def test_usual_terms_follow_the_snapshots() -> None:
-    assert usual_terms(1000) == Terms(limit=40_000, patience=10_000)
+    assert default_limits(1000) == AttemptLimits(limit=40_000, patience=10_000)

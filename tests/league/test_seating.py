@@ -10,9 +10,16 @@ import torch
 
 from sparring import ConfigError, IllegalActionError, Policy, Rules
 from sparring.config import NetConfig, TrainConfig
-from sparring.league.arena import evaluate, play_match, usual_plies
+from sparring.league.arena import default_plies, evaluate, play_match
 from sparring.league.players import CallablePlayer
-from sparring.league.seating import Table, Who, player_called, read_tables, read_who, seat_player
+from sparring.league.seating import (
+    LineupSpec,
+    PlayerSpec,
+    load_player,
+    read_lineups,
+    read_player,
+    resolve_spec,
+)
 from sparring.nets.mlp import Perceptron
 from sparring.pools.lineups import Mix
 from sparring.store.policies import save_policy
@@ -20,7 +27,7 @@ from sparring.training.planning.participants import participants_of
 
 FOUR = Rules("skull_king")
 TWO = Rules("tic_tac_toe")
-SELF = Who("self", "self")
+SELF = PlayerSpec("self", "self")
 
 
 def fresh(game: str = "tic_tac_toe", seed: int = 0, **flags: int) -> Policy:
@@ -35,19 +42,19 @@ def lowest(obs: np.ndarray, mask: np.ndarray, rng: np.random.Generator) -> np.nd
     return mask.argmax(axis=1)
 
 
-def kinds(table: Table) -> list[str]:
+def kinds(table: LineupSpec) -> list[str]:
     return [who.kind for who in table.players]
 
 
 def test_one_name_is_for_all_other_seats_and_self_for_all() -> None:
-    captain, alone = read_tables(FOUR, ["captain", "self=0.5"])
-    assert captain.players == (SELF, *[Who("bot", "captain", means="captain")] * 3)
+    captain, alone = read_lineups(FOUR, ["captain", "self=0.5"])
+    assert captain.players == (SELF, *[PlayerSpec("bot", "captain", means="captain")] * 3)
     assert alone.players == (SELF,) * 4
     assert (captain.weight, alone.weight, captain.shuffle) == (1.0, 0.5, True)
 
 
 def test_a_list_names_every_seat_with_self_and_the_others_without() -> None:
-    whole, others = read_tables(FOUR, ["self,captain,past,past:5=2", "captain,best,past"])
+    whole, others = read_lineups(FOUR, ["self,captain,past,past:5=2", "captain,best,past"])
     assert kinds(whole) == ["self", "bot", "past", "past"]
     assert [who.newest for who in whole.players] == [0, 0, 0, 5]
     assert whole.weight == 2
@@ -78,22 +85,22 @@ def test_a_list_names_every_seat_with_self_and_the_others_without() -> None:
 )
 def test_what_cannot_be_seated_is_refused_in_words(word: object, told: str) -> None:
     with pytest.raises(ConfigError) as refused:
-        read_tables(FOUR, [word])
+        read_lineups(FOUR, [word])
     assert told in str(refused.value)
     assert "\n" not in str(refused.value)
 
 
 def test_nobody_sits_beside_the_learner_in_a_game_of_one_seat() -> None:
-    assert kinds(read_tables(Rules("cage2"), ["self"])[0]) == ["self"]
+    assert kinds(read_lineups(Rules("cage2"), ["self"])[0]) == ["self"]
     with pytest.raises(ConfigError, match="cage2 has one seat"):
-        read_tables(Rules("cage2"), ["random"])
+        read_lineups(Rules("cage2"), ["random"])
     with pytest.raises(ConfigError, match="opponents is empty"):
-        read_tables(FOUR, [])
+        read_lineups(FOUR, [])
 
 
 def test_python_gives_policies_functions_and_weights() -> None:
     policy = fresh("skull_king")
-    tables = read_tables(FOUR, [policy, (lowest, 2), ["self", policy, "captain", lowest]])
+    tables = read_lineups(FOUR, [policy, (lowest, 2), ["self", policy, "captain", lowest]])
     assert kinds(tables[0]) == ["self"] + ["policy object"] * 3
     assert tables[0].players[1].player is policy
     assert (tables[1].players[1].name, tables[1].weight) == ("lowest", 2.0)
@@ -106,26 +113,28 @@ def test_runs_checkpoints_and_saved_policies_have_names(
     monkeypatch.chdir(tmp_path)
     for name in ("careful", "good", "a@b"):
         save_policy(fresh(), tmp_path / "runs" / name)
-    assert read_who(TWO, "good@greedy") == Who("policy", "good@greedy", means="good", greedy=True)
-    assert read_who(TWO, "a@b").means == "a@b"
-    assert read_who(TWO, "a@b@sampled").greedy is False
+    assert read_player(TWO, "good@greedy") == PlayerSpec(
+        "policy", "good@greedy", means="good", greedy=True
+    )
+    assert read_player(TWO, "a@b").means == "a@b"
+    assert read_player(TWO, "a@b@sampled").greedy is False
     # A bot goes before a run of its name; a path is a path.
-    assert read_who(TWO, "careful").kind == "bot"
-    assert read_who(TWO, "bot:careful").means == "careful"
-    assert read_who(TWO, "runs/careful").kind == "policy"
+    assert read_player(TWO, "careful").kind == "bot"
+    assert read_player(TWO, "bot:careful").means == "careful"
+    assert read_player(TWO, "runs/careful").kind == "policy"
     with pytest.raises(ConfigError, match="@gredy is unknown; did you mean 'greedy'"):
-        read_who(TWO, "good@gredy")
+        read_player(TWO, "good@gredy")
 
 
 def test_a_policy_of_another_game_is_refused_with_what_differs(tmp_path: Path) -> None:
     path = str(save_policy(fresh(), tmp_path / "ttt"))
     with pytest.raises(ConfigError, match="plays tic_tac_toe, not skull_king"):
-        seat_player(read_who(FOUR, path), FOUR)
+        resolve_spec(read_player(FOUR, path), FOUR)
     three = fresh("skull_king", num_players=3)
     with pytest.raises(ConfigError, match="num_players=3"):
-        seat_player(read_who(FOUR, three), FOUR)
+        resolve_spec(read_player(FOUR, three), FOUR)
     with pytest.raises(ConfigError, match="past is a player of a run that trains"):
-        seat_player(read_who(FOUR, "past"), FOUR)
+        resolve_spec(read_player(FOUR, "past"), FOUR)
 
 
 def test_training_takes_tables_of_all_kinds() -> None:
@@ -138,7 +147,7 @@ def test_training_takes_tables_of_all_kinds() -> None:
 
 def test_a_style_is_kept_wherever_a_policy_sits(tmp_path: Path) -> None:
     path = str(save_policy(fresh(), tmp_path / "p"))
-    greedy, drawn = (player_called(f"{path}@{how}", TWO) for how in ("greedy", "sampled"))
+    greedy, drawn = (load_player(f"{path}@{how}", TWO) for how in ("greedy", "sampled"))
     assert isinstance(greedy, Policy)
     assert isinstance(drawn, Policy)
     assert (greedy.name, drawn.name) == (f"{path}@greedy", f"{path}@sampled")
@@ -146,8 +155,8 @@ def test_a_style_is_kept_wherever_a_policy_sits(tmp_path: Path) -> None:
     assert len(set(greedy.act(obs, mask, greedy=False))) == 1
     assert len(set(drawn.act(obs, mask, greedy=True))) > 1
     # One that draws keeps games apart; without, they open by lot.
-    assert usual_plies(TWO, [greedy, drawn], greedy=True) == 0
-    assert usual_plies(TWO, [greedy, greedy], greedy=False) > 0
+    assert default_plies(TWO, [greedy, drawn], greedy=True) == 0
+    assert default_plies(TWO, [greedy, greedy], greedy=False) > 0
 
 
 def test_functions_play_matches_like_policies() -> None:

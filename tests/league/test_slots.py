@@ -8,12 +8,12 @@ import numpy as np
 import pytest
 
 from sparring.errors import SparringError
-from sparring.league.matchmaking import Known, Results, weights
-from sparring.league.slots import Slot, Slots, chances, mixes, systematic
+from sparring.league.matchmaking import ArchivedPolicy, WinDrawLoss, weights
+from sparring.league.slots import Slot, Slots, inclusion_probabilities, mixes, systematic_sample
 
 
-def archive(count: int) -> list[Known]:
-    return [Known(number, f"h{number}") for number in range(count)]
+def archive(count: int) -> list[ArchivedPolicy]:
+    return [ArchivedPolicy(number, f"h{number}") for number in range(count)]
 
 
 def seated(slots: Slots, **busy: int) -> np.ndarray:
@@ -81,7 +81,7 @@ def test_at_most_a_share_drains_however_often_it_is_asked() -> None:
 @pytest.mark.parametrize("room", [4, 12])
 def test_over_time_everybody_is_met_as_often_as_wanted(choose: str, room: int) -> None:
     past = [
-        Known(n, f"h{n}", results=Results(wins=n, losses=24 - n), rating=50.0 * n)
+        ArchivedPolicy(n, f"h{n}", results=WinDrawLoss(wins=n, losses=24 - n), rating=50.0 * n)
         for n in range(24)
     ]
     want = weights(choose, past, learner_rating=0.0)
@@ -95,8 +95,10 @@ def test_over_time_everybody_is_met_as_often_as_wanted(choose: str, room: int) -
 
 
 def test_a_policy_that_was_forgotten_comes_back() -> None:
-    past = [Known(n, f"h{n}", results=Results(wins=90), best_share=0.96) for n in range(50)]
-    past[7] = Known(7, "h7", results=Results(losses=20), best_share=0.96)
+    past = [
+        ArchivedPolicy(n, f"h{n}", results=WinDrawLoss(wins=90), best_share=0.96) for n in range(50)
+    ]
+    past[7] = ArchivedPolicy(7, "h7", results=WinDrawLoss(losses=20), best_share=0.96)
     slots = Slots(4)
     for update in range(3):
         slots.assign(past, weights("forgotten", past), seated(slots), seed=0, update=update)
@@ -113,7 +115,7 @@ def test_who_is_wanted_less_is_met_less_before_it_leaves() -> None:
     slots.assign(past, weights("uniform", past), seated(slots), seed=0, update=0)
     beaten = str(next(iter(slots.active().values())).hash)
     past = [
-        Known(one.number, one.hash, results=Results(wins=500 * (one.hash == beaten)))
+        ArchivedPolicy(one.number, one.hash, results=WinDrawLoss(wins=500 * (one.hash == beaten)))
         for one in past
     ]
     found = mixes(slots, past, weights("pfsp", past))["past"]
@@ -197,14 +199,14 @@ def test_another_number_of_slots_is_refused() -> None:
 def test_chances_are_in_proportion_and_fill_the_room() -> None:
     nobody = np.zeros(5, bool)
     want = np.array([0.7, 0.1, 0.1, 0.1, 0.0])
-    assert chances(want, 2, nobody) == pytest.approx([1, 1 / 3, 1 / 3, 1 / 3, 0])
-    assert chances(want, 5, nobody) == pytest.approx([1, 1, 1, 1, 0])
+    assert inclusion_probabilities(want, 2, nobody) == pytest.approx([1, 1 / 3, 1 / 3, 1 / 3, 0])
+    assert inclusion_probabilities(want, 5, nobody) == pytest.approx([1, 1, 1, 1, 0])
     newest = np.arange(5) == 4
-    assert chances(want, 2, newest) == pytest.approx([0.7, 0.1, 0.1, 0.1, 1.0])
+    assert inclusion_probabilities(want, 2, newest) == pytest.approx([0.7, 0.1, 0.1, 0.1, 1.0])
     lots = np.random.default_rng(0)
     drawn = np.zeros(5)
     for _ in range(4000):
-        drawn[systematic(chances(want, 2, newest), lots)] += 1 / 4000
+        drawn[systematic_sample(inclusion_probabilities(want, 2, newest), lots)] += 1 / 4000
     assert drawn == pytest.approx([0.7, 0.1, 0.1, 0.1, 1.0], abs=0.03)
 
 

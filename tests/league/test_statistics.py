@@ -9,16 +9,16 @@ import numpy as np
 import pytest
 
 from sparring.league.statistics import (
-    ROUGH_BELOW,
+    MIN_RUNS,
+    Estimate,
     Floats,
-    Found,
     band,
-    bounds,
-    drawn_again,
+    bootstrap_interval,
+    bootstrap_samples,
     estimate,
     improvement,
+    improvement_estimate,
     interquartile_mean,
-    stronger,
     student_factor,
     value_at,
 )
@@ -39,8 +39,8 @@ def test_probability_of_improvement_counts_pairs() -> None:
     assert improvement([1, 2], [3, 4]) == 0.0
     assert improvement([1, 3], [2, 2]) == 0.5
     assert improvement([1, 2, 3], [2]) == 0.5  # above, equal, below
-    assert Found(0.25, 0.125, 0.5).turned() == Found(0.75, 0.5, 0.875)
-    assert Found(1.0).turned() == Found(0.0)
+    assert Estimate(0.25, 0.125, 0.5).turned() == Estimate(0.75, 0.5, 0.875)
+    assert Estimate(1.0).turned() == Estimate(0.0)
     assert improvement([5, 5, 0], [5, 1]) == pytest.approx((0.5 + 1 + 0.5 + 1) / 6)
 
 
@@ -69,39 +69,41 @@ DRAWS: dict[str, Callable[[np.random.Generator, tuple[int, int]], Floats]] = {
 
 
 @pytest.mark.parametrize("kind", DRAWS)
-@pytest.mark.parametrize("runs", [ROUGH_BELOW, 5, 8, 12])
+@pytest.mark.parametrize("runs", [MIN_RUNS, 5, 8, 12])
 def test_intervals_without_a_warning_hold_the_truth_as_often_as_they_say(
     kind: str, runs: int
 ) -> None:
     lot = np.random.default_rng(runs)
     truth = interquartile_mean(DRAWS[kind](lot, (1, 400_000)))
-    low, high = bounds(interquartile_mean, DRAWS[kind](lot, (2000, runs)), samples=300)
+    low, high = bootstrap_interval(interquartile_mean, DRAWS[kind](lot, (2000, runs)), samples=300)
     assert np.mean((low <= truth) & (truth <= high)) >= 0.93
 
 
-@pytest.mark.parametrize("runs", [ROUGH_BELOW, 5, 8, 12])
+@pytest.mark.parametrize("runs", [MIN_RUNS, 5, 8, 12])
 @pytest.mark.parametrize("ahead", [0.0, 0.7, 2.5])
 def test_the_chance_to_be_stronger_is_held_too_however_clear_it_is(ahead: float, runs: int) -> None:
     lot = np.random.default_rng(runs)
     truth = NormalDist(0, 2**0.5).cdf(ahead)
     held = 0
     for _ in range(300):
-        found = stronger(lot.normal(ahead, 1, runs).tolist(), lot.normal(0, 1, runs).tolist())
+        found = improvement_estimate(
+            lot.normal(ahead, 1, runs).tolist(), lot.normal(0, 1, runs).tolist()
+        )
         assert found.low is not None and found.high is not None
         held += found.low <= truth <= found.high
     assert held / 300 >= 0.93
 
 
 def test_runs_that_are_all_better_are_no_certainty() -> None:
-    found = stronger([3.0, 4.0, 5.0], [0.0, 1.0, 2.0])
+    found = improvement_estimate([3.0, 4.0, 5.0], [0.0, 1.0, 2.0])
     assert found.value == found.high == 1.0
     assert found.low is not None and found.low < 0.7
-    other = stronger([0.0, 1.0, 2.0], [3.0, 4.0, 5.0]).turned()
+    other = improvement_estimate([0.0, 1.0, 2.0], [3.0, 4.0, 5.0]).turned()
     assert (other.value, other.high) == (1.0, 1.0) and other.low == pytest.approx(found.low)
 
 
 def test_runs_are_drawn_the_same_way_every_time() -> None:
-    again = drawn_again(np.arange(5.0), samples=50, seed=4)
+    again = bootstrap_samples(np.arange(5.0), samples=50, seed=4)
     assert again.shape == (50, 5)
     assert set(again.flat) == {0.0, 1.0, 2.0, 3.0, 4.0}
     same = (estimate(interquartile_mean, np.arange(6.0), seed=7) for _ in range(2))
@@ -109,16 +111,16 @@ def test_runs_are_drawn_the_same_way_every_time() -> None:
 
 
 def test_shares_stay_between_0_and_1() -> None:
-    assert estimate(interquartile_mean, [0.1, 0.9]).as_share() == Found(0.5, 0.0, 1.0)
-    assert Found(0.7).as_share() == Found(0.7)
+    assert estimate(interquartile_mean, [0.1, 0.9]).as_share() == Estimate(0.5, 0.0, 1.0)
+    assert Estimate(0.7).as_share() == Estimate(0.7)
     wide = band([(np.array([0.0, 1.0]), np.array([y, y])) for y in (0.1, 0.9)]).as_share()
     assert wide.low is not None and wide.high is not None
     assert (wide.low.min(), wide.high.max()) == (0.0, 1.0)
 
 
 def test_one_run_says_nothing_about_seeds() -> None:
-    assert estimate(interquartile_mean, [0.7]) == Found(0.7)
-    assert stronger([0.7, 0.8], [0.6]) == Found(1.0)
+    assert estimate(interquartile_mean, [0.7]) == Estimate(0.7)
+    assert improvement_estimate([0.7, 0.8], [0.6]) == Estimate(1.0)
 
 
 def test_a_band_spans_what_all_curves_have() -> None:

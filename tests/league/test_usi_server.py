@@ -6,17 +6,17 @@ import pytest
 
 from sparring import Rules, new_state
 from sparring.games import shogi
-from sparring.league.usi.server import Server
+from sparring.league.usi.server import UsiServer
 
 ENTERED = "+R+B+B+RK4/GGGG5/SSSS5/9/9/9/9/9/4k4 b 9P 1"
 """Black's king has entered with twelve pieces that count 28 points."""
 
 
-def server(bot: str = "greedy", **flags: object) -> Server:
-    return Server(bot, Rules("shogi", flags))
+def server(bot: str = "greedy", **flags: object) -> UsiServer:
+    return UsiServer(bot, Rules("shogi", flags))
 
 
-def talk(to: Server, *lines: str) -> list[str]:
+def talk(to: UsiServer, *lines: str) -> list[str]:
     return [told for line in lines for told in to.answer(line)]
 
 
@@ -150,7 +150,7 @@ def test_a_policy_tells_its_score() -> None:
     torch.manual_seed(0)
     rules = Rules("shogi", {"observation": "PLANES46", "skip_forced": 1})
     policy = Policy(rules, Perceptron(rules, NetConfig(hidden=(8,))), name="mine")
-    one = Server(policy, rules)
+    one = UsiServer(policy, rules)
     told = talk(one, "position startpos moves 7g7f", "go")
     assert told[0].startswith("info depth 1 score cp ")
     assert told[0].endswith(f" pv {best(told)}")
@@ -167,7 +167,7 @@ def test_a_policy_draws_its_moves_if_sampled_is_set() -> None:
     policy = Policy(rules, Perceptron(rules, NetConfig(hidden=(8,))), name="mine")
 
     def openings(sampled: str) -> set[str]:
-        one = Server(policy, rules)
+        one = UsiServer(policy, rules)
         talk(one, f"setoption name Sampled value {sampled}")
         return {best(talk(one, "usinewgame", "position startpos", "go")) for _ in range(12)}
 

@@ -13,7 +13,7 @@ import torch
 from make import played
 from sparring import ConfigError, Rules, new_state
 from sparring.config import NetConfig
-from sparring.league.players import draws
+from sparring.league.players import is_random
 from sparring.nets.mlp import Perceptron
 from sparring.nets.policy import Policy
 from sparring.store.archive import Archive
@@ -79,7 +79,7 @@ def test_a_policy_by_value_takes_its_best_action_whatever_it_is_asked_for() -> N
     np.testing.assert_array_equal(shares, np.eye(9, dtype=np.float32)[best])
     state = new_state(policy.rules, seed=0)
     assert len({policy.action(state, greedy=False, seed=seed) for seed in range(9)}) == 1
-    assert not draws(policy, greedy=False)
+    assert not is_random(policy, greedy=False)
     assert policy.always(greedy=True).name == "policy@greedy"
     with pytest.raises(ConfigError, match="takes the best; there are no probabilities to draw"):
         policy.always(greedy=False)

@@ -13,7 +13,7 @@ from make import played
 from sparring import ConfigError, Rules, SparringError, new_state
 from sparring.config import NetConfig
 from sparring.errors import SparringWarning
-from sparring.league.seating import player_called
+from sparring.league.seating import load_player
 from sparring.nets.mlp import Perceptron
 from sparring.nets.policy import Policy
 from sparring.store.checkpoint import CheckpointError, save
@@ -229,11 +229,11 @@ def test_broken_folders_say_what_is_wrong(tmp_path: Path) -> None:
 def test_players_are_bots_or_folders(tmp_path: Path) -> None:
     policy = make_policy("tic_tac_toe")
     path = str(save_policy(policy, tmp_path / "p"))
-    assert player_called("careful", policy.rules) == "careful"
-    found = player_called(path, policy.rules)
+    assert load_player("careful", policy.rules) == "careful"
+    found = load_player(path, policy.rules)
     assert isinstance(found, Policy)
     assert found.name == path
     with pytest.raises(ConfigError, match="did you mean 'careful'"):
-        player_called("carefull", policy.rules)
+        load_player("carefull", policy.rules)
     with pytest.raises(ConfigError, match="plays tic_tac_toe"):
-        player_called(path, Rules("skull_king"))
+        load_player(path, Rules("skull_king"))

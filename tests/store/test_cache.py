@@ -12,7 +12,7 @@ import torch
 from sparring.config import NetConfig
 from sparring.errors import ConfigError
 from sparring.games.rules import Rules
-from sparring.league.seating import player_called
+from sparring.league.seating import load_player
 from sparring.nets.make import make_net
 from sparring.nets.policy import Policy
 from sparring.store import checkpoint
@@ -61,7 +61,7 @@ def test_a_snapshot_can_be_named_wherever_a_policy_can(run: Path, text: str) -> 
     assert same(policy, fresh(2))
     assert policy.name == "mine/past/2"
     assert (policy.meta["update"], policy.meta["decisions"]) == (20, 2000)
-    found = player_called(text, policy.rules)
+    found = load_player(text, policy.rules)
     assert isinstance(found, Policy)
     assert found.name == text
 

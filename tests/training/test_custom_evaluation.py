@@ -21,7 +21,7 @@ from sparring.config import NetConfig
 from sparring.errors import ConfigError, EnvError, SparringError, SparringWarning
 from sparring.league import custom_env
 from sparring.league.arena import evaluate
-from sparring.league.round_robin import joined
+from sparring.league.round_robin import join_matches
 from sparring.nets.make import make_net
 from sparring.nets.policy import Policy
 from sparring.pools.custom import again
@@ -334,7 +334,7 @@ def test_parts_of_a_sequential_test_are_told_apart_by_moves_alone() -> None:
     """Nobody knows whether the seeds of an own environment change anything."""
     one, other = policy_of(TABLE, 1, "one"), policy_of(TABLE, 2, "other")
     parts = [evaluate(one, [other], games=16, seed=seed)["other"] for seed in (1, 50)]
-    whole = joined(one.rules, parts)
+    whole = join_matches(one.rules, parts)
     assert whole.deals == 16
     played = {tuple(p.record.moves[p.record.deal == d]) for p in parts for d in range(p.deals)}
     assert whole.distinct_deals == len(played) < 16

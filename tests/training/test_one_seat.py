@@ -10,7 +10,7 @@ import pytest
 
 from sparring.cli import main
 from sparring.games.rules import Rules
-from sparring.league.arena import ALONE, min_share, strength_of, usual_opponents
+from sparring.league.arena import ALONE, default_opponents, guaranteed_share, strength_of
 from sparring.training.display import line, shown_strength
 from sparring.training.member import Member
 from sparring.training.planning.settings import merged, with_preset
@@ -91,11 +91,11 @@ def test_a_low_score_may_still_be_the_best_so_far(tmp_path: Path) -> None:
 
 
 def test_strength_is_the_score_alone_and_the_share_among_others() -> None:
-    assert usual_opponents(Rules("cage2")) == ()
-    assert usual_opponents(Rules("tic_tac_toe"), 1) == ("careful",)
+    assert default_opponents(Rules("cage2")) == ()
+    assert default_opponents(Rules("tic_tac_toe"), 1) == ("careful",)
     assert strength_of(Rules("cage2"), {ALONE: {"win": 1.0, "score": -3.0}}) == -3.0
     shares = {"a": {"win": 0.4, "low": 0.3, "score": 1}, "b": {"win": 0.3, "low": 0.2, "score": 2}}
     assert strength_of(Rules("tic_tac_toe"), shares) == pytest.approx(0.35)
-    assert min_share(Rules("tic_tac_toe"), shares) == 0.2  # what is sure
-    assert min_share(Rules("cage2"), {ALONE: {"score": -3.0, "score_low": -4.0}}) == -4.0
+    assert guaranteed_share(Rules("tic_tac_toe"), shares) == 0.2  # what is sure
+    assert guaranteed_share(Rules("cage2"), {ALONE: {"score": -3.0, "score_low": -4.0}}) == -4.0
     assert shown_strength({"win": 0.5, "score": 1.0, "parity": 0.5}) == "0.500"

@@ -23,15 +23,15 @@ from sparring.errors import ConfigError
 from sparring.games.flags import changed_flags
 from sparring.games.rules import Rules
 from sparring.league.arena import check_plies, whole_rounds
-from sparring.league.elo import open_gaps
+from sparring.league.elo import unbounded_pairs
 from sparring.league.intervals import Sprt
 from sparring.league.players import Player, name_of
 from sparring.league.ratings import score_of
 from sparring.league.round_robin import (
-    Elsewhere,
-    Settings,
-    Standings,
-    Tables,
+    PairingRunner,
+    PairingTables,
+    RoundRobinResult,
+    RoundRobinSettings,
     check_players,
     pairs_of,
     play_round_robin,
@@ -86,7 +86,9 @@ def run(config: ArenaConfig) -> int:
 
 
 @contextmanager
-def somewhere(config: ArenaConfig, rules: Rules, settings: Settings) -> Iterator[Elsewhere | None]:
+def somewhere(
+    config: ArenaConfig, rules: Rules, settings: RoundRobinSettings
+) -> Iterator[PairingRunner | None]:
     """Who plays the pairings: this process, or tasks of a cluster."""
     if not config.cluster:
         yield None
@@ -96,7 +98,7 @@ def somewhere(config: ArenaConfig, rules: Rules, settings: Settings) -> Iterator
 
     with connect(config.cluster) as cluster:
 
-        def elsewhere(tables: Tables) -> Any:
+        def elsewhere(tables: PairingTables) -> Any:
             return play_pairings(cluster, rules, tables, settings, config.threads)
 
         yield elsewhere
@@ -128,7 +130,7 @@ def check_policies(players: Sequence[Player]) -> None:
             )
 
 
-def settings_of(config: ArenaConfig, rules: Rules, threads: int) -> Settings:
+def settings_of(config: ArenaConfig, rules: Rules, threads: int) -> RoundRobinSettings:
     if config.opening_plies is not None:
         check_plies(rules, config.opening_plies, "--opening-plies ")
     sprt = None
@@ -136,7 +138,7 @@ def settings_of(config: ArenaConfig, rules: Rules, threads: int) -> Settings:
         raise ConfigError(f"--elo0 {config.elo0:g} must be below --elo1 {config.elo1:g}")
     if config.sprt:
         sprt = Sprt(config.elo0, config.elo1, config.alpha, config.beta, rules.seats)
-    return Settings(
+    return RoundRobinSettings(
         games=config.games,
         seed=config.seed,
         threads=threads,
@@ -159,7 +161,7 @@ def read_anchors(pairs: Sequence[str]) -> dict[str, float] | None:
     return anchors or None
 
 
-def print_ladder(found: Standings) -> None:
+def print_ladder(found: RoundRobinResult) -> None:
     numbers = ("Elo", "95 %", "points", "games")
     least = ("games", "points")
     table = make_table(("player", *numbers), numbers=numbers, least=least)
@@ -171,7 +173,7 @@ def print_ladder(found: Standings) -> None:
     print_table(table)
 
 
-def print_matrix(found: Standings) -> None:
+def print_matrix(found: RoundRobinResult) -> None:
     share = found.matrix()[0]
     columns = tuple(str(at + 1) for at in range(len(share)))
     table = make_table(("% won against", *columns), numbers=columns)
@@ -181,7 +183,7 @@ def print_matrix(found: Standings) -> None:
     print_table(table)
 
 
-def print_pairings(found: Standings, *, decided: bool) -> None:
+def print_pairings(found: RoundRobinResult, *, decided: bool) -> None:
     numbers = ("win share", "95 %", "won", "tied", "lost")
     columns = ("pairing", *numbers, *(("verdict",) if decided else ()))
     table = make_table(columns, numbers=numbers, least=("tied", "won", "lost", "95 %"))
@@ -195,7 +197,7 @@ def print_pairings(found: Standings, *, decided: bool) -> None:
     print_table(table)
 
 
-def notes(config: ArenaConfig, found: Standings) -> list[str]:
+def notes(config: ArenaConfig, found: RoundRobinResult) -> list[str]:
     seats = found.rules.seats
     kind = "every pair" if seats == 2 else f"each alone against {seats - 1} of every other"
     told = [
@@ -216,7 +218,7 @@ def notes(config: ArenaConfig, found: Standings) -> list[str]:
         if open_ones:
             told.append(f"not decided in {config.games:,} games: {named(open_ones)}")
     if seats == 2:
-        gaps = open_gaps([score_of(pairing.result) for pairing in found.pairings])
+        gaps = unbounded_pairs([score_of(pairing.result) for pairing in found.pairings])
         if gaps:
             which = named([f"{one} - {two}" for one, two in gaps])
             told.append(f"one side got every point, so the distance may be any larger: {which}")
@@ -232,7 +234,7 @@ def named(words: Sequence[str]) -> str:
     return ", ".join(words[:MAX_NAMED]) + (f" and {rest} more" if rest > 0 else "")
 
 
-def draw(found: Standings, out: Path) -> list[Path]:
+def draw(found: RoundRobinResult, out: Path) -> list[Path]:
     names = short_names(found.order)
     share, low, high = found.matrix()
     seats = found.rules.seats
@@ -252,7 +254,10 @@ def draw(found: Standings, out: Path) -> list[Path]:
 
 
 def described(
-    config: ArenaConfig, found: Standings, players: Sequence[Player], pictures: Sequence[Path]
+    config: ArenaConfig,
+    found: RoundRobinResult,
+    players: Sequence[Player],
+    pictures: Sequence[Path],
 ) -> dict[str, Any]:
     origin = {name_of(player): loaded_from(player) for player in players}
     return {

@@ -27,12 +27,12 @@ from sparring.league import cage2_challenge as cage2
 from sparring.league import usi
 from sparring.league.arena import (
     check_plies,
+    default_games,
+    default_opponents,
     evaluate,
-    usual_games,
-    usual_opponents,
     whole_rounds,
 )
-from sparring.league.cage2_challenge import Cell, OrderCell
+from sparring.league.cage2_challenge import RepairScore, SettingScore
 from sparring.league.intervals import Z_95
 from sparring.league.players import Player
 from sparring.league.usi.match import GAMES, play_match, read_limit, read_options
@@ -55,10 +55,10 @@ def run(config: EvalConfig) -> int:
         return run_engine(config, challenger, rules)
     if config.opening_plies is not None:
         check_plies(rules, config.opening_plies, "--opening-plies ")
-    games = whole_rounds(rules, config.games or usual_games(rules))
+    games = whole_rounds(rules, config.games or default_games(rules))
     words = listed(config.against)
     if not words and rules.seats > 1:
-        words = list(usual_opponents(rules, 1))
+        words = list(default_opponents(rules, 1))
     opponents = [player_called(word, rules, threads) for word in words]
     total = games * max(len(opponents), 1)
     with ProgressBar(f"playing {rules.name}", total) as steps:
@@ -191,7 +191,7 @@ def run_challenge(config: EvalConfig, challenger: Player, rules: Rules, threads:
         challenger.check_fits(rules)
     games = config.games or cage2.EPISODES
     with ProgressBar("playing cage2", len(cage2.SETTINGS)) as steps:
-        cells = cage2.play(
+        cells = cage2.play_settings(
             challenger,
             rules,
             games=games,
@@ -202,7 +202,7 @@ def run_challenge(config: EvalConfig, challenger: Player, rules: Rules, threads:
         )
     orders = {}
     if rules.config["orders"] != "NONE":
-        orders = cage2.judge_orders(
+        orders = cage2.score_repairs(
             challenger,
             rules,
             games=games,
@@ -222,7 +222,7 @@ def run_challenge(config: EvalConfig, challenger: Player, rules: Rules, threads:
     return 0
 
 
-def result_table(name: str, cells: dict[tuple[str, int], Cell]) -> Table:
+def result_table(name: str, cells: dict[tuple[str, int], SettingScore]) -> Table:
     heads = ["total", *(f"{steps} {red}" for red, steps in cage2.SETTINGS)]
     table = make_table(("rank", "player", *heads), numbers=("rank", *heads))
     total = cage2.total_of(cells)
@@ -244,7 +244,7 @@ def result_table(name: str, cells: dict[tuple[str, int], Cell]) -> Table:
     return table
 
 
-def orders_table(orders: dict[str, OrderCell]) -> Table:
+def orders_table(orders: dict[str, RepairScore]) -> Table:
     numbers = ("repairs per episode", "in order")
     table = make_table(("unit", *numbers), numbers=numbers)
     for unit, cell in orders.items():
@@ -257,8 +257,8 @@ def as_json(
     config: EvalConfig,
     rules: Rules,
     games: int,
-    cells: dict[tuple[str, int], Cell],
-    orders: dict[str, OrderCell],
+    cells: dict[tuple[str, int], SettingScore],
+    orders: dict[str, RepairScore],
 ) -> dict[str, Any]:
     total = cage2.total_of(cells)
     return {

@@ -16,7 +16,7 @@ from sparring.draw.charts.chart import Series
 from sparring.draw.charts.league import Rung, ladder_page, past_page, payoff_page
 from sparring.draw.charts.paper import Page
 from sparring.errors import ConfigError, SparringError
-from sparring.league.ladder import described, payoff_of
+from sparring.league.ladder import describe_league, make_payoff
 from sparring.store.standings import Pair, Player, Standings, standings_of, wanted
 from sparring.training.records.run import Run
 
@@ -37,7 +37,7 @@ def run(config: LeagueShowConfig) -> int:
         pairs, notes = play(found, chosen, config)
     pictures = drawn(partial(write_pictures, standings, chosen, pairs, out or found.path))
     if config.json:
-        told = described(standings, pairs)
+        told = describe_league(standings, pairs)
         print_json(
             {
                 "run": str(found.path),
@@ -203,5 +203,5 @@ def payoff(standings: Standings, chosen: Sequence[Player], pairs: Sequence[Pair]
     """Draw a matrix: the learner against everybody, and the matches of snapshots if any."""
     facts = ["self: the learner's games so far, a draw being half a point"]
     facts += [f"{pairs[0].games:,} games per match"] if pairs else ["--matches fills the rest"]
-    made = payoff_of(standings, chosen, pairs)
+    made = make_payoff(standings, chosen, pairs)
     return payoff_page(made, title=f"{standings.run}: who beats whom", facts=facts)

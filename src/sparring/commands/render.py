@@ -27,7 +27,7 @@ from sparring.games import Rules, State, new_state
 from sparring.games.flags import changed_flags, listed
 from sparring.games.picture import Episode, SvgPicture, picture_of
 from sparring.games.recorded import Replay
-from sparring.league.players import Player, Seated, name_of
+from sparring.league.players import BatchPlayer, Player, name_of
 from sparring.machine import show_size
 from sparring.nets.stateful_player import StatefulPlayer
 from sparring.pools.custom.again import is_custom
@@ -223,7 +223,7 @@ def film_env(config: RenderConfig, rules: Rules, words: list[str], policy: Any) 
     return players, told, {"frames": len(frames), "seconds": len(frames) / fps}
 
 
-def seated(config: RenderConfig, policy: Any, words: Sequence[str]) -> list[Seated]:
+def seated(config: RenderConfig, policy: Any, words: Sequence[str]) -> list[BatchPlayer]:
     """One player per seat: the policy everywhere, unless others are named."""
     rules = policy.rules
     against = listed(config.against)
@@ -248,7 +248,7 @@ def check_frames(game: CustomGame) -> None:
 
 
 def played(
-    game: CustomGame, players: Sequence[Seated], config: RenderConfig
+    game: CustomGame, players: Sequence[BatchPlayer], config: RenderConfig
 ) -> tuple[list[Frame], list[dict[str, Any]]]:
     frames: list[Frame] = []
     told: list[dict[str, Any]] = []

@@ -17,7 +17,7 @@ from sparring.config import TrainConfig
 from sparring.config.runs import ResumeConfig
 from sparring.errors import SparringError, warn
 from sparring.games.rules import Rules
-from sparring.league.arena import strength_of, usual_opponents
+from sparring.league.arena import default_opponents, strength_of
 from sparring.league.results import MatchResult
 from sparring.learn.learner import DivergedError
 from sparring.store.folders import shown_path
@@ -173,7 +173,7 @@ def measuring(agent: Agent) -> str:
 
 
 def measured(agent: Agent, settings: TrainConfig) -> dict[str, MatchResult]:
-    matches = len(settings.eval.against or usual_opponents(agent.policy.rules)) or 1
+    matches = len(settings.eval.against or default_opponents(agent.policy.rules)) or 1
     with ProgressBar(f"measuring {agent.policy.rules.name}", matches) as steps:
         return measure(agent, settings.eval, steps.next, threads=settings.threads or 1)
 

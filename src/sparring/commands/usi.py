@@ -8,13 +8,13 @@ import sys
 from sparring.commands.shared.players import who_plays
 from sparring.config.commands import UsiConfig
 from sparring.league.usi import GAME
-from sparring.league.usi.server import Server
+from sparring.league.usi.server import UsiServer
 
 
 def run(config: UsiConfig) -> int:
     """Answer lines until `quit` or until the other side is gone."""
     (player,), rules = who_plays([config.player], GAME, config.set)
-    server = Server(player, rules, seed=config.seed, sampled=config.sampled)
+    server = UsiServer(player, rules, seed=config.seed, sampled=config.sampled)
     set_streams()
     while not server.finished and (line := sys.stdin.readline()):
         for told in server.answer(line):

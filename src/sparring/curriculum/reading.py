@@ -17,8 +17,8 @@ from sparring.errors import ConfigError, nearest
 from sparring.games.flags import read_flag, read_pair
 from sparring.games.rules import Rules
 from sparring.games.starts import read_starts
-from sparring.league.arena import usual_opponents
-from sparring.league.seating import read_tables
+from sparring.league.arena import default_opponents
+from sparring.league.seating import read_lineups
 from sparring.schedule import Schedule
 
 LENGTHS = ("decisions", "episodes", "from", "to")
@@ -170,7 +170,7 @@ class Reader:
         if self.rules.seats == 1 or bot is None:
             self.rules.bot(str(against))
             raise ConfigError(f"until: {self.rules.name} has one seat; leave against out")
-        met = self.config.eval.against or usual_opponents(self.rules, MEASURED)
+        met = self.config.eval.against or default_opponents(self.rules, MEASURED)
         called = [self.rules.bots.called(name) for name in met]
         if self.rules.bots.called(bot) not in called:
             raise ConfigError(
@@ -189,7 +189,7 @@ class Reader:
                 word = entry if isinstance(key, int) else table_word(key, entry)
                 if is_never(word):
                     continue
-                (table,) = read_tables(self.rules, [word], scheduled=True)
+                (table,) = read_lineups(self.rules, [word], scheduled=True)
                 weights.append(table.schedule or Schedule.constant(table.weight))
                 kept.append(word)
         if not kept:
@@ -264,7 +264,9 @@ class Reader:
     def _check_lengths(self, index: int, phase: Phase, table: Mapping[str, Any]) -> None:
         """Refuse schedules that count in shares of a phase whose length is not known."""
         places: list[tuple[tuple[str, ...], Any, bool]] = []
-        tables = read_tables(self.rules, phase.opponents, scheduled=True) if phase.opponents else ()
+        tables = (
+            read_lineups(self.rules, phase.opponents, scheduled=True) if phase.opponents else ()
+        )
         places += [(("opponents",), one.schedule, False) for one in tables if one.schedule]
         places += [(("set", name), value, False) for name, value in phase.flags.items()]
         places += [(("rewards", name), value, False) for name, value in phase.rewards.items()]

@@ -12,8 +12,14 @@ from sparring.envs.illegal import GOLDEN, mixed
 from sparring.errors import ConfigError
 from sparring.games.rules import Rules
 from sparring.games.state import State
-from sparring.league.players import CallablePlayer, Maker, Seated, is_maker, made_by
-from sparring.league.seating import Table, Who, is_weighted, read_tables, seat_player
+from sparring.league.players import (
+    BatchPlayer,
+    CallablePlayer,
+    PlayerFactory,
+    call_factory,
+    is_player_factory,
+)
+from sparring.league.seating import LineupSpec, PlayerSpec, is_weighted, read_lineups, resolve_spec
 from sparring.pools import LEARNER, Lineup
 from sparring.pools.lineups import PlayerId
 
@@ -50,8 +56,8 @@ class Company:
 
     def __init__(self, rules: Rules, given: Opponents, *, games: int, first_game: int) -> None:
         self.rules = rules
-        self.factory: Maker | None = given if is_maker(given) else None
-        self.seated: dict[int, Seated] = {}
+        self.factory: PlayerFactory | None = given if is_player_factory(given) else None
+        self.seated: dict[int, BatchPlayer] = {}
         """Who answers rows, by policy id."""
         self._loaded: dict[str, Any] = {}
         self._drawn: list[Lineup | None] = [None] * games
@@ -81,7 +87,9 @@ class Company:
     def draw(self, game: int, local: LocalGame) -> Lineup:
         """Ask the factory who plays the next episode of a game."""
         assert self.factory is not None
-        (table, *more) = tables_of(self.rules, made_by(self.factory, self.rules.seats - 1, local))
+        (table, *more) = tables_of(
+            self.rules, call_factory(self.factory, self.rules.seats - 1, local)
+        )
         if more:
             raise ConfigError(
                 f"opponents: the factory returned {len(more) + 1} tables; return one, drawn by you"
@@ -91,7 +99,7 @@ class Company:
         self.seated = {number: who for number, who in self.seated.items() if number in used}
         return lineup
 
-    def lineup(self, table: Table) -> Lineup:
+    def lineup(self, table: LineupSpec) -> Lineup:
         """Return a table as pools take it."""
         return Lineup(tuple(map(self._player, table.players)), table.weight, table.shuffle)
 
@@ -137,10 +145,10 @@ class Company:
         own = self._index[rows // count] * np.uint64(count) + (rows % count).astype(np.uint64)
         return mixed(mixed(own * GOLDEN) + self._asked[rows // count]) & np.uint64(2**32 - 1)
 
-    def _player(self, who: Who) -> PlayerId:
+    def _player(self, who: PlayerSpec) -> PlayerId:
         if who.kind == "self":
             return LEARNER
-        player = seat_player(who, self.rules, self._loaded)
+        player = resolve_spec(who, self.rules, self._loaded)
         if isinstance(player, str):
             return player
         function = getattr(player, "function", player)
@@ -152,7 +160,9 @@ class Company:
         return number
 
 
-def tables_of(rules: Rules, given: Opponents, *, learners: Iterable[int] = (1,)) -> list[Table]:
+def tables_of(
+    rules: Rules, given: Opponents, *, learners: Iterable[int] = (1,)
+) -> list[LineupSpec]:
     """Read what `opponents=` was given.
 
     learners: how many seats of a table may be the learner's.
@@ -161,7 +171,7 @@ def tables_of(rules: Rules, given: Opponents, *, learners: Iterable[int] = (1,))
         given = "random" if rules.seats > 1 else "self"
     alone = isinstance(given, str) or not isinstance(given, Sequence) or is_weighted(given)
     words = [given] if alone or not any(map(is_table, given)) else given
-    tables = read_tables(rules, words)
+    tables = read_lineups(rules, words)
     allowed = tuple(learners)
     for table in tables:
         selves = sum(who.kind == "self" for who in table.players)

@@ -11,8 +11,8 @@ from sparring.envs.opponents import LocalGame, Opponents, tables_of
 from sparring.errors import ConfigError
 from sparring.games.rules import Rules
 from sparring.games.state import State
-from sparring.league.players import is_maker, made_by
-from sparring.league.seating import Table, Who, seat_player
+from sparring.league.players import call_factory, is_player_factory
+from sparring.league.seating import LineupSpec, PlayerSpec, resolve_spec
 from sparring.nets.stateful_player import StatefulPlayer
 
 LOTS = 0x5EA7
@@ -24,7 +24,7 @@ class StateCompany:
 
     def __init__(self, rules: Rules, opponents: Opponents) -> None:
         self.rules = rules
-        self._factory = opponents if is_maker(opponents) else None
+        self._factory = opponents if is_player_factory(opponents) else None
         given = "self" if opponents is None or self._factory else opponents
         self._tables = self._read(given)
         self._loaded: dict[str, Any] = {}
@@ -41,7 +41,7 @@ class StateCompany:
         lots = np.random.Generator(np.random.Philox(key=key))
         if self._factory is not None:
             local = LocalGame(self.rules, 0, self._position)
-            tables = self._read(made_by(self._factory, self.rules.seats - 1, local))
+            tables = self._read(call_factory(self._factory, self.rules.seats - 1, local))
             if len(tables) > 1:
                 raise ConfigError("opponents: the factory returned several tables; return one")
             players = [self._sit(who) for who in tables[0].players]
@@ -85,11 +85,11 @@ class StateCompany:
         box = self.rules.box
         return [np.zeros(box, np.float32) if box else 0 for _ in range(self.rules.rows)]
 
-    def _read(self, given: Opponents) -> list[Table]:
+    def _read(self, given: Opponents) -> list[LineupSpec]:
         return tables_of(self.rules, given, learners=range(1, self.rules.seats + 1))
 
-    def _sit(self, who: Who) -> Any:
-        return None if who.kind == "self" else seat_player(who, self.rules, self._loaded)
+    def _sit(self, who: PlayerSpec) -> Any:
+        return None if who.kind == "self" else resolve_spec(who, self.rules, self._loaded)
 
     def _position(self) -> State:
         assert self._state is not None

@@ -8,20 +8,20 @@ from typing import Any
 
 from sparring.errors import ConfigError
 from sparring.games.rules import Rules
-from sparring.league.custom_env import OWN_GAMES, Terms, play_custom
+from sparring.league.custom_env import CUSTOM_ENV_GAMES, EpisodeSettings, play_custom
 from sparring.league.deals import Progress, play_deals
+from sparring.league.match_batch import MatchSettings, ReplayRecorder
 from sparring.league.players import (
     AnyPlayer,
+    BatchPlayer,
     HasPolicy,
     Player,
-    Seated,
-    draws,
+    is_random,
     name_of,
     random_player,
 )
 from sparring.league.results import ALONE, MatchResult, PlayerResult, summarize
-from sparring.league.seating import sit
-from sparring.league.tables import Keeping, Plan
+from sparring.league.seating import resolve_player
 from sparring.pools import limits
 from sparring.pools.custom.again import RANDOM, is_custom
 from sparring.pools.custom.base import CustomPool
@@ -31,17 +31,17 @@ __all__ = [
     "ALONE",
     "MatchResult",
     "PlayerResult",
+    "default_games",
+    "default_opponents",
     "evaluate",
-    "min_share",
+    "guaranteed_share",
     "play_match",
     "strength_of",
-    "usual_games",
-    "usual_opponents",
     "whole_rounds",
 ]
 
-USUAL_GAMES = 4096
-USUAL_PLIES = 6
+DEFAULT_GAMES = 4096
+DEFAULT_PLIES = 6
 """Decisions by lot, where a game is long enough for so many."""
 
 
@@ -58,7 +58,7 @@ def evaluate(
     opening_plies: int | None = None,
     timeout_s: float = math.inf,
     progress: Progress | None = None,
-    keep: Callable[[str], Keeping] | None = None,
+    keep: Callable[[str], ReplayRecorder] | None = None,
 ) -> dict[str, MatchResult]:
     """Play a challenger against tables full of each opponent in turn; results by opponent.
 
@@ -80,7 +80,7 @@ def evaluate(
         kept = keep(ALONE) if keep else None
         return {ALONE: play_match(rules, [challenger], progress=progress, keep=kept, **options)}
     if not against:
-        known = ", ".join(usual_opponents(rules))
+        known = ", ".join(default_opponents(rules))
         raise ConfigError(f"no opponent given; {rules.name} has the bots {known}")
     names = [name_of(opponent) for opponent in against]
     if len(set(names)) < len(names):
@@ -88,13 +88,13 @@ def evaluate(
     results: dict[str, MatchResult] = {}
     for at, (name, opponent) in enumerate(zip(names, against, strict=True)):
         table = [challenger] + [opponent] * (rules.seats - 1)
-        count = shifted(progress, at * whole_rounds(rules, games))
+        count = add_offset(progress, at * whole_rounds(rules, games))
         kept = keep(name) if keep else None
         results[name] = play_match(rules, table, progress=count, keep=kept, **options)
     return results
 
 
-def usual_opponents(rules: Rules, count: int | None = None) -> tuple[str, ...]:
+def default_opponents(rules: Rules, count: int | None = None) -> tuple[str, ...]:
     """Return the best bots, all of them without a count; nobody in a game of one seat.
 
     An environment of somebody's own has none but the one who plays anything.
@@ -106,9 +106,9 @@ def usual_opponents(rules: Rules, count: int | None = None) -> tuple[str, ...]:
     return rules.bots if count is None else rules.bots[-count:]
 
 
-def usual_games(rules: Rules) -> int:
+def default_games(rules: Rules) -> int:
     """Return how many games tell how strong somebody is, or how many there is time for."""
-    return OWN_GAMES if is_custom(rules) else USUAL_GAMES
+    return CUSTOM_ENV_GAMES if is_custom(rules) else DEFAULT_GAMES
 
 
 def strength_of(rules: Rules, results: Mapping[str, Mapping[str, Any]]) -> float:
@@ -122,7 +122,7 @@ def strength_of(rules: Rules, results: Mapping[str, Mapping[str, Any]]) -> float
     return sum(float(found["win"]) for found in results.values()) / len(results)
 
 
-def min_share(rules: Rules, results: Mapping[str, Mapping[str, Any]]) -> float:
+def guaranteed_share(rules: Rules, results: Mapping[str, Mapping[str, Any]]) -> float:
     """Return what is sure, the lower end of the 95 % interval, against the hardest opponent.
 
     That is a win share; in a game of one seat, the score.
@@ -133,7 +133,7 @@ def min_share(rules: Rules, results: Mapping[str, Mapping[str, Any]]) -> float:
     return min(float(found["low"]) for found in results.values())
 
 
-def shifted(progress: Progress | None, by: int) -> Progress | None:
+def add_offset(progress: Progress | None, by: int) -> Progress | None:
     return None if progress is None else lambda played: progress(by + played)
 
 
@@ -154,7 +154,7 @@ def play_match(
     opening_plies: int | None = None,
     timeout_s: float = math.inf,
     progress: Progress | None = None,
-    keep: Keeping | None = None,
+    keep: ReplayRecorder | None = None,
 ) -> MatchResult:
     """Play `games` games on about `parallel` tables. The same arguments give the same result.
 
@@ -181,15 +181,17 @@ def play_match(
         if keep is not None:
             raise ConfigError(f"{rules.name} is your own environment; games of sparring are kept")
         check_plies(rules, opening_plies or 0)
-        return play_custom_match(rules, seats, Terms(games, seed, greedy, timeout_s), progress)
+        return play_custom_match(
+            rules, seats, EpisodeSettings(games, seed, greedy, timeout_s), progress
+        )
     players, policies = number_players(rules, seats)
     if opening_plies is None:
         answering = [player if isinstance(player, str) else policies[player] for player in players]
-        opening_plies = usual_plies(rules, answering, greedy=greedy)
+        opening_plies = default_plies(rules, answering, greedy=greedy)
     else:
         check_plies(rules, opening_plies)
     deals = whole_rounds(rules, games) // rules.seats
-    plan = Plan(deals, parallel, seed, threads, greedy, opening_plies)
+    plan = MatchSettings(deals, parallel, seed, threads, greedy, opening_plies)
     record = play_deals(rules, players, policies, plan, progress=progress, keep=keep)
     names = [name_of(seat) for seat in seats]
     return summarize(rules, names, record, opening_plies=opening_plies)
@@ -198,7 +200,7 @@ def play_match(
 def play_custom_match(
     rules: Rules,
     seats: Sequence[AnyPlayer],
-    terms: Terms,
+    terms: EpisodeSettings,
     progress: Progress | None = None,
     given: CustomPool | None = None,
 ) -> MatchResult:
@@ -206,9 +208,9 @@ def play_custom_match(
 
     given: the environments, where a program brought them along.
     """
-    players: list[Seated] = []
+    players: list[BatchPlayer] = []
     for seat in seats:
-        player = random_player(rules) if seat == RANDOM else sit(seat, rules)
+        player = random_player(rules) if seat == RANDOM else resolve_player(seat, rules)
         if isinstance(player, str):  # a bot's name, and there are none
             raise ConfigError(f"{rules.name} has no bot {player!r}; there is {RANDOM}")
         players.append(player)
@@ -218,15 +220,15 @@ def play_custom_match(
 
 def number_players(
     rules: Rules, seats: Sequence[AnyPlayer]
-) -> tuple[list[PlayerId], dict[int, Seated]]:
+) -> tuple[list[PlayerId], dict[int, BatchPlayer]]:
     """Give everybody who answers rows an id, the same one wherever it sits; bots keep names."""
     players: list[PlayerId] = []
-    policies: dict[int, Seated] = {}
+    policies: dict[int, BatchPlayer] = {}
     known: dict[int | str, PlayerId] = {}
     for given in seats:
         key = given if isinstance(given, str) else id(given)
         if key not in known:
-            player = sit(given, rules)
+            player = resolve_player(given, rules)
             if isinstance(player, str):
                 known[key] = player
             else:
@@ -236,18 +238,18 @@ def number_players(
     return players, policies
 
 
-def usual_plies(rules: Rules, players: Sequence[Seated | str], *, greedy: bool) -> int:
+def default_plies(rules: Rules, players: Sequence[BatchPlayer | str], *, greedy: bool) -> int:
     """Return how many decisions are left to lots unless somebody says otherwise.
 
     None, if chance deals the cards or anybody draws, as bots do: then games differ anyway. Policies
     that take their most probable action do not, and of functions nobody knows. At most so many that
     even the shortest games by lot leave every seat one decision.
     """
-    drawn = rules.chance or any(draws(player, greedy=greedy) for player in players)
+    drawn = rules.chance or any(is_random(player, greedy=greedy) for player in players)
     if drawn or rules.seats == 1:
         return 0
-    shortest = int(limits.lengths_by_lot(rules, USUAL_PLIES + rules.seats).min())
-    return max(0, min(USUAL_PLIES, shortest - rules.seats))
+    shortest = int(limits.lengths_by_lot(rules, DEFAULT_PLIES + rules.seats).min())
+    return max(0, min(DEFAULT_PLIES, shortest - rules.seats))
 
 
 def check_plies(rules: Rules, plies: int, name: str = "opening_plies=") -> int:
@@ -263,7 +265,7 @@ def check_plies(rules: Rules, plies: int, name: str = "opening_plies=") -> int:
     return limits.check_plies(rules, plies, name)
 
 
-def tables_of(rules: Rules, games: int) -> list[tuple[int, int]]:
+def seat_splits(rules: Rules, games: int) -> list[tuple[int, int]]:
     """Return the kinds of tables that two players share: our seats, and how many games are played.
 
     With an odd number of seats there are two kinds, each side having one seat more in half of the
@@ -278,7 +280,7 @@ def tables_of(rules: Rules, games: int) -> list[tuple[int, int]]:
 
 def games_between(rules: Rules, games: int) -> int:
     """Return how many games a pair plays that is asked for so many: whole rounds of the seats."""
-    return sum(count for _, count in tables_of(rules, games))
+    return sum(count for _, count in seat_splits(rules, games))
 
 
 def share_of_wins(
@@ -298,7 +300,7 @@ def share_of_wins(
     progress: called with the number of games played so far.
     """
     total, played, deals = 0.0, 0, 0
-    tables = tables_of(rules, games)
+    tables = seat_splits(rules, games)
     for at, (mine, part) in enumerate(tables):
         result = play_match(
             rules,
@@ -307,7 +309,7 @@ def share_of_wins(
             seed=seed + at,
             threads=threads,
             greedy=greedy,
-            progress=shifted(progress, played),
+            progress=add_offset(progress, played),
         )
         total += sum(player.win_share for player in result.players[:mine])
         played, deals = played + result.games, deals + result.distinct_deals

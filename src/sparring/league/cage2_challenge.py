@@ -11,10 +11,10 @@ import numpy as np
 from sparring.games.cage2 import UNITS, true_states
 from sparring.games.rules import Rules
 from sparring.league.arena import number_players, play_match
-from sparring.league.deals import choose
+from sparring.league.deals import choose_actions
 from sparring.league.intervals import student_95
+from sparring.league.match_batch import MatchBatch
 from sparring.league.players import Player
-from sparring.league.tables import Tables
 from sparring.nets.stateful_player import max_memory_bytes
 from sparring.pools.lineups import Lineup
 from sparring.pools.native import Pool
@@ -82,7 +82,7 @@ LEADERBOARD = (
 
 
 @dataclass(frozen=True)
-class Cell:
+class SettingScore:
     """One setting: the mean of the episodes' totals."""
 
     mean: float
@@ -91,14 +91,14 @@ class Cell:
 
 
 @dataclass(frozen=True)
-class OrderCell:
+class RepairScore:
     """One unit: repairs per episode, and the share of them that followed the order."""
 
     repairs: float
     in_order: float | None
 
 
-def play(
+def play_settings(
     challenger: Player,
     rules: Rules,
     *,
@@ -107,7 +107,7 @@ def play(
     threads: int,
     greedy: bool,
     progress: Callable[[str], None],
-) -> dict[tuple[str, int], Cell]:
+) -> dict[tuple[str, int], SettingScore]:
     """Return the mean total of every setting."""
     cells = {}
     for at, (red, length) in enumerate(SETTINGS):
@@ -118,19 +118,19 @@ def play(
         )
         low, high = result.first.score_interval
         wide = student_95(result.distinct_deals - 1)
-        cells[red, length] = Cell(result.first.score, (high - low) / (2 * wide))
+        cells[red, length] = SettingScore(result.first.score, (high - low) / (2 * wide))
     return cells
 
 
-def total_of(cells: dict[tuple[str, int], Cell]) -> Cell:
+def total_of(cells: dict[tuple[str, int], SettingScore]) -> SettingScore:
     """Return the sum over all settings, which the challenge ranks by."""
     error = math.sqrt(sum(cell.error**2 for cell in cells.values()))
-    return Cell(sum(cell.mean for cell in cells.values()), error)
+    return SettingScore(sum(cell.mean for cell in cells.values()), error)
 
 
-def judge_orders(
+def score_repairs(
     challenger: Player, rules: Rules, *, games: int, seed: int, threads: int, sampled: bool = False
-) -> dict[str, OrderCell]:
+) -> dict[str, RepairScore]:
     """Count, by unit, the repairs of whole episodes and those that followed the order."""
     # The games are one step longer than is played: the last position is still there to be read.
     longest = int(rules.fields["max_steps"].high) - 1
@@ -145,14 +145,14 @@ def judge_orders(
         observe=bool(policies),
         memory=max_memory_bytes(list(policies.values())),
     )
-    tables = Tables(pool, np.ones(games, np.intp))
+    tables = MatchBatch(pool, np.ones(games, np.intp))
     for step in range(length):
-        (action,) = choose([tables], policies, greedy=not sampled, step=step)
+        (action,) = choose_actions([tables], policies, greedy=not sampled, step=step)
         tables.batch = pool.step(action)
     states = true_states(pool.tables)
     repairs, kept = states["repairs"].sum(0), states["in_order"].sum(0)
     return {
-        unit: OrderCell(
+        unit: RepairScore(
             float(repairs[i]) / games, float(kept[i] / repairs[i]) if repairs[i] else None
         )
         for i, unit in enumerate(UNITS)

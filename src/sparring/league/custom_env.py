@@ -19,8 +19,8 @@ import numpy.typing as npt
 from sparring.config import EnvConfig
 from sparring.errors import SparringError, VectorError
 from sparring.games.rules import Rules
-from sparring.league.players import Seated
-from sparring.league.results import Record
+from sparring.league.players import BatchPlayer
+from sparring.league.results import MatchRecord
 from sparring.nets.stateful_player import Memories
 from sparring.pools.custom.again import check_same, factory_of, made_again
 from sparring.pools.custom.base import TERMINATED, TRUNCATED, CustomPool
@@ -31,9 +31,9 @@ from sparring.pools.lineups import NOBODY
 from sparring.pools.workers.crew import Limits
 from sparring.pools.workers.episodes import Episodes, Here, episodes_of
 
-OWN_GAMES = 128
+CUSTOM_ENV_GAMES = 128
 """Episodes of a measurement, unless somebody says otherwise: they may take seconds each."""
-AT_ONCE = 8
+MAX_ENVS = 8
 """Environments that are played side by side, which spares calls of the network."""
 FIRST_SEED, SEEDS = 1_000_000_000, 2**31
 """Seeds of measurements are apart from those of training, which count from the run's own on."""
@@ -42,7 +42,7 @@ PATIENCE = 2.0
 
 
 @dataclass(frozen=True)
-class Terms:
+class EpisodeSettings:
     """How a match is played."""
 
     games: int
@@ -53,7 +53,7 @@ class Terms:
 
 
 @dataclass
-class Episode:
+class MatchEpisode:
     """A game under way, and what it has brought so far."""
 
     deal: int
@@ -74,16 +74,16 @@ class Episode:
 
 
 @dataclass
-class Results:
+class FinishedEpisodes:
     """The episodes that are over, and the clock."""
 
-    terms: Terms
+    terms: EpisodeSettings
     total: int
     told: Callable[[int], None] | None
-    lines: list[Episode] = field(default_factory=list)
+    lines: list[MatchEpisode] = field(default_factory=list)
     started: float = field(default_factory=time.monotonic)
 
-    def add(self, line: Episode) -> None:
+    def add(self, line: MatchEpisode) -> None:
         self.lines.append(line)
         if self.told:
             self.told(len(self.lines))
@@ -99,11 +99,11 @@ class Results:
 
 def play_custom(
     rules: Rules,
-    players: Sequence[Seated],
-    terms: Terms,
+    players: Sequence[BatchPlayer],
+    terms: EpisodeSettings,
     told: Callable[[int], None] | None = None,
     given: CustomPool | None = None,
-) -> Record:
+) -> MatchRecord:
     """Play whole episodes; the first of the players is measured.
 
     players: one per seat, in the order in which they sit; the next rotation has everybody one seat
@@ -112,45 +112,47 @@ def play_custom(
     they were playing is over then.
     """
     deals = -(-terms.games // rules.seats)
-    results = Results(terms, deals * rules.seats, told)
+    results = FinishedEpisodes(terms, deals * rules.seats, told)
     if given is None:
-        play_made(rules, players, results, deals)
+        play_in_new_envs(rules, players, results, deals)
     elif isinstance(given, TablesPool):
-        by_tables(Here(given), players, results, deals)
+        play_separately(Here(given), players, results, deals)
     else:
-        by_vector(given, players, results, deals)
-    lines = whole_deals(results.lines, rules.seats)
+        play_in_vector_env(given, players, results, deals)
+    lines = complete_deals(results.lines, rules.seats)
     if len(lines) < 2:
         raise SparringError(
             f"{rules.name}: {len(lines)} of {results.total} episodes ended within "
             f"{PATIENCE * terms.timeout_s:g} s; raise eval.timeout_s, or end "
             "episodes with a time limit (gymnasium.wrappers.TimeLimit)"
         )
-    return record_of(lines, rules.seats)
+    return make_record(lines, rules.seats)
 
 
-def play_made(rules: Rules, players: Sequence[Seated], results: Results, deals: int) -> None:
+def play_in_new_envs(
+    rules: Rules, players: Sequence[BatchPlayer], results: FinishedEpisodes, deals: int
+) -> None:
     """Play in environments that a factory makes."""
-    word, games = factory_of(rules), min(AT_ONCE, deals * rules.seats)
+    word, games = factory_of(rules), min(MAX_ENVS, deals * rules.seats)
     try:
         episodes = episodes_of(word, games, limits_of(players))
     except VectorError:
         pool = made_again(word, games)
-        check_players(players, rules, pool.rules)
-        by_vector(pool, players, results, deals)
+        check_env_unchanged(players, rules, pool.rules)
+        play_in_vector_env(pool, players, results, deals)
     else:
-        check_players(players, rules, episodes.rules)
+        check_env_unchanged(players, rules, episodes.rules)
         results.started = time.monotonic()  # environments take their time to be there
-        by_tables(episodes, players, results, deals)
+        play_separately(episodes, players, results, deals)
 
 
-def check_players(players: Sequence[Seated], rules: Rules, now: Rules) -> None:
+def check_env_unchanged(players: Sequence[BatchPlayer], rules: Rules, now: Rules) -> None:
     """Refuse players for whom the environment is another one by now."""
     for player in players:
         check_same(player.name, rules, now)
 
 
-def limits_of(players: Sequence[Seated]) -> Limits:
+def limits_of(players: Sequence[BatchPlayer]) -> Limits:
     """How long a step may take: as long as in the runs that the players come from."""
     known = [getattr(player, "meta", {}).get("config", {}).get("env", {}) for player in players]
 
@@ -168,13 +170,17 @@ def seed_of(seed: int, deal: int) -> int:
 # Environments one by one
 
 
-def by_tables(games: Episodes, players: Sequence[Seated], results: Results, deals: int) -> None:
+def play_separately(
+    games: Episodes, players: Sequence[BatchPlayer], results: FinishedEpisodes, deals: int
+) -> None:
     """Play every episode in whichever environment is free next."""
     seats, seed = games.rules.seats, results.terms.seed
     waiting = (
-        Episode(deal, ahead, np.zeros(seats)) for deal in range(deals) for ahead in range(seats)
+        MatchEpisode(deal, ahead, np.zeros(seats))
+        for deal in range(deals)
+        for ahead in range(seats)
     )
-    free, going = [*range(len(games.sheets))], dict[int, Episode]()
+    free, going = [*range(len(games.sheets))], dict[int, MatchEpisode]()
     step = 0
     while results.may_go_on:
         for episode in islice(waiting, len(free)) if results.may_begin else ():
@@ -184,7 +190,7 @@ def by_tables(games: Episodes, players: Sequence[Seated], results: Results, deal
         games.wait()
         if not going:
             return
-        answers = answer_games(games, players, going, results.terms, step)
+        answers = choose_actions(games, players, going, results.terms, step)
         for game, action in answers.items():
             sheet = games.sheets[game]
             going[game].note(sheet.obs, action)
@@ -204,11 +210,11 @@ def by_tables(games: Episodes, players: Sequence[Seated], results: Results, deal
                 free.append(game)
 
 
-def answer_games(
+def choose_actions(
     games: Episodes,
-    players: Sequence[Seated],
-    going: Mapping[int, Episode],
-    terms: Terms,
+    players: Sequence[BatchPlayer],
+    going: Mapping[int, MatchEpisode],
+    terms: EpisodeSettings,
     step: int,
 ) -> dict[int, npt.NDArray[Any]]:
     """Ask whoever is to decide, each player once for all games; actions [rows] of every game."""
@@ -246,7 +252,9 @@ def answer_games(
 # Vectors, which begin all of their episodes together
 
 
-def by_vector(pool: CustomPool, players: Sequence[Seated], results: Results, deals: int) -> None:
+def play_in_vector_env(
+    pool: CustomPool, players: Sequence[BatchPlayer], results: FinishedEpisodes, deals: int
+) -> None:
     """Play one episode in every sub-env, and again with other seeds until there are enough."""
     terms, games = results.terms, pool.num_games
     for first in range(0, deals, games):
@@ -255,7 +263,8 @@ def by_vector(pool: CustomPool, players: Sequence[Seated], results: Results, dea
         batch, step = pool.reset(seed_of(terms.seed, first)), 0
         memory = np.zeros((games, players[0].memory_bytes), np.uint8)
         going = {
-            game: Episode(first + game, 0, np.zeros(1)) for game in range(min(games, deals - first))
+            game: MatchEpisode(first + game, 0, np.zeros(1))
+            for game in range(min(games, deals - first))
         }
         while going and results.may_go_on:
             action = pool.sample_actions()
@@ -282,18 +291,18 @@ def by_vector(pool: CustomPool, players: Sequence[Seated], results: Results, dea
 # What came of it
 
 
-def whole_deals(lines: Sequence[Episode], seats: int) -> list[Episode]:
+def complete_deals(lines: Sequence[MatchEpisode], seats: int) -> list[MatchEpisode]:
     """Deals that were played from every seat, counted from 0, in order."""
-    found: dict[int, list[Episode]] = {}
+    found: dict[int, list[MatchEpisode]] = {}
     for line in sorted(lines, key=lambda line: (line.deal, line.ahead)):
         found.setdefault(line.deal, []).append(line)
     whole = [each for each in found.values() if len(each) == seats]
     return [replace(line, deal=deal) for deal, each in enumerate(whole) for line in each]
 
 
-def record_of(lines: Sequence[Episode], seats: int) -> Record:
+def make_record(lines: Sequence[MatchEpisode], seats: int) -> MatchRecord:
     ahead = np.array([line.ahead for line in lines], np.intp)
-    return Record(
+    return MatchRecord(
         seat_of=(np.arange(seats)[None] + ahead[:, None]) % seats,
         score=np.array([line.score for line in lines], np.float32),
         length=np.array([line.length for line in lines], np.int32),

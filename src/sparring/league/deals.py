@@ -18,14 +18,14 @@ import numpy.typing as npt
 
 from sparring import _native
 from sparring.games.rules import Rules
-from sparring.league.players import Seated, generator, name_of
-from sparring.league.results import Record
-from sparring.league.tables import Keeping, Plan, Score, Tables
+from sparring.league.match_batch import DealScores, MatchBatch, MatchSettings, ReplayRecorder
+from sparring.league.players import BatchPlayer, make_rng, name_of
+from sparring.league.results import MatchRecord
 from sparring.nets.stateful_player import max_memory_bytes, rows_read_by
 from sparring.pools.lineups import Lineup, PlayerId, player_id
 from sparring.pools.native import Pool
 
-LOTS = 0x107
+SEATING_STREAM = 0x107
 """Keeps the lots of copies and orders apart from everything else that a seed decides."""
 
 Progress = Callable[[int], None]
@@ -34,12 +34,12 @@ Progress = Callable[[int], None]
 def play_deals(
     rules: Rules,
     players: Sequence[PlayerId],
-    policies: dict[int, Seated],
-    plan: Plan,
+    policies: dict[int, BatchPlayer],
+    plan: MatchSettings,
     *,
     progress: Progress | None = None,
-    keep: Keeping | None = None,
-) -> Record:
+    keep: ReplayRecorder | None = None,
+) -> MatchRecord:
     """Play until every table of every rotation has finished its share of the deals.
 
     The share is fixed beforehand: taking the first games that finish would favor short ones.
@@ -50,16 +50,16 @@ def play_deals(
     share = np.full(count, deals // count)
     share[: deals % count] += 1
     last_line = np.cumsum(share)
-    orders = orders_of([player_id(rules, player) for player in players], plan.seed)
+    orders = seating_orders([player_id(rules, player) for player in players], plan.seed)
     known = {player_id(rules, player): player for player in players}
     rotations = [
-        Tables(
+        MatchBatch(
             Pool(
                 rules,
                 count,
                 seed=plan.seed,
                 threads=plan.threads,
-                lineups=[rotated([known[number] for number in o], ahead) for o in orders],
+                lineups=[rotated_lineup([known[number] for number in o], ahead) for o in orders],
                 observe=bool(policies),
                 memory=max_memory_bytes(list(policies.values())),
                 every_game=True,
@@ -70,12 +70,14 @@ def play_deals(
         )
         for ahead in range(seats)
     ]
-    sheets = [Score(share, seats) for _ in rotations]
+    sheets = [DealScores(share, seats) for _ in rotations]
     going = list(zip(rotations, sheets, strict=True))
     step = played = 0
     while going:
         before = played
-        actions = choose([tables for tables, _ in going], policies, greedy=plan.greedy, step=step)
+        actions = choose_actions(
+            [tables for tables, _ in going], policies, greedy=plan.greedy, step=step
+        )
         for (tables, sheet), action in zip(going, actions, strict=True):
             if keep is not None:
                 keep.note(rotations.index(tables), tables, action)
@@ -89,12 +91,12 @@ def play_deals(
     if keep is not None:
         names = {number: name_of(policy) for number, policy in policies.items()}
         keep.finish(rules, names, sheets, plan)
-    record = put_together(rules, players, sheets, plan.seed)
+    record = join_rotations(rules, players, sheets, plan.seed)
     return replace(record, counts=np.stack([tables.pool.counts() for tables in rotations]))
 
 
-def choose(
-    tables: Sequence[Tables], policies: dict[int, Seated], *, greedy: bool, step: int
+def choose_actions(
+    tables: Sequence[MatchBatch], policies: dict[int, BatchPlayer], *, greedy: bool, step: int
 ) -> list[npt.NDArray[Any]]:
     """Answer the rows of all rotations: one batched forward per policy."""
     actions = [each.idle_actions() for each in tables]
@@ -119,12 +121,12 @@ def choose(
     return actions
 
 
-def rotated(players: Sequence[PlayerId], ahead: int) -> Lineup:
+def rotated_lineup(players: Sequence[PlayerId], ahead: int) -> Lineup:
     cut = len(players) - ahead
     return Lineup((*players[cut:], *players[:cut]), shuffle=False)
 
 
-def orders_of(ids: Sequence[int], seed: int) -> list[tuple[int, ...]]:
+def seating_orders(ids: Sequence[int], seed: int) -> list[tuple[int, ...]]:
     """Return in which orders the players may sit around the table, the first one first.
 
     A deal draws one of them, and all its rotations have the same: who sits next to whom is left
@@ -134,7 +136,7 @@ def orders_of(ids: Sequence[int], seed: int) -> list[tuple[int, ...]]:
     copies = math.prod(math.factorial(count) for count in Counter(others).values())
     if math.factorial(len(others)) // copies <= _native.MAX_LINEUPS:
         return [(first, *order) for order in permutations(others)]
-    lots = generator(seed, LOTS)
+    lots = make_rng(seed, SEATING_STREAM)
     return [(first, *map(int, lots.permutation(others))) for _ in range(_native.MAX_LINEUPS)]
 
 
@@ -149,15 +151,17 @@ def permutations(items: Sequence[int]) -> Iterator[tuple[int, ...]]:
             yield (item, *order)
 
 
-def put_together(
-    rules: Rules, players: Sequence[PlayerId], sheets: Sequence[Score], seed: int
-) -> Record:
+def join_rotations(
+    rules: Rules, players: Sequence[PlayerId], sheets: Sequence[DealScores], seed: int
+) -> MatchRecord:
     """Return all rotations' games as one record, rotation after rotation."""
     seats, deals = rules.seats, len(sheets[0].score)
     ids = np.array([player_id(rules, player) for player in players])
     # Moved back, so that the first player is in seat 0 and copies draw the same lots every time.
-    places = [sit_down(ids, np.roll(s.player, -ahead, 1), seed) for ahead, s in enumerate(sheets)]
-    return Record(
+    places = [
+        seat_players(ids, np.roll(s.player, -ahead, 1), seed) for ahead, s in enumerate(sheets)
+    ]
+    return MatchRecord(
         seat_of=np.concatenate([(place + ahead) % seats for ahead, place in enumerate(places)]),
         score=np.concatenate([sheet.score for sheet in sheets]),
         length=np.concatenate([sheet.length for sheet in sheets]),
@@ -167,7 +171,7 @@ def put_together(
     )
 
 
-def sit_down(
+def seat_players(
     ids: npt.NDArray[Any], player: npt.NDArray[np.int16], seed: int
 ) -> npt.NDArray[np.intp]:
     """Return where everybody sits in a deal before anybody moves on [deals, players].
@@ -175,7 +179,7 @@ def sit_down(
     player: [deals, seats], who sits there as the pool numbers it; the first player is in seat 0.
     The pool cannot tell copies of one bot or policy apart, so lots decide which copy sits where.
     """
-    lots = generator(seed, LOTS).random(player.shape)
+    lots = make_rng(seed, SEATING_STREAM).random(player.shape)
     lots[:, 0] = -1.0
     by_player = np.lexsort((lots, player), axis=1)
     seat_of = np.empty_like(by_player)

@@ -11,7 +11,7 @@ import numpy.typing as npt
 from sparring.errors import ConfigError
 
 Floats = npt.NDArray[np.float64]
-ELO = 400 / np.log(10)
+ELO_PER_LOGIT = 400 / np.log(10)
 """Points per unit of log odds."""
 PRIOR = 1.0
 """Every player also drew so many games, spread over those it met: 100 % stay finite."""
@@ -26,7 +26,7 @@ MAX_NUMBERS = 2_000_000
 
 
 @dataclass(frozen=True)
-class Score:
+class PairScore:
     """How the games of two players ended, seen by the first."""
 
     one: str
@@ -75,8 +75,8 @@ def fit(games: Floats, points: Floats, fixed: Mapping[int, float] | None = None)
     free = [at for at in range(games.shape[-1]) if at not in fixed]
     rating = np.zeros(games.shape[:-1])
     for at, elo in fixed.items():
-        rating[..., at] = elo / ELO
-    rating[..., free] = np.mean(list(fixed.values())) / ELO
+        rating[..., at] = elo / ELO_PER_LOGIT
+    rating[..., free] = np.mean(list(fixed.values())) / ELO_PER_LOGIT
     for _ in range(200 if free else 0):
         # Through tanh, because exp overflows where anchors are far from what was played.
         expected = (1 - np.tanh((rating[..., None, :] - rating[..., :, None]) / 2)) / 2
@@ -90,7 +90,7 @@ def fit(games: Floats, points: Floats, fixed: Mapping[int, float] | None = None)
         rating[..., free] += step
         if np.abs(step).max() < 1e-9:
             break
-    ratings: Floats = ELO * rating
+    ratings: Floats = ELO_PER_LOGIT * rating
     return ratings
 
 
@@ -98,7 +98,7 @@ class EloFit:
     """Scores of pairs that are all different as matrices, the prior among the games."""
 
     def __init__(
-        self, names: Sequence[str], scores: Sequence[Score], fixed: Mapping[int, float]
+        self, names: Sequence[str], scores: Sequence[PairScore], fixed: Mapping[int, float]
     ) -> None:
         self.one = [names.index(score.one) for score in scores]
         self.two = [names.index(score.two) for score in scores]
@@ -131,50 +131,50 @@ class EloFit:
 
         Drawing whole games again would call a match that was won 40 to 0 certain.
         """
-        parts = parts_of(self.players**2)
+        parts = bootstrap_chunks(self.players**2)
         weights = (draw.gamma(self.counts, size=(part, *self.counts.shape)) for part in parts)
         return np.concatenate([self.rate(drawn) for drawn in weights])
 
 
-def parts_of(numbers: int) -> list[int]:
+def bootstrap_chunks(numbers: int) -> list[int]:
     """Split the bootstrap to bound its memory: how many samples at a time, of so many numbers."""
     some = max(1, MAX_NUMBERS // numbers)
     return [min(some, SAMPLES - done) for done in range(0, SAMPLES, some)]
 
 
-def added_up(scores: Sequence[Score]) -> list[Score]:
+def sum_by_pair(scores: Sequence[PairScore]) -> list[PairScore]:
     """Return one score per pair, whoever was named first and however often they met."""
-    found: dict[tuple[str, str], list[Score]] = {}
+    found: dict[tuple[str, str], list[PairScore]] = {}
     for score in scores:
         if score.one == score.two:
             raise ConfigError(f"{score.one} met itself, which says nothing; leave the match out")
         turned = (score.two, score.one) in found
         pair = (score.two, score.one) if turned else (score.one, score.two)
-        found.setdefault(pair, []).append(turned_around(score) if turned else score)
-    return [sum_of(matches) for matches in found.values() if any(m.games for m in matches)]
+        found.setdefault(pair, []).append(swapped(score) if turned else score)
+    return [sum_scores(matches) for matches in found.values() if any(m.games for m in matches)]
 
 
-def turned_around(score: Score) -> Score:
+def swapped(score: PairScore) -> PairScore:
     counts = score.losses, score.draws, score.wins
-    return Score(score.two, score.one, *counts, deals=score.deals[::-1])
+    return PairScore(score.two, score.one, *counts, deals=score.deals[::-1])
 
 
-def sum_of(matches: Sequence[Score]) -> Score:
+def sum_scores(matches: Sequence[PairScore]) -> PairScore:
     counts = [sum(c) for c in zip(*((m.wins, m.draws, m.losses) for m in matches), strict=True)]
     paired = [match.deals for match in matches if match.games]
     if any(paired) and not all(paired):
         pair = f"{matches[0].one} and {matches[0].two}"
         raise ConfigError(f"{pair} have matches with deals and without; give deals= for all")
     deals = tuple(sum(column) for column in zip(*paired, strict=True))
-    return Score(matches[0].one, matches[0].two, *counts, deals=deals)
+    return PairScore(matches[0].one, matches[0].two, *counts, deals=deals)
 
 
-def open_gaps(scores: Sequence[Score]) -> list[tuple[str, str]]:
+def unbounded_pairs(scores: Sequence[PairScore]) -> list[tuple[str, str]]:
     """Return the one-sided matches that no chain of other matches goes around.
 
     A chain leads from the loser to the winner, everybody in it with a point from the next.
     """
-    pairs = added_up(scores)
+    pairs = sum_by_pair(scores)
     beyond: dict[str, set[str]] = {name: set() for pair in pairs for name in (pair.one, pair.two)}
     for pair in pairs:
         if pair.share > 0:

@@ -15,8 +15,8 @@ import numpy as np
 
 from sparring.draw.charts.league import Payoff
 from sparring.league.intervals import wilson
-from sparring.league.ratings import Rating, Score, rate, usual_anchors
-from sparring.league.results import Record
+from sparring.league.ratings import PairScore, Rating, default_anchors, rate
+from sparring.league.results import MatchRecord
 from sparring.league.roles import FIXED
 from sparring.store.archive_index import MATCH, SELF, TRAINING, ArchiveIndex, Entry, Rated, Result
 from sparring.store.standings import Pair, Player, Standings
@@ -34,31 +34,31 @@ def rate_league(index: ArchiveIndex, bots: Sequence[str], *, seed: int = 0) -> l
 
     bots: the game's, the weakest first: the first that was met has 0.
     """
-    entries = spread(sorted(index.entries(removed=True), key=lambda entry: entry.update))
+    entries = spread_entries(sorted(index.entries(removed=True), key=lambda entry: entry.update))
     known = {entry.hash for entry in entries} | set(bots)
     scores: dict[tuple[str, str], list[int]] = {}
     for kind in (TRAINING, MATCH):
-        for (mine, *_), found in last_of_each(index.results(kind), entries).items():
+        for (mine, *_), found in latest_results(index.results(kind), entries).items():
             if found.opponent in known and found.opponent != mine:
-                counts = bounded(found.tally) if kind == TRAINING else list(found.tally)
+                counts = scale_down(found.tally) if kind == TRAINING else list(found.tally)
                 before = scores.get((mine, found.opponent), [0, 0, 0])
                 summed = [a + b for a, b in zip(before, counts, strict=True)]
                 scores[mine, found.opponent] = summed
-    matches = [Score(one, two, *counts) for (one, two), counts in scores.items() if sum(counts)]
+    matches = [PairScore(one, two, *counts) for (one, two), counts in scores.items() if sum(counts)]
     names = list(dict.fromkeys(name for match in matches for name in (match.one, match.two)))
     if not names:
         return []
-    return rate(names, matches, anchors=usual_anchors(names, bots), seed=seed)
+    return rate(names, matches, anchors=default_anchors(names, bots), seed=seed)
 
 
-def spread(entries: Sequence[Entry]) -> list[Entry]:
+def spread_entries(entries: Sequence[Entry]) -> list[Entry]:
     """Return no more than MAX_RATED entries, the first and the last among them."""
     if len(entries) <= MAX_RATED:
         return list(entries)
     return [entries[at] for at in np.linspace(0, len(entries) - 1, MAX_RATED).round().astype(int)]
 
 
-def last_of_each(
+def latest_results(
     results: Sequence[Result], entries: Sequence[Entry]
 ) -> dict[tuple[str, str, str], Result]:
     """Return the last result of every pairing, by who played, its run and the opponent.
@@ -67,10 +67,10 @@ def last_of_each(
     has become none would be rated by its whole life.
     """
     in_order = sorted(results, key=lambda found: found.update)
-    return {(played_by(one, entries), one.member, one.opponent): one for one in in_order}
+    return {(snapshot_after(one, entries), one.member, one.opponent): one for one in in_order}
 
 
-def played_by(found: Result, entries: Sequence[Entry]) -> str:
+def snapshot_after(found: Result, entries: Sequence[Entry]) -> str:
     """Return the snapshot that the learner was about to become, or the learner itself.
 
     entries: by when they were the learner.
@@ -80,21 +80,21 @@ def played_by(found: Result, entries: Sequence[Entry]) -> str:
     return mine[at].hash if at < len(mine) else SELF
 
 
-def bounded(tally: Sequence[int]) -> list[int]:
+def scale_down(tally: Sequence[int]) -> list[int]:
     scale = min(1.0, MAX_GAMES / max(sum(tally), 1))
     return [round(count * scale) for count in tally]
 
 
-def pairs_of(record: Record) -> list[int]:
+def count_pairs(record: MatchRecord) -> list[int]:
     """Return how often the first player of a match was ahead, level and behind, of all others."""
     score = np.take_along_axis(record.score, record.seat_of, axis=1)
     ahead = np.sign(score[:, :1] - score[:, 1:])
     return [int((ahead == sign).sum()) for sign in (1, 0, -1)]
 
 
-def described(standings: Standings, pairs: Sequence[Pair] = ()) -> dict[str, Any]:
+def describe_league(standings: Standings, pairs: Sequence[Pair] = ()) -> dict[str, Any]:
     return {
-        "players": [described_player(player) for player in standings.players],
+        "players": [describe_player(player) for player in standings.players],
         "ratings": {
             name: [{"update": r.update, "decisions": r.decisions, **interval_of(r)} for r in past]
             for name, past in standings.ratings.items()
@@ -109,7 +109,7 @@ def described(standings: Standings, pairs: Sequence[Pair] = ()) -> dict[str, Any
     }
 
 
-def described_player(player: Player) -> dict[str, Any]:
+def describe_player(player: Player) -> dict[str, Any]:
     rated = player.rated
     facts = ("hash", "role", "member", "update", "decisions", "removed")
     return {
@@ -126,7 +126,9 @@ def interval_of(rated: Rated | None) -> dict[str, float | None]:
     return {name: getattr(rated, name, None) for name in ("rating", "low", "high")}
 
 
-def payoff_of(standings: Standings, chosen: Sequence[Player], pairs: Sequence[Pair] = ()) -> Payoff:
+def make_payoff(
+    standings: Standings, chosen: Sequence[Player], pairs: Sequence[Pair] = ()
+) -> Payoff:
     """Return a matrix: the learner against everybody, and the matches of snapshots if any."""
     bots = [p for p in standings.players if p.role == "bot" and (p.training or p.matches)]
     others = [*chosen, *bots[:MAX_BOTS]]

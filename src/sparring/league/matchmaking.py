@@ -33,18 +33,20 @@ GATE_GAMES = 256
 
 
 @dataclass(frozen=True)
-class Results:
+class WinDrawLoss:
     """What the learner has won, drawn and lost; fractions once old games count less."""
 
     wins: float = 0.0
     draws: float = 0.0
     losses: float = 0.0
 
-    def __add__(self, other: Results) -> Results:
-        return Results(self.wins + other.wins, self.draws + other.draws, self.losses + other.losses)
+    def __add__(self, other: WinDrawLoss) -> WinDrawLoss:
+        return WinDrawLoss(
+            self.wins + other.wins, self.draws + other.draws, self.losses + other.losses
+        )
 
-    def times(self, factor: float) -> Results:
-        return Results(self.wins * factor, self.draws * factor, self.losses * factor)
+    def times(self, factor: float) -> WinDrawLoss:
+        return WinDrawLoss(self.wins * factor, self.draws * factor, self.losses * factor)
 
     @property
     def games(self) -> float:
@@ -62,7 +64,7 @@ class Results:
 
 
 @dataclass(frozen=True)
-class Known:
+class ArchivedPolicy:
     """What is known about an archived policy."""
 
     number: int
@@ -70,10 +72,10 @@ class Known:
     hash: str
     """Of its weights; what slots hold it by."""
     role: str = "main"
-    results: Results = field(default_factory=Results)
+    results: WinDrawLoss = field(default_factory=WinDrawLoss)
     """Of the learner against it."""
     best_share: float = 0.5
-    """The highest share that the learner ever had against it, as `Results.share` counts."""
+    """The highest share that the learner ever had against it, as `WinDrawLoss.share` counts."""
     rating: float | None = None
 
     @property
@@ -84,7 +86,7 @@ class Known:
 
 def weights(
     choose: str,
-    known: Sequence[Known],
+    known: Sequence[ArchivedPolicy],
     *,
     learner_rating: float | None = None,
     skill_range: float = SKILL_RANGE,
@@ -99,15 +101,15 @@ def weights(
     if not known:
         return np.zeros(0)
     if choose == "skill":
-        return normalized(by_skill(known, learner_rating, skill_range))
+        return normalized(weigh_by_skill(known, learner_rating, skill_range))
     return normalized(CHOICES[choose](known))
 
 
-def uniform(known: Sequence[Known]) -> Weights:
+def weigh_uniformly(known: Sequence[ArchivedPolicy]) -> Weights:
     return np.ones(len(known))
 
 
-def newest(known: Sequence[Known]) -> Weights:
+def weigh_newest(known: Sequence[ArchivedPolicy]) -> Weights:
     """The last one in four games of five, the others alike in the fifth."""
     if len(known) == 1:
         return np.ones(1)
@@ -116,30 +118,30 @@ def newest(known: Sequence[Known]) -> Weights:
     return drawn
 
 
-def hard(known: Sequence[Known]) -> Weights:
+def weigh_hard(known: Sequence[ArchivedPolicy]) -> Weights:
     """Prioritized fictitious self-play, f(p) = (1 - p) ** 2: those that win against the learner."""
-    return (1 - shares_of(known)) ** HARD
+    return (1 - point_shares(known)) ** HARD
 
 
-def even(known: Sequence[Known]) -> Weights:
+def weigh_even(known: Sequence[ArchivedPolicy]) -> Weights:
     """Prioritized fictitious self-play, f(p) = p (1 - p): those of about equal strength."""
-    share = shares_of(known)
+    share = point_shares(known)
     return share * (1 - share)
 
 
-def forgotten(known: Sequence[Known]) -> Weights:
+def weigh_forgotten(known: Sequence[ArchivedPolicy]) -> Weights:
     """By how much less the learner has against them than it once had, and all a little."""
     lost = np.maximum([one.best_share - one.share for one in known], 0.0)
     return (1 - FORGOTTEN_FLOOR) * normalized(lost) + FORGOTTEN_FLOOR / len(known)
 
 
-def by_skill(known: Sequence[Known], mine: float | None, within: float) -> Weights:
+def weigh_by_skill(known: Sequence[ArchivedPolicy], mine: float | None, within: float) -> Weights:
     """All within a range of ratings alike; beyond it, half as often with every further range.
 
     Who has no rating yet counts as within.
     """
     if mine is None:
-        return uniform(known)
+        return weigh_uniformly(known)
     away = np.array([0.0 if one.rating is None else abs(one.rating - mine) for one in known])
     beyond = np.maximum(away - within, 0.0)
     # If all are far away the nearest are met, however far that is.
@@ -147,18 +149,18 @@ def by_skill(known: Sequence[Known], mine: float | None, within: float) -> Weigh
     return drawn
 
 
-CHOICES: dict[str, Callable[[Sequence[Known]], Weights]] = {
-    "uniform": uniform,
-    "newest": newest,
-    "pfsp": hard,
-    "pfsp-even": even,
-    "forgotten": forgotten,
-    "skill": uniform,
+CHOICES: dict[str, Callable[[Sequence[ArchivedPolicy]], Weights]] = {
+    "uniform": weigh_uniformly,
+    "newest": weigh_newest,
+    "pfsp": weigh_hard,
+    "pfsp-even": weigh_even,
+    "forgotten": weigh_forgotten,
+    "skill": weigh_uniformly,
 }
 """The words of LeagueConfig.choose; `skill` needs a rating besides."""
 
 
-def shares_of(known: Sequence[Known]) -> Weights:
+def point_shares(known: Sequence[ArchivedPolicy]) -> Weights:
     return np.array([one.share for one in known])
 
 
@@ -171,7 +173,7 @@ def normalized(drawn: Weights) -> Weights:
     return np.asarray(scaled / scaled.sum())
 
 
-def rating_of(results: Results | None) -> float | None:
+def estimate_rating(results: WinDrawLoss | None) -> float | None:
     """How much stronger than the learner somebody is, in Elo; None before any game."""
     if results is None or not results.games:
         return None
@@ -179,7 +181,7 @@ def rating_of(results: Results | None) -> float | None:
     return -400 * math.log10(share / (1 - share))
 
 
-def decayed(results: Mapping[Key, Results], factor: float) -> dict[Key, Results]:
+def decayed(results: Mapping[Key, WinDrawLoss], factor: float) -> dict[Key, WinDrawLoss]:
     """Let what was counted so far weigh less, as the learner is another one by now.
 
     With it, the share against somebody who is not met any more goes back to one half.
@@ -187,7 +189,9 @@ def decayed(results: Mapping[Key, Results], factor: float) -> dict[Key, Results]
     return {key: one.times(factor) for key, one in results.items()}
 
 
-def passed(since_last: Results, gate: float, *, archived: int, games: float = GATE_GAMES) -> bool:
+def passes_gate(
+    since_last: WinDrawLoss, gate: float, *, archived: int, games: float = GATE_GAMES
+) -> bool:
     """Whether the learner may be kept as a snapshot.
 
     since_last: against the past, since the snapshot before.

@@ -18,10 +18,10 @@ import numpy as np
 import numpy.typing as npt
 
 from sparring.errors import ConfigError
-from sparring.league.elo import ELO, MIN_SHARE, PRIOR, parts_of
+from sparring.league.elo import ELO_PER_LOGIT, MIN_SHARE, PRIOR, bootstrap_chunks
 
 Floats = npt.NDArray[np.float64]
-Choice = tuple[int, ...]
+ChoiceSet = tuple[int, ...]
 """Players among whom a place was drawn, sorted; one who has several seats is there as often."""
 
 
@@ -59,7 +59,7 @@ class Rankings:
         return float((own < their).sum() + (own == their).sum() / 2), int(own.size * len(others))
 
 
-class Evidence:
+class RankingOutcomes:
     """The rankings of one table: distinct outcomes of a deal, and the choices in each."""
 
     def __init__(self, table: Rankings, index: Mapping[str, int]) -> None:
@@ -82,13 +82,13 @@ class Evidence:
         self.seats = np.bincount(players, minlength=len(index)).astype(np.float64)
 
 
-def choices_of(players: Sequence[int], places: npt.NDArray[np.intp]) -> dict[Choice, float]:
+def choices_of(players: Sequence[int], places: npt.NDArray[np.intp]) -> dict[ChoiceSet, float]:
     """Return among whom the places of one game were drawn, with weights where players tied.
 
     Of m players who tie, each order is as good as another, so that after t of them were placed
     any set of t may be the one that is gone.
     """
-    found: dict[Choice, float] = {}
+    found: dict[ChoiceSet, float] = {}
     for place in np.unique(places):
         tied = [player for player, its in zip(players, places, strict=True) if its == place]
         behind = [player for player, its in zip(players, places, strict=True) if its > place]
@@ -107,7 +107,7 @@ class RankingsFit:
         self, names: Sequence[str], tables: Sequence[Rankings], fixed: Mapping[int, float]
     ) -> None:
         index = {name: at for at, name in enumerate(names)}
-        self.tables = [Evidence(table, index) for table in tables]
+        self.tables = [RankingOutcomes(table, index) for table in tables]
         met = {pair for t in self.tables for pair in combinations(np.flatnonzero(t.seats), 2)}
         self.pairs = np.array(sorted(met))
         often = np.bincount(self.pairs.ravel(), minlength=len(names))
@@ -134,7 +134,7 @@ class RankingsFit:
         """Return ratings with lots for the weight of every deal, as those of Elo."""
         start = self.likeliest()
         found = []
-        for part in parts_of(self.among.size):
+        for part in bootstrap_chunks(self.among.size):
             weights = [draw.gamma(t.counts, size=(part, len(t.counts))) for t in self.tables]
             prior = draw.gamma(self.prior[:, None], size=(part, len(self.prior), 2))
             found.append(self.rate(weights, prior, start))
@@ -156,15 +156,19 @@ class RankingsFit:
             chosen[:, one] += prior[:, at, 0]
             chosen[:, two] += prior[:, at, 1]
         drawn[:, self.pair_columns] += prior.sum(-1)
-        ratings: Floats = ELO * self.climb(chosen, drawn, start)
+        ratings: Floats = ELO_PER_LOGIT * self.climb(chosen, drawn, start)
         return ratings
 
     def climb(self, chosen: Floats, drawn: Floats, start: Floats | None) -> Floats:
         """Return the most likely log strengths by Newton's steps; the likelihood is concave."""
         log = np.zeros(chosen.shape)
-        log[:] = np.mean(list(self.fixed.values())) / ELO if start is None else start / ELO
+        log[:] = (
+            np.mean(list(self.fixed.values())) / ELO_PER_LOGIT
+            if start is None
+            else start / ELO_PER_LOGIT
+        )
         for at, elo in self.fixed.items():
-            log[:, at] = elo / ELO
+            log[:, at] = elo / ELO_PER_LOGIT
         for _ in range(200 if self.free else 0):
             strength = np.exp(log - log.max(axis=1, keepdims=True))
             total = strength @ self.among.T

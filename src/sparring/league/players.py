@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from sparring.nets.policy import Policy
     from sparring.nets.stateful_player import StatefulPlayer
 
-CALLS = 0xCA11
+CALLABLE_STREAM = 0xCA11
 """Keeps the chances of callables apart from everything else that a seed decides."""
 
 Bytes = npt.NDArray[np.uint8]
@@ -25,16 +25,16 @@ Function: TypeAlias = Callable[[Bytes, Bytes, np.random.Generator], Any]
 """Takes obs [B, obs_bytes], mask [B, actions] and a generator; returns B actions."""
 Player: TypeAlias = "Policy | str"
 """What words can name: a trained policy, or a bot."""
-Seated: TypeAlias = "Policy | CallablePlayer"
+BatchPlayer: TypeAlias = "Policy | CallablePlayer"
 """Whoever answers rows in batches."""
 
-Maker: TypeAlias = Callable[..., Any]
+PlayerFactory: TypeAlias = Callable[..., Any]
 """Takes nothing, or (seats, game): the number of other seats, and the game with `rules`, `index`.
 
 Returns a player: a policy, an agent, a function (obs, mask, rng) -> actions, an object with
 `act(obs, mask)`, or the word for a run or a saved policy.
 """
-PLACES = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+POSITIONAL = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
 NOTHING, TABLE, PLAYER = 0, 2, 3
 """How many arguments makers take, and players."""
 
@@ -84,7 +84,7 @@ class CallablePlayer:
         The function knows nothing of `greedy`; it is here because a policy has it.
         """
         first = int(rows[0]) if rows is not None and len(rows) else 0
-        chances = generator(seed, CALLS, step, rollout, first)
+        chances = make_rng(seed, CALLABLE_STREAM, step, rollout, first)
         return self._checked(self.function(obs, mask, chances), mask)
 
     def decide(
@@ -125,13 +125,13 @@ class CallablePlayer:
         return answer.astype(np.float32).clip(-1, 1) if box else answer.astype(np.int32)
 
 
-def is_maker(given: Any) -> bool:
+def is_player_factory(given: Any) -> bool:
     """Whether this makes players: players themselves take three arguments."""
     if isinstance(given, str | list | tuple) or not callable(given):
         return False
     if hasattr(given, "check_fits") or hasattr(given, "policy"):
         return isinstance(given, type)
-    needed, most = arguments(given)
+    needed, most = count_arguments(given)
     if needed <= PLAYER <= most and not isinstance(given, type):
         return False
     if needed not in (NOTHING, TABLE):
@@ -142,24 +142,24 @@ def is_maker(given: Any) -> bool:
     return True
 
 
-def arguments(function: Any) -> tuple[int, float]:
+def count_arguments(function: Any) -> tuple[int, float]:
     """How many arguments a function needs by their places, and how many it takes at most."""
     try:
         parameters = list(inspect.signature(function).parameters.values())
     except (TypeError, ValueError):  # of something built in nobody can tell; a player, then
         return PLAYER, PLAYER
-    placed = [p for p in parameters if p.kind in PLACES]
+    placed = [p for p in parameters if p.kind in POSITIONAL]
     needed = sum(p.default is p.empty for p in placed)
     endless = any(p.kind is p.VAR_POSITIONAL for p in parameters)
     return needed, float("inf") if endless else len(placed)
 
 
-def made_by(maker: Maker, seats: int, game: Any) -> Any:
+def call_factory(maker: PlayerFactory, seats: int, game: Any) -> Any:
     """Return what a maker makes for a game. seats: besides the learner's."""
-    return maker(seats, game) if arguments(maker)[0] == TABLE else maker()
+    return maker(seats, game) if count_arguments(maker)[0] == TABLE else maker()
 
 
-def function_of(player: Any) -> Function:
+def as_function(player: Any) -> Function:
     """Return a function of somebody's own, or the `act(obs, mask)` of an object, as a function."""
     if callable(player):
         return cast(Function, player)
@@ -181,7 +181,7 @@ def random_player(rules: Rules) -> CallablePlayer:
     return CallablePlayer(rules, choose, "random")
 
 
-def generator(seed: int, kind: int, *at: int) -> np.random.Generator:
+def make_rng(seed: int, kind: int, *at: int) -> np.random.Generator:
     """Return where lots of a kind come from. at: up to three numbers that tell draws apart."""
     # Arrays, because lists would lose digits from 2**63 on.
     key = np.array([seed % 2**64, kind], np.uint64)
@@ -198,7 +198,7 @@ def name_of(player: AnyPlayer | StatefulPlayer) -> str:
     return name or type(player).__name__
 
 
-def draws(player: Policy | CallablePlayer | str, *, greedy: bool) -> bool:
+def is_random(player: Policy | CallablePlayer | str, *, greedy: bool) -> bool:
     """Whether a player surely plays by lot, so that two games from one position differ.
 
     Bots do. Of a function nobody knows.

@@ -14,11 +14,11 @@ from typing import Any
 import numpy as np
 
 from sparring.errors import ConfigError, nearest
-from sparring.league.elo import EloFit, Score, added_up
+from sparring.league.elo import EloFit, PairScore, sum_by_pair
 from sparring.league.plackett_luce import Rankings, RankingsFit
 from sparring.league.results import MatchResult
 
-__all__ = ["Rankings", "Rating", "Score", "rankings_of", "rate", "score_of", "usual_anchors"]
+__all__ = ["PairScore", "Rankings", "Rating", "default_anchors", "rankings_of", "rate", "score_of"]
 
 REFERENCE = "random"
 """The bot that has 0 wherever it plays: the same one in every game, and it never changes."""
@@ -45,7 +45,7 @@ class Rating:
 
 def rate(
     names: Sequence[str],
-    matches: Sequence[Score] | Sequence[Rankings],
+    matches: Sequence[PairScore] | Sequence[Rankings],
     *,
     anchors: Mapping[str, float] | None = None,
     seats: int = 2,
@@ -53,27 +53,27 @@ def rate(
 ) -> list[Rating]:
     """Return everybody's rating, the best first.
 
-    matches: of two seats, how many games were won, drawn and lost (`Score`); of more, the places of
-        every game (`Rankings`). Matches of a player against itself say nothing and count nothing.
+    matches: for two seats, games won, drawn and lost (`PairScore`); for more, the places of every
+        game (`Rankings`). Matches of a player against itself are ignored.
     anchors: players whose ratings are given. Left out: `random` has 0, or the first of the names.
         Players whom no games connect with an anchor are a group with a zero of its own.
     seats: of the game.
     seed: of the bootstrap, from which the intervals come.
     """
-    anchors = usual_anchors(names) if anchors is None else anchors
+    anchors = default_anchors(names) if anchors is None else anchors
     check_names(names, anchors, matches)
-    scores = [match for match in matches if isinstance(match, Score)]
+    scores = [match for match in matches if isinstance(match, PairScore)]
     tables = [match for match in matches if isinstance(match, Rankings)]
     if scores and tables:
         raise ConfigError("matches are scores of two and rankings of tables; rate them apart")
     wrong = [len(table.players) for table in tables if len(table.players) != seats]
     if wrong:
         raise ConfigError(f"seats={seats}, but a table has {wrong[0]} players; say seats=")
-    met: Sequence[Score | Rankings] = [table for table in tables if len(table.names) > 1]
+    met: Sequence[PairScore | Rankings] = [table for table in tables if len(table.names) > 1]
     if not tables:
-        met = added_up([score for score in scores if score.one != score.two])
+        met = sum_by_pair([score for score in scores if score.one != score.two])
     found: list[Rating] = []
-    for number, group in enumerate(groups_of(names, met)):
+    for number, group in enumerate(connected_groups(names, met)):
         mine = [match for match in met if match.games and match.players[0] in group]
         rated = rate_group(group, mine, anchors, number, seed)
         found += sorted(rated, key=lambda rating: -rating.elo)
@@ -93,7 +93,7 @@ def rate_group(
     if not matches:
         elo = fixed[0]
         return [Rating(name, elo, elo, elo, 0, None, group, anchor=True) for name in names]
-    fit = (EloFit if isinstance(matches[0], Score) else RankingsFit)(names, matches, fixed)
+    fit = (EloFit if isinstance(matches[0], PairScore) else RankingsFit)(names, matches, fixed)
     elos, again = fit.likeliest(), fit.drawn_again(np.random.default_rng(seed))
     low, high = np.percentile(again, [2.5, 97.5], axis=0)
     ratings = []
@@ -106,7 +106,9 @@ def rate_group(
     return ratings
 
 
-def groups_of(names: Sequence[str], matches: Sequence[Score | Rankings]) -> list[list[str]]:
+def connected_groups(
+    names: Sequence[str], matches: Sequence[PairScore | Rankings]
+) -> list[list[str]]:
     """Return who can be compared with whom: players that games connect, if only through others.
 
     Groups come in the order of their first names, and so do the players within.
@@ -124,7 +126,7 @@ def groups_of(names: Sequence[str], matches: Sequence[Score | Rankings]) -> list
 
 
 def check_names(
-    names: Sequence[str], anchors: Mapping[str, float], matches: Sequence[Score | Rankings]
+    names: Sequence[str], anchors: Mapping[str, float], matches: Sequence[PairScore | Rankings]
 ) -> None:
     """Refuse players twice, and words that are no player's."""
     twice = [name for name in dict.fromkeys(names) if list(names).count(name) > 1]
@@ -141,7 +143,7 @@ def check_names(
             raise ConfigError(f"{strangers[0]!r} played but is not among the names to be rated")
 
 
-def usual_anchors(names: Sequence[str], bots: Sequence[str] = ()) -> dict[str, float]:
+def default_anchors(names: Sequence[str], bots: Sequence[str] = ()) -> dict[str, float]:
     """Return who has 0 if nobody says otherwise: `random`, the weakest bot that plays, the first.
 
     bots: those of the game, the weakest first.
@@ -150,7 +152,7 @@ def usual_anchors(names: Sequence[str], bots: Sequence[str] = ()) -> dict[str, f
     return {next(name for name in known if name in names): 0.0} if names else {}
 
 
-def score_of(result: MatchResult) -> Score:
+def score_of(result: MatchResult) -> PairScore:
     """Return a match of two seats as Elo takes it: by deals, each of which had both seats."""
     found = result.record
     score = np.take_along_axis(found.score, found.seat_of, axis=1)
@@ -161,7 +163,7 @@ def score_of(result: MatchResult) -> Score:
     wins, draws = int((points == 1).sum()), int((points == 0.5).sum())
     one, two = (player.name for player in result.players)
     losses = len(points) - wins - draws
-    return Score(one, two, wins, draws, losses, deals=tuple(deals.tolist()))
+    return PairScore(one, two, wins, draws, losses, deals=tuple(deals.tolist()))
 
 
 def rankings_of(result: MatchResult) -> Rankings:

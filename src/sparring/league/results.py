@@ -16,7 +16,7 @@ from sparring.games.stats import values
 from sparring.league.intervals import Interval, is_skewed, mean_interval, share_interval
 from sparring.pools.custom.again import is_custom
 
-KEY = np.uint64(0x9E3779B97F4A7C15)
+HASH_FACTOR = np.uint64(0x9E3779B97F4A7C15)
 """Keeps apart what is added up to a key: an odd number with bits all over."""
 
 
@@ -58,7 +58,7 @@ class PlayerResult:
 
 
 @dataclass(frozen=True)
-class Record:
+class MatchRecord:
     """One line per game."""
 
     seat_of: npt.NDArray[np.intp]
@@ -82,11 +82,11 @@ class Record:
         """
         deals = int(self.deal.max()) + 1
         if chance:
-            key = self.moves ^ (self.deal.astype(np.uint64) * KEY)
+            key = self.moves ^ (self.deal.astype(np.uint64) * HASH_FACTOR)
             return len(np.unique(key)), deals
         by_deal = np.zeros(deals, np.uint64)
         rotation = 2 * self.seat_of[:, 0].astype(np.uint64) + 1
-        np.add.at(by_deal, self.deal, self.moves * (rotation * KEY))
+        np.add.at(by_deal, self.deal, self.moves * (rotation * HASH_FACTOR))
         return len(np.unique(self.moves)), len(np.unique(by_deal))
 
 
@@ -122,7 +122,7 @@ class MatchResult:
     margin: float | None
     """How much more the first player scored than the others' mean; None without others."""
     margin_interval: Interval
-    record: Record = field(repr=False, compare=False)
+    record: MatchRecord = field(repr=False, compare=False)
     """What every game brought, for ratings."""
 
     @property
@@ -171,12 +171,12 @@ class MatchResult:
             "decided_low": first.decided_interval[0],
             "decided_high": first.decided_interval[1],
             "score": first.score,
-            "score_low": known(first.score_interval[0]),
-            "score_high": known(first.score_interval[1]),
+            "score_low": finite_or_none(first.score_interval[0]),
+            "score_high": finite_or_none(first.score_interval[1]),
             "others_score": self.others_score,
             "margin": self.margin,
-            "margin_low": known(self.margin_interval[0]),
-            "margin_high": known(self.margin_interval[1]),
+            "margin_low": finite_or_none(self.margin_interval[0]),
+            "margin_high": finite_or_none(self.margin_interval[1]),
             "rank": first.rank,
             "seat_games": list(self.seat_games),
             "seat_wins": list(self.seat_shares),
@@ -189,7 +189,7 @@ class MatchResult:
 def summarize(
     rules: Rules,
     names: Sequence[str],
-    record: Record,
+    record: MatchRecord,
     *,
     opening_plies: int = 0,
 ) -> MatchResult:
@@ -248,7 +248,7 @@ def summarize(
 
 
 def save_result(path: Path, result: MatchResult) -> None:
-    arrays = {one.name: getattr(result.record, one.name) for one in fields(Record)}
+    arrays = {one.name: getattr(result.record, one.name) for one in fields(MatchRecord)}
     names = np.array([player.name for player in result.players])
     with path.open("wb") as file:
         np.savez(file, names=names, opening_plies=result.opening_plies, **arrays)
@@ -257,7 +257,7 @@ def save_result(path: Path, result: MatchResult) -> None:
 def load_result(path: Path, rules: Rules) -> MatchResult:
     """Read a match of this game; what it says is worked out anew."""
     with np.load(path, allow_pickle=False) as found:
-        record = Record(**{one.name: found[one.name] for one in fields(Record)})
+        record = MatchRecord(**{one.name: found[one.name] for one in fields(MatchRecord)})
         names, plies = found["names"].tolist(), int(found["opening_plies"])
     return summarize(rules, names, record, opening_plies=plies)
 
@@ -275,6 +275,6 @@ def decided_interval(
     return share_interval(share[decided], numbered, left)
 
 
-def known(value: float) -> float | None:
+def finite_or_none(value: float) -> float | None:
     """Return a number as JSON can have it."""
     return value if math.isfinite(value) else None

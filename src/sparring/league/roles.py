@@ -21,7 +21,7 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any, Literal
 
 from sparring.errors import SparringError
-from sparring.league.matchmaking import Known, Results
+from sparring.league.matchmaking import ArchivedPolicy, WinDrawLoss
 
 MAIN, EXPLOITER = "main", "exploiter"
 FIXED = "fixed"
@@ -43,7 +43,7 @@ Verdict = Literal["go on", "won", "stalled"]
 
 
 @dataclass(frozen=True)
-class Terms:
+class AttemptLimits:
     """How long an attempt may take, in decisions of the exploiter."""
 
     limit: int
@@ -77,19 +77,19 @@ class Attempt:
         return Attempt(began=decisions, best_at=decisions, number=self.number + 1)
 
 
-def usual_terms(every: int) -> Terms:
+def default_limits(every: int) -> AttemptLimits:
     """Return the terms for snapshots every so many decisions: 40 of them, 10 without progress."""
-    return Terms(limit=40 * every, patience=10 * every)
+    return AttemptLimits(limit=40 * every, patience=10 * every)
 
 
-def meets(role: str, known: Sequence[Known]) -> list[Known]:
+def allowed_opponents(role: str, known: Sequence[ArchivedPolicy]) -> list[ArchivedPolicy]:
     """Return whom an agent of a role may meet: a main agent all, an exploiter main agents alone."""
     if role == EXPLOITER:
         return [one for one in known if one.role != EXPLOITER]
     return list(known)
 
 
-def choice_of(role: str, choose: str, against_newest: Results) -> str:
+def sampling_for(role: str, choose: str, against_newest: WinDrawLoss) -> str:
     """Return how the opponents of an agent are chosen: as it is set, but for an exploiter.
 
     An exploiter meets the newest in most games. As long as that is hopeless it meets those of the
@@ -98,11 +98,11 @@ def choice_of(role: str, choose: str, against_newest: Results) -> str:
     if role != EXPLOITER:
         return choose
     few = against_newest.games < VERDICT_GAMES
-    return "newest" if few or points_of(against_newest) >= HOPELESS else "pfsp-even"
+    return "newest" if few or point_share(against_newest) >= HOPELESS else "pfsp-even"
 
 
 def judge(
-    attempt: Attempt, against_newest: Results, decisions: int, terms: Terms
+    attempt: Attempt, against_newest: WinDrawLoss, decisions: int, terms: AttemptLimits
 ) -> tuple[Verdict, Attempt]:
     """Return the verdict on an attempt, and the attempt with what is its best share now.
 
@@ -110,7 +110,7 @@ def judge(
     decisions: of the run so far.
     """
     enough = against_newest.games >= VERDICT_GAMES
-    share = points_of(against_newest)
+    share = point_share(against_newest)
     if enough and share >= WON:
         return "won", replace(attempt, best_share=share, best_at=decisions)
     if enough and share >= attempt.best_share + GAIN:
@@ -125,6 +125,6 @@ def worth_keeping(verdict: Verdict, attempt: Attempt) -> bool:
     return verdict == "won" or (verdict == "stalled" and attempt.best_share >= WORTH_KEEPING)
 
 
-def points_of(results: Results) -> float:
+def point_share(results: WinDrawLoss) -> float:
     """The share of the points, without any prior; 0 before the first game."""
     return results.points / results.games if results.games else 0.0

@@ -19,19 +19,19 @@ import numpy.typing as npt
 from sparring.config.ranges import MAX_SEED
 from sparring.errors import ConfigError
 from sparring.games.rules import Rules
-from sparring.league.arena import play_match, shifted, whole_rounds
+from sparring.league.arena import add_offset, play_match, whole_rounds
 from sparring.league.intervals import Sprt, Verdict
+from sparring.league.match_batch import ReplayRecorder
 from sparring.league.players import Player, name_of
 from sparring.league.ratings import (
     Rating,
     check_names,
+    default_anchors,
     rankings_of,
     rate,
     score_of,
-    usual_anchors,
 )
-from sparring.league.results import MatchResult, Record, summarize
-from sparring.league.tables import Keeping
+from sparring.league.results import MatchRecord, MatchResult, summarize
 
 Floats = npt.NDArray[np.float64]
 
@@ -39,7 +39,7 @@ FIRST_LOOK = 256
 """Games before a sequential test looks for the first time."""
 NEXT_LOOK = 0.5
 """It looks again after so many more, as a share of those before."""
-APART, MAX_PARTS = 1_000_003, 1024
+SEED_STRIDE, MAX_PARTS = 1_000_003, 1024
 """Between the seeds of two matches, and parts that a pairing may have: all have their own deals."""
 
 
@@ -61,7 +61,7 @@ class Pairing:
 
 
 @dataclass(frozen=True)
-class Standings:
+class RoundRobinResult:
     """What a round robin found."""
 
     rules: Rules
@@ -115,7 +115,7 @@ def check_players(rules: Rules, players: Sequence[Player]) -> None:
 
 
 @dataclass(frozen=True)
-class Settings:
+class RoundRobinSettings:
     """How the matches are played."""
 
     games: int = 2048
@@ -127,26 +127,26 @@ class Settings:
     """As `play_match` takes them."""
     sprt: Sprt | None = None
     """Ends a pairing as soon as it is decided."""
-    keep: Callable[[str, str], Keeping] | None = None
+    keep: Callable[[str, str], ReplayRecorder] | None = None
     """Says which games of a match between two are to be kept."""
 
 
 Progress = Callable[[int, str], None]
 """Called with the games that were played or saved so far, and who is playing."""
-Tables = Sequence[Sequence[Player]]
-Elsewhere = Callable[[Tables], Iterator[tuple[int, tuple[MatchResult, Verdict]]]]
+PairingTables = Sequence[Sequence[Player]]
+PairingRunner = Callable[[PairingTables], Iterator[tuple[int, tuple[MatchResult, Verdict]]]]
 """Plays pairings somewhere else, in any order: yields the number of each and what it says."""
 
 
 def play_round_robin(
     rules: Rules,
     players: Sequence[Player],
-    settings: Settings,
+    settings: RoundRobinSettings,
     *,
     anchors: Mapping[str, float] | None = None,
     progress: Progress | None = None,
-    elsewhere: Elsewhere | None = None,
-) -> Standings:
+    elsewhere: PairingRunner | None = None,
+) -> RoundRobinResult:
     """Play all pairings and rate the players. The same arguments give the same result.
 
     anchors: ratings that are given; left out, the bot `random` has 0, or the weakest bot that
@@ -156,7 +156,7 @@ def play_round_robin(
     check_players(rules, players)
     known = {name_of(player): player for player in players}
     names = tuple(known)
-    anchors = usual_anchors(names, rules.bots) if anchors is None else anchors
+    anchors = default_anchors(names, rules.bots) if anchors is None else anchors
     check_names(names, anchors, [])  # before hours of games
     most, pairs = whole_rounds(rules, settings.games), pairs_of(rules, names)
     tables = [[known[one]] + [known[two]] * (rules.seats - 1) for one, two in pairs]
@@ -166,7 +166,7 @@ def play_round_robin(
         if progress is not None:
             progress(len(found) * most + played, " - ".join(pairs[at]))
 
-    def here(tables: Tables) -> Iterator[tuple[int, tuple[MatchResult, Verdict]]]:
+    def here(tables: PairingTables) -> Iterator[tuple[int, tuple[MatchResult, Verdict]]]:
         for at, table in enumerate(tables):
             yield at, play_pairing(rules, table, settings, at, partial(tell, at))
 
@@ -177,13 +177,13 @@ def play_round_robin(
     convert = score_of if rules.seats == 2 else rankings_of
     matches: list[Any] = [convert(pairing.result) for pairing in pairings]
     ratings = rate(names, matches, anchors=anchors, seats=rules.seats, seed=settings.seed)
-    return Standings(rules, names, tuple(pairings), tuple(ratings))
+    return RoundRobinResult(rules, names, tuple(pairings), tuple(ratings))
 
 
 def play_pairing(
     rules: Rules,
     table: Sequence[Player],
-    settings: Settings,
+    settings: RoundRobinSettings,
     number: int,
     progress: Callable[[int], None],
 ) -> tuple[MatchResult, Verdict]:
@@ -196,7 +196,7 @@ def play_pairing(
         games = most - played
         if settings.sprt is not None:
             games = min(games, whole_rounds(rules, max(FIRST_LOOK, round(NEXT_LOOK * played))))
-        seed = settings.seed + APART * (number * MAX_PARTS + len(parts))
+        seed = settings.seed + SEED_STRIDE * (number * MAX_PARTS + len(parts))
         part = play_match(
             rules,
             table,
@@ -205,19 +205,19 @@ def play_pairing(
             threads=settings.threads,
             greedy=settings.greedy,
             opening_plies=settings.opening_plies,
-            progress=shifted(progress, played),
+            progress=add_offset(progress, played),
             keep=settings.keep(name_of(table[0]), name_of(table[1])) if settings.keep else None,
         )
         parts.append(part)
         played += part.games
         if settings.sprt is not None:
-            result = joined(rules, parts)
+            result = join_matches(rules, parts)
             worth = result.distinct_deals / result.deals
             verdict = settings.sprt.verdict(deal_shares(result), worth)
-    return joined(rules, parts), verdict
+    return join_matches(rules, parts), verdict
 
 
-def joined(rules: Rules, parts: Sequence[MatchResult]) -> MatchResult:
+def join_matches(rules: Rules, parts: Sequence[MatchResult]) -> MatchResult:
     """Return matches of the same players as one; deals that repeat are found across them."""
     if len(parts) == 1:
         return parts[0]
@@ -226,9 +226,9 @@ def joined(rules: Rules, parts: Sequence[MatchResult]) -> MatchResult:
     deal = [record.deal + first for record, first in zip(records, before, strict=True)]
     together = {
         field.name: np.concatenate([getattr(record, field.name) for record in records])
-        for field in fields(Record)
+        for field in fields(MatchRecord)
     }
-    record = Record(**(together | {"deal": np.concatenate(deal)}))
+    record = MatchRecord(**(together | {"deal": np.concatenate(deal)}))
     names = [player.name for player in parts[0].players]
     return summarize(rules, names, record, opening_plies=parts[0].opening_plies)
 

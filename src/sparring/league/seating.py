@@ -26,13 +26,13 @@ from sparring.games.flags import read_pair
 from sparring.games.rules import Rules
 from sparring.league.players import (
     AnyPlayer,
+    BatchPlayer,
     CallablePlayer,
     HasPolicy,
-    Maker,
-    Seated,
-    function_of,
-    is_maker,
-    made_by,
+    PlayerFactory,
+    as_function,
+    call_factory,
+    is_player_factory,
     name_of,
     random_player,
 )
@@ -47,12 +47,12 @@ MAX_WEIGHT = 10**9
 """Of a table, compared with the others."""
 
 Kind = Literal["self", "bot", "past", "best", "policy", "policy object", "callable"]
-Word: TypeAlias = Any
+LineupArg: TypeAlias = Any
 """A table: a word, a player for all other seats, a list of players, or (one of these, weight)."""
 
 
 @dataclass(frozen=True)
-class Who:
+class PlayerSpec:
     """A player as it was named."""
 
     kind: Kind
@@ -69,10 +69,10 @@ class Who:
 
 
 @dataclass(frozen=True)
-class Table:
+class LineupSpec:
     """Who sits at a table, one per seat, and how often such a table is drawn."""
 
-    players: tuple[Who, ...]
+    players: tuple[PlayerSpec, ...]
     weight: float = 1.0
     shuffle: bool = True
     """Seats are drawn anew for every game, so that nobody owns a good one."""
@@ -80,23 +80,23 @@ class Table:
     """How the weight goes on, where it changes; `weight` is the first one."""
 
 
-def read_tables(
-    rules: Rules, words: Sequence[Word], where: str = "opponents", *, scheduled: bool = False
-) -> list[Table]:
+def read_lineups(
+    rules: Rules, words: Sequence[LineupArg], where: str = "opponents", *, scheduled: bool = False
+) -> list[LineupSpec]:
     """Read one table per word.
 
     where: the setting that the words were given for; errors begin with it.
     scheduled: weights may be schedules, and 0 at times.
     """
-    tables = [read_table(rules, word, where, scheduled=scheduled) for word in words]
+    tables = [read_lineup(rules, word, where, scheduled=scheduled) for word in words]
     if not tables:
         raise ConfigError(f"{where} is empty; give at least self=1")
     return tables
 
 
-def read_table(
-    rules: Rules, word: Word, where: str = "opponents", *, scheduled: bool = False
-) -> Table:
+def read_lineup(
+    rules: Rules, word: LineupArg, where: str = "opponents", *, scheduled: bool = False
+) -> LineupSpec:
     weight, schedule = 1.0, None
     if is_weighted(word):
         word, weight = word[0], check_weight(repr(word), word[1], where)
@@ -104,19 +104,19 @@ def read_table(
         name, _, amount = word.rpartition("=")
         read_pair(word, where)  # refuses a word without a name
         if scheduled and ":" in amount:
-            schedule = read_course(word, amount, where)
+            schedule = read_weight_schedule(word, amount, where)
         word, weight = name, schedule.values[0] if schedule else read_weight(word, amount, where)
     names = word.split(",") if isinstance(word, str) else word
     if isinstance(names, Sequence):
         shown = ",".join(name_of(name) for name in names)
-        players = [read_who(rules, name, where) for name in names]
+        players = [read_player(rules, name, where) for name in names]
         several = len(names) > 1 or not isinstance(word, str)
     else:
-        shown, players, several = name_of(names), [read_who(rules, names, where)], False
-    return Table(all_seats(rules, players, shown, several, where), weight, schedule=schedule)
+        shown, players, several = name_of(names), [read_player(rules, names, where)], False
+    return LineupSpec(fill_seats(rules, players, shown, several, where), weight, schedule=schedule)
 
 
-def is_weighted(word: Word) -> bool:
+def is_weighted(word: LineupArg) -> bool:
     """Whether this is a table and its weight, as Python code gives them."""
     return (
         isinstance(word, tuple)
@@ -126,11 +126,11 @@ def is_weighted(word: Word) -> bool:
     )
 
 
-def all_seats(
-    rules: Rules, players: Sequence[Who], shown: str, several: bool, where: str
-) -> tuple[Who, ...]:
+def fill_seats(
+    rules: Rules, players: Sequence[PlayerSpec], shown: str, several: bool, where: str
+) -> tuple[PlayerSpec, ...]:
     """Return one player per seat, the learner first where nobody said where it is."""
-    others, learner = rules.seats - 1, Who("self", SELF)
+    others, learner = rules.seats - 1, PlayerSpec("self", SELF)
     selves = sum(player.kind == "self" for player in players)
     if not several:
         if selves:
@@ -153,10 +153,10 @@ def all_seats(
     )
 
 
-def read_who(rules: Rules, given: AnyPlayer, where: str = "opponents") -> Who:
+def read_player(rules: Rules, given: AnyPlayer, where: str = "opponents") -> PlayerSpec:
     """Read one player: a word, or a policy, agent or function as it is."""
     if not isinstance(given, str):
-        return who_object(given, where)
+        return read_player_object(given, where)
     typed = given.strip()
     word, greedy = split_style(typed)
     if not word:
@@ -164,38 +164,38 @@ def read_who(rules: Rules, given: AnyPlayer, where: str = "opponents") -> Who:
     if word == SELF:
         if greedy is not None:
             raise ConfigError(f"{where}: {typed}: the learner draws; write {SELF}")
-        return Who("self", typed)
+        return PlayerSpec("self", typed)
     if word == BEST:
-        return Who("best", typed, greedy=greedy)
+        return PlayerSpec("best", typed, greedy=greedy)
     if word == PAST or word.startswith(f"{PAST}:"):
-        return Who("past", typed, newest=read_newest(word, where), greedy=greedy)
-    return who_called(rules, typed, where)
+        return PlayerSpec("past", typed, newest=read_newest(word, where), greedy=greedy)
+    return read_named_player(rules, typed, where)
 
 
-def who_called(rules: Rules, typed: str, where: str) -> Who:
+def read_named_player(rules: Rules, typed: str, where: str) -> PlayerSpec:
     try:
         found = look_up(typed, rules, also=(SELF, PAST, BEST))
     except ConfigError as wrong:
         raise ConfigError(f"{where}: {wrong}") from None
     if not found.bot:
-        return Who("policy", typed, means=found.word, greedy=found.greedy)
+        return PlayerSpec("policy", typed, means=found.word, greedy=found.greedy)
     if not rules.bots:  # every environment has this one
-        return Who("callable", typed, means=RANDOM, player=random_player(rules))
-    return Who("bot", typed, means=found.bot)
+        return PlayerSpec("callable", typed, means=RANDOM, player=random_player(rules))
+    return PlayerSpec("bot", typed, means=found.bot)
 
 
-def who_object(given: Any, where: str) -> Who:
+def read_player_object(given: Any, where: str) -> PlayerSpec:
     player = given.policy if isinstance(given, HasPolicy) else given
     if hasattr(player, "check_fits") and hasattr(player, "act"):
         kind: Kind = "callable" if hasattr(player, "function") else "policy object"
-        return Who(kind, player.name, greedy=getattr(player, "greedy", None), player=player)
+        return PlayerSpec(kind, player.name, greedy=getattr(player, "greedy", None), player=player)
     if not callable(player) and not hasattr(player, "act"):
-        raise ConfigError(f"{where}: {no_player(given)}")
-    is_maker(player)  # refuses a function that is neither a player nor makes some
-    return Who("callable", name_of(player), player=player)
+        raise ConfigError(f"{where}: {not_a_player(given)}")
+    is_player_factory(player)  # refuses a function that is neither a player nor makes some
+    return PlayerSpec("callable", name_of(player), player=player)
 
 
-def no_player(given: object) -> str:
+def not_a_player(given: object) -> str:
     return (
         f"{given!r} is no player; give a word, a policy, an agent, a function "
         "(obs, mask, rng) -> actions or an object with act(obs, mask)"
@@ -212,7 +212,7 @@ def read_newest(word: str, where: str) -> int:
     return int(count)
 
 
-def read_course(word: str, amount: str, where: str) -> Schedule:
+def read_weight_schedule(word: str, amount: str, where: str) -> Schedule:
     """How often a table is drawn as a run goes on; at times that may be never."""
     schedule = Schedule.read(amount, f"{where}: {word}")
     if not all(0 <= weight <= MAX_WEIGHT for weight in schedule.values):
@@ -240,7 +240,7 @@ def check_weight(word: str, weight: float, where: str) -> float:
     return float(weight)
 
 
-def player_called(word: str, rules: Rules, *, threads: int = 1) -> Policy | str:
+def load_player(word: str, rules: Rules, *, threads: int = 1) -> Policy | str:
     """Return the bot or the policy that a word means; results carry the name as typed."""
     found = look_up(word, rules)
     if found.place is None:
@@ -252,27 +252,27 @@ def player_called(word: str, rules: Rules, *, threads: int = 1) -> Policy | str:
     return policy if found.greedy is None else policy.always(greedy=found.greedy)
 
 
-def sit(player: AnyPlayer, rules: Rules) -> Policy | CallablePlayer | str:
+def resolve_player(player: AnyPlayer, rules: Rules) -> Policy | CallablePlayer | str:
     """Return a player as it sits at a table: agents are their policies, functions are wrapped."""
     if isinstance(player, str):
-        return player_called(player, rules)
+        return load_player(player, rules)
     if isinstance(player, HasPolicy):
         player = player.policy
     seated: Any = player
     if hasattr(seated, "check_fits"):
         seated.check_fits(rules)
-        return cast("Seated", seated)
-    if is_maker(player):
+        return cast("BatchPlayer", seated)
+    if is_player_factory(player):
         raise ConfigError(
             f"{name_of(player)} makes players, which are seated in training and by adapters alone; "
             f"give one of them: {name_of(player)}()"
         )
     if callable(player) or hasattr(seated, "act"):
-        return CallablePlayer(rules, function_of(player), name_of(player))
-    raise ConfigError(no_player(player))
+        return CallablePlayer(rules, as_function(player), name_of(player))
+    raise ConfigError(not_a_player(player))
 
 
-def seat_player(who: Who, rules: Rules, known: dict[str, Any] | None = None) -> Any:
+def resolve_spec(who: PlayerSpec, rules: Rules, known: dict[str, Any] | None = None) -> Any:
     """Return a bot's name, or whoever answers the rows of this player.
 
     A policy of another game, or of other flags that change what is seen, is refused.
@@ -281,7 +281,7 @@ def seat_player(who: Who, rules: Rules, known: dict[str, Any] | None = None) -> 
     if who.kind == "bot":
         return who.means
     if who.player is not None:
-        return sit(who.player, rules)
+        return resolve_player(who.player, rules)
     if who.kind != "policy":
         raise ConfigError(
             f"{who.name} is a player of a run that trains; here name a bot, a run, a checkpoint, "
@@ -289,12 +289,12 @@ def seat_player(who: Who, rules: Rules, known: dict[str, Any] | None = None) -> 
         )
     known = {} if known is None else known
     if who.name not in known:
-        known[who.name] = player_called(who.name, rules)
+        known[who.name] = load_player(who.name, rules)
     return known[who.name]
 
 
 @dataclass(frozen=True)
-class Place:
+class GameInfo:
     """A game of a run, as makers are told of it."""
 
     rules: Rules
@@ -302,31 +302,33 @@ class Place:
     """Its number in the run."""
 
 
-class Made:
+class FactoryPlayer:
     """Whoever a maker seats, one game after the other."""
 
     memory_bytes = 0
 
-    def __init__(self, rules: Rules, maker: Maker) -> None:
+    def __init__(self, rules: Rules, maker: PlayerFactory) -> None:
         self.rules, self.maker, self.name = rules, maker, name_of(maker)
-        self._last: tuple[Any, Seated] | None = None
+        self._last: tuple[Any, BatchPlayer] | None = None
         """What was returned last, and how it sits: one object in many games is asked at once."""
 
-    def for_game(self, index: int) -> Seated:
+    def for_game(self, index: int) -> BatchPlayer:
         try:
-            made = made_by(self.maker, self.rules.seats - 1, Place(self.rules, index))
+            made = call_factory(self.maker, self.rules.seats - 1, GameInfo(self.rules, index))
         except ConfigError:
             raise
         except RAISED as wrong:
             raise ConfigError(f"opponents: {self.name} failed: {in_a_line(wrong)}") from wrong
         if self._last and made is self._last[0]:
             return self._last[1]
-        if isinstance(made, list | tuple) or (not isinstance(made, str) and is_maker(made)):
+        if isinstance(made, list | tuple) or (
+            not isinstance(made, str) and is_player_factory(made)
+        ):
             raise ConfigError(
                 f"opponents: {self.name} returned {type(made).__name__}; return one player, which "
                 "sits in every seat that the table gives it"
             )
-        player = sit(made, self.rules)
+        player = resolve_player(made, self.rules)
         if isinstance(player, str):
             raise ConfigError(
                 f"opponents: {self.name} returned the bot {player}; name bots beside it: "

@@ -15,12 +15,12 @@ import numpy as np
 import numpy.typing as npt
 
 from sparring.errors import SparringError
-from sparring.league.matchmaking import Known, Weights, normalized
-from sparring.league.players import generator
+from sparring.league.matchmaking import ArchivedPolicy, Weights, normalized
+from sparring.league.players import make_rng
 
-LOTS = 0x5107
+SLOTS_STREAM = 0x5107
 """Keeps these lots apart from everything else that a seed decides."""
-EXCHANGED = 0.25
+EXCHANGE_SHARE = 0.25
 """Share of the slots that are exchanged at a time, so that most keep collecting results."""
 
 
@@ -77,14 +77,14 @@ class Slots:
 
     def assign(
         self,
-        known: Sequence[Known],
+        known: Sequence[ArchivedPolicy],
         wanted: Weights,
         seated: npt.ArrayLike,
         *,
         seed: int,
         update: int,
         always: Collection[str] = (),
-        exchanged: float = EXCHANGED,
+        exchanged: float = EXCHANGE_SHARE,
         greedy: bool = False,
     ) -> dict[int, str]:
         """Decide who leaves and who comes in; return the slots to be filled now, with what.
@@ -108,10 +108,12 @@ class Slots:
         self._release(count)
         if not known:
             return {}
-        lots = generator(seed, LOTS, update)
+        lots = make_rng(seed, SLOTS_STREAM, update)
         must = self._must(known, always)
-        chance = chances(wanted, self.room, np.array([one.hash in must for one in known]))
-        drawn = systematic(chance, lots)
+        chance = inclusion_probabilities(
+            wanted, self.room, np.array([one.hash in must for one in known])
+        )
+        drawn = systematic_sample(chance, lots)
         likely = {one.hash: float(p) for one, p in zip(known, chance, strict=True)}
         order = [*must, *(known[at].hash for at in lots.permutation(drawn))]
         target = list(dict.fromkeys(order))[: self.room]
@@ -120,7 +122,7 @@ class Slots:
         self._release(count)
         return self._fill(target, likely, greedy=greedy)
 
-    def _must(self, known: Sequence[Known], always: Collection[str]) -> list[str]:
+    def _must(self, known: Sequence[ArchivedPolicy], always: Collection[str]) -> list[str]:
         """Who is in a slot in any case, the newest first; no more than there is room for."""
         by_age = sorted(known, key=lambda one: one.number, reverse=True)
         wanted = [by_age[0].hash, *(one.hash for one in by_age if one.hash in always)]
@@ -189,7 +191,7 @@ class Slots:
         self.slots = slots
 
 
-def chances(wanted: Weights, room: int, must: npt.NDArray[np.bool_]) -> Weights:
+def inclusion_probabilities(wanted: Weights, room: int, must: npt.NDArray[np.bool_]) -> Weights:
     """Return how probable it is that each is in a slot: in proportion to `wanted`, at most 1.
 
     The sum is the number of slots, or less where fewer are wanted at all. Those of `must` are in.
@@ -207,7 +209,7 @@ def chances(wanted: Weights, room: int, must: npt.NDArray[np.bool_]) -> Weights:
     return chance
 
 
-def systematic(chance: Weights, lots: np.random.Generator) -> npt.NDArray[np.intp]:
+def systematic_sample(chance: Weights, lots: np.random.Generator) -> npt.NDArray[np.intp]:
     """Draw a set in which each is with exactly its probability, spread over the order they have.
 
     One lot decides all: where the running sum of the chances passes a whole number from there on.
@@ -218,7 +220,7 @@ def systematic(chance: Weights, lots: np.random.Generator) -> npt.NDArray[np.int
 
 def mixes(
     slots: Slots,
-    known: Sequence[Known],
+    known: Sequence[ArchivedPolicy],
     wanted: Weights,
     *,
     recent: Collection[int] = (),
@@ -234,7 +236,7 @@ def mixes(
     best: whom `best` means; it needs a slot.
     """
     must = np.array([False] * len(known))
-    chance = chances(wanted, slots.room, must) if len(known) else must
+    chance = inclusion_probabilities(wanted, slots.room, must) if len(known) else must
     facts = {
         one.hash: (one.number, float(weight), float(now))
         for one, weight, now in zip(known, wanted, chance, strict=True)
@@ -245,14 +247,14 @@ def mixes(
     for at, slot in inside.items():
         _, share, now = facts[str(slot.hash)]
         weight[at] = share / max(slot.chance, now) if share > 0 else 0.0
-    made = {"past": mix(by_age, weight)}
+    made = {"past": slot_weights(by_age, weight)}
     for count in recent:
-        made[f"past:{count}"] = mix(by_age[:count], weight)
+        made[f"past:{count}"] = slot_weights(by_age[:count], weight)
     made["best"] = {at: 1.0 for at in by_age if best is not None and inside[at].hash == best}
     return made
 
 
-def mix(slots: Sequence[int], weight: Mapping[int, float]) -> dict[int, float]:
+def slot_weights(slots: Sequence[int], weight: Mapping[int, float]) -> dict[int, float]:
     """The weights of some slots with the sum 1; who has none is left out."""
     if not slots:
         return {}

@@ -24,29 +24,29 @@ SAMPLES = 2000
 """Of the bootstrap."""
 SHARES = 2001
 """Shares that are tried for the ends of an interval."""
-ROUGH_BELOW = 4
+MIN_RUNS = 4
 """With fewer runs in a group intervals hold the truth less often than they say."""
 
 
 @dataclass(frozen=True)
-class Found:
+class Estimate:
     """A value and its 95 % interval, which one run alone cannot give."""
 
     value: float
     low: float | None = None
     high: float | None = None
 
-    def turned(self) -> Found:
+    def turned(self) -> Estimate:
         """The share of the other side."""
         if self.low is None or self.high is None:
-            return Found(1 - self.value)
-        return Found(1 - self.value, 1 - self.high, 1 - self.low)
+            return Estimate(1 - self.value)
+        return Estimate(1 - self.value, 1 - self.high, 1 - self.low)
 
-    def as_share(self) -> Found:
+    def as_share(self) -> Estimate:
         """The same of a share: nothing below 0 or above 1."""
         if self.low is None or self.high is None:
             return self
-        return Found(self.value, max(self.low, 0.0), min(self.high, 1.0))
+        return Estimate(self.value, max(self.low, 0.0), min(self.high, 1.0))
 
     def plain(self) -> dict[str, float | None]:
         return {"value": self.value, "low": self.low, "high": self.high}
@@ -75,20 +75,20 @@ def improvement(ours: npt.ArrayLike, theirs: npt.ArrayLike) -> Floats:
     return share
 
 
-def drawn_again(values: Floats, *, samples: int, seed: int) -> Floats:
+def bootstrap_samples(values: Floats, *, samples: int, seed: int) -> Floats:
     """Return a group with its runs drawn anew, [samples, ..., runs]."""
     runs = values.shape[-1]
     chosen = np.random.default_rng(seed).integers(runs, size=(samples, runs))
     return np.moveaxis(values[..., chosen], -2, 0)
 
 
-def bounds(
+def bootstrap_interval(
     statistic: Statistic, values: Floats, *, samples: int = SAMPLES, seed: int = 0
 ) -> tuple[Floats, Floats]:
     """Return the 95 % interval of a statistic of a group of runs: a bootstrap, made as wide as
     Student's.
     """
-    found = statistic(drawn_again(values, samples=samples, seed=seed))
+    found = statistic(bootstrap_samples(values, samples=samples, seed=seed))
     low, high = np.percentile(found, [2.5, 97.5], axis=0)
     middle, wider = statistic(values), student_factor(values.shape[-1])
     return middle - wider * (middle - low), middle + wider * (high - middle)
@@ -101,17 +101,17 @@ def student_factor(runs: int) -> float:
 
 def estimate(
     statistic: Statistic, values: npt.ArrayLike, *, samples: int = SAMPLES, seed: int = 0
-) -> Found:
+) -> Estimate:
     """Return a statistic of a group of runs; one run has no interval."""
     array = np.asarray(values, np.float64)
     value = float(statistic(array))
     if array.shape[-1] < 2:
-        return Found(value)
-    low, high = bounds(statistic, array, samples=samples, seed=seed)
-    return Found(value, float(low), float(high))
+        return Estimate(value)
+    low, high = bootstrap_interval(statistic, array, samples=samples, seed=seed)
+    return Estimate(value, float(low), float(high))
 
 
-def stronger(ours: Sequence[float], theirs: Sequence[float]) -> Found:
+def improvement_estimate(ours: Sequence[float], theirs: Sequence[float]) -> Estimate:
     """Return how probably a run of ours is better than one of theirs; one run has no interval.
 
     Newcombe's interval (2006, method 5) with Student's factor: all shares from which the one that
@@ -120,13 +120,13 @@ def stronger(ours: Sequence[float], theirs: Sequence[float]) -> Found:
     """
     found, mine, others = float(improvement(ours, theirs)), len(ours), len(theirs)
     if min(mine, others) < 2:
-        return Found(found)
+        return Estimate(found)
     share = np.linspace(0.0, 1.0, SHARES)
     more = (mine + others) / 2 - 1
     variance = share * (1 - share) * (1 + more * ((1 - share) / (2 - share) + share / (1 + share)))
     half = student_95(mine + others - 2) * np.sqrt(variance / (mine * others))
     held = share[np.abs(share - found) <= half]
-    return Found(found, min(float(held[0]), found), max(float(held[-1]), found))
+    return Estimate(found, min(float(held[0]), found), max(float(held[-1]), found))
 
 
 @dataclass(frozen=True)
@@ -160,7 +160,7 @@ def band(
         return Band(np.empty(0), np.empty(0))
     grid = np.linspace(first, last, points) if last > first else np.array([first])
     values = np.stack([np.interp(grid, x, y) for x, y in curves], axis=-1)
-    low, high = bounds(interquartile_mean, values, samples=samples, seed=seed)
+    low, high = bootstrap_interval(interquartile_mean, values, samples=samples, seed=seed)
     return Band(grid, interquartile_mean(values), low, high)
 
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from sparring.draw.charts.axes import Axis, Form, label, named_ticks, ticks
-from sparring.draw.charts.chart import Chart, Estimate, Estimates, Series
+from sparring.draw.charts.chart import Chart, EstimateBar, EstimateChart, Series
 from sparring.draw.charts.paper import (
     CARD,
     COLORS,
@@ -269,7 +269,7 @@ def make_page(title: str, facts: Sequence[str], found: Outcome, knobs: Sequence[
     if not timed:
         return Page(title, tuple(facts), ())
     end = max(found.seconds, timed[-1].at_s) / 60 or 1.0
-    charts: list[Chart | Estimates] = [over_time(found, timed, end), listed(found, timed)]
+    charts: list[Chart | EstimateChart] = [over_time(found, timed, end), listed(found, timed)]
     charts += [card for knob in knobs if (card := by_value(found, timed, knob))]
     return Page(title, tuple(facts), tuple(charts), Axis("minutes", end))
 
@@ -310,14 +310,14 @@ def dots(name: str, color: int, looks: Sequence[Look]) -> Series:
     return Series(name, color, x, np.array([look.rate for look in looks]), joined=False)
 
 
-def listed(found: Outcome, timed: Sequence[Look]) -> Estimates:
+def listed(found: Outcome, timed: Sequence[Look]) -> EstimateChart:
     """The best of them, with their intervals."""
     ordered = sorted(timed, key=lambda look: look.rate, reverse=True)[:MAX_ROWS]
     rows = [row(found, look, found.name(look.point)) for look in ordered]
-    return Estimates("Best first, decisions/s", tuple(rows), "rate", guide=found.preset_rate)
+    return EstimateChart("Best first, decisions/s", tuple(rows), "rate", guide=found.preset_rate)
 
 
-def by_value(found: Outcome, timed: Sequence[Look], knob: Range) -> Estimates | None:
+def by_value(found: Outcome, timed: Sequence[Look], knob: Range) -> EstimateChart | None:
     """The best that was seen with every value of a knob."""
     rows = []
     for value in knob.choices:
@@ -330,16 +330,16 @@ def by_value(found: Outcome, timed: Sequence[Look], knob: Range) -> Estimates | 
             rows.append(row(found, best, f"{switched(value)}{beside}"))
     if len(rows) < 2:
         return None
-    return Estimates(f"{knob.name}, decisions/s", tuple(rows), "rate", guide=found.preset_rate)
+    return EstimateChart(f"{knob.name}, decisions/s", tuple(rows), "rate", guide=found.preset_rate)
 
 
-def row(found: Outcome, look: Look, name: str) -> Estimate:
+def row(found: Outcome, look: Look, name: str) -> EstimateBar:
     assert look.gain
     color = {found.best: GREEN, found.preset: ORANGE}.get(look.point, BLUE)
     if look.point == found.preset:
-        return Estimate(name, ORANGE, look.rate)
+        return EstimateBar(name, ORANGE, look.rate)
     low, high = (found.preset_rate * (1 + end) for end in (look.gain.low, look.gain.high))
-    return Estimate(name, color, look.rate, low, high)
+    return EstimateBar(name, color, look.rate, low, high)
 
 
 def strength_page(title: str, facts: Sequence[str], found: Trained) -> Page:
@@ -371,6 +371,6 @@ def strength_page(title: str, facts: Sequence[str], found: Trained) -> Page:
         if known := [time for time in found.times(point) if time is not None]:
             name, ends = found.name(point), (min(known), max(known))
             middle = float(np.median(known))
-            rows.append(Estimate(name, marked[name], middle, *ends, tuple(known)))
-    times = (Estimates("Seconds to the target (dots: seeds)", tuple(rows)),) if rows else ()
+            rows.append(EstimateBar(name, marked[name], middle, *ends, tuple(known)))
+    times = (EstimateChart("Seconds to the target (dots: seeds)", tuple(rows)),) if rows else ()
     return Page(title, tuple(facts), (chart, *times), Axis("minutes", end))

@@ -11,7 +11,7 @@ from typing import Any
 
 from sparring.config import TrainConfig
 from sparring.league.intervals import welch_95
-from sparring.league.statistics import Found, stronger
+from sparring.league.statistics import Estimate, improvement_estimate
 from sparring.sweep.file import NEAREST, SweepFile
 from sparring.sweep.points import config_at
 from sparring.sweep.record import CONFIRM, Folder, Records
@@ -209,15 +209,15 @@ class Confirmed:
     """What is wrong with runs that failed."""
 
     @property
-    def difference(self) -> Found:
+    def difference(self) -> Estimate:
         there = self.best and self.preset
-        return difference_of(self.best, self.preset) if there else Found(0.0)
+        return difference_of(self.best, self.preset) if there else Estimate(0.0)
 
     @property
-    def stronger(self) -> Found:
+    def stronger(self) -> Estimate:
         """How probably a run of the best setting is stronger than one of the preset."""
         there = self.best and self.preset
-        return stronger(self.best, self.preset) if there else Found(0.5)
+        return improvement_estimate(self.best, self.preset) if there else Estimate(0.5)
 
     @property
     def is_better(self) -> bool:
@@ -254,10 +254,10 @@ class Confirmed:
         return f"the best setting is {how} than the preset: {shown} {seeds}; {KEEP}"
 
 
-def difference_of(ours: Sequence[float], theirs: Sequence[float]) -> Found:
+def difference_of(ours: Sequence[float], theirs: Sequence[float]) -> Estimate:
     """By how much the mean of the one is above that of the other, with Welch's 95 % interval."""
     value, half = fmean(ours) - fmean(theirs), welch_95(ours, theirs)
-    return Found(value) if half is None else Found(value, value - half, value + half)
+    return Estimate(value) if half is None else Estimate(value, value - half, value + half)
 
 
 def confirm(

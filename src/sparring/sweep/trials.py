@@ -13,7 +13,7 @@ import numpy as np
 from sparring.config import TrainConfig
 from sparring.errors import ConfigError, nearest
 from sparring.games.rules import Rules
-from sparring.league.arena import ALONE, usual_opponents
+from sparring.league.arena import ALONE, default_opponents
 
 RUNNING, DONE, PRUNED, FAILED = "running", "done", "pruned", "failed"
 SIDES = BEST, PRESET = "best", "preset"
@@ -147,7 +147,7 @@ def value_at(curve: Sequence[Point], place: float, by: int) -> float | None:
 
 def measured_against(config: TrainConfig, rules: Rules) -> tuple[str, ...]:
     """Whom the evaluations of a run meet."""
-    return tuple(config.eval.against or usual_opponents(rules, 2)) or (ALONE,)
+    return tuple(config.eval.against or default_opponents(rules, 2)) or (ALONE,)
 
 
 def check_raised(raised: str, config: TrainConfig, rules: Rules, where: str) -> None:

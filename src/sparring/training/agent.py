@@ -15,8 +15,14 @@ import numpy.typing as npt
 
 from sparring.config import EvaluationConfig
 from sparring.errors import SparringError, warn
-from sparring.league.arena import ALONE, evaluate, play_custom_match, usual_games, usual_opponents
-from sparring.league.custom_env import Terms
+from sparring.league.arena import (
+    ALONE,
+    default_games,
+    default_opponents,
+    evaluate,
+    play_custom_match,
+)
+from sparring.league.custom_env import EpisodeSettings
 from sparring.league.results import MatchResult, load_result
 from sparring.nets.policy import Policy, is_position
 from sparring.nets.predict import predict, rows_of, to_masks
@@ -167,11 +173,11 @@ class Agent:
         timeout_s: there, seconds after which no more games begin.
         """
         rules = self.policy.rules
-        opponents: Sequence[str | Policy] = against or usual_opponents(rules)
+        opponents: Sequence[str | Policy] = against or default_opponents(rules)
         return evaluate(
             self.policy,
             opponents,
-            games=games or usual_games(rules),
+            games=games or default_games(rules),
             seed=seed,
             threads=threads,
             timeout_s=timeout_s,
@@ -203,7 +209,7 @@ def measure(
     What keeps them from being played is kept too, and raised as `UnmeasuredError`.
     told: called with the name of every opponent before its match.
     """
-    against = wanted.against or usual_opponents(agent.policy.rules)
+    against = wanted.against or default_opponents(agent.policy.rules)
     matches: list[tuple[str, ...]] = [(name,) for name in against] or [()]
     results: dict[str, MatchResult] = {}
     rules = agent.policy.rules
@@ -238,7 +244,7 @@ def measure_here(agent: Agent, wanted: EvaluationConfig, pool: CustomPool) -> No
     """
     rules = agent.policy.rules
     others = [RANDOM] * (rules.seats - 1)
-    terms = Terms(wanted.games, FINAL_SEED, timeout_s=wanted.timeout_s)
+    terms = EpisodeSettings(wanted.games, FINAL_SEED, timeout_s=wanted.timeout_s)
     try:
         found = play_custom_match(rules, [agent.policy, *others], terms, given=pool)
     except SparringError as wrong:

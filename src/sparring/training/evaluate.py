@@ -271,19 +271,19 @@ def answer(request: Mapping[str, Any], threads: int = 1) -> Answer:
 def play(request: Mapping[str, Any], threads: int = 1) -> dict[str, Any]:
     """Evaluate one checkpoint against every opponent."""
     from sparring.league.arena import evaluate
-    from sparring.league.ladder import pairs_of
+    from sparring.league.ladder import count_pairs
     from sparring.league.results import save_result
-    from sparring.league.seating import player_called
+    from sparring.league.seating import load_player
     from sparring.store.policies import load_policy
 
     sys.path += [place for place in request.get("paths", ()) if place not in sys.path]
     named = {"name": request["name"]} if "name" in request else {}
     policy = load_policy(request["checkpoint"], threads=threads, **named)
     rules = policy.rules
-    opponents = [player_called(name, rules, threads=threads) for name in request["opponents"]]
+    opponents = [load_player(name, rules, threads=threads) for name in request["opponents"]]
     for name in request.get("rivals", ()):
         with contextlib.suppress(SparringError):  # damaged or gone: the others are met all the same
-            opponents.append(player_called(name, rules, threads=threads))
+            opponents.append(load_player(name, rules, threads=threads))
     results = evaluate(
         policy,
         opponents,
@@ -299,7 +299,7 @@ def play(request: Mapping[str, Any], threads: int = 1) -> dict[str, Any]:
     if "league" in request:
         rate_again(Path(request["league"]), policy.rules.bots, request)
     return {
-        name: {**result.summary(), PAIRS: pairs_of(result.record)}
+        name: {**result.summary(), PAIRS: count_pairs(result.record)}
         for name, result in results.items()
     }
 

@@ -15,9 +15,16 @@ from torch import Tensor
 from sparring.config import LeagueConfig
 from sparring.errors import warn
 from sparring.league import roles
-from sparring.league.matchmaking import Known, Results, decayed, passed, rating_of, weights
-from sparring.league.players import generator
-from sparring.league.slots import LOTS, Slots, mixes
+from sparring.league.matchmaking import (
+    ArchivedPolicy,
+    WinDrawLoss,
+    decayed,
+    estimate_rating,
+    passes_gate,
+    weights,
+)
+from sparring.league.players import make_rng
+from sparring.league.slots import SLOTS_STREAM, Slots, mixes
 from sparring.learn.acting import TakesOpponents
 from sparring.learn.learner import Report
 from sparring.learn.plan import Plan
@@ -54,13 +61,13 @@ class League:
         self.settings, self.plan, self.learner, self.archive = settings, plan, learner, archive
         self.name, self.member, self.seed = name, member, plan.seeds[member]
         self.participants, self.slots = plan.participants, Slots(plan.participants.slots)
-        self.results: dict[str, Results] = {}
+        self.results: dict[str, WinDrawLoss] = {}
         """Of the learner against everybody in the archive, old ones decayed."""
         self.best_shares: dict[str, float] = {}
         """The highest share that it ever had."""
         self.counted: dict[str, list[int]] = {}
         """Games won, drawn and lost since the last snapshot, by hash or bot."""
-        self.since_last = Results()
+        self.since_last = WinDrawLoss()
         """Against the past, since the last snapshot."""
         self.drawn: dict[str, dict[int, float]] = {}
         """Who is in the mixes."""
@@ -121,8 +128,8 @@ class League:
             counted = self.counted.setdefault(name, [0, 0, 0])
             self.counted[name] = [a + int(b) for a, b in zip(counted, found, strict=True)]
             if 1 <= player <= len(self.slots):
-                more = Results(*map(float, found))
-                self.results[name] = self.results.get(name, Results()) + more
+                more = WinDrawLoss(*map(float, found))
+                self.results[name] = self.results.get(name, WinDrawLoss()) + more
                 if not self.slots[int(player)].fixed:
                     self.since_last += more
 
@@ -149,9 +156,9 @@ class League:
         when: dict[str, Any] = {"update": update, "decisions": decisions, "seconds": seconds}
         if self.settings.role == roles.EXPLOITER:
             self._exploit(when)
-        elif passed(self.since_last, self.settings.gate, archived=len(self._known())):
+        elif passes_gate(self.since_last, self.settings.gate, archived=len(self._known())):
             self._keep(self._weights(), roles.MAIN, **when)
-            self.since_last = Results()
+            self.since_last = WinDrawLoss()
         self.results = decayed(self.results, DECAY)
 
     def _exploit(self, when: Mapping[str, Any]) -> None:
@@ -159,35 +166,35 @@ class League:
         usual = UPDATES_BETWEEN * when["decisions"] // when["update"]
         every, newest = self.settings.every_decisions or usual, self._against_newest()
         verdict, self.attempt = roles.judge(
-            self.attempt, newest, when["decisions"], roles.usual_terms(every)
+            self.attempt, newest, when["decisions"], roles.default_limits(every)
         )
         if verdict == "go on":
             return
         if roles.worth_keeping(verdict, self.attempt):
             self._keep(self._weights(), roles.EXPLOITER, **dict(when))
         self.attempt = self.attempt.anew(when["decisions"])
-        self.results, self.best_shares, self.since_last = {}, {}, Results()
+        self.results, self.best_shares, self.since_last = {}, {}, WinDrawLoss()
         start_anew(self.learner, self.plan, self.attempt.number, self.member)
 
-    def _against_newest(self) -> Results:
+    def _against_newest(self) -> WinDrawLoss:
         known = self._known()
-        return known[-1].results if known else Results()
+        return known[-1].results if known else WinDrawLoss()
 
     # Who is met
 
-    def _known(self) -> list[Known]:
+    def _known(self) -> list[ArchivedPolicy]:
         everyone = [
-            Known(
+            ArchivedPolicy(
                 age,
                 entry.hash,
                 entry.role,
-                self.results.get(entry.hash, Results()),
+                self.results.get(entry.hash, WinDrawLoss()),
                 self.best_shares.get(entry.hash, 0.5),
-                rating_of(self.results.get(entry.hash)),
+                estimate_rating(self.results.get(entry.hash)),
             )
             for age, entry in enumerate(self._entries())
         ]
-        return roles.meets(self.settings.role, everyone)
+        return roles.allowed_opponents(self.settings.role, everyone)
 
     def _entries(self) -> list[Entry]:
         """The archive without what is fixed or lost, by when it was the learner.
@@ -231,12 +238,14 @@ class League:
             self._put(slot, found, greedy=self.participants.greedy)
         self._draw_anew(known, wanted)
 
-    def _wanted(self, known: Sequence[Known]) -> npt.NDArray[np.float64]:
-        choose = roles.choice_of(self.settings.role, self.settings.sampling, self._against_newest())
+    def _wanted(self, known: Sequence[ArchivedPolicy]) -> npt.NDArray[np.float64]:
+        choose = roles.sampling_for(
+            self.settings.role, self.settings.sampling, self._against_newest()
+        )
         return weights(choose, known, learner_rating=0.0)
 
     def _draw_anew(
-        self, known: Sequence[Known] = (), wanted: npt.NDArray[np.float64] | None = None
+        self, known: Sequence[ArchivedPolicy] = (), wanted: npt.NDArray[np.float64] | None = None
     ) -> None:
         shares = np.zeros(0) if wanted is None else wanted
         made = mixes(self.slots, known, shares, recent=self.participants.recent, best=self.best)
@@ -255,7 +264,7 @@ class League:
         entries.sort(key=lambda entry: entry.update)
         if not entries or not self.participants.past_slots:
             return []
-        lots = generator(self.seed, LOTS, number)
+        lots = make_rng(self.seed, SLOTS_STREAM, number)
         picked = lots.permutation(len(entries) - 1)[: MATCHES - 1]
         chosen = [entries[-1], *(entries[at] for at in picked)]
         return [str(self.archive.file(entry.hash)) for entry in chosen]
@@ -271,8 +280,8 @@ class League:
         if content == who:
             return who
         if self.settings.sampling == "forgotten":  # training meets only some
-            more = Results(*map(float, counts))
-            self.results[content] = self.results.get(content, Results()) + more
+            more = WinDrawLoss(*map(float, counts))
+            self.results[content] = self.results.get(content, WinDrawLoss()) + more
             share = self.results[content].share
             self.best_shares[content] = max(self.best_shares.get(content, 0.0), share)
         entry = self.archive.called(content)
@@ -353,10 +362,10 @@ class League:
         """Seat everybody before the games are there. spare: plays for a snapshot that is gone."""
         saved = state["slots"]
         self.slots.load({"slots": [saved[str(number + 1)] for number in range(len(saved))]})
-        self.results = {name: Results(*values) for name, values in state["results"].items()}
+        self.results = {name: WinDrawLoss(*values) for name, values in state["results"].items()}
         self.best_shares = dict(state["best_shares"])
         self.counted = {name: list(counts) for name, counts in state["counted"].items()}
-        self.since_last = Results(*state["since_last"])
+        self.since_last = WinDrawLoss(*state["since_last"])
         self.due, self.best, self.lost = state["due"], state["best"], set(state["lost"])
         self.attempt = roles.Attempt.load(state["attempt"])
         fixed = {one.slot: one.weights for one in self.participants.fixed}

@@ -11,7 +11,7 @@ from sparring.curriculum.course import Course
 from sparring.curriculum.timeline import curves_of
 from sparring.errors import warn
 from sparring.games.rules import Rules
-from sparring.league.arena import ALONE, min_share, strength_of, usual_opponents
+from sparring.league.arena import ALONE, default_opponents, guaranteed_share, strength_of
 from sparring.learn.learner import Report, Snapshot
 from sparring.phases import phase
 from sparring.pools.custom.again import is_custom
@@ -88,7 +88,7 @@ class Member:
         self.saver = checkpoints.BackgroundSaver(run.checkpoints, resume.segments if resume else {})
         if resume is not None:
             self._go_on(resume)
-        self.opponents = list(plan.evaluation.against or usual_opponents(rules, 2))
+        self.opponents = list(plan.evaluation.against or default_opponents(rules, 2))
 
     def _go_on(self, resume: checkpoints.Checkpoint) -> None:
         """Take over what a checkpoint says, and forget what came after it."""
@@ -360,7 +360,7 @@ class Member:
             values["eval/games"] = self._count_episodes(results)
         values |= pace(self.first, results, seconds, self.rules)
         self.metrics.add(number, values, seconds=seconds)
-        self._reach_targets(min_share(self.rules, results), seconds)
+        self._reach_targets(guaranteed_share(self.rules, results), seconds)
         if self.best["update"] < 0 or strength > self.best["strength"]:
             self._take_best(number, strength)
             self._tell_best(number, seconds)

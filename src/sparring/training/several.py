@@ -11,7 +11,7 @@ from typing import Any, overload
 from sparring.config import TrainConfig
 from sparring.draw.charts.axes import label
 from sparring.errors import ConfigError, SparringError, warn
-from sparring.league.statistics import Found
+from sparring.league.statistics import Estimate
 from sparring.learn.learner import DivergedError
 from sparring.pools.protocol import GamePool
 from sparring.training.agent import Agent
@@ -95,7 +95,7 @@ class Agents(Sequence[Agent]):
         return "\n".join(lines + notes(found))
 
 
-def cells(found: Found, form: Any) -> tuple[str, str]:
+def cells(found: Estimate, form: Any) -> tuple[str, str]:
     if found.low is None or found.high is None:
         return label(found.value, form), "-"
     return label(found.value, form), f"{label(found.low, form)} .. {label(found.high, form)}"

@@ -11,8 +11,8 @@ from sparring.config import TrainConfig
 from sparring.config.options import all_help, flat
 from sparring.draw.charts.axes import By, Floats
 from sparring.errors import ConfigError
-from sparring.league.ladder import described as league_described
-from sparring.league.ladder import payoff_of
+from sparring.league.ladder import describe_league as league_described
+from sparring.league.ladder import make_payoff
 from sparring.store.folders import BEST
 from sparring.store.standings import standings_of, wanted
 from sparring.training.records.compared import described, measure_of, notes
@@ -154,7 +154,7 @@ def told_league(run: Path) -> dict[str, Any]:
         ) from None
     except sqlite3.Error:
         raise RefusedError(f"the league of {run.name} cannot be read") from None
-    matrix = payoff_of(standings, wanted(standings, MAX_IN_MATRIX))
+    matrix = make_payoff(standings, wanted(standings, MAX_IN_MATRIX))
     return {
         "run": run.name,
         **league_described(standings),

@@ -29,8 +29,8 @@ from sparring.games.flags import as_typed, changed_flags, read_rules
 from sparring.games.rules import Rules
 from sparring.league.intervals import Sprt, Verdict
 from sparring.league.players import Player
-from sparring.league.results import MatchResult, Record, summarize
-from sparring.league.round_robin import Settings, play_pairing
+from sparring.league.results import MatchRecord, MatchResult, summarize
+from sparring.league.round_robin import RoundRobinSettings, play_pairing
 from sparring.messages import REFUSED, Message, error_of, refusal
 from sparring.nets.policy import Policy
 from sparring.store.policies import load_policy, save_policy
@@ -101,7 +101,7 @@ def play_pairings(
     cluster: Cluster,
     rules: Rules,
     tables: Sequence[Sequence[Player]],
-    settings: Settings,
+    settings: RoundRobinSettings,
     threads: int,
 ) -> Iterator[tuple[int, tuple[MatchResult, Verdict]]]:
     """Play pairings, each in a task; yield the number of every one and what it says."""
@@ -225,7 +225,7 @@ def unpack_archive(raw: Bytes, into: Path) -> None:
 
 
 def match_job(
-    rules: Rules, table: Sequence[Player], settings: Settings, number: int
+    rules: Rules, table: Sequence[Player], settings: RoundRobinSettings, number: int
 ) -> tuple[Message, list[Policy]]:
     """Return the job of one pairing, and the policies whose archives it needs."""
     policies = list({id(one): one for one in table if not isinstance(one, str)}.values())
@@ -254,7 +254,7 @@ def play_one(job: Message, packed: Sequence[Bytes]) -> Message:
     given = dict(facts["settings"])
     if given["sprt"] is not None:
         given["sprt"] = Sprt(**given["sprt"])
-    settings = Settings(**given)
+    settings = RoundRobinSettings(**given)
     torch.set_num_threads(settings.threads)
     players = [
         opened_policy(raw, name, greedy, settings.threads)
@@ -262,7 +262,7 @@ def play_one(job: Message, packed: Sequence[Bytes]) -> Message:
     ]
     table = [one if isinstance(one, str) else players[one] for one in facts["table"]]
     result, verdict = play_pairing(rules, table, settings, facts["number"], lambda _: None)
-    record = {field.name: getattr(result.record, field.name) for field in fields(Record)}
+    record = {field.name: getattr(result.record, field.name) for field in fields(MatchRecord)}
     names = [player.name for player in result.players]
     said = {"names": names, "opening_plies": result.opening_plies, "verdict": verdict}
     return Message("done", said, record)
@@ -279,7 +279,7 @@ def opened_policy(raw: Bytes, name: str, greedy: bool | None, threads: int) -> P
 
 def read_match(rules: Rules, done: Message) -> tuple[MatchResult, Verdict]:
     """The result of a match from what came of its job."""
-    record = Record(**{name: array.copy() for name, array in done.arrays.items()})
+    record = MatchRecord(**{name: array.copy() for name, array in done.arrays.items()})
     facts = done.facts
     result = summarize(rules, facts["names"], record, opening_plies=facts["opening_plies"])
     return result, facts["verdict"]

@@ -7,12 +7,12 @@ from collections.abc import Sequence
 
 from sparring.commands.shared.printing import ProgressBar, echo, make_table, print_table
 from sparring.draw.charts.axes import Axis, By, Form, label
-from sparring.draw.charts.chart import Chart, Estimate, Estimates, Series
+from sparring.draw.charts.chart import Chart, EstimateBar, EstimateChart, Series
 from sparring.draw.charts.curves import color_of, equal_strength
 from sparring.draw.charts.paper import Page
 from sparring.errors import SparringError
 from sparring.league.intervals import wilson
-from sparring.league.statistics import Found
+from sparring.league.statistics import Estimate
 from sparring.training.records.compared import Match, budget_name, measure_of
 from sparring.training.records.comparison import Comparison, Group
 
@@ -33,7 +33,7 @@ def short_label(group: Group) -> str:
     return f"{group.name}  {text}"
 
 
-def shown(value: Found | None, form: Form) -> tuple[str, str]:
+def shown(value: Estimate | None, form: Form) -> tuple[str, str]:
     """Return a value and its interval as text."""
     if value is None:
         return "–", "–"
@@ -46,7 +46,7 @@ def make_page(found: Comparison, matches: Sequence[Match]) -> Page:
     """Return curves with bands, and the estimates that the tables have."""
     runs = len(found.entries)
     facts = (measure_of(found), "lines: interquartile mean over runs; bands and bars: 95 %")
-    charts: list[Chart | Estimates] = [curve_chart(found, by) for by in found.budgets]
+    charts: list[Chart | EstimateChart] = [curve_chart(found, by) for by in found.budgets]
     charts += estimates(found, matches)
     title = f"{found.rules.name}: {len(found.groups)} groups, {runs} runs"
     return Page(title, facts, tuple(charts))
@@ -76,35 +76,37 @@ def curve_chart(found: Comparison, by: By) -> Chart:
     )
 
 
-def estimates(found: Comparison, matches: Sequence[Match]) -> list[Estimates]:
+def estimates(found: Comparison, matches: Sequence[Match]) -> list[EstimateChart]:
     """Return final strength, the same at the common budget, who is better, score per hour."""
     form = form_of(found)
     rows = [estimate_row(found, g, found.strength(g), found.strengths(g)) for g in found.groups]
-    charts = [Estimates("Final strength (dots: runs)", tuple(rows), form)]
+    charts = [EstimateChart("Final strength (dots: runs)", tuple(rows), form)]
     for by in found.uneven:
         at = [(g, found.strength_at_common(g, by)) for g in found.groups]
         rows = [estimate_row(found, g, value) for g, value in at if value]
-        charts.append(Estimates(f"Strength at {budget_name(found, by)}", tuple(rows), form))
+        charts.append(EstimateChart(f"Strength at {budget_name(found, by)}", tuple(rows), form))
     rows = [
-        Estimate(f"{one.name} over {two.name}", index(found, one), p.value, p.low, p.high)
+        EstimateBar(f"{one.name} over {two.name}", index(found, one), p.value, p.low, p.high)
         for one, two, p in pairs_shown(found)
         if p.low is not None
     ]
     title = "Probability that a run is stronger"
-    charts.append(Estimates(title, tuple(rows), "percent", (0.0, 1.0), guide=0.5))
+    charts.append(EstimateChart(title, tuple(rows), "percent", (0.0, 1.0), guide=0.5))
     rows = [
-        Estimate(f"{m.one.name} against {m.two.name}", index(found, m.one), m.share, m.low, m.high)
+        EstimateBar(
+            f"{m.one.name} against {m.two.name}", index(found, m.one), m.share, m.low, m.high
+        )
         for m in matches
     ]
     title = "Head to head: share of wins of the best"
-    charts.append(Estimates(title, tuple(rows), "percent", (0.0, 1.0), guide=0.5))
+    charts.append(EstimateChart(title, tuple(rows), "percent", (0.0, 1.0), guide=0.5))
     rates = [(g, found.score_per_hour(g)) for g in found.groups]
     rows = [estimate_row(found, g, value) for g, value in rates if value]
-    charts.append(Estimates("Score gained per hour", tuple(rows)))
+    charts.append(EstimateChart("Score gained per hour", tuple(rows)))
     return [chart for chart in charts if chart.rows]
 
 
-def pairs_shown(found: Comparison) -> list[tuple[Group, Group, Found]]:
+def pairs_shown(found: Comparison) -> list[tuple[Group, Group, Estimate]]:
     """Return all pairs of a few groups; of many, the strongest against each of the others."""
     if len(found.groups) <= MANY_GROUPS:
         return list(found.pairs())
@@ -119,12 +121,12 @@ def pairs_shown(found: Comparison) -> list[tuple[Group, Group, Found]]:
 
 
 def estimate_row(
-    found: Comparison, group: Group, value: Found, points: Sequence[float] = ()
-) -> Estimate:
+    found: Comparison, group: Group, value: Estimate, points: Sequence[float] = ()
+) -> EstimateBar:
     """Return one line about a group."""
     dots = tuple(points) if len(points) > 1 else ()
     ends = value.value, value.low, value.high
-    return Estimate(short_label(group), index(found, group), *ends, dots)
+    return EstimateBar(short_label(group), index(found, group), *ends, dots)
 
 
 def index(found: Comparison, group: Group) -> int:
@@ -210,7 +212,7 @@ def print_pairs(found: Comparison, matches: Sequence[Match]) -> None:
     table = make_table(("pair", *numbers), numbers=numbers)
     for one, two, chance in pairs:
         match = met.get((one.name, two.name))
-        share = Found(match.share, match.low, match.high) if match else None
+        share = Estimate(match.share, match.low, match.high) if match else None
         cells: tuple[str, ...] = shown(chance if chance.low is not None else None, "percent")
         cells += shown(share, "percent") if matches else ()
         table.add_row(f"{one.name} over {two.name}", *cells)

@@ -18,7 +18,7 @@ from sparring.config.commands import PlayConfig
 from sparring.errors import ConfigError
 from sparring.games.flags import listed
 from sparring.games.rules import Rules
-from sparring.league.players import Seated, name_of, random_player
+from sparring.league.players import BatchPlayer, name_of, random_player
 from sparring.nets.stateful_player import StatefulPlayer
 from sparring.pools.custom.again import (
     check_same,
@@ -83,7 +83,7 @@ class CustomGame:
         """Actions that a seat may choose from, counted from 0."""
         return [int(action) for action in np.flatnonzero(self.table.mask[seat])]
 
-    def answer(self, player: Seated, seat: int, *, greedy: bool = True) -> Any:
+    def answer(self, player: BatchPlayer, seat: int, *, greedy: bool = True) -> Any:
         """What a player does in this seat, once a step; it remembers that."""
         mind = self._minds.setdefault((id(player), seat), StatefulPlayer(player))
         obs = self.rules.pack(self.table.numbers[seat][None])
@@ -109,12 +109,12 @@ class CustomGame:
             return self.env.render()
 
 
-def custom_player(word: str, rules: Rules) -> Seated:
+def custom_player(word: str, rules: Rules) -> BatchPlayer:
     player = player_called(word, rules)
     return random_player(rules) if isinstance(player, str) else player
 
 
-def custom_players(words: Sequence[str], rules: Rules, seats: int, what: str) -> list[Seated]:
+def custom_players(words: Sequence[str], rules: Rules, seats: int, what: str) -> list[BatchPlayer]:
     """One player for each of so many seats; a single one sits in all of them."""
     known = {word: custom_player(word, rules) for word in dict.fromkeys(words)}
     players = [known[word] for word in words]
@@ -140,7 +140,7 @@ def play_custom(config: PlayConfig, policy: Policy) -> int:
     if config.against and rules.seats == 1:
         raise ConfigError(f"--against {config.against}: {rules.name} has one seat; leave it out")
     words = listed(config.against)
-    others: list[Seated] = [policy] * (rules.seats - 1)
+    others: list[BatchPlayer] = [policy] * (rules.seats - 1)
     if words:
         others = custom_players(words, rules, rules.seats - 1, "--against")
     game = CustomGame(policy.name, rules, TEXT)
@@ -154,7 +154,7 @@ class Table:
     """One game at one terminal."""
 
     def __init__(
-        self, game: CustomGame, person: int, others: dict[int, Seated], adviser: Seated
+        self, game: CustomGame, person: int, others: dict[int, BatchPlayer], adviser: BatchPlayer
     ) -> None:
         self.game, self.person, self.others, self.adviser = game, person, others, adviser
 

@@ -10,7 +10,7 @@ from sparring.errors import ConfigError
 from sparring.games.flags import as_typed, changed_flags, read_pair, read_rules
 from sparring.games.rules import Rules
 from sparring.league.players import Player
-from sparring.league.seating import player_called as called
+from sparring.league.seating import load_player as called
 from sparring.pools.custom.again import is_custom
 from sparring.store.lookup import common_game, look_up, split_style
 

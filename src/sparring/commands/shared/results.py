@@ -14,8 +14,8 @@ from sparring.commands.shared.printing import make_table
 from sparring.errors import ConfigError
 from sparring.games.rules import Rules
 from sparring.games.stats import shown, written
+from sparring.league.match_batch import ReplayRecorder
 from sparring.league.results import MatchResult
-from sparring.league.tables import Keeping
 from sparring.pools.custom.again import is_custom
 from sparring.pools.custom.rules import CustomRules
 from sparring.targets import check_folder, writing
@@ -173,15 +173,15 @@ class KeptGames:
     folder: Path
     most: int
     """Games of each match."""
-    matches: dict[str, list[Keeping]] = field(default_factory=dict)
+    matches: dict[str, list[ReplayRecorder]] = field(default_factory=dict)
 
-    def match(self, *names: str) -> Keeping:
+    def match(self, *names: str) -> ReplayRecorder:
         so_far = self.known(names)  # parts of a match that a test may end early
-        keeping = Keeping(max(self.most - sum(len(part.replays) for part in so_far), 0))
+        keeping = ReplayRecorder(max(self.most - sum(len(part.replays) for part in so_far), 0))
         so_far.append(keeping)
         return keeping
 
-    def known(self, names: tuple[str, ...]) -> list[Keeping]:
+    def known(self, names: tuple[str, ...]) -> list[ReplayRecorder]:
         """What was kept of matches between these players so far."""
         return self.matches.setdefault(OTHERS.sub("-", " against ".join(names)), [])
 

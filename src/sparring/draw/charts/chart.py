@@ -205,7 +205,7 @@ class Chart(Card):
 
 
 @dataclass(frozen=True)
-class Estimate:
+class EstimateBar:
     """A value, its interval if there is one, and the single numbers that it comes from."""
 
     name: str
@@ -224,11 +224,11 @@ class Estimate:
 
 
 @dataclass(frozen=True)
-class Estimates(Card):
+class EstimateChart(Card):
     """Estimates on a common axis from left to right: what a comparison found."""
 
     title: str
-    rows: tuple[Estimate, ...]
+    rows: tuple[EstimateBar, ...]
     form: Form = "number"
     span: tuple[float, float] | None = None
     """The values from left to right. None: what the rows span."""

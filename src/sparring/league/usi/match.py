@@ -17,9 +17,9 @@ from sparring.errors import ConfigError, SparringError
 from sparring.games import Rules, State, new_state, shogi
 from sparring.games.flags import read_pair
 from sparring.games.shogi.protocol import game_seed, position_line, read_position
-from sparring.league.arena import USUAL_PLIES
+from sparring.league.arena import DEFAULT_PLIES
 from sparring.league.players import Player, name_of
-from sparring.league.results import MatchResult, Record, summarize
+from sparring.league.results import MatchRecord, MatchResult, summarize
 from sparring.league.usi.engine import Engine, EngineError
 from sparring.nets.stateful_player import StatefulPlayer
 
@@ -34,7 +34,7 @@ GAMES = 100
 """Unless somebody says otherwise: an engine takes its time."""
 IN_MILLISECONDS = ("movetime", "byoyomi")
 MAX_LIMIT = 2**31 - 1
-FAULTS_RUNNING = 3
+MAX_FAULTS_IN_A_ROW = 3
 """After so many games in a row an engine is broken, not weak."""
 
 
@@ -47,7 +47,7 @@ class Opening:
 
 
 @dataclass(frozen=True)
-class Fault:
+class EngineFault:
     """How the engine lost a game without being beaten."""
 
     game: int
@@ -56,7 +56,7 @@ class Fault:
 
 
 @dataclass(frozen=True)
-class Outcome:
+class GameOutcome:
     """How a game ended, seen by the challenger."""
 
     score: float
@@ -73,13 +73,13 @@ class Outcome:
 
 
 @dataclass(frozen=True)
-class Match:
+class EngineMatch:
     """What was found."""
 
     result: MatchResult
     engine: str
     """The name it gave itself."""
-    faults: tuple[Fault, ...]
+    faults: tuple[EngineFault, ...]
     stopped: str = ""
     """Why not all games were played."""
 
@@ -181,7 +181,7 @@ class Referee:
         self.moves: list[str] = []
         """Of the game that is played or was played last."""
 
-    def play(self, opening: Opening, seat: int, number: int) -> Outcome:
+    def play(self, opening: Opening, seat: int, number: int) -> GameOutcome:
         """Play one game. Faults of the engine are raised."""
         moves = self.moves = list(opening.moves)
         self.engine.new_game()
@@ -195,12 +195,14 @@ class Referee:
                 place = position_line(opening.start, moves)
                 move = self.engine.move(place, self.go, self.config.engine_timeout_s)
                 if move == "resign":
-                    return Outcome(1.0, tuple(moves), "resignation", opening.start)
+                    return GameOutcome(1.0, tuple(moves), "resignation", opening.start)
             if move not in shogi.moves(state):
-                raise EngineError("illegal move", f"{self.engine.name} said {illegal(state, move)}")
+                raise EngineError(
+                    "illegal move", f"{self.engine.name} said {describe_illegal(state, move)}"
+                )
             shogi.play(state, move)
             moves.append(move)
-        return Outcome(state.scores[seat], tuple(moves), state.end or "", opening.start)
+        return GameOutcome(state.scores[seat], tuple(moves), state.end or "", opening.start)
 
     def own_move(self, state: State, ply: int) -> str:
         if isinstance(self.challenger, str):
@@ -210,7 +212,7 @@ class Referee:
         return shogi.usi(state, action)
 
 
-def illegal(state: State, move: str) -> str:
+def describe_illegal(state: State, move: str) -> str:
     """Say what is wrong with an answer. Wins by declaration end games before they are claimed."""
     where = shogi.read_sfen(state)
     if move == "win":
@@ -225,17 +227,17 @@ def play_match(
     progress: Callable[[int], None],
     *,
     start_s: float = 0.0,
-) -> Match:
+) -> EngineMatch:
     """Play all games. start_s: how long the engine may take to start; 0: as long as for a move."""
     skip_forced = rules.skip_forced
     rules = rules.changed({"skip_forced": 0})  # every move has to be told to the engine
     limit, plies = int(rules.config["max_plies"]), config.opening_plies
-    plies = USUAL_PLIES if plies is None else plies
+    plies = DEFAULT_PLIES if plies is None else plies
     if not config.openings and plies >= limit:
         raise ConfigError(f"--opening-plies {plies} leaves no move to play with max_plies={limit}")
     book = read_openings(config.openings, rules) if config.openings else []
-    outcomes: list[Outcome] = []
-    faults: list[Fault] = []
+    outcomes: list[GameOutcome] = []
+    faults: list[EngineFault] = []
     stopped = ""
     options, start_s = read_options(config.engine_option), start_s or config.engine_timeout_s
     with Engine(config.engine or "", options, start_s=start_s) as engine:
@@ -249,27 +251,27 @@ def play_match(
                 outcomes.append(referee.play(opening, seat, number))
                 engine.game_over(-outcomes[-1].score)
             except EngineError as fault:
-                outcomes.append(Outcome(1.0, tuple(referee.moves), fault.kind, opening.start))
-                faults.append(Fault(number, fault.kind, str(fault)))
+                outcomes.append(GameOutcome(1.0, tuple(referee.moves), fault.kind, opening.start))
+                faults.append(EngineFault(number, fault.kind, str(fault)))
                 engine.game_over(-1.0)
-                stopped = why_broken(faults) or why_not_restarted(engine)
+                stopped = repeated_failure(faults) or restart_failure(engine)
             progress(number + 1)
             if stopped:
                 break
         names = (name_of(challenger), engine.name)
-    result = summary(rules, names, outcomes, 0 if book else plies)
-    return Match(result, engine.name, tuple(faults), stopped)
+    result = summarize_outcomes(rules, names, outcomes, 0 if book else plies)
+    return EngineMatch(result, engine.name, tuple(faults), stopped)
 
 
-def why_broken(faults: Sequence[Fault]) -> str:
+def repeated_failure(faults: Sequence[EngineFault]) -> str:
     """Say that an engine fails game after game, "" if it does not."""
-    last = faults[-FAULTS_RUNNING:]
-    if len(last) < FAULTS_RUNNING or last[-1].game - last[0].game != FAULTS_RUNNING - 1:
+    last = faults[-MAX_FAULTS_IN_A_ROW:]
+    if len(last) < MAX_FAULTS_IN_A_ROW or last[-1].game - last[0].game != MAX_FAULTS_IN_A_ROW - 1:
         return ""
-    return f"the engine failed in {FAULTS_RUNNING} games running: {last[-1].what}"
+    return f"the engine failed in {MAX_FAULTS_IN_A_ROW} games running: {last[-1].what}"
 
 
-def why_not_restarted(engine: Engine) -> str:
+def restart_failure(engine: Engine) -> str:
     """Start an engine anew and say why that failed, "" if it did not."""
     try:
         engine.restart()
@@ -278,8 +280,8 @@ def why_not_restarted(engine: Engine) -> str:
     return ""
 
 
-def summary(
-    rules: Rules, names: Sequence[str], outcomes: Sequence[Outcome], opening_plies: int
+def summarize_outcomes(
+    rules: Rules, names: Sequence[str], outcomes: Sequence[GameOutcome], opening_plies: int
 ) -> MatchResult:
     """Turn outcomes into shares and intervals; the challenger is Black in even games."""
     games = len(outcomes)
@@ -288,7 +290,7 @@ def summary(
     won = np.array([outcome.score for outcome in outcomes], np.float32)
     score = np.zeros((games, 2), np.float32)
     np.put_along_axis(score, seat_of, np.stack([won, -won], axis=1), axis=1)
-    record = Record(
+    record = MatchRecord(
         seat_of=seat_of,
         score=score,
         length=np.array([len(outcome.moves) for outcome in outcomes], np.int32),

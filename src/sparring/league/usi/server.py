@@ -24,7 +24,7 @@ WAITING_GOES = ("infinite", "ponder")
 """Kinds of `go` whose answer is due at `stop` or `ponderhit`, not before."""
 
 
-class Recalling:
+class GameMemory:
     """A player who is shown a game by its moves: it would have seen all positions of its side.
 
     Programs tell the whole game before every move. What was followed before is not followed again,
@@ -57,7 +57,7 @@ class Recalling:
         self._told[seat] = (start, moves)
 
 
-class Server:
+class UsiServer:
     """One player at one Shogi program. It answers at once and never thinks in the background."""
 
     def __init__(
@@ -69,7 +69,7 @@ class Server:
         self.recalling = (
             None
             if isinstance(player, str)
-            else Recalling(player, self.rules, skip_forced=rules.skip_forced)
+            else GameMemory(player, self.rules, skip_forced=rules.skip_forced)
         )
         self.games = 0
         self.start, self.moves = shogi.START, list[str]()

@@ -11,9 +11,15 @@ from sparring.curriculum.checks import check_weights
 from sparring.curriculum.phases import Phase
 from sparring.errors import ConfigError
 from sparring.games.rules import Rules
-from sparring.league.players import CallablePlayer, is_maker, name_of
+from sparring.league.players import CallablePlayer, is_player_factory, name_of
 from sparring.league.roles import EXPLOITER, MAIN
-from sparring.league.seating import Made, Table, Who, read_tables, seat_player
+from sparring.league.seating import (
+    FactoryPlayer,
+    LineupSpec,
+    PlayerSpec,
+    read_lineups,
+    resolve_spec,
+)
 from sparring.learn.acting import Actor, MadePlayers, PlayerActor
 from sparring.learn.plan import Fixed, Participants, Seating
 from sparring.nets.hierarchy import nets_by_role
@@ -52,15 +58,15 @@ def participants_of(
             f"opponents: {', '.join(missing)} came from the program that began this run; give them "
             "again: sparring.resume(run, opponents=[...])"
         )
-    own = read_tables(rules, list(given) or list(config.opponents), scheduled=True)
+    own = read_lineups(rules, list(given) or list(config.opponents), scheduled=True)
     check_weights([weight_of(table) for table in own])
     named = [phase.opponents for phase in phases] or [None]
     return ParticipantsBuilder(rules, config, nets).cast(
-        [own if words is None else read_tables(rules, words, scheduled=True) for words in named]
+        [own if words is None else read_lineups(rules, words, scheduled=True) for words in named]
     )
 
 
-def weight_of(table: Table) -> Schedule:
+def weight_of(table: LineupSpec) -> Schedule:
     return table.schedule or Schedule.constant(table.weight)
 
 
@@ -87,7 +93,7 @@ def pinned(rules: Rules, words: Sequence[str]) -> tuple[str, ...]:
 
 def pinned_name(rules: Rules, name: str) -> str:
     """A player's word, with a checkpoint or file for what lies on the disk."""
-    (table,) = read_tables(rules, [name])
+    (table,) = read_lineups(rules, [name])
     policies = [who for who in table.players if who.kind == "policy"]
     if not policies:
         return name
@@ -107,13 +113,13 @@ class ParticipantsBuilder:
         self.roles = {role: net for role, net in nets.items() if role}
         self.frozen: dict[tuple[Any, bool], Policy] = {}
         """Of the learner's own kind: they go into slots."""
-        self.apart: dict[tuple[Any, bool], Policy | CallablePlayer | Made] = {}
+        self.apart: dict[tuple[Any, bool], Policy | CallablePlayer | FactoryPlayer] = {}
         """Everybody else who is no bot."""
         self.loaded: dict[str, Any] = {}
         self.styles: set[bool] = set()
         """How past selves are to play."""
 
-    def cast(self, phases: Sequence[Sequence[Table]]) -> Participants:
+    def cast(self, phases: Sequence[Sequence[LineupSpec]]) -> Participants:
         """Meet everybody of all phases first; their ids follow from how many there are."""
         everyone = [who for tables in phases for table in tables for who in table.players]
         for who in everyone:
@@ -157,26 +163,26 @@ class ParticipantsBuilder:
             seatings=seatings,
         )
 
-    def _actor(self, greedy: bool, player: Policy | CallablePlayer | Made) -> Actor:
+    def _actor(self, greedy: bool, player: Policy | CallablePlayer | FactoryPlayer) -> Actor:
         seed = self.config.seed
-        if isinstance(player, Made):
+        if isinstance(player, FactoryPlayer):
             return MadePlayers(player.for_game, self.rules.rows, seed)
         return PlayerActor(player, seed, greedy=greedy)
 
-    def _seating(self, table: Table, ids: dict[tuple[Any, bool], int]) -> Seating:
+    def _seating(self, table: LineupSpec, ids: dict[tuple[Any, bool], int]) -> Seating:
         players = tuple(self._player(who, ids) for who in table.players)
         return Seating(Lineup(players, table.weight, table.shuffle), weight_of(table))
 
-    def _meet(self, who: Who) -> None:
+    def _meet(self, who: PlayerSpec) -> None:
         if who.kind in ("past", "best"):
             self.styles.add(bool(who.greedy))
         if who.kind in ("self", "bot", "past", "best"):
             return
         key = self._key(who)
-        if is_maker(who.player):
-            self.apart[key] = Made(self.rules, who.player)
+        if is_player_factory(who.player):
+            self.apart[key] = FactoryPlayer(self.rules, who.player)
             return
-        player = seat_player(who, self.rules, self.loaded)
+        player = resolve_spec(who, self.rules, self.loaded)
         if isinstance(player, Policy) and self._is_alike(player):
             self.frozen[key] = player
         else:
@@ -202,10 +208,10 @@ class ParticipantsBuilder:
         alike = policy.by_value == (self.config.algo in BY_VALUE)
         return alike and same_kind(policy, self.rules, self.config.net, self.roles)
 
-    def _key(self, who: Who) -> tuple[Any, bool]:
+    def _key(self, who: PlayerSpec) -> tuple[Any, bool]:
         return (who.means or id(who.player)), bool(who.greedy)
 
-    def _player(self, who: Who, ids: dict[tuple[Any, bool], int]) -> PlayerId | Mix:
+    def _player(self, who: PlayerSpec, ids: dict[tuple[Any, bool], int]) -> PlayerId | Mix:
         if who.kind == "self":
             return LEARNER
         if who.kind == "bot":
@@ -232,7 +238,7 @@ def check_leagues(participants: Participants, leagues: Sequence[LeagueConfig]) -
         )
 
 
-def mix_of(who: Who) -> str:
+def mix_of(who: PlayerSpec) -> str:
     return f"past:{who.newest}" if who.newest else who.kind
 
 

@@ -26,7 +26,7 @@ from sparring.errors import SparringError
 from sparring.factories import is_factory
 from sparring.games.lookup import game_module
 from sparring.games.rules import Rules
-from sparring.league.custom_env import OWN_GAMES
+from sparring.league.custom_env import CUSTOM_ENV_GAMES
 from sparring.pools.custom.make import USUAL_GAMES, Facts, facts_of
 from sparring.training.planning.algorithms import OF_ALGORITHMS, ROLLOUTS, sections_of
 
@@ -99,7 +99,7 @@ def presets_of(
         box = BOX_ALGOS.get(kind, {}) if facts.rules.box else {}
         games: Mapping[str, Any] = {
             "collect": {"games": facts.games or USUAL_GAMES},
-            "eval": {"games": OWN_EVALUATION, "final_games": OWN_GAMES},
+            "eval": {"games": OWN_EVALUATION, "final_games": CUSTOM_ENV_GAMES},
         }
         for table in (games, OWN_ALGOS.get(kind, {}), box):
             yield "your own environment", own_of(table, algo, mode)

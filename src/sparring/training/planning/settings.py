@@ -21,7 +21,7 @@ from sparring.errors import ConfigError, nearest
 from sparring.games.flags import listed, read_pair
 from sparring.games.rules import Rules
 from sparring.ids import canonical
-from sparring.league.seating import player_called
+from sparring.league.seating import load_player
 from sparring.pools.custom.again import is_custom
 from sparring.pools.custom.make import Facts
 from sparring.schedule import Schedule
@@ -327,7 +327,7 @@ def check_against(rules: Rules, names: Sequence[str]) -> None:
         raise ConfigError(f"eval.against: {rules.name} has one seat and no opponents; leave it out")
     for name in names:
         if is_custom(rules):
-            player_called(name, rules)
+            load_player(name, rules)
         else:
             rules.bot(name)
     if len(set(names)) < len(names):

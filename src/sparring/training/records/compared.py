@@ -10,7 +10,7 @@ from typing import Any
 
 from sparring.draw.charts.axes import By, label
 from sparring.games.flags import changed_flags
-from sparring.league.statistics import ROUGH_BELOW
+from sparring.league.statistics import MIN_RUNS
 from sparring.store.folders import shortened
 from sparring.training.records.comparison import Comparison, Group, differing
 
@@ -104,10 +104,10 @@ def notes(found: Comparison) -> list[str]:
             f"{listed(alone)} {word} one run: nothing can be told about seeds, so there is no "
             "interval, and a difference may be luck; train more seeds"
         )
-    few = [g.name for g in found.groups if 1 < len(g.entries) < ROUGH_BELOW]
+    few = [g.name for g in found.groups if 1 < len(g.entries) < MIN_RUNS]
     if few:
         told.append(
-            f"{listed(few)}: fewer than {ROUGH_BELOW} runs, so the intervals are rough; train more "
+            f"{listed(few)}: fewer than {MIN_RUNS} runs, so the intervals are rough; train more "
             "seeds"
         )
     told += apart(found)

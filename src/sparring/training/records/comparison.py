@@ -19,11 +19,11 @@ from sparring.games.flags import latest, read_rules
 from sparring.games.rules import UNIVERSAL_FLAGS, Rules, game_names
 from sparring.league.statistics import (
     Band,
-    Found,
+    Estimate,
     band,
     estimate,
+    improvement_estimate,
     interquartile_mean,
-    stronger,
     value_at,
 )
 from sparring.training.planning.settings import read_config, written
@@ -157,7 +157,7 @@ class Comparison:
             return [final for final in finals if final is not None]
         return [entry.last for entry in group.entries]
 
-    def strength(self, group: Group) -> Found:
+    def strength(self, group: Group) -> Estimate:
         """The interquartile mean over a group's runs."""
         return self._over_runs(self.strengths(group))
 
@@ -168,11 +168,11 @@ class Comparison:
     def strongest(self) -> Group:
         return max(self.groups, key=lambda group: self.strength(group).value)
 
-    def pairs(self) -> Iterator[tuple[Group, Group, Found]]:
+    def pairs(self) -> Iterator[tuple[Group, Group, Estimate]]:
         """How probably a run of the one group is stronger than one of the other."""
         for one, two in combinations(self.groups, 2):
             values = self.strengths(one), self.strengths(two)
-            yield one, two, stronger(*values)
+            yield one, two, improvement_estimate(*values)
 
     def common(self, by: By) -> float:
         """The budget that all runs have spent by their last evaluation."""
@@ -183,7 +183,7 @@ class Comparison:
         ends = [float(entry.strength_by(by)[0][-1]) for entry in self.entries]
         return max(ends) - min(ends) > SAME_LENGTH * max(ends)
 
-    def strength_at_common(self, group: Group, by: By) -> Found | None:
+    def strength_at_common(self, group: Group, by: By) -> Estimate | None:
         """The strength after the common budget; None if a run was first measured later."""
         place = self.common(by)
         curves = [entry.strength_by(by) for entry in group.entries]
@@ -191,12 +191,12 @@ class Comparison:
             return None
         return self._over_runs([value_at(*curve, place) for curve in curves])
 
-    def _over_runs(self, strengths: Sequence[float]) -> Found:
+    def _over_runs(self, strengths: Sequence[float]) -> Estimate:
         """The interquartile mean of strengths; win shares stay between 0 and 1."""
         found = estimate(interquartile_mean, strengths, seed=self.seed)
         return found if self.rules.seats == 1 else found.as_share()
 
-    def score_per_hour(self, group: Group) -> Found | None:
+    def score_per_hour(self, group: Group) -> Estimate | None:
         """The interquartile mean of what the runs gain per hour."""
         rates = [entry.score_per_hour for entry in group.entries]
         known = [rate for rate in rates if rate is not None]

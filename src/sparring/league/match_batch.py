@@ -21,7 +21,7 @@ from sparring.pools.native import Pool
 
 
 @dataclass(frozen=True)
-class Plan:
+class MatchSettings:
     """What is played: how many deals, how many at once, from which seed, how they open."""
 
     deals: int
@@ -32,7 +32,7 @@ class Plan:
     opening_plies: int
 
 
-class Tables:
+class MatchBatch:
     """A pool whose tables each have a share of the deals, and how far they are."""
 
     def __init__(
@@ -77,7 +77,7 @@ class Tables:
         return self.nothing
 
 
-class Score:
+class DealScores:
     """The sheets of one rotation, a line per deal."""
 
     def __init__(self, share: npt.NDArray[np.intp], seats: int) -> None:
@@ -89,7 +89,7 @@ class Score:
         self.end = np.zeros(deals, np.uint8)
         self.moves = np.zeros(deals, np.uint64)
 
-    def take(self, tables: Tables, last_line: npt.NDArray[np.intp]) -> int:
+    def take(self, tables: MatchBatch, last_line: npt.NDArray[np.intp]) -> int:
         """Write down the games that just ended and still count; return how many.
 
         last_line: [tables], behind the last line of each.
@@ -111,7 +111,7 @@ class Score:
 
 
 @dataclass
-class Keeping:
+class ReplayRecorder:
     """Which games of a match are to be kept as replays, and those that were.
 
     A match plays many games at once, bots and forced moves inside the native step. So what is noted
@@ -131,7 +131,7 @@ class Keeping:
     answers: dict[tuple[int, int], deque[Any]] = field(default_factory=dict)
     """What policies answered, by (rotation, table)."""
 
-    def note(self, ahead: int, tables: Tables, actions: npt.NDArray[Any]) -> None:
+    def note(self, ahead: int, tables: MatchBatch, actions: npt.NDArray[Any]) -> None:
         """Note what policies answer at the first tables of a rotation, in their first games."""
         rules = tables.rules
         count = min(self.tables_of(rules), tables.pool.num_games)
@@ -145,7 +145,11 @@ class Keeping:
         return -(-self.most // rules.seats)
 
     def finish(
-        self, rules: Rules, names: Mapping[int, str], sheets: Sequence[Score], plan: Plan
+        self,
+        rules: Rules,
+        names: Mapping[int, str],
+        sheets: Sequence[DealScores],
+        plan: MatchSettings,
     ) -> None:
         """Play the games again that were noted. names: those of policies, by id."""
         first_lines = np.concatenate([[0], np.cumsum(sheets[0].share)[:-1]])
@@ -155,7 +159,7 @@ class Keeping:
             sheet, line = sheets[ahead], int(first_lines[table])
             answers = self.answers.pop((ahead, table), deque())
             try:
-                replay = play_again(
+                replay = replay_game(
                     rules, table, plan, players=sheet.player[line], names=names, answers=answers
                 )
             except (SparringError, IndexError):
@@ -170,10 +174,10 @@ class Keeping:
             self.seats.append(ahead)
 
 
-def play_again(
+def replay_game(
     rules: Rules,
     table: int,
-    plan: Plan,
+    plan: MatchSettings,
     *,
     players: npt.NDArray[np.int16],
     names: Mapping[int, str],
@@ -183,7 +187,7 @@ def play_again(
     plain = rules.changed({"skip_forced": 0})
     state = State(plain, plan.seed, plain.weights(None), game=table)
     actions: list[Any] = []
-    for action in opening(plain, table, plan):
+    for action in find_opening(plain, table, plan):
         actions.append(action)
         state.apply(action)
     first = True
@@ -209,19 +213,19 @@ def play_again(
     return Replay.of(state, actions, seated)
 
 
-def opening(rules: Rules, table: int, plan: Plan) -> list[int]:
+def find_opening(rules: Rules, table: int, plan: MatchSettings) -> list[int]:
     """Return what lots decided at the start of a game, found from the positions they led to."""
     found: list[int] = []
-    positions = [opened(rules, table, plan, plies) for plies in range(plan.opening_plies + 1)]
+    positions = [play_opening(rules, table, plan, plies) for plies in range(plan.opening_plies + 1)]
     for was, now in pairwise(positions):
-        fitting = [action for action in was.legal() if leads(was, action, now)]
+        fitting = [action for action in was.legal() if leads_to(was, action, now)]
         if rules.rows > 1 or not fitting:
             raise SparringError(f"no decision of {rules.name} leads from one opening to the next")
         found.append(fitting[0])
     return found
 
 
-def opened(rules: Rules, table: int, plan: Plan, plies: int) -> State:
+def play_opening(rules: Rules, table: int, plan: MatchSettings, plies: int) -> State:
     """Return a table's first game after so many decisions by lot."""
     pool = Pool(
         rules,
@@ -237,7 +241,7 @@ def opened(rules: Rules, table: int, plan: Plan, plies: int) -> State:
     return pool.state_of(0)
 
 
-def leads(was: State, action: int, now: State) -> bool:
+def leads_to(was: State, action: int, now: State) -> bool:
     after = was.clone()
     after.apply(action)
     return same(after, now)
