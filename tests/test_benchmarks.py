@@ -32,7 +32,8 @@ pytestmark = pytest.mark.filterwarnings("ignore::sparring.errors.SparringWarning
 ROOT = Path(__file__).parents[1]
 SCRIPT = ROOT / "benchmarks" / "train_vs_peers.py"
 SMALL = (
-    "--games 16 --steps 24 --epochs 1 --minibatch 128 --hidden 16 --threads 1 --rounds 3 --no-meter"
+    "--games 16 --steps 24 --epochs 1 --minibatch 128 --hidden 16 --threads 1 --rounds 3 "
+    "--no-utilization"
 )
 
 

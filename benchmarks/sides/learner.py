@@ -42,20 +42,24 @@ HOMES = {
     "opened": ("speed.process", "measuring.process"),
     "timed": ("speed.process", "measuring.process"),
     "steady": ("speed.rounds", "measuring.steady"),
-    "work_of": ("training.meter.work", "meter.work"),
-    "density_of": ("training.meter.ceilings", "meter.stepping"),
-    "Place": ("training.meter.ceilings", "meter.ceilings"),
-    "on_threads": ("training.meter.ceilings", "meter.ceilings"),
-    "products": ("training.meter.ceilings", "meter.ceilings"),
+    "work_of": ("training.utilization.work", "training.meter.work", "meter.work"),
+    "density_of": ("training.utilization.peaks", "training.meter.ceilings", "meter.stepping"),
+    "ComputeDevice": ("training.utilization.peaks", "training.meter.ceilings", "meter.ceilings"),
+    "torch_threads": ("training.utilization.peaks", "training.meter.ceilings", "meter.ceilings"),
+    "matmul_rate": ("training.utilization.peaks", "training.meter.ceilings", "meter.ceilings"),
 }
-"""Where trees have what is used of them: those of today, and those of before."""
+"""Modules that define a name: in the current tree first, then in older trees."""
+OLD_NAMES = {"ComputeDevice": "Place", "torch_threads": "on_threads", "matmul_rate": "products"}
+"""Names in older trees."""
 
 
 def of_tree(name: str) -> Any:
-    """Return what the tree has under a name."""
+    """Return the object that the tree has under a name."""
     for home in HOMES[name]:
-        if find_spec(f"sparring.{home.rpartition('.')[0]}"):
-            return getattr(import_module(f"sparring.{home}"), name)
+        package, _, module = home.rpartition(".")
+        if find_spec(f"sparring.{package}") and find_spec(f"sparring.{package}.{module}"):
+            found = import_module(f"sparring.{home}")
+            return getattr(found, name if hasattr(found, name) else OLD_NAMES[name])
     raise ImportError(f"the tree has no {name}")
 
 
@@ -73,7 +77,7 @@ class Side:
         asked = {"name": SIDE, "config": written(config), "warm_up": request["warm_up"]}
         of_tree("opened")(self.held, asked)
         plan, learner = self.held[SIDE].plan, self.held[SIDE].learner
-        self.place = of_tree("Place")("cpu", plan.threads)
+        self.device = of_tree("ComputeDevice")("cpu", plan.threads)
         net, work_of = learner.policy().net, of_tree("work_of")
         density = density_in(plan) if plan.custom is None else 1.0
         self.work = work_of(plan, config.algo, net, density)
@@ -106,18 +110,20 @@ class Side:
 
     def gflops(self, rounds: list[dict[str, Any]], work: Any, update_s: float) -> float | None:
         """Of the update alone; None where several roles share it, or nothing is timed."""
-        if len(work.learned) > 1 or update_s <= 0:
+        macs = work.update if hasattr(work, "update") else work.learned  # older trees
+        if len(macs) > 1 or update_s <= 0:
             return None
-        (role,) = work.learned
-        made = sum(work.passes_made(role, one["samples"], one["optimizer_steps"]) for one in rounds)
-        return float(2e-9 * made * work.learned[role] / update_s)
+        (role,) = macs
+        count = work.trained_samples if hasattr(work, "update") else work.passes_made
+        trained = sum(count(role, one["samples"], one["optimizer_steps"]) for one in rounds)
+        return float(2e-9 * trained * macs[role] / update_s)
 
     def matmul(self, precision: str, seconds: float = 0.3) -> float:
         """What `a @ b` reaches here and now, in GFLOP/s."""
         import torch
 
-        with of_tree("on_threads")(self.place), torch.no_grad():
-            return float(2e-9 * of_tree("products")(self.place, precision, seconds))
+        with of_tree("torch_threads")(self.device), torch.no_grad():
+            return float(2e-9 * of_tree("matmul_rate")(self.device, precision, seconds))
 
 
 def density_in(plan: Any) -> float:

@@ -9,13 +9,13 @@ import pytest
 from sparring.speed.code import HOME, LOOP, phase_of, phases_in
 from sparring.speed.evidence import DOES, Frame
 from sparring.speed.verdicts import case
-from sparring.training.meter.share import WORDS
+from sparring.training.utilization.share import PHASE_NAMES
 
 READ = (
     *(case.STEPPING, case.GAMES, case.RESET, case.INFERENCE, case.OPPONENTS, case.PAST),
     *(case.CALLBACK, case.SAVING, case.RECORDING, case.SHOWING, case.LEAGUE, LOOP),
 )
-TIMED = tuple(name for name in WORDS if name not in ("other", "rollout"))
+TIMED = tuple(name for name in PHASE_NAMES if name not in ("other", "rollout"))
 
 
 def named_somewhere() -> set[str]:

@@ -24,12 +24,13 @@ from sparring.training.display.lines import clock, count, size
 from sparring.training.display.live import LivePanel, moved_on
 from sparring.training.display.panel import Machine, short_names
 from sparring.training.member import Status, in_order
-from sparring.training.meter.share import Advice, Reached
 from sparring.training.status import LIMIT, WAITING, Trail, shown_of
+from sparring.training.utilization.advice import MinibatchAdvice
+from sparring.training.utilization.share import Utilization
 
 WIDTHS = (40, 60, 80, 100, 120, 200)
 MACHINE = Machine(cores=16, memory=3 << 30, gpu_memory=(5 << 30, 80 << 30))
-WORDS = """
+PHASE_NAMES = """
     sparring skull king runs run ppo update decisions samples score game length memory cores
     CPU GPU GiB of in an k M s gone left win share equal captain rule hard previous best and more
     where the time goes stepping inference other policy value loss explained variance
@@ -94,18 +95,18 @@ def test_the_panel_fits_and_breaks_no_word(width: int, members: int) -> None:
     for phrase in ("update", "1,234", "3:07 gone", "left", "next evaluation in 0:23", "skull_king"):
         assert phrase in text
     words = {word for line in lines for word in re.findall(r"[^\W\d_]+", line)}
-    known = set(WORDS.split())
+    known = set(PHASE_NAMES.split())
     assert {word for word in words - known if not word.startswith("ab")} == set()
 
 
-REACHED = Reached(0.312, bound="update", advice=Advice(1024, 4096, 0.12))
+UTILIZATION = Utilization(0.312, bound="update", advice=MinibatchAdvice(1024, 4096, 0.12))
 SPEED = "31 % of this machine; bound by the update; minibatch 1k -> 4k gives +12 %"
 
 
 @pytest.mark.parametrize("width", [*WIDTHS[1:], 64, 79, 81])
 @pytest.mark.parametrize("members", [1, 5])
 def test_one_line_says_how_much_of_the_machine_is_used(width: int, members: int) -> None:
-    statuses = [example(f"run-{number}", reached=REACHED) for number in range(members)]
+    statuses = [example(f"run-{number}", utilization=UTILIZATION) for number in range(members)]
     lines = drawn(*statuses, width=width)
     assert max(map(len, lines)) <= width
     told = [line for line in lines if "of this machine" in line or "minibatch 1k" in line]
@@ -124,15 +125,15 @@ def test_one_line_says_how_much_of_the_machine_is_used(width: int, members: int)
 @pytest.mark.parametrize("width", [60, 80, 140])
 def test_the_line_takes_room_from_the_rest_and_not_from_the_terminal(width: int) -> None:
     for height in range(20, 40):
-        assert len(drawn(example(reached=REACHED), width=width, height=height)) <= max(
+        assert len(drawn(example(utilization=UTILIZATION), width=width, height=height)) <= max(
             height, len(drawn(example(), width=width, height=height)) + 2
         )
 
 
 def test_a_share_that_is_not_known_says_why_in_one_line() -> None:
-    unknown = Reached(math.nan, unknown="what a learner of your own computes is its own business")
+    unknown = Utilization(math.nan, unknown_reason="the work of a custom learner cannot be counted")
     for width in WIDTHS[1:]:
-        lines = drawn(example(reached=unknown), width=width)
+        lines = drawn(example(utilization=unknown), width=width)
         assert max(map(len, lines)) <= width
         assert len([one for one in lines if "share of this machine" in one]) == 1
 

@@ -168,21 +168,21 @@ def measure_ceilings() -> Iterator[Finding]:
     except (ImportError, OSError):
         yield Finding("note", "ceilings", "cannot be measured without torch")
         return
-    from sparring.training.meter.ceilings import Place, measure_machine
-    from sparring.training.meter.kept import Kept
+    from sparring.training.utilization.cache import MeasurementCache
+    from sparring.training.utilization.peaks import ComputeDevice, measure_peaks
 
-    kept = Kept()
+    kept = MeasurementCache()
     kept.drop(list(kept.entries))
     for device in ("cpu", *["cuda"] * torch.cuda.is_available()):
-        measure_machine(Place(device, min(os.cpu_count() or 1, MAX_THREADS)), kept)
+        measure_peaks(ComputeDevice(device, min(os.cpu_count() or 1, MAX_THREADS)), kept)
     yield from look_at_ceilings()
 
 
 def look_at_ceilings() -> Iterator[Finding]:
     """What this machine can do, as far as it was measured."""
-    from sparring.training.meter.kept import Kept
+    from sparring.training.utilization.cache import MeasurementCache
 
-    kept = Kept()
+    kept = MeasurementCache()
     found = {name: kept.numbers(name, "rate") for name in sorted(kept.entries)}
     rates = {name: numbers[0] for name, numbers in found.items() if numbers}
     if not rates:

@@ -379,8 +379,9 @@ class BenchTrainConfig(Checked):
     """A TOML file with settings of `sparring train`; the options here go before it."""
     set: tuple[str, ...] = ()
     """A flag of the game as key=value, for example num_players=6."""
-    meter: bool = True
-    """Say which share of this machine is reached. The first time that is measured, in seconds."""
+    utilization: bool = True
+    """Print the share of this machine's peak speed that training uses. The first time, the machine
+    is measured, which takes about two seconds."""
     save: str = ""
     """A JSON file for what is measured, with the machine: a record for later."""
     record: str = ""

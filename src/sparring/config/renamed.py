@@ -32,6 +32,7 @@ RENAMED: Final = {
     "sac.target_share": "sac.target_entropy_share",
     "save_most": "save_max",
     "most": "max",
+    "meter": "utilization",
 }
 """Old path -> new path."""
 

@@ -25,11 +25,11 @@ from sparring.training.evaluate import EvalWorker, evaluator
 from sparring.training.evaluations import unmeasured
 from sparring.training.leagues import leagues_of
 from sparring.training.member import Member
-from sparring.training.meter.meter import Meter
 from sparring.training.planning.training import RunPlan, TrainingPlan
 from sparring.training.records.run import Run
 from sparring.training.resuming import check_weights, going_on
 from sparring.training.status import DONE, STOPPED, WAITING, Status
+from sparring.training.utilization.monitor import UtilizationMonitor
 
 EVALUATIONS = 8
 """How many evaluations a run by minutes has at least, however short it is."""
@@ -79,15 +79,15 @@ class Trainer:
         courses: Sequence[Course] = (),
         watch: Callable[[Status], None] | None = None,
         callbacks: Callbacks | None = None,
-        meter: Meter | None = None,
+        monitor: UtilizationMonitor | None = None,
     ) -> None:
         """Prepare the runs of a learner, or one that is resumed.
 
         worker: plays evaluations, if it has been started already.
         courses: the way of every member through its phases; none: nothing changes.
-        meter: says how the run stands to what this machine can do.
+        monitor: measures which share of the machine the run uses.
         """
-        self.meter = meter
+        self.monitor = monitor
         self.learner, self.watch = learner, watch
         self.callbacks = callbacks or Callbacks()
         own, learning, first = learner.rules, plan.learning, plan.first
@@ -217,15 +217,15 @@ class Trainer:
         phases = learner.phases.take()
         phases["other"] = max(took - sum(phases.values()), 0.0)
         share = cpu_share(took)
-        reached = self.meter.look(reports, took, phases) if self.meter else None
+        utilization = self.monitor.add_update(reports, took, phases) if self.monitor else None
         self._retire(reports)
         for member, report in zip(self.members, reports, strict=True):
             if not member.active:
                 continue
             report.stats["charts/cpu_share"] = share
-            if reached and not reached.unknown:
-                report.stats["charts/machine_share"] = reached.share
-            member.status.reached = reached
+            if utilization and not utilization.unknown_reason:
+                report.stats["charts/machine_share"] = utilization.share
+            member.status.utilization = utilization
             seconds = before + now - started
             member.record(report, phases, update=learner.updates, seconds=seconds, took=took)
         self._call_back(reports)

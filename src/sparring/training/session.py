@@ -27,13 +27,13 @@ from sparring.training.imitation.imitate import begin_imitated, tell_members
 from sparring.training.imitation.making import read_sources
 from sparring.training.loop import Trainer, evaluator_for
 from sparring.training.member import Member
-from sparring.training.meter.meter import meter_for
 from sparring.training.planning.demands import within_memory
 from sparring.training.planning.participants import check_leagues
 from sparring.training.planning.paths import paths_taken
 from sparring.training.planning.training import TrainingPlan
 from sparring.training.records.run import NETWORK, Run
 from sparring.training.starting import start_from
+from sparring.training.utilization.monitor import monitor_run
 
 CALMER = 0.1
 """What the learning rate is multiplied with after the first divergence of a run."""
@@ -171,7 +171,7 @@ class Session:
             worker = evaluator_for(self.learner.rules, first, self.plan.spare_threads)
             if worker:  # it loads for seconds: at the same time as this machine is measured
                 held.enter_context(worker).start()
-            meter = meter_for(first, self.plan, self.learner, quiet=self.quiet)
+            monitor = monitor_run(first, self.plan, self.learner, quiet=self.quiet)
             display = held.enter_context(Display(quiet=self.quiet))
             trainer = Trainer(
                 self.learner,
@@ -182,7 +182,7 @@ class Session:
                 courses=self.courses,
                 watch=display,
                 callbacks=self.callbacks,
-                meter=meter,
+                monitor=monitor,
             )
             self._tell_network(trainer.members)
             if LOWERED in events and resume is None:

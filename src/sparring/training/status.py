@@ -10,7 +10,7 @@ from pathlib import Path
 from sparring.curriculum.phases import Standing
 from sparring.games.stats import PREFIX
 from sparring.training.budget import WarmUp, progress_of
-from sparring.training.meter.share import Reached
+from sparring.training.utilization.share import Utilization
 
 PREVIOUS_BEST = "previous best"
 """What curves and tables call the best checkpoint before this one."""
@@ -80,7 +80,7 @@ class Status:
     """Cores that were busy with this process."""
     gpu_share: float = math.nan
     """Share of the time in which the GPU was busy."""
-    reached: Reached | None = None
+    utilization: Utilization | None = None
     """How the run stands to what this machine can do, where that was measured."""
     losses: dict[str, float] = field(default_factory=dict)
     learning: dict[str, float] = field(default_factory=dict)

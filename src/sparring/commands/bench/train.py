@@ -41,12 +41,12 @@ from sparring.speed.rounds import (
     steady,
     timed_round,
 )
-from sparring.training.meter.meter import meter_of, subject_of
 from sparring.training.planning.algorithms import sections_of
 from sparring.training.planning.place import uses_gpu
 from sparring.training.planning.plan import make_learner, resolve
 from sparring.training.planning.settings import members_of, merged, with_preset
 from sparring.training.planning.training import run_plan
+from sparring.training.utilization.monitor import make_monitor, measured_run
 
 OURS, CEILING, PLAIN = "ours", "ceiling", "plain"
 GAMES_STEP = 32
@@ -91,7 +91,7 @@ def run(config: BenchTrainConfig) -> int:
     if proof.valid:
         report["measured"] = {name: summary(rounds) for name, rounds in measured.items()}
         report["fraction"] = fraction(measured[OURS], measured[CEILING])
-        if config.meter:
+        if config.utilization:
             report["machine_share"] = machine_share(settings, plan, learner)
         if PLAIN in measured:
             report["of_plain"] = fraction(measured[OURS], measured[PLAIN])
@@ -343,20 +343,22 @@ def rate_cell(rate: dict[str, Any]) -> Text:
 
 
 def machine_share(settings: TrainConfig, plan: Plan, learner: Measured) -> dict[str, Any]:
-    """Play and learn a few rounds more; return the share that they reach, and the line."""
-    meter = meter_of(subject_of(run_plan(settings), plan, learner), measure=True)
-    reached = None
+    """Play and learn a few rounds more; return the share of the machine that they use."""
+    monitor = make_monitor(measured_run(run_plan(settings), plan, learner), measure=True)
+    utilization = None
     for _ in range(SHARE_ROUNDS):
-        reached = meter.look(*timed_round(learner)) or reached
-    if reached is None or meter.ceilings is None:
-        why = reached.unknown if reached else "there was no room to measure the machine"
-        return {"share": None, "line": f"share of this machine unknown: {why}"}
+        utilization = monitor.add_update(*timed_round(learner)) or utilization
+    if utilization is None or monitor.peaks is None:
+        reason = "not enough memory to measure the machine"
+        if utilization:
+            reason = utilization.unknown_reason
+        return {"share": None, "line": f"share of this machine unknown: {reason}"}
     return {
-        "share": round(reached.share, 4),
-        "bound": reached.bound,
-        "advice": asdict(reached.advice) if reached.advice else None,
-        "ceilings": asdict(meter.ceilings),
-        "line": reached.line,
+        "share": round(utilization.share, 4),
+        "bound": utilization.bound,
+        "advice": asdict(utilization.advice) if utilization.advice else None,
+        "peaks": asdict(monitor.peaks),
+        "line": utilization.line,
     }
 
 

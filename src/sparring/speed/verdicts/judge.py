@@ -15,8 +15,9 @@ from sparring.speed.rounds import has_replay, steady
 from sparring.speed.timer import OpenSessions, Timer, TimerProcess, UnfitError
 from sparring.speed.verdicts import around, settings, theirs
 from sparring.speed.verdicts.case import Candidate, Case, Verdict, counted, percent
-from sparring.training.meter.share import MIN_GAIN, WORDS
 from sparring.training.planning.settings import merged
+from sparring.training.utilization.advice import MIN_GAIN
+from sparring.training.utilization.share import PHASE_NAMES
 
 CANNOT_TELL = "cannot tell"
 LEARNING = "the learning itself"
@@ -143,11 +144,13 @@ def bound(case: Case, tried: int, *, found: bool) -> Verdict:
     tried: changes that were timed. found: something better has been named already.
     """
     phases = case.evidence.phases
-    known = {name: share for name, share in phases.items() if name in WORDS and name != "other"}
+    known = {
+        name: share for name, share in phases.items() if name in PHASE_NAMES and name != "other"
+    }
     if sum(known.values()) < KNOWN:
         return unknown(case)
     name, share = max(known.items(), key=lambda one: one[1])
-    text = f"{percent(share)} in {WORDS[name]}{how(case, name)}: that is the learning itself"
+    text = f"{percent(share)} in {PHASE_NAMES[name]}{how(case, name)}: that is the learning itself"
     if not found and tried:
         which = "the one other setting" if tried == 1 else f"none of {tried} other settings"
         text += f"; {which} that was timed is {'no ' * (tried == 1)}faster"
@@ -175,7 +178,7 @@ def unknown(case: Case) -> Verdict:
     evidence, facts = case.evidence, []
     if evidence.phases:
         most = max(evidence.phases.items(), key=lambda one: one[1])
-        facts.append(f"{percent(most[1])} in {WORDS.get(most[0], most[0])}")
+        facts.append(f"{percent(most[1])} in {PHASE_NAMES.get(most[0], most[0])}")
     if evidence.cpu_cores:
         facts.append(f"{evidence.cpu_cores:.1f} of {evidence.cores} cores were busy")
     missing = "; ".join(evidence.blind) or "look for longer (--seconds)"

@@ -33,9 +33,12 @@ from sparring.training.planning.custom import by_factory, rules_of
 from sparring.training.planning.participants import participants_of
 from sparring.training.planning.roles import nets_by_role, read_roles
 from sparring.training.planning.settings import with_preset
+from sparring.training.utilization.advice import advise_minibatch, sizes_to_try
 
 FULL_BATCH, FULL_BATCH_GPU = 1024, 16384
 """Samples per optimizer step from which on a step is mostly arithmetic, not calls."""
+CALLS = 0.1
+"""Share of a tiny step's time that a larger minibatch does not save."""
 FULL_ROWS = 256
 """Rows that are answered at once from which on an answer is mostly arithmetic."""
 MAX_WAITING = 64
@@ -71,11 +74,18 @@ def preset(game: str, algo: str, *, gpu: bool) -> TrainConfig | None:
 def batches(case: Case) -> Candidate | None:
     """Optimizer steps so small that calling costs more than computing."""
     section, name, size = case.batch
-    share = case.phase("update", "sampling")
+    share, collect = case.phase("update", "sampling"), case.config.collect
     full = FULL_BATCH_GPU if case.on_gpu else FULL_BATCH
     if not size or share < 0.2 or 2 * size > full:
         return None
-    larger = size * 4 if size * 8 > full else min(size * 16, full)
+    max_size = max(full, 4 * size)
+    if not case.remembers:
+        max_size = min(max_size, max(collect.games * collect.steps, size))
+    ratios = [(s, CALLS + (1 - CALLS) * size / s) for s in sizes_to_try(size, max_size) if s > size]
+    advice = advise_minibatch(size, [(s, ratio, ratio) for s, ratio in ratios], share)
+    if advice is None:
+        return None
+    larger = advice.then
     rate = "the learning rate" if section == "replay" else f"{section}.lr"
     return Candidate(
         "tiny minibatches",
@@ -86,7 +96,7 @@ def batches(case: Case) -> Candidate | None:
         f"take {larger}; fewer and calmer steps learn a little less from each sample, so "
         f"watch the curves, and raise {rate} with it if they slow down",
         reckoned=without(share, 0.5) if 8 * size <= full else None,
-        hope=without(share, 0.9 * (1 - size / larger)),
+        hope=advice.gain,
         alters=True,
         rows=larger,
     )

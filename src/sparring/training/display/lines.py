@@ -123,7 +123,7 @@ def line(status: Status) -> str:
     ]
     told += phase_told(status.standing)[:1]
     told += learning_words(status.learning)
-    told += [status.reached.line] if status.reached else []
+    told += [status.utilization.line] if status.utilization else []
     if not math.isnan(status.score):
         told.append(f"score {status.score:.1f}")
     if status.wins:

@@ -194,12 +194,12 @@ def machine_grid(status: Status, machine: Machine) -> Table:
 
 def speed_lines(status: Status, width: int) -> list[Text]:
     """Return how the run stands to what this machine can do; one line where there is room."""
-    if status.reached is None:
+    if status.utilization is None:
         return []
-    line = status.reached.line
+    line = status.utilization.line
     if len(line) <= width:
         return [Text(line)]
-    told = flow([shortened(words, width) for words in status.reached.words], width)
+    told = flow([shortened(part, width) for part in status.utilization.parts], width)
     return [Text(one) for one in str(told).split("\n")]
 
 

@@ -9,14 +9,14 @@ from typing import Any
 import pytest
 
 from sparring.speed.rounds import fill_slots
-from sparring.training.meter.ceilings import Place, measure_machine
-from sparring.training.meter.kept import Kept
-from sparring.training.meter.meter import meter_of, subject_of
-from sparring.training.meter.minibatch import sizes_of
 from sparring.training.planning.plan import make_learner, resolve
 from sparring.training.planning.settings import members_of
 from sparring.training.planning.training import run_plan
 from sparring.training.train import complete
+from sparring.training.utilization.cache import MeasurementCache
+from sparring.training.utilization.minibatch import sizes_to_time
+from sparring.training.utilization.monitor import make_monitor, measured_run
+from sparring.training.utilization.peaks import ComputeDevice, measure_peaks
 
 
 @pytest.fixture(autouse=True)
@@ -25,7 +25,9 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_a_gpu_is_faster_in_bf16_and_than_its_cpu() -> None:
-    gpu, cpu = (measure_machine(Place(device, 1), Kept()) for device in ("cuda", "cpu"))
+    gpu, cpu = (
+        measure_peaks(ComputeDevice(device, 1), MeasurementCache()) for device in ("cuda", "cpu")
+    )
     assert gpu["bf16"] > gpu["float32"] > cpu["float32"]
     assert gpu["memory"] > cpu["memory"]
 
@@ -51,17 +53,20 @@ def test_a_fused_run_has_a_share(changes: dict[str, Any]) -> None:
     learner: Any = make_learner(config, plan)
     if plan.participants.slots:
         fill_slots(learner, plan)
-    told: list[str] = []
-    meter = meter_of(subject_of(run_plan(config), plan, learner), measure=True, echo=told.append)
-    assert told
-    assert meter.ceilings is not None
+    lines: list[str] = []
+    run = measured_run(run_plan(config), plan, learner)
+    monitor = make_monitor(run, measure=True, echo=lines.append)
+    assert lines
+    assert monitor.peaks is not None
     if config.algo == "ppo" and not plan.roles:
-        assert meter.pace is not None
-        assert {size for size, _, _ in meter.pace.ratios} in (set(sizes_of(plan)), set())
+        assert monitor.timings is not None
+        assert {size for size, _, _ in monitor.timings.ratios} in (set(sizes_to_time(plan)), set())
     for _ in range(4):
         started = time.perf_counter()
         reports = learner.iterate(0.0)
-        reached = meter.look(reports, time.perf_counter() - started, learner.phases.take())
-    assert reached is not None
-    assert 0 < reached.share <= 1
-    assert "of this machine" in reached.line
+        utilization = monitor.add_update(
+            reports, time.perf_counter() - started, learner.phases.take()
+        )
+    assert utilization is not None
+    assert 0 < utilization.share <= 1
+    assert "of this machine" in utilization.line

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from sparring.learn.learner import Report
-from sparring.training.meter.meter import Meter
-from sparring.training.meter.share import Ceilings, Pace
-from sparring.training.meter.work import Work
+from sparring.training.utilization.monitor import UtilizationMonitor
+from sparring.training.utilization.share import MinibatchTimings, Peaks
+from sparring.training.utilization.work import WorkPerSample
 from sparring.usage import EVERY_S, Beside, Crowd, Usage, own_usage
 
-WORK = Work({"": 1000.0}, {"": 2800.0}, {"": 4}, {"": 100})
+WORK = WorkPerSample({"": 1000.0}, {"": 2800.0}, {"": 4}, {"": 100})
 STATS = {"learning/decisions": 500.0, "learning/samples": 400.0, "learning/optimizer_steps": 16.0}
 
 
@@ -30,14 +30,14 @@ class Cores:
 
 def test_the_line_of_a_run_says_who_else_wants_the_cores() -> None:
     cores = Cores()
-    pace = Pace(1024, ((1024, 1.0, 1.0), (4096, 0.5, 0.6)))
-    meter = Meter(WORK, Ceilings(1e6, 5e4), pace=pace, beside=cores.beside())
+    pace = MinibatchTimings(1024, ((1024, 1.0, 1.0), (4096, 0.5, 0.6)))
+    monitor = UtilizationMonitor(WORK, Peaks(1e6, 5e4), timings=pace, beside=cores.beside())
 
     def line() -> str:
-        meter.look([Report(STATS, 0, 0)], 20.0, {"update": 20.0})
-        reached = meter.look([Report(STATS, 0, 0)], 20.0, {"update": 20.0})
-        assert reached
-        return reached.line
+        monitor.add_update([Report(STATS, 0, 0)], 20.0, {"update": 20.0})
+        utilization = monitor.add_update([Report(STATS, 0, 0)], 20.0, {"update": 20.0})
+        assert utilization
+        return utilization.line
 
     cores.passed(EVERY_S, own=1.0, others=0.2)
     assert "bound by the update; minibatch 1k -> 4k" in line()

@@ -1,0 +1,1 @@
+"""Utilization: the peak rates of this machine, and the share of them that a run reaches."""
