@@ -75,6 +75,7 @@ CASES: dict[str, tuple[str, dict[str, Any], list[Lineup]]] = {
     "tic_tac_toe": ("tic_tac_toe", {}, []),
     "tic_tac_toe random": ("tic_tac_toe", {}, [Lineup((0, "random"))]),
     "kuhn_poker": ("kuhn_poker", {}, [Lineup((0, "nash")), Lineup((0, 0))]),
+    "connect_four": ("connect_four", {}, [Lineup((0, "ab4")), Lineup((0, 0))]),
     "leduc_poker": ("leduc_poker", {}, [Lineup((0, "solid")), Lineup((0, 0))]),
     "rock_paper_scissors": ("rock_paper_scissors", {}, [Lineup((0, "paper")), Lineup((0, 0))]),
     "duel": ("duel", {"limit": 9}, []),

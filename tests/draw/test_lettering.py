@@ -32,6 +32,7 @@ EXTRAS = {"abilities": 1, "scoring": "RASCAL", "cannonball": 1}
 TABLES: list[tuple[str, dict[str, Any]]] = [
     ("tic_tac_toe", {}),
     ("kuhn_poker", {}),
+    ("connect_four", {}),
     ("leduc_poker", {}),
     ("laser_hockey", {}),
     ("skull_king", {"num_players": 2}),

@@ -25,6 +25,7 @@ from sparring.training.imitation.positions import Pay
 
 RECORDED: dict[str, dict[str, Any]] = {
     "tic_tac_toe": {},
+    "connect_four": {},
     "leduc_poker": {},
     "skull_king": {"rounds": [1, 2]},
     "shogi": {"max_plies": 30},

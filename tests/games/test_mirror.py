@@ -18,6 +18,7 @@ from sparring.games.mirror import Mirror
 from sparring.games.rules import game_names
 
 DECLARED: list[tuple[str, dict[str, Any]]] = [
+    ("connect_four", {}),
     ("laser_hockey", {}),
     ("laser_hockey", {"keep_mode": 0, "scale_observation": 1}),
     ("laser_hockey_discrete", {}),
@@ -52,7 +53,7 @@ def test_the_image_of_the_image_is_the_original(game: str, config: dict[str, Any
 
 def test_games_without_a_symmetry_declare_none() -> None:
     assert [name for name in game_names() if Rules(name).mirror] == [
-        *("laser_hockey", "laser_hockey_discrete", "shogi", "tic_tac_toe")
+        *("connect_four", "laser_hockey", "laser_hockey_discrete", "shogi", "tic_tac_toe")
     ]
 
 

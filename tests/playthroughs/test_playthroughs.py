@@ -51,6 +51,7 @@ GAMES: list[tuple[str, str, dict[str, Any], int]] = [
         },
         6,
     ),
+    ("connect_four", "connect_four", {}, 4),
     ("kuhhandel", "kuhhandel", {}, 27),
     ("kuhhandel_fast", "kuhhandel", {**PRESETS["FAST"], "reward": "SEED"}, 18),
     ("kuhn_poker", "kuhn_poker", {}, 1),

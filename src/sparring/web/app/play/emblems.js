@@ -10,6 +10,11 @@ const EMBLEMS = {
     ["M16 12 40 36M40 12 16 36", LINE],
     ["M68 11a13 13 0 1 1-.1 0", LINE],
   ],
+  connect_four: [
+    ["M22 7h52v34H22z", LINE],
+    ["M34 17a5 5 0 1 0 .1 0M48 17a5 5 0 1 0 .1 0M62 17a5 5 0 1 0 .1 0", LINE],
+    ["M34 29a5 5 0 1 0 .1 0M48 29a5 5 0 1 0 .1 0M62 29a5 5 0 1 0 .1 0", FULL],
+  ],
   kuhn_poker: [
     ["M17 7h16v34H17zM40 7h16v34H40zM63 7h16v34H63z", LINE],
     [

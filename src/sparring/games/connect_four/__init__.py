@@ -1,0 +1,1 @@
+"""Connect Four for people: its terminal, its picture, and how it is trained."""
