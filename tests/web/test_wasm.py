@@ -19,6 +19,7 @@ from web.wasm import Module, WasmState
 VARIANTS: dict[str, list[dict[str, Any]]] = {
     "cage2": [{}, {"preset": "CHALLENGE", "green": 1, "mask": 1, "scan_history": "ALL"}],
     "kuhhandel": [{}, {"num_players": 5, "history": 1, "reward": "POTENTIAL"}],
+    "connect_four": [{}],
     "kuhn_poker": [{}],
     "laser_hockey": [{}, {"mode": "MIXTURE", "scale_observation": 1}, {"profile": "FAST"}],
     "laser_hockey_discrete": [{}, {"mode": "MIXTURE"}],
