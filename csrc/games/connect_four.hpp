@@ -2,7 +2,7 @@
 #pragma once
 
 #include "core/bounds.hpp"
-#include "core/face.hpp"
+#include "core/describe.hpp"
 #include "core/game.hpp"
 
 namespace sparring::connect_four {
@@ -15,13 +15,12 @@ inline constexpr int kColumns = 7, kHeight = 6, kCells = kColumns * kHeight;
 inline constexpr int kStride = kHeight + 1;
 
 // Cells row by row from the bottom: a1 is the lowest of the left column.
-inline constexpr Feature kCellNames[] = {
-    {"a1"}, {"b1"}, {"c1"}, {"d1"}, {"e1"}, {"f1"}, {"g1"},  //
-    {"a2"}, {"b2"}, {"c2"}, {"d2"}, {"e2"}, {"f2"}, {"g2"},  //
-    {"a3"}, {"b3"}, {"c3"}, {"d3"}, {"e3"}, {"f3"}, {"g3"},  //
-    {"a4"}, {"b4"}, {"c4"}, {"d4"}, {"e4"}, {"f4"}, {"g4"},  //
-    {"a5"}, {"b5"}, {"c5"}, {"d5"}, {"e5"}, {"f5"}, {"g5"},  //
-    {"a6"}, {"b6"}, {"c6"}, {"d6"}, {"e6"}, {"f6"}, {"g6"}};
+inline constexpr Feature kCellNames[] = {{"a1"}, {"b1"}, {"c1"}, {"d1"}, {"e1"}, {"f1"}, {"g1"},  //
+                                         {"a2"}, {"b2"}, {"c2"}, {"d2"}, {"e2"}, {"f2"}, {"g2"},  //
+                                         {"a3"}, {"b3"}, {"c3"}, {"d3"}, {"e3"}, {"f3"}, {"g3"},  //
+                                         {"a4"}, {"b4"}, {"c4"}, {"d4"}, {"e4"}, {"f4"}, {"g4"},  //
+                                         {"a5"}, {"b5"}, {"c5"}, {"d5"}, {"e5"}, {"f5"}, {"g5"},  //
+                                         {"a6"}, {"b6"}, {"c6"}, {"d6"}, {"e6"}, {"f6"}, {"g6"}};
 inline constexpr Feature kTurn[] = {{"to move"}};
 inline constexpr Section kRow[] = {{"own", kCellNames}, {"other", kCellNames}, {"turn", kTurn}};
 
