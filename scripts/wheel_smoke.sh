@@ -35,8 +35,8 @@ assert sparring.__version__ == version('sparring'), sparring.__version__
 assert 'torch' not in sys.modules
 "
 step python -c "
-from sparring.web.description import module_file
-assert module_file('skull_king').read_bytes().startswith(b'\\0asm')
+from sparring.web.description import wasm_file
+assert wasm_file('skull_king').read_bytes().startswith(b'\\0asm')
 "
 step sparring games
 step sparring check tic_tac_toe

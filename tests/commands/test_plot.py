@@ -17,7 +17,7 @@ from PIL import Image
 from commands.run_helpers import make_run as make_known_run
 from sparring.cli import main
 from sparring.commands.shared.curves import plot_run
-from sparring.draw.charts.paper import COLORS
+from sparring.draw.charts.page import COLORS
 from sparring.errors import SparringError
 from sparring.training.records.metrics import MetricsWriter
 from sparring.training.records.run import Run

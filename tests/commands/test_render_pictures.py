@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 from commands.render_helpers import HOCKEY, MATCH, SVG, match, report
-from sparring.draw.pictures.film import Shot, Studio
-from sparring.draw.pictures.svg import animate_svg, needed, short
+from sparring.draw.pictures.film import FilmFrame, GameFrames
+from sparring.draw.pictures.svg import animate_svg, key_times, short
 from sparring.games import laser_hockey
 from sparring.games.laser_hockey.picture import FILM_VIEW, SEAT
 from sparring.games.picture import Circle, Film, Group, View, picture_of
@@ -95,7 +95,7 @@ def test_a_frame_shows_rackets_and_puck_in_their_colors() -> None:
     film = picture_of(episode.states[0].rules).film([episode])  # type: ignore[union-attr]
     for step in (0, 40, 90):
         at = laser_hockey.read(episode.states[step])
-        image = Studio(film, [], 380).draw(Shot(film.frames[step], 0, 1))
+        image = GameFrames(film, [], 380).draw(FilmFrame(film.frames[step], 0, 1))
         scale = 380 / FILM_VIEW.width
         center_of_mass = 0.12
         for body, back, color in (
@@ -137,9 +137,9 @@ def test_what_comes_later_is_hidden_where_nothing_moves(
 
 def test_straight_ways_need_their_ends_alone() -> None:
     line = np.arange(50.0)[:, None] * (1.0, -2.0)
-    assert needed(line, 0.1) == [0, 49]
+    assert key_times(line, 0.1) == [0, 49]
     bent = np.abs(line - 20)
-    kept = needed(bent, 0.1)
+    kept = key_times(bent, 0.1)
     assert {0, 20, 49} <= set(kept)
     assert len(kept) <= 6
 

@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from sparring.draw.charts.axes import Axis, Mark, label, ticks
+from sparring.draw.charts.axes import Axis, AxisMark, label, ticks
 from sparring.draw.charts.chart import Chart, EstimateBar, EstimateChart, Series
 from sparring.draw.charts.curves import (
     MAX_POINTS,
@@ -23,17 +23,17 @@ from sparring.draw.charts.curves import (
     make_common_charts,
     short_names,
 )
-from sparring.draw.charts.paper import COLORS, SUFFIXES, Page, render
+from sparring.draw.charts.page import COLORS, SUFFIXES, ChartPage, render
 from sparring.errors import SparringError
 
 PHASES = {"stepping": 0.2, "inference": 0.3, "transfer": 0.1, "advantage": 0.1, "update": 0.3}
 
 
-def draw_png(page: Page) -> bytes:
+def draw_png(page: ChartPage) -> bytes:
     return render(page, ".png")
 
 
-def draw_html(page: Page) -> str:
+def draw_html(page: ChartPage) -> str:
     return render(page, ".html").decode()
 
 
@@ -48,7 +48,7 @@ def test_without_matplotlib_the_error_says_what_to_do(
 ) -> None:
     monkeypatch.setitem(sys.modules, "matplotlib", None)
     with pytest.raises(SparringError, match=r"charts need matplotlib: pip install 'sparring\[plot"):
-        render(Page("run", (), ()), suffix)
+        render(ChartPage("run", (), ()), suffix)
 
 
 @pytest.mark.parametrize(
@@ -56,7 +56,7 @@ def test_without_matplotlib_the_error_says_what_to_do(
     [(".png", b"\x89PNG"), (".svg", b"<?xml"), (".pdf", b"%PDF"), (".html", b"<!doctype html>")],
 )
 def test_the_same_numbers_make_the_same_bytes(suffix: str, start: bytes) -> None:
-    page = Page("run", ("a fact",), (line_chart(wide=True),), Axis("minutes", 2.0))
+    page = ChartPage("run", ("a fact",), (line_chart(wide=True),), Axis("minutes", 2.0))
     first = render(page, suffix)
     assert first.startswith(start)
     assert render(page, suffix) == first
@@ -66,7 +66,7 @@ def test_the_same_numbers_make_the_same_bytes(suffix: str, start: bytes) -> None
 def test_what_a_user_set_for_other_charts_changes_nothing() -> None:
     import matplotlib
 
-    page = Page("run", (), (line_chart(),))
+    page = ChartPage("run", (), (line_chart(),))
     usual = draw_png(page)
     with matplotlib.rc_context({"lines.linewidth": 20, "font.size": 30, "axes.grid": True}):
         assert draw_png(page) == usual
@@ -77,10 +77,10 @@ def test_no_window_is_opened() -> None:
     """Neither pyplot nor a backend with windows is loaded."""
     asked = """
 import sys
-from sparring.draw.charts.paper import Page, render
+from sparring.draw.charts.page import ChartPage, render
 assert "matplotlib" not in sys.modules
 for suffix in (".png", ".svg", ".pdf", ".html"):
-    render(Page("x", (), ()), suffix)
+    render(ChartPage("x", (), ()), suffix)
 sys.exit("matplotlib.pyplot" in sys.modules)
 """
     assert subprocess.run([sys.executable, "-c", asked], check=False).returncode == 0
@@ -91,7 +91,7 @@ def test_a_line_is_where_its_numbers_are() -> None:
     line = Series("x", 0, np.array([0.0, 10.0]), np.array([0.5, 0.5]))
     chart = Chart("a chart", (line,), "percent", wide=True, span=(0.0, 1.0))
     with Image.open(
-        io.BytesIO(draw_png(Page("run", (), (chart,), Axis("minutes", 10.0))))
+        io.BytesIO(draw_png(ChartPage("run", (), (chart,), Axis("minutes", 10.0))))
     ) as image:
         blue = np.all(np.array(image.convert("RGB")) == [0x25, 0x63, 0xEB], axis=2)
     rows, columns = np.nonzero(blue[170:])
@@ -105,8 +105,12 @@ def test_phases_are_lines_where_they_begin_named_in_the_first_chart() -> None:
     line = Series("x", 0, np.array([0.0, 10.0]), np.array([0.1, 0.1]))
     first = Chart("first", (line,), "percent", wide=True, span=(0.0, 1.0))
     other = Chart("other", (line,), "percent", wide=True, span=(0.0, 1.0))
-    marks = (Mark(0.0, "1 easy"), Mark(5.0, "2 a <hard> one"), Mark(9.999, "3 nowhere to be named"))
-    page = Page("run", (), (first, other), Axis("minutes", 10.0), marks)
+    marks = (
+        AxisMark(0.0, "1 easy"),
+        AxisMark(5.0, "2 a <hard> one"),
+        AxisMark(9.999, "3 nowhere to be named"),
+    )
+    page = ChartPage("run", (), (first, other), Axis("minutes", 10.0), marks)
     with Image.open(io.BytesIO(draw_png(page))) as image:
         marked = np.array(image.convert("RGB")).astype(int)
     with Image.open(io.BytesIO(draw_png(replace(page, marks=())))) as image:
@@ -194,7 +198,7 @@ def test_many_lines_can_be_told_apart() -> None:
     assert [line.dashed for line in strength.series] == [False] * 7 + [True]
     assert (strength.series[-1].color, strength.named) == (loss.series[0].color, True)
     assert not loss.named
-    with Image.open(io.BytesIO(draw_png(Page("x", (), (strength,), Axis("updates", 3))))):
+    with Image.open(io.BytesIO(draw_png(ChartPage("x", (), (strength,), Axis("updates", 3))))):
         pass
 
 
@@ -234,7 +238,7 @@ def test_estimates_span_their_intervals_and_are_cut_to_their_place() -> None:
     assert low < 0.3 < 0.9 < high <= 1
     assert rows[0].shown("percent") == "50.0% (40.0% .. 60.0%)"
     assert rows[1].shown("percent") == "90.0%"
-    page = Page("x", (), (chart,), Axis("minutes", 1.0))
+    page = ChartPage("x", (), (chart,), Axis("minutes", 1.0))
     with Image.open(io.BytesIO(draw_png(page))) as image:
         pixels = np.array(image.convert("RGB"))
     ink = np.all(pixels == [0x5D, 0x65, 0x72], axis=2)
@@ -253,7 +257,7 @@ def test_the_guide_is_named_where_no_line_passes() -> None:
 def test_odd_numbers_are_drawn(values: list[float]) -> None:
     line = Series("s", 0, np.arange(len(values), dtype=float), np.array(values))
     rows = tuple(EstimateBar("r", 0, value) for value in values)
-    assert draw_html(Page("x", (), (Chart("c", (line,)), EstimateChart("e", rows))))
+    assert draw_html(ChartPage("x", (), (Chart("c", (line,)), EstimateChart("e", rows))))
 
 
 def test_places_with_names_stand_at_equal_distances() -> None:
@@ -261,7 +265,7 @@ def test_places_with_names_stand_at_equal_distances() -> None:
     assert axis.ticks == [(0.5, "64"), (1.5, "256"), (2.5, "1,024")]
     assert axis.caption == "games"
     line = Series("1 thread", 0, np.array([0.5, 1.5, 2.5]), np.array([1.0, 2.0, 3.0]))
-    page = Page("speed", (), (Chart("decisions/s", (line,), "rate"),), axis)
+    page = ChartPage("speed", (), (Chart("decisions/s", (line,), "rate"),), axis)
     html = draw_html(page)
     assert all(f">{name}</text>" in html for name in axis.names)
     assert '"names":["64","256","1,024"]' in html

@@ -5,12 +5,12 @@ from __future__ import annotations
 import json
 import re
 
-from sparring.draw.charts.flame import KINDS, Block, draw_flame, numbers
+from sparring.draw.charts.flame import KINDS, FlameBlock, draw_flame, flatten
 
 
-def tree(stacks: int, depth: int) -> Block:
+def tree(stacks: int, depth: int) -> FlameBlock:
     """Stacks that share no function but the first."""
-    root = Block("all", "", "root", total=stacks)
+    root = FlameBlock("all", "", "root", total=stacks)
     for stack in range(stacks):
         block = root
         for level in range(depth):
@@ -20,12 +20,12 @@ def tree(stacks: int, depth: int) -> Block:
 
 
 def test_blocks_come_behind_those_that_they_are_in() -> None:
-    root = Block("all", "", "root", total=5)
+    root = FlameBlock("all", "", "root", total=5)
     outer = root.inner("outer", "a.py", "yours")
     outer.total, outer.lines = 5, {3: 1, 4: 4}
     for name, total in (("small", 1), ("large", 3)):
         outer.inner(name, "b.py", "torch").total = total
-    plain = numbers(root)
+    plain = flatten(root)
     assert [plain["functions"][at][0] for at in plain["which"]] == [
         "all",
         "outer",

@@ -18,10 +18,10 @@ from sparring.draw.charts.league import (
     past_page,
     payoff_page,
 )
-from sparring.draw.charts.paper import COLORS, Page, render
+from sparring.draw.charts.page import COLORS, ChartPage, render
 
 
-def pixels(page: Page) -> npt.NDArray[np.uint8]:
+def pixels(page: ChartPage) -> npt.NDArray[np.uint8]:
     with Image.open(io.BytesIO(render(page, ".png"))) as image:
         return np.array(image.convert("RGB"))
 

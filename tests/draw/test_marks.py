@@ -8,7 +8,14 @@ import math
 import pytest
 from rich.console import Console
 
-from sparring.draw.marks import LEVELS, bar, in_ascii, only_ascii, shortened, sparkline
+from sparring.draw.text_charts import (
+    LEVELS,
+    bar,
+    is_ascii_only,
+    shorten_middle,
+    sparkline,
+    to_ascii,
+)
 
 
 def test_a_bar_of_an_equal_ends_at_the_tick() -> None:
@@ -30,7 +37,7 @@ def test_a_sparkline_rises_with_its_series() -> None:
 @pytest.mark.parametrize("width", range(1, 30))
 def test_a_shortened_name_fits_and_keeps_both_ends(width: int) -> None:
     name = "runs/20260101-skull_king"
-    short = shortened(name, width)
+    short = shorten_middle(name, width)
     assert len(short) == min(width, len(name))
     if 3 <= width < len(name):
         assert short[0] == "r"
@@ -40,10 +47,10 @@ def test_a_shortened_name_fits_and_keeps_both_ends(width: int) -> None:
 def test_what_a_terminal_can_show_follows_encoding_and_locale() -> None:
     utf8 = Console(file=io.TextIOWrapper(io.BytesIO(), encoding="utf-8"))
     ascii_ = Console(file=io.TextIOWrapper(io.BytesIO(), encoding="ascii"))
-    assert only_ascii(ascii_, {"LANG": "en_GB.UTF-8"})
-    assert not only_ascii(utf8, {})
-    assert not only_ascii(utf8, {"LANG": "C", "LC_ALL": "en_GB.UTF-8"})
-    assert only_ascii(utf8, {"LANG": "en_GB.UTF-8", "LC_ALL": "C"})
+    assert is_ascii_only(ascii_, {"LANG": "en_GB.UTF-8"})
+    assert not is_ascii_only(utf8, {})
+    assert not is_ascii_only(utf8, {"LANG": "C", "LC_ALL": "en_GB.UTF-8"})
+    assert is_ascii_only(utf8, {"LANG": "en_GB.UTF-8", "LC_ALL": "C"})
     text = f"{LEVELS}━─╋┼│╭╮╰╯…±é"
-    assert in_ascii(text).isascii()
-    assert len(in_ascii(text)) == len(text)
+    assert to_ascii(text).isascii()
+    assert len(to_ascii(text)) == len(text)

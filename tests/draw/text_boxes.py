@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from itertools import combinations
 from xml.etree import ElementTree
 
-from sparring.draw.pictures.pixels import moved
+from sparring.draw.pictures.pixels import transformed
 from sparring.games.lettering import text_width
 from sparring.games.picture import Group, Shape, Text
 
@@ -21,7 +21,7 @@ Box = tuple[float, float, float, float, str]
 def texts(shapes: Iterable[Shape]) -> Iterator[Text]:
     for shape in shapes:
         if isinstance(shape, Group):
-            yield from texts(moved(part, shape.at, shape.angle) for part in shape.parts)
+            yield from texts(transformed(part, shape.at, shape.angle) for part in shape.parts)
         elif isinstance(shape, Text):
             yield shape
 

@@ -17,7 +17,7 @@ from sparring.games.state import new_state
 from sparring.nets.make import make_net
 from sparring.nets.policy import Policy
 from sparring.store.policies import save_policy
-from sparring.web.acting import Service
+from sparring.web.agent_service import AgentService
 from sparring.web.server import make_app
 
 
@@ -42,7 +42,7 @@ def client(runs: Path) -> TestClient:
     """A server with one agent."""
     rules = Rules("tic_tac_toe")
     save_policy(Policy(rules, make_net(rules, NetConfig(hidden=(8,)))), runs / "ttt")
-    app = make_app(runs, api=partial(Service, agent="ttt"))
+    app = make_app(runs, api=partial(AgentService, agent="ttt"))
     made = TestClient(app, base_url="http://127.0.0.1:8000", raise_server_exceptions=True)
     made.__enter__()
     return made

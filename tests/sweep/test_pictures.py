@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from PIL import Image
 
-from sparring.draw.charts.paper import MARGIN, Area, Page, blank, looking_alike, render
+from sparring.draw.charts.page import MARGIN, Area, ChartPage, fixed_style, new_figure, render
 from sparring.sweep.pictures import PAGE, WIDTH, Sheet, draw_sweep, sheets_of
 from sparring.sweep.seen import found_of
 from sparring.sweep.space import Range, read_ranges
@@ -49,9 +49,9 @@ def size_of(file: Path) -> tuple[int, int]:
 
 
 def figure_of(sheet: Sheet) -> Any:
-    figure = blank(WIDTH - 2 * MARGIN, sheet.height, "none")
-    with looking_alike():
-        sheet.draw(Area(figure, 0, 0, WIDTH - 2 * MARGIN, sheet.height), Page("", (), ()))
+    figure = new_figure(WIDTH - 2 * MARGIN, sheet.height, "none")
+    with fixed_style():
+        sheet.draw(Area(figure, 0, 0, WIDTH - 2 * MARGIN, sheet.height), ChartPage("", (), ()))
     return figure
 
 
@@ -136,7 +136,7 @@ def test_whatever_was_tried_can_be_drawn(trials: list[Trial]) -> None:
     for ranges in (TWO, {"ppo.lr": TWO["ppo.lr"]}):
         found = found_of(trials, ranges, "number", "strength")
         sheets = tuple(sheets_of(found, {}).values())
-        page = render(Page("t", found.facts, sheets), ".html").decode()
+        page = render(ChartPage("t", found.facts, sheets), ".html").decode()
         assert "not known yet" in page
         assert not re.search(r'"[^"]*\b(nan|inf)\b', page), "places are numbers"
 

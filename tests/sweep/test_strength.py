@@ -6,7 +6,7 @@ import math
 
 import pytest
 
-from sparring.draw.charts.paper import render
+from sparring.draw.charts.page import render
 from sparring.sweep.grid import Grid
 from sparring.sweep.knobs import GAMES, Point, knob
 from sparring.sweep.pictures import strength_page

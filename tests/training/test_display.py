@@ -18,7 +18,7 @@ import pytest
 from rich.console import Console
 
 from sparring.curriculum.phases import Standing
-from sparring.draw.marks import InAscii
+from sparring.draw.text_charts import AsciiRenderable
 from sparring.training.display import Display, draw, line, live
 from sparring.training.display.lines import clock, count, size
 from sparring.training.display.live import LivePanel, moved_on
@@ -174,7 +174,7 @@ def test_ascii_terminals_get_ascii(width: int) -> None:
     stream = io.TextIOWrapper(io.BytesIO(), encoding="ascii", errors="strict")
     out = Console(file=stream, width=width)
     for statuses in ([example()], [example("a-1"), example("a-2")]):
-        out.print(InAscii(draw(statuses, MACHINE, width=width)))
+        out.print(AsciiRenderable(draw(statuses, MACHINE, width=width)))
     stream.flush()
     assert isinstance(stream.buffer, io.BytesIO)
     lines = stream.buffer.getvalue().decode("ascii").splitlines()

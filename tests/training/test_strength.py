@@ -18,7 +18,7 @@ from sparring.training.records.metrics import MetricsWriter
 from sparring.training.records.overview import Overview, done_line, measured_line
 from sparring.training.records.strength import gained_per, strength_in, strengths_over
 from sparring.training.train import resume, train_with, with_budget
-from sparring.web.glance import Glance
+from sparring.web.run_summaries import RunSummary
 from training.run_helpers import settings
 
 
@@ -42,7 +42,7 @@ def test_the_same_agent_has_the_same_strength_whoever_else_it_met(tmp_path: Path
         told = Overview(run).plain()
         assert (told["strength"], told["measure"]) == (0.03, "captain")
         assert strength_text(told) == "captain 0.030"
-        shown = Glance(run).plain()
+        shown = RunSummary(run).plain()
         assert (shown["strength"], shown["low"], shown["high"]) == (0.03, 0.02, 0.04)
         assert (shown["measure"], shown["against"]) == ("win share", "captain")
 
@@ -52,7 +52,7 @@ def test_a_return_is_a_return_without_any_evaluation_on_the_way(tmp_path: Path) 
     alone = {"win": 1.0, "low": 1.0, "high": 1.0, "score": -14.018, "parity": 1.0}
     finished(run, {"alone": {**alone, "score_low": -15.32, "score_high": -12.72}})
     assert strength_text(Overview(run).plain()) == "return -14.02"
-    shown = Glance(run).plain()
+    shown = RunSummary(run).plain()
     assert (shown["measure"], shown["against"]) == ("score", "return")
     assert (shown["strength"], shown["low"], shown["high"]) == (-14.018, -15.32, -12.72)
 
@@ -60,7 +60,7 @@ def test_a_return_is_a_return_without_any_evaluation_on_the_way(tmp_path: Path) 
 def test_before_the_end_the_newest_evaluation_tells(tmp_path: Path) -> None:
     run = make_run(tmp_path, "going", {5: {"careful": 0.9}, 10: {"careful": 0.4}}, updates=12)
     assert strength_text(Overview(run).plain()) == "careful 0.400"
-    assert Glance(run).plain()["evaluations"] == {"update": [5, 10], "strength": [0.9, 0.4]}
+    assert RunSummary(run).plain()["evaluations"] == {"update": [5, 10], "strength": [0.9, 0.4]}
     with MetricsWriter(run, tensorboard=False) as out:
         out.add(11, {"eval/careful/win": float("nan")}, seconds=1e3)
     assert strength_text(Overview(run).plain()) == "careful 0.400"
@@ -84,7 +84,7 @@ def test_a_run_that_was_not_measured_as_it_should_is_not_done(tmp_path: Path) ->
     assert Overview(finished(run, found)).state == "done"
     finished(run, {}, not_measured="it was interrupted")
     assert Overview(run).state == "unmeasured"
-    assert Glance(run).plain()["not_measured"] == "it was interrupted"
+    assert RunSummary(run).plain()["not_measured"] == "it was interrupted"
     (run / "results.json").unlink()
     assert Overview(run).state == "done"  # trained by a program, which measures or does not
     (run / "events.json").unlink()

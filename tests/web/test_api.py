@@ -27,12 +27,12 @@ from sparring.nets.make import make_net
 from sparring.nets.policy import BY_VALUE, Policy
 from sparring.nets.stateful_player import StatefulPlayer
 from sparring.store.policies import load_policy, save_policy
-from sparring.web.acting import Service
-from sparring.web.loaded import MAX_LOADED
+from sparring.web.act_request import ActRequest, Decision
+from sparring.web.agent_cache import MAX_LOADED
+from sparring.web.agent_service import AgentService
+from sparring.web.inference import BatchItem, InferenceQueue, infer_batch
 from sparring.web.openapi import OPERATIONS
-from sparring.web.questions import Decision, Question
 from sparring.web.server import make_app
-from sparring.web.thinking import Asked, Thinker, answer_all
 
 
 def policy(game: str = "tic_tac_toe", seed: int = 0, **meta: Any) -> Policy:
@@ -60,7 +60,7 @@ def ask(runs: Path):
     def start(**options: Any) -> Any:
         made = {"agent": "ttt", "states": True, **options}
         client = TestClient(
-            make_app(runs, api=partial(Service, **made)),
+            make_app(runs, api=partial(AgentService, **made)),
             base_url="http://127.0.0.1:8000",
         )
         client.__enter__()
@@ -239,16 +239,16 @@ def test_newer_checkpoint_answers_after_a_moment_and_the_old_one_until_then(runs
     assert "no player" in service.agents.kept["ttt"].trouble
 
 
-def Service_over(runs: Path, **options: Any) -> Service:  # noqa: N802
-    from sparring.web.folder import Folder
+def Service_over(runs: Path, **options: Any) -> AgentService:  # noqa: N802
+    from sparring.web.runs_folder import RunsFolder
 
-    return Service(Folder(runs), **options)
+    return AgentService(RunsFolder(runs), **options)
 
 
 def read(body: Any) -> Any:
-    from sparring.web.questions import read_question
+    from sparring.web.act_request import parse_request
 
-    return read_question(body)
+    return parse_request(body)
 
 
 def test_few_agents_stay_loaded(runs):
@@ -272,8 +272,8 @@ def test_questions_that_come_together_share_a_pass():
     asked = []
     for at, state in enumerate(states):
         obs, mask = state.decision()
-        asked.append(Asked(Decision(obs[0], mask[0]), Question(sampled=at % 2 == 1, seed=at)))
-    thinker = Thinker(4, wait_ms=1.0)
+        asked.append(BatchItem(Decision(obs[0], mask[0]), ActRequest(sampled=at % 2 == 1, seed=at)))
+    thinker = InferenceQueue(4, wait_ms=1.0)
 
     async def together() -> list[Any]:
         return await asyncio.gather(*(thinker.answer(mine, one) for one in asked))
@@ -282,15 +282,15 @@ def test_questions_that_come_together_share_a_pass():
     assert thinker.rows == 9
     assert thinker.passes <= 4
     for one, answer in zip(asked, answers, strict=True):
-        (alone,) = answer_all(mine, [one])
+        (alone,) = infer_batch(mine, [one])
         assert answer["action"] == alone["action"]
         assert answer["value"] == pytest.approx(alone["value"], abs=1e-5)
 
 
 def test_what_goes_wrong_in_a_pass_reaches_everybody():
-    thinker = Thinker(8, wait_ms=0.0)
+    thinker = InferenceQueue(8, wait_ms=0.0)
     obs, mask = new_state("tic_tac_toe").decision()
-    bad = Asked(Decision(obs[0, :3], mask[0]), Question())
+    bad = BatchItem(Decision(obs[0, :3], mask[0]), ActRequest())
 
     async def both() -> list[Any]:
         answers = (thinker.answer(policy(), bad) for _ in range(2))
@@ -362,9 +362,9 @@ def test_description_is_that_of_the_routes_and_its_examples_are_answered(ask, ru
                 status, answer = post(example["value"])
                 assert status == 200, name
                 schemas = described["components"]["schemas"]
-                schema = schemas["Answer"]
+                schema = schemas["ActResponse"]
                 assert set(schema["required"]) <= set(answer) <= set(schema["properties"])
-                assert set(example["value"]) <= set(schemas["Question"]["properties"])
+                assert set(example["value"]) <= set(schemas["ActRequest"]["properties"])
 
 
 def test_there_is_no_api_unless_it_is_asked_for(runs):

@@ -30,7 +30,7 @@ def app(tmp_path, monkeypatch):
 def test_every_module_of_the_front_end_can_be_bundled():
     lines, offered = [], []
     for at, address in enumerate(MODULES):
-        text = bundles.file_of(address).read_text("utf-8")
+        text = bundles.resolve_address(address).read_text("utf-8")
         exports = bundles.read_module(text, address).exports
         if exports:
             lines.append(f'import {{ {exports[0]} as name{at} }} from "{address}";')
@@ -43,7 +43,7 @@ def test_every_module_of_the_front_end_can_be_bundled():
 
 def test_the_page_asks_at_once_for_every_module_that_it_needs():
     start = bundles.read_module((APP / "main.js").read_text("utf-8"), "/app/main.js")
-    needed = {module.address for module in bundles.in_order(start)} - {start.address}
+    needed = {module.address for module in bundles.dependency_order(start)} - {start.address}
     page = (APP / "index.html").read_text("utf-8")
     assert sorted(re.findall('modulepreload" href="([^"]+)"', page)) == sorted(needed)
 

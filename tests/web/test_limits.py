@@ -16,9 +16,9 @@ from starlette.testclient import TestClient
 
 from sparring.store.plain import parse_json
 from sparring.web import security, workers
-from sparring.web.answers import answers
 from sparring.web.guard import Guard
-from sparring.web.workers import MAX_AT_WORK, StuckError, Workers
+from sparring.web.responses import json_handler
+from sparring.web.workers import MAX_THREADS, HungThreadsError, ThreadWorkers
 from web.conftest import ADDRESS
 from web.made_runs import make_run
 from web.test_poisoned_runs import bounded
@@ -69,8 +69,8 @@ def hanging(monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[TestClient, threa
     ended = threading.Event()
     app = Starlette(
         routes=[
-            Route("/api/hangs", answers(lambda request: {"ended": ended.wait()})),
-            Route("/api/quick", answers(lambda request: {"quick": True})),
+            Route("/api/hangs", json_handler(lambda request: {"ended": ended.wait()})),
+            Route("/api/quick", json_handler(lambda request: {"quick": True})),
         ],
         middleware=[Middleware(security.Security, guard=Guard())],
     )
@@ -80,7 +80,7 @@ def hanging(monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[TestClient, threa
 
 def test_what_hangs_is_given_up_and_the_others_are_answered(hanging) -> None:
     client, ended = hanging
-    for _ in range(MAX_AT_WORK + 3):  # more than there are threads
+    for _ in range(MAX_THREADS + 3):  # more than there are threads
         answer = client.get("/api/hangs")
         assert answer.status_code == 504
         assert "given up" in answer.json()["error"]
@@ -91,8 +91,8 @@ def test_what_hangs_is_given_up_and_the_others_are_answered(hanging) -> None:
 
 
 def test_threads_that_hang_are_counted_until_they_end(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(workers, "MAX_STUCK", 2)
-    crew, ended = Workers(most=1), threading.Event()
+    monkeypatch.setattr(workers, "MAX_HUNG", 2)
+    crew, ended = ThreadWorkers(most=1), threading.Event()
     threads: list[threading.Thread] = []
 
     def hang() -> None:
@@ -105,7 +105,7 @@ def test_threads_that_hang_are_counted_until_they_end(monkeypatch: pytest.Monkey
                 async with asyncio.timeout(0.2):
                     await crew.do(hang)
             assert (crew.stuck, crew.at_work) == (count, 0)
-        with pytest.raises(StuckError, match="2 answers hang"):
+        with pytest.raises(HungThreadsError, match="2 answers hang"):
             await crew.do(lambda: 1)
 
     async def again() -> int:
@@ -120,7 +120,7 @@ def test_threads_that_hang_are_counted_until_they_end(monkeypatch: pytest.Monkey
 
 
 def test_who_waits_in_the_queue_and_leaves_is_forgotten() -> None:
-    crew, ended, done = Workers(most=1), threading.Event(), []
+    crew, ended, done = ThreadWorkers(most=1), threading.Event(), []
 
     async def tried() -> list[int]:
         first = asyncio.create_task(crew.do(ended.wait))
@@ -145,6 +145,6 @@ def test_what_is_raised_in_a_thread_is_raised_where_it_is_awaited() -> None:
 
     async def tried() -> None:
         with pytest.raises(KeyError):
-            await Workers().do(wrong)
+            await ThreadWorkers().do(wrong)
 
     asyncio.run(tried())

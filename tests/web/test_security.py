@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from sparring.web.guard import Buckets, Guard
+from sparring.web.guard import Guard, RateLimiter
 from sparring.web.security import HEADERS
 from web.made_runs import make_run
 from web.test_server import start
@@ -213,7 +213,7 @@ def test_a_network_of_somebodys_own_is_refused_before_its_code_is_run(
         (run / "checkpoints/00000020/manifest.json").write_text(json.dumps(manifest))
         answer = client.get("/api/network?player=one")
         assert answer.status_code == 400
-        assert "of your own" in error(answer)
+        assert "a custom network" in error(answer)
         assert not (tmp_path / "ran").exists()
 
 
@@ -302,7 +302,7 @@ def test_markup_in_a_name_stays_a_name(client, tmp_path: Path) -> None:
 
 
 def test_a_client_that_asks_too_often_waits() -> None:
-    buckets = Buckets(rate=10.0, burst=5.0)
+    buckets = RateLimiter(rate=10.0, burst=5.0)
     assert [buckets.take("a") for _ in range(7)] == [True] * 5 + [False] * 2
     assert buckets.take("b")
 
@@ -351,14 +351,14 @@ def test_a_thousand_sockets_and_slow_ones_keep_nobody_out(tmp_path: Path) -> Non
 def test_no_more_than_so_many_pages_watch(tmp_path: Path) -> None:
     import http.client
 
-    from sparring.web.live import MAX_VIEWERS
+    from sparring.web.live import MAX_SUBSCRIBERS
 
     make_run(tmp_path, "one")
     process, facts = start(tmp_path)
     host = facts["address"].removeprefix("http://")
     viewers = []
     try:
-        for _ in range(MAX_VIEWERS + 3):
+        for _ in range(MAX_SUBSCRIBERS + 3):
             viewers.append(http.client.HTTPConnection(host, timeout=10))
             viewers[-1].request("GET", "/api/live")
         found = [viewer.getresponse().status for viewer in viewers]
@@ -375,9 +375,9 @@ def test_who_takes_nothing_of_an_answer_is_cut_off(monkeypatch: pytest.MonkeyPat
 
     import uvicorn
 
-    from sparring.web import listening
+    from sparring.web import web_server
 
-    monkeypatch.setattr(listening, "STALL_S", 0.5)
+    monkeypatch.setattr(web_server, "STALL_TIMEOUT_S", 0.5)
 
     async def large(scope, receive, send) -> None:
         await send({"type": "http.response.start", "status": 200, "headers": []})
@@ -385,7 +385,7 @@ def test_who_takes_nothing_of_an_answer_is_cut_off(monkeypatch: pytest.MonkeyPat
 
     async def tried() -> float:
         config = uvicorn.Config(
-            large, port=0, http=listening.Connection, lifespan="off", log_level="critical"
+            large, port=0, http=web_server.Connection, lifespan="off", log_level="critical"
         )
         server = uvicorn.Server(config)
         serving = asyncio.create_task(server.serve())

@@ -22,7 +22,7 @@ from sparring.games.state import State
 from sparring.training.records.metrics import MetricsWriter
 from sparring.training.records.run import LOCK, NotTrainingError, trainer_of
 from sparring.web import description
-from sparring.web.curves import MAX_POINTS, Follower, read_curves
+from sparring.web.curves import MAX_POINTS, CurveFollower, read_curves
 from web.made_runs import add, add_points, make_run
 
 
@@ -103,7 +103,7 @@ def test_numbers_that_are_none_are_null(client, tmp_path: Path) -> None:
 
 def test_a_follower_hears_what_is_new_and_when_a_run_went_back(tmp_path: Path) -> None:
     run = make_run(tmp_path, "one")
-    follower = Follower(run)
+    follower = CurveFollower(run)
     assert follower.news() == ({}, False)
     add_points(run, range(41, 43))
     fresh, cut = follower.news()

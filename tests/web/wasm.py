@@ -12,7 +12,7 @@ import pytest
 
 from sparring.errors import SparringError
 from sparring.games.rules import Rules
-from sparring.web.description import module_file
+from sparring.web.description import wasm_file
 
 wasmtime = pytest.importorskip("wasmtime", reason='pip install "sparring[dev]" brings wasmtime')
 
@@ -24,7 +24,7 @@ class ModuleError(Exception):
 @cache
 def compiled(game: str) -> tuple[Any, Any]:
     try:
-        file = module_file(game)
+        file = wasm_file(game)
     except SparringError as missing:
         pytest.skip(str(missing))
     config = wasmtime.Config()

@@ -17,7 +17,7 @@ from sparring.commands.shared.printing import ProgressBar, echo, make_table, pri
 from sparring.commands.shared.results import kept_games
 from sparring.config.commands import ArenaConfig
 from sparring.draw.charts.league import Payoff, Rung, ladder_page, payoff_page
-from sparring.draw.charts.paper import SUFFIXES
+from sparring.draw.charts.page import SUFFIXES
 from sparring.draw.names import short_names
 from sparring.errors import ConfigError
 from sparring.games.flags import changed_flags

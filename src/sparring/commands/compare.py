@@ -9,7 +9,7 @@ from sparring.commands.shared.comparing import make_page, matches_of, print_comp
 from sparring.commands.shared.curves import files_asked, files_in, told_files, write_page
 from sparring.commands.shared.printing import echo, print_json
 from sparring.config.runs import CompareConfig
-from sparring.draw.charts.paper import check_matplotlib
+from sparring.draw.charts.page import check_matplotlib
 from sparring.errors import ConfigError
 from sparring.store.folders import LATEST, RUNS, sorted_runs
 from sparring.store.lookup import find_run, holds_policy

@@ -14,7 +14,7 @@ from sparring.config.commands import LeagueShowConfig
 from sparring.draw.charts.axes import label
 from sparring.draw.charts.chart import Series
 from sparring.draw.charts.league import Rung, ladder_page, past_page, payoff_page
-from sparring.draw.charts.paper import Page
+from sparring.draw.charts.page import ChartPage
 from sparring.errors import ConfigError, SparringError
 from sparring.league.ladder import describe_league, make_payoff
 from sparring.store.standings import Pair, Player, Standings, standings_of, wanted
@@ -199,7 +199,7 @@ def past(standings: Standings) -> list[Series]:
     return lines
 
 
-def payoff(standings: Standings, chosen: Sequence[Player], pairs: Sequence[Pair]) -> Page:
+def payoff(standings: Standings, chosen: Sequence[Player], pairs: Sequence[Pair]) -> ChartPage:
     """Draw a matrix: the learner against everybody, and the matches of snapshots if any."""
     facts = ["self: the learner's games so far, a draw being half a point"]
     facts += [f"{pairs[0].games:,} games per match"] if pairs else ["--matches fills the rest"]

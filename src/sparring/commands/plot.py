@@ -20,7 +20,7 @@ from sparring.commands.shared.curves import (
 from sparring.commands.shared.printing import make_table, print_json, print_table
 from sparring.config.runs import PlotConfig
 from sparring.draw.charts.axes import CLOCK, By
-from sparring.draw.charts.paper import check_matplotlib
+from sparring.draw.charts.page import check_matplotlib
 from sparring.errors import ConfigError
 from sparring.store.folders import shown_path
 from sparring.targets import check_file

@@ -16,7 +16,7 @@ from sparring.commands.shared.printing import (
 )
 from sparring.commands.shared.stopping import interruptible
 from sparring.config.tools import ProfileConfig
-from sparring.draw.marks import InAscii, bar, only_ascii, shortened
+from sparring.draw.text_charts import AsciiRenderable, bar, is_ascii_only, shorten_middle
 from sparring.errors import ConfigError
 from sparring.machine import machine_facts
 from sparring.speed.looking import Seen, Wish, look_at_custom, look_at_run
@@ -102,14 +102,14 @@ def show(profile: Profile, files: Sequence[Path]) -> None:
     print()
     for name, share in by_size(profile.evidence.phases):
         line = Text.assemble(f"  {name:16}", bar(share, BAR_CELLS, style="cyan"), f" {share:6.1%}")
-        out.print(InAscii(line) if only_ascii(out) else line)
+        out.print(AsciiRenderable(line) if is_ascii_only(out) else line)
     rows = listed(profile.functions, "own", SHOWN)
     if rows:
         print()
         table = make_table(("function", "where", "own", "total"), numbers=("own", "total"))
         for one in rows:
             where = f"{one.place}:{one.line}" if one.line else one.place
-            name = shortened(one.name, NAME_CELLS)
+            name = shorten_middle(one.name, NAME_CELLS)
             table.add_row(name, where, f"{one.own:.1%}", f"{one.total:.1%}")
         print_table(table)
     print()

@@ -21,7 +21,7 @@ from sparring.commands.shared.players import find_game, player_called
 from sparring.commands.shared.printing import print_json
 from sparring.config.tools import RenderConfig
 from sparring.draw.names import short_names
-from sparring.draw.pictures.film import Frame, FrameReel, as_frame
+from sparring.draw.pictures.film import Frame, RenderedFrames, as_frame
 from sparring.errors import ConfigError, warn
 from sparring.games import Rules, State, new_state
 from sparring.games.flags import changed_flags, listed
@@ -214,7 +214,7 @@ def film_env(config: RenderConfig, rules: Rules, words: list[str], policy: Any) 
     frames, told = played(game, players, config)
     own_fps = float((game.env.metadata or {}).get("render_fps") or USUAL_FPS)
     fps = config.fps or min(own_fps * config.speed, MAX_FPS)
-    reel = FrameReel(frames, fps, config.width if config.width != RenderConfig.width else 0)
+    reel = RenderedFrames(frames, fps, config.width if config.width != RenderConfig.width else 0)
     with finished(out) as unfinished:
         if out.suffix == ".png":
             reel.draw(reel.shots[-1]).save(unfinished, "PNG")

@@ -40,17 +40,17 @@ def run(config: ServeConfig) -> int:
     check_api(config)
 
     from sparring.web.guard import Guard
-    from sparring.web.listening import listen, serve
     from sparring.web.server import make_app
+    from sparring.web.web_server import listen, serve
 
     api = None
     if config.api:
         from functools import partial
 
-        from sparring.web.acting import Service
+        from sparring.web.agent_service import AgentService
 
         api = partial(
-            Service,
+            AgentService,
             agent=config.agent,
             fallback=config.fallback,
             batch=config.batch,

@@ -12,7 +12,7 @@ from rich.style import StyleType
 from rich.table import Table
 from rich.text import Text
 
-from sparring.draw.marks import shortened
+from sparring.draw.text_charts import shorten_middle
 from sparring.errors import printable
 
 MIN_NAME = 24
@@ -124,7 +124,7 @@ class Columns(Table):
             first, *others = (column[number] for column in cells)
             (name,) = texts([first])
             if longest_line(name) > sizes[0]:
-                first = shortened(name, sizes[0])
+                first = shorten_middle(name, sizes[0])
             made.add_row(first, *others, style=row.style, end_section=row.end_section)
         return made
 

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from sparring.draw.pictures.film import Shot, Studio
+from sparring.draw.pictures.film import FilmFrame, GameFrames
 from sparring.errors import ConfigError
 from sparring.games.lookup import game_module
 from sparring.games.picture import Episode, Film, SvgPicture, picture_of
@@ -46,7 +46,7 @@ def frame(state: State, mode: str, names: tuple[str, ...]) -> Frame:
         return state.text()
     film = film_of(state, names)
     shown = film.frames[-1 if state.over else 0]  # what follows the position is its result
-    image = Studio(film, [], WIDTH).draw(Shot(shown, 0.0, film.frame_s))
+    image = GameFrames(film, [], WIDTH).draw(FilmFrame(shown, 0.0, film.frame_s))
     return np.asarray(image, np.uint8)
 
 

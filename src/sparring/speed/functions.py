@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from sparring.draw.charts.flame import Block
+from sparring.draw.charts.flame import FlameBlock
 from sparring.speed.code import LOOP, phase_of
 from sparring.speed.evidence import Evidence, Frame, Stack, Stacks
 
@@ -74,9 +74,9 @@ def key_of(frame: Frame) -> Key:
     return frame.name, frame.place
 
 
-def flame(evidence: Evidence) -> Block:
+def flame(evidence: Evidence) -> FlameBlock:
     """Return all stacks as blocks on blocks: processes and threads, then calls."""
-    root = Block("all", "", "root")
+    root = FlameBlock("all", "", "root")
     for stack in evidence.everything.stacks:
         named = title(evidence.processes, stack.process, stack.thread)
         block = root.inner(named, "", "root")
@@ -85,7 +85,7 @@ def flame(evidence: Evidence) -> Block:
     return root
 
 
-def add(block: Block, stack: Stack) -> None:
+def add(block: FlameBlock, stack: Stack) -> None:
     block.total += stack.samples
     for frame in within(stack.frames):
         block = block.inner(frame.name, frame.place, kind_of(frame))

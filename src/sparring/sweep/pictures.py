@@ -12,7 +12,7 @@ import numpy as np
 
 from sparring.draw.charts.axes import Axis, Form, label, named_ticks, ticks
 from sparring.draw.charts.chart import Chart, EstimateBar, EstimateChart, Series
-from sparring.draw.charts.paper import (
+from sparring.draw.charts.page import (
     CARD,
     COLORS,
     INK,
@@ -20,10 +20,10 @@ from sparring.draw.charts.paper import (
     SOFT,
     Area,
     Card,
-    Page,
-    number_up,
+    ChartPage,
     render,
-    tell,
+    set_tooltip,
+    set_y_axis,
     write_beside,
 )
 from sparring.games.lettering import fitted
@@ -75,9 +75,11 @@ def draw_sweep(
     """
     found = found_of(trials, ranges, form, what)
     sheets = sheets_of(found, importance)
-    pages = {f"{name}.png": Page("", (), (sheet,), width=WIDTH) for name, sheet in sheets.items()}
+    pages = {
+        f"{name}.png": ChartPage("", (), (sheet,), width=WIDTH) for name, sheet in sheets.items()
+    }
     title = title or f"Sweep {folder.name}"
-    pages[PAGE] = Page(title, found.facts, tuple(sheets.values()), width=WIDTH)
+    pages[PAGE] = ChartPage(title, found.facts, tuple(sheets.values()), width=WIDTH)
     folder.mkdir(parents=True, exist_ok=True)
     files = {folder / name: page for name, page in pages.items()}
     for file, page in files.items():
@@ -138,7 +140,7 @@ class Sheet(Card):
         """Pixels that it needs."""
         return HEAD + self.room
 
-    def draw(self, area: Area, page: Page) -> None:
+    def draw(self, area: Area, page: ChartPage) -> None:
         area.text(24, 34, self.title, 19, INK)
         area.text(24, 58, fitted(self.note, 13, area.width - 40))
         if self.fill:
@@ -197,7 +199,7 @@ def draw_line(found: Found, axes: Axes, one: Trial, span: tuple[float, float]) -
     line.set(linestyle="--" if pruned else "-", alpha=0.4 + 0.6 * strong, clip_on=False)
     if one is found.best:
         line.set(color=COLORS[ORANGE], linewidth=3.2, alpha=1, marker="o", ms=8, mew=0, zorder=3)
-    tell(found.told(one), line)
+    set_tooltip(found.told(one), line)
 
 
 def draw_slices(found: Found, area: Area) -> None:
@@ -209,7 +211,7 @@ def draw_slices(found: Found, area: Area) -> None:
         part = replace(part, width=wide, height=PANEL)
         part.text(LEFT, 20, fitted(column.full, 14, wide - LEFT - 20), 14, INK)
         axes = part.axes(LEFT, 34, 22, 50)
-        number_up(axes, *found.span(), found.form, 5)
+        set_y_axis(axes, *found.span(), found.form, 5)
         axes.set_xlim(-0.045, 1.045)
         axes.spines.bottom.set_visible(True)
         room = (wide - LEFT) / max(len(column.ticks), 1)
@@ -227,7 +229,7 @@ def draw_history(found: Found, area: Area) -> None:
     first, last = (end(one.number for one in found.trials) for end in (min, max))
     low, high = found.span()
     axes = area.axes(LEFT, HEAD + 14, 22, 58)
-    number_up(axes, low, high, found.form, 6)
+    set_y_axis(axes, low, high, found.form, 6)
     room = 0.02 * (last - first) or 0.5
     axes.set_xlim(first - room, last + room)
     axes.set_xticks([at for at in ticks(first, last, 10) if at == int(at)] or [first])
@@ -235,7 +237,7 @@ def draw_history(found: Found, area: Area) -> None:
     for one in found.trials:
         if one.value is None:
             crosses = axes.plot([one.number], [low], "x", color=SOFT, mew=2, ms=8, clip_on=False)
-            tell(found.told(one), *crosses)
+            set_tooltip(found.told(one), *crosses)
     best = found.running_best()
     if best:
         numbers, values = zip(*best, (last + room, best[-1][1]), strict=True)
@@ -254,24 +256,26 @@ def draw_dot(found: Found, axes: Axes, one: Trial, x: float) -> None:
         ends = np.clip([one.low, one.high], low, high)
         (line,) = axes.plot([x, x], ends, color=color, lw=2.0 if best else 1.2)
         line.set_alpha(1.0 if best else 0.45)
-        tell(found.told(one), line)
+        set_tooltip(found.told(one), line)
     inside = CARD if pruned else color
     value = min(max(one.value, low), high)
     size = 12 if best else 7.2
     (mark,) = axes.plot([x], [value], "o", ms=size, mfc=inside, mec=color, mew=1.6 * pruned)
     mark.set_clip_on(False)
-    tell(found.told(one), mark)
+    set_tooltip(found.told(one), mark)
 
 
-def make_page(title: str, facts: Sequence[str], found: Outcome, knobs: Sequence[Range]) -> Page:
+def make_page(
+    title: str, facts: Sequence[str], found: Outcome, knobs: Sequence[Range]
+) -> ChartPage:
     """Return the charts of a search for speed: over its time, and by the values of every knob."""
     timed = [look for look in found.looks if look.gain]
     if not timed:
-        return Page(title, tuple(facts), ())
+        return ChartPage(title, tuple(facts), ())
     end = max(found.seconds, timed[-1].at_s) / 60 or 1.0
     charts: list[Chart | EstimateChart] = [over_time(found, timed, end), listed(found, timed)]
     charts += [card for knob in knobs if (card := by_value(found, timed, knob))]
-    return Page(title, tuple(facts), tuple(charts), Axis("minutes", end))
+    return ChartPage(title, tuple(facts), tuple(charts), Axis("minutes", end))
 
 
 def over_time(found: Outcome, timed: Sequence[Look], end: float) -> Chart:
@@ -342,11 +346,11 @@ def row(found: Outcome, look: Look, name: str) -> EstimateBar:
     return EstimateBar(name, color, look.rate, low, high)
 
 
-def strength_page(title: str, facts: Sequence[str], found: Trained) -> Page:
+def strength_page(title: str, facts: Sequence[str], found: Trained) -> ChartPage:
     """Return the curves of all trainings, and the times to the target."""
     trials = [trial for trial in found.trials if trial.curve]
     if not trials:
-        return Page(title, tuple(facts), ())
+        return ChartPage(title, tuple(facts), ())
     marked = {found.name(found.best): GREEN, found.name(found.preset): ORANGE}
     met = [found.preset]
     if found.finalist:
@@ -373,4 +377,4 @@ def strength_page(title: str, facts: Sequence[str], found: Trained) -> Page:
             middle = float(np.median(known))
             rows.append(EstimateBar(name, marked[name], middle, *ends, tuple(known)))
     times = (EstimateChart("Seconds to the target (dots: seeds)", tuple(rows)),) if rows else ()
-    return Page(title, tuple(facts), (chart, *times), Axis("minutes", end))
+    return ChartPage(title, tuple(facts), (chart, *times), Axis("minutes", end))

@@ -8,8 +8,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
-from sparring.draw.charts.axes import Form, label, ticks, widened
-from sparring.draw.charts.paper import SCALE
+from sparring.draw.charts.axes import Form, label, padded_range, ticks
+from sparring.draw.charts.page import SCALE
 from sparring.sweep.space import CHOICE, INT, PERMUTATION, Range, shown
 from sparring.sweep.trials import FAILED, PRUNED, RUNNING, Trial
 
@@ -88,7 +88,7 @@ class Found:
         for one in self.valued if intervals else ():
             if one.value is not None and one.value >= low:
                 ends += [end for end in (one.low, one.high) if end is not None]
-        return widened(ends, 0.06)
+        return padded_range(ends, 0.06)
 
     def rung(self, value: float) -> int:
         """Where a value stands among all of them, as a number of the scale."""

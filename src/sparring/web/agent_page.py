@@ -21,15 +21,15 @@ from sparring.store.lookup import locate
 from sparring.training.records.overview import read_json
 from sparring.training.records.run import RESULTS
 from sparring.training.records.strength import best_opponent, strength_in
-from sparring.web.bundle import APP, GAMES, bundle, file_of
-from sparring.web.description import describe_rules, module_file
+from sparring.web.bundle import APP, GAMES, bundle, resolve_address
+from sparring.web.description import describe_rules, wasm_file
 from sparring.web.networks import header_of, pack_network
 
 MARK = "sparring agent file"
 """What the page says of itself; a file without it is never replaced."""
 STYLES = ("style.css", "play/play.css", "agent.css")
 IMPORTED = re.compile(r'@import url\("(/[^"]+)"\);')
-IN_WORDS = re.compile(r"[+,=@\s]+")
+NOT_IN_NAMES = re.compile(r"[+,=@\s]+")
 """What means something in the address of a table, and so cannot be in a player's name there."""
 
 
@@ -42,8 +42,8 @@ def agent_page(policy: Policy, word: str) -> tuple[str, dict[str, int], dict[str
     network = pack_network(policy)  # first: it says what cannot play in a browser
     about = describe_agent(policy, word)
     parts = {
-        "wasm": packed(module_file(game).read_bytes()),
-        "network": packed(network),
+        "wasm": compress(wasm_file(game).read_bytes()),
+        "network": compress(network),
         "script": start_script(game),
         "style": styles_of(game),
         "about": json.dumps(about, ensure_ascii=False).replace("<", "\\u003c"),
@@ -73,7 +73,7 @@ def describe_agent(policy: Policy, word: str) -> dict[str, Any]:
     return {
         "sparring": sparring.__version__,
         "agent": {
-            "name": IN_WORDS.sub("-", policy.name),
+            "name": NOT_IN_NAMES.sub("-", policy.name),
             "run": run or None,
             "checkpoint": checkpoint if run else None,
             "algo": config.get("algo") or ("ppo" if config else None),
@@ -106,7 +106,7 @@ def strength_of(policy: Policy, word: str) -> tuple[dict[str, Any], str]:
     return dict(policy.meta.get("wins") or {}), "measured while it trained"
 
 
-def packed(raw: bytes) -> str:
+def compress(raw: bytes) -> str:
     """Return bytes as text, the shortest that a browser unpacks by itself."""
     return base64.b64encode(gzip.compress(raw, 9, mtime=0)).decode()
 
@@ -123,13 +123,13 @@ def styles_of(game: str) -> str:
     files = [APP / name for name in STYLES]
     if (GAMES / game / "page.css").is_file():
         files.append(GAMES / game / "page.css")
-    return "\n".join(whole_style(file) for file in files)
+    return "\n".join(inline_imports(file) for file in files)
 
 
-def whole_style(file: Path) -> str:
+def inline_imports(file: Path) -> str:
     """Return a style with those that it imports in their places."""
     text = file.read_text("utf-8")
-    return IMPORTED.sub(lambda found: whole_style(file_of(found[1], str(file))), text)
+    return IMPORTED.sub(lambda found: inline_imports(resolve_address(found[1], str(file))), text)
 
 
 def content_policy(scripts: list[str], style: str) -> str:

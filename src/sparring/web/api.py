@@ -16,28 +16,28 @@ from sparring import games
 from sparring.errors import SparringError
 from sparring.games.flags import read_rules
 from sparring.games.rules import game_names
-from sparring.web.acting import Service
+from sparring.web.agent_service import AgentService
 from sparring.web.control import control_routes
-from sparring.web.description import describe_rules, module_file, why_not_played
-from sparring.web.folder import Folder, shown
-from sparring.web.glance import Glances
-from sparring.web.live import Live, live_routes
+from sparring.web.description import describe_rules, unplayable_reason, wasm_file
+from sparring.web.live import LiveUpdates, live_routes
 from sparring.web.players import player_routes
 from sparring.web.replays import replay_routes
+from sparring.web.run_summaries import RunSummaries
 from sparring.web.runs import run_routes
-from sparring.web.security import explain, unexpected
+from sparring.web.runs_folder import RunsFolder, quoted
+from sparring.web.security import http_error_response, server_error_response
 
 GAMES = Path(games.__file__).parent
-MakeService = Callable[[Folder], Service]
+MakeService = Callable[[RunsFolder], AgentService]
 PAGE_FILE = re.compile(r"[a-z0-9_]+\.(js|css)")
 """What a game's folder may deliver: its page and the modules that the page imports."""
 
 
 def make_api(runs: Path, service: MakeService | None = None) -> Starlette:
     """Return what answers about the runs of a folder, games, players and replays."""
-    folder = Folder(runs)
-    glances = Glances(folder)
-    live = Live(folder, glances)
+    folder = RunsFolder(runs)
+    glances = RunSummaries(folder)
+    live = LiveUpdates(folder, glances)
     app = Starlette(
         routes=[
             Route("/api/games", list_games),
@@ -51,7 +51,7 @@ def make_api(runs: Path, service: MakeService | None = None) -> Starlette:
             Route("/games/{name}/{file}", game_file),
             Route("/wasm/{name}.wasm", wasm),
         ],
-        exception_handlers={HTTPException: explain, Exception: unexpected},
+        exception_handlers={HTTPException: http_error_response, Exception: server_error_response},
     )
     app.state.folder, app.state.live = folder, live
     return app
@@ -65,12 +65,12 @@ async def show_game(request: Request) -> Response:
     """Describe a game with flags: ?set=num_players=3&set=..."""
     name = request.path_params["name"]
     if name not in game_names():
-        raise HTTPException(404, f"no game {shown(name)} here; /api/games lists them")
+        raise HTTPException(404, f"no game {quoted(name)} here; /api/games lists them")
     try:
         rules = read_rules(name, request.query_params.getlist("set"))
     except SparringError as wrong:
         raise HTTPException(400, str(wrong)) from None
-    return JSONResponse({**describe_rules(rules), "unplayable": why_not_played(name)})
+    return JSONResponse({**describe_rules(rules), "unplayable": unplayable_reason(name)})
 
 
 async def game_file(request: Request) -> Response:
@@ -89,6 +89,6 @@ async def wasm(request: Request) -> Response:
     if request.path_params["name"] not in game_names():
         raise HTTPException(404)
     try:
-        return FileResponse(module_file(request.path_params["name"]), media_type="application/wasm")
+        return FileResponse(wasm_file(request.path_params["name"]), media_type="application/wasm")
     except SparringError as wrong:
         raise HTTPException(503, str(wrong)) from None

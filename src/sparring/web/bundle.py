@@ -24,7 +24,7 @@ EXPORT = re.compile(
     r"^export (?=(?:async function\*?|function\*?|const|class) ([A-Za-z_$][\w$]*))", re.M
 )
 MEMBER = re.compile(r"[A-Za-z_$][\w$]*(?: as [A-Za-z_$][\w$]*)?")
-LATER = "/app/play/source.js"
+DYNAMIC_IMPORTER = "/app/play/source.js"
 """The one module that may import while it runs: a game's page, from the server."""
 FORBIDDEN = (
     (re.compile(r"^import\b", re.M), 'write import { a, b } from "/app/x.js";'),
@@ -36,11 +36,11 @@ FORBIDDEN = (
     (re.compile(r"\bimport\.meta\b"), "there is no import.meta in a plain script"),
     (re.compile(r"</script|<!--|<script", re.I), "this would end the script it is put into"),
 )
-IMPORT_LATER = re.compile(r"\bimport\(")
+DYNAMIC_IMPORT = re.compile(r"\bimport\(")
 
 
 @dataclass(frozen=True)
-class Module:
+class JsModule:
     """One file: what it needs, what it offers, and its code without saying so."""
 
     address: str
@@ -52,13 +52,13 @@ class Module:
 
 def bundle(entry: str) -> str:
     """Return one script that runs a piece of code and all that it imports."""
-    modules = list(in_order(read_module(entry, "the start of the page")))
+    modules = list(dependency_order(read_module(entry, "the start of the page")))
     names = {module.address: f"module{at}" for at, module in enumerate(modules)}
-    parts = [wrapped(module, names) for module in modules]
+    parts = [wrap_module(module, names) for module in modules]
     return '"use strict";\n(() => {\n' + "\n".join(parts) + "\n})();\n"
 
 
-def wrapped(module: Module, names: dict[str, str]) -> str:
+def wrap_module(module: JsModule, names: dict[str, str]) -> str:
     """Return a module as a function that is called at once."""
     taken = [
         f"const {{ {members.replace(' as ', ': ')} }} = {names[address]};"
@@ -75,13 +75,13 @@ def wrapped(module: Module, names: dict[str, str]) -> str:
     return "\n".join(lines)
 
 
-def in_order(entry: Module) -> Iterator[Module]:
+def dependency_order(entry: JsModule) -> Iterator[JsModule]:
     """Yield modules, those that others need first."""
-    known: dict[str, Module] = {}
+    known: dict[str, JsModule] = {}
     done: set[str] = set()
     waiting: list[str] = []
 
-    def visit(module: Module) -> Iterator[Module]:
+    def visit(module: JsModule) -> Iterator[JsModule]:
         if module.address in done:
             return
         if module.address in waiting:
@@ -90,9 +90,9 @@ def in_order(entry: Module) -> Iterator[Module]:
         waiting.append(module.address)
         for members, address in module.imports:
             if address not in known:
-                text = file_of(address, module.address).read_text("utf-8")
+                text = resolve_address(address, module.address).read_text("utf-8")
                 known[address] = read_module(text, address)
-            for name in named(members):
+            for name in imported_names(members):
                 if name not in known[address].exports:
                     raise SparringError(f"{module.address}: {address} exports no {name}")
             yield from visit(known[address])
@@ -103,40 +103,40 @@ def in_order(entry: Module) -> Iterator[Module]:
     yield from visit(entry)
 
 
-def read_module(text: str, address: str) -> Module:
+def read_module(text: str, address: str) -> JsModule:
     """Take a module apart; one that is not of our form is refused, with the line that is not."""
     imports = tuple((" ".join(m[1].split()).rstrip(","), m[2]) for m in IMPORT.finditer(text))
     exports = tuple(match[1] for match in EXPORT.finditer(text))
     code = EXPORT.sub("", IMPORT.sub("", text))
     for pattern, advice in FORBIDDEN:
         if found := pattern.search(code):
-            raise refusal(text, address, line_at(code, found.start()), advice)
-    if address != LATER and (found := IMPORT_LATER.search(code)):
-        advice = f"only {LATER} may import while it runs"
-        raise refusal(text, address, line_at(code, found.start()), advice)
+            raise bundle_error(text, address, line_at(code, found.start()), advice)
+    if address != DYNAMIC_IMPORTER and (found := DYNAMIC_IMPORT.search(code)):
+        advice = f"only {DYNAMIC_IMPORTER} may import while it runs"
+        raise bundle_error(text, address, line_at(code, found.start()), advice)
     for members, _ in imports:
         for member in members.split(", "):
             if not MEMBER.fullmatch(member):
-                raise refusal(text, address, f"import {{ {members} }}", FORBIDDEN[0][1])
-    return Module(address, imports, exports, code)
+                raise bundle_error(text, address, f"import {{ {members} }}", FORBIDDEN[0][1])
+    return JsModule(address, imports, exports, code)
 
 
 def line_at(text: str, place: int) -> str:
     return text[text.rfind("\n", 0, place) + 1 :].partition("\n")[0]
 
 
-def refusal(text: str, address: str, found: str, advice: str) -> SparringError:
+def bundle_error(text: str, address: str, found: str, advice: str) -> SparringError:
     """Say where a module leaves the form that can be bundled, and what to write instead."""
     line = text[: max(text.find(found), 0)].count("\n") + 1
     return SparringError(f"{address}:{line}: {found.strip()[:80]!r} cannot be bundled; {advice}")
 
 
-def named(members: str) -> list[str]:
+def imported_names(members: str) -> list[str]:
     """Return the names that are imported, as the other module has them."""
     return [member.split(" as ")[0] for member in members.split(", ")]
 
 
-def file_of(address: str, needed_by: str = "") -> Path:
+def resolve_address(address: str, needed_by: str = "") -> Path:
     """Return the file behind an address of the server."""
     top, _, rest = address.lstrip("/").partition("/")
     folder = {"app": APP, "games": GAMES}.get(top)

@@ -17,7 +17,7 @@ MAX_POINTS = 1000
 MAX_CURVES = 5000
 LIMIT_S = 20.0
 """Processor time that the curves of one run may take."""
-NO_CURVES = (sqlite3.Error, TypeError, ValueError, OverflowError)
+READ_ERRORS = (sqlite3.Error, TypeError, ValueError, OverflowError)
 """What is raised by a file that holds something else than numbers."""
 NAMES = """
 WITH RECURSIVE names(name) AS (
@@ -55,25 +55,25 @@ def read_curves(
         return {"last": -1, "curves": {}}
     try:
         with reading(path, TABLE, timeout_s=LIMIT_S) as db:
-            names = names_in(db)
+            names = read_names(db)
             wanted = [name for name in names if not only or name.startswith(tuple(only))]
-            curves = {name: thinned(db, name, after + 1, most) for name in wanted}
+            curves = {name: read_downsampled(db, name, after + 1, most) for name in wanted}
         last = max((points[-1][0] for points in curves.values() if points), default=after)
-        return {"last": last, "curves": {name: columns(p) for name, p in curves.items() if p}}
+        return {"last": last, "curves": {name: as_columns(p) for name, p in curves.items() if p}}
     except EmptyError:
         return {"last": after, "curves": {}}
-    except NO_CURVES as wrong:
-        raise MetricsError(told(run, wrong)) from wrong
+    except READ_ERRORS as wrong:
+        raise MetricsError(read_error(run, wrong)) from wrong
 
 
-def names_in(db: sqlite3.Connection) -> list[str]:
+def read_names(db: sqlite3.Connection) -> list[str]:
     found = [name for (name,) in db.execute(NAMES).fetchmany(MAX_CURVES + 1)]
     if len(found) > MAX_CURVES:
         raise ValueError(f"more than {MAX_CURVES} curves")
     return [name for name in found if isinstance(name, str)]
 
 
-def thinned(db: sqlite3.Connection, name: str, first: int, most: int) -> list[Point]:
+def read_downsampled(db: sqlite3.Connection, name: str, first: int, most: int) -> list[Point]:
     """Return the first and last point of a curve, and the extremes of every stretch between."""
 
     def ask(query: str, *values: Any) -> list[Any]:
@@ -95,7 +95,7 @@ def thinned(db: sqlite3.Connection, name: str, first: int, most: int) -> list[Po
     return sorted(found, key=lambda point: point[0])
 
 
-def columns(points: Sequence[Point]) -> dict[str, list[Any]]:
+def as_columns(points: Sequence[Point]) -> dict[str, list[Any]]:
     """Return points as lists by column; what is no number is null."""
     updates, seconds, values = zip(*points, strict=True)
     return {
@@ -105,7 +105,7 @@ def columns(points: Sequence[Point]) -> dict[str, list[Any]]:
     }
 
 
-class Follower:
+class CurveFollower:
     """Reads what was written since it looked last, curve by curve.
 
     Evaluations end later than the update that they measure, so every curve has an end of its own.
@@ -126,8 +126,8 @@ class Follower:
                 return self.read(db)
         except EmptyError:
             return {}, False
-        except NO_CURVES as wrong:
-            raise MetricsError(told(self.path.parent, wrong)) from wrong
+        except READ_ERRORS as wrong:
+            raise MetricsError(read_error(self.path.parent, wrong)) from wrong
 
     def read(self, db: sqlite3.Connection) -> tuple[dict[str, Any], bool]:
         """Return what a connection shows that was not there before."""
@@ -135,7 +135,7 @@ class Follower:
         def fetch(query: str, *values: Any) -> list[Any]:
             return db.execute(query, values).fetchall()
 
-        names = names_in(db)
+        names = read_names(db)
         fresh: dict[str, list[Point]] = {}
         cut = any(name not in names for name in self.ends)
         for name in names:
@@ -156,9 +156,9 @@ class Follower:
             self.ends, self.begun = {}, False
             self.read(db)
             return {}, True
-        return {name: columns(points) for name, points in fresh.items()}, False
+        return {name: as_columns(points) for name, points in fresh.items()}, False
 
 
-def told(run: Path, wrong: Exception) -> str:
+def read_error(run: Path, wrong: Exception) -> str:
     """Say what is wrong with a run's curves, without the place where it lies."""
     return explain(Path(run.name), wrong)

@@ -56,7 +56,7 @@ def describe_rules(rules: Rules) -> dict[str, Any]:
 MODULES = Path(_native.__file__).parent / "wasm"
 
 
-def module_file(game: str) -> Path:
+def wasm_file(game: str) -> Path:
     """Return a game's module; an error says what is missing."""
     file = MODULES / f"{game}.wasm"
     if not file.is_file():
@@ -67,12 +67,12 @@ def module_file(game: str) -> Path:
     return file
 
 
-def why_not_played(game: str) -> str:
+def unplayable_reason(game: str) -> str:
     """Return in one line why a page cannot play a game here; "" if it can."""
     if game not in game_names():
         return "pages play the games of sparring itself"
     try:
-        module_file(game)
+        wasm_file(game)
     except SparringError as wrong:
         return str(wrong)
     return ""

@@ -13,13 +13,13 @@ from dataclasses import dataclass, field
 from functools import cached_property
 
 LOCAL = ("localhost", "127.0.0.1", "::1")
-EVERYWHERE = ("0.0.0.0", "::")
+ANY_ADDRESS = ("0.0.0.0", "::")
 HOST = re.compile(r"(?:\[(?P<six>[0-9a-f:.]+)\]|(?P<name>[a-z0-9._-]+))(?::\d{1,5})?")
 RATE, BURST = 200.0, 1000.0
 """Requests a second that a client may go on with, and how many at once: a page loads dozens."""
-WRONG_TOKEN = 20.0
+WRONG_TOKEN_COST = 20.0
 """What a wrong token costs, in requests: so that guessing is slow."""
-ACTING = 0.05
+ACT_COST = 0.05
 """What a question for an action costs; a program asks thousands of them."""
 MAX_CLIENTS = 4096
 
@@ -58,11 +58,11 @@ class Guard:
         if not found:
             return False
         name = found["six"] or found["name"]
-        return name in self.names or (self.host in EVERYWHERE and is_address(name))
+        return name in self.names or (self.host in ANY_ADDRESS and is_address(name))
 
     def knows(self, token: str) -> bool:
         """Whether this is the token, in a time that says nothing about it."""
-        return same(token, self.token)
+        return equal_in_constant_time(token, self.token)
 
     def ticket(self) -> str:
         """Return a word that opens once: a browser's command line can be read by others."""
@@ -71,7 +71,7 @@ class Guard:
 
     def welcomes(self, word: str) -> bool:
         """Whether a word in an address opens: the token, or one that was not used before."""
-        found = next((one for one in self.once if same(word, one)), None)
+        found = next((one for one in self.once if equal_in_constant_time(word, one)), None)
         self.once.discard(found or "")
         return found is not None or self.knows(word)
 
@@ -82,16 +82,16 @@ class Guard:
         kind, _, shown = authorization.partition(" ")
         if kind.lower() == "bearer":
             return self.knows(shown.strip())
-        ours = [value for name, value in pairs_in(cookies) if name == self.cookie]
+        ours = [value for name, value in parse_cookies(cookies) if name == self.cookie]
         return any(map(self.knows, ours)) if ours else None
 
 
-def same(one: str, two: str) -> bool:
+def equal_in_constant_time(one: str, two: str) -> bool:
     """Whether two words are the same, in a time that says nothing about where they differ."""
     return hmac.compare_digest(one.encode("utf-8", "replace"), two.encode("utf-8", "replace"))
 
 
-def pairs_in(cookies: str) -> list[tuple[str, str]]:
+def parse_cookies(cookies: str) -> list[tuple[str, str]]:
     """Return names and values of cookies; odd ones are those of other programs, and skipped.
 
     Cookies of all ports of a machine come together, whatever is in them.
@@ -108,7 +108,7 @@ def is_address(name: str) -> bool:
     return True
 
 
-class Buckets:
+class RateLimiter:
     """How much every client may still ask: a bucket that fills up again."""
 
     def __init__(self, rate: float = RATE, burst: float = BURST) -> None:
@@ -126,7 +126,7 @@ class Buckets:
         return left >= 0
 
 
-def client_of(address: str) -> str:
+def rate_limit_key(address: str) -> str:
     """Return whom to count a request for: an address, of IPv6 the network that one customer has."""
     try:
         six = ipaddress.IPv6Address(address)

@@ -18,36 +18,36 @@ from starlette.types import Receive, Scope, Send
 
 from sparring.errors import SparringError
 from sparring.training.records.overview import events_of
-from sparring.web.answers import beside, to_json
-from sparring.web.curves import Follower, read_curves
-from sparring.web.folder import Folder
-from sparring.web.glance import Glances, signature
-from sparring.web.runs import whole
+from sparring.web.curves import CurveFollower, read_curves
+from sparring.web.responses import run_in_thread, to_json
+from sparring.web.run_summaries import RunSummaries, signature
+from sparring.web.runs import read_int
+from sparring.web.runs_folder import RunsFolder
 from sparring.web.security import ANSWER_S
 from sparring.web.workers import WORKERS
 
-LOOK_S = 0.3
+POLL_S = 0.3
 """How often files are looked at while somebody watches. Shorter shows sooner and costs more."""
-LIST_S = 1.0
+LIST_POLL_S = 1.0
 """The same for the list of all runs."""
-BEAT_S = 10.0
+HEARTBEAT_S = 10.0
 """How often a viewer hears something at least, so that both ends notice when the other is gone."""
-MAX_VIEWERS = 64
-MAX_WAITING = 256
+MAX_SUBSCRIBERS = 64
+MAX_QUEUED = 256
 """Messages that a slow viewer may be behind; then it has to begin anew."""
 HEADERS = {"cache-control": "no-store", "x-accel-buffering": "no"}
 
 
-def message(event: str, value: Any, number: int | None = None) -> bytes:
+def sse_message(event: str, value: Any, number: int | None = None) -> bytes:
     which = f"id: {number}\n" if number is not None else ""
     return f"event: {event}\n{which}data: ".encode() + to_json(value) + b"\n\n"
 
 
-class Viewer:
+class Subscriber:
     """Somebody who watches: messages wait here until they are sent."""
 
     def __init__(self) -> None:
-        self.waiting: asyncio.Queue[bytes | None] = asyncio.Queue(MAX_WAITING)
+        self.waiting: asyncio.Queue[bytes | None] = asyncio.Queue(MAX_QUEUED)
 
     def put(self, text: bytes | None) -> None:
         """Leave a message; for one who is too far behind the stream ends, and it comes again."""
@@ -60,19 +60,19 @@ class Viewer:
 
 
 @dataclass
-class Watched:
+class WatchedRun:
     """A run with viewers, or the list of all runs."""
 
-    viewers: set[Viewer] = field(default_factory=set)
+    viewers: set[Subscriber] = field(default_factory=set)
     task: asyncio.Task[None] | None = None
 
 
-class Live:
+class LiveUpdates:
     """Looks at runs that somebody watches, once for all who do."""
 
-    def __init__(self, folder: Folder, glances: Glances) -> None:
+    def __init__(self, folder: RunsFolder, glances: RunSummaries) -> None:
         self.folder, self.glances = folder, glances
-        self.watched: dict[Path | None, Watched] = {}
+        self.watched: dict[Path | None, WatchedRun] = {}
         self.closed = False
 
     @property
@@ -80,10 +80,10 @@ class Live:
         return sum(len(one.viewers) for one in self.watched.values())
 
     @contextlib.asynccontextmanager
-    async def watching(self, run: Path | None) -> AsyncIterator[Viewer]:
+    async def watching(self, run: Path | None) -> AsyncIterator[Subscriber]:
         """Hear of a run, or of all of them; the first viewer starts the watch, the last ends it."""
-        viewer = Viewer()
-        one = self.watched.setdefault(run, Watched())
+        viewer = Subscriber()
+        one = self.watched.setdefault(run, WatchedRun())
         one.viewers.add(viewer)
         if one.task is None:
             watch = self.look_at_all(one) if run is None else self.look_at(run, one)
@@ -103,74 +103,74 @@ class Live:
             for viewer in one.viewers:
                 viewer.put(None)
 
-    async def look_at(self, run: Path, one: Watched) -> None:
+    async def look_at(self, run: Path, one: WatchedRun) -> None:
         """Tell what is new in a run, as long as somebody listens."""
-        follower, before, events, told = Follower(run), (), None, None
+        follower, before, events, told = CurveFollower(run), (), None, None
         while True:
             try:
-                now = await look(signature, run)
+                now = await read_in_thread(signature, run)
                 if now != before:
-                    found = await look(self.changes, run, follower)
+                    found = await read_in_thread(self.changes, run, follower)
                     fresh, cut, state, happened = found
                     if cut:
-                        send(one, message("reset", {}))
+                        broadcast(one, sse_message("reset", {}))
                     if fresh:
                         last = max(curve["update"][-1] for curve in fresh.values())
-                        send(one, message("points", {"last": last, "curves": fresh}, last))
+                        broadcast(one, sse_message("points", {"last": last, "curves": fresh}, last))
                     if told is not None and state != told:
-                        send(one, message("state", state))
+                        broadcast(one, sse_message("state", state))
                     if events is not None and happened != events:
-                        send(one, message("events", {"events": happened}))
+                        broadcast(one, sse_message("events", {"events": happened}))
                     before, events, told = now, happened, state
             except Exception:  # being written, removed, or damaged, as the list tells
                 before = ()
-            await asyncio.sleep(LOOK_S)
+            await asyncio.sleep(POLL_S)
 
     def changes(
-        self, run: Path, follower: Follower
+        self, run: Path, follower: CurveFollower
     ) -> tuple[dict[str, Any], bool, dict[str, Any], list[dict[str, Any]]]:
         """Read what may be new."""
         fresh, cut = follower.news()
         return fresh, cut, self.glances.one(run), events_of(run)
 
-    async def look_at_all(self, one: Watched) -> None:
+    async def look_at_all(self, one: WatchedRun) -> None:
         """Tell which runs came, changed or went, as long as somebody listens."""
         before: dict[str, dict[str, Any]] | None = None
         while True:
             with contextlib.suppress(Exception):  # the next look will tell
-                found = await look(self.glances.all)
+                found = await read_in_thread(self.glances.all)
                 now = {told["name"]: told for told in found}
                 if before is not None:
                     for name in before.keys() - now.keys():
-                        send(one, message("gone", {"name": name}))
+                        broadcast(one, sse_message("gone", {"name": name}))
                     for name, told in now.items():
                         if before.get(name) != told:
-                            send(one, message("run", told))
+                            broadcast(one, sse_message("run", told))
                 before = now
-            await asyncio.sleep(LIST_S)
+            await asyncio.sleep(LIST_POLL_S)
 
 
-async def look(work: Callable[..., Any], *given: Any) -> Any:
+async def read_in_thread(work: Callable[..., Any], *given: Any) -> Any:
     """Look at files in a thread, and not for ever."""
     async with asyncio.timeout(ANSWER_S):
         return await WORKERS.do(partial(work, *given))
 
 
-def send(one: Watched, text: bytes) -> None:
+def broadcast(one: WatchedRun, text: bytes) -> None:
     """Leave a message for all viewers."""
     for viewer in one.viewers:
         viewer.put(text)
 
 
-def live_routes(live: Live) -> list[Route]:
+def live_routes(live: LiveUpdates) -> list[Route]:
     async def follow_all(request: Request) -> Response:
-        found = await beside(live.glances.all)
-        return Stream(live, None, message("runs", {"runs": found}))
+        found = await run_in_thread(live.glances.all)
+        return EventStream(live, None, sse_message("runs", {"runs": found}))
 
     async def follow_run(request: Request) -> Response:
-        run = await beside(live.folder.run, request.path_params["run"])
-        first = message("state", await beside(live.glances.one, run))
-        return Stream(live, run, first, since_of(request))
+        run = await run_in_thread(live.folder.run, request.path_params["run"])
+        first = sse_message("state", await run_in_thread(live.glances.one, run))
+        return EventStream(live, run, first, last_update_seen(request))
 
     return [
         Route("/api/live", follow_all),
@@ -178,45 +178,45 @@ def live_routes(live: Live) -> list[Route]:
     ]
 
 
-def since_of(request: Request) -> int:
+def last_update_seen(request: Request) -> int:
     """Return the last update that a viewer has; a browser that comes again says it by itself."""
     again = request.headers.get("last-event-id", "")
     if again.isdecimal():
         return int(again[:18])
     try:
-        return whole(request, "since", -1)
+        return read_int(request, "since", -1)
     except SparringError as wrong:
         raise HTTPException(400, str(wrong)) from None
 
 
-class Stream(StreamingResponse):
+class EventStream(StreamingResponse):
     """An answer that goes on as long as somebody watches; too many are told so."""
 
-    def __init__(self, live: Live, run: Path | None, first: bytes, since: int = -1) -> None:
+    def __init__(self, live: LiveUpdates, run: Path | None, first: bytes, since: int = -1) -> None:
         self.live, self.run, self.first, self.since = live, run, first, since
-        super().__init__(nothing(), media_type="text/event-stream", headers=HEADERS)
+        super().__init__(empty_body(), media_type="text/event-stream", headers=HEADERS)
 
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+    async def __call__(self, scope: Scope, receive: Receive, broadcast: Send) -> None:
         """Begin to watch before the first byte is sent, so that nobody is counted too late."""
-        if self.live.closed or self.live.viewers >= MAX_VIEWERS:
-            text = f"{MAX_VIEWERS} pages watch already; close one, then reload"
-            await JSONResponse({"error": text}, 503)(scope, receive, send)
+        if self.live.closed or self.live.viewers >= MAX_SUBSCRIBERS:
+            text = f"{MAX_SUBSCRIBERS} pages watch already; close one, then reload"
+            await JSONResponse({"error": text}, 503)(scope, receive, broadcast)
             return
         async with self.live.watching(self.run) as viewer:
             self.body_iterator = self.told(viewer)
-            await super().__call__(scope, receive, send)
+            await super().__call__(scope, receive, broadcast)
 
-    async def told(self, viewer: Viewer) -> AsyncIterator[bytes]:
+    async def told(self, viewer: Subscriber) -> AsyncIterator[bytes]:
         """Say how things stand, what was missed, and then whatever happens."""
         yield self.first
         if self.run is not None and self.since >= 0:
             with contextlib.suppress(TimeoutError, SparringError):  # damaged, as the state tells
-                late = await look(partial(read_curves, self.run, after=self.since))
+                late = await read_in_thread(partial(read_curves, self.run, after=self.since))
                 if late["curves"]:
-                    yield message("points", late, late["last"])
+                    yield sse_message("points", late, late["last"])
         while not self.live.closed:
             try:
-                async with asyncio.timeout(BEAT_S):
+                async with asyncio.timeout(HEARTBEAT_S):
                     heard = await viewer.waiting.get()
             except TimeoutError:
                 yield b": still here\n\n"
@@ -226,6 +226,6 @@ class Stream(StreamingResponse):
             yield heard
 
 
-async def nothing() -> AsyncIterator[bytes]:
+async def empty_body() -> AsyncIterator[bytes]:
     """Stand in for what is told before somebody watches."""
     yield b""

@@ -49,7 +49,7 @@ def pack_network(policy: Policy) -> bytes:
         told_by = rules.role_bytes[role] if role < len(nets) - 1 else ()
         packer.whole(len(told_by), *told_by)
         packer.number(float(own.value_scale) if VALUE in own.heads else 1.0)
-        pack_one(packer, policy, own)
+        pack_net(packer, policy, own)
     header = json.dumps(header_of(policy)).encode()
     header += b" " * (-(len(header) + 1) % 4) + b"\n"
     return header + packer.bytes()
@@ -87,7 +87,7 @@ def value_unit(net: Net) -> float:
     return float(net.value_scale) if VALUE in net.heads else 1.0
 
 
-def pack_one(packer: Packer, policy: Policy, net: Net) -> None:
+def pack_net(packer: Packer, policy: Policy, net: Net) -> None:
     """Pack one network with its kind in front."""
     why = why_not("browser", net.config, memory=net.inputs.memory)
     if not why and type(net) not in (Perceptron, ResidualNet):
@@ -154,13 +154,13 @@ def pack_residual(packer: Packer, net: ResidualNet) -> None:
     packer.arrays(*kernel(net.stem, wide))
     packer.whole(at.numbers)
     if net.numbers is not None:
-        packer.arrays(widened(net.numbers.weight.T, wide))
+        packer.arrays(pad_channels(net.numbers.weight.T, wide))
     packer.whole(len(net.tower))
     for block in net.tower:
         for half in (block.first, block.second):
             weight, bias = kernel(half, wide)
-            packer.arrays(widened(weight.transpose(2, 3), wide).transpose(2, 3), bias)
-    maps = widened(net.policy_head.weight.flatten(1), wide)
+            packer.arrays(pad_channels(weight.transpose(2, 3), wide).transpose(2, 3), bias)
+    maps = pad_channels(net.policy_head.weight.flatten(1), wide)
     packer.linear(maps.T, torch.zeros(len(maps)))
     packer.arrays(net.policy_bias)
     if VALUE not in net.heads:
@@ -169,7 +169,7 @@ def pack_residual(packer: Packer, net: ResidualNet) -> None:
     packer.whole(3)
     looks = net.value_map
     assert looks.bias is not None
-    packer.linear(widened(looks.weight.flatten(1), wide).T, looks.bias)
+    packer.linear(pad_channels(looks.weight.flatten(1), wide).T, looks.bias)
     packer.linear(net.value_hidden.weight.T, net.value_hidden.bias)
     packer.linear(net.value_head.weight.T, net.value_head.bias)
 
@@ -177,10 +177,10 @@ def pack_residual(packer: Packer, net: ResidualNet) -> None:
 def kernel(layer: nn.Conv2d, wide: int) -> tuple[Tensor, Tensor]:
     """Return the weights [3, 3, in, wide] and biases of a convolution."""
     assert layer.bias is not None
-    return widened(taps_first(layer.weight), wide), widened(layer.bias, wide)
+    return pad_channels(taps_first(layer.weight), wide), pad_channels(layer.bias, wide)
 
 
-def widened(tensor: Tensor, wide: int) -> Tensor:
+def pad_channels(tensor: Tensor, wide: int) -> Tensor:
     """Fill the last dimension up with zeros."""
     return nn.functional.pad(tensor.detach(), (0, wide - tensor.shape[-1]))
 

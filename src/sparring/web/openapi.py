@@ -10,10 +10,10 @@ from typing import Annotated, Any, Literal
 from msgspec import UNSET, Meta, Struct, UnsetType
 from msgspec.json import schema_components
 
-from sparring.web.questions import WAYS, Octets, Question
+from sparring.web.act_request import INPUT_KEYS, ActRequest, ByteInput
 
 
-class Share(Struct):
+class ActionProbability(Struct):
     """An action with its probability."""
 
     action: int
@@ -21,7 +21,7 @@ class Share(Struct):
     probability: float
 
 
-class Answer(Struct):
+class ActResponse(Struct):
     """What an agent would do."""
 
     action: Annotated[
@@ -31,13 +31,13 @@ class Answer(Struct):
     name: Annotated[str, Meta(description="What the action means.")]
     player: Annotated[str, Meta(description="Who was asked.")]
     value: Annotated[float | None, Meta(description="What the seat is expected to be paid.")]
-    probabilities: list[Share] | None
+    probabilities: list[ActionProbability] | None
     fallback: Annotated[
         Literal[False] | str, Meta(description="false, or the bot that stood in for the player.")
     ]
     loaded_from: Annotated[str | None, Meta(description="Whose weights answered.")] = None
     memory: Annotated[
-        Octets | None,
+        ByteInput | None,
         Meta(description="What the player remembers: send it with the seat's next decision."),
     ] = None
     mean: list[float] | UnsetType = UNSET
@@ -45,7 +45,7 @@ class Answer(Struct):
     why: Annotated[str, Meta(description="Why the bot stood in.")] | UnsetType = UNSET
 
 
-class Health(Struct):
+class HealthResponse(Struct):
     """Whether questions are answered."""
 
     status: Literal["ok", "degraded", "unavailable"]
@@ -58,7 +58,7 @@ class Health(Struct):
     waiting: int = 0
 
 
-class Error(Struct):
+class ErrorResponse(Struct):
     """Something that was refused."""
 
     error: Annotated[str, Meta(description="One line that says what to do.")]
@@ -87,8 +87,8 @@ OPERATIONS = (
         "post",
         "/api/act",
         "What an agent would do",
-        Answer,
-        Question,
+        ActResponse,
+        ActRequest,
         {
             "replay": {"replay": {"game": "tic_tac_toe", "actions": [4, 0]}, "top": 3},
             "obs": {
@@ -119,7 +119,7 @@ OPERATIONS = (
         "get",
         "/api/health",
         "Whether questions are answered, and who is loaded",
-        Health,
+        HealthResponse,
         errors={503: "The server's --agent cannot be loaded, and there is no --fallback."},
     ),
     Operation("openapi", "get", "/openapi.json", "This description", dict),
@@ -127,21 +127,21 @@ OPERATIONS = (
 """Everything that `--api` adds; `acting.Service.routes` is made of it."""
 
 
-TYPES = (Question, Answer, Health, Error)
+TYPES = (ActRequest, ActResponse, HealthResponse, ErrorResponse)
 
 
-def describe() -> dict[str, Any]:
+def describe_api() -> dict[str, Any]:
     """Return the description that programs read."""
     paths: dict[str, dict[str, Any]] = {}
     for one in OPERATIONS:
-        paths.setdefault(one.path, {})[one.method] = operation(one)
+        paths.setdefault(one.path, {})[one.method] = describe_operation(one)
     _, schemas = schema_components(TYPES, ref_template="#/components/schemas/{name}")
-    schemas["Question"]["oneOf"] = [{"required": [way]} for way in WAYS]
+    schemas["ActRequest"]["oneOf"] = [{"required": [way]} for way in INPUT_KEYS]
     return {
         "openapi": "3.1.0",
         "info": {
             "title": "sparring: an agent that answers",
-            "version": own_version(),
+            "version": package_version(),
             "description": "Where the server wants a token, send it: authorization: Bearer TOKEN.",
         },
         "paths": paths,
@@ -153,22 +153,22 @@ def describe() -> dict[str, Any]:
     }
 
 
-def operation(one: Operation) -> dict[str, Any]:
+def describe_operation(one: Operation) -> dict[str, Any]:
     """Return what OpenAPI says about an operation."""
     errors = {401: "The token is missing or wrong.", 429: "Too many requests.", **one.errors}
     told: dict[str, Any] = {
         "operationId": one.name,
         "summary": one.summary,
         "responses": {
-            "200": {"description": "The answer.", "content": json_of(one.answer)},
+            "200": {"description": "The answer.", "content": json_content(one.answer)},
             **{
-                str(status): {"description": why, "content": json_of(Error)}
+                str(status): {"description": why, "content": json_content(ErrorResponse)}
                 for status, why in sorted(errors.items())
             },
         },
     }
     if one.request is not None:
-        content = json_of(one.request)
+        content = json_content(one.request)
         content["application/json"]["examples"] = {
             name: {"value": value} for name, value in one.examples.items()
         }
@@ -176,13 +176,13 @@ def operation(one: Operation) -> dict[str, Any]:
     return told
 
 
-def json_of(kind: type) -> dict[str, Any]:
+def json_content(kind: type) -> dict[str, Any]:
     known = {"$ref": f"#/components/schemas/{kind.__name__}"}
     schema = known if kind in TYPES else {"type": "object"}
     return {"application/json": {"schema": schema}}
 
 
-def own_version() -> str:
+def package_version() -> str:
     try:
         return version("sparring")
     except PackageNotFoundError:  # sources that nobody installed

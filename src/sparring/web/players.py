@@ -22,33 +22,37 @@ from sparring.store.files import read_regular
 from sparring.store.folders import BEST, is_file, is_folder
 from sparring.store.plain import parse_json
 from sparring.training.records.overview import read_json
-from sparring.web.answers import MissingError, RefusedError, answers, reading
-from sparring.web.folder import MANIFEST, Folder, numbered, shown
-from sparring.web.glance import Glances
+from sparring.web.responses import ConflictError, NotFoundError, json_handler, reading_files
+from sparring.web.run_summaries import RunSummaries
+from sparring.web.runs_folder import MANIFEST, RunsFolder, list_checkpoints, quoted
 
 MAX_NETWORK = 2**30
 """Bytes of a snapshot."""
-PATIENCE_S = 30.0
+LOCK_TIMEOUT_S = 30.0
 """How long a network waits for the one before it."""
 MAX_KEPT = 16
 """Packed networks that are kept; one has up to some megabytes."""
-WORD = re.compile(r"(?P<run>[^/]+)(?:/(?P<past>past/)?(?P<number>\d{1,9}))?")
+PLAYER_NAME = re.compile(r"(?P<run>[^/]+)(?:/(?P<past>past/)?(?P<number>\d{1,9}))?")
 """RUN for its best checkpoint, RUN/40, or RUN/past/12 for a snapshot of its league."""
 
 
-def player_routes(folder: Folder, glances: Glances) -> list[Route]:
-    networks = Networks(folder)
+def player_routes(folder: RunsFolder, glances: RunSummaries) -> list[Route]:
+    networks = NetworkCache(folder)
 
     def list_players(request: Request) -> Any:
         game = request.query_params.get("game", "")
         if game not in game_names():
             raise ConfigError(f"game has to be one of {', '.join(game_names())}")
         rules = read_rules(game, request.query_params.getlist("set"))
-        return {"game": game, "bots": list(rules.bots), "agents": agents(glances, folder, rules)}
+        return {
+            "game": game,
+            "bots": list(rules.bots),
+            "agents": list_agents(glances, folder, rules),
+        }
 
     def send_network(request: Request) -> Any:
         player = request.query_params.get("player", "")
-        with reading(shown(player)):
+        with reading_files(quoted(player)):
             raw, tag = networks.packed(player)
         headers = {"etag": tag, "cache-control": "no-cache"}
         if tag in request.headers.get("if-none-match", ""):
@@ -56,19 +60,19 @@ def player_routes(folder: Folder, glances: Glances) -> list[Route]:
         return Response(raw, media_type="application/octet-stream", headers=headers)
 
     return [
-        Route("/api/players", answers(list_players)),
-        Route("/api/network", answers(send_network)),
+        Route("/api/players", json_handler(list_players)),
+        Route("/api/network", json_handler(send_network)),
     ]
 
 
-def agents(glances: Glances, folder: Folder, rules: Rules) -> list[dict[str, Any]]:
+def list_agents(glances: RunSummaries, folder: RunsFolder, rules: Rules) -> list[dict[str, Any]]:
     """Return the runs whose agents fit a game, the strongest first, with their checkpoints."""
     found = []
     for told in glances.all():
         if told["game"] != rules.name:
             continue
         run = folder.root / told["name"]
-        manifest = None if told["trouble"] else played_checkpoint(run)
+        manifest = None if told["trouble"] else read_playing_checkpoint(run)
         if manifest is None or not fits(manifest["meta"], rules):
             continue
         found.append(
@@ -80,18 +84,18 @@ def agents(glances: Glances, folder: Folder, rules: Rules) -> list[dict[str, Any
                 "against": told["against"],
                 "decisions": manifest["meta"].get("decisions"),
                 "checkpoint": manifest["number"],
-                "checkpoints": [number for number, _ in numbered(run)],
+                "checkpoints": [number for number, _ in list_checkpoints(run)],
             }
         )
     return sorted(found, key=lambda one: math.inf if one["strength"] is None else -one["strength"])
 
 
-def played_checkpoint(run: Path) -> dict[str, Any] | None:
+def read_playing_checkpoint(run: Path) -> dict[str, Any] | None:
     """Return what the checkpoint says that would play: the best one, otherwise the newest."""
     best = read_json(run / BEST)
     chosen = best.get("checkpoint") if isinstance(best, dict) else None
     chosen = chosen if isinstance(chosen, int) else None
-    there = dict(numbered(run))
+    there = dict(list_checkpoints(run))
     for number in [*([chosen] if chosen in there else []), *there]:
         manifest = read_json(there[number] / MANIFEST)
         if isinstance(manifest, dict) and isinstance(manifest.get("meta"), dict):
@@ -112,12 +116,12 @@ def fits(meta: dict[str, Any], rules: Rules) -> bool:
     )
 
 
-def refuse_custom(place: Path) -> None:
+def check_no_custom_network(place: Path) -> None:
     """Refuse a network of somebody's own by what its files say, before anything is built.
 
     A page could not run it, and nobody who starts a server means to run code of the folder.
     """
-    meta = saved_meta(place)
+    meta = read_policy_meta(place)
     roles = meta.get("roles") or {}
     nets = [meta.get("net"), *(roles.values() if isinstance(roles, dict) else [None])]
     for net in nets:
@@ -126,12 +130,12 @@ def refuse_custom(place: Path) -> None:
             raise ConfigError(f"{place.name} does not say what its network is")
         if is_factory(kind):
             raise UntrustedError(
-                f"{place.name} is {shown(kind)}, a network of your own; a browser runs sparring's: "
+                f"{place.name} is {quoted(kind)}, a custom network; a browser runs sparring's: "
                 "net.kind mlp or residual"
             )
 
 
-def saved_meta(place: Path) -> dict[str, Any]:
+def read_policy_meta(place: Path) -> dict[str, Any]:
     """Return what a checkpoint or a snapshot says about itself, {} if it says nothing."""
     if is_folder(place):
         found = read_json(place / MANIFEST)
@@ -144,10 +148,10 @@ def saved_meta(place: Path) -> dict[str, Any]:
     return meta if isinstance(meta, dict) else {}
 
 
-class Networks:
+class NetworkCache:
     """Networks as pages load them, packed once. Torch is loaded with the first."""
 
-    def __init__(self, folder: Folder) -> None:
+    def __init__(self, folder: RunsFolder) -> None:
         self.folder = folder
         self._kept: OrderedDict[tuple[str, int], tuple[bytes, str]] = OrderedDict()
         self._lock = threading.Lock()  # one at a time: torch takes all cores as it is
@@ -156,8 +160,8 @@ class Networks:
         """Return a player's bytes and their tag."""
         place = self.place(player)
         key = (str(place), (place / MANIFEST if place.is_dir() else place).stat().st_mtime_ns)
-        if not self._lock.acquire(timeout=PATIENCE_S):
-            raise RefusedError("another network takes long to load; try again in a minute")
+        if not self._lock.acquire(timeout=LOCK_TIMEOUT_S):
+            raise ConflictError("another network takes long to load; try again in a minute")
         try:
             if key not in self._kept:
                 self._kept[key] = self.pack(place)
@@ -173,16 +177,16 @@ class Networks:
         from sparring.store.policies import load_policy
         from sparring.web.networks import pack_network
 
-        refuse_custom(place)
+        check_no_custom_network(place)
         raw = pack_network(load_policy(place))
         return raw, f'"{hashlib.sha256(raw).hexdigest()[:32]}"'
 
     def place(self, player: str) -> Path:
         """Return the checkpoint or the snapshot that a word means."""
-        word = WORD.fullmatch(player)
+        word = PLAYER_NAME.fullmatch(player)
         if word is None:
             raise ConfigError(
-                f"player={shown(player)}: give RUN, RUN/CHECKPOINT or RUN/past/NUMBER"
+                f"player={quoted(player)}: give RUN, RUN/CHECKPOINT or RUN/past/NUMBER"
             )
         run = self.folder.run(word["run"])
         if word["past"]:
@@ -192,11 +196,11 @@ class Networks:
             entry = index.numbered(int(word["number"]))
             file = index.file(entry.hash) if entry else None
             if file is None or not is_file(file) or not self.folder.holds(file):
-                raise MissingError(f"{run.name} has no snapshot {word['number']}")
+                raise NotFoundError(f"{run.name} has no snapshot {word['number']}")
             return file
         if word["number"]:
             return self.folder.checkpoint(run, int(word["number"]))
-        manifest = played_checkpoint(run)
+        manifest = read_playing_checkpoint(run)
         if manifest is None:
-            raise MissingError(f"{run.name} has no checkpoint yet; wait for its first one")
+            raise NotFoundError(f"{run.name} has no checkpoint yet; wait for its first one")
         return self.folder.checkpoint(run, int(manifest["number"]))

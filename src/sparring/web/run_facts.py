@@ -20,15 +20,15 @@ from sparring.training.records.comparison import Comparison, Group, compare
 from sparring.training.records.overview import Overview, read_json, size_of
 from sparring.training.records.run import NETWORK, ORIGIN, PHASE, RESULTS, word_of
 from sparring.training.records.told import names_of
-from sparring.web.answers import MissingError, RefusedError
-from sparring.web.description import why_not_played
-from sparring.web.folder import MANIFEST, numbered
+from sparring.web.description import unplayable_reason
+from sparring.web.responses import ConflictError, NotFoundError
+from sparring.web.runs_folder import MANIFEST, list_checkpoints
 
 MACHINE = "machine.json"
 PROFILE = "profile.json"
 """What `sparring profile` leaves: in the run's folder, or beside it under the run's name."""
 PROFILED = "sparring profile"
-OF_THIS_MACHINE = ("runs", "config")
+MACHINE_SETTINGS = ("runs", "config")
 """Settings that name places on this machine."""
 
 
@@ -38,20 +38,20 @@ def facts_of(run: Path) -> dict[str, Any]:
     events = seen.events
     return {
         "settings": settings_of(seen.config),
-        "checkpoints": or_empty(checkpoints_of, run, seen),
+        "checkpoints": or_empty_list(checkpoints_of, run, seen),
         "events": events,
-        "phases": or_empty(phases_of, seen.config, events),
+        "phases": or_empty_list(phases_of, seen.config, events),
         "results": read_json(run / RESULTS),
         "machine": read_json(run / MACHINE),
         "network": read_json(run / NETWORK),
         "origin": read_json(run / ORIGIN),
-        "unplayable": why_not_played(seen.game),
+        "unplayable": unplayable_reason(seen.game),
         "league": (run / "league.sqlite").is_file(),
-        "profile": or_empty(profile_of, run) or None,
+        "profile": or_empty_list(profile_of, run) or None,
     }
 
 
-def or_empty(work: Callable[..., Any], *given: Any) -> Any:
+def or_empty_list(work: Callable[..., Any], *given: Any) -> Any:
     """Return what can be told about a part of a run, [] if its files hold something else."""
     try:
         return work(*given)
@@ -66,7 +66,7 @@ def settings_of(config: dict[str, Any]) -> list[dict[str, Any]]:
     defaults = flat(plain_fields(usual))
     found = []
     for name, value in flat(config).items():
-        if name in OF_THIS_MACHINE:
+        if name in MACHINE_SETTINGS:
             continue
         known = name in defaults
         found.append(
@@ -93,7 +93,7 @@ def checkpoints_of(run: Path, seen: Overview) -> list[dict[str, Any]]:
     best = read_json(run / BEST)
     chosen = best.get("checkpoint") if isinstance(best, dict) else None
     found = []
-    for number, folder in numbered(run):
+    for number, folder in list_checkpoints(run):
         manifest = read_json(folder / MANIFEST)
         meta = manifest.get("meta") if isinstance(manifest, dict) else None
         if not isinstance(meta, dict):
@@ -144,16 +144,16 @@ MAX_IN_MATRIX = 12
 """Snapshots of a league's matrix, spread over the run."""
 
 
-def told_league(run: Path) -> dict[str, Any]:
+def league_facts(run: Path) -> dict[str, Any]:
     """Return who is known in a run's league, what they are worth, and who beats whom."""
     try:
         standings = standings_of(run)
     except ConfigError:
-        raise MissingError(
+        raise NotFoundError(
             f"{run.name} has no league; train one: sparring train GAME --opponents past"
         ) from None
     except sqlite3.Error:
-        raise RefusedError(f"the league of {run.name} cannot be read") from None
+        raise ConflictError(f"the league of {run.name} cannot be read") from None
     matrix = make_payoff(standings, wanted(standings, MAX_IN_MATRIX))
     return {
         "run": run.name,
@@ -167,7 +167,7 @@ def told_league(run: Path) -> dict[str, Any]:
     }
 
 
-def told_comparison(runs: Sequence[Path], by: str) -> dict[str, Any]:
+def comparison_facts(runs: Sequence[Path], by: str) -> dict[str, Any]:
     """Return what the command says about runs side by side, with the curves of its picture."""
     found = compare(runs, by)
     plain = described(found, ())

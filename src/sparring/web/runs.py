@@ -8,15 +8,15 @@ from starlette.requests import Request
 from starlette.routing import Route
 
 from sparring.errors import ConfigError
-from sparring.web.answers import answers, reading
 from sparring.web.curves import read_curves
-from sparring.web.folder import Folder
-from sparring.web.glance import Glances
+from sparring.web.responses import json_handler, reading_files
+from sparring.web.run_summaries import RunSummaries
+from sparring.web.runs_folder import RunsFolder
 
 MAX_COMPARED = 64
 
 
-def run_routes(folder: Folder, glances: Glances) -> list[Route]:
+def run_routes(folder: RunsFolder, glances: RunSummaries) -> list[Route]:
     """Return what can be asked about the runs of a folder."""
 
     def list_runs(request: Request) -> Any:
@@ -30,17 +30,17 @@ def run_routes(folder: Folder, glances: Glances) -> list[Route]:
 
     def show_curves(request: Request) -> Any:
         run = folder.run(request.path_params["run"])
-        since = whole(request, "since", -1)
+        since = read_int(request, "since", -1)
         only = request.query_params.getlist("only")
-        with reading(run.name):
+        with reading_files(run.name):
             return {"run": run.name, **read_curves(run, after=since, only=only)}
 
     def show_league(request: Request) -> Any:
         run = folder.run(request.path_params["run"])
-        from sparring.web.run_facts import told_league
+        from sparring.web.run_facts import league_facts
 
-        with reading(f"the league of {run.name}"):
-            return told_league(run)
+        with reading_files(f"the league of {run.name}"):
+            return league_facts(run)
 
     def compare_runs(request: Request) -> Any:
         names = list(dict.fromkeys(request.query_params.getlist("run")))
@@ -49,10 +49,10 @@ def run_routes(folder: Folder, glances: Glances) -> list[Route]:
                 f"compare needs 2 to {MAX_COMPARED} runs, these are {len(names)}: ?run=A&run=B"
             )
         paths = [folder.run(name) for name in names]
-        from sparring.web.run_facts import told_comparison
+        from sparring.web.run_facts import comparison_facts
 
-        with reading("one of these runs"):
-            return told_comparison(paths, request.query_params.get("by", ""))
+        with reading_files("one of these runs"):
+            return comparison_facts(paths, request.query_params.get("by", ""))
 
     work = {
         "/api/runs": list_runs,
@@ -61,10 +61,10 @@ def run_routes(folder: Folder, glances: Glances) -> list[Route]:
         "/api/runs/{run}/league": show_league,
         "/api/compare": compare_runs,
     }
-    return [Route(path, answers(one)) for path, one in work.items()]
+    return [Route(path, json_handler(one)) for path, one in work.items()]
 
 
-def whole(request: Request, name: str, usual: int) -> int:
+def read_int(request: Request, name: str, usual: int) -> int:
     """Return a whole number of the query."""
     text = request.query_params.get(name)
     if text is None or text == "":

@@ -14,7 +14,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from sparring.web.guard import ACTING, WRONG_TOKEN, Buckets, Guard, client_of
+from sparring.web.guard import ACT_COST, WRONG_TOKEN_COST, Guard, RateLimiter, rate_limit_key
 
 POLICY = "; ".join(
     (
@@ -42,11 +42,11 @@ HEADERS = {
     "cross-origin-resource-policy": "same-origin",
     "permissions-policy": "camera=(), geolocation=(), microphone=()",
 }
-READING = ("GET", "HEAD")
-METHODS = (*READING, "POST")
+READ_METHODS = ("GET", "HEAD")
+METHODS = (*READ_METHODS, "POST")
 MAX_ADDRESS, MAX_HEADERS = 4096, 64
 MAX_BODY = 64 * 2**10
-LARGER = {"/api/replays": 2**20}
+LARGER_BODIES = {"/api/replays": 2**20}
 """Where more may be posted."""
 BODY_S = 15.0
 """How long a body may take to arrive."""
@@ -60,7 +60,7 @@ NO_CHANGE = (
 )
 
 
-class Refusal(HTTPException):
+class RejectedRequest(HTTPException):
     """A request that goes no further; handlers meet it too, while they read a body."""
 
     def __init__(self, status: int, text: str, **headers: str) -> None:
@@ -73,7 +73,7 @@ class Security:
 
     def __init__(self, app: ASGIApp, guard: Guard) -> None:
         self.app, self.guard = app, guard
-        self.buckets = Buckets()
+        self.buckets = RateLimiter()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Let a request through, or say why not."""
@@ -97,14 +97,14 @@ class Security:
             async with asyncio.timeout(ANSWER_S) as limit:
                 try:
                     cookie = self.check(scope)
-                    await self.app(scope, limited(scope, receive), with_headers)
-                except Refusal as wrong:
+                    await self.app(scope, limit_body(scope, receive), with_headers)
+                except RejectedRequest as wrong:
                     if not begun:
-                        await answer(with_headers, wrong)
+                        await send_error(with_headers, wrong)
         except TimeoutError:
             if not begun:
                 text = f"no answer within {ANSWER_S:g} s; it was given up, the server goes on"
-                await answer(with_headers, Refusal(504, text))
+                await send_error(with_headers, RejectedRequest(504, text))
 
     def check(self, scope: Scope) -> str:
         """Refuse what is too large, not for us, not from us, or too often.
@@ -114,17 +114,19 @@ class Security:
         headers = Headers(scope=scope)
         path, method = scope["path"], scope["method"]
         if len(scope["raw_path"]) + len(scope["query_string"]) > MAX_ADDRESS:
-            raise Refusal(414, f"the address is longer than {MAX_ADDRESS} letters")
+            raise RejectedRequest(414, f"the address is longer than {MAX_ADDRESS} letters")
         if len(headers) > MAX_HEADERS:
-            raise Refusal(431, f"more than {MAX_HEADERS} headers")
+            raise RejectedRequest(431, f"more than {MAX_HEADERS} headers")
         if method not in METHODS:
-            raise Refusal(405, f"{method[:10]} is not done here", allow=", ".join(METHODS))
+            raise RejectedRequest(405, f"{method[:10]} is not done here", allow=", ".join(METHODS))
         hosts = headers.getlist("host")
         if len(hosts) != 1 or not self.guard.is_ours(hosts[0]):
-            raise Refusal(421, "this server is not called that; use the address that it printed")
+            raise RejectedRequest(
+                421, "this server is not called that; use the address that it printed"
+            )
         check_origin(method, path, hosts[0], headers)
-        if method == "POST" and length_of(headers) > limit_of(path):
-            raise Refusal(413, too_large(path), connection="close")
+        if method == "POST" and content_length(headers) > max_body_bytes(path):
+            raise RejectedRequest(413, too_large_message(path), connection="close")
         return self.admitted(scope, headers)
 
     def admitted(self, scope: Scope, headers: Headers) -> str:
@@ -132,35 +134,37 @@ class Security:
 
         Behind a proxy all have one address: who shows the token does not wait for those who guess.
         """
-        path, word = scope["path"], token_in(scope)
+        path, word = scope["path"], token_from_query(scope)
         welcome = bool(word) and self.guard.welcomes(word)
         shows = self.guard.admits(headers.get("authorization", ""), headers.get("cookie", ""))
-        client = client_of(scope["client"][0] if scope.get("client") else "")
+        client = rate_limit_key(scope["client"][0] if scope.get("client") else "")
         payer = f"{client} known" if welcome or shows else client
-        if not self.buckets.take(payer, ACTING if path == ACT else 1.0):
-            raise Refusal(429, "too many requests; wait a moment", retry_after="1")
+        if not self.buckets.take(payer, ACT_COST if path == ACT else 1.0):
+            raise RejectedRequest(429, "too many requests; wait a moment", retry_after="1")
         if welcome:
             return f"{self.guard.cookie}={self.guard.token}; Path=/; HttpOnly; SameSite=Strict"
-        changes = scope["method"] not in READING and path != ACT
+        changes = scope["method"] not in READ_METHODS and path != ACT
         if shows or (self.guard.reads_freely and not changes):
             return ""
-        self.buckets.take(client, WRONG_TOKEN)
-        raise Refusal(401, NO_CHANGE if changes else NO_TOKEN, www_authenticate="Bearer")
+        self.buckets.take(client, WRONG_TOKEN_COST)
+        raise RejectedRequest(401, NO_CHANGE if changes else NO_TOKEN, www_authenticate="Bearer")
 
 
 def check_origin(method: str, path: str, host: str, headers: Headers) -> None:
     """Refuse what a page of somebody else's asks for, and every change that ours did not."""
     site = headers.get("sec-fetch-site", "none")
-    if method in READING:
+    if method in READ_METHODS:
         if path.startswith("/api/") and site not in ("none", "same-origin"):
-            raise Refusal(403, "another site asks for this; only pages of this server may")
+            raise RejectedRequest(403, "another site asks for this; only pages of this server may")
         return
     origin = headers.get("origin")
-    if site not in ("none", "same-origin") or (origin is not None and not same(origin, host)):
-        raise Refusal(403, "another site asks for this; only pages of this server may")
+    if site not in ("none", "same-origin") or (
+        origin is not None and not is_same_origin(origin, host)
+    ):
+        raise RejectedRequest(403, "another site asks for this; only pages of this server may")
 
 
-def same(origin: str, host: str) -> bool:
+def is_same_origin(origin: str, host: str) -> bool:
     """Whether an Origin header is that of the server called so."""
     try:
         found = urlsplit(origin)
@@ -169,28 +173,28 @@ def same(origin: str, host: str) -> bool:
     return found.scheme in ("http", "https") and found.netloc.lower() == host.lower()
 
 
-def length_of(headers: Headers) -> int:
+def content_length(headers: Headers) -> int:
     """Return the length that a body is said to have."""
     told = headers.get("content-length", "0")
     if not told.isdecimal() or len(told) > 18:
-        raise Refusal(400, "content-length is no number")
+        raise RejectedRequest(400, "content-length is no number")
     return int(told)
 
 
-def limit_of(path: str) -> int:
+def max_body_bytes(path: str) -> int:
     """Return how many bytes may be posted to an address."""
-    return LARGER.get(path, MAX_BODY)
+    return LARGER_BODIES.get(path, MAX_BODY)
 
 
-def too_large(path: str) -> str:
+def too_large_message(path: str) -> str:
     """Say how much may be posted."""
-    return f"more than {limit_of(path) // 1024} KiB; nothing here needs that"
+    return f"more than {max_body_bytes(path) // 1024} KiB; nothing here needs that"
 
 
-def limited(scope: Scope, receive: Receive) -> Receive:
+def limit_body(scope: Scope, receive: Receive) -> Receive:
     """Return a way to hear a body that ends where it is too large or too slow."""
     heard, whole = 0, False
-    limit = limit_of(scope["path"])
+    limit = max_body_bytes(scope["path"])
     loop = asyncio.get_running_loop()
     due = loop.time() + BODY_S
 
@@ -202,18 +206,20 @@ def limited(scope: Scope, receive: Receive) -> Receive:
             async with asyncio.timeout_at(due):
                 message = await receive()
         except TimeoutError:
-            raise Refusal(408, "the request took too long to arrive", connection="close") from None
+            raise RejectedRequest(
+                408, "the request took too long to arrive", connection="close"
+            ) from None
         if message["type"] == "http.request":
             heard += len(message.get("body", b""))
             whole = not message.get("more_body", False)
             if heard > limit:
-                raise Refusal(413, too_large(scope["path"]), connection="close")
+                raise RejectedRequest(413, too_large_message(scope["path"]), connection="close")
         return message
 
     return hear
 
 
-def token_in(scope: Scope) -> str:
+def token_from_query(scope: Scope) -> str:
     """Return the token that an address shows, which only that of the page can; "" without one."""
     if (scope["method"], scope["path"]) != ("GET", "/"):
         return ""
@@ -232,14 +238,14 @@ def add_headers(message: Message, path: str, cookie: str) -> None:
     headers.setdefault("cache-control", "no-store" if path.startswith("/api/") else "no-cache")
 
 
-async def answer(send: Send, wrong: Refusal) -> None:
+async def send_error(send: Send, wrong: RejectedRequest) -> None:
     """Say why a request went no further."""
     body = json.dumps({"error": wrong.detail}).encode()
     headers = {"content-type": "application/json", **(wrong.headers or {})}
-    await say(send, wrong.status_code, headers, body)
+    await send_response(send, wrong.status_code, headers, body)
 
 
-async def say(send: Send, status: int, headers: dict[str, str], body: bytes) -> None:
+async def send_response(send: Send, status: int, headers: dict[str, str], body: bytes) -> None:
     """Send a whole answer."""
     listed = {**headers, "content-length": str(len(body))}
     raw = [(name.encode("latin-1"), value.encode("latin-1")) for name, value in listed.items()]
@@ -247,7 +253,7 @@ async def say(send: Send, status: int, headers: dict[str, str], body: bytes) -> 
     await send({"type": "http.response.body", "body": body})
 
 
-async def explain(request: Request, wrong: Exception) -> Response:
+async def http_error_response(request: Request, wrong: Exception) -> Response:
     """Say what went wrong, but not where on this machine the runs lie."""
     assert isinstance(wrong, HTTPException)
     text = wrong.detail
@@ -257,7 +263,7 @@ async def explain(request: Request, wrong: Exception) -> Response:
     return JSONResponse({"error": text}, wrong.status_code, headers=wrong.headers)
 
 
-async def unexpected(request: Request, wrong: Exception) -> Response:
+async def server_error_response(request: Request, wrong: Exception) -> Response:
     """Say that the mistake is ours, and nothing about this machine."""
     traceback.print_exception(wrong, file=sys.stderr)
     text = f"{type(wrong).__name__} in the server, a mistake of ours; it is printed where it runs"

@@ -22,7 +22,7 @@ from starlette.staticfiles import StaticFiles
 from starlette.types import Receive, Scope, Send
 
 from sparring.web.guard import Guard
-from sparring.web.security import Security, explain, unexpected
+from sparring.web.security import Security, http_error_response, server_error_response
 
 if TYPE_CHECKING:
     from sparring.web.api import MakeService
@@ -37,7 +37,7 @@ def make_app(
 
     api: what makes the service that programs may ask for actions; left out, they may not.
     """
-    rest = Rest(runs, api)
+    rest = LazyApi(runs, api)
     if api:
         rest.load()  # what is wrong with an agent is said before anybody listens
     app = Starlette(
@@ -47,7 +47,7 @@ def make_app(
             Mount("/", rest),
         ],
         middleware=[Middleware(Security, guard=guard or Guard())],
-        exception_handlers={HTTPException: explain, Exception: unexpected},
+        exception_handlers={HTTPException: http_error_response, Exception: server_error_response},
         lifespan=rest.loading,
     )
     app.state.rest = rest
@@ -59,7 +59,7 @@ async def index(request: Request) -> Response:
     return FileResponse(APP / "index.html")
 
 
-class Rest:
+class LazyApi:
     """Everything but the page; imported in a thread while the page is sent."""
 
     def __init__(self, runs: Path, service: MakeService | None) -> None:

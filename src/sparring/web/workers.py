@@ -14,17 +14,17 @@ from typing import Any, TypeVar
 from sparring.errors import SparringError
 
 T = TypeVar("T")
-MAX_AT_WORK = (os.cpu_count() or 1) + 4
-MAX_STUCK = 64
+MAX_THREADS = (os.cpu_count() or 1) + 4
+MAX_HUNG = 64
 """Threads that were given up and have not ended; they hold memory. Beyond that nothing begins."""
 
 
-class StuckError(SparringError):
+class HungThreadsError(SparringError):
     """Too many answers that hang."""
 
 
 @dataclass(eq=False)
-class Job:
+class ThreadJob:
     """Something to do, and who waits for it."""
 
     work: Callable[[], Any]
@@ -57,22 +57,22 @@ class Job:
             self.answer.set_exception(wrong)
 
 
-class Workers:
+class ThreadWorkers:
     """At most so many threads at work. They are daemons: nothing that hangs keeps us from ending.
 
     The executor of asyncio has neither: a thread that hangs is one less for good, and the process
     waits for it at its end.
     """
 
-    def __init__(self, most: int = MAX_AT_WORK) -> None:
+    def __init__(self, most: int = MAX_THREADS) -> None:
         self.most = most
         self.at_work = self.idle = self.stuck = 0
-        self._jobs: deque[Job] = deque()
+        self._jobs: deque[ThreadJob] = deque()
         self._changed = threading.Condition()
 
     async def do(self, work: Callable[[], T]) -> T:
         """Return what a function returns; whoever stops waiting gives its thread up."""
-        job = Job(work, asyncio.get_running_loop())
+        job = ThreadJob(work, asyncio.get_running_loop())
         self._put(job)
         try:
             made: T = await job.answer
@@ -81,10 +81,10 @@ class Workers:
             if not job.answer.done() or job.answer.cancelled():
                 self._give_up(job)
 
-    def _put(self, job: Job) -> None:
+    def _put(self, job: ThreadJob) -> None:
         with self._changed:
-            if self.stuck >= MAX_STUCK:
-                raise StuckError(f"{self.stuck} answers hang; start this server again")
+            if self.stuck >= MAX_HUNG:
+                raise HungThreadsError(f"{self.stuck} answers hang; start this server again")
             self._jobs.append(job)
             self._hire()
 
@@ -96,7 +96,7 @@ class Workers:
             self.idle += 1
             threading.Thread(target=self._work, name="answers", daemon=True).start()
 
-    def _give_up(self, job: Job) -> None:
+    def _give_up(self, job: ThreadJob) -> None:
         with self._changed:
             if job.state == "waiting":
                 self._jobs.remove(job)
@@ -128,5 +128,5 @@ class Workers:
             del job  # a thread that waits for another day keeps nothing alive
 
 
-WORKERS = Workers()
+WORKERS = ThreadWorkers()
 """Those of this process."""

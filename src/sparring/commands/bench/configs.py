@@ -16,7 +16,7 @@ from sparring.commands.shared.stopping import Interrupted, interruptible
 from sparring.config.options import flat
 from sparring.config.tools import BenchConfigsConfig
 from sparring.draw.charts.axes import label
-from sparring.draw.charts.paper import check_matplotlib
+from sparring.draw.charts.page import check_matplotlib
 from sparring.draw.columns import Columns
 from sparring.errors import ConfigError
 from sparring.games.rules import UNIVERSAL_FLAGS

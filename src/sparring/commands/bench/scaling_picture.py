@@ -11,13 +11,13 @@ from sparring.commands.bench.shared import title
 from sparring.draw.charts.axes import Axis, Form
 from sparring.draw.charts.chart import Chart, Series
 from sparring.draw.charts.curves import color_of
-from sparring.draw.charts.paper import Page
+from sparring.draw.charts.page import ChartPage
 from sparring.speed.scaling import Row
 
 MIB = 2**20
 
 
-def make_page(report: dict[str, Any], rows: Sequence[Row], advice: str) -> Page:
+def make_page(report: dict[str, Any], rows: Sequence[Row], advice: str) -> ChartPage:
     """Return the charts: speed, its spread, cores and memory."""
     games = sorted({row.point.games for row in rows})
     axis = Axis("games", len(games), tuple(f"{count:,}" for count in games))
@@ -56,7 +56,7 @@ def make_page(report: dict[str, Any], rows: Sequence[Row], advice: str) -> Page:
                 wide=False,
             )
         )
-    return Page(f"{title(report)}: speed by games", facts, tuple(charts), axis)
+    return ChartPage(f"{title(report)}: speed by games", facts, tuple(charts), axis)
 
 
 def memory(row: Row) -> list[float]:

@@ -9,7 +9,7 @@ from sparring.commands.shared.printing import ProgressBar, echo, make_table, pri
 from sparring.draw.charts.axes import Axis, By, Form, label
 from sparring.draw.charts.chart import Chart, EstimateBar, EstimateChart, Series
 from sparring.draw.charts.curves import color_of, equal_strength
-from sparring.draw.charts.paper import Page
+from sparring.draw.charts.page import ChartPage
 from sparring.errors import SparringError
 from sparring.league.intervals import wilson
 from sparring.league.statistics import Estimate
@@ -42,14 +42,14 @@ def shown(value: Estimate | None, form: Form) -> tuple[str, str]:
     return label(value.value, form), f"{label(value.low, form)} .. {label(value.high, form)}"
 
 
-def make_page(found: Comparison, matches: Sequence[Match]) -> Page:
+def make_page(found: Comparison, matches: Sequence[Match]) -> ChartPage:
     """Return curves with bands, and the estimates that the tables have."""
     runs = len(found.entries)
     facts = (measure_of(found), "lines: interquartile mean over runs; bands and bars: 95 %")
     charts: list[Chart | EstimateChart] = [curve_chart(found, by) for by in found.budgets]
     charts += estimates(found, matches)
     title = f"{found.rules.name}: {len(found.groups)} groups, {runs} runs"
-    return Page(title, facts, tuple(charts))
+    return ChartPage(title, facts, tuple(charts))
 
 
 def curve_chart(found: Comparison, by: By) -> Chart:

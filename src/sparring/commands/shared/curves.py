@@ -11,9 +11,9 @@ from contextlib import suppress
 from pathlib import Path
 
 from sparring.config.ranges import is_number
-from sparring.draw.charts.axes import CLOCK, By, Curve, Mark, at_updates, axis_of, placed
+from sparring.draw.charts.axes import CLOCK, AxisMark, By, Curve, at_updates, axis_of, place_on_axis
 from sparring.draw.charts.curves import make_charts, make_common_charts, short_names
-from sparring.draw.charts.paper import SUFFIXES, Page, check_matplotlib, render
+from sparring.draw.charts.page import SUFFIXES, ChartPage, check_matplotlib, render
 from sparring.errors import ConfigError, SparringError, printable
 from sparring.factories import is_factory
 from sparring.games.flags import latest, read_rules
@@ -49,39 +49,39 @@ def drawn(write: Callable[[], Sequence[Path]]) -> list[Path]:
         return []
 
 
-def run_page(found: Run, by: By) -> Page:
+def run_page(found: Run, by: By) -> ChartPage:
     curves = metrics.read(found.path)
-    there = placed(curves, by)
+    there = place_on_axis(curves, by)
     charts = make_charts(there, fair_share=fair_share(found))
     name = found.path.absolute().name
     marks = marks_of(found, by)
-    return Page(name, facts(found, curves), tuple(charts), axis_of(there, by), marks)
+    return ChartPage(name, facts(found, curves), tuple(charts), axis_of(there, by), marks)
 
 
-def marks_of(found: Run, by: By) -> tuple[Mark, ...]:
+def marks_of(found: Run, by: By) -> tuple[AxisMark, ...]:
     """Where the phases of a run began."""
     units = {"minutes": ("seconds", 60.0), "decisions": ("decisions", 1.0)}
     key, each = units.get(by, ("update", 1.0))
     begun = [event for event in events_of(found.path) if event.get("event") == PHASE]
     return tuple(
-        Mark(event.get(key, 0) / each, f"{event.get('phase', '')} {event.get('name', '')}")
+        AxisMark(event.get(key, 0) / each, f"{event.get('phase', '')} {event.get('name', '')}")
         for event in begun
         if is_number(event.get(key, 0))
     )
 
 
-def common_page(runs: Sequence[Run], by: By) -> Page:
+def common_page(runs: Sequence[Run], by: By) -> ChartPage:
     """Return the charts of several runs, one line per run."""
     names = [run.path.absolute().name for run in runs]
     there = {
-        short: placed(metrics.read(run.path), by)
+        short: place_on_axis(metrics.read(run.path), by)
         for short, run in zip(short_names(names), runs, strict=True)
     }
     parity = {fair_share(run) for run in runs}
     shared = parity.pop() if len(parity) == 1 else None
     games = dict.fromkeys(str(run.config.get("game", "?")) for run in runs)
     everything = {f"{at}/{name}": c for at, g in enumerate(there.values()) for name, c in g.items()}
-    return Page(
+    return ChartPage(
         f"{', '.join(games)}: {len(runs)} runs",
         (f"by {by}", "keys: the last value of each run"),
         tuple(make_common_charts(there, fair_share=shared)),
@@ -127,12 +127,12 @@ def file_at(place: Path, name: str, begin: str = "") -> Path:
     return place / f"{begin}{name}.png"
 
 
-def write_page(page: Page, files: Sequence[Path]) -> tuple[Path, ...]:
+def write_page(page: ChartPage, files: Sequence[Path]) -> tuple[Path, ...]:
     """Write a page as pictures and as HTML, as the names of the files say; return these."""
     return tuple(write_pages(dict.fromkeys(files, page)))
 
 
-def write_pages(pages: Mapping[Path, Page]) -> list[Path]:
+def write_pages(pages: Mapping[Path, ChartPage]) -> list[Path]:
     """Write every page into its file; return the files."""
     for file, data in {file: render(page, file.suffix) for file, page in pages.items()}.items():
         write_file(file, data, "--out")

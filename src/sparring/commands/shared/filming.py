@@ -108,12 +108,12 @@ def draw_pages(
 def shoot(film: Film, config: Filmed, path: Path) -> dict[str, Any]:
     kind = Path(config.out).suffix
     fps = config.fps or FPS[kind]
-    shots = films.shoot(film, fps=fps, speed=config.speed)
-    write_reel(films.Studio(film, shots, config.width), path, kind, fps)
+    shots = films.sample_frames(film, fps=fps, speed=config.speed)
+    write_reel(films.GameFrames(film, shots, config.width), path, kind, fps)
     return {"frames": len(shots), "seconds": shots[-1].end_s}
 
 
-def write_reel(reel: films.Reel, path: Path, kind: str, fps: float) -> None:
+def write_reel(reel: films.FrameSource, path: Path, kind: str, fps: float) -> None:
     with ProgressBar("drawing", len(reel.shots)) as steps:
         tell = partial(steps.next, "frames")
         if kind == ".gif":

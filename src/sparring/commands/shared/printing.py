@@ -16,7 +16,7 @@ from rich.table import Table
 from rich.text import Text
 
 from sparring.draw.columns import Columns
-from sparring.draw.marks import InAscii, in_ascii, only_ascii
+from sparring.draw.text_charts import AsciiRenderable, is_ascii_only, to_ascii
 from sparring.errors import printable
 
 PLAIN_WIDTH = 1000
@@ -51,7 +51,7 @@ def make_table(
         numbers=numbers,
         least=least,
         lines=sys.stdout.isatty(),
-        ascii_only=only_ascii(make_console()),
+        ascii_only=is_ascii_only(make_console()),
     )
 
 
@@ -59,7 +59,7 @@ def echo(text: str) -> None:
     """Print a sentence; on a terminal it is broken at blanks, and paths stay whole to be copied."""
     out = make_console()
     text = "\n".join(map(printable, text.splitlines()))
-    told = in_ascii(text.replace("±", "+-")) if only_ascii(out) else text
+    told = to_ascii(text.replace("±", "+-")) if is_ascii_only(out) else text
     if out.is_terminal:
         lines = told.splitlines()
         told = "\n".join(
@@ -88,7 +88,7 @@ def print_facts(
     grid.add_column(overflow="fold")
     for name, told in facts:
         grid.add_row(name, told)
-    out.print(InAscii(grid) if only_ascii(out) else grid)
+    out.print(AsciiRenderable(grid) if is_ascii_only(out) else grid)
 
 
 def print_table(table: Table, *, prose: bool = False) -> None:
@@ -103,7 +103,7 @@ def print_table(table: Table, *, prose: bool = False) -> None:
         fitted = table.fit(out.width if out.is_terminal else PROSE_WIDTH)
         whole = not out.is_terminal and (fitted[1] or not prose)
         table, dropped = (table.whole(), []) if whole else fitted
-    shown = InAscii(table) if only_ascii(out) else table
+    shown = AsciiRenderable(table) if is_ascii_only(out) else table
     if out.is_terminal:
         out.print(shown)
         if dropped:

@@ -49,7 +49,7 @@ class Axis:
 
 
 @dataclass(frozen=True)
-class Mark:
+class AxisMark:
     """A moment of a run that has a name: where a phase of its curriculum begins."""
 
     x: float
@@ -60,7 +60,7 @@ def axis_of(curves: Mapping[str, Curve], by: By) -> Axis:
     return Axis(by, max((float(x.max()) for _, x, _ in curves.values()), default=0.0) or 1.0)
 
 
-def placed(curves: Mapping[str, Curve], by: By) -> dict[str, Curve]:
+def place_on_axis(curves: Mapping[str, Curve], by: By) -> dict[str, Curve]:
     """Return the curves with their places on an axis instead of the seconds.
 
     An evaluation lies where its checkpoint was made, not where its answer came.
@@ -103,7 +103,7 @@ def named_ticks(low: float, high: float, about: int, form: Form) -> list[tuple[f
     return [(value, label(value, form, step)) for value in at]
 
 
-def widened(values: Iterable[float], share: float = 0.08) -> tuple[float, float]:
+def padded_range(values: Iterable[float], share: float = 0.08) -> tuple[float, float]:
     """Return what all numbers among the values lie between, with a little room."""
     there = [float(value) for value in values if math.isfinite(value)]
     if not there:

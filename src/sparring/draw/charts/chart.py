@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from sparring.draw.charts.axes import Axis, Floats, Form, label, named_ticks, widened
-from sparring.draw.charts.paper import (
+from sparring.draw.charts.axes import Axis, Floats, Form, label, named_ticks, padded_range
+from sparring.draw.charts.page import (
     CARD,
     COLORS,
     DASHES,
@@ -19,9 +19,9 @@ from sparring.draw.charts.paper import (
     SOFT,
     Area,
     Card,
-    Page,
-    name_places,
-    number_up,
+    ChartPage,
+    set_ticks,
+    set_y_axis,
     write_beside,
 )
 from sparring.games.lettering import fitted, text_width
@@ -57,7 +57,7 @@ class Series:
     @property
     def last(self) -> float:
         """The last value that is a number."""
-        there = known(self.values)
+        there = finite(self.values)
         return float(there[-1]) if len(there) else math.nan
 
 
@@ -90,13 +90,13 @@ class Chart(Card):
         if self.span:
             return self.span
         # Most of what lies behind the lines; all of it has spikes that flatten everything else.
-        parts = [known(s.values) for s in self.series]
-        parts += [share_of(s.low, 5) for s in self.series]
-        parts += [share_of(s.high, 95) for s in self.series]
+        parts = [finite(s.values) for s in self.series]
+        parts += [percentile(s.low, 5) for s in self.series]
+        parts += [percentile(s.high, 95) for s in self.series]
         values = np.concatenate(parts)
         if not self.from_zero or not len(values):
-            return widened(values)
-        return min(0.0, float(values.min())), widened([0.0, *values])[1]
+            return padded_range(values)
+        return min(0.0, float(values.min())), padded_range([0.0, *values])[1]
 
     def guide_on_left(self, axis: Axis) -> bool:
         """Whether the guide is named on the left: where fewer lines pass just above it."""
@@ -110,14 +110,14 @@ class Chart(Card):
             right += int((near & (s.x > 0.85 * axis.end)).sum())
         return left < right
 
-    def draw(self, area: Area, page: Page) -> None:
+    def draw(self, area: Area, page: ChartPage) -> None:
         """Draw caption with the last values, axes, curves."""
         axis = self.axis or page.axis
         area.text(20, 32, self.title, 17, INK)
         axes = area.axes(LEFT, 54 + self.keys(area), RIGHT, 54 if axis.caption else 38)
         axes.set_xlim(0, axis.end)
-        number_up(axes, *self.y_range, self.form, 5 if self.wide else 4)
-        name_places(axes.xaxis, axis.ticks)
+        set_y_axis(axes, *self.y_range, self.form, 5 if self.wide else 4)
+        set_ticks(axes.xaxis, axis.ticks)
         axes.set_xlabel(axis.caption, labelpad=3)
         self.mark(axes, page)
         for series in self.series:
@@ -146,7 +146,7 @@ class Chart(Card):
             x = area.text(after, y, value, 14, INK) + 18
         return y - 32
 
-    def mark(self, axes: Axes, page: Page) -> None:
+    def mark(self, axes: Axes, page: ChartPage) -> None:
         """Draw the moments of a run; those in the first chart are named if there is room."""
         if self.axis is not None or self.stacked:
             return
@@ -181,7 +181,7 @@ class Chart(Card):
             clip_on=False,
         )
 
-    def pointed(self, page: Page) -> dict[str, Any]:
+    def pointed(self, page: ChartPage) -> dict[str, Any]:
         """Return the numbers at the pointer, and how far the axes are from both sides."""
         axis = self.axis or page.axis
         return {
@@ -194,10 +194,10 @@ class Chart(Card):
                 {
                     "name": s.name,
                     "color": s.color,
-                    "x": plain(s.x),
-                    "y": plain(s.values),
-                    "low": None if self.stacked else plain(s.low),
-                    "high": None if self.stacked else plain(s.high),
+                    "x": to_json_numbers(s.x),
+                    "y": to_json_numbers(s.values),
+                    "low": None if self.stacked else to_json_numbers(s.low),
+                    "high": None if self.stacked else to_json_numbers(s.high),
                 }
                 for s in self.series
             ],
@@ -246,16 +246,16 @@ class EstimateChart(Card):
         if self.span:
             return self.span
         ends = [(row.value, row.low, row.high, *row.points) for row in self.rows]
-        low, high = widened(value for row in ends for value in row if value is not None)
+        low, high = padded_range(value for row in ends for value in row if value is not None)
         return (max(low, 0.0), min(high, 1.0)) if self.form == "percent" else (low, high)
 
-    def draw(self, area: Area, page: Page) -> None:
+    def draw(self, area: Area, page: ChartPage) -> None:
         """Draw a line per estimate, its name and numbers above it."""
         area.text(20, 32, self.title, 17, INK)
         axes = area.axes(32, 54, 32, area.height - 70 - ROW * len(self.rows))
         low, high = self.x_range
         axes.set(xlim=(low, high), ylim=(len(self.rows) + 16 / ROW, 0))
-        name_places(axes.xaxis, named_ticks(low, high, 4, self.form))
+        set_ticks(axes.xaxis, named_ticks(low, high, 4, self.form))
         axes.set_yticks([])
         axes.grid(axis="x")
         if self.guide is not None:
@@ -276,17 +276,17 @@ class EstimateChart(Card):
                 axes.plot([value], [y], "o", ms=12, mew=0, color=color, clip_on=False)
 
 
-def known(values: Floats) -> Floats:
+def finite(values: Floats) -> Floats:
     return values[np.isfinite(values)]
 
 
-def share_of(values: Floats | None, percent: int) -> Floats:
+def percentile(values: Floats | None, percent: int) -> Floats:
     """Return the value that so many percent lie below, or nothing."""
-    there = known(values) if values is not None else np.empty(0)
+    there = finite(values) if values is not None else np.empty(0)
     return np.percentile(there, [percent]) if len(there) else there
 
 
-def plain(values: Iterable[float] | None) -> list[float | None] | None:
+def to_json_numbers(values: Iterable[float] | None) -> list[float | None] | None:
     """Return numbers as JSON has them, None where there are none."""
     if values is None:
         return None

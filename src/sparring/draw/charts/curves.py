@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from sparring.draw.charts.axes import Curve, Floats, Form
 from sparring.draw.charts.chart import Chart, Series
-from sparring.draw.charts.paper import COLORS
+from sparring.draw.charts.page import COLORS
 from sparring.games.stats import PREFIX
 
 MAX_POINTS = 160
@@ -51,7 +51,7 @@ CURRICULUM = {
 }
 """Of curriculum/..., one chart each."""
 STRENGTH = "eval/strength"
-OWN_PAST = "previous best"
+PREVIOUS_BEST = "previous best"
 """An opponent that every run has for itself."""
 SPEEDS = {"SPS": "decisions/s", "decisions_per_s": "decisions/s", "samples_per_s": "samples/s"}
 
@@ -111,10 +111,10 @@ def losses(curves: Mapping[str, Curve]) -> list[Chart]:
         name, _, role = key.removeprefix("losses/").partition("/")
         own = lines.setdefault(name, [])
         own.append(series(role or "last", len(own) % GRAY, curves[key]))
-    return [Chart(loss_title(name), tuple(lines[name])) for name in in_order(lines)]
+    return [Chart(loss_title(name), tuple(lines[name])) for name in sort_losses(lines)]
 
 
-def in_order(losses: Iterable[str]) -> list[str]:
+def sort_losses(losses: Iterable[str]) -> list[str]:
     """The losses that are known, then the others."""
     there = list(losses)
     return [n for n in LOSSES if n in there] + [n for n in there if n not in LOSSES]
@@ -147,7 +147,9 @@ def wins(curves: Mapping[str, Curve], fair_share: float | None) -> Chart:
     lines: list[Series] = []
     for name in opponents(curves, "win"):
         updates, x, values = curves[f"eval/{name}/win"]
-        low, high = (matching(updates, curves.get(f"eval/{name}/{end}")) for end in ("low", "high"))
+        low, high = (
+            values_at_updates(updates, curves.get(f"eval/{name}/{end}")) for end in ("low", "high")
+        )
         lines.append(Series(name, len(lines) % GRAY, x, values, low, high))
     return Chart(
         "Win share against each opponent",
@@ -191,7 +193,7 @@ def phases(curves: Mapping[str, Curve]) -> Chart:
     if not names:
         return Chart("Where the time goes", ())
     first = curves[f"phases/{names[0]}"]
-    layers = [np.nan_to_num(matching(first[0], curves[f"phases/{n}"])) for n in names]
+    layers = [np.nan_to_num(values_at_updates(first[0], curves[f"phases/{n}"])) for n in names]
     shares = np.stack(layers)
     total = shares.sum(axis=0)
     shares = shares / np.where(total > 0, total, np.nan)
@@ -200,7 +202,7 @@ def phases(curves: Mapping[str, Curve]) -> Chart:
     for at, name in enumerate(names):
         color = GRAY if name == "other" else at % GRAY
         columns = (first[1], shares[at], tops[at] - shares[at], tops[at])
-        x, values, low, high = (bucket_means(column) for column in columns)
+        x, values, low, high = (downsample(column) for column in columns)
         stack.append(Series(name, color, x, values, low, high))
     return Chart("Where the time goes", tuple(stack), "percent", stacked=True, span=(0.0, 1.0))
 
@@ -211,7 +213,7 @@ def opponents(curves: Iterable[str], what: str) -> list[str]:
     return ["/".join(p[1:-1]) for p in parts if p[0] == "eval" and p[-1] == what and len(p) > 2]
 
 
-def matching(updates: npt.NDArray[np.int64], other: Curve | None) -> Floats:
+def values_at_updates(updates: npt.NDArray[np.int64], other: Curve | None) -> Floats:
     """Return another curve's values at the same updates, NaN where it has none."""
     values = np.full(len(updates), np.nan)
     if other is not None:
@@ -225,11 +227,11 @@ def series(name: str, color: int, curve: Curve) -> Series:
     _, x, values = curve
     if len(values) <= MAX_POINTS:
         return Series(name, color, x, values)
-    low, high = (bucket_means(values, how) for how in (np.nanmin, np.nanmax))
-    return Series(name, color, bucket_means(x), bucket_means(values), low, high)
+    low, high = (downsample(values, how) for how in (np.nanmin, np.nanmax))
+    return Series(name, color, downsample(x), downsample(values), low, high)
 
 
-def bucket_means(values: Floats, how: Callable[[Floats], float] = np.nanmean) -> Floats:
+def downsample(values: Floats, how: Callable[[Floats], float] = np.nanmean) -> Floats:
     """Join neighbors until few enough points are left."""
     if len(values) <= MAX_POINTS:
         return values
@@ -254,7 +256,7 @@ def make_common_charts(
         )
     ]
     for rival in dict.fromkeys(opponents(names, "win")):
-        if rival != OWN_PAST:
+        if rival != PREVIOUS_BEST:
             lines = lines_of(runs, f"eval/{rival}/win")
             charts.append(Chart(f"Win share against {rival}", lines, "percent", span=(0.0, 1.0)))
     charts.append(Chart("Score in training", lines_of(runs, "charts/score")))
@@ -263,7 +265,7 @@ def make_common_charts(
         charts.append(Chart(title, lines_of(runs, name), "rate", from_zero=True))
     charts.append(Chart("Phase of the curriculum", lines_of(runs, "charts/phase"), from_zero=True))
     there = [name.removeprefix("losses/") for name in names if name.startswith("losses/")]
-    for name in in_order(there):
+    for name in sort_losses(there):
         charts.append(Chart(loss_title(name), lines_of(runs, f"losses/{name}")))
     for name, title in LEARNING.items():
         charts.append(Chart(title, lines_of(runs, f"learning/{name}"), from_zero=True))
@@ -280,7 +282,7 @@ def lines_of(runs: Mapping[str, Mapping[str, Curve]], name: str) -> tuple[Series
         if name in curves:
             _, x, values = curves[name]
             color, dashed = color_of(at)
-            line = Series(run, color, bucket_means(x), bucket_means(values), dashed=dashed)
+            line = Series(run, color, downsample(x), downsample(values), dashed=dashed)
             lines.append(line)
     return tuple(lines)
 

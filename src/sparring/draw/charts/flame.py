@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from html import escape
 from typing import Any
 
-from sparring.draw.charts.paper import as_script, filled
+from sparring.draw.charts.page import as_script, fill_template
 
 KINDS = {
     "yours": "your code",
@@ -25,7 +25,7 @@ KINDS = {
 
 
 @dataclass
-class Block:
+class FlameBlock:
     """A function as called from the one above it."""
 
     name: str
@@ -35,26 +35,26 @@ class Block:
     """Samples, those of the blocks below it included."""
     lines: dict[int, int] = field(default_factory=dict)
     """Samples by line."""
-    blocks: dict[tuple[str, str], Block] = field(default_factory=dict)
+    blocks: dict[tuple[str, str], FlameBlock] = field(default_factory=dict)
     """What it calls."""
 
-    def inner(self, name: str, place: str, kind: str) -> Block:
+    def inner(self, name: str, place: str, kind: str) -> FlameBlock:
         """Return the block of a function that it calls."""
         if (name, place) not in self.blocks:
-            self.blocks[name, place] = Block(name, place, kind)
+            self.blocks[name, place] = FlameBlock(name, place, kind)
         return self.blocks[name, place]
 
 
-def draw_flame(root: Block, heading: str, facts: Sequence[str] = ()) -> str:
+def draw_flame(root: FlameBlock, heading: str, facts: Sequence[str] = ()) -> str:
     """Return the whole file."""
     legend = "".join(
         f'<span><i style="background:var(--k{at})"></i>{escape(word)}</span>'
         for at, word in enumerate(KINDS.values())
     )
-    return filled("flame.html", heading, facts, LEGEND=legend, DATA=as_script(numbers(root)))
+    return fill_template("flame.html", heading, facts, LEGEND=legend, DATA=as_script(flatten(root)))
 
 
-def numbers(root: Block) -> dict[str, Any]:
+def flatten(root: FlameBlock) -> dict[str, Any]:
     """Return blocks as lists: functions once, blocks from the outermost on, parents first."""
     functions: dict[tuple[str, str, str], int] = {}
     parents: list[int] = []

@@ -8,10 +8,10 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from sparring.draw.charts.axes import Axis, By, Floats, ticks, widened
+from sparring.draw.charts.axes import Axis, By, Floats, padded_range, ticks
 from sparring.draw.charts.chart import Chart, Series
 from sparring.draw.charts.curves import color_of
-from sparring.draw.charts.paper import (
+from sparring.draw.charts.page import (
     CARD,
     COLORS,
     INK,
@@ -20,7 +20,7 @@ from sparring.draw.charts.paper import (
     SOFT,
     Area,
     Card,
-    Page,
+    ChartPage,
 )
 from sparring.games.lettering import fitted, text_width
 
@@ -31,13 +31,13 @@ CELLS = {10: 92, 20: 60, 40: 34, math.inf: 18}
 """Players up to which a cell is so large."""
 WITH_INTERVAL, WITH_NUMBER = 80, 34
 """Cells from this size on have room for an interval, and for a number."""
-NARROWEST = 720
+MIN_WIDTH = 720
 """Pixels of a matrix, however few players there are."""
-LONGEST_NAME = 300
+MAX_NAME_WIDTH = 300
 """Pixels; a longer name is cut."""
 BEATEN, BEATS = (242, 121, 0), (37, 99, 235)
 """Colors of a share of 0 and of 1: orange and blue are told apart by everybody."""
-STRONGEST = 0.7
+MAX_COLOR_SHARE = 0.7
 """How much of its color the strongest cell has; black numbers stay readable on it."""
 
 
@@ -81,14 +81,14 @@ def size_for(players: int, sizes: dict[float, int]) -> int:
     return next(size for most, size in sizes.items() if players <= most)
 
 
-def write_names(area: Area, names: Sequence[str], top: float, each: float) -> float:
+def draw_names(area: Area, names: Sequence[str], top: float, each: float) -> float:
     """Number players and name them one below the other; return where the longest name ends."""
     size = 12 if each <= 20 else 14
     ends = []
     for at, name in enumerate(names):
         y = top + each * (at + 0.5)
         area.text(40, y, str(at + 1), size, SOFT, anchor="rm")
-        ends.append(area.text(52, y, fitted(name, size, LONGEST_NAME), size, INK, anchor="lm"))
+        ends.append(area.text(52, y, fitted(name, size, MAX_NAME_WIDTH), size, INK, anchor="lm"))
     return max(ends, default=52)
 
 
@@ -109,12 +109,14 @@ class Ladder(Card):
     def height(self) -> float:
         return 62 + self.room * len(self.rungs)
 
-    def draw(self, area: Area, page: Page) -> None:
+    def draw(self, area: Area, page: ChartPage) -> None:
         """Draw every rating with its interval; an anchor is a ring."""
         count, right = len(self.rungs), 260
-        left = write_names(area, [rung.name for rung in self.rungs], 14, self.room) + 30
+        left = draw_names(area, [rung.name for rung in self.rungs], 14, self.room) + 30
         axes = area.axes(left, 14, right, 48)
-        axes.set_xlim(widened((v for r in self.rungs for v in (r.rating, r.low, r.high)), 0.05))
+        axes.set_xlim(
+            padded_range((v for r in self.rungs for v in (r.rating, r.low, r.high)), 0.05)
+        )
         axes.set_ylim(count, 0)
         axes.set_xticks(ticks(*axes.get_xlim(), 7))
         axes.set_yticks([])
@@ -150,11 +152,11 @@ class Matrix(Card):
     def height(self) -> float:
         return 112 + self.cell * len(self.payoff.names)
 
-    def draw(self, area: Area, page: Page) -> None:
+    def draw(self, area: Area, page: ChartPage) -> None:
         """Draw cells with their numbers, and which color means what."""
         payoff, cell = self.payoff, self.cell
         count = len(payoff.names)
-        left = write_names(area, payoff.names, 42, cell) + 20
+        left = draw_names(area, payoff.names, 42, cell) + 20
         axes = area.axes(left, 42, area.width - left - cell * count, 70)
         axes.set(xlim=(0, count), ylim=(count, 0), yticks=[])
         axes.xaxis.tick_top()
@@ -199,7 +201,7 @@ def color_for(share: float, parity: float) -> str:
     above = share >= parity
     far = (share - parity) / (1 - parity) if above else (parity - share) / parity
     end = BEATS if above else BEATEN
-    mixed = [round(255 + (channel - 255) * STRONGEST * far) for channel in end]
+    mixed = [round(255 + (channel - 255) * MAX_COLOR_SHARE * far) for channel in end]
     return "#" + "".join(f"{channel:02x}" for channel in mixed)
 
 
@@ -209,20 +211,20 @@ def rgb(color: str) -> list[float]:
 
 def ladder_page(
     rungs: Sequence[Rung], *, title: str, facts: Sequence[str] = (), unit: str = "Elo"
-) -> Page:
-    return Page(title, tuple(facts), (Ladder(rungs, unit),), width=LADDER_WIDTH)
+) -> ChartPage:
+    return ChartPage(title, tuple(facts), (Ladder(rungs, unit),), width=LADDER_WIDTH)
 
 
-def payoff_page(payoff: Payoff, *, title: str, facts: Sequence[str] = ()) -> Page:
+def payoff_page(payoff: Payoff, *, title: str, facts: Sequence[str] = ()) -> ChartPage:
     """Return the picture of a matrix, as wide as its names and cells are."""
     matrix = Matrix(payoff)
     names = max((text_width(name, 14) for name in payoff.names), default=0)
     cells = matrix.cell * len(payoff.names)
-    wide = round(min(names, LONGEST_NAME) + cells + 2 * MARGIN + 100)
-    return Page(title, ("row against column", *facts), (matrix,), width=max(NARROWEST, wide))
+    wide = round(min(names, MAX_NAME_WIDTH) + cells + 2 * MARGIN + 100)
+    return ChartPage(title, ("row against column", *facts), (matrix,), width=max(MIN_WIDTH, wide))
 
 
-def past_page(players: Sequence[Series], *, title: str, by: By = "decisions") -> Page:
+def past_page(players: Sequence[Series], *, title: str, by: By = "decisions") -> ChartPage:
     """Return ratings over time: a line per player, its interval behind it."""
     looks = map(color_of, range(len(players)))
     lines = tuple(
@@ -231,4 +233,4 @@ def past_page(players: Sequence[Series], *, title: str, by: By = "decisions") ->
     )
     end = max((float(line.x.max()) for line in lines if len(line.x)), default=1.0)
     charts = (Chart("Rating, Elo", lines, wide=True),) if lines else ()
-    return Page(title, (), charts, Axis(by, end or 1.0))
+    return ChartPage(title, (), charts, Axis(by, end or 1.0))

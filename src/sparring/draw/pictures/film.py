@@ -25,12 +25,12 @@ SAMPLE = 16
 """Most frames from which the colors of a GIF are chosen."""
 COLORS, FLAT_COLORS = 255, 64
 """In a GIF, and how many of them are kept exactly; one more stands for what does not change."""
-APART = 8
+MIN_COLOR_DISTANCE = 8
 ROUNDING = 1e-6
 
 
 @dataclass(frozen=True)
-class Shot:
+class FilmFrame:
     """A frame of a film and when it is shown."""
 
     shown: Any
@@ -39,32 +39,32 @@ class Shot:
     end_s: float
 
 
-def shoot(film: Film, *, fps: float, speed: float) -> list[Shot]:
+def sample_frames(film: Film, *, fps: float, speed: float) -> list[FilmFrame]:
     """Return the frames that are shown at a rate; a frame that lasts longer is one shot."""
     per_frame = speed / film.frame_s / fps
-    shots: list[Shot] = []
+    shots: list[FilmFrame] = []
     for at in range(math.ceil(len(film.frames) / per_frame - ROUNDING)):
         shapes = film.frames[int(at * per_frame + ROUNDING)]
         start_s, end_s = at / fps, (at + 1) / fps
         if shots and shots[-1].shown is shapes:
             shots[-1] = replace(shots[-1], end_s=end_s)
         else:
-            shots.append(Shot(shapes, start_s, end_s))
+            shots.append(FilmFrame(shapes, start_s, end_s))
     return shots
 
 
-class Reel:
+class FrameSource:
     """What is written as a film."""
 
-    shots: Sequence[Shot]
+    shots: Sequence[FilmFrame]
     """In the order of their times."""
     size: tuple[int, int]
     """Width and height in pixels."""
 
-    def draw(self, shot: Shot) -> Image.Image:
+    def draw(self, shot: FilmFrame) -> Image.Image:
         raise NotImplementedError
 
-    def sample(self) -> Sequence[Shot]:
+    def sample(self) -> Sequence[FilmFrame]:
         """Return a few shots that have all the colors."""
         raise NotImplementedError
 
@@ -78,27 +78,27 @@ class Reel:
         return palette_of(strip)
 
 
-class Studio(Reel):
+class GameFrames(FrameSource):
     """Draws the shots of a film."""
 
-    def __init__(self, film: Film, shots: Sequence[Shot], width: int) -> None:
+    def __init__(self, film: Film, shots: Sequence[FilmFrame], width: int) -> None:
         self.canvas = Canvas(film.view, width)
         self.canvas.draw(film.backdrop)
         self.size = self.canvas.size
         self.backdrop, self.shots = self.canvas.image, shots
 
-    def draw(self, shot: Shot) -> Image.Image:
+    def draw(self, shot: FilmFrame) -> Image.Image:
         self.canvas.image = self.backdrop.copy()
         self.canvas.draw(shot.shown)
         return self.canvas.finish()
 
-    def sample(self) -> Sequence[Shot]:
+    def sample(self) -> Sequence[FilmFrame]:
         """Return one for every set of things that are shown."""
         sets = {tuple(shape.key for shape in shot.shown): shot for shot in self.shots}
         return list(sets.values())[-SAMPLE:]
 
 
-class FrameReel(Reel):
+class RenderedFrames(FrameSource):
     """Frames that somebody else drew, all in the size of the first."""
 
     def __init__(self, frames: Sequence[Frame], fps: float, width: int = 0) -> None:
@@ -107,13 +107,13 @@ class FrameReel(Reel):
         wide = width or own
         tall = round(height * wide / own)
         self.size = wide + wide % 2, tall + tall % 2
-        self.shots = [Shot(f, at / fps, (at + 1) / fps) for at, f in enumerate(frames)]
+        self.shots = [FilmFrame(f, at / fps, (at + 1) / fps) for at, f in enumerate(frames)]
 
-    def draw(self, shot: Shot) -> Image.Image:
+    def draw(self, shot: FilmFrame) -> Image.Image:
         image = Image.fromarray(shot.shown)
         return image if image.size == self.size else image.resize(self.size)
 
-    def sample(self) -> Sequence[Shot]:
+    def sample(self) -> Sequence[FilmFrame]:
         return self.shots[:: max(1, len(self.shots) // SAMPLE)]
 
 
@@ -134,13 +134,13 @@ def palette_of(image: Image.Image) -> Image.Image:
     mixed = image.quantize(COLORS - FLAT_COLORS, method=Image.Quantize.MEDIANCUT)
     others = np.array(mixed.getpalette()).reshape(-1, 3)
     # Pillow does not tell apart what is this close, and would take the wrong one for the right one.
-    apart = np.abs(others[:, None] - flat).max(axis=2).min(axis=1) >= APART
+    apart = np.abs(others[:, None] - flat).max(axis=2).min(axis=1) >= MIN_COLOR_DISTANCE
     made = Image.new("P", (1, 1))
     made.putpalette(np.vstack([flat, others[apart]]).ravel().tolist())
     return made
 
 
-def write_gif(studio: Reel, path: Path, tell: Callable[[], None]) -> None:
+def write_gif(studio: FrameSource, path: Path, tell: Callable[[], None]) -> None:
     """Write a film as a GIF file that plays over and over."""
     palette, dither = studio.palette(), Image.Dither.NONE
 
@@ -171,7 +171,7 @@ def find_ffmpeg() -> str:
     return found
 
 
-def write_mp4(studio: Reel, path: Path, fps: float, tell: Callable[[], None]) -> None:
+def write_mp4(studio: FrameSource, path: Path, fps: float, tell: Callable[[], None]) -> None:
     """Write a film as an MP4 file: ffmpeg gets the pixels through a pipe."""
     width, height = studio.size
     given = ["-f", "rawvideo", "-pix_fmt", "rgb24", "-s", f"{width}x{height}", "-r", f"{fps:g}"]

@@ -24,7 +24,7 @@ from sparring.games.picture import (
     View,
 )
 
-FINE = 3
+SUPERSAMPLING = 3
 """Everything is drawn this much larger and made smaller, which smooths its edges."""
 ANCHORS = {"start": "lm", "middle": "mm", "end": "rm"}
 
@@ -41,10 +41,10 @@ class Canvas:
     """Draws shapes onto an image, with x to the right and y downwards."""
 
     def __init__(self, view: View, width: int) -> None:
-        self.view, self.scale = view, width * FINE / view.width
+        self.view, self.scale = view, width * SUPERSAMPLING / view.width
         height = 2 * round(width * view.height / view.width / 2)  # films need even numbers
         self.size = (width, height)
-        self.image = Image.new("RGB", (width * FINE, height * FINE), view.paper)
+        self.image = Image.new("RGB", (width * SUPERSAMPLING, height * SUPERSAMPLING), view.paper)
 
     def draw(self, shapes: Iterable[Shape]) -> None:
         for shape in shapes:
@@ -59,14 +59,14 @@ class Canvas:
 
     def finish(self) -> Image.Image:
         """Return the image in its final size."""
-        return self.image.reduce(FINE)
+        return self.image.reduce(SUPERSAMPLING)
 
     def put(self, shape: Shape) -> None:
         """Draw a shape as if it were opaque."""
         pen = ImageDraw.Draw(self.image)
         match shape:
             case Group():
-                self.draw(moved(part, shape.at, shape.angle) for part in shape.parts)
+                self.draw(transformed(part, shape.at, shape.angle) for part in shape.parts)
             case Polygon():
                 corners = self.places(shape.points)
                 pen.polygon(corners, shape.fill)
@@ -136,10 +136,10 @@ def extent(shape: Shape) -> Iterator[tuple[Point, float]]:
             yield shape.at, shape.radius + shape.width
         case Group():
             for part in shape.parts:
-                yield from extent(moved(part, shape.at, shape.angle))
+                yield from extent(transformed(part, shape.at, shape.angle))
 
 
-def moved(shape: Shape, by: Point, angle: float) -> Any:
+def transformed(shape: Shape, by: Point, angle: float) -> Any:
     """Return a part of a group where the group is. Text stays upright."""
     sine, cosine = math.sin(angle), math.cos(angle)
 

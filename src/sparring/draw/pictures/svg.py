@@ -30,23 +30,23 @@ from sparring.games.picture import (
 Floats = npt.NDArray[np.float64]
 Bools = npt.NDArray[np.bool_]
 
-MOVING = ("opacity", "at", "angle", "share", "points")
+ANIMATED_FIELDS = ("opacity", "at", "angle", "share", "points")
 """The fields of shapes that can move. A shape that changes otherwise becomes another one."""
-SLACK = {"opacity": 0.005, "at": 0.5, "angle": 0.5, "share": 0.005, "points": 1.0}
+TOLERANCE = {"opacity": 0.005, "at": 0.5, "angle": 0.5, "share": 0.005, "points": 1.0}
 """By how much each may be off, in pixels or degrees, which saves most of the numbers."""
 FONT = "system-ui,-apple-system,'Segoe UI',Roboto,'Helvetica Neue',sans-serif"
 
 
 def draw_svg(drawing: Drawing, width: int) -> str:
-    page = Page(drawing.view, width)
+    page = SvgWriter(drawing.view, width)
     return page.document(page.element(shape) for shape in drawing.shapes)
 
 
 def animate_svg(film: Film, width: int, seconds: float) -> str:
     """Return a film as a document that plays over and over. Only what moves is animated."""
-    page = Page(film.view, width)
+    page = SvgWriter(film.view, width)
     still = [page.element(shape) for shape in film.backdrop]
-    moving = [page.actor(actor, seconds) for actor in cast(film)]
+    moving = [page.actor(actor, seconds) for actor in find_animated_shapes(film)]
     return page.document([*still, *moving])
 
 
@@ -65,7 +65,7 @@ def flip_through(documents: Sequence[str], seconds: float) -> str:
 
 
 @dataclass(frozen=True)
-class Actor:
+class AnimatedShape:
     """One thing of a film: what it is, when it is there, and what it does."""
 
     shape: Shape
@@ -76,44 +76,46 @@ class Actor:
     """Of each field that can move: its numbers by frame."""
 
 
-def cast(film: Film) -> list[Actor]:
+def find_animated_shapes(film: Film) -> list[AnimatedShape]:
     """Return everything that appears in a film, from the lowest to the uppermost."""
     seen: dict[Any, list[tuple[int, Shape]]] = {}
     order: list[Any] = []
     for number, frame in enumerate(film.frames):
         above = 0
         for shape in frame:
-            who = unmoved(shape)
+            who = static_key(shape)
             if who not in seen:
                 seen[who] = []
                 order.insert(above, who)
             seen[who].append((number, shape))
             above = order.index(who) + 1
-    return [make_actor(seen[who], len(film.frames)) for who in order]
+    return [make_animated_shape(seen[who], len(film.frames)) for who in order]
 
 
-def unmoved(shape: Shape) -> Any:
+def static_key(shape: Shape) -> Any:
     """Return all of a shape that cannot move, to recognize it by."""
-    fixed = [getattr(shape, field.name) for field in fields(shape) if field.name not in MOVING]
+    fixed = [
+        getattr(shape, field.name) for field in fields(shape) if field.name not in ANIMATED_FIELDS
+    ]
     corners = len(shape.points) if isinstance(shape, Polygon | Line) else 0
     return type(shape), corners, *fixed
 
 
-def make_actor(found: Sequence[tuple[int, Shape]], frames: int) -> Actor:
+def make_animated_shape(found: Sequence[tuple[int, Shape]], frames: int) -> AnimatedShape:
     """Collect what one thing does; while it is away it stays where it was."""
     present = np.zeros(frames, bool)
     present[[number for number, _ in found]] = True
     latest = np.maximum(np.cumsum(present) - 1, 0)
     first = found[0][1]
     moves = {}
-    for name in MOVING:
+    for name in ANIMATED_FIELDS:
         if hasattr(first, name):
             numbers = [np.ravel(getattr(shape, name)) for _, shape in found]
             moves[name] = np.array(numbers, np.float64)[latest]
-    return Actor(first, present, moves)
+    return AnimatedShape(first, present, moves)
 
 
-class Page:
+class SvgWriter:
     """Writes shapes in pixels: x to the right, y downwards."""
 
     def __init__(self, view: View, width: int) -> None:
@@ -129,7 +131,7 @@ class Page:
         paper = f'<rect {size} fill="{self.view.paper}"/>'
         return "\n".join([head, paper, *elements, "</svg>\n"])
 
-    def actor(self, actor: Actor, seconds: float) -> str:
+    def actor(self, actor: AnimatedShape, seconds: float) -> str:
         """Return one thing of a film."""
         return self.element(actor.shape, hidden(actor.present), self.moves(actor, seconds))
 
@@ -208,7 +210,7 @@ class Page:
         placed: Floats = (np.asarray(points, np.float64) - corner) * (self.scale, -self.scale)
         return placed
 
-    def moves(self, actor: Actor, seconds: float) -> str:
+    def moves(self, actor: AnimatedShape, seconds: float) -> str:
         """Return everything that a thing does as animations."""
         found = [] if actor.present.all() else [appear(actor.present, seconds)]
         changing = {name for name, v in actor.moves.items() if (v != v[0]).any()}
@@ -218,7 +220,7 @@ class Page:
         for name, values in actor.moves.items():
             if name in changing:
                 tag, shown, digits = self.motion(name, values)
-                found.append(animate(tag, shown, seconds, SLACK[name], digits))
+                found.append(animate(tag, shown, seconds, TOLERANCE[name], digits))
         return "".join(found)
 
     def motion(self, name: str, values: Floats) -> tuple[str, Floats, int]:
@@ -240,10 +242,10 @@ class Page:
 def animate(tag: str, values: Floats, seconds: float, slack: float, digits: int) -> str:
     """Return an animation with as few moments as the slack allows."""
     whole = np.vstack([values, values[-1:]])  # the last frame lasts as long as the others
-    moments = needed(whole, slack)
+    moments = key_times(whole, slack)
     shown = ";".join(",".join(short(value, digits) for value in whole[at]) for at in moments)
     times = ";".join(short(at / len(values), 5) for at in moments)
-    return f'<{tag} {forever(seconds)} values="{shown}" keyTimes="{times}"/>'
+    return f'<{tag} {repeat_attributes(seconds)} values="{shown}" keyTimes="{times}"/>'
 
 
 def appear(present: Bools, seconds: float) -> str:
@@ -252,7 +254,7 @@ def appear(present: Bools, seconds: float) -> str:
     shown = ";".join("inline" if present[at] else "none" for at in changes)
     times = ";".join(short(at / len(present), 5) for at in changes)
     tag = 'animate attributeName="display" calcMode="discrete"'
-    return f'<{tag} {forever(seconds)} values="{shown}" keyTimes="{times}"/>'
+    return f'<{tag} {repeat_attributes(seconds)} values="{shown}" keyTimes="{times}"/>'
 
 
 def hidden(present: Bools) -> str:
@@ -260,12 +262,12 @@ def hidden(present: Bools) -> str:
     return "" if present[0] else ' display="none"'
 
 
-def forever(seconds: float) -> str:
+def repeat_attributes(seconds: float) -> str:
     """Return how long an animation takes, and that it starts again."""
     return f'dur="{short(seconds, 3)}s" repeatCount="indefinite"'
 
 
-def needed(values: Floats, slack: float) -> list[int]:
+def key_times(values: Floats, slack: float) -> list[int]:
     """Return the moments between which straight lines stay within the slack of all values."""
     kept = {0, len(values) - 1}
     unproven = [(0, len(values) - 1)]

@@ -16,7 +16,7 @@ from typing import Any
 from rich.console import Console, RenderableType
 from rich.live import Live
 
-from sparring.draw.marks import InAscii, only_ascii
+from sparring.draw.text_charts import AsciiRenderable, is_ascii_only
 from sparring.machine import cores, memory_used
 from sparring.phases import phase
 from sparring.training.display.lines import evaluation_line, line, phase_line
@@ -147,7 +147,7 @@ class LivePanel:
         width, height = self.console.size
         shown = [moved_on(status, since) for status in self.seen]
         panel = draw(shown, self.machine, width=width, height=height, over=self.over)
-        return InAscii(panel) if only_ascii(self.console) else panel
+        return AsciiRenderable(panel) if is_ascii_only(self.console) else panel
 
 
 def moved_on(status: Status, seconds: float) -> Status:

@@ -13,7 +13,7 @@ from rich.table import Table
 from rich.text import Text
 
 from sparring.draw.columns import Columns
-from sparring.draw.marks import bar, shortened, sparkline
+from sparring.draw.text_charts import bar, shorten_middle, sparkline
 from sparring.games.stats import written
 from sparring.training.display.lines import (
     clock,
@@ -132,7 +132,7 @@ def strengths(status: Status, width: int, most: int, *, narrow: bool = False) ->
     trail = 0 if narrow else min(SPARK, room if alone else room * 2 // 5) - GAP
     grid = grid_of(label)
     for name, found in list(status.wins.items())[:most]:
-        cells: list[RenderableType] = [Text(shortened(name, label))]
+        cells: list[RenderableType] = [Text(shorten_middle(name, label))]
         if not alone:
             most = room - GAP - (trail + GAP if trail > 0 else 0)
             drawn = bar(found["win"], min(most, 24), tick=found["parity"], style=color(found))
@@ -162,7 +162,7 @@ def and_more(rest: int) -> list[Text]:
 def phases(status: Status) -> RenderableType:
     grid = grid_of(LABEL, PHASE)
     for name, share in status.phases.items():
-        label = Text(shortened(name, LABEL), style="dim")
+        label = Text(shorten_middle(name, LABEL), style="dim")
         grid.add_row(label, bar(share, PHASE, style="blue"), f"{share:4.0%}")
     return Group(Text("where the time goes", style="dim"), grid)
 
@@ -199,7 +199,7 @@ def speed_lines(status: Status, width: int) -> list[Text]:
     line = status.utilization.line
     if len(line) <= width:
         return [Text(line)]
-    told = flow([shortened(part, width) for part in status.utilization.parts], width)
+    told = flow([shorten_middle(part, width) for part in status.utilization.parts], width)
     return [Text(one) for one in str(told).split("\n")]
 
 
@@ -255,7 +255,7 @@ def draw(
     outer = min(width, WIDEST)
     inner = outer - 4
     parts = [head(status, inner)]
-    parts += [flow([shortened(one, inner) for one in standing], inner)] if standing else []
+    parts += [flow([shorten_middle(one, inner) for one in standing], inner)] if standing else []
     parts += [Text()]
     lay_out = two_columns if outer >= TWO_COLUMNS else one_column
     speed = speed_lines(status, inner)
@@ -270,9 +270,9 @@ def draw(
     parts += [Text(), flow(foot(statuses, over=over), inner, style="bold")]
     return Panel(
         Group(*parts),
-        title=Text(shortened(f"sparring {status.game}", inner - 4), style="bold not dim"),
+        title=Text(shorten_middle(f"sparring {status.game}", inner - 4), style="bold not dim"),
         title_align="left",
-        subtitle=Text(shortened(place(statuses), inner - 4), style="dim"),
+        subtitle=Text(shorten_middle(place(statuses), inner - 4), style="dim"),
         subtitle_align="left",
         width=outer,
         border_style="dim",
@@ -313,13 +313,13 @@ def short_form(statuses: Sequence[Status], width: int, most: int, *, over: bool)
     total = f" of {status.total_updates:,}" if status.total_updates else ""
     rate = count(sum(one.decisions_per_s for one in statuses))
     parts: list[RenderableType] = [
-        flow([shortened(status.game, width), spent(status)], width),
+        flow([shorten_middle(status.game, width), spent(status)], width),
         progress_bar(status, width),
         flow([f"update {status.update:,}{total}", f"{rate} decisions/s"], width),
     ]
     if len(statuses) == 1 and status.standing:
         told = phase_told(status.standing)[:1]
-        parts += [Text(shortened(one, width)) for one in told]
+        parts += [Text(shorten_middle(one, width)) for one in told]
     if len(statuses) > 1:
         parts.append(members(statuses, width, most))
     else:

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from sparring.config.options import flat
-from sparring.draw.charts.axes import By, Curve, Floats, placed
+from sparring.draw.charts.axes import By, Curve, Floats, place_on_axis
 from sparring.errors import ConfigError, nearest
 from sparring.factories import is_factory
 from sparring.games.flags import latest, read_rules
@@ -91,7 +91,7 @@ class Entry:
 
     def evaluations(self, what: str, by: By) -> tuple[Floats, Floats]:
         """Return the mean over the opponents, where all were met."""
-        there = placed(self.run.curves, by)
+        there = place_on_axis(self.run.curves, by)
         curves = [there.get(f"eval/{name}/{what}") for name in self.opponents]
         if not curves or None in curves:
             return np.empty(0), np.empty(0)

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 from sparring.errors import ConfigError, SparringError, UntrustedError
 from sparring.store.folders import is_folder
 from sparring.training.records.overview import told
-from sparring.web.folder import Folder, shown
+from sparring.web.runs_folder import RunsFolder, quoted
 from sparring.web.workers import WORKERS
 
 if TYPE_CHECKING:
@@ -24,9 +24,9 @@ if TYPE_CHECKING:
 
 MAX_LOADED = 8
 """Networks that are kept; the one that was asked longest ago makes room."""
-LOOK_EVERY_S = 1.0
+CHECK_EVERY_S = 1.0
 """How often it is looked whether a checkpoint has changed, at most."""
-WORD = re.compile(r"[^./\\\0][^/\\\0]*(?:/(?:past/)?\d{1,9})?")
+PLAYER_NAME = re.compile(r"[^./\\\0][^/\\\0]*(?:/(?:past/)?\d{1,9})?")
 """RUN, RUN/40 or RUN/past/12, where RUN may be `latest` or the beginning of a name."""
 
 
@@ -35,7 +35,7 @@ class UnavailableError(SparringError):
 
 
 @dataclass
-class Agent:
+class LoadedAgent:
     """A policy that is loaded, and which files it came from."""
 
     policy: Policy
@@ -57,11 +57,11 @@ class Agent:
         }
 
 
-class Agents:
+class AgentCache:
     """Players by the words that requests use, in a folder of runs."""
 
     def __init__(
-        self, folder: Folder, default: str = "", *, clock: Callable[[], float] = time.monotonic
+        self, folder: RunsFolder, default: str = "", *, clock: Callable[[], float] = time.monotonic
     ) -> None:
         """Load nothing yet.
 
@@ -69,31 +69,31 @@ class Agents:
             since whoever starts the server may choose any.
         """
         self.folder, self.default, self.clock = folder, default, clock
-        self.kept: OrderedDict[str, Agent] = OrderedDict()
-        self._loading: dict[str, asyncio.Task[Agent]] = {}
+        self.kept: OrderedDict[str, LoadedAgent] = OrderedDict()
+        self._loading: dict[str, asyncio.Task[LoadedAgent]] = {}
 
     def name(self, word: str) -> str:
         """Return who is meant; an error says how to name somebody."""
         if not word and not self.default:
             raise ConfigError("player: name a run, or start the server with --agent RUN")
-        if word and word != self.default and not WORD.fullmatch(word):
-            raise ConfigError(f"player={shown(word)}: give RUN, RUN/CHECKPOINT or RUN/past/NUMBER")
+        if word and word != self.default and not PLAYER_NAME.fullmatch(word):
+            raise ConfigError(f"player={quoted(word)}: give RUN, RUN/CHECKPOINT or RUN/past/NUMBER")
         return word or self.default
 
-    async def get(self, word: str) -> Agent:
+    async def get(self, word: str) -> LoadedAgent:
         """Return an agent. If its files have changed, it serves until the new one is loaded."""
         agent = self.kept.get(word)
         if agent is None:
             return await self._load(word)
         self.kept.move_to_end(word)
-        if self.clock() - agent.looked >= LOOK_EVERY_S and word not in self._loading:
+        if self.clock() - agent.looked >= CHECK_EVERY_S and word not in self._loading:
             agent.looked = self.clock()
             task = asyncio.get_running_loop().create_task(self._look(word, agent))
             self._loading[word] = task
             task.add_done_callback(lambda _: self._loading.pop(word, None))
         return agent
 
-    async def _load(self, word: str) -> Agent:
+    async def _load(self, word: str) -> LoadedAgent:
         """Load an agent once, however many ask for it."""
         task = self._loading.get(word)
         if task is None or task.get_loop() is not asyncio.get_running_loop():
@@ -104,7 +104,7 @@ class Agents:
         self._keep(word, agent)
         return agent
 
-    async def _look(self, word: str, old: Agent) -> Agent:
+    async def _look(self, word: str, old: LoadedAgent) -> LoadedAgent:
         """Load an agent anew if its files are others now."""
         try:
             if await WORKERS.do(partial(self._mark_now, word)) == old.mark:
@@ -116,29 +116,29 @@ class Agents:
         self._keep(word, fresh)
         return fresh
 
-    def _keep(self, word: str, agent: Agent) -> None:
+    def _keep(self, word: str, agent: LoadedAgent) -> None:
         self.kept[word] = agent
         self.kept.move_to_end(word)
         while len(self.kept) > MAX_LOADED:
             self.kept.popitem(last=False)
 
     def _mark_now(self, word: str) -> str:
-        return mark_of(self.place(word))
+        return file_signature(self.place(word))
 
-    def _read(self, word: str) -> Agent:
+    def _read(self, word: str) -> LoadedAgent:
         from sparring.store.policies import load_policy
 
         try:
             place = self.place(word)
-            mark = mark_of(place)  # first: what changes meanwhile is seen the next time
+            mark = file_signature(place)  # first: what changes meanwhile is seen the next time
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")  # of a damaged best checkpoint the newest is taken
                 policy = load_policy(place)
         except UntrustedError:
             raise
         except Exception as wrong:  # of others' files
-            raise UnavailableError(f"{shown(word)} cannot answer: {told(wrong)}") from None
-        return Agent(policy, mark, self.clock())
+            raise UnavailableError(f"{quoted(word)} cannot answer: {told(wrong)}") from None
+        return LoadedAgent(policy, mark, self.clock())
 
     def place(self, word: str) -> Path:
         """Return the folder or file that a word means, one of our folder unless we were told so."""
@@ -151,15 +151,15 @@ class Agents:
         except SparringError as wrong:
             raise UnavailableError(str(wrong)) from None
         if found is None:
-            raise UnavailableError(f"there is no player {shown(word)}; /api/players lists them")
+            raise UnavailableError(f"there is no player {quoted(word)}; /api/players lists them")
         if word != self.default:
             if not self.folder.holds(found):
-                raise UnavailableError(f"{shown(word)} leads out of the folder with the runs")
+                raise UnavailableError(f"{quoted(word)} leads out of the folder with the runs")
             self.folder.check_links(found if is_folder(found) else found.parent)
         return found
 
 
-def mark_of(place: Path) -> str:
+def file_signature(place: Path) -> str:
     """Return what changes when another checkpoint would be loaded."""
     from sparring.store.folders import BEST, CHECKPOINTS, MANIFEST
 

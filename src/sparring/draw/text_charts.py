@@ -13,7 +13,7 @@ from rich.text import Text
 
 LEVELS = "▁▂▃▄▅▆▇"  # not "█": lines below each other would touch
 ELLIPSIS = "…"
-LIKENESSES = {
+ASCII_FOR = {
     **dict(zip(LEVELS, "_.-~=*#", strict=True)),
     **dict(zip("━─╋┼│╭╮╰╯", "=-|||++++", strict=True)),
     **dict(zip("±–…·×²", "~-~,x2", strict=True)),
@@ -21,18 +21,18 @@ LIKENESSES = {
 """One letter of ASCII for each, so that what was laid out stays in place."""
 
 
-def only_ascii(console: Console, environment: Mapping[str, str] = os.environ) -> bool:
+def is_ascii_only(console: Console, environment: Mapping[str, str] = os.environ) -> bool:
     """Whether other letters would not arrive: by the encoding, or because the locale is C."""
     named = (environment.get(key) for key in ("LC_ALL", "LC_CTYPE", "LANG"))
     return console.options.ascii_only or next(filter(None, named), "") in ("C", "POSIX")
 
 
-def in_ascii(text: str) -> str:
+def to_ascii(text: str) -> str:
     """Return a text of the same length with the likeness of every letter."""
-    return "".join(c if c.isascii() else LIKENESSES.get(c, "?") for c in text)
+    return "".join(c if c.isascii() else ASCII_FOR.get(c, "?") for c in text)
 
 
-class InAscii:
+class AsciiRenderable:
     """Something drawn by rich, in ASCII."""
 
     def __init__(self, content: RenderableType) -> None:
@@ -40,10 +40,10 @@ class InAscii:
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         for text, style, control in console.render(self.content, options):
-            yield Segment(in_ascii(text), style, control)
+            yield Segment(to_ascii(text), style, control)
 
 
-def shortened(text: str, width: int) -> str:
+def shorten_middle(text: str, width: int) -> str:
     """Return a name that fits; of a long one the middle is left out."""
     if cell_len(text) <= width:
         return text

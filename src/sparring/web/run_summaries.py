@@ -22,20 +22,20 @@ from sparring.training.records.overview import CURVES_S, DECISIONS, Overview, is
 from sparring.training.records.overview import told as told_in_line
 from sparring.training.records.run import EVENTS, LOCK, RESULTS, is_held
 from sparring.training.records.strength import measure_name
-from sparring.web.folder import Folder
+from sparring.web.runs_folder import RunsFolder
 
-WATCHED = (CONFIG, metrics.FILE, f"{metrics.FILE}-wal", EVENTS, RESULTS, labels.FILE)
+SIGNATURE_FILES = (CONFIG, metrics.FILE, f"{metrics.FILE}-wal", EVENTS, RESULTS, labels.FILE)
 """Files whose change means that there is something new to say."""
-SIZE_S = 30.0
+SIZE_CACHE_S = 30.0
 """How long a run's size on the disk is believed."""
-TROUBLE_S = 30.0
+ERROR_CACHE_S = 30.0
 """How long a run is believed to be damaged: somebody may only have kept its curves for a while."""
 MAX_EVALUATIONS = 60
 """Points of the small curve in a list."""
 Signature = tuple[Any, ...]
 
 
-class Glance(Overview):
+class RunSummary(Overview):
     """A run at a glance: of the many numbers of its decisions, the last one is enough."""
 
     def read_curves(self) -> dict[str, metrics.Curve]:
@@ -51,7 +51,7 @@ class Glance(Overview):
         return {
             "name": self.name,
             "game": self.game,
-            "title": title_of(self.game),
+            "title": game_title(self.game),
             "algo": self.algo,
             "state": self.state,
             "trouble": self.trouble,
@@ -108,7 +108,7 @@ class Glance(Overview):
         return None
 
 
-def title_of(game: str) -> str:
+def game_title(game: str) -> str:
     """Return what a game is called by people."""
     return Rules(game).title if game in game_names() else game
 
@@ -116,7 +116,7 @@ def title_of(game: str) -> str:
 def signature(run: Path) -> Signature:
     """Return what is another as soon as something happens in a run."""
     found: list[Any] = [is_held(run / LOCK)]
-    for name in WATCHED:
+    for name in SIGNATURE_FILES:
         try:
             facts = (run / name).stat()
             found.append((facts.st_mtime_ns, facts.st_size))
@@ -125,10 +125,10 @@ def signature(run: Path) -> Signature:
     return tuple(found)
 
 
-class Glances:
+class RunSummaries:
     """What is known about all runs; threads may ask at the same time."""
 
-    def __init__(self, folder: Folder) -> None:
+    def __init__(self, folder: RunsFolder) -> None:
         self.folder = folder
         self._known: dict[Path, tuple[Signature, float, dict[str, Any]]] = {}
         self._sizes: dict[Path, tuple[float, int]] = {}
@@ -155,24 +155,24 @@ class Glances:
         if before and before[0] == now and time.monotonic() < before[1]:
             return before[2]
         told = self.read(run)
-        due = time.monotonic() + TROUBLE_S if told["trouble"] else math.inf
+        due = time.monotonic() + ERROR_CACHE_S if told["trouble"] else math.inf
         with self._lock:
             self._known[run] = (now, due, told)
         return told
 
     def read(self, run: Path) -> dict[str, Any]:
         """Read a run; nothing of one that holds a link out of the folder."""
-        glance = Glance(run)
+        glance = RunSummary(run)
         try:
             self.folder.check_links(run)
         except (OSError, SparringError) as wrong:
             return {**glance.unknown(), "state": "damaged", "trouble": told_in_line(wrong)}
         return {**glance.plain(), "size": self.size(glance)}
 
-    def size(self, glance: Glance) -> int:
+    def size(self, glance: RunSummary) -> int:
         """Return the bytes of a run, as they were a moment ago."""
-        when, size = self._sizes.get(glance.path, (-SIZE_S, 0))
-        if time.monotonic() - when < SIZE_S:
+        when, size = self._sizes.get(glance.path, (-SIZE_CACHE_S, 0))
+        if time.monotonic() - when < SIZE_CACHE_S:
             return size
         size = glance.size
         self._sizes[glance.path] = (time.monotonic(), size)

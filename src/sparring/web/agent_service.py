@@ -14,22 +14,35 @@ from starlette.routing import Route
 
 from sparring.errors import ConfigError, SparringError
 from sparring.games.rules import Rules
-from sparring.web.answers import beside, read_json
-from sparring.web.folder import Folder
-from sparring.web.loaded import Agent, Agents, UnavailableError
-from sparring.web.openapi import OPERATIONS, Answer, Health, Share, describe
-from sparring.web.questions import Decision, Question, decision_of, position, read_question, told
+from sparring.web.act_request import (
+    ActRequest,
+    Decision,
+    make_decision,
+    one_line,
+    parse_request,
+    state_of,
+)
+from sparring.web.agent_cache import AgentCache, LoadedAgent, UnavailableError
+from sparring.web.openapi import (
+    OPERATIONS,
+    ActionProbability,
+    ActResponse,
+    HealthResponse,
+    describe_api,
+)
+from sparring.web.responses import read_json, run_in_thread
+from sparring.web.runs_folder import RunsFolder
 
 if TYPE_CHECKING:
-    from sparring.web.thinking import Thinker
+    from sparring.web.inference import InferenceQueue
 
 
-class Service:
+class AgentService:
     """What stands behind `--api`."""
 
     def __init__(
         self,
-        folder: Folder,
+        folder: RunsFolder,
         *,
         agent: str = "",
         fallback: str = "",
@@ -41,22 +54,22 @@ class Service:
 
         agent: who answers where a request names nobody.
         fallback: a bot that answers for an agent that cannot be loaded; "": nobody does.
-        batch, wait_ms: see `Thinker`.
+        batch, wait_ms: see `InferenceQueue`.
         states: take states as bytes. They are the memory of a game, which the rules check only in
             part: made up on purpose, they can crash us. So that is for programs that are trusted.
         """
-        self.agents = Agents(folder, agent)
+        self.agents = AgentCache(folder, agent)
         self.fallback, self.states = fallback, states
         self._queue = (batch, wait_ms)
-        self._thinker: Thinker | None = None
+        self._thinker: InferenceQueue | None = None
 
     @property
-    def thinker(self) -> Thinker:
+    def thinker(self) -> InferenceQueue:
         """The queue; torch is loaded with it, at the first question."""
         if self._thinker is None:
-            from sparring.web.thinking import Thinker
+            from sparring.web.inference import InferenceQueue
 
-            self._thinker = Thinker(*self._queue)
+            self._thinker = InferenceQueue(*self._queue)
         return self._thinker
 
     def routes(self) -> list[Route]:
@@ -74,18 +87,18 @@ class Service:
         """Answer one question."""
         body = await read_json(request)
         try:
-            question = read_question(body)
+            question = parse_request(body)
             if question.way == "state" and not self.states:
                 raise HTTPException(
                     403, "states need --states, since they are a game's memory; send a replay"
                 )
-            return plain(await self.answer(question))
+            return encode_response(await self.answer(question))
         except UnavailableError as wrong:
-            raise HTTPException(503, told(wrong)) from None
+            raise HTTPException(503, one_line(wrong)) from None
         except SparringError as wrong:
-            raise HTTPException(422, told(wrong)) from None
+            raise HTTPException(422, one_line(wrong)) from None
 
-    async def answer(self, question: Question) -> Answer:
+    async def answer(self, question: ActRequest) -> ActResponse:
         """Return what an agent says, or what the bot says that stands in for it."""
         name = self.agents.name(question.player)
         try:
@@ -93,29 +106,29 @@ class Service:
         except UnavailableError as wrong:
             if not self.fallback:
                 raise
-            return await self._stand_in(question, name, told(wrong))
+            return await self._stand_in(question, name, one_line(wrong))
         policy = agent.policy
         if question.sampled and policy.by_value:
             raise ConfigError(f"{name} has learned values of actions; leave sampled out")
         row_bytes = policy.net.inputs.row_bytes
-        decision = await quickly(question, decision_of, question, policy.rules, row_bytes)
+        decision = await read_position(question, make_decision, question, policy.rules, row_bytes)
         if decision.state is not None:
             policy.check_fits(decision.state.rules)
         return await self._think(name, agent, decision, question)
 
     async def _think(
-        self, name: str, agent: Agent, decision: Decision, question: Question
-    ) -> Answer:
-        from sparring.web.thinking import Asked
+        self, name: str, agent: LoadedAgent, decision: Decision, question: ActRequest
+    ) -> ActResponse:
+        from sparring.web.inference import BatchItem
 
-        said = await self.thinker.answer(agent.policy, Asked(decision, question))
+        said = await self.thinker.answer(agent.policy, BatchItem(decision, question))
         rules = agent.policy.rules
         shares = [
-            Share(action, rules.action_name(action), share)
+            ActionProbability(action, rules.action_name(action), share)
             for action, share in said.pop("probabilities", ())
         ]
-        return Answer(
-            name=name_of(rules, said["action"]),
+        return ActResponse(
+            name=action_label(rules, said["action"]),
             player=name,
             probabilities=None if rules.box else shares,
             fallback=False,
@@ -123,12 +136,12 @@ class Service:
             **said,
         )
 
-    async def _stand_in(self, question: Question, name: str, why: str) -> Answer:
+    async def _stand_in(self, question: ActRequest, name: str, why: str) -> ActResponse:
         if not question.by_state:
             raise UnavailableError(
                 f"{why}; {self.fallback} could stand in, but a bot needs a state or a replay"
             )
-        state = await quickly(question, position, question, None)
+        state = await read_position(question, state_of, question, None)
         if state.rules.bot_called(self.fallback) is None:
             bots = ", ".join(state.rules.bots)
             raise UnavailableError(
@@ -137,9 +150,9 @@ class Service:
             )
         action = state.ask(self.fallback, question.row)
         action = [float(one) for one in action] if state.rules.box else int(action)
-        return Answer(
+        return ActResponse(
             action=action,
-            name=name_of(state.rules, action),
+            name=action_label(state.rules, action),
             player=name,
             value=None,
             probabilities=None,
@@ -155,10 +168,10 @@ class Service:
             try:
                 trouble = (await self.agents.get(self.agents.default)).trouble
             except SparringError as wrong:
-                trouble = told(wrong)
+                trouble = one_line(wrong)
         broken = bool(trouble) and self.agents.default not in self.agents.kept
         thinker = self._thinker
-        health = Health(
+        health = HealthResponse(
             status="unavailable" if broken else "degraded" if trouble else "ok",
             loaded=[agent.plain(name) for name, agent in self.agents.kept.items()],
             agent=self.agents.default or None,
@@ -168,29 +181,29 @@ class Service:
             passes=thinker.passes if thinker else 0,
             waiting=thinker.waiting if thinker else 0,
         )
-        return plain(health, 503 if broken and not self.fallback else 200)
+        return encode_response(health, 503 if broken and not self.fallback else 200)
 
     async def openapi(self, request: Request) -> Response:
         """Describe all this for programs."""
-        return JSONResponse(describe())
+        return JSONResponse(describe_api())
 
 
-def plain(value: Struct, status: int = 200) -> Response:
+def encode_response(value: Struct, status: int = 200) -> Response:
     """Return an answer as `openapi` describes it."""
     return Response(msgspec.json.encode(value), status, media_type="application/json")
 
 
-async def quickly(question: Question, work: Callable[..., Any], *given: Any) -> Any:
+async def read_position(question: ActRequest, work: Callable[..., Any], *given: Any) -> Any:
     """Read a position in a thread, since a replay may be long; a row is read at once."""
     if not question.by_state:
         return work(*given)
     try:
-        return await beside(work, *given)
+        return await run_in_thread(work, *given)
     except HTTPException as wrong:
         raise HTTPException(422, " ".join(wrong.detail.split())) from None
 
 
-def name_of(rules: Rules, action: Any) -> str:
+def action_label(rules: Rules, action: Any) -> str:
     """Return what an action means; a continuous one is its numbers."""
     if rules.box:
         return " ".join(f"{number:.3f}" for number in action)

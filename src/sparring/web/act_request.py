@@ -22,9 +22,9 @@ from sparring.games.state import State, load_state
 
 Bytes = npt.NDArray[np.uint8]
 Base64 = Annotated[str, Meta(extra_json_schema={"contentEncoding": "base64"})]
-Octets = Base64 | list[Annotated[int, Meta(ge=0, le=255)]]
+ByteInput = Base64 | list[Annotated[int, Meta(ge=0, le=255)]]
 
-WAYS = ("obs", "numbers", "state", "replay")
+INPUT_KEYS = ("obs", "numbers", "state", "replay")
 """How a decision can be given."""
 REPLAY_KEYS = (
     *("format", "version", "game", "rules_version", "flags", "seed", "index"),
@@ -34,7 +34,7 @@ MAX_ACTIONS = 10_000
 """Of a replay: they are played again for every question."""
 
 
-class Question(Struct, frozen=True, forbid_unknown_fields=True):
+class ActRequest(Struct, frozen=True, forbid_unknown_fields=True):
     """A decision, given in one of four ways: obs, numbers, state or replay."""
 
     player: Annotated[
@@ -45,16 +45,16 @@ class Question(Struct, frozen=True, forbid_unknown_fields=True):
             "league); latest is a run too. Left out: the server's --agent.",
         ),
     ] = ""
-    obs: Annotated[Octets | None, Meta(description="A row as the pool writes it.")] = None
+    obs: Annotated[ByteInput | None, Meta(description="A row as the pool writes it.")] = None
     numbers: Annotated[
         list[float] | None,
         Meta(description="The same as one number per feature, as State.observe returns it."),
     ] = None
     mask: Annotated[
-        Octets | None, Meta(description="With obs or numbers: 1 for every legal action.")
+        ByteInput | None, Meta(description="With obs or numbers: 1 for every legal action.")
     ] = None
     memory: Annotated[
-        Octets | None,
+        ByteInput | None,
         Meta(
             description="Of a player that remembers: the memory of its answer to the seat's "
             "decision before, empty where a game begins."
@@ -90,7 +90,7 @@ class Question(Struct, frozen=True, forbid_unknown_fields=True):
 
     @property
     def way(self) -> str:
-        return next(way for way in WAYS if getattr(self, way) is not None)
+        return next(way for way in INPUT_KEYS if getattr(self, way) is not None)
 
     @property
     def by_state(self) -> bool:
@@ -107,36 +107,38 @@ class Decision:
     state: State | None = None
 
 
-def read_question(body: Any) -> Question:
+def parse_request(body: Any) -> ActRequest:
     """Check what was posted, as far as that needs no player."""
     if not isinstance(body, dict):
-        raise ConfigError(f"send one object with one of {', '.join(WAYS)}")
+        raise ConfigError(f"send one object with one of {', '.join(INPUT_KEYS)}")
     for key in body:
-        if key not in Question.__struct_fields__:
-            raise ConfigError(f"{key!r} is unknown{nearest(str(key), Question.__struct_fields__)}")
+        if key not in ActRequest.__struct_fields__:
+            raise ConfigError(
+                f"{key!r} is unknown{nearest(str(key), ActRequest.__struct_fields__)}"
+            )
     try:
-        question = convert(body, Question)
+        question = convert(body, ActRequest)
     except ValidationError as wrong:
         what, _, where = str(wrong).partition(" - at `$.")
         raise ConfigError(f"{where.rstrip('`')}: {what[0].lower()}{what[1:]}") from None
-    ways = [way for way in WAYS if getattr(question, way) is not None]
+    ways = [way for way in INPUT_KEYS if getattr(question, way) is not None]
     if len(ways) != 1:
         found = " and ".join(ways) or "none of them"
-        raise ConfigError(f"give exactly one of {', '.join(WAYS)}; there is {found}")
+        raise ConfigError(f"give exactly one of {', '.join(INPUT_KEYS)}; there is {found}")
     if question.seed >= 2**64:
         raise ConfigError("seed: expected a whole number below 2^64")
     return question
 
 
-def position(question: Question, rules: Rules | None) -> State:
+def state_of(question: ActRequest, rules: Rules | None) -> State:
     """Return the position that a question gives.
 
     rules: those of the player; a replay that names no game or no flags is played by them.
     """
     if question.way == "state":
-        state = load_state(from_base64(question.state or "", "state"))
+        state = load_state(decode_base64(question.state or "", "state"))
     else:
-        state = replayed(question.replay or {}, rules)
+        state = play_replay(question.replay or {}, rules)
     if state.over:
         raise ConfigError("the game is over in this position; nobody is to act")
     if question.row >= state.rules.rows or state.native.seat(question.row) < 0:
@@ -144,7 +146,7 @@ def position(question: Question, rules: Rules | None) -> State:
     return state
 
 
-def replayed(given: dict[str, Any], rules: Rules | None) -> State:
+def play_replay(given: dict[str, Any], rules: Rules | None) -> State:
     """Return the position after the actions of a replay; game, seed and actions are enough."""
     for key in given:
         if key not in REPLAY_KEYS:
@@ -166,30 +168,30 @@ def replayed(given: dict[str, Any], rules: Rules | None) -> State:
     return last
 
 
-def decision_of(question: Question, rules: Rules, row_bytes: int) -> Decision:
+def make_decision(question: ActRequest, rules: Rules, row_bytes: int) -> Decision:
     """Return what a player's network takes.
 
     row_bytes: of the network, which may see more than the game shows: what it remembers.
     """
     held = row_bytes - rules.obs_bytes
     if question.way == "obs" and question.memory is None:  # a whole row, as a pool has it
-        obs = octets(question.obs or [], row_bytes, "obs", rules)
+        obs = decode_bytes(question.obs or [], row_bytes, "obs", rules)
         return Decision(obs, read_mask(question.mask, rules))
     memory = read_memory(question.memory, held, rules)
     if question.by_state:
         if question.mask is not None:
             raise ConfigError(f"mask: {question.way} says itself what is legal; leave mask out")
-        state = position(question, rules)
+        state = state_of(question, rules)
         seen, mask = state.decision(question.row)
         return Decision(np.concatenate([seen[0], memory]), mask[0], state)
     if question.way == "obs":
-        obs = octets(question.obs or [], rules.obs_bytes, "obs", rules)
+        obs = decode_bytes(question.obs or [], rules.obs_bytes, "obs", rules)
     else:
-        obs = narrowed(rules, question.numbers or [])
+        obs = pack_features(rules, question.numbers or [])
     return Decision(np.concatenate([obs, memory]), read_mask(question.mask, rules))
 
 
-def read_memory(given: Octets | None, size: int, rules: Rules) -> Bytes:
+def read_memory(given: ByteInput | None, size: int, rules: Rules) -> Bytes:
     """Return what a player remembers, so many bytes; zeros where a game begins."""
     if given is None and size:
         raise ConfigError(
@@ -200,13 +202,13 @@ def read_memory(given: Octets | None, size: int, rules: Rules) -> Bytes:
         return np.zeros(size, np.uint8)
     if not size:
         raise ConfigError("memory: this player remembers nothing; leave memory out")
-    memory = octets(given, size, "memory", rules)
+    memory = decode_bytes(given, size, "memory", rules)
     if not np.isfinite(memory.view(np.float32)).all():
         raise ConfigError("memory: there are numbers in it that are not finite; send it as it came")
     return memory
 
 
-def read_mask(given: Octets | None, rules: Rules) -> Bytes:
+def read_mask(given: ByteInput | None, rules: Rules) -> Bytes:
     """Return which actions are legal, one byte each."""
     if rules.box:
         if given not in (None, []):
@@ -214,7 +216,7 @@ def read_mask(given: Octets | None, rules: Rules) -> Bytes:
         return np.zeros(0, np.uint8)
     if given is None:
         raise ConfigError(f"mask: say which of the {rules.actions} actions are legal")
-    mask = octets(given, rules.actions, "mask", rules)
+    mask = decode_bytes(given, rules.actions, "mask", rules)
     if mask.max(initial=0) > 1:
         raise ConfigError("mask: 1 is legal, 0 is not; there is nothing else")
     if not mask.any():
@@ -222,15 +224,17 @@ def read_mask(given: Octets | None, rules: Rules) -> Bytes:
     return mask
 
 
-def octets(given: Octets, count: int, key: str, rules: Rules) -> Bytes:
+def decode_bytes(given: ByteInput, count: int, key: str, rules: Rules) -> Bytes:
     """Return bytes that are given as text in base64 or as a list."""
-    found = np.frombuffer(from_base64(given, key) if isinstance(given, str) else bytes(given), "u1")
+    found = np.frombuffer(
+        decode_base64(given, key) if isinstance(given, str) else bytes(given), "u1"
+    )
     if len(found) != count:
         raise ConfigError(f"{key}: {len(found)} bytes; for {rules.name} it has {count}")
     return found
 
 
-def from_base64(given: str, key: str) -> bytes:
+def decode_base64(given: str, key: str) -> bytes:
     """Return what a text stands for."""
     try:
         return base64.b64decode(given, validate=True)
@@ -238,7 +242,7 @@ def from_base64(given: str, key: str) -> bytes:
         raise ConfigError(f"{key} has to be text in base64") from None
 
 
-def narrowed(rules: Rules, given: list[float]) -> Bytes:
+def pack_features(rules: Rules, given: list[float]) -> Bytes:
     """Return the row of which `rules.widen` makes a list of numbers; others are refused."""
     features = rules.features
     if len(given) != len(features):
@@ -249,6 +253,6 @@ def narrowed(rules: Rules, given: list[float]) -> Bytes:
     return np.asarray(row)
 
 
-def told(wrong: SparringError) -> str:
+def one_line(wrong: SparringError) -> str:
     """Return an error in one line."""
     return " ".join(str(wrong).split())

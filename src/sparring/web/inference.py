@@ -15,25 +15,25 @@ import torch
 from sparring.nets.distribution import ActionSampler, masked_log_probs, mean_and_log_std, played
 from sparring.nets.net import POLICY, VALUE, HeadOutputs
 from sparring.nets.policy import DUELING, VALUES, Policy, best_value
-from sparring.web.questions import Decision, Question
+from sparring.web.act_request import ActRequest, Decision
 
 
 @dataclass(frozen=True)
-class Asked:
+class BatchItem:
     """A decision and how it is to be answered."""
 
     decision: Decision
-    wish: Question
+    wish: ActRequest
 
 
 @torch.no_grad()
-def answer_all(policy: Policy, asked: Sequence[Asked]) -> list[dict[str, Any]]:
+def infer_batch(policy: Policy, asked: Sequence[BatchItem]) -> list[dict[str, Any]]:
     """Answer questions in one pass; each gets what `Policy` would say to it alone."""
     obs = np.stack([one.decision.obs for one in asked])
     mask = np.stack([one.decision.mask for one in asked])
     heads = policy.heads(obs)
-    actions = chosen(policy, heads[POLICY], mask, [one.wish for one in asked])
-    values = values_of(policy, heads, mask)
+    actions = choose_actions(policy, heads[POLICY], mask, [one.wish for one in asked])
+    values = state_values(policy, heads, mask)
     memory = policy.next_memory(obs, heads) if policy.memory_bytes else None
     answers: list[dict[str, Any]] = [
         {
@@ -49,7 +49,7 @@ def answer_all(policy: Policy, asked: Sequence[Asked]) -> list[dict[str, Any]]:
             answer["action"] = [float(number) for number in actions[at]]
             answer["mean"], answer["spread"] = mean[at].tolist(), spread[at].tolist()
         return answers
-    shares = None if policy.by_value else shares_of(policy, heads, mask)
+    shares = None if policy.by_value else action_probabilities(policy, heads, mask)
     for at, (one, answer) in enumerate(zip(asked, answers, strict=True)):
         answer["action"] = int(actions[at])
         answer["probabilities"] = (
@@ -60,7 +60,9 @@ def answer_all(policy: Policy, asked: Sequence[Asked]) -> list[dict[str, Any]]:
     return answers
 
 
-def chosen(policy: Policy, logits: torch.Tensor, mask: Any, wishes: Sequence[Question]) -> Any:
+def choose_actions(
+    policy: Policy, logits: torch.Tensor, mask: Any, wishes: Sequence[ActRequest]
+) -> Any:
     """Return the actions that `Policy.act` returns for rows that are alone."""
     # The most probable ones follow from no seed; each of the others is row 0 of its own draw.
     actions, _ = ActionSampler(0).draw(logits, mask, rollout=0, step=0, greedy=True)
@@ -74,13 +76,13 @@ def chosen(policy: Policy, logits: torch.Tensor, mask: Any, wishes: Sequence[Que
     return played(actions, squash=policy.net.config.squash).clip(-1, 1)
 
 
-def shares_of(policy: Policy, heads: HeadOutputs, mask: Any) -> Any:
+def action_probabilities(policy: Policy, heads: HeadOutputs, mask: Any) -> Any:
     """Return the probability of every action."""
     legal = torch.from_numpy(mask).to(policy.device)
     return masked_log_probs(heads[POLICY], legal).exp().cpu().numpy()
 
 
-def values_of(policy: Policy, heads: HeadOutputs, mask: Any) -> Any:
+def state_values(policy: Policy, heads: HeadOutputs, mask: Any) -> Any:
     """Return what every seat is expected to be paid; None if the policy does not know."""
     if VALUE not in policy.net.heads or not policy.meta.get(VALUES, True):
         return None
@@ -100,15 +102,15 @@ def most_probable(shares: Any, count: int) -> list[tuple[int, float]]:
 
 
 @dataclass
-class Waiting:
+class QueuedRequest:
     """A question in the queue."""
 
     policy: Policy
-    asked: Asked
+    asked: BatchItem
     answer: asyncio.Future[dict[str, Any]]
 
 
-class Thinker:
+class InferenceQueue:
     """Gathers questions that come at about the same time and answers them together.
 
     A pass takes hardly longer for many rows than for one. Whoever asks alone does not wait: there
@@ -123,7 +125,7 @@ class Thinker:
         """
         self.batch, self.wait_s = batch, wait_ms / 1000
         self.rows = self.passes = 0
-        self._queue: list[Waiting] = []
+        self._queue: list[QueuedRequest] = []
         self._busy = False
         self._last = 1
         self._full: asyncio.Event | None = None
@@ -135,10 +137,10 @@ class Thinker:
         """How many questions have no answer yet."""
         return len(self._queue)
 
-    async def answer(self, policy: Policy, asked: Asked) -> dict[str, Any]:
+    async def answer(self, policy: Policy, asked: BatchItem) -> dict[str, Any]:
         """Return an answer as soon as a pass has it."""
         loop = asyncio.get_running_loop()
-        waiting = Waiting(policy, asked, loop.create_future())
+        waiting = QueuedRequest(policy, asked, loop.create_future())
         self._queue.append(waiting)
         if self._full and len(self._queue) >= self.batch:
             self._full.set()
@@ -169,10 +171,10 @@ class Thinker:
         finally:
             self._full = None
 
-    async def _pass(self, taken: list[Waiting]) -> None:
+    async def _pass(self, taken: list[QueuedRequest]) -> None:
         """Answer some of the queue, a pass for every policy among them."""
         self._last = len(taken)
-        groups: dict[int, list[Waiting]] = {}
+        groups: dict[int, list[QueuedRequest]] = {}
         for one in taken:
             groups.setdefault(id(one.policy), []).append(one)
         loop = asyncio.get_running_loop()
@@ -182,7 +184,7 @@ class Thinker:
             asked = [one.asked for one in group]
             try:
                 answers = await loop.run_in_executor(
-                    self._thread, answer_all, group[0].policy, asked
+                    self._thread, infer_batch, group[0].policy, asked
                 )
             except Exception as wrong:  # each of them has to hear of it
                 for one in group:

@@ -17,7 +17,7 @@ from sparring.errors import ConfigError
 
 MAX_HEADER_BYTES = 16_384
 KEEP_ALIVE_S = 5
-LAST_WORDS_S = 1
+SHUTDOWN_S = 1
 """How long answers that are under way may take after Ctrl-C."""
 
 
@@ -34,11 +34,11 @@ def listen(host: str, port: int) -> socket.socket:
     except socket.gaierror:
         raise ConfigError(f"--host {host}: no such address; try 127.0.0.1") from None
     except OSError as wrong:
-        raise ConfigError(refused(host, port, wrong)) from None
+        raise ConfigError(port_error(host, port, wrong)) from None
     return taken
 
 
-def refused(host: str, port: int, wrong: OSError) -> str:
+def port_error(host: str, port: int, wrong: OSError) -> str:
     """Say why a port cannot be taken."""
     if wrong.errno == errno.EADDRINUSE:
         other = port + 1 if port < 65_535 else 8000
@@ -61,14 +61,14 @@ def serve(app: Any, taken: socket.socket, ready: Callable[[], None]) -> None:
         proxy_headers=False,
         server_header=False,
         timeout_keep_alive=KEEP_ALIVE_S,
-        timeout_graceful_shutdown=LAST_WORDS_S,
+        timeout_graceful_shutdown=SHUTDOWN_S,
         h11_max_incomplete_event_size=MAX_HEADER_BYTES,
     )
     with contextlib.suppress(KeyboardInterrupt):  # the way in which it is to end
-        Server(config, app, ready).run(sockets=[taken])
+        WebServer(config, app, ready).run(sockets=[taken])
 
 
-class Server(uvicorn.Server):
+class WebServer(uvicorn.Server):
     """Says when it is there, and tells live streams when it goes."""
 
     def __init__(self, config: uvicorn.Config, app: Any, ready: Callable[[], None]) -> None:
@@ -86,11 +86,11 @@ class Server(uvicorn.Server):
         self.served.state.rest.close()
 
 
-HEAD_S = 10.0
+HEADERS_TIMEOUT_S = 10.0
 """How long a request may take until all of its headers are there."""
-STALL_S = 30.0
+STALL_TIMEOUT_S = 30.0
 """How long an answer waits for somebody who takes nothing of it."""
-MOST = 200
+MAX_CONNECTIONS = 200
 """Connections at once. Beyond that, the one that has waited longest without a request goes."""
 
 
@@ -106,7 +106,7 @@ class Connection(H11Protocol):
         """Begin: a request has to come soon."""
         super().connection_made(transport)
         self.wait()
-        if len(self.connections) > MOST:
+        if len(self.connections) > MAX_CONNECTIONS:
             oldest = next(iter(self.waiting), self)
             self.waiting.pop(oldest, None)
             oldest.transport.abort()
@@ -138,7 +138,7 @@ class Connection(H11Protocol):
     def wait(self) -> None:
         """Wait for a request, but not for long."""
         self.waiting[self] = None
-        self.due = self.loop.call_later(HEAD_S, self.transport.abort)
+        self.due = self.loop.call_later(HEADERS_TIMEOUT_S, self.transport.abort)
 
     def rest(self) -> None:
         """Wait no longer."""
@@ -164,7 +164,7 @@ class Connection(H11Protocol):
         if left >= before:
             self.transport.abort()
         else:
-            self.stalled = self.loop.call_later(STALL_S, self.look, left)
+            self.stalled = self.loop.call_later(STALL_TIMEOUT_S, self.look, left)
 
     def calm(self) -> None:
         """Look no longer."""

@@ -16,22 +16,22 @@ from sparring.errors import SparringError
 from sparring.store.plain import parse_json
 from sparring.training.records.overview import told
 from sparring.training.records.run import finite
-from sparring.web.workers import WORKERS, StuckError
+from sparring.web.workers import WORKERS, HungThreadsError
 
-DEEPEST = 32
+MAX_JSON_DEPTH = 32
 """Lists in lists in lists: more than any request of ours has."""
 Given = ParamSpec("Given")
 
 
-class MissingError(SparringError):
+class NotFoundError(SparringError):
     """Something that is not there."""
 
 
-class RefusedError(SparringError):
+class ConflictError(SparringError):
     """Something that cannot be done now."""
 
 
-class Plain(JSONResponse):
+class LenientJSONResponse(JSONResponse):
     """JSON of whatever files may have held: dates are text, half characters are question marks."""
 
     def render(self, content: Any) -> bytes:
@@ -46,46 +46,48 @@ def to_json(value: Any) -> bytes:
     return plain.encode("utf-8", "replace")
 
 
-def answers(
+def json_handler(
     work: Callable[[Request], Any],
 ) -> Callable[[Request], Awaitable[Response]]:
     """Turn a function that returns plain values into a handler; it runs in a thread."""
 
     def made(request: Request) -> Response:
         found = work(request)
-        return found if isinstance(found, Response) else Plain(found)
+        return found if isinstance(found, Response) else LenientJSONResponse(found)
 
     async def handle(request: Request) -> Response:
-        answer: Response = await beside(made, request)
+        answer: Response = await run_in_thread(made, request)
         return answer
 
     handle.__name__ = work.__name__
     return handle
 
 
-async def beside(work: Callable[Given, Any], *given: Given.args, **named: Given.kwargs) -> Any:
+async def run_in_thread(
+    work: Callable[Given, Any], *given: Given.args, **named: Given.kwargs
+) -> Any:
     """Run something in a thread, so that live streams go on; errors of ours become answers."""
     try:
         return await WORKERS.do(partial(work, *given, **named))
-    except MissingError as wrong:
+    except NotFoundError as wrong:
         raise HTTPException(404, str(wrong)) from None
-    except RefusedError as wrong:
+    except ConflictError as wrong:
         raise HTTPException(409, str(wrong)) from None
-    except StuckError as wrong:
+    except HungThreadsError as wrong:
         raise HTTPException(503, str(wrong)) from None
     except SparringError as wrong:
         raise HTTPException(400, str(wrong)) from None
 
 
 @contextmanager
-def reading(what: str) -> Iterator[None]:
+def reading_files(what: str) -> Iterator[None]:
     """Refuse in one line whatever a run's files make us stumble over: they may hold anything."""
     try:
         yield
     except SparringError:
         raise
     except Exception as wrong:
-        raise RefusedError(f"{what} cannot be read: {told(wrong)}") from None
+        raise ConflictError(f"{what} cannot be read: {told(wrong)}") from None
 
 
 async def read_json(request: Request) -> Any:
@@ -93,17 +95,17 @@ async def read_json(request: Request) -> Any:
     kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     if kind != "application/json":
         raise HTTPException(415, "send JSON, with the content type application/json")
-    return await beside(strict_json, await request.body())
+    return await run_in_thread(parse_strict_json, await request.body())
 
 
-def strict_json(raw: bytes) -> Any:
+def parse_strict_json(raw: bytes) -> Any:
     """Read JSON as it is meant: no NaN, no infinity, bounded depth."""
 
     def refuse(word: str) -> Any:
         raise ValueError(f"{word} is no number")
 
     try:
-        return parse_json(raw.decode("utf-8"), DEEPEST, parse_constant=refuse)
+        return parse_json(raw.decode("utf-8"), MAX_JSON_DEPTH, parse_constant=refuse)
     except ValueError as wrong:
         what = "not UTF-8" if isinstance(wrong, UnicodeDecodeError) else str(wrong)
         raise HTTPException(400, f"this is not JSON: {what}") from None

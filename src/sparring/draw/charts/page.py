@@ -17,7 +17,7 @@ from importlib import resources
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
-from sparring.draw.charts.axes import Axis, Form, Mark, named_ticks
+from sparring.draw.charts.axes import Axis, AxisMark, Form, named_ticks
 from sparring.errors import ConfigError
 from sparring.games.lettering import fitted
 
@@ -43,7 +43,7 @@ COLORS = (
 """Told apart by everybody: far from each other also for eyes without red, green or blue."""
 SCALE = ("#ccd5e4", "#aac0e8", "#86a8eb", "#618eec", "#3f73e6", "#2857c8", "#163a94")
 """From the worst value to the best."""
-NAMED = {
+CSS_NAMES = {
     **{CARD: "card", INK: "ink", SOFT: "soft", LINE: "line"},
     **{color: f"c{at}" for at, color in enumerate(COLORS)},
     **{color: f"s{at}" for at, color in enumerate(SCALE)},
@@ -61,7 +61,7 @@ PAPER: dict[str, Any] = {"fc": CARD, "alpha": 0.8, "lw": 0, "pad": 1.5}
 """Below a name where lines pass."""
 ACROSS = {"l": "left", "m": "center", "r": "right"}
 DOWN = {"s": "baseline", "m": "center_baseline", "t": "top"}
-LOOKS: dict[Any, Any] = {
+STYLE: dict[Any, Any] = {
     "axes.axisbelow": True,
     "axes.edgecolor": SOFT,
     "axes.facecolor": "none",
@@ -80,7 +80,7 @@ LOOKS: dict[Any, Any] = {
     **{f"{axis}tick.major.size": 0 for axis in "xy"},
     **{f"{axis}tick.major.pad": 9 for axis in "xy"},
 }
-PLAIN: dict[str, dict[str, Any]] = {
+NO_METADATA: dict[str, dict[str, Any]] = {
     ".png": {"Software": None},
     ".svg": dict.fromkeys(("Creator", "Date", "Format", "Type")),
     ".pdf": dict.fromkeys(("Creator", "CreationDate", "Producer")),
@@ -135,16 +135,16 @@ class Card:
         """Pixels that it needs."""
         return HEIGHT
 
-    def draw(self, area: Area, page: Page) -> None:
+    def draw(self, area: Area, page: ChartPage) -> None:
         raise NotImplementedError
 
-    def pointed(self, page: Page) -> dict[str, Any]:
+    def pointed(self, page: ChartPage) -> dict[str, Any]:
         """Return the numbers that the pointer shows, {} if there are none."""
         return {}
 
 
 @dataclass(frozen=True)
-class Page:
+class ChartPage:
     """Cards below a title: those of a run, of a comparison, of a search."""
 
     title: str
@@ -152,17 +152,17 @@ class Page:
     charts: tuple[Card, ...]
     axis: Axis = UNTIMED
     """From left to right, of charts that have none of their own."""
-    marks: tuple[Mark, ...] = ()
+    marks: tuple[AxisMark, ...] = ()
     """Drawn into every chart along the axis, and named in the first."""
     width: int = WIDTH
 
 
-class Nothing(Card):
+class EmptyCard(Card):
     """What stands where there is nothing to see."""
 
     title, wide = "", True
 
-    def draw(self, area: Area, page: Page) -> None:
+    def draw(self, area: Area, page: ChartPage) -> None:
         """Say so in the middle."""
         area.text(area.width / 2, area.height / 2, EMPTY, 17, SOFT, anchor="mm")
 
@@ -173,28 +173,28 @@ def check_matplotlib() -> None:
         raise ConfigError("charts need matplotlib: pip install 'sparring[plot]'")
 
 
-def render(page: Page, suffix: str) -> bytes:
+def render(page: ChartPage, suffix: str) -> bytes:
     """Return a page as a file of that kind."""
     check_matplotlib()
-    with looking_alike():
+    with fixed_style():
         if suffix == ".html":
             return html_of(page).encode()
-        return saved(figure_of(page), suffix)
+        return save_figure(figure_of(page), suffix)
 
 
 @contextmanager
-def looking_alike() -> Iterator[None]:
+def fixed_style() -> Iterator[None]:
     """Set what matplotlib draws with, whatever its user has chosen for other programs."""
     import matplotlib
 
     with matplotlib.rc_context(), warnings.catch_warnings():
         warnings.filterwarnings("ignore", message="Glyph .* missing")
         matplotlib.rcdefaults()
-        matplotlib.rcParams.update(LOOKS)
+        matplotlib.rcParams.update(STYLE)
         yield
 
 
-def blank(width: float, height: float, color: str) -> Figure:
+def new_figure(width: float, height: float, color: str) -> Figure:
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
@@ -203,33 +203,33 @@ def blank(width: float, height: float, color: str) -> Figure:
     return figure
 
 
-def saved(figure: Figure, suffix: str, **more: Any) -> bytes:
+def save_figure(figure: Figure, suffix: str, **more: Any) -> bytes:
     """Return a figure as a file; what it says at the pointer is in an SVG as titles."""
     data = io.BytesIO()
-    figure.savefig(data, format=suffix[1:], metadata=PLAIN[suffix], **more)
+    figure.savefig(data, format=suffix[1:], metadata=NO_METADATA[suffix], **more)
     if suffix != ".svg":
         return data.getvalue()
     told = re.sub(rb'<g id="told ([^"]*)">', rb'<g class="one"><title>\1</title>', data.getvalue())
     return re.sub(rb"[ \t]+\n", b"\n", told)
 
 
-def tell(text: str, *artists: Artist) -> None:
+def set_tooltip(text: str, *artists: Artist) -> None:
     """Let the pointer say something about what was drawn."""
     for artist in artists:
         artist.set_gid(f"told {text}")
 
 
-def figure_of(page: Page) -> Figure:
+def figure_of(page: ChartPage) -> Figure:
     """Return the whole picture: rows of cards, all as high as the highest of their row."""
     from matplotlib.patches import FancyBboxPatch
 
-    cards = page.charts or (Nothing(),)
+    cards = page.charts or (EmptyCard(),)
     full = page.width - 2 * MARGIN
     narrow = (full - (COLUMNS - 1) * GAP) / COLUMNS
     head = HEAD if page.title else MARGIN
     rows = rows_of(cards)
     tall = sum(max(card.height for card in row) + GAP for row in rows)
-    figure = blank(page.width, head + tall + MARGIN - GAP, PAGE)
+    figure = new_figure(page.width, head + tall + MARGIN - GAP, PAGE)
     paper = Area(figure, 0, 0, page.width, head + tall)
     paper.text(MARGIN, 52, fitted(page.title, 26, full), 26, INK)
     paper.text(MARGIN, 84, fitted("  ·  ".join(page.facts), 15, full), 15)
@@ -258,13 +258,13 @@ def rows_of(cards: Sequence[Card]) -> list[list[Card]]:
     return rows
 
 
-def html_of(page: Page) -> str:
+def html_of(page: ChartPage) -> str:
     """Return a page that needs nothing from elsewhere."""
-    cards = "".join(figure_in(card, page) for card in page.charts or (Nothing(),))
-    return filled("page.html", page.title, page.facts, CARDS=cards)
+    cards = "".join(card_html(card, page) for card in page.charts or (EmptyCard(),))
+    return fill_template("page.html", page.title, page.facts, CARDS=cards)
 
 
-def filled(file: str, title: str, facts: Sequence[str], **more: str) -> str:
+def fill_template(file: str, title: str, facts: Sequence[str], **more: str) -> str:
     """Return a page of this folder with what it leaves open."""
     text = (resources.files(__package__) / file).read_text("utf-8")
     told = "".join(f"<span>{escape(fact)}</span>" for fact in facts)
@@ -278,17 +278,17 @@ def as_script(numbers: dict[str, Any]) -> str:
     return json.dumps(numbers, separators=(",", ":")).replace("<", "\\u003c")
 
 
-def figure_in(card: Card, page: Page) -> str:
+def card_html(card: Card, page: ChartPage) -> str:
     import matplotlib
 
     full = page.width - 2 * MARGIN
     width = full if card.wide else (full - (COLUMNS - 1) * GAP) / COLUMNS
-    figure = blank(width, card.height, "none")
+    figure = new_figure(width, card.height, "none")
     card.draw(Area(figure, 0, 0, width, card.height), page)
     with matplotlib.rc_context({"svg.fonttype": "none"}):
-        text = saved(figure, ".svg").decode()
+        text = save_figure(figure, ".svg").decode()
     inner = text.partition("viewBox")[2]
-    for color, name in NAMED.items():
+    for color, name in CSS_NAMES.items():
         inner = inner.replace(color, f"var(--{name})")
     head = (
         f'<svg role="img" aria-label="{escape(card.title)}" viewBox="0 0 {width:g} {card.height:g}"'
@@ -299,14 +299,14 @@ def figure_in(card: Card, page: Page) -> str:
     return f"<figure{kind}>{head}{inner[inner.index('>') :]}{data}</figure>"
 
 
-def number_up(axes: Axes, low: float, high: float, form: Form, about: int = 4) -> None:
+def set_y_axis(axes: Axes, low: float, high: float, form: Form, about: int = 4) -> None:
     """Let values run upwards, with lines at round ones."""
     axes.set_ylim(low, high)
-    name_places(axes.yaxis, named_ticks(low, high, about, form))
+    set_ticks(axes.yaxis, named_ticks(low, high, about, form))
     axes.grid(axis="y")
 
 
-def name_places(axis: XAxis | YAxis, named: Sequence[tuple[float, str]]) -> None:
+def set_ticks(axis: XAxis | YAxis, named: Sequence[tuple[float, str]]) -> None:
     axis.set_ticks([place for place, _ in named], [name for _, name in named])
 
 

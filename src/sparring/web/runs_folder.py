@@ -8,19 +8,19 @@ from pathlib import Path
 
 from sparring.store.folders import CHECKPOINTS, is_folder
 from sparring.training.records.overview import is_run
-from sparring.web.answers import MissingError, RefusedError, reading
+from sparring.web.responses import ConflictError, NotFoundError, reading_files
 
 MANIFEST = "manifest.json"
 """Named here, because the store's own name for it comes with torch."""
 NUMBER = re.compile(r"[0-9]{1,12}")
 """What the folder of a checkpoint is called."""
-MAX_SHOWN = 500
+MAX_CHECKPOINTS = 500
 """Checkpoints of a run; it keeps a few."""
-LONGEST_NAME = 255
+MAX_NAME_BYTES = 255
 """Bytes of a name on any disk."""
 
 
-class Folder:
+class RunsFolder:
     """A folder with runs. Names are names: nothing in them leads anywhere else."""
 
     def __init__(self, root: Path) -> None:
@@ -29,28 +29,28 @@ class Folder:
     def run(self, name: str) -> Path:
         """Return a run's folder; an error says that there is none."""
         path = self.inner(name)
-        with reading(shown(name)):
+        with reading_files(quoted(name)):
             if not is_folder(path) or not is_run(path):
-                raise MissingError(f"no run {shown(name)} here; /api/runs lists them")
+                raise NotFoundError(f"no run {quoted(name)} here; /api/runs lists them")
             self.check_links(path)
         return path
 
     def checkpoint(self, run: Path, number: int) -> Path:
         path = run / CHECKPOINTS / f"{number:08d}"
         if not is_folder(path):
-            raise MissingError(f"{run.name} has no checkpoint {number}")
+            raise NotFoundError(f"{run.name} has no checkpoint {number}")
         if not self.holds(path):
-            raise RefusedError(f"checkpoint {number} of {run.name} is a link out of the folder")
+            raise ConflictError(f"checkpoint {number} of {run.name} is a link out of the folder")
         self.check_links(path)
         return path
 
     def inner(self, name: str) -> Path:
         """Return a path directly in the folder, which nothing in the name or on the disk leaves."""
         if not is_name(name):
-            raise MissingError(f"no run {shown(name)} here; /api/runs lists them")
+            raise NotFoundError(f"no run {quoted(name)} here; /api/runs lists them")
         path = self.root / name
         if not self.holds(path):
-            raise RefusedError(f"{shown(name)} is a link out of the folder with the runs")
+            raise ConflictError(f"{quoted(name)} is a link out of the folder with the runs")
         return path
 
     def holds(self, path: Path) -> bool:
@@ -65,24 +65,24 @@ class Folder:
         with os.scandir(folder) as entries:
             out = any(one.is_symlink() and not self.holds(Path(one.path)) for one in entries)
         if out:
-            raise RefusedError(
-                f"{shown(folder.name)} holds a link that leads out of the folder with the runs"
+            raise ConflictError(
+                f"{quoted(folder.name)} holds a link that leads out of the folder with the runs"
             )
 
 
-def numbered(run: Path) -> list[tuple[int, Path]]:
+def list_checkpoints(run: Path) -> list[tuple[int, Path]]:
     """Return the folders of a run's checkpoints with their numbers, the newest first."""
     there = ((one.name, one) for one in (run / CHECKPOINTS).glob("[0-9]*"))
     found = sorted((int(name), path) for name, path in there if NUMBER.fullmatch(name))
-    return found[: -MAX_SHOWN - 1 : -1]
+    return found[: -MAX_CHECKPOINTS - 1 : -1]
 
 
 def is_name(name: str) -> bool:
     """Whether a file of that name could lie in a folder, and be shown."""
     if not name or name.startswith(".") or any(mark in name for mark in ("/", "\\", "\0")):
         return False
-    return len(name.encode("utf-8", "replace")) <= LONGEST_NAME
+    return len(name.encode("utf-8", "replace")) <= MAX_NAME_BYTES
 
 
-def shown(name: str) -> str:
+def quoted(name: str) -> str:
     return ascii(name if len(name) <= 60 else f"{name[:60]}...")
