@@ -21,7 +21,7 @@ from sparring.cli import COMMANDS, main
 from sparring.errors import SparringWarning, UntrustedError
 from sparring.store.manifest import digest
 from sparring.store.policies import load_policy, save_policy
-from sparring.store.snapshots import packed
+from sparring.store.snapshots import pack_snapshot
 
 QUICK: dict[str, Any] = {
     **{"updates": 1, "quiet": True, "threads": 1, "tensorboard": False, "eval": {"off": True}},
@@ -111,7 +111,7 @@ def stranger(tmp_path_factory: pytest.TempPathFactory) -> Booty:
     (root / "policy" / "manifest.json").write_text(json.dumps(manifest))
     meta = dict(manifest["meta"])
     words["snapshot"] = root / "agent.safetensors"
-    words["snapshot"].write_bytes(packed(policy.net.state_dict(), meta))
+    words["snapshot"].write_bytes(pack_snapshot(policy.net.state_dict(), meta))
     files = {
         "toml": {"game": f"{evil}:make"},
         "curriculum": {"net": {"kind": f"{evil}:Net"}, "phases": [{"updates": 1}]},

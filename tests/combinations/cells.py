@@ -86,7 +86,7 @@ GAMES = (
     ),
     Game(
         "skull_king",
-        needing("seats", "roles", "told", "goals", "hidden", "things", "live", "starts"),
+        needing("seats", "roles", "told", "goals", "hidden", "entities", "live", "starts"),
         "score_delta",
         {"set": ("num_players=3", "rounds=1,2")},
         by_role=("manager.rank=1", "worker.win=1"),
@@ -142,7 +142,7 @@ NETWORKS = (
     Choice(
         "attention",
         {"net": {"kind": "attention", "token_width": 8, "token_layers": 1, "token_heads": 2}},
-        needing("things"),
+        needing("entities"),
     ),
     Choice("own perceptron", {"net": {"kind": "own_nets:Plain"}}),
     Choice("own", {"net": {"kind": "own_nets:Squared"}}),
@@ -182,7 +182,7 @@ ALONE = "-"
 PAIRED_WITH = ("mlp", "gru")
 """Networks with which pairs of features are tried."""
 LIKE_ANOTHER = ("torch", "workers")
-"""Places that are planned as another one is: pairs are not tried in them."""
+"""FeatureTable that are planned as another one is: pairs are not tried in them."""
 REPLAYS = ("dqn", "sac")
 
 

@@ -11,7 +11,7 @@ import pytest
 from sparring import Rules
 from sparring.cli import main
 from sparring.commands import render
-from sparring.games.picture import Episode
+from sparring.games.picture import RecordedEpisode
 
 HOCKEY = ["strong,weak", "--game", "laser_hockey", "--width", "190"]
 MATCH = [*HOCKEY, "--seed", "11"]
@@ -26,7 +26,7 @@ def report(capsys: pytest.CaptureFixture[str], out: Path, *words: str) -> dict[s
     return found
 
 
-def match(seed: int = 11, **flags: Any) -> Episode:
+def match(seed: int = 11, **flags: Any) -> RecordedEpisode:
     rules = Rules("laser_hockey", flags)
     states = list(render.play_one(rules, ["strong", "weak"], seed, sampled=False))
-    return Episode(states, ("strong", "weak"), (0, 0))
+    return RecordedEpisode(states, ("strong", "weak"), (0, 0))

@@ -16,11 +16,11 @@ from sparring.commands.shared import printing
 from sparring.config import NetConfig
 from sparring.games.rules import Rules
 from sparring.nets.make import make_net
-from sparring.store.archive import MATCH, Archive, Entry
+from sparring.store.archive import MATCH, Archive, SnapshotEntry
 from sparring.store.policies import policy_meta
 
 
-def make_league(root: Path, snapshots: int = 3) -> tuple[Path, list[Entry]]:
+def make_league(root: Path, snapshots: int = 3) -> tuple[Path, list[SnapshotEntry]]:
     """A run of tic-tac-toe with past selves, results and ratings that are known."""
     path = make_run(root, "mine", {10: 0.6})
     rules = Rules("tic_tac_toe")

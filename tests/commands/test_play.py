@@ -24,7 +24,7 @@ from sparring.commands.play import Quit, Session
 from sparring.games.recorded import Replay
 from sparring.games.skull_king import read
 from sparring.games.state import State
-from sparring.games.terminal import Choice, Terminal
+from sparring.games.terminal import ActionChoice, Terminal
 from sparring.store.policies import save_policy
 
 PROGRAM = Path(sys.executable).with_name("sparring")
@@ -127,9 +127,9 @@ class Letters(Terminal):
 
     names = ("u", "h", "q", "hop", "e", "f", "g", "i", "j")
 
-    def choices(self, state: State) -> list[Choice]:
+    def choices(self, state: State) -> list[ActionChoice]:
         names = [(action, self.names[action]) for action in state.legal()]
-        return [Choice(action, name, name) for action, name in names]
+        return [ActionChoice(action, name, name) for action, name in names]
 
 
 def test_keys_hide_no_choice(

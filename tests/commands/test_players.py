@@ -13,8 +13,8 @@ from sparring.games.rules import Rules
 from sparring.nets.make import make_net
 from sparring.nets.policy import Policy
 from sparring.store.checkpoint import save
-from sparring.store.folders import CHECKPOINTS, CONFIG, MADE_BY
-from sparring.store.lookup import locate, look_up
+from sparring.store.folders import CHECKPOINTS, CONFIG, MADE_BY_FILE
+from sparring.store.lookup import find_player, locate
 from sparring.store.policies import policy_meta
 
 
@@ -136,10 +136,10 @@ def test_two_runs_of_one_name_are_both_named(
 def test_a_bot_goes_before_the_beginning_of_a_runs_name(here: Path) -> None:
     make_run(here / "runs" / "captain-2")
     make_run(here / "runs" / "captain-3")
-    assert look_up("captain").games == ("skull_king",)
+    assert find_player("captain").games == ("skull_king",)
     make_run(here / "runs" / "captain")
-    assert look_up("captain").place == Path("runs/captain")
-    assert look_up("captain", Rules("skull_king")).bot == "captain"
+    assert find_player("captain").place == Path("runs/captain")
+    assert find_player("captain", Rules("skull_king")).bot == "captain"
 
 
 def test_what_a_run_was_taught_by_is_named_behind_it(here: Path) -> None:
@@ -153,7 +153,7 @@ def test_a_run_that_a_command_made_for_itself_is_never_the_latest(
     here: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     make_run(here / "runs" / "response")
-    (here / "runs" / "response" / MADE_BY).write_text('{"command": "exploit"}')
+    (here / "runs" / "response" / MADE_BY_FILE).write_text('{"command": "exploit"}')
     assert locate("latest") == Path("runs/mine")
     assert locate("response") == Path("runs/response")
     assert main(["runs"]) == 0

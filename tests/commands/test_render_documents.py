@@ -16,7 +16,7 @@ from sparring.commands import render
 from sparring.config.tools import RenderConfig
 from sparring.draw.pictures.svg import flip_through, short
 from sparring.errors import ConfigError, SparringError
-from sparring.games.picture import Episode, SvgPicture
+from sparring.games.picture import RecordedEpisode, SvgPicture
 
 
 def pages(state: Any) -> str:
@@ -30,7 +30,7 @@ def pages(state: Any) -> str:
 def test_a_game_may_bring_its_own_documents(still: bool, tmp_path: Path) -> None:
     rules = Rules("tic_tac_toe")
     states = list(render.play_one(rules, ["careful", "careful"], 0, sampled=False))
-    episode = Episode(states, ("careful", "careful"), (0, 0))
+    episode = RecordedEpisode(states, ("careful", "careful"), (0, 0))
     config = RenderConfig(players="careful", out="game.svg", still=still)
     facts = render.draw(SvgPicture(pages, 0.5), [episode], config, tmp_path / "game.svg")
     text = (tmp_path / "game.svg").read_text("utf-8")

@@ -14,7 +14,7 @@ from sparring.draw.pictures.film import FilmFrame, GameFrames
 from sparring.draw.pictures.svg import animate_svg, key_times, short
 from sparring.games import laser_hockey
 from sparring.games.laser_hockey.picture import FILM_VIEW, SEAT
-from sparring.games.picture import Circle, Film, Group, View, picture_of
+from sparring.games.picture import Circle, Film, ShapeGroup, ViewBox, picture_of
 
 
 def track(element: ElementTree.Element, kind: str, frames: int) -> np.ndarray:
@@ -48,11 +48,11 @@ def test_in_an_svg_things_are_where_the_game_had_them(
 
 @pytest.mark.parametrize("moves", ["place", "angle", "neither"])
 def test_a_turned_group_stays_turned_while_it_moves(moves: str) -> None:
-    view = View(0.0, 0.0, 10.0, 10.0)
+    view = ViewBox(0.0, 0.0, 10.0, 10.0)
     dot = Circle(at=(1.0, 0.0), radius=0.1)
     frames = [
         (
-            Group(
+            ShapeGroup(
                 key="it",
                 parts=(dot,),
                 at=(2.0 + step if moves == "place" else 2.0, 3.0),

@@ -20,7 +20,7 @@ from sparring.config import (
     ReplayConfig,
     TrainConfig,
 )
-from sparring.curriculum.course import Course
+from sparring.curriculum.state import CurriculumState
 from sparring.learn.learner import adjust_games
 from sparring.pools import LEARNER, Lineup, Mix, Pool
 from sparring.pools.cuda import CudaPool
@@ -118,7 +118,7 @@ def test_members_that_change_apart_play_what_pools_of_their_own_play() -> None:
 
 
 def test_at_1000_points_the_device_has_what_the_schedules_say() -> None:
-    course, reference = Course(three_phases()), Reference()
+    course, reference = CurriculumState(three_phases()), Reference()
     pool = CudaPool(SKULL_KING, 64, seeds=(1, 2))
     plain = Pool(SKULL_KING, 1, seed=2, threads=1)
     adjust_games(pool, course.begin(), member=1)

@@ -20,9 +20,9 @@ from curriculum.course_helpers import (
 )
 from pools.foreign_envs import Countdown
 from sparring.config import PPOConfig
-from sparring.curriculum.course import Course
 from sparring.curriculum.curriculum import Curriculum
 from sparring.curriculum.phases import Phase, Threshold
+from sparring.curriculum.state import CurriculumState
 from sparring.curriculum.timeline import curves_of
 from sparring.learn.learner import Terms, adjust_games
 from sparring.learn.plan import Seating
@@ -32,7 +32,7 @@ from sparring.schedule import Moment
 
 
 def test_at_1000_points_a_pool_has_what_the_schedules_say() -> None:
-    course, reference = Course(three_phases()), Reference()
+    course, reference = CurriculumState(three_phases()), Reference()
     pool, plain = (Pool(SKULL_KING, 1, threads=1) for _ in range(2))
     adjust_games(pool, course.begin())
     reference.apply(plain, Moment(0, 0.0))
@@ -60,7 +60,7 @@ def test_at_1000_points_a_foreign_env_has_what_the_schedules_say() -> None:
     first = Phase("first", decisions=9000, rewards={"reward": read("0:1,9000:0.5")})
     second = Phase("second", rewards={"reward": read("0:3,5000:1")}, flags={"limit": read("7")})
     alone = (Seating(Lineup((LEARNER,)), read("1")),)
-    course = Course(Curriculum(pool.rules, (first, second), (alone, alone)))
+    course = CurriculumState(Curriculum(pool.rules, (first, second), (alone, alone)))
     for update, now in enumerate(moments(1000, 4)):
         course.advance(now, update)
         terms = course.terms(now)
@@ -75,7 +75,7 @@ def test_at_1000_points_a_foreign_env_has_what_the_schedules_say() -> None:
 
 def test_only_what_differs_is_handed_out() -> None:
     settings = PPOConfig()
-    course = Course(three_phases(), algo="ppo", settings=settings, lr_factor=0.1)
+    course = CurriculumState(three_phases(), algo="ppo", settings=settings, lr_factor=0.1)
     begun = course.begin()
     assert begun.settings is None
     assert begun.lineups is not None
@@ -103,13 +103,13 @@ def test_only_what_differs_is_handed_out() -> None:
 def test_a_restored_course_goes_on_like_the_one_that_was_saved() -> None:
     draw = np.random.default_rng(6)
     for stop in draw.integers(1, 400, size=5):
-        course = Course(three_phases(), algo="ppo", settings=PPOConfig())
+        course = CurriculumState(three_phases(), algo="ppo", settings=PPOConfig())
         course.begin()
         every = moments(500, int(stop))
         for update, now in enumerate(every[:stop]):
             course.advance(now, update)
             course.terms(now)
-        again = Course(three_phases(), algo="ppo", settings=PPOConfig())
+        again = CurriculumState(three_phases(), algo="ppo", settings=PPOConfig())
         terms = again.restore(json.loads(json.dumps(course.state())))
         assert again.holds == course.holds
         assert terms.lineups == course.holds["lineups"]
@@ -124,9 +124,9 @@ def found(low: float, score_low: float | None = 0.0, parity: float = 0.25) -> di
     return {"low": low, "win": low + 0.1, "score_low": score_low, "parity": parity}
 
 
-def until(**threshold: Any) -> Course:
+def until(**threshold: Any) -> CurriculumState:
     phases = (Phase("up", decisions=1000, until=Threshold(**threshold)), Phase("on"))
-    return Course(Curriculum(SKULL_KING, phases, (seatings(alone="1"),) * 2))
+    return CurriculumState(Curriculum(SKULL_KING, phases, (seatings(alone="1"),) * 2))
 
 
 def test_a_threshold_is_reached_by_what_is_sure_of_checkpoints_of_its_phase() -> None:
@@ -168,7 +168,7 @@ def test_decisions_are_the_fallback() -> None:
 
 
 def test_curves_show_the_phase_and_what_changes() -> None:
-    course = Course(three_phases())
+    course = CurriculumState(three_phases())
     course.begin()
     course.terms(Moment(3000, 0.1))
     shown = curves_of(course)
@@ -185,7 +185,7 @@ def test_curves_show_the_phase_and_what_changes() -> None:
 
 
 def test_standing_says_how_far_and_what_comes_next() -> None:
-    course = Course(three_phases())
+    course = CurriculumState(three_phases())
     standing = course.standing(Moment(2500, 0.1))
     assert (standing.name, standing.phase, standing.phases) == ("first", 1, 3)
     assert (standing.share, standing.until) == (0.5, "5,000 decisions")

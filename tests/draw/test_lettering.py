@@ -12,8 +12,8 @@ from sparring import Rules
 from sparring.commands import render
 from sparring.draw.names import short_name, short_names
 from sparring.draw.pictures.pixels import load_font
-from sparring.games.lettering import fitted, text_width
-from sparring.games.picture import Episode, Picture, SvgPicture, picture_of
+from sparring.games.picture import Picture, RecordedEpisode, SvgPicture, picture_of
+from sparring.games.text_width import fitted, text_width
 
 RUN = "skull_king-ppo-20261115-214501-abcd"
 NAMES = (
@@ -44,12 +44,12 @@ TABLES: list[tuple[str, dict[str, Any]]] = [
 ]
 
 
-def played(game: str, flags: dict[str, Any], wins: int = 0) -> Episode:
+def played(game: str, flags: dict[str, Any], wins: int = 0) -> RecordedEpisode:
     rules = Rules(game, QUICK.get(game, {}) | flags)
     bots = [rules.bots[-1 - seat % 2] for seat in range(rules.seats)]
     states = list(render.play_one(rules, bots, 5, sampled=False))
     names = tuple(NAMES[seat % len(NAMES)] for seat in range(rules.seats))
-    return Episode(states, names, (wins,) * rules.seats)
+    return RecordedEpisode(states, names, (wins,) * rules.seats)
 
 
 def test_no_letter_is_wider_than_its_measure() -> None:

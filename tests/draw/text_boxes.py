@@ -8,8 +8,8 @@ from itertools import combinations
 from xml.etree import ElementTree
 
 from sparring.draw.pictures.pixels import transformed
-from sparring.games.lettering import text_width
-from sparring.games.picture import Group, Shape, Text
+from sparring.games.picture import Shape, ShapeGroup, Text
+from sparring.games.text_width import text_width
 
 HEIGHT = 0.8
 """Of letters, in shares of their size."""
@@ -20,7 +20,7 @@ Box = tuple[float, float, float, float, str]
 
 def texts(shapes: Iterable[Shape]) -> Iterator[Text]:
     for shape in shapes:
-        if isinstance(shape, Group):
+        if isinstance(shape, ShapeGroup):
             yield from texts(transformed(part, shape.at, shape.angle) for part in shape.parts)
         elif isinstance(shape, Text):
             yield shape

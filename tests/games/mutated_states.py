@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from sparring.errors import StateError
-from sparring.games.sealed import seal
+from sparring.games.saved import seal
 from sparring.games.state import State, load_state, new_state
 
 FAMILY = 30

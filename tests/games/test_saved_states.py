@@ -15,7 +15,7 @@ import pytest
 from sparring import Pool, _native, load_state, new_state
 from sparring.errors import ConfigError, StateError
 from sparring.games.rules import Rules
-from sparring.games.starts import Position
+from sparring.games.starts import SavedPosition
 from sparring.pools.starts import Start
 
 GAMES = _native.game_names()
@@ -194,7 +194,7 @@ def test_a_start_that_is_no_position_is_refused() -> None:
     position, side = state.native.position()
     pool = Pool("skull_king", 2, threads=1)
     with pytest.raises(ConfigError, match=r"start 0: hand has a bit above 73"):
-        pool.set_starts([Start(Position(b"\xff" * 16 + position[16:], side))])
+        pool.set_starts([Start(SavedPosition(b"\xff" * 16 + position[16:], side))])
 
 
 def test_weights_of_rewards_are_counted_before_they_are_used() -> None:

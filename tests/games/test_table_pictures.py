@@ -10,28 +10,28 @@ from draw.text_boxes import texts
 from sparring import Rules
 from sparring.commands import render
 from sparring.games import kuhhandel, skull_king
+from sparring.games.decisions import decisions
 from sparring.games.kuhhandel.scenes import scenes_of as kuhhandel_scenes
-from sparring.games.picture import Drawing, Episode, Film, picture_of
-from sparring.games.replay import decisions
+from sparring.games.picture import Drawing, Film, RecordedEpisode, picture_of
 from sparring.games.skull_king.scenes import Scene, scenes_of
 
 ROUNDS = [1, 4, *[0] * 8]
 EXTRAS = {"abilities": 1, "scoring": "RASCAL", "cannonball": 1}
 
 
-def played(game: str, flags: dict[str, Any], seed: int = 3) -> Episode:
+def played(game: str, flags: dict[str, Any], seed: int = 3) -> RecordedEpisode:
     rules = Rules(game, flags)
     bots = tuple(rules.bots[-1] for _ in range(rules.seats))
-    return Episode(
+    return RecordedEpisode(
         list(render.play_one(rules, bots, seed, sampled=False)), bots, (0,) * rules.seats
     )
 
 
-def film_of(episode: Episode) -> Film:
+def film_of(episode: RecordedEpisode) -> Film:
     return picture_of(episode.states[0].rules).film([episode])  # type: ignore[union-attr]
 
 
-def still_of(episode: Episode) -> Drawing:
+def still_of(episode: RecordedEpisode) -> Drawing:
     return picture_of(episode.states[0].rules).still(episode)  # type: ignore[union-attr]
 
 

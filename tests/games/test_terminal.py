@@ -5,14 +5,14 @@ from __future__ import annotations
 import pytest
 
 from sparring import State, new_state
-from sparring.games.terminal import Choice, Terminal, match
+from sparring.games.terminal import ActionChoice, Terminal, match
 
 CHOICES = [
-    Choice(1, "G1", "Green 1"),
-    Choice(2, "G10", "Green 10"),
-    Choice(3, "Pi1", "Pirate Rosie"),
-    Choice(4, "TP", "Tigress as pirate"),
-    Choice(5, "TE", "Tigress as escape"),
+    ActionChoice(1, "G1", "Green 1"),
+    ActionChoice(2, "G10", "Green 10"),
+    ActionChoice(3, "Pi1", "Pirate Rosie"),
+    ActionChoice(4, "TP", "Tigress as pirate"),
+    ActionChoice(5, "TE", "Tigress as escape"),
 ]
 
 

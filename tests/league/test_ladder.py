@@ -11,7 +11,7 @@ import torch
 from sparring.league.ladder import count_pairs, rate_league, scale_down
 from sparring.league.results import MatchRecord
 from sparring.league.roles import FIXED, MAIN
-from sparring.store.archive import MATCH, SELF, TRAINING, Archive
+from sparring.store.archive import LEARNER_NAME, MATCH, TRAINING, Archive
 
 BOTS = ("random", "careful")
 
@@ -37,8 +37,8 @@ def test_games_count_for_the_snapshot_that_the_learner_became(tmp_path: Path) ->
     archive.record(30, 30, {"random": (199, 0, 1)}, TRAINING, member="run")
     found = ratings(archive)
     assert found["random"] == 0
-    assert set(found) == {"random", early, late, SELF}
-    assert abs(found[early]) < 10 < 300 < found[late] < found[SELF]
+    assert set(found) == {"random", early, late, LEARNER_NAME}
+    assert abs(found[early]) < 10 < 300 < found[late] < found[LEARNER_NAME]
 
 
 def test_a_learner_that_is_never_kept_is_rated_as_it_is_now(tmp_path: Path) -> None:
@@ -48,7 +48,7 @@ def test_a_learner_that_is_never_kept_is_rated_as_it_is_now(tmp_path: Path) -> N
     archive.record(10, 0, {"random": (100, 0, 100)}, TRAINING, member="run")
     archive.record(9, 0, {"random": (0, 0, 64)}, MATCH, member="run")
     archive.record(11, 0, {"random": (32, 0, 32)}, MATCH, member="run")
-    assert abs(ratings(archive)[SELF]) < 10
+    assert abs(ratings(archive)[LEARNER_NAME]) < 10
 
 
 def test_games_of_one_run_say_nothing_about_the_snapshots_of_another(tmp_path: Path) -> None:
@@ -56,7 +56,7 @@ def test_games_of_one_run_say_nothing_about_the_snapshots_of_another(tmp_path: P
     theirs = snapshot(archive, 20, member="other")
     archive.record(10, 0, {"random": (190, 0, 10), theirs: (50, 0, 50)}, TRAINING, member="run")
     found = ratings(archive)
-    assert found[SELF] == pytest.approx(found[theirs], abs=20) and found[SELF] > 300
+    assert found[LEARNER_NAME] == pytest.approx(found[theirs], abs=20) and found[LEARNER_NAME] > 300
 
 
 def test_many_games_of_training_count_as_a_match(tmp_path: Path) -> None:

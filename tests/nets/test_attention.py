@@ -1,4 +1,4 @@
-"""Attention: what it says about things, in whatever order they lie, and what it refuses."""
+"""Attention: what it says about entities, in whatever order they lie, and what it refuses."""
 
 from __future__ import annotations
 
@@ -14,7 +14,15 @@ from torch import Tensor
 
 from sparring import ConfigError, Pool, Rules
 from sparring.config import NetConfig
-from sparring.games.things import Declared, Pairs, Points, Things, columns, rows, things_of
+from sparring.games.entities import (
+    EntityActions,
+    EntityPairActions,
+    EntitySet,
+    EntitySpec,
+    columns,
+    entities_of,
+    rows,
+)
 from sparring.nets.attention import AttentionNet, spans_of
 from sparring.nets.make import make_net
 from sparring.nets.policy import Policy
@@ -84,29 +92,29 @@ def plain(net: AttentionNet, rules: Rules, row: Tensor) -> tuple[list[float], fl
         return scaled * weights[f"{name}.weight"] + weights[f"{name}.bias"]
 
     hidden = torch.relu(numbers @ weights["first.weight"] + weights["first.bias"])
-    declared = things_of(rules)
+    declared = entities_of(rules)
     tokens: dict[tuple[str, int], Tensor] = {("", 0): linear("table", hidden)}
-    for things in declared.sets:
-        for item in range(things.items):
-            if things.present and not numbers[things.present[item]]:
+    for entities in declared.sets:
+        for item in range(entities.items):
+            if entities.present and not numbers[entities.present[item]]:
                 continue
-            token = weights[f"sets.{things.name}.identity"][item]
-            if things.facts:
+            token = weights[f"sets.{entities.name}.identity"][item]
+            if entities.constants:
                 token = token + linear(
-                    f"sets.{things.name}.known", torch.tensor(things.facts[item])
+                    f"sets.{entities.name}.known", torch.tensor(entities.constants[item])
                 )
-            if things.places:
-                told = [numbers[at] if at is not None else 0.0 for at in things.places[item]]
-                token = token + linear(f"sets.{things.name}.seen", torch.tensor(told))
-            tokens[things.name, item] = token
+            if entities.features:
+                told = [numbers[at] if at is not None else 0.0 for at in entities.features[item]]
+                token = token + linear(f"sets.{entities.name}.seen", torch.tensor(told))
+            tokens[entities.name, item] = token
     for at in range(net.config.token_layers):
         tokens = plain_layer(net, f"encoder.{at}", tokens, linear, norm)
     tokens = {who: norm("end", token) for who, token in tokens.items()}
     logits: dict[int, float] = {}
     for at, pointer in enumerate(one for one in declared.pointers if one.actions):
         for items, action in pointer.actions.items():
-            if isinstance(pointer, Points):
-                asks, asked = ("", 0), (pointer.to, items)
+            if isinstance(pointer, EntityActions):
+                asks, asked = ("", 0), (pointer.entity_set, items)
             else:
                 asks, asked = (pointer.first, items[0]), (pointer.second, items[1])
             if asked in tokens:
@@ -148,7 +156,7 @@ def plain_layer(
 
 @pytest.mark.parametrize("case", GAMES)
 @torch.no_grad()
-def test_it_is_a_loop_over_things(case: str) -> None:
+def test_it_is_a_loop_over_entities(case: str) -> None:
     rules = game(case)
     net = make(rules)
     obs = played(rules)[[3, 25, 47, 70]]
@@ -184,7 +192,7 @@ def test_cards_that_change_names_change_logits() -> None:
     rules = Rules("skull_king")
     net, obs = make(rules), played(rules)
     heads = net(obs)
-    cards = things_of(rules).sets[0]
+    cards = entities_of(rules).sets[0]
     new = torch.randperm(cards.items)
     twin = make(rules)
     twin.load_state_dict(net.state_dict())
@@ -199,7 +207,7 @@ def test_cards_that_change_names_change_logits() -> None:
             places = torch.tensor([f.offset for f in rules.features[at : at + cards.items]])
             renamed[:, places] = obs[:, places[new]]
     again = twin(renamed)
-    play, first = list(things_of(rules).pointers[0].actions.values()), 11
+    play, first = list(entities_of(rules).pointers[0].actions.values()), 11
     assert play == list(range(first, first + cards.items))
     assert torch.allclose(again["value"], heads["value"], atol=1e-5)
     assert torch.allclose(again["policy"][:, play], heads["policy"][:, play][:, new], atol=1e-5)
@@ -209,7 +217,7 @@ def test_every_legal_card_is_looked_at() -> None:
     """What is said about a hand depends on all cards of that hand, and on no others."""
     rules = Rules("skull_king")
     net, obs = make(rules, token_layers=1), played(rules, games=4)
-    hand = obs[:, [rules.features[at].offset for at in things_of(rules).sets[0].present]] != 0
+    hand = obs[:, [rules.features[at].offset for at in entities_of(rules).sets[0].present]] != 0
     logits = net(obs)["policy"]
     own = net.sets["card"].identity
     for row in range(0, len(obs), 7):
@@ -219,15 +227,17 @@ def test_every_legal_card_is_looked_at() -> None:
 
 @torch.no_grad()
 @pytest.mark.parametrize("case", GAMES)
-def test_room_for_more_things_changes_nothing(case: str) -> None:
+def test_room_for_more_entities_changes_nothing(case: str) -> None:
     rules = game(case)
     net, obs = make(rules), played(rules)
     wider = make(rules)
     for own in wider.sets.values():
-        if own.things.picked:
-            own.things = Things(**{**vars(own.things), "most": own.things.most + 3})
-    wider.declared = Declared(
-        tuple(own.things for own in wider.sets.values()), wider.declared.pointers
+        if own.entities.selects_present:
+            own.entities = EntitySet(
+                **{**vars(own.entities), "max_present": own.entities.max_present + 3}
+            )
+    wider.declared = EntitySpec(
+        tuple(own.entities for own in wider.sets.values()), wider.declared.pointers
     )
     wider.spans, wider.asked = spans_of(wider.declared)
     ours, theirs = net(obs), wider(obs)
@@ -236,7 +246,7 @@ def test_room_for_more_things_changes_nothing(case: str) -> None:
 
 
 @pytest.mark.parametrize("name", FLAGS)
-def test_all_flags_have_things(name: str) -> None:
+def test_all_flags_have_entities(name: str) -> None:
     """Whatever flags do to blocks, all that is there has a token, and every action a logit."""
     for flags in FLAGS[name]:
         rules = Rules(name, flags)
@@ -244,10 +254,10 @@ def test_all_flags_have_things(name: str) -> None:
         heads = net(obs)
         assert heads["policy"].shape == (len(obs), rules.actions), flags
         assert all(torch.isfinite(said).all() for said in heads.values()), flags
-        for things in things_of(rules).sets:
-            if things.present:
-                there = rules.widen(obs.numpy())[:, list(things.present)] != 0
-                assert there.sum(1).max() <= things.tokens, flags
+        for entities in entities_of(rules).sets:
+            if entities.present:
+                there = rules.widen(obs.numpy())[:, list(entities.present)] != 0
+                assert there.sum(1).max() <= entities.tokens, flags
 
 
 @pytest.mark.parametrize("case", GAMES)
@@ -302,8 +312,8 @@ def test_other_heads_are_asked_of_the_table() -> None:
 @pytest.mark.parametrize(
     ("name", "settings", "says"),
     [
-        ("tic_tac_toe", {}, "tic_tac_toe names none: use --net.kind mlp"),
-        ("laser_hockey", {}, "laser_hockey names none"),
+        ("tic_tac_toe", {}, "tic_tac_toe declares none: use --net.kind mlp"),
+        ("laser_hockey", {}, "laser_hockey declares none"),
         ("skull_king", {"token_heads": 3}, "token_heads 3 does not divide .* 64; nearest: 2"),
         (
             "skull_king",
@@ -320,26 +330,41 @@ def test_what_cannot_be_is_refused(name: str, settings: dict[str, Any], says: st
         make_net(Rules(name), NetConfig(kind="attention", **settings))
 
 
-CARD = Things("card", 2, present=(0, 1))
+CARD = EntitySet("card", 2, present=(0, 1))
 
 
 @pytest.mark.parametrize(
     ("declared", "says"),
     [
-        (Declared(()), "needs sets, each with a name"),
-        (Declared((CARD, CARD)), "needs sets, each with a name"),
-        (Declared((Things("card", 3, present=(0, 1)),)), "has present for 2 of 3 items of 'card'"),
-        (Declared((Things("card", 2, ((0,), (1, 2))),)), "as many features for each"),
-        (Declared((Things("card", 2, most=1),)), "does not say which of 'card' are present"),
-        (Declared((Things("card", 1, ((9999,),)),)), "has feature 9999 of 531"),
-        (Declared((CARD,), (Points("cart", {}),)), "points to 'cart'; did you mean 'card'?"),
-        (Declared((CARD,), (Points("card", {2: 11}),)), "gives action 11 to item 2 of card"),
-        (Declared((CARD,), (Points("card", {0: 99}),)), "there are 86 actions"),
-        (Declared((CARD,), (Points("card", {0: 5, 1: 5}),)), "each for one item at most"),
-        (Declared((CARD,), (Pairs("card", "card", {(0, 2): 1}),)), "item .0, 2. of card and card"),
+        (EntitySpec(()), "needs sets, each with a different name"),
+        (EntitySpec((CARD, CARD)), "needs sets, each with a different name"),
+        (
+            EntitySpec((EntitySet("card", 3, present=(0, 1)),)),
+            "has present for 2 of 3 items of 'card'",
+        ),
+        (EntitySpec((EntitySet("card", 2, ((0,), (1, 2))),)), "as many features for each"),
+        (
+            EntitySpec((EntitySet("card", 2, max_present=1),)),
+            "does not say which of 'card' are present",
+        ),
+        (EntitySpec((EntitySet("card", 1, ((9999,),)),)), "has feature 9999 of 531"),
+        (
+            EntitySpec((CARD,), (EntityActions("cart", {}),)),
+            "points to 'cart'; did you mean 'card'?",
+        ),
+        (
+            EntitySpec((CARD,), (EntityActions("card", {2: 11}),)),
+            "gives action 11 to item 2 of card",
+        ),
+        (EntitySpec((CARD,), (EntityActions("card", {0: 99}),)), "there are 86 actions"),
+        (EntitySpec((CARD,), (EntityActions("card", {0: 5, 1: 5}),)), "each for one item at most"),
+        (
+            EntitySpec((CARD,), (EntityPairActions("card", "card", {(0, 2): 1}),)),
+            "item .0, 2. of card and card",
+        ),
     ],
 )
-def test_what_a_declaration_gets_wrong_is_said(declared: Declared, says: str) -> None:
+def test_what_a_declaration_gets_wrong_is_said(declared: EntitySpec, says: str) -> None:
     with pytest.raises(ConfigError, match=says):
         declared.check(Rules("skull_king"))
 
@@ -350,7 +375,7 @@ def test_blocks_and_columns_are_found_by_name() -> None:
         rows(rules, "animal")
     with pytest.raises(ConfigError, match="has no 'cod'; did you mean 'cow'"):
         columns(rules, "unseen", ["cod"])
-    with pytest.raises(ConfigError, match="cannot be joined"):
+    with pytest.raises(ConfigError, match="do not match"):
         rows(rules, "animals", "opponent")
     assert rows(rules, "nothing?", "own total") == rows(rules, "own total")
 

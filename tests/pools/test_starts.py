@@ -11,7 +11,7 @@ import pytest
 from reference.philox import Philox
 from sparring.errors import ConfigError
 from sparring.games.rules import Rules
-from sparring.games.starts import Position, bytes_of
+from sparring.games.starts import SavedPosition, bytes_of
 from sparring.games.state import State, new_state
 from sparring.pools import Lineup, Pool, Start, read_starts
 
@@ -249,7 +249,7 @@ BAD = {
     "weight 0 must be above 0": lambda: Start(after("tic_tac_toe", 1), weight=0),
     "weight nan must be": lambda: Start(after("tic_tac_toe", 1), weight=float("nan")),
     "not a saved state": lambda: Start(b"junk"),
-    "another game or build": lambda: Start(Position(b"short")),
+    "another game or build": lambda: Start(SavedPosition(b"short")),
     "start 1: the game is over": lambda: Start(bytes_of(after("tic_tac_toe", *FULL))),
 }
 

@@ -21,9 +21,9 @@ from sparring.store.archive import (
     Archive,
     ArchiveError,
     ArchiveIndex,
-    Entry,
+    SnapshotEntry,
     copy_archive,
-    needed_by,
+    snapshots_in_slots,
 )
 from sparring.store.checkpoint import CheckpointError
 from sparring.store.policies import load_policy, policy_meta
@@ -33,7 +33,7 @@ def weights(number: float, size: int = 64) -> dict[str, Tensor]:
     return {"w": torch.full((size,), float(number)), "b": torch.zeros(3, dtype=torch.bfloat16)}
 
 
-def keep(archive: Archive, update: int, *, member: str = "a", size: int = 64) -> Entry:
+def keep(archive: Archive, update: int, *, member: str = "a", size: int = 64) -> SnapshotEntry:
     return archive.add(
         weights(update, size),
         role="main",
@@ -370,10 +370,10 @@ def test_what_checkpoints_have_in_their_slots_is_needed(tmp_path: Path) -> None:
     ]
     for number, meta in enumerate(metas):
         checkpoint.save(folder, number, tensors={"net": weights(1)}, blobs={}, meta=meta)
-    assert needed_by(folder) == {"aa", "bb", "cc"}
+    assert snapshots_in_slots(folder) == {"aa", "bb", "cc"}
     (folder / "00000001" / "manifest.json").write_text("{")  # damaged: nobody resumes from it
-    assert needed_by(folder) == {"aa", "bb"}
-    assert needed_by(tmp_path / "nowhere") == set()
+    assert snapshots_in_slots(folder) == {"aa", "bb"}
+    assert snapshots_in_slots(tmp_path / "nowhere") == set()
 
 
 def test_a_snapshot_of_networks_by_role_is_a_policy(tmp_path: Path) -> None:

@@ -220,7 +220,7 @@ def test_a_full_disk_leaves_the_last_checkpoint_alone(small_disk: Path) -> None:
         assert names(folder) == {"00000001"}
         assert_equal(checkpoint.load(folder / "00000001"), 1)
     checkpoint.save(folder, 2, **content(2))
-    assert checkpoint.numbers(folder) == [1, 2]
+    assert checkpoint.checkpoint_numbers(folder) == [1, 2]
 
 
 def test_a_read_only_disk_can_be_loaded_from(small_disk: Path) -> None:
@@ -283,7 +283,7 @@ def test_prune_keeps_the_newest_and_the_chosen(tmp_path: Path) -> None:
     for number in (1, 2, 3, 4, 5):
         checkpoint.save(tmp_path, number, **content(number))
     assert checkpoint.prune(tmp_path, keep=2, always={2, 99}) == [1, 3]
-    assert checkpoint.numbers(tmp_path) == [2, 4, 5]
+    assert checkpoint.checkpoint_numbers(tmp_path) == [2, 4, 5]
     assert names(tmp_path) == {"00000002", "00000004", "00000005"}
     with pytest.raises(CheckpointError, match="at least 1"):
         checkpoint.prune(tmp_path, keep=0)

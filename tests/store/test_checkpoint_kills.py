@@ -17,7 +17,7 @@ import pytest
 import torch
 
 from sparring.store import checkpoint
-from sparring.store.segments import SEGMENTS, Stored
+from sparring.store.segments import SEGMENTS, StoredSegment
 
 CHILD = """
 import os, signal, sys
@@ -109,15 +109,17 @@ def tell(process: subprocess.Popen[str], folder: Path, number: int, call: int) -
     process.stdin.flush()
 
 
-def segments_of(loaded: checkpoint.Checkpoint) -> list[tuple[str, Stored]]:
-    return [(name, read) for name, read in loaded.segments.items() if isinstance(read, Stored)]
+def segments_of(loaded: checkpoint.Checkpoint) -> list[tuple[str, StoredSegment]]:
+    return [
+        (name, read) for name, read in loaded.segments.items() if isinstance(read, StoredSegment)
+    ]
 
 
 def check_after_kill(folder: Path, said: int) -> int:
     """Everything that was announced is there, all that is there is whole, the rest is gone."""
     newest = checkpoint.latest(folder)
-    checkpoint.tidy_segments(folder)
-    found = checkpoint.numbers(folder)
+    checkpoint.remove_unused_segments(folder)
+    found = checkpoint.checkpoint_numbers(folder)
     rest = {path.name for path in folder.iterdir() if not path.name.isdecimal()}
     assert rest <= {".lock", SEGMENTS}
     if newest is None:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from sparring.store.files import read_regular, require_regular
+from sparring.store.files import check_regular, read_regular
 
 
 def test_a_file_is_read_up_to_the_bound(tmp_path: Path) -> None:
@@ -14,11 +14,11 @@ def test_a_file_is_read_up_to_the_bound(tmp_path: Path) -> None:
     file.write_bytes(b"12345")
     assert read_regular(file) == b"12345"
     assert read_regular(file, 5) == b"12345"
-    assert require_regular(file, 5) == 5
+    assert check_regular(file, 5) == 5
     with pytest.raises(OSError, match="5 bytes, at most 4 are read"):
         read_regular(file, 4)
     with pytest.raises(OSError, match="5 bytes, at most 4 are read"):
-        require_regular(file, 4)
+        check_regular(file, 4)
 
 
 @pytest.mark.parametrize(
@@ -40,7 +40,7 @@ def test_what_is_no_file_is_refused_at_once(
         path.symlink_to("/dev/zero")
     elif kind == "circle":
         path.symlink_to(path)
-    for read in (read_regular, lambda path: require_regular(path, 10)):
+    for read in (read_regular, lambda path: check_regular(path, 10)):
         with pytest.raises(OSError, match="odd"):
             read(path)
     with pytest.raises(OSError, match="odd"):
@@ -53,7 +53,7 @@ def test_a_name_that_no_file_can_have_is_no_other_exception(tmp_path: Path, name
         with pytest.raises(OSError, match="name"):
             read_regular(tmp_path / name, within=within)
         with pytest.raises(OSError, match="name"):
-            require_regular(tmp_path / name, 1, within=within)
+            check_regular(tmp_path / name, 1, within=within)
 
 
 def test_a_file_without_a_size_is_empty() -> None:

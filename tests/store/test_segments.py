@@ -18,8 +18,8 @@ from torch import Tensor
 from sparring.errors import SparringWarning
 from sparring.store import checkpoint
 from sparring.store.checkpoint import BackgroundSaver, CheckpointError
-from sparring.store.manifest import taken
-from sparring.store.segments import SEGMENTS, bring_segments
+from sparring.store.manifest import make_checkpoint
+from sparring.store.segments import SEGMENTS, link_segments
 
 Read = Callable[[], dict[str, Tensor]]
 
@@ -157,7 +157,7 @@ def test_a_snapshot_is_copied_once() -> None:
     """It is a copy already; what shares memory is still taken apart."""
     base = torch.arange(12.0).reshape(3, 4)
     net = {"whole": torch.ones(5), "base": base, "turned": base.t(), "row": base[1]}
-    found = taken(1, {"net": net}, {}, {}, {}).tensors["net"]
+    found = make_checkpoint(1, {"net": net}, {}, {}, {}).tensors["net"]
     assert found["whole"].data_ptr() == net["whole"].data_ptr()
     assert len({tensor.untyped_storage().data_ptr() for tensor in found.values()}) == 4
     assert all(torch.equal(found[name], tensor) for name, tensor in net.items())
@@ -190,7 +190,7 @@ def test_a_damaged_segment_falls_back_to_the_checkpoint_before(
     assert checkpoint.newest_valid(folder) == folder / "00000003"
     reader = checkpoint.load(folder / "00000003").segments["part-3"]
     spoil(file_of(folder, 3, 3))
-    assert not checkpoint.is_whole(folder / "00000003")
+    assert not checkpoint.is_valid(folder / "00000003")
     with pytest.warns(SparringWarning, match="skipped checkpoint 3"):
         assert checkpoint.newest_valid(folder) == folder / "00000002"
     with pytest.raises(CheckpointError) as wrong:
@@ -201,9 +201,9 @@ def test_a_damaged_segment_falls_back_to_the_checkpoint_before(
     with pytest.raises(CheckpointError, match="segment part-3"):
         reader()
     # Who only plays needs none of them.
-    assert checkpoint.is_whole(folder / "00000003", segments=False)
+    assert checkpoint.is_valid(folder / "00000003", segments=False)
     assert checkpoint.newest_valid(folder, segments=False) == folder / "00000003"
-    assert checkpoint.set_aside(folder, after=2) == [3]
+    assert checkpoint.rename_damaged(folder, after=2) == [3]
     assert_remembers(folder / "00000002", 1, 2)
 
 
@@ -233,7 +233,7 @@ def test_prune_removes_the_segments_that_nobody_names(tmp_path: Path) -> None:
     assert_remembers(tmp_path / "00000005", 4, 5)
     assert len(files(tmp_path)) == 5  # 2 is gone
     flip(file_of(tmp_path, 5, 5))
-    checkpoint.set_aside(tmp_path, after=4)
+    checkpoint.rename_damaged(tmp_path, after=4)
     checkpoint.prune(tmp_path, keep=1)
     assert len(files(tmp_path)) == 2  # what was set aside needs none
     assert_remembers(tmp_path / "00000004", 3, 4)
@@ -243,7 +243,7 @@ def test_leftovers_go_and_a_folder_without_segments_too(tmp_path: Path) -> None:
     checkpoint.save(tmp_path, 1, **content(1, 1))
     for name in ("0" * 64 + ".safetensors", ".tmp-0000-abcd"):
         (tmp_path / SEGMENTS / name).write_bytes(b"half")
-    checkpoint.tidy_segments(tmp_path)
+    checkpoint.remove_unused_segments(tmp_path)
     assert_remembers(tmp_path / "00000001", 1)
     assert len(files(tmp_path)) == 1
     checkpoint.save(tmp_path, 2, **content(2))
@@ -283,7 +283,7 @@ def test_a_checkpoint_that_cannot_be_asked_keeps_all_of_them(
 
     with monkeypatch.context() as patch:
         patch.setattr(Path, "read_bytes", failing)
-        checkpoint.tidy_segments(tmp_path)
+        checkpoint.remove_unused_segments(tmp_path)
     assert_remembers(tmp_path / "00000001", 1)
 
 
@@ -365,7 +365,7 @@ def test_copies_of_checkpoints_get_links(tmp_path: Path) -> None:
     for number in (1, 3):
         shutil.copytree(here / f"{number:08d}", there / f"{number:08d}")
     for _ in range(2):  # what is there already stays
-        bring_segments(here, there)
+        link_segments(here, there)
     assert len(files(there)) == 3
     assert file_of(there, 3, 13).stat().st_ino == file_of(here, 3, 13).stat().st_ino
     shutil.rmtree(here)

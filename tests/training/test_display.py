@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 from rich.console import Console
 
-from sparring.curriculum.phases import Standing
+from sparring.curriculum.phases import PhaseProgress
 from sparring.draw.text_charts import AsciiRenderable
 from sparring.training.display import Display, draw, line, live
 from sparring.training.display.lines import clock, count, size
@@ -240,7 +240,9 @@ def test_the_panel_of_a_replay_fits_low_terminals(height: int) -> None:
     assert len(drawn(example(learning=REPLAY), width=100, height=height)) <= height
 
 
-STANDING = Standing("strong bots", 2, 3, 0.4, "win share 0.5 or 2,000,000 decisions", "everybody")
+STANDING = PhaseProgress(
+    "strong bots", 2, 3, 0.4, "win share 0.5 or 2,000,000 decisions", "everybody"
+)
 
 
 @pytest.mark.parametrize("width", WIDTHS)
@@ -263,7 +265,7 @@ def test_the_panel_of_a_phase_fits_low_terminals(width: int, height: int) -> Non
 
 
 def test_members_say_which_phase_they_are_in() -> None:
-    other = Standing("everybody", 3, 3, None, "", "")
+    other = PhaseProgress("everybody", 3, 3, None, "", "")
     shown = drawn(example("a-1", standing=STANDING), example("a-2", standing=other), width=120)
     assert any("strong bots" in one for one in shown)
     assert any("everybody" in one for one in shown)

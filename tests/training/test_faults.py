@@ -67,7 +67,7 @@ def test_the_command_names_the_new_timeline(
     assert main(words) == 0
     run = Path(json.loads(capsys.readouterr().out)["run"])
     assert run != old.run
-    assert checkpoints.numbers(run / "checkpoints")[-1] == 3
+    assert checkpoints.checkpoint_numbers(run / "checkpoints")[-1] == 3
 
 
 def test_damaged_newer_checkpoints_do_not_count_any_more(tmp_path: Path) -> None:
@@ -79,7 +79,7 @@ def test_damaged_newer_checkpoints_do_not_count_any_more(tmp_path: Path) -> None
     assert "skipped checkpoint 12" in str(told[0].message)
     assert again.run == agent.run
     assert again.policy.meta["update"] == 11
-    assert checkpoints.numbers(agent.run / "checkpoints")[-1] == 11
+    assert checkpoints.checkpoint_numbers(agent.run / "checkpoints")[-1] == 11
     assert (agent.run / "checkpoints" / "damaged-00000012").is_dir()
 
 
@@ -143,14 +143,14 @@ def test_ten_rollbacks(tmp_path: Path) -> None:
     agents = [trained(tmp_path, updates=12, keep=100)]
     for _ in range(10):
         old = rng.choice(agents)
-        known = checkpoints.numbers(old.run / "checkpoints")
+        known = checkpoints.checkpoint_numbers(old.run / "checkpoints")
         back, on = rng.choice(known[:-1]), rng.randrange(1, 6)
         new = resume(str(old.run), number=back, updates=back + on, quiet=True)
         assert new.run not in [agent.run for agent in agents]
         assert new.policy.name == f"{new.run.name}/{back + on}"
         assert load_policy(old.run).name == f"{old.run.name}/{known[-1]}"
         assert read(new.run)["losses/policy_loss"][0].tolist() == list(range(1, back + on + 1))
-        if len(checkpoints.numbers(new.run / "checkpoints")) > 1:
+        if len(checkpoints.checkpoint_numbers(new.run / "checkpoints")) > 1:
             agents.append(new)
 
 
@@ -197,7 +197,7 @@ def test_a_best_checkpoint_that_was_pruned_is_not_named_after_a_resume(tmp_path:
     (agent.run / "best.json").write_text('{"checkpoint": 4}')
     (agent.run / "events.json").write_text('[{"update": 5, "event": "best", "checkpoint": 4}]')
     again = resume(str(agent.run), updates=9, quiet=True)
-    assert checkpoints.numbers(agent.run / "checkpoints") == [8, 9]
+    assert checkpoints.checkpoint_numbers(agent.run / "checkpoints") == [8, 9]
     assert not (agent.run / "best.json").exists()
     assert not [e for e in events(agent.run) if e["event"] == "best"]
     assert again.policy.meta["update"] == 9
@@ -267,7 +267,7 @@ def test_a_longer_budget_is_remembered(tmp_path: Path) -> None:
         stdout=subprocess.PIPE,
     )
     until = time.monotonic() + 60
-    while not checkpoints.numbers(agent.run / "checkpoints")[-1] >= 6:
+    while not checkpoints.checkpoint_numbers(agent.run / "checkpoints")[-1] >= 6:
         assert time.monotonic() < until
         assert process.poll() is None, process.communicate()
         time.sleep(0.01)
@@ -315,11 +315,11 @@ def test_a_run_whose_patience_ended_is_only_measured_again(tmp_path: Path) -> No
     plan = {"off": False, "patience": 1, "every_decisions": 100, "games": 16, "final_games": 16}
     agent = trained(tmp_path, updates=500, eval=plan)
     assert agent.ended == "early"
-    reached = checkpoints.numbers(agent.run / "checkpoints")[-1]
+    reached = checkpoints.checkpoint_numbers(agent.run / "checkpoints")[-1]
     assert resume(str(agent.run), quiet=True).ended == "early"
-    assert checkpoints.numbers(agent.run / "checkpoints")[-1] == reached
+    assert checkpoints.checkpoint_numbers(agent.run / "checkpoints")[-1] == reached
     resume(str(agent.run), updates=reached + 3, quiet=True)  # who asks for more gets more
-    assert checkpoints.numbers(agent.run / "checkpoints")[-1] > reached
+    assert checkpoints.checkpoint_numbers(agent.run / "checkpoints")[-1] > reached
 
 
 # Ends

@@ -46,12 +46,12 @@ def complaint(capsys: pytest.CaptureFixture[str]) -> str:
 
 def saved(run: Path) -> list[int]:
     """The whole checkpoints of a run, by number."""
-    return [n for n in checkpoints.numbers(run / "checkpoints") if whole(run, n)]
+    return [n for n in checkpoints.checkpoint_numbers(run / "checkpoints") if whole(run, n)]
 
 
 def whole(run: Path, number: int) -> bool:
     """Whether a checkpoint can be read."""
-    return checkpoints.is_whole(run / "checkpoints" / f"{number:08d}")
+    return checkpoints.is_valid(run / "checkpoints" / f"{number:08d}")
 
 
 @pytest.mark.parametrize(

@@ -17,7 +17,7 @@ from sparring.cli import main
 from sparring.errors import ConfigError, SparringWarning
 from sparring.store import checkpoint as checkpoints
 from sparring.store.policies import load_policy
-from sparring.store.segments import SEGMENTS, Stored
+from sparring.store.segments import SEGMENTS, StoredSegment
 from sparring.training.callbacks import Callbacks
 from sparring.training.records.overview import size_of
 from sparring.training.train import resume, train_with
@@ -46,14 +46,14 @@ def written_at(run: Path) -> dict[str, int]:
 
 def named(run: Path) -> set[str]:
     """The files that the checkpoints of a run need."""
-    found = [saved(run, n).segments for n in checkpoints.numbers(run / "checkpoints")]
-    return {r.file_name for each in found for r in each.values() if isinstance(r, Stored)}
+    found = [saved(run, n).segments for n in checkpoints.checkpoint_numbers(run / "checkpoints")]
+    return {r.file_name for each in found for r in each.values() if isinstance(r, StoredSegment)}
 
 
 def spoil(run: Path, number: int, *, last: bool = True) -> None:
     """Damage a segment of a checkpoint: the newest, or the oldest."""
     read = list(saved(run, number).segments.values())[-1 if last else 0]
-    assert isinstance(read, Stored)
+    assert isinstance(read, StoredSegment)
     raw = bytearray(read.file.read_bytes())
     raw[-1] ^= 1
     read.file.write_bytes(raw)

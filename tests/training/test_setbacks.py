@@ -132,7 +132,7 @@ def test_twenty_full_disks(small_disk: Path) -> None:
         leave = rng.choice([0, 4096, 8192, 50_000, 150_000])
         run = train_on_a_disk_that_fills_up(small_disk, leave, moment=rng.randrange(1, 8))
         (small_disk / "filler").unlink()
-        load_policy(run) if checkpoints.numbers(run / "checkpoints") else None
+        load_policy(run) if checkpoints.checkpoint_numbers(run / "checkpoints") else None
         shutil.rmtree(small_disk / "runs")
 
 

@@ -14,7 +14,7 @@ from starlette.middleware import Middleware
 from starlette.routing import Route
 from starlette.testclient import TestClient
 
-from sparring.store.plain import parse_json
+from sparring.store.schema import parse_json
 from sparring.web import security, workers
 from sparring.web.guard import Guard
 from sparring.web.responses import json_handler

@@ -309,8 +309,8 @@ def game_offers(rules: Rules) -> frozenset[str]:
         "mirror": rules.mirror is not None,
         "hidden": not is_custom(rules) and hidden_of(rules) is not None,
         "board": len(rules.board) == 2,
-        "things": not is_custom(rules)
-        and game_module(rules.name, "things") is not None
+        "entities": not is_custom(rules)
+        and game_module(rules.name, "entities") is not None
         and not rules.box,
         "opponents": rules.seats > 1,
         "repeats": not is_custom(rules),

@@ -89,7 +89,7 @@ ABILITIES: Mapping[str, Mapping[str, Ability]] = {
         "mirror": Ability("a game that declares a mirror image"),
         "hidden": Ability("a game that says what its seats do not see"),
         "board": Ability("a game with a board"),
-        "things": Ability("a game that names its things (docs/attention.md)"),
+        "entities": Ability("a game that declares entities (docs/attention.md)"),
         "opponents": Ability("a game with more than one seat"),
         "repeats": Ability("a game of sparring's, which can be played again"),
     },
@@ -210,7 +210,7 @@ FEATURES: Mapping[str, Feature] = {
     ),
     # Of the network.
     "net.kind residual": Feature({GAME: ("board",)}),
-    "net.kind attention": Feature({GAME: ("things",)}),
+    "net.kind attention": Feature({GAME: ("entities",)}),
     "net.memory": Feature(
         {LEARNER: ("memory",), NETWORK: ("memory",), PASSES: ("memory",)},
         {

@@ -17,7 +17,7 @@ from torch import Tensor
 from sparring.config import TrainConfig
 from sparring.errors import ConfigError
 from sparring.games.rules import Rules
-from sparring.games.starts import Position, Start, position_of
+from sparring.games.starts import SavedPosition, Start, position_of
 from sparring.messages import Message
 from sparring.pools.lineups import Lineup, Mix, Mixes
 from sparring.training.planning.participants import GIVEN
@@ -87,10 +87,10 @@ def heard_starts(message: Message) -> list[Start]:
     """The same as a pool takes them."""
     arrays = message.arrays
 
-    def position(number: int) -> Position | None:
+    def position(number: int) -> SavedPosition | None:
         if f"{number}.game" not in arrays:
             return None
-        return Position(arrays[f"{number}.game"].tobytes(), arrays[f"{number}.side"].tobytes())
+        return SavedPosition(arrays[f"{number}.game"].tobytes(), arrays[f"{number}.side"].tobytes())
 
     given = enumerate(message.facts["given"])
     return [Start(position(number), weight, name) for number, (weight, name) in given]

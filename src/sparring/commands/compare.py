@@ -12,7 +12,7 @@ from sparring.config.runs import CompareConfig
 from sparring.draw.charts.page import check_matplotlib
 from sparring.errors import ConfigError
 from sparring.store.folders import LATEST, RUNS, sorted_runs
-from sparring.store.lookup import find_run, holds_policy
+from sparring.store.lookup import find_run, has_policy
 from sparring.training.records.compared import described, notes
 from sparring.training.records.comparison import EACH_RUN, compare
 from sparring.training.records.run import Run
@@ -64,7 +64,7 @@ def runs_meant(words: Sequence[str]) -> list[Path]:
 def folders_of(word: str) -> list[Path]:
     """Return the folders that one word means, in the order of their names."""
     path = Path(word)
-    if path.name == LATEST or any(map(holds_policy, (path, RUNS / path))):
+    if path.name == LATEST or any(map(has_policy, (path, RUNS / path))):
         return [find_run(word)]
     within = path.parent if len(path.parts) > 1 else RUNS
     many = sorted(run for run in sorted_runs(within) if run.name.startswith(path.name))

@@ -17,7 +17,13 @@ from sparring.draw.charts.league import Rung, ladder_page, past_page, payoff_pag
 from sparring.draw.charts.page import ChartPage
 from sparring.errors import ConfigError, SparringError
 from sparring.league.ladder import describe_league, make_payoff
-from sparring.store.standings import Pair, Player, Standings, standings_of, wanted
+from sparring.store.standings import (
+    LeagueStandings,
+    Player,
+    SnapshotMatch,
+    spread_snapshots,
+    standings_of,
+)
 from sparring.training.records.run import Run
 
 MAX_LINES = 8
@@ -30,8 +36,8 @@ def run(config: LeagueShowConfig) -> int:
     if config.matches == 1:
         raise ConfigError("--matches 1 must be 0 or at least 2, or there is no interval")
     standings = standings_of(found.path)
-    chosen = wanted(standings, config.max)
-    pairs: list[Pair] = []
+    chosen = spread_snapshots(standings, config.max)
+    pairs: list[SnapshotMatch] = []
     notes: list[str] = []
     if config.matches:
         pairs, notes = play(found, chosen, config)
@@ -60,7 +66,7 @@ def run(config: LeagueShowConfig) -> int:
 
 def play(
     found: Run, chosen: Sequence[Player], config: LeagueShowConfig
-) -> tuple[list[Pair], list[str]]:
+) -> tuple[list[SnapshotMatch], list[str]]:
     """Let snapshots meet, everybody everybody; one that cannot be loaded is named and left out."""
     import itertools
     import os
@@ -105,12 +111,12 @@ def play(
                 greedy=not config.sampled,
                 progress=tell,
             )
-            pairs.append(Pair(one, two, games, share, *wilson(share, deals)))
+            pairs.append(SnapshotMatch(one, two, games, share, *wilson(share, deals)))
     how = "actions drawn" if config.sampled else "the most probable actions"
     return pairs, [*notes, f"matches: {how}, every deal from every seat, tables shared evenly"]
 
 
-def print_standings(standings: Standings) -> None:
+def print_standings(standings: LeagueStandings) -> None:
     numbers = ("decisions", "rating", "95 %", "trained on", "points", "in matches", "match points")
     least = ("in matches", "trained on", "decisions")
     table = make_table(("player", *numbers), numbers=numbers, least=least)
@@ -129,7 +135,7 @@ def print_standings(standings: Standings) -> None:
     print_table(table)
 
 
-def print_pairs(pairs: Sequence[Pair]) -> None:
+def print_pairs(pairs: Sequence[SnapshotMatch]) -> None:
     if not pairs:
         return
     numbers = ("games", "wins", "95 %")
@@ -144,7 +150,7 @@ def percent(share: float | None) -> str:
     return "-" if share is None else f"{share:.1%}"
 
 
-def told_beside(standings: Standings) -> list[str]:
+def told_beside(standings: LeagueStandings) -> list[str]:
     lines = ["points: the learner's share against that player, a draw being half a point"]
     if not any(player.rated for player in standings.players):
         lines.append("nobody has been rated yet")
@@ -152,7 +158,10 @@ def told_beside(standings: Standings) -> list[str]:
 
 
 def write_pictures(
-    standings: Standings, chosen: Sequence[Player], pairs: Sequence[Pair], folder: Path
+    standings: LeagueStandings,
+    chosen: Sequence[Player],
+    pairs: Sequence[SnapshotMatch],
+    folder: Path,
 ) -> list[Path]:
     pages = {"payoff": payoff(standings, chosen, pairs)}
     rungs = ladder(standings)
@@ -162,7 +171,7 @@ def write_pictures(
     return write_pages({file_at(folder, name, "league-"): page for name, page in pages.items()})
 
 
-def ladder(standings: Standings) -> list[Rung]:
+def ladder(standings: LeagueStandings) -> list[Rung]:
     return [
         Rung(
             player.name,
@@ -177,7 +186,7 @@ def ladder(standings: Standings) -> list[Rung]:
     ]
 
 
-def past(standings: Standings) -> list[Series]:
+def past(standings: LeagueStandings) -> list[Series]:
     """Return what the learner was worth over time: its snapshots where they were taken, and bots.
 
     All ratings are those of the last time that everybody was rated, on one scale.
@@ -199,7 +208,9 @@ def past(standings: Standings) -> list[Series]:
     return lines
 
 
-def payoff(standings: Standings, chosen: Sequence[Player], pairs: Sequence[Pair]) -> ChartPage:
+def payoff(
+    standings: LeagueStandings, chosen: Sequence[Player], pairs: Sequence[SnapshotMatch]
+) -> ChartPage:
     """Draw a matrix: the learner against everybody, and the matches of snapshots if any."""
     facts = ["self: the learner's games so far, a draw being half a point"]
     facts += [f"{pairs[0].games:,} games per match"] if pairs else ["--matches fills the rest"]

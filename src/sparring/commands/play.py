@@ -20,11 +20,11 @@ from sparring.games import Rules, State, game_names, new_state
 from sparring.games.flags import as_typed, changed_flags, listed, read_rules
 from sparring.games.lookup import game_module
 from sparring.games.recorded import Replay
-from sparring.games.terminal import Choice, match, terminal_of
+from sparring.games.terminal import ActionChoice, match, terminal_of
 from sparring.league.players import Player, name_of
 from sparring.nets.stateful_player import Memories, StatefulPlayer
 from sparring.pools.custom.again import is_custom
-from sparring.store.lookup import bot_called, locate, split_style, unknown
+from sparring.store.lookup import find_bot, locate, split_style, unknown_name_error
 from sparring.targets import check_file
 
 with contextlib.suppress(ImportError):
@@ -91,12 +91,12 @@ def read_game(config: PlayConfig) -> tuple[Player | None, Rules]:
         return None, read_rules(config.game, config.set)
     if locate(split_style(config.game)[0]) is not None:
         return load_with_flags(config.game, config.set)
-    bot, games = bot_called(config.game)
+    bot, games = find_bot(config.game)
     if bot:
         raise ConfigError(
             f"{config.game} is a bot; play against it: sparring play {games[0]} --against {bot}"
         )
-    raise unknown(config.game, what="game or run")
+    raise unknown_name_error(config.game, what="game or run")
 
 
 def seat_others(rules: Rules, person: int, against: str, usual: Player) -> dict[int, Player]:
@@ -200,7 +200,7 @@ class Session:
         players = [names[seat] for seat in range(self.rules.seats)]
         return Replay.of(self.state, self.actions, players)
 
-    def take(self, choice: Choice) -> None:
+    def take(self, choice: ActionChoice) -> None:
         """Play all actions of a choice; who gives hints sees what the person saw."""
         for action in (choice.action, *choice.then):
             if not isinstance(self.adviser, str):
@@ -221,7 +221,7 @@ class Session:
         self.actions.append(action)
         self.echo(*self.terminal.narrate(before, action, self.state))
 
-    def decide(self, choices: Sequence[Choice]) -> Choice:
+    def decide(self, choices: Sequence[ActionChoice]) -> ActionChoice:
         self.echo("", self.terminal.show(self.state))
         while True:
             self.echo(f"        {self.terminal.list_choices(choices)}")
@@ -236,14 +236,14 @@ class Session:
             else:
                 self.echo("That is no choice here; type one of these, or h for help.")
 
-    def narrow(self, fitting: Sequence[Choice]) -> Choice | None:
+    def narrow(self, fitting: Sequence[ActionChoice]) -> ActionChoice | None:
         """Ask which of several choices was meant; None if that did not settle it."""
         offered = [replace(choice, number=at) for at, choice in enumerate(fitting, 1)]
         options = ", ".join(f"{choice.number}:{choice.name}" for choice in offered)
         meant = match(self.ask(f"which: {options}> ", offered), offered)
         return meant[0] if len(meant) == 1 else None
 
-    def ask(self, prompt: str, choices: Sequence[Choice]) -> str:
+    def ask(self, prompt: str, choices: Sequence[ActionChoice]) -> str:
         """Read a line; help, hint, undo and quit work at every question.
 
         They never hide a choice: its name comes first, and a letter with which one begins is asked

@@ -22,7 +22,7 @@ from sparring.config.runs import PlotConfig
 from sparring.draw.charts.axes import CLOCK, By
 from sparring.draw.charts.page import check_matplotlib
 from sparring.errors import ConfigError
-from sparring.store.folders import shown_path
+from sparring.store.folders import display_path
 from sparring.targets import check_file
 from sparring.training.records import metrics
 from sparring.training.records.run import Run
@@ -45,7 +45,7 @@ def run(config: PlotConfig) -> int:
     if config.csv:
         told |= {"csv": config.csv, "csv_lines": write_csv(runs, Path(config.csv))}
     page = run_page(runs[0], by) if len(runs) == 1 else common_page(runs, by)
-    first = shown_path(runs[0].path)
+    first = display_path(runs[0].path)
     usual = files_in(first if len(runs) == 1 else first.parent, "plot")
     files = write_page(page, files or usual)
     told |= {**told_files(files), "charts": [c.title for c in page.charts]}
@@ -72,14 +72,14 @@ def open_runs(words: Sequence[str]) -> list[Run]:
     runs = [Run.open(word) for word in words]
     twice = [run for at, run in enumerate(runs) if run.path in [r.path for r in runs[:at]]]
     if twice:
-        raise ConfigError(f"{shown_path(twice[0].path)} was given twice; give each run once")
+        raise ConfigError(f"{display_path(twice[0].path)} was given twice; give each run once")
     return runs
 
 
 def described(found: Run, curves: Mapping[str, metrics.Curve]) -> dict[str, Any]:
     """Return what is said about a run besides its pictures."""
     return {
-        "run": str(shown_path(found.path)),
+        "run": str(display_path(found.path)),
         "updates": updates_of(curves),
         "minutes": minutes_of(curves),
         "wins": last_wins(curves),

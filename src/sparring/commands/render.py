@@ -25,7 +25,7 @@ from sparring.draw.pictures.film import Frame, RenderedFrames, as_frame
 from sparring.errors import ConfigError, warn
 from sparring.games import Rules, State, new_state
 from sparring.games.flags import changed_flags, listed
-from sparring.games.picture import Episode, SvgPicture, picture_of
+from sparring.games.picture import RecordedEpisode, SvgPicture, picture_of
 from sparring.games.recorded import Replay
 from sparring.league.players import BatchPlayer, Player, name_of
 from sparring.machine import show_size
@@ -148,15 +148,15 @@ def find_players(
 
 def play(
     rules: Rules, players: Sequence[Player], config: RenderConfig
-) -> tuple[list[Episode], list[Replay]]:
+) -> tuple[list[RecordedEpisode], list[Replay]]:
     names = [name_of(player) for player in players]
-    episodes: list[Episode] = []
+    episodes: list[RecordedEpisode] = []
     replays: list[Replay] = []
     wins = (0,) * rules.seats
     for seed in range(config.seed, config.seed + config.episodes):
         actions: list[Any] = []
         states = list(play_one(rules, players, seed, sampled=config.sampled, noted=actions.append))
-        episodes.append(Episode(states, short_names(names), wins))
+        episodes.append(RecordedEpisode(states, short_names(names), wins))
         replays.append(Replay.of(states[-1], actions, names))
         wins = episodes[-1].wins_after
     return episodes, replays

@@ -21,7 +21,7 @@ from sparring.config.tools import ReplayFileConfig
 from sparring.draw.names import short_names
 from sparring.errors import ConfigError
 from sparring.games import State
-from sparring.games.picture import Episode, SvgPicture, picture_of
+from sparring.games.picture import RecordedEpisode, SvgPicture, picture_of
 from sparring.games.recorded import Replay
 from sparring.games.terminal import terminal_of
 from sparring.machine import show_size
@@ -120,7 +120,7 @@ def film(replay: Replay, states: list[State], config: ReplayFileConfig) -> dict[
     if isinstance(picture, SvgPicture):
         check_documents(config, replay.rules, out)
     names = short_names(list(replay.players))
-    episode = Episode(states, names, (0,) * replay.rules.seats)
+    episode = RecordedEpisode(states, names, (0,) * replay.rules.seats)
     with finished(out) as unfinished:
         facts = draw(picture, [episode], config, unfinished)
     return {"out": str(out), "bytes": out.stat().st_size, **facts}

@@ -17,7 +17,7 @@ from sparring.games.rules import game_names
 from sparring.machine import show_size
 from sparring.store.files import remove_folder
 from sparring.store.folders import CHECKPOINTS, CONFIG, RUNS, latest_run
-from sparring.store.lookup import find_run, unknown
+from sparring.store.lookup import find_run, unknown_name_error
 from sparring.training.records.labels import label, write_labels
 from sparring.training.records.overview import (
     STATES,
@@ -128,7 +128,7 @@ def chosen(everything: Sequence[Told], config: RunsConfig) -> list[Told]:
             found = [one for one in found if tag in one["tags"]]
     for word in config.names if everything else ():
         if not any(matches(one, word) for one in everything):
-            raise unknown(word, what="run", root=Path(config.runs))
+            raise unknown_name_error(word, what="run", root=Path(config.runs))
     if config.names:
         found = [one for one in found if any(matches(one, word) for word in config.names)]
     return found

@@ -20,7 +20,7 @@ from sparring.games.rules import Rules
 from sparring.league.arena import default_opponents, strength_of
 from sparring.league.results import MatchResult
 from sparring.learn.learner import DivergedError
-from sparring.store.folders import shown_path
+from sparring.store.folders import display_path
 from sparring.training.agent import Agent, UnmeasuredError, measure, rates
 from sparring.training.budget import BUDGETS, MET
 from sparring.training.planning.custom import rules_of
@@ -66,7 +66,7 @@ def run(config: TrainConfig | ResumeConfig) -> int:
 
 def done_already(config: ResumeConfig) -> Overview | None:
     """Return a run of which nothing is left to train or to measure; None if something is."""
-    seen = Overview(shown_path(Run.open(config.run).path))
+    seen = Overview(display_path(Run.open(config.run).path))
     more = config.checkpoint >= 0 or any(getattr(config, kind) for kind in BUDGETS)
     return None if more or seen.state != "done" or not seen.met else seen
 
@@ -106,13 +106,13 @@ def report(work: Callable[[], Agent], *, as_json: bool) -> int:
     except Interrupted as wrong:
         if agent is None:
             return wrong.told()
-        saved = f" while measuring; the run is saved in {shown_path(agent.run)}"
+        saved = f" while measuring; the run is saved in {display_path(agent.run)}"
         return wrong.told(saved, f"measure it with: {measuring(agent)}")
     plots = drawn(agent)
     summaries = {name: found.summary() for name, found in results.items()}
     strength = strength_in(summaries, best_opponent(agent.policy.rules))
     summary: dict[str, Any] = {
-        "run": str(shown_path(agent.run)),
+        "run": str(display_path(agent.run)),
         "ended": agent.ended,
         "seconds": trained_s,
         "decisions": agent.decisions,
@@ -144,7 +144,7 @@ def report(work: Callable[[], Agent], *, as_json: bool) -> int:
         print(f"{name}: {value:,.2f}")
     if plots:
         print(f"curves: {', '.join(str(path) for path in plots)}")
-    where = shown_path(agent.run)
+    where = display_path(agent.run)
     print(f"run: {where}; next: {next_command(agent.policy.rules, where)}")
     return code
 
@@ -169,7 +169,7 @@ def why_early(agent: Agent) -> str:
 
 def measuring(agent: Agent) -> str:
     """Return the command that measures a run; resume would train one on that ended early."""
-    return f"sparring {'resume' if agent.ended == 'done' else 'eval'} {shown_path(agent.run)}"
+    return f"sparring {'resume' if agent.ended == 'done' else 'eval'} {display_path(agent.run)}"
 
 
 def measured(agent: Agent, settings: TrainConfig) -> dict[str, MatchResult]:
@@ -181,9 +181,9 @@ def measured(agent: Agent, settings: TrainConfig) -> dict[str, MatchResult]:
 def drawn(agent: Agent) -> list[Path]:
     """Draw the curves; a disk without space for a picture spoils nothing."""
     try:
-        return [shown_path(path) for path in plot_run(agent.run)]
+        return [display_path(path) for path in plot_run(agent.run)]
     except (OSError, SparringError) as wrong:
-        text = f"the curves of {shown_path(agent.run)} were not drawn: {wrong}"
+        text = f"the curves of {display_path(agent.run)} were not drawn: {wrong}"
         warn(text)
         return []
 
@@ -239,7 +239,7 @@ def train_here(
             continue
         rows.append(
             {
-                "run": str(shown_path(agent.run)),
+                "run": str(display_path(agent.run)),
                 "seed": member.seed,
                 "varied": varied(config, member),
                 "results": {name: one.summary() for name, one in results.items()},

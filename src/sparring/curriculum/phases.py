@@ -82,7 +82,7 @@ def wanted(until: Threshold, last: Mapping[str, Any] | None) -> str:
 
 
 @dataclass(frozen=True)
-class Standing:
+class PhaseProgress:
     """What there is to show about where a run stands."""
 
     name: str

@@ -6,9 +6,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from sparring.config.options import flat
-from sparring.curriculum.course import Course
 from sparring.curriculum.curriculum import Curriculum
 from sparring.curriculum.phases import Phase
+from sparring.curriculum.state import CurriculumState
 from sparring.errors import ConfigError
 from sparring.games.rules import Rules
 from sparring.pools.lineups import LEARNER, Lineup, Mix
@@ -135,7 +135,7 @@ def checks_of(entries: Sequence[Entry], budget: str, amount: float) -> list[str]
     return checks
 
 
-def curves_of(course: Course) -> dict[str, float]:
+def curves_of(course: CurriculumState) -> dict[str, float]:
     """What holds now, by the names of curves; of rewards and line-ups, those that ever change."""
     curriculum, holds = course.curriculum, course.holds
     found: dict[str, float] = {}

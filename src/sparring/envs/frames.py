@@ -10,7 +10,7 @@ import numpy.typing as npt
 from sparring.draw.pictures.film import FilmFrame, GameFrames
 from sparring.errors import ConfigError
 from sparring.games.lookup import game_module
-from sparring.games.picture import Episode, Film, SvgPicture, picture_of
+from sparring.games.picture import Film, RecordedEpisode, SvgPicture, picture_of
 from sparring.games.rules import Rules
 from sparring.games.state import State, new_state
 
@@ -56,4 +56,4 @@ def film_of(state: State, names: tuple[str, ...] = ()) -> Film:
     assert not isinstance(picture, SvgPicture), "render_modes has no pixels for it"
     seats = range(state.rules.seats)
     named = names or tuple(f"seat {seat}" for seat in seats)
-    return picture.film([Episode([state], named, tuple(0 for _ in seats))])
+    return picture.film([RecordedEpisode([state], named, tuple(0 for _ in seats))])

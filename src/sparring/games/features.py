@@ -27,7 +27,7 @@ class Feature:
 
 
 @dataclass(frozen=True)
-class Block:
+class FeatureBlock:
     """A named part of the observation: features first..first + rows * columns - 1."""
 
     name: str

@@ -10,10 +10,10 @@ from dataclasses import dataclass, replace
 from typing import Literal, Protocol
 
 from sparring.errors import ConfigError
-from sparring.games.lettering import fitted, text_width
 from sparring.games.lookup import game_module
 from sparring.games.rules import Rules, game_names
 from sparring.games.state import State
+from sparring.games.text_width import fitted, text_width
 
 Point = tuple[float, float]
 
@@ -52,7 +52,7 @@ class Circle(Shape):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Ring(Shape):
+class Arc(Shape):
     """A part of a circle, clockwise from the top: all of it with share 1, half with 0.5."""
 
     at: Point
@@ -63,7 +63,7 @@ class Ring(Shape):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Line(Shape):
+class Polyline(Shape):
     """A line through two or more points. Its ends are round or cut off."""
 
     points: tuple[Point, ...]
@@ -84,7 +84,7 @@ class Text(Shape):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Group(Shape):
+class ShapeGroup(Shape):
     """Shapes that move as one: around a place, turned counter-clockwise by an angle in radians."""
 
     parts: tuple[Shape, ...]
@@ -96,7 +96,7 @@ Shapes = tuple[Shape, ...]
 
 
 @dataclass(frozen=True)
-class View:
+class ViewBox:
     """The part of the plane that is shown, and its color."""
 
     left: float
@@ -120,7 +120,7 @@ class View:
 class Drawing:
     """A picture that does not move."""
 
-    view: View
+    view: ViewBox
     shapes: Shapes
 
 
@@ -128,7 +128,7 @@ class Drawing:
 class Film:
     """A picture that moves."""
 
-    view: View
+    view: ViewBox
     backdrop: Shapes
     """What is the same in all frames."""
     frames: Sequence[Shapes]
@@ -138,7 +138,7 @@ class Film:
 
 
 @dataclass(frozen=True)
-class Episode:
+class RecordedEpisode:
     """A game that was played."""
 
     states: Sequence[State]
@@ -175,10 +175,10 @@ def fit(text: Text, room: float) -> Text:
 class Picture(Protocol):
     """Draws the games of one kind with shapes, which become any kind of file."""
 
-    def film(self, episodes: Sequence[Episode]) -> Film:
+    def film(self, episodes: Sequence[RecordedEpisode]) -> Film:
         """Return all episodes, one after the other."""
 
-    def still(self, episode: Episode) -> Drawing:
+    def still(self, episode: RecordedEpisode) -> Drawing:
         """Return one picture that tells the whole episode."""
 
 

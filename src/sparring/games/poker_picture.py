@@ -4,7 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 
-from sparring.games.picture import Circle, Drawing, Episode, Film, Point, Shape, Shapes, View
+from sparring.games.picture import (
+    Circle,
+    Drawing,
+    Film,
+    Point,
+    RecordedEpisode,
+    Shape,
+    Shapes,
+    ViewBox,
+)
 from sparring.games.poker import Position, counted
 from sparring.games.state import State
 from sparring.games.table_shapes import (
@@ -21,7 +30,7 @@ from sparring.games.table_shapes import (
     words,
 )
 
-VIEW = View(0, 0, 480, 380, PAPER)
+VIEW = ViewBox(0, 0, 480, 380, PAPER)
 MIDDLE = (240.0, 205.0)
 ACROSS = (75.0, 335.0)
 """How high the seats are: the first one sits below."""
@@ -40,7 +49,7 @@ class PokerPicture:
     def __init__(self, read: Callable[[State], Position]) -> None:
         self.read = read
 
-    def film(self, episodes: Sequence[Episode]) -> Film:
+    def film(self, episodes: Sequence[RecordedEpisode]) -> Film:
         """Return the games, a frame for every decision."""
         frames: list[Shapes] = []
         for episode in episodes:
@@ -49,7 +58,7 @@ class PokerPicture:
             frames += [(*last, verdict(episode))] * PAUSE
         return Film(VIEW, tuple(backdrop(episodes[0].names)), frames, FRAME_S)
 
-    def still(self, episode: Episode) -> Drawing:
+    def still(self, episode: RecordedEpisode) -> Drawing:
         """Return the last position, which tells everything that was said."""
         shapes = (*backdrop(episode.names), *self.scene(episode.states[-1]), verdict(episode))
         return Drawing(VIEW, shapes)
@@ -95,7 +104,7 @@ def chips(seat: int, count: int) -> Iterator[Shape]:
     yield words((VIEW.right - 10, y), counted(count), 60, anchor="end", key=f"chips {seat}")
 
 
-def verdict(episode: Episode) -> Shape:
+def verdict(episode: RecordedEpisode) -> Shape:
     last = episode.states[-1]
     told = ""
     if last.over:

@@ -6,7 +6,7 @@ from typing import ClassVar
 
 from sparring.games.poker import Position, counted
 from sparring.games.state import State
-from sparring.games.terminal import HELP, Choice, Terminal
+from sparring.games.terminal import HELP, ActionChoice, Terminal
 
 
 class PokerTerminal(Terminal):
@@ -34,9 +34,9 @@ class PokerTerminal(Terminal):
                 lines.append(f"round {number}: " * (len(at.rounds) > 1) + ", ".join(told))
         return "\n".join(lines)
 
-    def choices(self, state: State) -> list[Choice]:
+    def choices(self, state: State) -> list[ActionChoice]:
         """Return the legal actions as they are called in this position."""
-        return [Choice(action, word, word) for action, word in self.read(state).choices]
+        return [ActionChoice(action, word, word) for action, word in self.read(state).choices]
 
     def narrate(self, before: State, action: int, after: State) -> list[str]:
         """Say what an action was, and which card was turned up."""

@@ -19,7 +19,7 @@ from sparring.errors import ConfigError, SparringError
 from sparring.games.files import reason, replace_file
 from sparring.games.flags import changed_flags
 from sparring.games.rules import Rules
-from sparring.games.sealed import is_number, is_whole, is_word, shortened
+from sparring.games.saved import is_number, is_whole, is_word, shortened
 from sparring.games.seeds import checked_seed
 from sparring.games.state import State
 from sparring.targets import check_file

@@ -13,11 +13,11 @@ import numpy.typing as npt
 
 from sparring import _native
 from sparring.errors import ConfigError, nearest
-from sparring.games.features import Block, Feature, Run, runs_of
-from sparring.games.given import of_kind, one_of, shown
+from sparring.games.arguments import of_kind, one_of, shown
+from sparring.games.features import Feature, FeatureBlock, Run, runs_of
 from sparring.games.lookup import game_module
 from sparring.games.mirror import Mirror
-from sparring.games.narrowing import narrow
+from sparring.games.packing import narrow
 from sparring.games.sources import not_built
 from sparring.games.stats import Stat
 
@@ -200,12 +200,12 @@ class Rules:
         )
 
     @cached_property
-    def blocks(self) -> tuple[Block, ...]:
+    def blocks(self) -> tuple[FeatureBlock, ...]:
         """The named parts of the observation, in order."""
         blocks = []
         first = 0
         for name, rows, columns in self.native.blocks:
-            blocks.append(Block(name, first, rows, tuple(c[0] for c in columns)))
+            blocks.append(FeatureBlock(name, first, rows, tuple(c[0] for c in columns)))
             first += rows * len(columns)
         return tuple(blocks)
 

@@ -22,7 +22,7 @@ LINES = ".jsonl"
 
 
 @dataclass(frozen=True, slots=True)
-class Position:
+class SavedPosition:
     """Where a game stands: its own bytes, and those beside it; none of these: zeros."""
 
     game: bytes
@@ -33,17 +33,17 @@ class Position:
 class Start:
     """A position in which a game begins, and how often, against the weights of the others."""
 
-    position: State | Position | bytes | None = None
+    position: State | SavedPosition | bytes | None = None
     """A state, a state's `serialize()`, or None for the usual start."""
     weight: float = 1.0
     name: str = ""
     """What an error calls it."""
 
 
-def position_of(rules: Rules, start: Start) -> Position | None:
+def position_of(rules: Rules, start: Start) -> SavedPosition | None:
     """Return the bytes of a start, None for the usual one; refuse what no game begins from."""
     at = start.position
-    if at is None or isinstance(at, Position):
+    if at is None or isinstance(at, SavedPosition):
         return at
     state = load_state(at) if isinstance(at, bytes) else at
     check_same(rules, state.rules)
@@ -52,10 +52,10 @@ def position_of(rules: Rules, start: Start) -> Position | None:
     return bytes_of(state)
 
 
-def bytes_of(state: State) -> Position:
+def bytes_of(state: State) -> SavedPosition:
     """Return what a game goes on from."""
     game, side = state.native.position()
-    return Position(game, side if side.strip(b"\0") else b"")
+    return SavedPosition(game, side if side.strip(b"\0") else b"")
 
 
 def check_same(rules: Rules, theirs: Rules) -> None:

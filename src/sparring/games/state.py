@@ -10,10 +10,10 @@ import numpy.typing as npt
 
 from sparring import _native
 from sparring.errors import ConfigError, IllegalActionError, SparringError, StateError
-from sparring.games.given import one_of, shown, whole
+from sparring.games.arguments import one_of, shown, whole
 from sparring.games.lookup import game_module
 from sparring.games.rules import Rewards, Rules, configured, describe_refusal
-from sparring.games.sealed import seal, unseal
+from sparring.games.saved import seal, unseal
 from sparring.games.seeds import seed_bits
 from sparring.games.views import text_view
 

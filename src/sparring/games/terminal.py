@@ -22,7 +22,7 @@ FEW = 16
 
 
 @dataclass(frozen=True)
-class Choice:
+class ActionChoice:
     """A legal action as a person types it."""
 
     action: int
@@ -39,7 +39,7 @@ class Choice:
         return (self.action, *self.then)
 
 
-def match(typed: str, choices: Sequence[Choice]) -> list[Choice]:
+def match(typed: str, choices: Sequence[ActionChoice]) -> list[ActionChoice]:
     """Return the choices that a word can mean, by the first way of reading it that fits any."""
     word = typed.strip().lower()
     if not word:
@@ -73,12 +73,12 @@ class Terminal:
         """Return what is being asked."""
         return "your move"
 
-    def choices(self, state: State) -> list[Choice]:
+    def choices(self, state: State) -> list[ActionChoice]:
         """Return the legal actions."""
         names = [(action, state.action_name(action)) for action in state.legal()]
-        return [Choice(action, name, name) for action, name in names]
+        return [ActionChoice(action, name, name) for action, name in names]
 
-    def numbered(self, state: State) -> list[Choice]:
+    def numbered(self, state: State) -> list[ActionChoice]:
         """Return the legal actions with numbers that stay while the same question is asked.
 
         A choice that disappears leaves its number free; others do not move up.
@@ -99,11 +99,13 @@ class Terminal:
             (action,) for action in range(self.rules.actions if self.rules.actions <= FEW else 0)
         )
 
-    def list_choices(self, choices: Sequence[Choice]) -> str:
+    def list_choices(self, choices: Sequence[ActionChoice]) -> str:
         """Return the choices in a line, numbered."""
         return "  ".join(f"{c.number or at}:{c.short}" for at, c in enumerate(choices, 1))
 
-    def match(self, state: State, typed: str, choices: Sequence[Choice]) -> list[Choice]:
+    def match(
+        self, state: State, typed: str, choices: Sequence[ActionChoice]
+    ) -> list[ActionChoice]:
         """Return what a line can mean."""
         return match(typed, choices)
 

@@ -18,8 +18,16 @@ from sparring.league.intervals import wilson
 from sparring.league.ratings import PairScore, Rating, default_anchors, rate
 from sparring.league.results import MatchRecord
 from sparring.league.roles import FIXED
-from sparring.store.archive_index import MATCH, SELF, TRAINING, ArchiveIndex, Entry, Rated, Result
-from sparring.store.standings import Pair, Player, Standings
+from sparring.store.archive_index import (
+    LEARNER_NAME,
+    MATCH,
+    TRAINING,
+    ArchiveIndex,
+    RatingRow,
+    Result,
+    SnapshotEntry,
+)
+from sparring.store.standings import LeagueStandings, Player, SnapshotMatch
 
 MAX_RATED = 64
 """Snapshots of a long run that are rated, spread over it: intervals take time with the cube."""
@@ -51,7 +59,7 @@ def rate_league(index: ArchiveIndex, bots: Sequence[str], *, seed: int = 0) -> l
     return rate(names, matches, anchors=default_anchors(names, bots), seed=seed)
 
 
-def spread_entries(entries: Sequence[Entry]) -> list[Entry]:
+def spread_entries(entries: Sequence[SnapshotEntry]) -> list[SnapshotEntry]:
     """Return no more than MAX_RATED entries, the first and the last among them."""
     if len(entries) <= MAX_RATED:
         return list(entries)
@@ -59,7 +67,7 @@ def spread_entries(entries: Sequence[Entry]) -> list[Entry]:
 
 
 def latest_results(
-    results: Sequence[Result], entries: Sequence[Entry]
+    results: Sequence[Result], entries: Sequence[SnapshotEntry]
 ) -> dict[tuple[str, str, str], Result]:
     """Return the last result of every pairing, by who played, its run and the opponent.
 
@@ -70,14 +78,14 @@ def latest_results(
     return {(snapshot_after(one, entries), one.member, one.opponent): one for one in in_order}
 
 
-def snapshot_after(found: Result, entries: Sequence[Entry]) -> str:
+def snapshot_after(found: Result, entries: Sequence[SnapshotEntry]) -> str:
     """Return the snapshot that the learner was about to become, or the learner itself.
 
     entries: by when they were the learner.
     """
     mine = [entry for entry in entries if entry.member == found.member and entry.role != FIXED]
     at = bisect_left([entry.update for entry in mine], found.update)
-    return mine[at].hash if at < len(mine) else SELF
+    return mine[at].hash if at < len(mine) else LEARNER_NAME
 
 
 def scale_down(tally: Sequence[int]) -> list[int]:
@@ -92,7 +100,9 @@ def count_pairs(record: MatchRecord) -> list[int]:
     return [int((ahead == sign).sum()) for sign in (1, 0, -1)]
 
 
-def describe_league(standings: Standings, pairs: Sequence[Pair] = ()) -> dict[str, Any]:
+def describe_league(
+    standings: LeagueStandings, pairs: Sequence[SnapshotMatch] = ()
+) -> dict[str, Any]:
     return {
         "players": [describe_player(player) for player in standings.players],
         "ratings": {
@@ -122,17 +132,17 @@ def describe_player(player: Player) -> dict[str, Any]:
     }
 
 
-def interval_of(rated: Rated | None) -> dict[str, float | None]:
+def interval_of(rated: RatingRow | None) -> dict[str, float | None]:
     return {name: getattr(rated, name, None) for name in ("rating", "low", "high")}
 
 
 def make_payoff(
-    standings: Standings, chosen: Sequence[Player], pairs: Sequence[Pair] = ()
+    standings: LeagueStandings, chosen: Sequence[Player], pairs: Sequence[SnapshotMatch] = ()
 ) -> Payoff:
     """Return a matrix: the learner against everybody, and the matches of snapshots if any."""
     bots = [p for p in standings.players if p.role == "bot" and (p.training or p.matches)]
     others = [*chosen, *bots[:MAX_BOTS]]
-    names = (SELF, *(player.name for player in others))
+    names = (LEARNER_NAME, *(player.name for player in others))
     share, low, high = (np.full((len(names), len(names)), np.nan) for _ in range(3))
 
     def put(one: int, two: int, value: float, ends: tuple[float, float]) -> None:

@@ -12,8 +12,8 @@ import numpy as np
 import numpy.typing as npt
 
 from sparring.errors import SparringError
+from sparring.games.decisions import same
 from sparring.games.recorded import Replay
-from sparring.games.replay import same
 from sparring.games.rules import Rules
 from sparring.games.state import State
 from sparring.pools.lineups import LEARNER, PlayerId, player_name

@@ -37,7 +37,7 @@ from sparring.league.players import (
     random_player,
 )
 from sparring.schedule import Schedule
-from sparring.store.lookup import look_up, split_style
+from sparring.store.lookup import find_player, split_style
 
 if TYPE_CHECKING:
     from sparring.nets.policy import Policy
@@ -174,7 +174,7 @@ def read_player(rules: Rules, given: AnyPlayer, where: str = "opponents") -> Pla
 
 def read_named_player(rules: Rules, typed: str, where: str) -> PlayerSpec:
     try:
-        found = look_up(typed, rules, also=(SELF, PAST, BEST))
+        found = find_player(typed, rules, also=(SELF, PAST, BEST))
     except ConfigError as wrong:
         raise ConfigError(f"{where}: {wrong}") from None
     if not found.bot:
@@ -242,7 +242,7 @@ def check_weight(word: str, weight: float, where: str) -> float:
 
 def load_player(word: str, rules: Rules, *, threads: int = 1) -> Policy | str:
     """Return the bot or the policy that a word means; results carry the name as typed."""
-    found = look_up(word, rules)
+    found = find_player(word, rules)
     if found.place is None:
         return found.bot
     from sparring.store.policies import load_policy  # loads torch

@@ -1,4 +1,4 @@
-"""Attention over the things that a game names: cards, players, animals.
+"""Attention over the entities that a game names: cards, players, animals.
 
 Every thing that is there becomes a token, one more stands for the whole table. Layers of an encoder
 let them look at each other. The token of the table says what a position is worth; an action that
@@ -6,7 +6,7 @@ refers to a thing is judged by that thing's token, so that whatever is learned a
 holds wherever a card lies among the others.
 
 Shapes never depend on what is seen and nothing waits for a device: a CUDA graph can hold all of it.
-A test holds the network equal to loops over rows, things and heads.
+A test holds the network equal to loops over rows, entities and heads.
 """
 
 from __future__ import annotations
@@ -22,8 +22,14 @@ from torch.nn import functional
 
 from sparring.config import NetConfig
 from sparring.errors import ConfigError
+from sparring.games.entities import (
+    EntityActions,
+    EntityPairActions,
+    EntitySet,
+    EntitySpec,
+    entities_of,
+)
 from sparring.games.rules import Rules
-from sparring.games.things import Declared, Pairs, Points, Things, things_of
 from sparring.nets.layers import FirstLayer, orthogonal_
 from sparring.nets.net import POLICY, VALUE, Asked, HeadOutputs, Net
 
@@ -130,30 +136,30 @@ MASK_STEP = 8
 
 
 class Tokens(nn.Module):
-    """What a set of things looks like to the encoder."""
+    """What a set of entities looks like to the encoder."""
 
     places: Tensor
     told: Tensor
     present: Tensor
     facts: Tensor
 
-    def __init__(self, things: Things, feature_at: list[int], width: int) -> None:
+    def __init__(self, entities: EntitySet, feature_at: list[int], width: int) -> None:
         """Make tokens of one width. feature_at: where the number of every feature lies in a row."""
         super().__init__()
-        self.things = things
-        self.each = len(things.places[0]) if things.places else 0
-        flat = list(chain.from_iterable(things.places))
+        self.entities = entities
+        self.each = len(entities.features[0]) if entities.features else 0
+        flat = list(chain.from_iterable(entities.features))
         at = [feature_at[place] if place is not None else 0 for place in flat]
         told = torch.tensor([float(place is not None) for place in flat])
-        present = torch.tensor([feature_at[place] for place in things.present], dtype=torch.long)
+        present = torch.tensor([feature_at[place] for place in entities.present], dtype=torch.long)
         self.register_buffer("places", torch.tensor(at, dtype=torch.long), persistent=False)
         self.register_buffer("told", told.view(-1, max(1, self.each)), persistent=False)
         self.register_buffer("present", present, persistent=False)
-        self.register_buffer("facts", torch.tensor(things.facts), persistent=False)
-        self.identity = nn.Parameter(torch.empty(things.items, width))
+        self.register_buffer("facts", torch.tensor(entities.constants), persistent=False)
+        self.identity = nn.Parameter(torch.empty(entities.items, width))
         """What is special about every item."""
-        if things.facts:
-            self.known = nn.Linear(len(things.facts[0]), width, bias=False)
+        if entities.constants:
+            self.known = nn.Linear(len(entities.constants[0]), width, bias=False)
         if self.each:
             self.seen = nn.Linear(self.each, width, bias=False)
 
@@ -166,7 +172,7 @@ class Tokens(nn.Module):
 
     def items(self) -> Tensor:
         """What is always true of every item [items, width]."""
-        if not self.things.facts:
+        if not self.entities.constants:
             return self.identity
         known: Tensor = self.known(self.facts)
         return self.identity + known
@@ -177,13 +183,13 @@ class Tokens(nn.Module):
         The first is 1 at [row, token, item] and 0 elsewhere, None if token i is always item i; the
         second is [rows, tokens], None if all always are. Items that are there come in order.
         """
-        if not self.things.present:
+        if not self.entities.present:
             return None, None
         there = numbers.index_select(1, self.present) != 0
-        if not self.things.picked:
+        if not self.entities.selects_present:
             return None, there
         turn = torch.cumsum(there, 1, dtype=torch.int32)
-        slots = torch.arange(1, self.things.tokens + 1, dtype=torch.int32, device=numbers.device)
+        slots = torch.arange(1, self.entities.tokens + 1, dtype=torch.int32, device=numbers.device)
         which = (turn * there)[:, None, :] == slots[None, :, None]
         return which.to(computed_in(numbers)), slots <= turn[:, -1:]
 
@@ -195,7 +201,8 @@ class Tokens(nn.Module):
         if not self.each:
             return items if which is not None else items.expand(numbers.shape[0], -1, -1)
         seen = (
-            numbers.index_select(1, self.places).view(-1, self.things.items, self.each) * self.told
+            numbers.index_select(1, self.places).view(-1, self.entities.items, self.each)
+            * self.told
         )
         if which is not None:
             seen = which @ seen
@@ -206,7 +213,7 @@ class Tokens(nn.Module):
 class Pointer(nn.Module):
     """Logits of the actions that refer to the items of one set, or of two."""
 
-    def __init__(self, points: Points | Pairs, width: int) -> None:
+    def __init__(self, points: EntityActions | EntityPairActions, width: int) -> None:
         super().__init__()
         self.points = points
         self.query = nn.Linear(width, width)
@@ -226,7 +233,7 @@ class Pointer(nn.Module):
 
 
 class AttentionNet(Net):
-    """An encoder over the tokens of things and one token of the table."""
+    """An encoder over the tokens of entities and one token of the table."""
 
     order: Tensor
 
@@ -235,7 +242,7 @@ class AttentionNet(Net):
     ) -> None:
         super().__init__(rules, config, **asked)
         check(config)
-        self.declared = sorted_by_need(things_of(rules))
+        self.declared = sorted_by_need(entities_of(rules))
         width = config.token_width
         self.first = FirstLayer(
             self.inputs, TABLE_WIDTH * width, sparse=config.sparse, threads=threads
@@ -250,7 +257,7 @@ class AttentionNet(Net):
             Layer(width, config.token_heads) for _ in range(config.token_layers)
         )
         self.end = Norm(width)
-        """Tokens that are asked, those of the table and of things that actions refer to, lie in
+        """Tokens that are asked, those of the table and of entities that actions refer to, lie in
         front; the others are not needed behind the last layer."""
         self.spans, self.asked = spans_of(self.declared)
         if POLICY in self.heads:
@@ -310,7 +317,7 @@ class AttentionNet(Net):
         """What is added to the attention that a token gets [rows, 1, 1, tokens]."""
         if all(seen is None for seen in there):
             return None
-        widths = [1, *(things.tokens for things in self.declared.sets)]
+        widths = [1, *(entities.tokens for entities in self.declared.sets)]
         wide = -(-sum(widths) // MASK_STEP) * MASK_STEP
         parts = [
             x.new_ones(x.shape[0], width, dtype=torch.bool) if seen is None else seen
@@ -346,8 +353,8 @@ class AttentionNet(Net):
         for pointer in self.pointers:
             assert isinstance(pointer, Pointer)
             points = pointer.points
-            first = "" if isinstance(points, Points) else points.first
-            second = points.to if isinstance(points, Points) else points.second
+            first = "" if isinstance(points, EntityActions) else points.first
+            second = points.entity_set if isinstance(points, EntityActions) else points.second
             fit = pointer(x[:, self.spans[first]], x[:, self.spans[second]])
             if (lies := which.get(second)) is not None:
                 fit = fit @ lies.to(fit.dtype)
@@ -366,34 +373,31 @@ def check(config: NetConfig) -> None:
         )
 
 
-def sorted_by_need(declared: Declared) -> Declared:
+def sorted_by_need(declared: EntitySpec) -> EntitySpec:
     """Put sets that actions refer to in front, and leave out pointers without actions."""
     used = tuple(one for one in declared.pointers if one.actions)
-    needed = {name for one in used for name in named(one)}
-    sets = sorted(declared.sets, key=lambda things: things.name not in needed)
-    return Declared(tuple(sets), used)
+    needed = {name for one in used for name in one.entity_sets}
+    sets = sorted(declared.sets, key=lambda entities: entities.name not in needed)
+    return EntitySpec(tuple(sets), used)
 
 
-def named(points: Points | Pairs) -> tuple[str, ...]:
-    """The sets to which actions refer."""
-    return (points.to,) if isinstance(points, Points) else (points.first, points.second)
-
-
-def spans_of(declared: Declared) -> tuple[dict[str, slice], int]:
+def spans_of(declared: EntitySpec) -> tuple[dict[str, slice], int]:
     """Where tokens lie by set, that of the table as "", and how many of them are asked."""
     spans, at, asked = {"": slice(0, 1)}, 1, 1
-    needed = {name for one in declared.pointers for name in named(one)}
-    for things in declared.sets:
-        spans[things.name] = slice(at, at + things.tokens)
-        at += things.tokens
-        asked = at if things.name in needed else asked
+    needed = {name for one in declared.pointers for name in one.entity_sets}
+    for entities in declared.sets:
+        spans[entities.name] = slice(at, at + entities.tokens)
+        at += entities.tokens
+        asked = at if entities.name in needed else asked
     return spans, asked
 
 
-def actions_of(points: Points | Pairs, items: Mapping[str, int]) -> list[int | None]:
+def actions_of(
+    points: EntityActions | EntityPairActions, items: Mapping[str, int]
+) -> list[int | None]:
     """The actions of all items, or of all pairs of them, in the order of a pointer's logits."""
-    if isinstance(points, Points):
-        return [points.actions.get(item) for item in range(items[points.to])]
+    if isinstance(points, EntityActions):
+        return [points.actions.get(item) for item in range(items[points.entity_set])]
     return [
         points.actions.get((i, j))
         for i in range(items[points.first])

@@ -13,7 +13,7 @@ from torch.nn import functional
 
 from sparring.config import NetConfig
 from sparring.errors import ConfigError, nearest
-from sparring.games.features import Block, Feature, runs_of
+from sparring.games.features import Feature, FeatureBlock, runs_of
 from sparring.games.rules import Rules
 
 MEMORY_STEP = 16
@@ -123,7 +123,7 @@ class Inputs:
         return math.inf if unseen else self.features[feature].divisor
 
 
-def select_blocks(rules: Rules, seen: Sequence[str]) -> tuple[Block, ...]:
+def select_blocks(rules: Rules, seen: Sequence[str]) -> tuple[FeatureBlock, ...]:
     """Return the blocks that are meant, in the order of the observation."""
     known = {block.name for block in rules.blocks}
     for name in seen:

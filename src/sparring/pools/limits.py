@@ -7,7 +7,7 @@ import numpy.typing as npt
 
 from sparring import _native
 from sparring.errors import ConfigError
-from sparring.games.given import whole
+from sparring.games.arguments import whole
 from sparring.games.rules import Rules
 
 MEMORY_STEP = 16

@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from sparring import _native
 from sparring.errors import ConfigError, nearest
-from sparring.games.given import inside, of_kind, whole
+from sparring.games.arguments import inside, of_kind, whole
 from sparring.games.rules import Rules
 
 LEARNER = 0

@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from sparring import _native
 from sparring.errors import ConfigError, IllegalActionError, StateError
-from sparring.games.given import inside, of_kind, whole
+from sparring.games.arguments import inside, of_kind, whole
 from sparring.games.goals import check_goals
 from sparring.games.rules import (
     SKIP_FORCED,
@@ -20,7 +20,7 @@ from sparring.games.rules import (
     configured,
     describe_refusal,
 )
-from sparring.games.sealed import seal, unseal
+from sparring.games.saved import seal, unseal
 from sparring.games.seeds import seed_bits
 from sparring.games.state import State
 from sparring.machine import MAX_THREADS, check_memory_budget, check_threads, show_size

@@ -10,9 +10,9 @@ import numpy as np
 import numpy.typing as npt
 
 from sparring.errors import ConfigError, SparringError
-from sparring.games.given import of_kind
+from sparring.games.arguments import of_kind
 from sparring.games.rules import Rules
-from sparring.games.starts import Position, Start, position_of, read_starts, write_starts
+from sparring.games.starts import SavedPosition, Start, position_of, read_starts, write_starts
 
 __all__ = ["MAX_STARTS", "Packed", "Start", "pack", "read_starts", "write_starts"]
 
@@ -65,7 +65,7 @@ def pack(rules: Rules, starts: Sequence[Start], game_bytes: int, side_bytes: int
 
 def checked(
     rules: Rules, start: Start, name: str, game_bytes: int, side_bytes: int
-) -> Position | None:
+) -> SavedPosition | None:
     """Return a start's bytes, of which the native core can make a game."""
     if not (math.isfinite(start.weight) and start.weight > 0):
         raise ConfigError(f"starts: {name}: weight {start.weight} must be above 0 and finite")

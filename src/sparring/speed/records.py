@@ -19,18 +19,18 @@ from sparring.config.ranges import shortened
 from sparring.errors import ConfigError, SparringError
 from sparring.league.intervals import welch_95
 from sparring.store.files import write_atomic
-from sparring.store.plain import (
-    anything,
-    flag,
-    listed,
-    named,
+from sparring.store.schema import (
+    any_value,
+    boolean,
+    integer,
+    list_of,
+    mapping_of,
+    object_with,
+    optional,
     parse_json,
-    perhaps,
-    table,
-    text,
-    whole,
+    string,
 )
-from sparring.store.plain import finite as plain_number
+from sparring.store.schema import finite_number as plain_number
 from sparring.training.records.run import finite
 
 FORMAT = "sparring bench 1"
@@ -51,22 +51,22 @@ def a_format(value: Any, where: str) -> None:
 
 
 def some_rounds(value: Any, where: str) -> None:
-    listed(plain_number)(value, where)
+    list_of(plain_number)(value, where)
     if not value:
         raise ValueError(f"{where} is empty")
 
 
-A_FIGURE = table(
-    {"rounds": some_rounds}, {"unit": text, "higher": flag, "ratio": flag}, closed=True
+A_FIGURE = object_with(
+    {"rounds": some_rounds}, {"unit": string, "higher": boolean, "ratio": boolean}, closed=True
 )
-LOADED = table({}, {"load_average": perhaps(plain_number), "cores": perhaps(whole(1))})
-A_RECORD = table(
+LOADED = object_with({}, {"load_average": optional(plain_number), "cores": optional(integer(1))})
+A_RECORD = object_with(
     {
         "format": a_format,
-        "command": text,
-        "settings": named(anything),
+        "command": string,
+        "settings": mapping_of(any_value),
         "machine": LOADED,
-        "figures": named(A_FIGURE),
+        "figures": mapping_of(A_FIGURE),
     }
 )
 """The shape of a file."""

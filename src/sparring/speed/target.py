@@ -16,7 +16,7 @@ from sparring.errors import ConfigError
 from sparring.factories import is_factory
 from sparring.games.flags import read_pair
 from sparring.games.rules import game_names
-from sparring.store.lookup import locate, unknown
+from sparring.store.lookup import locate, unknown_name_error
 from sparring.training.planning.custom import require_code
 from sparring.training.planning.settings import merged, read_config
 from sparring.training.records.overview import Overview, is_run
@@ -50,7 +50,7 @@ def find_target(config: ProfileConfig) -> Target:
         raise ConfigError(f"--config goes with a game or an environment, and {word!r} is none")
     folder = locate(word)
     if folder is None:
-        raise unknown(word, what="game or run")
+        raise unknown_name_error(word, what="game or run")
     if not is_run(folder):
         raise ConfigError(f"{folder} is not a run; give the folder that `sparring train` named")
     overview = Overview(folder)

@@ -14,52 +14,56 @@ from torch import Tensor
 from sparring.errors import SparringError
 from sparring.store.archive_index import (
     BUSY_S,
-    FILE,
     FORMAT,
+    LEAGUE_FILE,
+    LEARNER_NAME,
     MATCH,
     SCHEMA,
-    SELF,
     TRAINING,
     ArchiveIndex,
-    Entry,
-    Rated,
+    RatingRow,
     Result,
+    SnapshotEntry,
     Tally,
     check_format,
-    explain,
+    describe_error,
 )
-from sparring.store.diversity import too_many
-from sparring.store.faults import ArchiveError
+from sparring.store.diversity import choose_removed
+from sparring.store.errors import ArchiveError
+from sparring.store.file_cache import CacheStatistics, FileCache
 from sparring.store.files import link_or_copy, remove_stale_files, write_atomic
 from sparring.store.folders import LEAGUE, SNAPSHOT
-from sparring.store.manifest import numbers, read_manifest
-from sparring.store.shelf import Shelf, Statistics
-from sparring.store.snapshots import hash_of, packed, read_snapshot
+from sparring.store.manifest import checkpoint_numbers, read_manifest
+from sparring.store.snapshots import pack_snapshot, read_snapshot, sha256_hex
 
 __all__ = [
+    "LEARNER_NAME",
     "MATCH",
-    "SELF",
     "TRAINING",
     "Archive",
     "ArchiveError",
     "ArchiveIndex",
-    "Entry",
-    "Rated",
+    "RatingRow",
     "Result",
+    "SnapshotEntry",
     "Tally",
     "copy_archive",
-    "needed_by",
+    "snapshots_in_slots",
 ]
 
 MEMORY_BYTES = 512 * 2**20
 """Weights that stay in memory once they were loaded."""
-MAX_LATE = 100_000
+MAX_BUFFERED_ROWS = 100_000
 """How many results and ratings wait at most for a disk that has space again."""
-AT_ONCE = -1
+IMMEDIATELY = -1
 """Removed without an update to go back before."""
 
-RESULT = "INSERT OR REPLACE INTO results SELECT ?, ?, id, ?, ?, ?, ?, ? FROM players WHERE name = ?"
-RATING = "INSERT OR REPLACE INTO ratings SELECT id, ?, ?, ?, ?, ? FROM players WHERE name = ?"
+INSERT_RESULT = (
+    "INSERT OR REPLACE INTO results SELECT ?, ?, id, ?, ?, ?, ?, ? FROM players WHERE name = ?"
+)
+INSERT_RATING = (
+    "INSERT OR REPLACE INTO ratings SELECT id, ?, ?, ?, ?, ? FROM players WHERE name = ?"
+)
 
 
 class Archive(ArchiveIndex):
@@ -85,7 +89,7 @@ class Archive(ArchiveIndex):
         """
         super().__init__(folder)
         self.max_bytes, self.policy = max_bytes, dict(policy or {})
-        self._shelf: Shelf[dict[str, Tensor]] = Shelf(memory_bytes)
+        self._shelf: FileCache[dict[str, Tensor]] = FileCache(memory_bytes)
         self._lock = threading.RLock()
         self._open: sqlite3.Connection | None = None
         self._late: list[tuple[str, tuple[Any, ...]]] = []
@@ -117,10 +121,10 @@ class Archive(ArchiveIndex):
         update: int,
         decisions: int,
         seconds: float,
-    ) -> Entry:
+    ) -> SnapshotEntry:
         """Keep a copy of a network; of weights that are there already it is the entry of then."""
-        data = packed(weights, self.policy)
-        content = hash_of(data)
+        data = pack_snapshot(weights, self.policy)
+        content = sha256_hex(data)
         file, made = self.file(content), False
         try:
             with self._changing() as db:
@@ -149,10 +153,10 @@ class Archive(ArchiveIndex):
         One that is missing or damaged is an ArchiveError.
         """
         file = self.file(content)
-        return self._shelf.get(content, [file], lambda: read_snapshot(file)[0], bytes_of)
+        return self._shelf.get(content, [file], lambda: read_snapshot(file)[0], tensor_bytes)
 
     @property
-    def memory(self) -> Statistics:
+    def memory(self) -> CacheStatistics:
         """How often weights were in memory when they were asked for."""
         return self._shelf.statistics
 
@@ -162,9 +166,9 @@ class Archive(ArchiveIndex):
         best: str | None,
         ratings: Mapping[str, float],
         *,
-        update: int = AT_ONCE,
+        update: int = IMMEDIATELY,
         oldest: int | None = None,
-    ) -> list[Entry]:
+    ) -> list[SnapshotEntry]:
         """Remove entries beyond the bound on the disk, and return them.
 
         The newest, the best and the needed stay, and of the others those that differ most in rating
@@ -174,7 +178,7 @@ class Archive(ArchiveIndex):
             entries back. Left out, the files go at once.
         """
         kept = {*needed, *([best] if best else [])}
-        doomed = too_many(self.entries(), self.max_bytes, kept, ratings)
+        doomed = choose_removed(self.entries(), self.max_bytes, kept, ratings)
         remove = "UPDATE snapshots SET removed_at = ? WHERE hash = ?"
         with self._changing() as db:
             db.executemany(remove, [(update, entry.hash) for entry in doomed])
@@ -238,7 +242,7 @@ class Archive(ArchiveIndex):
         add up the results of several updates before.
         """
         self._put(
-            (RESULT, (kind, member, update, decisions, *map(int, counts), opponent))
+            (INSERT_RESULT, (kind, member, update, decisions, *map(int, counts), opponent))
             for opponent, counts in results.items()
         )
 
@@ -250,13 +254,13 @@ class Archive(ArchiveIndex):
     ) -> None:
         """Note what players are worth at this time: rating and both ends of its interval."""
         self._put(
-            (RATING, (update, decisions, *map(float, values), player))
+            (INSERT_RATING, (update, decisions, *map(float, values), player))
             for player, values in ratings.items()
         )
 
     def _put(self, rows: Iterator[tuple[str, tuple[Any, ...]]]) -> None:
         with self._lock:
-            self._late = [*self._late, *rows][-MAX_LATE:]
+            self._late = [*self._late, *rows][-MAX_BUFFERED_ROWS:]
             self._write_late()
 
     def _write_late(self) -> None:
@@ -286,17 +290,17 @@ class Archive(ArchiveIndex):
                         self._open.close()
                     self._open = None
                 if isinstance(wrong, sqlite3.Error | OSError):
-                    raise ArchiveError(explain(self.folder, wrong)) from wrong
+                    raise ArchiveError(describe_error(self.folder, wrong)) from wrong
                 raise
 
 
 def connect(folder: Path) -> sqlite3.Connection:
     """Open an index for writing; it is made if missing. Others may read meanwhile."""
     db = sqlite3.connect(
-        folder / FILE, timeout=BUSY_S, isolation_level=None, check_same_thread=False
+        folder / LEAGUE_FILE, timeout=BUSY_S, isolation_level=None, check_same_thread=False
     )
     try:
-        check_format(folder / FILE, db)
+        check_format(folder / LEAGUE_FILE, db)
         db.execute("PRAGMA journal_mode = WAL")
         db.execute("PRAGMA synchronous = NORMAL")
         db.executescript(f"BEGIN IMMEDIATE; {SCHEMA} PRAGMA user_version = {FORMAT}; COMMIT;")
@@ -308,15 +312,15 @@ def connect(folder: Path) -> sqlite3.Connection:
     return db
 
 
-def bytes_of(weights: Mapping[str, Tensor]) -> int:
+def tensor_bytes(weights: Mapping[str, Tensor]) -> int:
     """Return how much memory tensors take."""
     return sum(tensor.nbytes for tensor in weights.values())
 
 
-def needed_by(checkpoints: Path) -> set[str]:
+def snapshots_in_slots(checkpoints: Path) -> set[str]:
     """Return the hashes of the snapshots that the kept checkpoints have in their slots."""
     found: set[str] = set()
-    for number in numbers(checkpoints):
+    for number in checkpoint_numbers(checkpoints):
         with suppress(SparringError, AttributeError, TypeError, KeyError):
             meta = read_manifest(checkpoints / f"{number:08d}")["meta"]
             slots = meta.get("league", {}).get("slots", {})
@@ -326,7 +330,7 @@ def needed_by(checkpoints: Path) -> set[str]:
 
 def copy_archive(folder: Path, other: Path) -> None:
     """Give another run the same snapshots and results, whoever writes them meanwhile."""
-    if not (folder / FILE).exists():
+    if not (folder / LEAGUE_FILE).exists():
         return
     try:
         with closing(connect(folder)) as mine, closing(connect(other)) as theirs:
@@ -335,4 +339,4 @@ def copy_archive(folder: Path, other: Path) -> None:
         for file in (folder / LEAGUE).glob(f"*{SNAPSHOT}"):
             link_or_copy(file, other / LEAGUE / file.name)
     except (sqlite3.Error, OSError) as wrong:
-        raise ArchiveError(explain(other, wrong)) from wrong
+        raise ArchiveError(describe_error(other, wrong)) from wrong

@@ -8,25 +8,33 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from sparring.store.faults import ArchiveError
-from sparring.store.files import require_regular
+from sparring.store.errors import ArchiveError
+from sparring.store.files import check_regular
 from sparring.store.folders import LEAGUE, SNAPSHOT
-from sparring.store.plain import MAX_WHOLE, Shape, number, perhaps, text, whole, word
-from sparring.store.tables import EmptyError, reading
+from sparring.store.schema import (
+    MAX_INT,
+    Validator,
+    integer,
+    number,
+    optional,
+    string,
+    string_matching,
+)
+from sparring.store.sqlite import EmptyDatabaseError, open_for_reading
 
-FILE = "league.sqlite"
+LEAGUE_FILE = "league.sqlite"
 TABLES = ("snapshots", "players", "results", "ratings")
 BUSY_S = 10.0
 """How long a writer waits for another one."""
 MAX_BYTES = 64 * 2**30
 """Of the largest index that is read."""
-MAX_SAID = 300
+MAX_MESSAGE_CHARS = 300
 """Letters of what SQLite says that a message repeats."""
 FORMAT = 1
 """Version of the tables. A reader refuses every other one."""
 TRAINING, MATCH = "training", "match"
 """Results are of games that were trained on, or of seat-fair matches beside them."""
-SELF = "self"
+LEARNER_NAME = "self"
 """What the learner itself is called among the rated."""
 SCHEMA = """
 CREATE TABLE IF NOT EXISTS snapshots (
@@ -63,14 +71,14 @@ CREATE TABLE IF NOT EXISTS ratings (
 ) WITHOUT ROWID;
 """
 
-A_HASH = word(r"[0-9a-f]{64}", "the hash of a snapshot")
-AT = whole(-MAX_WHOLE)
-AN_ENTRY = (A_HASH, whole(), text, text, AT, AT, number, whole(), perhaps(AT))
-"""Shapes of the columns of a snapshot, as `Entry` has them."""
+HASH = string_matching(r"[0-9a-f]{64}", "the hash of a snapshot")
+COUNT = integer(-MAX_INT)
+ENTRY_COLUMNS = (HASH, integer(), string, string, COUNT, COUNT, number, integer(), optional(COUNT))
+"""Shapes of the columns of a snapshot, as `SnapshotEntry` has them."""
 
 
 @dataclass(frozen=True)
-class Entry:
+class SnapshotEntry:
     """A snapshot: a frozen network of the past."""
 
     hash: str
@@ -118,7 +126,7 @@ class Result(NamedTuple):
     tally: Tally
 
 
-class Rated(NamedTuple):
+class RatingRow(NamedTuple):
     """What a player was worth at a time."""
 
     update: int
@@ -142,40 +150,42 @@ class ArchiveIndex:
     @property
     def path(self) -> Path:
         """The file that is read."""
-        return self.folder / FILE
+        return self.folder / LEAGUE_FILE
 
     def file(self, content: str) -> Path:
         """Return where the snapshot of a hash lies; what is no hash is an ArchiveError."""
-        self._demand((content,), (A_HASH,))
+        self._demand((content,), (HASH,))
         return self.folder / LEAGUE / f"{content}{SNAPSHOT}"
 
-    def entries(self, *, removed: bool = False) -> list[Entry]:
+    def entries(self, *, removed: bool = False) -> list[SnapshotEntry]:
         """Return the snapshots in order; those that were removed only if they are wanted."""
         which = "" if removed else "WHERE removed_at IS NULL"
         return self._entries(f"{which} ORDER BY number")
 
-    def entries_at(self, update: int) -> list[Entry]:
+    def entries_at(self, update: int) -> list[SnapshotEntry]:
         """Return the snapshots that there were after an update, also those removed since."""
         which = "WHERE update_number <= ? AND (removed_at IS NULL OR removed_at > ?)"
         return self._entries(f"{which} ORDER BY number", (update, update))
 
-    def numbered(self, number: int) -> Entry | None:
+    def numbered(self, number: int) -> SnapshotEntry | None:
         """Return the snapshot of a number, None if there never was one."""
         return next(iter(self._entries("WHERE number = ?", (number,))), None)
 
-    def called(self, content: str) -> Entry | None:
+    def called(self, content: str) -> SnapshotEntry | None:
         """Return the snapshot of a hash, None if there never was one."""
         return next(iter(self._entries("WHERE hash = ?", (content,))), None)
 
-    def _entries(self, which: str, values: Sequence[Any] = ()) -> list[Entry]:
+    def _entries(self, which: str, values: Sequence[Any] = ()) -> list[SnapshotEntry]:
         columns = "hash, number, role, member, update_number, decisions, seconds, bytes, removed_at"
         run = self.folder.absolute().name
         found = []
-        for row in self._read(f"SELECT {columns} FROM snapshots {which}", values, AN_ENTRY):
+        for row in self._read(f"SELECT {columns} FROM snapshots {which}", values, ENTRY_COLUMNS):
             content, number, role, member, update, decisions, seconds, size, gone = row
             when = (update, decisions, seconds)
             name = f"{run}/past/{number}"
-            entry = Entry(content, number, name, role, member, *when, size, gone is not None)
+            entry = SnapshotEntry(
+                content, number, name, role, member, *when, size, gone is not None
+            )
             found.append(entry)
         return found
 
@@ -185,9 +195,9 @@ class ArchiveIndex:
         """Return the results of the learner over time, those after an update."""
         rows = self._read(
             "SELECT update_number, decisions, member, name, wins, draws, losses "
-            f"FROM results JOIN players ON id = player {CHOSEN} ORDER BY update_number, id",
+            f"FROM results JOIN players ON id = player {RESULT_FILTER} ORDER BY update_number, id",
             (kind, member, member, after),
-            (AT, AT, text, text, whole(), whole(), whole()),
+            (COUNT, COUNT, string, string, integer(), integer(), integer()),
         )
         return [Result(at, made, by, who, Tally(*counts)) for at, made, by, who, *counts in rows]
 
@@ -197,63 +207,63 @@ class ArchiveIndex:
         """Return the sum of the results by opponent."""
         rows = self._read(
             "SELECT name, SUM(wins), SUM(draws), SUM(losses) "
-            f"FROM results JOIN players ON id = player {CHOSEN} GROUP BY id ORDER BY id",
+            f"FROM results JOIN players ON id = player {RESULT_FILTER} GROUP BY id ORDER BY id",
             (kind, member, member, after),
-            (text, whole(), whole(), whole()),
+            (string, integer(), integer(), integer()),
         )
         return {name: Tally(*counts) for name, *counts in rows}
 
-    def ratings(self) -> list[Rated]:
+    def ratings(self) -> list[RatingRow]:
         """Return every rating over time."""
         return [
-            Rated(*row)
+            RatingRow(*row)
             for row in self._read(
                 "SELECT update_number, decisions, name, rating, low, high "
                 "FROM ratings JOIN players ON id = player ORDER BY update_number, id",
                 (),
-                (AT, AT, text, number, number, number),
+                (COUNT, COUNT, string, number, number, number),
             )
         ]
 
-    def last_ratings(self) -> dict[str, Rated]:
+    def last_ratings(self) -> dict[str, RatingRow]:
         """Return the last rating of every player."""
         return {rated.player: rated for rated in self.ratings()}
 
     def _read(
-        self, query: str, values: Iterable[Any], shapes: Sequence[Shape]
+        self, query: str, values: Iterable[Any], shapes: Sequence[Validator]
     ) -> list[tuple[Any, ...]]:
         """Return rows, each value of its shape: SQLite's own types are advice that files ignore."""
         if not self.path.exists():
             return []
         try:
-            require_regular(self.path, MAX_BYTES, within=self.folder)
-            rows = fetch(self.path, query, tuple(values))
+            check_regular(self.path, MAX_BYTES, within=self.folder)
+            rows = fetch_rows(self.path, query, tuple(values))
         except (sqlite3.Error, OSError) as wrong:
-            raise ArchiveError(explain(self.folder, wrong)) from wrong
+            raise ArchiveError(describe_error(self.folder, wrong)) from wrong
         except UnicodeDecodeError as wrong:
-            raise ArchiveError(explain(self.folder, f"malformed, {wrong}")) from wrong
+            raise ArchiveError(describe_error(self.folder, f"malformed, {wrong}")) from wrong
         for row in rows:
             self._demand(row, shapes)
         return rows
 
-    def _demand(self, row: Sequence[Any], shapes: Sequence[Shape]) -> None:
+    def _demand(self, row: Sequence[Any], shapes: Sequence[Validator]) -> None:
         try:
             for value, shape in zip(row, shapes, strict=True):
                 shape(value, "a value")
         except ValueError as wrong:
-            raise ArchiveError(explain(self.folder, f"malformed, {wrong}")) from None
+            raise ArchiveError(describe_error(self.folder, f"malformed, {wrong}")) from None
 
 
-CHOSEN = "WHERE kind = ? AND (? IS NULL OR member = ?) AND update_number > ?"
+RESULT_FILTER = "WHERE kind = ? AND (? IS NULL OR member = ?) AND update_number > ?"
 
 
-def fetch(path: Path, query: str, values: tuple[Any, ...]) -> list[tuple[Any, ...]]:
+def fetch_rows(path: Path, query: str, values: tuple[Any, ...]) -> list[tuple[Any, ...]]:
     """Read rows while somebody else may write."""
     try:
-        with reading(path, *TABLES) as db:
+        with open_for_reading(path, *TABLES) as db:
             check_format(path, db)
             return db.execute(query, values).fetchall()
-    except EmptyError:
+    except EmptyDatabaseError:
         return []
 
 
@@ -267,14 +277,14 @@ def check_format(path: Path, db: sqlite3.Connection) -> None:
         )
 
 
-def explain(folder: Path, wrong: Exception | str) -> str:
+def describe_error(folder: Path, wrong: Exception | str) -> str:
     """Say what failed and what to do."""
     said = " ".join(str(getattr(wrong, "strerror", "") or wrong).split())  # SQLite quotes schemas
-    text = f"league of {folder}: {said[:MAX_SAID]}"
+    text = f"league of {folder}: {said[:MAX_MESSAGE_CHARS]}"
     if "full" in text or "No space" in text:
         return f"{text}; free some space on this disk"
     if any(word in text for word in ("malformed", "not a database", "decode")):
-        return f"{text}; move {FILE} away, the run goes on without its past selves"
+        return f"{text}; move {LEAGUE_FILE} away, the run goes on without its past selves"
     if "locked" in text:
         return f"{text}; another process is writing there"
     return f"{text}; check that the folder is there, can be written and has space"

@@ -15,29 +15,29 @@ from typing import Any
 
 from sparring.errors import SparringWarning
 from sparring.machine import show_size
-from sparring.store.faults import CheckpointError
+from sparring.store.errors import CheckpointError
 from sparring.store.files import TEMP, locked, remove_folder, sync_folder, temp_name
 from sparring.store.manifest import (
     Checkpoint,
-    Read,
+    SegmentLoader,
     Tensors,
-    advice,
     amend,
-    not_finite,
-    numbers,
+    checkpoint_numbers,
+    describe_nonfinite,
+    make_checkpoint,
     read_manifest,
-    taken,
-    unpacked,
-    verified,
-    write_into,
+    read_verified_files,
+    suggest_older,
+    unpack_checkpoint,
+    write_files,
 )
 from sparring.store.segments import (
     SEGMENTS,
-    Stored,
+    StoredSegment,
     bytes_to_write,
     copy_new,
-    promised,
-    remove_unnamed,
+    remove_unused,
+    segments_of,
     write_segments,
 )
 
@@ -46,19 +46,19 @@ __all__ = [
     "Checkpoint",
     "CheckpointError",
     "amend",
-    "is_whole",
+    "checkpoint_numbers",
+    "is_valid",
     "latest",
     "load",
     "newest_valid",
-    "numbers",
     "prune",
+    "remove_unused_segments",
+    "rename_damaged",
     "save",
-    "set_aside",
-    "tidy_segments",
 ]
 
 LOCK = ".lock"
-OLD = ".old-"
+REPLACED = ".old-"
 """A checkpoint that is being replaced; it goes back if its successor does not arrive."""
 DAMAGED = "damaged-"
 """A checkpoint that was passed over because it is not whole; nobody counts it any more."""
@@ -73,7 +73,7 @@ def save(
     tensors: Tensors,
     blobs: Mapping[str, bytes],
     meta: Mapping[str, Any],
-    segments: Mapping[str, Read] | None = None,
+    segments: Mapping[str, SegmentLoader] | None = None,
     alone: bool = False,
 ) -> Path:
     """Write `folder/<number>/` and return it; a checkpoint of that number is replaced.
@@ -83,7 +83,7 @@ def save(
     alone: with its segments in its own folder, to be moved anywhere. There must be no others.
     Whenever the process dies, the folder holds what it held before, or also the new checkpoint.
     """
-    path = write(folder, taken(number, tensors, blobs, meta, segments or {}))
+    path = write(folder, make_checkpoint(number, tensors, blobs, meta, segments or {}))
     if alone and segments:
         (folder / SEGMENTS).rename(path / SEGMENTS)
         sync_folder(path)
@@ -93,21 +93,22 @@ def save(
 def write(folder: Path, checkpoint: Checkpoint) -> Path:
     """Write a checkpoint that nobody changes any more; the segments that it names come first."""
     final = folder / f"{checkpoint.number:08d}"
-    if wrong := not_finite(checkpoint):
+    if wrong := describe_nonfinite(checkpoint):
         raise CheckpointError(
-            f"checkpoint {checkpoint.number} was not saved: {wrong}; {advice(final)}, lower lr"
+            f"checkpoint {checkpoint.number} was not saved: {wrong}; {suggest_older(final)}, "
+            "lower lr"
         )
     temp, placed = folder / temp_name(final.name), False
-    with explained(folder, checkpoint):
+    with explain_os_errors(folder, checkpoint):
         folder.mkdir(exist_ok=True)
         with locked(folder / LOCK, wait_s=LOCK_S) as held:
             if held:
-                sweep(folder)
+                remove_unfinished(folder)
             try:
                 entries = write_segments(folder / SEGMENTS, checkpoint.segments)
-                write_into(temp, checkpoint, entries)
+                write_files(temp, checkpoint, entries)
                 if final.exists():
-                    old = folder / f"{OLD}{final.name}"
+                    old = folder / f"{REPLACED}{final.name}"
                     shutil.rmtree(old, ignore_errors=True)
                     final.rename(old)
                 temp.rename(final)
@@ -117,13 +118,13 @@ def write(folder: Path, checkpoint: Checkpoint) -> Path:
                 shutil.rmtree(final if placed else temp, ignore_errors=True)
                 raise
             finally:
-                settle(folder)
-                remove_unnamed(folder / SEGMENTS, holders(folder))
+                finish_replacement(folder)
+                remove_unused(folder / SEGMENTS, checkpoints_with_segments(folder))
     return final
 
 
 @contextmanager
-def explained(folder: Path, checkpoint: Checkpoint) -> Iterator[None]:
+def explain_os_errors(folder: Path, checkpoint: Checkpoint) -> Iterator[None]:
     """Turn what the system says into what to do about it."""
     try:
         yield
@@ -147,15 +148,15 @@ def explained(folder: Path, checkpoint: Checkpoint) -> Iterator[None]:
             text += "; was the run's folder moved or deleted?"
         else:
             text += "; check the disk"
-        kept = numbers(folder)
+        kept = checkpoint_numbers(folder)
         text += f"; checkpoint {kept[-1]} is untouched" if kept else ""
         raise CheckpointError(text) from wrong
 
 
 def latest(folder: Path) -> Path | None:
     """Return the newest checkpoint that has a manifest; `load` finds out whether it is whole."""
-    tidy(folder)
-    found = numbers(folder)
+    remove_leftovers(folder)
+    found = checkpoint_numbers(folder)
     return folder / f"{found[-1]:08d}" if found else None
 
 
@@ -165,25 +166,25 @@ def load(path: Path, *, segments: bool = True) -> Checkpoint:
     segments: make sure of these now. They are read, and verified once more, when they are called;
         who only plays needs none of them.
     """
-    manifest, files = checked(path, segments=segments)
-    return replace(unpacked(path, manifest, files), segments=promised(path, manifest))
+    manifest, files = read_checked(path, segments=segments)
+    return replace(unpack_checkpoint(path, manifest, files), segments=segments_of(path, manifest))
 
 
-def checked(path: Path, *, segments: bool) -> tuple[dict[str, Any], dict[str, bytes]]:
+def read_checked(path: Path, *, segments: bool) -> tuple[dict[str, Any], dict[str, bytes]]:
     """Read manifest and files of a checkpoint; a CheckpointError says what is not whole."""
-    manifest, files = verified(path)
-    for stored in promised(path, manifest).values() if segments else ():
+    manifest, files = read_verified_files(path)
+    for stored in segments_of(path, manifest).values() if segments else ():
         stored.check()
     return manifest, files
 
 
-def is_whole(path: Path, *, segments: bool = True) -> bool:
+def is_valid(path: Path, *, segments: bool = True) -> bool:
     """Whether a checkpoint is there with every byte as it was written.
 
     segments: whether those that it names are asked for, too.
     """
     try:
-        checked(path, segments=segments)
+        read_checked(path, segments=segments)
     except CheckpointError:
         return False
     return True
@@ -194,12 +195,12 @@ def newest_valid(folder: Path, *, segments: bool = True) -> Path | None:
 
     segments: whether those that it names have to be whole, too; who only plays needs none.
     """
-    tidy(folder)
-    found = numbers(folder)
+    remove_leftovers(folder)
+    found = checkpoint_numbers(folder)
     for number in reversed(found):
         path = folder / f"{number:08d}"
         try:
-            checked(path, segments=segments)
+            read_checked(path, segments=segments)
         except CheckpointError as wrong:
             warnings.warn(f"skipped checkpoint {number}: {wrong}", SparringWarning, stacklevel=2)
         else:
@@ -207,7 +208,7 @@ def newest_valid(folder: Path, *, segments: bool = True) -> Path | None:
     if not found:
         return None
     text = f"none of the {len(found)} checkpoints in {folder} is whole; "
-    if segments and any(is_whole(folder / f"{n:08d}", segments=False) for n in found):
+    if segments and any(is_valid(folder / f"{n:08d}", segments=False) for n in found):
         run = folder.absolute().parent.name
         text += f"only what is remembered is damaged: `sparring resume {run} --clear-replay`, or "
     raise CheckpointError(
@@ -225,33 +226,36 @@ def prune(
     """
     if keep < 1:
         raise CheckpointError(f"keep {keep} must be at least 1, or a crash loses the run")
-    removed = [number for number in numbers(folder)[:-keep] if number not in always]
+    removed = [number for number in checkpoint_numbers(folder)[:-keep] if number not in always]
     for number in removed:
         with suppress(FileNotFoundError):
             remove_folder(folder / f"{number:08d}")
-    tidy_segments(folder, needed)
+    remove_unused_segments(folder, needed)
     return removed
 
 
-def tidy_segments(folder: Path, needed: Collection[str] = ()) -> None:
+def remove_unused_segments(folder: Path, needed: Collection[str] = ()) -> None:
     """Remove the segments that no checkpoint names. A save under way does so at its end."""
     if (folder / SEGMENTS).is_dir():
         with suppress(OSError), locked(folder / LOCK):
-            remove_unnamed(folder / SEGMENTS, holders(folder), needed)
+            remove_unused(folder / SEGMENTS, checkpoints_with_segments(folder), needed)
 
 
-def holders(folder: Path) -> list[Path]:
+def checkpoints_with_segments(folder: Path) -> list[Path]:
     """Return the checkpoints whose segments stay; those that were set aside need none."""
-    return [*(folder / f"{number:08d}" for number in numbers(folder)), *folder.glob(f"{OLD}*")]
+    return [
+        *(folder / f"{number:08d}" for number in checkpoint_numbers(folder)),
+        *folder.glob(f"{REPLACED}*"),
+    ]
 
 
-def set_aside(folder: Path, *, after: int) -> list[int]:
+def rename_damaged(folder: Path, *, after: int) -> list[int]:
     """Rename the damaged checkpoints behind one that a run goes on from.
 
     Under their own numbers they would count as the newest and be kept in place of whole ones.
     """
-    newer = [number for number in numbers(folder) if number > after]
-    passed = [number for number in newer if not is_whole(folder / f"{number:08d}")]
+    newer = [number for number in checkpoint_numbers(folder) if number > after]
+    passed = [number for number in newer if not is_valid(folder / f"{number:08d}")]
     for number in passed:
         aside = folder / f"{DAMAGED}{number:08d}"
         shutil.rmtree(aside, ignore_errors=True)
@@ -259,25 +263,25 @@ def set_aside(folder: Path, *, after: int) -> list[int]:
     return passed
 
 
-def tidy(folder: Path) -> None:
+def remove_leftovers(folder: Path) -> None:
     """Remove what killed saves left, unless a save is under way or the folder is read-only."""
     if folder.is_dir():
         with suppress(OSError), locked(folder / LOCK) as held:
             if held:
-                sweep(folder)
+                remove_unfinished(folder)
 
 
-def sweep(folder: Path) -> None:
+def remove_unfinished(folder: Path) -> None:
     """Remove unfinished folders. Who holds the lock knows that none of them has a writer."""
     for path in folder.glob(f"{TEMP}*"):
         shutil.rmtree(path, ignore_errors=True)
-    settle(folder)
+    finish_replacement(folder)
 
 
-def settle(folder: Path) -> None:
+def finish_replacement(folder: Path) -> None:
     """Put a checkpoint back whose successor did not arrive; remove it if that one did."""
-    for old in folder.glob(f"{OLD}*"):
-        successor = folder / old.name.removeprefix(OLD)
+    for old in folder.glob(f"{REPLACED}*"):
+        successor = folder / old.name.removeprefix(REPLACED)
         if successor.exists():
             shutil.rmtree(old, ignore_errors=True)
         else:
@@ -287,7 +291,7 @@ def settle(folder: Path) -> None:
 class BackgroundSaver:
     """Saves in a thread of its own. Training waits for copies of segments, not for the disk."""
 
-    def __init__(self, folder: Path, known: Mapping[str, Read] | None = None) -> None:
+    def __init__(self, folder: Path, known: Mapping[str, SegmentLoader] | None = None) -> None:
         """Make a thread for the checkpoints of a folder.
 
         known: segments of the checkpoint that the learner goes on from.
@@ -323,7 +327,7 @@ class BackgroundSaver:
         tensors: Tensors,
         blobs: Mapping[str, bytes],
         meta: Mapping[str, Any],
-        segments: Mapping[str, Read] | None = None,
+        segments: Mapping[str, SegmentLoader] | None = None,
     ) -> None:
         """Take over what is to be saved and return; nobody may change the tensors any more.
 
@@ -334,14 +338,16 @@ class BackgroundSaver:
             raise CheckpointError("the saver is closed; make a new one")
         self.wait()
         copied = copy_new(self.folder / SEGMENTS, segments or {}, self._known)
-        checkpoint = taken(number, tensors, blobs, meta, copied)
-        self._needed = {read.file_name for read in copied.values() if isinstance(read, Stored)}
+        checkpoint = make_checkpoint(number, tensors, blobs, meta, copied)
+        self._needed = {
+            read.file_name for read in copied.values() if isinstance(read, StoredSegment)
+        }
         self._running = self._writer.submit(self._write, checkpoint)
 
     def _write(self, checkpoint: Checkpoint) -> Path:
         path = write(self.folder, checkpoint)
         if checkpoint.segments:
-            self._known = dict(promised(path, read_manifest(path)))
+            self._known = dict(segments_of(path, read_manifest(path)))
         self.saved = checkpoint.number
         return path
 

@@ -5,18 +5,18 @@ from __future__ import annotations
 import math
 from collections.abc import Collection, Mapping, Sequence
 
-from sparring.store.archive_index import Entry
+from sparring.store.archive_index import SnapshotEntry
 
 
-def too_many(
-    entries: Sequence[Entry],
+def choose_removed(
+    entries: Sequence[SnapshotEntry],
     max_bytes: int,
     kept: Collection[str],
     ratings: Mapping[str, float],
-) -> list[Entry]:
+) -> list[SnapshotEntry]:
     """Return the entries to remove until the others fit; never the newest, nor any in `kept`."""
     left = list(entries)
-    removed: list[Entry] = []
+    removed: list[SnapshotEntry] = []
     while left and sum(entry.bytes for entry in left) > max_bytes:
         crowded = distances(left, ratings)
         spare = [entry for entry in left[:-1] if entry.hash not in kept]
@@ -29,7 +29,7 @@ def too_many(
     return removed
 
 
-def distances(entries: Sequence[Entry], ratings: Mapping[str, float]) -> dict[str, float]:
+def distances(entries: Sequence[SnapshotEntry], ratings: Mapping[str, float]) -> dict[str, float]:
     """Return how far apart the neighbors of every entry are, in age and in rating, as shares.
 
     The crowding distance of Deb et al. (2002): who is first or last in one of both is infinitely

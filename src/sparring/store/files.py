@@ -48,8 +48,8 @@ def read_regular(path: Path, most: int = MAX_BYTES, *, within: Path | None = Non
     within: the folder that links must not lead out of.
     """
     if within is not None:
-        require_inside(path, within)
-    with _odd_names(path):
+        check_inside(path, within)
+    with _invalid_names_as_os_errors(path):
         handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY)
     try:
         size = _regular_size(path, os.fstat(handle), most)
@@ -62,11 +62,11 @@ def read_regular(path: Path, most: int = MAX_BYTES, *, within: Path | None = Non
         os.close(handle)
 
 
-def require_regular(path: Path, most: int, *, within: Path | None = None) -> int:
+def check_regular(path: Path, most: int, *, within: Path | None = None) -> int:
     """Return the size of a file that another library is to open; OSError as `read_regular`."""
     if within is not None:
-        require_inside(path, within)
-    with _odd_names(path):
+        check_inside(path, within)
+    with _invalid_names_as_os_errors(path):
         return _regular_size(path, path.stat(), most)
 
 
@@ -80,15 +80,15 @@ def _regular_size(path: Path, known: os.stat_result, most: int) -> int:
     return known.st_size
 
 
-def require_inside(path: Path, folder: Path) -> None:
+def check_inside(path: Path, folder: Path) -> None:
     """Raise a PermissionError if a path leads out of a folder, by links or by `..`."""
-    with _odd_names(path):
+    with _invalid_names_as_os_errors(path):
         is_inside = path.resolve().is_relative_to(folder.resolve())
     if not is_inside:
         raise PermissionError(errno.EACCES, f"a link that leaves {folder}", str(path))
 
 
-def require_custom(folder: Path, *, besides: Collection[str] = ()) -> None:
+def check_no_outside_links(folder: Path, *, besides: Collection[str] = ()) -> None:
     """Raise an OSError if a folder holds what leads a writer elsewhere or stops it.
 
     That is a link that leaves the folder, a FIFO, a socket or a device.
@@ -102,7 +102,7 @@ def require_custom(folder: Path, *, besides: Collection[str] = ()) -> None:
             except FileNotFoundError:  # somebody else has just removed it
                 continue
             if stat.S_ISLNK(mode):
-                require_inside(path, folder)
+                check_inside(path, folder)
             elif not (stat.S_ISREG(mode) or stat.S_ISDIR(mode)):
                 raise OSError(errno.EINVAL, "not a regular file", str(path))
         if Path(place) == folder:
@@ -110,7 +110,7 @@ def require_custom(folder: Path, *, besides: Collection[str] = ()) -> None:
 
 
 @contextmanager
-def _odd_names(path: Path) -> Iterator[None]:
+def _invalid_names_as_os_errors(path: Path) -> Iterator[None]:
     """Make an OSError of what Python raises itself before it asks the system."""
     try:
         yield

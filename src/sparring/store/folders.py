@@ -13,7 +13,7 @@ BEST = "best.json"
 CHECKPOINTS = "checkpoints"
 MANIFEST = "manifest.json"
 """The file that makes a folder a checkpoint, or a policy of its own."""
-MADE_BY = "made_by.json"
+MADE_BY_FILE = "made_by.json"
 """The file of a run that no person began: a command made it for itself."""
 IMITATED_POLICY = "imitated"
 """The policy that was cloned before the run played, where one was."""
@@ -26,7 +26,7 @@ SNAPSHOT = ".safetensors"
 """How the name of a frozen network's file ends."""
 
 
-def shown_path(path: Path) -> Path:
+def display_path(path: Path) -> Path:
     """A path as people read and type it: from the folder that they are in, if it lies there."""
     with suppress(OSError):
         here = Path.cwd()
@@ -70,16 +70,16 @@ def latest_run(root: Path) -> Path | None:
     Those that commands made for themselves do not count, nor those that failed before their first
     checkpoint, unless all did.
     """
-    runs = [run for run in sorted_runs(root) if not (run / MADE_BY).exists()]
-    return next(iter(([run for run in runs if holds_checkpoint(run)] or runs)[-1:]), None)
+    runs = [run for run in sorted_runs(root) if not (run / MADE_BY_FILE).exists()]
+    return next(iter(([run for run in runs if has_checkpoint(run)] or runs)[-1:]), None)
 
 
-def holds_checkpoint(run: Path) -> bool:
+def has_checkpoint(run: Path) -> bool:
     """Whether something was trained here."""
     return any((run / CHECKPOINTS).glob(f"[0-9]*/{MANIFEST}"))
 
 
-def shortened(names: list[str], most: int = 5) -> str:
+def join_names(names: list[str], most: int = 5) -> str:
     """List some names, and say how many more there are."""
     more = f" and {len(names) - most} more" if len(names) > most else ""
     return ", ".join(names[:most]) + more

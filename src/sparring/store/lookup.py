@@ -35,21 +35,21 @@ from sparring.store.folders import (
     SNAPSHOT,
     is_file,
     is_folder,
+    join_names,
     latest_run,
-    shortened,
     sorted_runs,
 )
 
 PAST = "past"
 """Between a run and a number, it means a snapshot of the run's league: latest/past/12."""
 STYLES = {"greedy": True, "sampled": False}
-ALIKE = 0.7
+MIN_SIMILARITY = 0.7
 """How similar a word has to be to the name that may have been meant."""
 MAX_GUESSES = 3
 
 
 @dataclass(frozen=True)
-class Found:
+class LookupResult:
     """What a word means: a bot, or what lies on the disk."""
 
     word: str
@@ -63,26 +63,26 @@ class Found:
     """Of a policy: its run, checkpoint, folder or file."""
 
 
-def look_up(text: str, rules: Rules | None = None, *, also: Sequence[str] = ()) -> Found:
+def find_player(text: str, rules: Rules | None = None, *, also: Sequence[str] = ()) -> LookupResult:
     """Return the player that a word means; an error names who may have been meant.
 
     rules: the game, where it is known.
     also: words that mean something else here, for the error.
     """
     word, greedy = split_style(text)
-    bot, games = bot_called(word, rules)
-    is_name = not rules and any(map(holds_policy, (Path(word), RUNS / word)))
+    bot, games = find_bot(word, rules)
+    is_name = not rules and any(map(has_policy, (Path(word), RUNS / word)))
     if bot and not is_name:
         if greedy is not None:
             raise ConfigError(f"{text}: a bot plays as it is written; write {word}")
-        return Found(word, bot=bot, games=games)
+        return LookupResult(word, bot=bot, games=games)
     place = locate(word)
     if place is None:
-        raise unknown(word, rules=rules, also=also)
-    return Found(word, greedy, place=place)
+        raise unknown_name_error(word, rules=rules, also=also)
+    return LookupResult(word, greedy, place=place)
 
 
-def bot_called(word: str, rules: Rules | None = None) -> tuple[str, tuple[str, ...]]:
+def find_bot(word: str, rules: Rules | None = None) -> tuple[str, tuple[str, ...]]:
     """Return the bot that a word means and the games that have it; "" and none for other words."""
     game, _, name = word.rpartition(":")
     if game in game_names():
@@ -109,8 +109,8 @@ def find_run(text: str | Path, root: Path = RUNS) -> Path:
     """Return the folder of the run that is meant; an error names what there is instead."""
     place = locate(text, root)
     if place is None:
-        raise unknown(str(text), what="run", root=root)
-    run = source_of(place)
+        raise unknown_name_error(str(text), what="run", root=root)
+    run = run_of(place)
     if run != place.resolve():
         raise ConfigError(f"{text} is a part of the run {run.name}; give the run itself")
     return place
@@ -120,7 +120,7 @@ def find_policy(text: str | Path) -> Path:
     """Return the run, checkpoint, snapshot or saved policy that is meant, or say who is not."""
     place = locate(text)
     if place is None:
-        raise unknown(str(text), what="policy")
+        raise unknown_name_error(str(text), what="policy")
     return place
 
 
@@ -132,33 +132,33 @@ def locate(text: str | Path, root: Path = RUNS) -> Path | None:
     """
     try:
         is_path = isinstance(text, Path) or text.startswith((".", "/"))
-        return _located(Path(text), root, is_path=is_path)
+        return _locate(Path(text), root, is_path=is_path)
     except ConfigError:
         raise
     except (OSError, ValueError):  # a name that is too long, or with a zero byte
         return None
 
 
-def _located(path: Path, root: Path, *, is_path: bool) -> Path | None:
+def _locate(path: Path, root: Path, *, is_path: bool) -> Path | None:
     looked_at = [path] if is_path else [path, root / path]
-    places = [place for place in looked_at if holds_policy(place)]
+    places = [place for place in looked_at if has_policy(place)]
     if len(places) > 1 and not places[0].samefile(places[1]):
         raise ConfigError(f"{path} may be ./{places[0]} or {places[1]}; write one of these")
     if places:
         return places[0]
     if path.name.isdecimal() and len(path.parts) > 1:
         is_past = path.parent.name == PAST and len(path.parts) > 2
-        run = _located(path.parents[is_past], root, is_path=is_path)
+        run = _locate(path.parents[is_past], root, is_path=is_path)
         if run is None:
             return None
         if is_past:
             return snapshot_file(run, int(path.name))
         return checkpoint_of(run, int(path.name))
     if path.name == IMITATED_POLICY and len(path.parts) > 1:
-        run = _located(path.parent, root, is_path=is_path)
-        return run / IMITATED_POLICY if run and holds_policy(run / IMITATED_POLICY) else None
+        run = _locate(path.parent, root, is_path=is_path)
+        return run / IMITATED_POLICY if run and has_policy(run / IMITATED_POLICY) else None
     within = path.parent if is_path or len(path.parts) > 1 else root
-    return run_called(path.name, within) or next(filter(is_folder, looked_at), None)
+    return find_run_by_prefix(path.name, within) or next(filter(is_folder, looked_at), None)
 
 
 def checkpoint_of(run: Path, number: int) -> Path:
@@ -166,17 +166,17 @@ def checkpoint_of(run: Path, number: int) -> Path:
     numbered = run / CHECKPOINTS / f"{number:08d}"
     if is_folder(numbered):
         return numbered
-    raise ConfigError(f"{run} has no checkpoint {number}; there are: {checkpoints_of(run)}")
+    raise ConfigError(f"{run} has no checkpoint {number}; there are: {list_checkpoints(run)}")
 
 
-def checkpoints_of(run: Path) -> str:
+def list_checkpoints(run: Path) -> str:
     """List the checkpoints of a run by their numbers, the newest first."""
     folders = (run / CHECKPOINTS).glob("[0-9]*")
     there = sorted(int(folder.name) for folder in folders if folder.name.isdecimal())
-    return shortened([str(number) for number in reversed(there)]) or "none"
+    return join_names([str(number) for number in reversed(there)]) or "none"
 
 
-def run_called(name: str, within: Path) -> Path | None:
+def find_run_by_prefix(name: str, within: Path) -> Path | None:
     """Return the run that a name or its beginning means; several are refused."""
     if name == LATEST:
         return latest_run(within)
@@ -184,18 +184,18 @@ def run_called(name: str, within: Path) -> Path | None:
     exact = [run for run in found if run.name == name]
     if len(exact or found) > 1:
         names = [run.name for run in reversed(found)]
-        raise ConfigError(f"{len(found)} runs begin with {name!r}: {shortened(names)}")
+        raise ConfigError(f"{len(found)} runs begin with {name!r}: {join_names(names)}")
     return next(iter(exact or found), None)
 
 
-def holds_policy(place: Path) -> bool:
+def has_policy(place: Path) -> bool:
     """Whether a path is a run, a checkpoint, a saved policy or a snapshot."""
     if is_folder(place):
         return any((place / name).exists() for name in (CONFIG, CHECKPOINTS, MANIFEST))
     return place.suffix == SNAPSHOT and is_file(place)
 
 
-def source_of(path: Path) -> Path:
+def run_of(path: Path) -> Path:
     """Return the run that a checkpoint or a snapshot belongs to, or what was given."""
     path = path.resolve()
     runs = [near for near in path.parents[:2] if (near / CONFIG).is_file()]
@@ -217,7 +217,7 @@ def snapshot_file(run: Path, number: int) -> Path:
     raise ConfigError(f"snapshot {number} of {run} {gone}; of {len(there)}, near it: {listed}")
 
 
-def unknown(
+def unknown_name_error(
     word: str,
     *,
     what: str = "player",
@@ -230,10 +230,10 @@ def unknown(
     what: the kind of thing that was wanted: a player, a policy, a run, a game or run.
     """
     name, at, style = word.rpartition("@")
-    if at and what == "player" and (bot_called(name, rules)[0] or locate(name)):
+    if at and what == "player" and (find_bot(name, rules)[0] or locate(name)):
         return ConfigError(f"{word}: @{style} is unknown{nearest(style, STYLES)}")
     path = Path(word)
-    if wrong := unknown_part(word, root):
+    if wrong := unknown_checkpoint_error(word, root):
         return wrong
     within = path.parent if len(path.parts) > 1 else root
     runs = [run.name for run in reversed(sorted_runs(within))]
@@ -244,11 +244,11 @@ def unknown(
         told = f"{word} is a game; name a {what}"
         if what == "player":
             told += f": {word}:{Rules(word).bots[-1]}, or a run"
-    elif what != "player" and (owners := bot_called(word)[1]):
+    elif what != "player" and (owners := find_bot(word)[1]):
         told = f"{word} is a bot of {' and '.join(owners)}; name a {what}"
     bots = bots_of(rules) if what == "player" else {}
     games = game_names() if what.startswith("game") else []
-    close = guesses(
+    close = similar_names(
         path.name.removeprefix(BOT_PREFIX), dict.fromkeys([*runs, *games, *also], "") | bots
     )
     if close:
@@ -256,7 +256,7 @@ def unknown(
     there = f"{within} holds no run, `sparring train` makes one"
     if runs:
         own = " (commands made them all)" if path.name == LATEST else ""
-        there = f"runs in {within}{own}: {shortened(runs)}"
+        there = f"runs in {within}{own}: {join_names(runs)}"
     if games:
         there = f"games: {', '.join(games)}; {there}"
     elif rules and bots:
@@ -266,14 +266,14 @@ def unknown(
     return ConfigError(f"{told}; {there}")
 
 
-def unknown_part(word: str, root: Path) -> ConfigError | None:
+def unknown_checkpoint_error(word: str, root: Path) -> ConfigError | None:
     """Say which checkpoints a run has whose part nobody knows: NAME/best, NAME/last.ckpt."""
     named, _, part = word.rpartition("/")
     run = locate(named, root) if named and part else None
     if run is None or not is_folder(run / CHECKPOINTS):
         return None
     return ConfigError(
-        f"{run} has no checkpoint {part!r}; there are: {checkpoints_of(run)}; "
+        f"{run} has no checkpoint {part!r}; there are: {list_checkpoints(run)}; "
         f"{named} alone means its best one"
     )
 
@@ -286,28 +286,32 @@ def bots_of(rules: Rules | None) -> dict[str, str]:
     for game in game_names():
         for bot in Rules(game).bots:
             whose.setdefault(bot, []).append(game)
-    return {bot: f" (a bot of {shortened(games, 2)})" for bot, games in whose.items()}
+    return {bot: f" (a bot of {join_names(games, 2)})" for bot, games in whose.items()}
 
 
-def guesses(word: str, names: dict[str, str]) -> list[str]:
+def similar_names(word: str, names: dict[str, str]) -> list[str]:
     """Return the names that are most like a word, each with what is said about it."""
 
     def likeness(name: str) -> float:
-        return max(ratio(word, name), ratio(word, name[: len(word)]), ALIKE * (word in name))
+        return max(
+            similarity(word, name),
+            similarity(word, name[: len(word)]),
+            MIN_SIMILARITY * (word in name),
+        )
 
     if not word:
         return []
     close = sorted(names, key=likeness, reverse=True)[:MAX_GUESSES]
-    best = [name for name in close if likeness(name) >= ALIKE]
+    best = [name for name in close if likeness(name) >= MIN_SIMILARITY]
     return [f"{name!r}{names[name]}" for name in best]
 
 
-def ratio(one: str, other: str) -> float:
+def similarity(one: str, other: str) -> float:
     """How similar two words are, 0 to 1."""
     return SequenceMatcher(None, one.lower(), other.lower()).ratio()
 
 
-def common_game(found: Iterable[Found]) -> str:
+def common_game(found: Iterable[LookupResult]) -> str:
     """Return the only game that has all these bots; an error says what to add."""
     bots = list(found)
     shared = [game for game in game_names() if all(game in one.games for one in bots)]

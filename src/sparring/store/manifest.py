@@ -16,36 +16,46 @@ from safetensors import torch as safetensors
 from torch import Tensor
 
 from sparring.config.ranges import shortened
-from sparring.store.faults import CheckpointError
+from sparring.store.errors import CheckpointError
 from sparring.store.files import read_regular, sync_folder, write_atomic, write_file
 from sparring.store.folders import CHECKPOINTS, MANIFEST
-from sparring.store.plain import anything, listed, named, parse_json, table, whole, word
+from sparring.store.schema import (
+    any_value,
+    integer,
+    list_of,
+    mapping_of,
+    object_with,
+    parse_json,
+    string_matching,
+)
 from sparring.store.tensors import unpack_tensors
 
 FORMAT = 1
 """Version of the layout. A reader refuses every other one."""
-MAX_MANIFEST = 64 * 2**20
+MAX_MANIFEST_BYTES = 64 * 2**20
 """Bytes of the largest manifest that is read; a long league's has some hundred thousand."""
-FINITE = "net"
+NET_GROUP = "net"
 """The group whose tensors must be finite."""
-NAME = r"\w[\w.-]*"
+FILE_NAME_PATTERN = r"\w[\w.-]*"
 """A file of a checkpoint: no folders, nothing hidden."""
 
-A_NAME = word(NAME, "the name of a file without folders")
-A_PROMISE = table({"size": whole(), "sha256": word(r"[0-9a-f]{64}", "a sha256")})
-A_MANIFEST = table(
+FILE_NAME = string_matching(FILE_NAME_PATTERN, "the name of a file without folders")
+FILE_ENTRY = object_with(
+    {"size": integer(), "sha256": string_matching(r"[0-9a-f]{64}", "a sha256")}
+)
+MANIFEST_SCHEMA = object_with(
     {
-        "number": whole(),
-        "groups": listed(A_NAME),
-        "blobs": listed(A_NAME),
-        "files": named(A_PROMISE, A_NAME),
-        "meta": named(anything),
+        "number": integer(),
+        "groups": list_of(FILE_NAME),
+        "blobs": list_of(FILE_NAME),
+        "files": mapping_of(FILE_ENTRY, FILE_NAME),
+        "meta": mapping_of(any_value),
     },
-    {"segments": named(A_PROMISE)},
+    {"segments": mapping_of(FILE_ENTRY)},
 )
 
 Tensors = Mapping[str, Mapping[str, Tensor]]
-Read = Callable[[], Mapping[str, Tensor]]
+SegmentLoader = Callable[[], Mapping[str, Tensor]]
 """Gives the named tensors of a segment, see `store.segments`."""
 
 
@@ -57,7 +67,7 @@ class Checkpoint:
     blobs: dict[str, bytes]
     meta: dict[str, Any]
     number: int
-    segments: Mapping[str, Read] = field(default_factory=dict)
+    segments: Mapping[str, SegmentLoader] = field(default_factory=dict)
     """Stretches of what is remembered, which it shares with others; read when they are called."""
 
     @property
@@ -67,30 +77,30 @@ class Checkpoint:
         return arrays + sum(map(len, self.blobs.values())) + len(json.dumps(self.meta))
 
 
-def taken(
+def make_checkpoint(
     number: int,
     tensors: Tensors,
     blobs: Mapping[str, bytes],
     meta: Mapping[str, Any],
-    segments: Mapping[str, Read],
+    segments: Mapping[str, SegmentLoader],
 ) -> Checkpoint:
     """Take over what is to be saved: tensors belong to the checkpoint, meta is copied."""
     if number < 0:
         raise CheckpointError(f"checkpoint number {number} must be 0 or more")
-    names = [*map(file_of, tensors), *blobs]
+    names = [*map(group_file, tensors), *blobs]
     for name in names:
-        if not re.fullmatch(NAME, name) or name == MANIFEST or names.count(name) > 1:
+        if not re.fullmatch(FILE_NAME_PATTERN, name) or name == MANIFEST or names.count(name) > 1:
             raise CheckpointError(f"a checkpoint cannot hold a file called {name!r}; rename it")
     try:
         plain = json.loads(json.dumps(meta))
     except (TypeError, ValueError) as wrong:
         raise CheckpointError(f"meta must hold plain values: {wrong}") from None
-    groups = {group: owned(named) for group, named in tensors.items()}
+    groups = {group: to_contiguous_cpu(named) for group, named in tensors.items()}
     plain_blobs = {name: bytes(blob) for name, blob in blobs.items()}
     return Checkpoint(groups, plain_blobs, plain, number, segments)
 
 
-def owned(tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
+def to_contiguous_cpu(tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
     """Return tensors as files have them: on the CPU, in one piece, each with memory of its own.
 
     Those that are so already, which a snapshot's are, are not copied.
@@ -109,15 +119,17 @@ def owned(tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
     return plain
 
 
-def not_finite(checkpoint: Checkpoint) -> str:
+def describe_nonfinite(checkpoint: Checkpoint) -> str:
     """Name the first tensor of the net with a number that is not one; "" if there is none."""
-    for name, tensor in checkpoint.tensors.get(FINITE, {}).items():
+    for name, tensor in checkpoint.tensors.get(NET_GROUP, {}).items():
         if tensor.is_floating_point() and not (finite := tensor.float().isfinite()).all():
-            return f"{FINITE} {name} holds {int((~finite).sum())} values that are NaN or infinite"
+            return (
+                f"{NET_GROUP} {name} holds {int((~finite).sum())} values that are NaN or infinite"
+            )
     return ""
 
 
-def write_into(
+def write_files(
     folder: Path, checkpoint: Checkpoint, segments: Mapping[str, Mapping[str, Any]]
 ) -> None:
     """Make a folder with every file of a checkpoint; all of it is on the disk afterwards.
@@ -132,7 +144,7 @@ def write_into(
         files[name] = {"size": len(data), "sha256": hashlib.sha256(data).hexdigest()}
 
     for group, tensors in checkpoint.tensors.items():
-        add(file_of(group), safetensors.save(tensors))
+        add(group_file(group), safetensors.save(tensors))
     for name, blob in checkpoint.blobs.items():
         add(name, blob)
     manifest: dict[str, Any] = {
@@ -144,7 +156,7 @@ def write_into(
         **({"segments": segments} if segments else {}),
         "meta": checkpoint.meta,
     }
-    write_file(folder / MANIFEST, sealed(manifest))
+    write_file(folder / MANIFEST, with_checksum(manifest))
     sync_folder(folder)
 
 
@@ -152,10 +164,10 @@ def amend(path: Path, changes: Mapping[str, Any]) -> None:
     """Replace some of what a checkpoint says in its meta; readers see the old one or the new."""
     manifest = read_manifest(path)
     meta = {**manifest["meta"], **json.loads(json.dumps(changes))}
-    write_atomic(path / MANIFEST, sealed({**manifest, "meta": meta}))
+    write_atomic(path / MANIFEST, with_checksum({**manifest, "meta": meta}))
 
 
-def sealed(manifest: Mapping[str, Any]) -> bytes:
+def with_checksum(manifest: Mapping[str, Any]) -> bytes:
     """Return a manifest as it is written, with its own hash."""
     return json.dumps({**manifest, "sha256": digest(manifest)}, indent=1).encode()
 
@@ -166,33 +178,35 @@ def digest(manifest: Mapping[str, Any]) -> str:
     return hashlib.sha256(json.dumps(rest, sort_keys=True).encode()).hexdigest()
 
 
-def verified(path: Path) -> tuple[dict[str, Any], dict[str, bytes]]:
+def read_verified_files(path: Path) -> tuple[dict[str, Any], dict[str, bytes]]:
     """Read a checkpoint's manifest and files; every byte is checked, none is read beyond them."""
     manifest = read_manifest(path)
     files = {}
     for name, promised in manifest["files"].items():
         size = promised["size"]
         try:
-            data = files[name] = read_regular(path / name, size, within=home_of(path))
+            data = files[name] = read_regular(path / name, size, within=containment_root(path))
         except OSError as wrong:
             raise CheckpointError(
-                f"{path}: {name} cannot be read ({wrong.strerror}); {advice(path)}"
+                f"{path}: {name} cannot be read ({wrong.strerror}); {suggest_older(path)}"
             ) from wrong
         if len(data) != size:
             raise CheckpointError(
-                f"{path}: {name} has {len(data)} bytes instead of {size}; {advice(path)}"
+                f"{path}: {name} has {len(data)} bytes instead of {size}; {suggest_older(path)}"
             )
         if hashlib.sha256(data).hexdigest() != promised["sha256"]:
-            raise CheckpointError(f"{path}: {name} is damaged (sha256 differs); {advice(path)}")
+            raise CheckpointError(
+                f"{path}: {name} is damaged (sha256 differs); {suggest_older(path)}"
+            )
     return manifest, files
 
 
-def home_of(path: Path) -> Path:
+def containment_root(path: Path) -> Path:
     """Return the folder that links of a checkpoint must not leave: its run's, else its own."""
-    return path.absolute().parent.parent if is_of_run(path) else path
+    return path.absolute().parent.parent if is_in_run_folder(path) else path
 
 
-def is_of_run(path: Path) -> bool:
+def is_in_run_folder(path: Path) -> bool:
     """Whether a checkpoint lies among those of a run."""
     return path.absolute().parent.name == CHECKPOINTS
 
@@ -200,55 +214,67 @@ def is_of_run(path: Path) -> bool:
 def read_manifest(path: Path) -> dict[str, Any]:
     """Read what a checkpoint says about itself, and check that it was not altered."""
     try:
-        manifest = parse_json(read_regular(path / MANIFEST, MAX_MANIFEST, within=home_of(path)))
+        manifest = parse_json(
+            read_regular(path / MANIFEST, MAX_MANIFEST_BYTES, within=containment_root(path))
+        )
     except FileNotFoundError as wrong:
         what = f"has no {MANIFEST}" if path.is_dir() else "does not exist"
-        raise CheckpointError(f"{path} {what}; {advice(path)}") from wrong
+        raise CheckpointError(f"{path} {what}; {suggest_older(path)}") from wrong
     except OSError as wrong:
-        raise CheckpointError(f"{path}: {MANIFEST}: {wrong.strerror}; {advice(path)}") from wrong
+        raise CheckpointError(
+            f"{path}: {MANIFEST}: {wrong.strerror}; {suggest_older(path)}"
+        ) from wrong
     except ValueError as wrong:
-        raise CheckpointError(f"{path}: {MANIFEST} is damaged; {advice(path)}") from wrong
+        raise CheckpointError(f"{path}: {MANIFEST} is damaged; {suggest_older(path)}") from wrong
     if not isinstance(manifest, dict) or "format" not in manifest:
-        raise CheckpointError(f"{path}: {MANIFEST} is damaged; {advice(path)}")
+        raise CheckpointError(f"{path}: {MANIFEST} is damaged; {suggest_older(path)}")
     if manifest["format"] != FORMAT:
         raise CheckpointError(
             f"{path} has format {shortened(manifest['format'])}, this sparring reads format "
-            f"{FORMAT}; use the version that wrote it, or {advice(path)}"
+            f"{FORMAT}; use the version that wrote it, or {suggest_older(path)}"
         )
     if manifest.get("sha256") != digest(manifest):
-        raise CheckpointError(f"{path}: {MANIFEST} is damaged (sha256 differs); {advice(path)}")
+        raise CheckpointError(
+            f"{path}: {MANIFEST} is damaged (sha256 differs); {suggest_older(path)}"
+        )
     try:
-        A_MANIFEST(manifest, "")
-        check_promised(manifest)
-        if is_of_run(path) and path.name.isdecimal() and manifest["number"] != int(path.name):
+        MANIFEST_SCHEMA(manifest, "")
+        check_files_listed(manifest)
+        if (
+            is_in_run_folder(path)
+            and path.name.isdecimal()
+            and manifest["number"] != int(path.name)
+        ):
             raise ValueError(f"it says that it is number {manifest['number']}")
     except ValueError as wrong:
-        raise CheckpointError(f"{path}: {MANIFEST}: {wrong}; {advice(path)}") from wrong
+        raise CheckpointError(f"{path}: {MANIFEST}: {wrong}; {suggest_older(path)}") from wrong
     return manifest
 
 
-def check_promised(manifest: Mapping[str, Any]) -> None:
+def check_files_listed(manifest: Mapping[str, Any]) -> None:
     """Demand that every group and blob of a manifest is among its files."""
-    for name in (*map(file_of, manifest["groups"]), *manifest["blobs"]):
+    for name in (*map(group_file, manifest["groups"]), *manifest["blobs"]):
         if name not in manifest["files"]:
             raise ValueError(f"files.{name} is missing")
 
 
-def file_of(group: str) -> str:
+def group_file(group: str) -> str:
     return f"{group}.safetensors"
 
 
-def unpacked(path: Path, manifest: Mapping[str, Any], files: Mapping[str, bytes]) -> Checkpoint:
+def unpack_checkpoint(
+    path: Path, manifest: Mapping[str, Any], files: Mapping[str, bytes]
+) -> Checkpoint:
     """Return what the verified files of a checkpoint hold, without segments."""
     try:
-        tensors = {group: unpack_tensors(files[file_of(group)]) for group in manifest["groups"]}
+        tensors = {group: unpack_tensors(files[group_file(group)]) for group in manifest["groups"]}
     except ValueError as wrong:
-        raise CheckpointError(f"{path}: {wrong}; {advice(path)}") from wrong
+        raise CheckpointError(f"{path}: {wrong}; {suggest_older(path)}") from wrong
     blobs = {name: files[name] for name in manifest["blobs"]}
     return Checkpoint(tensors, blobs, manifest["meta"], manifest["number"])
 
 
-def numbers(folder: Path) -> list[int]:
+def checkpoint_numbers(folder: Path) -> list[int]:
     """Return the numbers of the checkpoints in a folder, the oldest first."""
     with suppress(OSError):
         named = [path for path in folder.iterdir() if re.fullmatch(r"\d{8,}", path.name)]
@@ -256,9 +282,9 @@ def numbers(folder: Path) -> list[int]:
     return []
 
 
-def advice(path: Path) -> str:
+def suggest_older(path: Path) -> str:
     """Say which older checkpoint to take, and how."""
-    there = [number for number in numbers(path.parent) if f"{number:08d}" != path.name]
+    there = [number for number in checkpoint_numbers(path.parent) if f"{number:08d}" != path.name]
     limit = int(path.name) if path.name.isdecimal() else None
     older = [number for number in there if limit is None or number < limit][-3:]
     run = path.absolute().parent.parent.name

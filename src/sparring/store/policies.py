@@ -23,23 +23,23 @@ from sparring.nets.make import make_net
 from sparring.nets.net import Net
 from sparring.nets.policy import FACTS, Policy
 from sparring.pools.custom.rules import CustomRules
-from sparring.store.archive_index import ArchiveIndex, Entry
+from sparring.store.archive_index import ArchiveIndex, SnapshotEntry
 from sparring.store.checkpoint import CheckpointError, load, newest_valid, save
 from sparring.store.files import read_regular, temp_name
 from sparring.store.folders import BEST, CHECKPOINTS, LEAGUE, MANIFEST
-from sparring.store.lookup import find_policy, source_of
+from sparring.store.lookup import find_policy, run_of
 from sparring.store.manifest import Checkpoint
-from sparring.store.plain import parse_json, table, whole
-from sparring.store.policy_shape import check_heads, check_policy, names_code
+from sparring.store.policy_schema import check_heads, check_policy, uses_custom_net
+from sparring.store.schema import integer, object_with, parse_json
 from sparring.store.snapshots import read_snapshot
-from sparring.store.tensors import check_fits, check_same
+from sparring.store.tensors import check_fits_net, check_same_tensors
 
-KNOWN = {field.name for field in fields(NetConfig)}
+NET_FIELDS = {field.name for field in fields(NetConfig)}
 """Settings of a network."""
-NET_SETTINGS = {"normalise": "normalize", "segment": "bptt_steps", "spread": "std"}
+RENAMED_NET_FIELDS = {"normalise": "normalize", "segment": "bptt_steps", "spread": "std"}
 """Names of settings in older policies, and the present ones."""
-A_BEST = table({"checkpoint": whole()})
-WEIGHTS = "net"
+BEST_SCHEMA = object_with({"checkpoint": integer()})
+NET_GROUP = "net"
 """The group of a checkpoint's tensors that plays."""
 LOADED_FROM = "loaded_from"
 """Where a loaded policy comes from, in its `meta`: a run and a number, or a folder."""
@@ -66,18 +66,18 @@ def load_policy(
     trust: classes and factories that the policy may use, such as my_nets:Net.
     """
     trusted.name(*([trust] if isinstance(trust, str) else trust))
-    folder, saved = whole_checkpoint(find_policy(path))
-    trusted.admit(source_of(folder), saved.meta)
-    rules = rules_of(folder, saved.meta)
+    folder, saved = load_playable(find_policy(path))
+    trusted.admit(run_of(folder), saved.meta)
+    rules = rules_from_meta(folder, saved.meta)
     kind = saved.meta["net"].get("kind", "")
     if net is not None and is_factory(kind):
         keep_net(net, kind)
-    made = built(folder, rules, saved, threads)
-    meta = {**saved.meta, LOADED_FROM: label(folder)}
-    return Policy(rules, made, name=name or label(folder), device=device, meta=meta)
+    made = build_net(folder, rules, saved, threads)
+    meta = {**saved.meta, LOADED_FROM: checkpoint_label(folder)}
+    return Policy(rules, made, name=name or checkpoint_label(folder), device=device, meta=meta)
 
 
-def built(folder: Path, rules: Rules, saved: Checkpoint, threads: int) -> Net:
+def build_net(folder: Path, rules: Rules, saved: Checkpoint, threads: int) -> Net:
     """Build the network of a checkpoint, if its weights are those that it needs."""
     meta = saved.meta
 
@@ -93,11 +93,11 @@ def built(folder: Path, rules: Rules, saved: Checkpoint, threads: int) -> Net:
 
     try:
         check_heads(rules, meta.get("heads"))
-        weights = with_present_names(saved.tensors[WEIGHTS])
-        if not names_code(meta):
-            check_fits(build, weights)
+        weights = with_current_names(saved.tensors[NET_GROUP])
+        if not uses_custom_net(meta):
+            check_fits_net(build, weights)
         made = build()
-        check_same(made.state_dict(), weights)
+        check_same_tensors(made.state_dict(), weights)
         made.load_state_dict(weights)
     except SparringError:
         raise
@@ -110,16 +110,16 @@ def built(folder: Path, rules: Rules, saved: Checkpoint, threads: int) -> Net:
     return made
 
 
-def snapshot(file: Path) -> Checkpoint:
+def read_snapshot_checkpoint(file: Path) -> Checkpoint:
     """Load a snapshot as if it were a checkpoint with nothing but a network."""
     weights, meta = read_snapshot(file)
     entry = entry_of(file)
     number = entry.update if entry else 0
     when = {"update": number, "decisions": entry.decisions} if entry else {}
-    return Checkpoint({WEIGHTS: weights}, {}, {**meta, **when}, number)
+    return Checkpoint({NET_GROUP: weights}, {}, {**meta, **when}, number)
 
 
-def entry_of(file: Path) -> Entry | None:
+def entry_of(file: Path) -> SnapshotEntry | None:
     """Return what a run knows about one of its snapshots, None of a file that lies elsewhere."""
     file = file.resolve()
     if file.parent.name != LEAGUE:
@@ -127,27 +127,27 @@ def entry_of(file: Path) -> Entry | None:
     return ArchiveIndex(file.parent.parent).called(file.stem)
 
 
-def whole_checkpoint(path: Path) -> tuple[Path, Checkpoint]:
+def load_playable(path: Path) -> tuple[Path, Checkpoint]:
     """Load the checkpoint that is here, or of a run the best one, or the newest that is whole.
 
     To be played, not to go on: nobody looks after the segments that it names. What it says about
     its policy is within what its weights can be.
     """
-    folder, saved = _whole(path)
+    folder, saved = _load_playable(path)
     try:
-        check_policy(saved.meta, saved.tensors.get(WEIGHTS))
+        check_policy(saved.meta, saved.tensors.get(NET_GROUP))
     except ValueError as wrong:
         raise CheckpointError(f"{folder} holds no policy: {wrong}") from wrong
     return folder, saved
 
 
-def _whole(path: Path) -> tuple[Path, Checkpoint]:
+def _load_playable(path: Path) -> tuple[Path, Checkpoint]:
     if path.is_file():
-        return path, snapshot(path)
+        return path, read_snapshot_checkpoint(path)
     if (path / MANIFEST).is_file():
         return path, load(path, segments=False)
     checkpoints = path / CHECKPOINTS
-    best, why = best_of(path), ""
+    best, why = best_checkpoint(path), ""
     if best is not None:
         try:
             return (named := checkpoints / f"{best:08d}"), load(named, segments=False)
@@ -165,14 +165,14 @@ def _whole(path: Path) -> tuple[Path, Checkpoint]:
     return newest, load(newest, segments=False)
 
 
-def best_of(run: Path) -> int | None:
+def best_checkpoint(run: Path) -> int | None:
     """Return the number that best.json names, None without that file or if it is damaged."""
     file = run / BEST
     if not file.exists():
         return None
     try:
         best = parse_json(read_regular(file, within=run))
-        A_BEST(best, "")
+        BEST_SCHEMA(best, "")
     except (OSError, ValueError):
         text = f'{file} is not {{"checkpoint": number}}; taking the newest checkpoint'
         warnings.warn(SparringWarning(text), stacklevel=3)
@@ -180,7 +180,7 @@ def best_of(run: Path) -> int | None:
     return int(best["checkpoint"])
 
 
-def label(folder: Path) -> str:
+def checkpoint_label(folder: Path) -> str:
     """Name a checkpoint or snapshot by its run and number, anything else by its folder."""
     if entry := entry_of(folder):
         return entry.name
@@ -190,7 +190,7 @@ def label(folder: Path) -> str:
     return folder.name
 
 
-def rules_of(folder: Path, meta: Mapping[str, Any]) -> Rules:
+def rules_from_meta(folder: Path, meta: Mapping[str, Any]) -> Rules:
     """Return the game of a checkpoint, if its rules are still the same."""
     game, version = meta["game"], meta["rules_version"]
     if "foreign" in meta:
@@ -232,14 +232,14 @@ def policy_meta(rules: Rules, net: Net, said: Mapping[str, Any] | None = None) -
 
 def net_config(saved: Mapping[str, Any]) -> NetConfig:
     """Read a network's configuration, also by older names; JSON made lists of its tuples."""
-    saved = {NET_SETTINGS.get(key, key): value for key, value in saved.items()}
+    saved = {RENAMED_NET_FIELDS.get(key, key): value for key, value in saved.items()}
     for key in saved:
-        if key not in KNOWN:
+        if key not in NET_FIELDS:
             raise ValueError(f"net.{shortened(key)} is unknown")
     return NetConfig(**saved)
 
 
-def with_present_names(weights: Mapping[str, Tensor]) -> dict[str, Tensor]:
+def with_current_names(weights: Mapping[str, Tensor]) -> dict[str, Tensor]:
     """Return weights by the present names of layers; older policies spell normaliser."""
     return {name.replace("normaliser.", "normalizer."): one for name, one in weights.items()}
 
@@ -268,7 +268,7 @@ def save_policy(policy: Policy, path: str | Path) -> Path:
     workshop = target.with_name(temp_name(target.name))
     try:
         net = dict(policy.net.state_dict())
-        made = save(workshop, number, tensors={WEIGHTS: net}, blobs={}, meta=meta)
+        made = save(workshop, number, tensors={NET_GROUP: net}, blobs={}, meta=meta)
         if target.exists():
             target.rename(workshop / "replaced")
         made.rename(target)

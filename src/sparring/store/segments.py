@@ -16,17 +16,23 @@ from typing import Any
 from safetensors import torch as safetensors
 from torch import Tensor
 
-from sparring.store.faults import CheckpointError
+from sparring.store.errors import CheckpointError
 from sparring.store.files import (
+    check_regular,
     link_or_copy,
     read_regular,
-    require_regular,
     sync_folder,
     temp_name,
     write_file,
 )
-from sparring.store.manifest import Read, advice, home_of, owned, read_manifest
-from sparring.store.plain import MAX_WHOLE
+from sparring.store.manifest import (
+    SegmentLoader,
+    containment_root,
+    read_manifest,
+    suggest_older,
+    to_contiguous_cpu,
+)
+from sparring.store.schema import MAX_INT
 from sparring.store.tensors import unpack_tensors
 
 SEGMENTS = "segments"
@@ -41,7 +47,7 @@ a run goes on, and hundreds of megabytes are to be read once for that."""
 
 
 @dataclass(frozen=True)
-class Stored:
+class StoredSegment:
     """A segment on the disk. Called, it is read, and every byte is checked."""
 
     checkpoint: Path
@@ -63,7 +69,7 @@ class Stored:
     @property
     def home(self) -> Path:
         """The folder that its file must not leave: the run's, else that of the checkpoints."""
-        home = home_of(self.checkpoint)
+        home = containment_root(self.checkpoint)
         return self.checkpoint.parent if home == self.checkpoint else home
 
     def __call__(self) -> dict[str, Tensor]:
@@ -81,7 +87,7 @@ class Stored:
     def check(self) -> None:
         """Raise a CheckpointError unless it is there with every byte; it is read once for that."""
         try:
-            require_regular(self.file, MAX_WHOLE, within=self.home)
+            check_regular(self.file, MAX_INT, within=self.home)
             stat = self.file.stat()
             if stat.st_size != self.size:
                 raise self._wrong(f"has {stat.st_size} bytes instead of {self.size}")
@@ -108,12 +114,12 @@ class Stored:
         run = self.checkpoint.absolute().parent.parent.name
         return CheckpointError(
             f"{self.checkpoint}: segment {self.name} {what}: {self.file}; go on without what is "
-            f"remembered: `sparring resume {run} --clear-replay`; {advice(self.checkpoint)}"
+            f"remembered: `sparring resume {run} --clear-replay`; {suggest_older(self.checkpoint)}"
         )
 
 
 @dataclass(frozen=True)
-class Held:
+class MemorySegment:
     """A segment in memory, about to be written. Nobody else has a reference to it."""
 
     tensors: dict[str, Tensor]
@@ -127,30 +133,30 @@ class Held:
         return sum(tensor.nbytes for tensor in self.tensors.values())
 
 
-def promised(checkpoint: Path, manifest: Mapping[str, Any]) -> dict[str, Stored]:
+def segments_of(checkpoint: Path, manifest: Mapping[str, Any]) -> dict[str, StoredSegment]:
     """Return the segments that a checkpoint names; whether they are there is another question."""
     return {
-        name: Stored(checkpoint, name, entry["size"], entry["sha256"])
+        name: StoredSegment(checkpoint, name, entry["size"], entry["sha256"])
         for name, entry in manifest.get("segments", {}).items()
     }
 
 
 def copy_new(
-    place: Path, segments: Mapping[str, Read], known: Mapping[str, Read]
-) -> dict[str, Read]:
+    place: Path, segments: Mapping[str, SegmentLoader], known: Mapping[str, SegmentLoader]
+) -> dict[str, SegmentLoader]:
     """Copy the segments that a folder does not have yet, so that the learner may go on.
 
     known: those that were written or read before, by name.
     """
-    found: dict[str, Read] = {}
+    found: dict[str, SegmentLoader] = {}
     for name, read in segments.items():
-        stored = read if isinstance(read, Stored) else known.get(name)
-        is_there = isinstance(stored, Stored) and stored.lies_in(place)
-        found[name] = stored if stored and is_there else Held(owned(read()))
+        stored = read if isinstance(read, StoredSegment) else known.get(name)
+        is_there = isinstance(stored, StoredSegment) and stored.lies_in(place)
+        found[name] = stored if stored and is_there else MemorySegment(to_contiguous_cpu(read()))
     return found
 
 
-def write_segments(place: Path, segments: Mapping[str, Read]) -> dict[str, dict[str, Any]]:
+def write_segments(place: Path, segments: Mapping[str, SegmentLoader]) -> dict[str, dict[str, Any]]:
     """Write what a folder does not have; all of it is on the disk afterwards.
 
     Returns what a manifest is to say about them.
@@ -158,22 +164,22 @@ def write_segments(place: Path, segments: Mapping[str, Read]) -> dict[str, dict[
     entries: dict[str, dict[str, Any]] = {}
     wrote = False
     for name, read in segments.items():
-        if isinstance(read, Stored) and read.lies_in(place):
+        if isinstance(read, StoredSegment) and read.lies_in(place):
             entries[name] = read.entry()
             continue
         if not place.is_dir():
             place.mkdir()
             sync_folder(place.parent)
-        entries[name] = put(place, read())
+        entries[name] = write_segment(place, read())
         wrote = True
     if wrote:
         sync_folder(place)
     return entries
 
 
-def put(place: Path, tensors: Mapping[str, Tensor]) -> dict[str, Any]:
+def write_segment(place: Path, tensors: Mapping[str, Tensor]) -> dict[str, Any]:
     """Write a segment by its hash; a file is there whole or not at all."""
-    data = safetensors.save(owned(tensors))
+    data = safetensors.save(to_contiguous_cpu(tensors))
     sha256 = hashlib.sha256(data).hexdigest()
     temp = place / temp_name(sha256[:8])
     write_file(temp, data)
@@ -181,7 +187,7 @@ def put(place: Path, tensors: Mapping[str, Tensor]) -> dict[str, Any]:
     return {"size": len(data), "sha256": sha256}
 
 
-def named_by(checkpoints: Iterable[Path]) -> set[str] | None:
+def files_named_by(checkpoints: Iterable[Path]) -> set[str] | None:
     """Return the files that checkpoints need; None if one of them cannot be asked just now."""
     names: set[str] = set()
     for checkpoint in list(checkpoints):
@@ -192,11 +198,11 @@ def named_by(checkpoints: Iterable[Path]) -> set[str] | None:
             if isinstance(why, OSError) and not isinstance(why, FileNotFoundError):
                 return None
             continue  # damaged or gone: it needs nothing any more
-        names |= {stored.file_name for stored in promised(checkpoint, manifest).values()}
+        names |= {stored.file_name for stored in segments_of(checkpoint, manifest).values()}
     return names
 
 
-def remove_unnamed(place: Path, checkpoints: Iterable[Path], needed: Collection[str] = ()) -> None:
+def remove_unused(place: Path, checkpoints: Iterable[Path], needed: Collection[str] = ()) -> None:
     """Remove the files that no checkpoint names, and what a killed save has left.
 
     Only for who holds the lock of the checkpoints, or knows that nobody saves.
@@ -204,7 +210,7 @@ def remove_unnamed(place: Path, checkpoints: Iterable[Path], needed: Collection[
     """
     if not place.is_dir():
         return
-    names = named_by(checkpoints)
+    names = files_named_by(checkpoints)
     if names is None:
         return
     with suppress(OSError):
@@ -214,16 +220,16 @@ def remove_unnamed(place: Path, checkpoints: Iterable[Path], needed: Collection[
         place.rmdir()  # which works if it is empty
 
 
-def bring_segments(checkpoints: Path, others: Path) -> None:
+def link_segments(checkpoints: Path, others: Path) -> None:
     """Give copies of checkpoints in another folder the files that they name, as links if it can.
 
     One that is missing is left out: who only plays needs none.
     """
-    for name in sorted(named_by(others.iterdir()) or ()):
+    for name in sorted(files_named_by(others.iterdir()) or ()):
         (others / SEGMENTS).mkdir(exist_ok=True)
         link_or_copy(checkpoints / SEGMENTS / name, others / SEGMENTS / name)
 
 
-def bytes_to_write(segments: Mapping[str, Read]) -> int:
+def bytes_to_write(segments: Mapping[str, SegmentLoader]) -> int:
     """How much segments that are in memory will take on the disk, without headers."""
-    return sum(read.size for read in segments.values() if isinstance(read, Held))
+    return sum(read.size for read in segments.values() if isinstance(read, MemorySegment))

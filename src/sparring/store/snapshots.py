@@ -13,11 +13,11 @@ import torch
 from safetensors import torch as safetensors
 from torch import Tensor
 
-from sparring.store.faults import ArchiveError
+from sparring.store.errors import ArchiveError
 from sparring.store.files import read_regular
 from sparring.store.folders import LEAGUE
-from sparring.store.plain import anything, named, parse_json
-from sparring.store.tensors import texts_of, unpack_tensors
+from sparring.store.schema import any_value, mapping_of, parse_json
+from sparring.store.tensors import metadata_of, unpack_tensors
 
 POLICY = "policy"
 """The one entry of a file's metadata; of several the order, and with it the hash, may differ."""
@@ -25,10 +25,10 @@ POLICY = "policy"
 MAX_BYTES = 64 * 2**30
 """Of the largest snapshot that is read."""
 
-A_TABLE = named(anything)
+JSON_OBJECT = mapping_of(any_value)
 
 
-def packed(weights: Mapping[str, Tensor], policy: Mapping[str, Any]) -> bytes:
+def pack_snapshot(weights: Mapping[str, Tensor], policy: Mapping[str, Any]) -> bytes:
     """Return the file of a network: the same weights give the same bytes.
 
     policy: what `rules_of` and `make_net` need; so the file is a policy wherever it lies.
@@ -42,7 +42,7 @@ def packed(weights: Mapping[str, Tensor], policy: Mapping[str, Any]) -> bytes:
     return safetensors.save(plain, {POLICY: json.dumps(policy, sort_keys=True)})
 
 
-def hash_of(data: bytes) -> str:
+def sha256_hex(data: bytes) -> str:
     """Return the name that a file's content gives it."""
     return hashlib.sha256(data).hexdigest()
 
@@ -60,14 +60,14 @@ def read_snapshot(path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
         raise ArchiveError(
             f"snapshot {path} cannot be read: {wrong.strerror or wrong}; take another one"
         ) from wrong
-    if re.fullmatch(r"[0-9a-f]{64}", path.stem) and hash_of(data) != path.stem:
+    if re.fullmatch(r"[0-9a-f]{64}", path.stem) and sha256_hex(data) != path.stem:
         raise ArchiveError(
             f"snapshot {path} is damaged: its content is not that of its name; take another one"
         )
     try:
         weights = unpack_tensors(data)
-        policy = parse_json(texts_of(data).get(POLICY, "{}"))
-        A_TABLE(policy, POLICY)
+        policy = parse_json(metadata_of(data).get(POLICY, "{}"))
+        JSON_OBJECT(policy, POLICY)
     except ValueError as wrong:
         raise ArchiveError(f"snapshot {path} cannot be used: {wrong}; take another one") from wrong
     return weights, policy

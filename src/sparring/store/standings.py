@@ -9,7 +9,14 @@ from pathlib import Path
 from typing import NamedTuple
 
 from sparring.errors import ConfigError
-from sparring.store.archive_index import MATCH, SELF, ArchiveIndex, Entry, Rated, Tally
+from sparring.store.archive_index import (
+    LEARNER_NAME,
+    MATCH,
+    ArchiveIndex,
+    RatingRow,
+    SnapshotEntry,
+    Tally,
+)
 
 
 @dataclass(frozen=True)
@@ -25,14 +32,14 @@ class Player:
     update: int | None = None
     decisions: int | None = None
     removed: bool = False
-    rated: Rated | None = None
+    rated: RatingRow | None = None
     training: Tally | None = None
     """How the learner did against it in games that it was trained on."""
     matches: Tally | None = None
     """And in matches beside them."""
 
 
-class Pair(NamedTuple):
+class SnapshotMatch(NamedTuple):
     """A match of two snapshots: the first one's share of the wins, with its interval."""
 
     one: str
@@ -44,22 +51,22 @@ class Pair(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Standings:
+class LeagueStandings:
     """A league at a glance."""
 
     run: str
     players: tuple[Player, ...]
     """The best first, then those without a rating, the newest first."""
-    ratings: Mapping[str, Sequence[Rated]]
+    ratings: Mapping[str, Sequence[RatingRow]]
     """Over time, by name."""
 
 
-def standings_of(run: Path) -> Standings:
+def standings_of(run: Path) -> LeagueStandings:
     """Read the league of a run, also while it trains."""
     index = ArchiveIndex(run)
     entries = {entry.hash: entry for entry in index.entries(removed=True)}
     training, matches = index.totals(), index.totals(MATCH)
-    ratings: dict[str, list[Rated]] = {}
+    ratings: dict[str, list[RatingRow]] = {}
     for rated in index.ratings():
         ratings.setdefault(rated.player, []).append(rated)
     known = list(dict.fromkeys([*entries, *training, *matches, *ratings]))
@@ -70,8 +77,8 @@ def standings_of(run: Path) -> Standings:
         for key in known
     ]
     named = {key: player.name for key, player in zip(known, players, strict=True)}
-    players.sort(key=place)
-    return Standings(
+    players.sort(key=rank_key)
+    return LeagueStandings(
         run.absolute().name,
         tuple(players),
         {named[key]: tuple(past) for key, past in ratings.items()},
@@ -80,15 +87,15 @@ def standings_of(run: Path) -> Standings:
 
 def player_of(
     key: str,
-    entry: Entry | None,
-    past: Sequence[Rated] | None,
+    entry: SnapshotEntry | None,
+    past: Sequence[RatingRow] | None,
     training: Tally | None,
     matches: Tally | None,
 ) -> Player:
     """Put together what is known about one of them."""
     rated = past[-1] if past else None
     if entry is None:
-        role = SELF if key == SELF else "bot"
+        role = LEARNER_NAME if key == LEARNER_NAME else "bot"
         return Player(key, role=role, rated=rated, training=training, matches=matches)
     return Player(
         f"past/{entry.number}",
@@ -105,13 +112,13 @@ def player_of(
     )
 
 
-def place(player: Player) -> tuple[float, int]:
+def rank_key(player: Player) -> tuple[float, int]:
     """Order players: the best first, those without a rating behind them, the newest first."""
     worth = -player.rated.rating if player.rated else math.inf
     return worth, -(player.number if player.number is not None else -1)
 
 
-def wanted(standings: Standings, most: int) -> list[Player]:
+def spread_snapshots(standings: LeagueStandings, most: int) -> list[Player]:
     """Return snapshots that are there, spread over the run, the first and the last among them."""
     there = [p for p in standings.players if p.number is not None and not p.removed]
     there.sort(key=lambda player: player.number or 0)

@@ -13,11 +13,11 @@ from torch.overrides import TorchFunctionMode
 
 from sparring.config.ranges import shortened
 from sparring.nets.net import Net
-from sparring.store.plain import named, parse_json, text
+from sparring.store.schema import mapping_of, parse_json, string
 
 METADATA = "__metadata__"
 
-TEXTS = named(text)
+METADATA_SCHEMA = mapping_of(string)
 
 
 def unpack_tensors(data: bytes) -> dict[str, Tensor]:
@@ -31,15 +31,15 @@ def unpack_tensors(data: bytes) -> dict[str, Tensor]:
     return found
 
 
-def texts_of(data: bytes) -> dict[str, str]:
+def metadata_of(data: bytes) -> dict[str, str]:
     """Return the texts in the head of a file whose tensors were read."""
     head = parse_json(data[8 : 8 + int.from_bytes(data[:8], "little")])
     texts: dict[str, str] = head.get(METADATA) or {}
-    TEXTS(texts, METADATA)
+    METADATA_SCHEMA(texts, METADATA)
     return texts
 
 
-class Undrawn(TorchFunctionMode):
+class SkipNormalInit(TorchFunctionMode):
     """Leaves out drawing of normal numbers: of tensors without memory it takes torch seconds."""
 
     def __torch_function__(
@@ -52,26 +52,29 @@ class Undrawn(TorchFunctionMode):
         return func(*args, **named)
 
 
-def check_fits(build: Callable[[], Net], weights: Mapping[str, Tensor]) -> None:
+def check_fits_net(build: Callable[[], Net], weights: Mapping[str, Tensor]) -> None:
     """Raise a ValueError unless weights are those of a network of ours; no memory is taken."""
-    with torch.device("meta"), Undrawn():
+    with torch.device("meta"), SkipNormalInit():
         net = build()
-    check_same(net.state_dict(), weights)
+    check_same_tensors(net.state_dict(), weights)
 
 
-def check_same(wanted: Mapping[str, Tensor], weights: Mapping[str, Tensor]) -> None:
+def check_same_tensors(wanted: Mapping[str, Tensor], weights: Mapping[str, Tensor]) -> None:
     """Raise a ValueError unless tensors have the names, shapes and types of others."""
     for name, tensor in wanted.items():
         if name not in weights:
             raise ValueError(f"its weights lack {name}")
         given = weights[name]
         if (given.shape, given.dtype) != (tensor.shape, tensor.dtype):
-            raise ValueError(f"its {name} is {shown(given)}, the network's is {shown(tensor)}")
+            raise ValueError(
+                f"its {name} is {describe_tensor(given)}, "
+                f"the network's is {describe_tensor(tensor)}"
+            )
     for name in weights:
         if name not in wanted:
             raise ValueError(f"its weights hold {shortened(name)}, which the network does not have")
 
 
-def shown(tensor: Tensor) -> str:
+def describe_tensor(tensor: Tensor) -> str:
     """Say type and shape of a tensor."""
     return f"{str(tensor.dtype).removeprefix('torch.')} {list(tensor.shape)}"

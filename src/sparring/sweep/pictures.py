@@ -26,7 +26,7 @@ from sparring.draw.charts.page import (
     set_y_axis,
     write_beside,
 )
-from sparring.games.lettering import fitted
+from sparring.games.text_width import fitted
 from sparring.store.files import write_atomic
 from sparring.sweep.knobs import switched
 from sparring.sweep.race import Look, Outcome

@@ -21,9 +21,18 @@ from typing import Any
 
 from sparring.config.ranges import is_number
 from sparring.errors import ConfigError, SparringError
-from sparring.store import plain
+from sparring.store import schema
 from sparring.store.files import locked, remove_stale_files, write_atomic
-from sparring.store.plain import listed, named, parse_json, perhaps, table, text, whole, word
+from sparring.store.schema import (
+    integer,
+    list_of,
+    mapping_of,
+    object_with,
+    optional,
+    parse_json,
+    string,
+    string_matching,
+)
 from sparring.sweep.points import FOLDER
 from sparring.sweep.trials import DONE, FAILED, PRUNED, RUNNING, SIDES, Trial
 from sparring.training.records.run import finite
@@ -31,29 +40,31 @@ from sparring.training.records.run import finite
 FILE, OPTIONS, TRIALS, CONFIRM = "sweep.toml", "options.json", "trials.jsonl", "confirm.jsonl"
 SPENT = "seconds.json"
 LOCK = ".lock"
-A_TRIAL = table(
-    {"number": whole(), "settings": named(plain.anything)},
+A_TRIAL = object_with(
+    {"number": integer(), "settings": mapping_of(schema.any_value)},
     {
-        "state": word("|".join((RUNNING, DONE, PRUNED, FAILED)), "a state of a trial"),
-        **dict.fromkeys(("value", "low", "high"), perhaps(plain.finite)),
-        "curve": listed(listed(plain.finite)),
-        "seconds": plain.finite,
-        **{"decisions": whole(), "seed": whole(-plain.MAX_WHOLE)},
-        **dict.fromkeys(("run", "init", "why"), text),
-        "extra": named(plain.anything),
+        "state": string_matching("|".join((RUNNING, DONE, PRUNED, FAILED)), "a state of a trial"),
+        **dict.fromkeys(("value", "low", "high"), optional(schema.finite_number)),
+        "curve": list_of(list_of(schema.finite_number)),
+        "seconds": schema.finite_number,
+        **{"decisions": integer(), "seed": integer(-schema.MAX_INT)},
+        **dict.fromkeys(("run", "init", "why"), string),
+        "extra": mapping_of(schema.any_value),
     },
     closed=True,
 )
 """The shape of a line."""
-A_SIDE = word("|".join(SIDES), f"one of {', '.join(SIDES)}")
-CONFIRMING = table({"extra": table({"side": A_SIDE, "of": named(plain.anything)})})
+A_SIDE = string_matching("|".join(SIDES), f"one of {', '.join(SIDES)}")
+CONFIRMING = object_with(
+    {"extra": object_with({"side": A_SIDE, "of": mapping_of(schema.any_value)})}
+)
 """And of a line of confirm.jsonl: `side` is part of the name of a folder that may be removed."""
 
 
 class Records:
     """The trials in one file, by number."""
 
-    def __init__(self, path: Path, shape: plain.Shape = plain.anything) -> None:
+    def __init__(self, path: Path, shape: schema.Validator = schema.any_value) -> None:
         """Read what there is. A line that a dying process left unfinished is none.
 
         shape: what lines have to be beside trials.

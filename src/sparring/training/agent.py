@@ -30,9 +30,9 @@ from sparring.pools.custom.again import RANDOM
 from sparring.pools.custom.base import CustomPool
 from sparring.pools.custom.rules import CustomRules
 from sparring.store.files import read_regular
-from sparring.store.folders import shown_path
-from sparring.store.plain import anything, named, parse_json, table
+from sparring.store.folders import display_path
 from sparring.store.policies import save_policy
+from sparring.store.schema import any_value, mapping_of, object_with, parse_json
 from sparring.training.evaluate import EvalWorker
 from sparring.training.records.metrics import read
 from sparring.training.records.overview import DECISIONS
@@ -46,7 +46,7 @@ from sparring.training.records.strength import (
     strength_in,
 )
 
-A_MEASUREMENT = table({"results": named(named(anything))})
+A_MEASUREMENT = object_with({"results": mapping_of(mapping_of(any_value))})
 FINAL_SEED = 77_000_000
 """The deals of final measurements; no evaluation beside training has them."""
 
@@ -230,7 +230,7 @@ def measure(
                 )
             except SparringError as wrong:
                 keep(agent, results, why_not=str(wrong))
-                where = shown_path(agent.run)
+                where = display_path(agent.run)
                 raise UnmeasuredError(f"{where} was not measured: {wrong}", results) from wrong
         keep(agent, results)
     return results
@@ -249,7 +249,7 @@ def measure_here(agent: Agent, wanted: EvaluationConfig, pool: CustomPool) -> No
         found = play_custom_match(rules, [agent.policy, *others], terms, given=pool)
     except SparringError as wrong:
         keep(agent, {}, why_not=str(wrong))
-        warn(f"{shown_path(agent.run)} was not measured: {wrong}")
+        warn(f"{display_path(agent.run)} was not measured: {wrong}")
         return
     keep(agent, {(others or [ALONE])[0]: found})
 

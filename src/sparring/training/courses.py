@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from sparring.curriculum.course import Course
+from sparring.curriculum.state import CurriculumState
 from sparring.errors import ConfigError, StateError
 from sparring.learn.learner import Adjustable, Learner
 from sparring.schedule import Moment
@@ -25,7 +25,7 @@ def adjustable(learner: Learner) -> Adjustable:
     )
 
 
-def take_up(learner: Learner, courses: Sequence[Course], resume: Checkpoint) -> None:
+def take_up(learner: Learner, courses: Sequence[CurriculumState], resume: Checkpoint) -> None:
     """Let a learner stand where a checkpoint was made, before its games are loaded."""
     course, state = courses[0], resume.meta.get("course")
     if state is None:

@@ -29,9 +29,9 @@ from sparring.learn.acting import TakesOpponents
 from sparring.learn.learner import Report
 from sparring.learn.plan import Plan
 from sparring.phases import phase
-from sparring.store.archive import MATCH, TRAINING, Archive, ArchiveError, Entry
+from sparring.store.archive import MATCH, TRAINING, Archive, ArchiveError, SnapshotEntry
 from sparring.store.folders import SNAPSHOT
-from sparring.store.manifest import numbers
+from sparring.store.manifest import checkpoint_numbers
 from sparring.training.evaluate import PAIRS, write_ratings
 from sparring.training.starting import start_anew
 
@@ -79,7 +79,7 @@ class League:
         self.attempt = roles.Attempt()
         self.kept = 0
         """Past selves that there are."""
-        self._index: list[Entry] = []
+        self._index: list[SnapshotEntry] = []
         """The archive as it was read last."""
         self.saved_at: tuple[int, ...] = ()
         """Checkpoints that the run may be resumed from."""
@@ -196,7 +196,7 @@ class League:
         ]
         return roles.allowed_opponents(self.settings.role, everyone)
 
-    def _entries(self) -> list[Entry]:
+    def _entries(self) -> list[SnapshotEntry]:
         """The archive without what is fixed or lost, by when it was the learner.
 
         A checkpoint is known to be the best, and kept, when snapshots of later ones are there.
@@ -205,7 +205,7 @@ class League:
             self._index = self.archive.entries()
         return sorted(filter(self._is_past, self._index), key=lambda e: (e.update, e.number))
 
-    def _is_past(self, entry: Entry) -> bool:
+    def _is_past(self, entry: SnapshotEntry) -> bool:
         return entry.role != roles.FIXED and entry.hash not in self.lost
 
     def _last(self) -> int:
@@ -330,7 +330,7 @@ class League:
 
     def noticed(self, checkpoints: Path) -> None:
         """Look which checkpoints there are; what they need stays."""
-        self.saved_at = tuple(numbers(checkpoints))
+        self.saved_at = tuple(checkpoint_numbers(checkpoints))
 
     def close(self, update: int, decisions: int) -> None:
         """Rate everybody once more, and finish writing."""

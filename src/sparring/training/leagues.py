@@ -9,8 +9,8 @@ from sparring.errors import ConfigError, warn
 from sparring.learn.acting import TakesOpponents
 from sparring.learn.learner import Learner
 from sparring.learn.plan import Participants, Plan
-from sparring.store.archive import Archive, copy_archive, needed_by
-from sparring.store.archive_index import FILE
+from sparring.store.archive import Archive, copy_archive, snapshots_in_slots
+from sparring.store.archive_index import LEAGUE_FILE
 from sparring.store.checkpoint import Checkpoint
 from sparring.store.policies import policy_meta
 from sparring.training.league import League
@@ -54,7 +54,7 @@ def leagues_of(
             bring_home(run, saved["home"])
             if saved.get("last") != NONE_YET and not archive.path.exists():
                 warn(f"{archive.path} is gone; past selves in slots are met, the others are lost")
-            needed = needed_by(run.checkpoints)
+            needed = snapshots_in_slots(run.checkpoints)
             archive.forget_after(resume.number, last=saved.get("last"), needed=needed)
             league.restore(saved, resume.tensors["net"])
             league.noticed(run.checkpoints)
@@ -79,5 +79,5 @@ def league_learner(learner: Learner, participants: Participants) -> TakesOpponen
 def bring_home(run: Run, home: str) -> None:
     """Give a member of a population that shared an archive one of its own, before it goes on."""
     other = run.path.parent / home
-    if home != run.path.name and not (run.path / FILE).exists() and other.is_dir():
+    if home != run.path.name and not (run.path / LEAGUE_FILE).exists() and other.is_dir():
         copy_archive(other, run.path)

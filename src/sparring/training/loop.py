@@ -11,7 +11,7 @@ from functools import partial
 from types import FrameType
 from typing import Any
 
-from sparring.curriculum.course import Course
+from sparring.curriculum.state import CurriculumState
 from sparring.errors import EnvError, warn
 from sparring.games.rules import Rules
 from sparring.learn.learner import DivergedError, Learner, LostError, Report, Snapshot
@@ -76,7 +76,7 @@ class Trainer:
         *,
         worker: EvalWorker | None = None,
         resume: checkpoints.Checkpoint | None = None,
-        courses: Sequence[Course] = (),
+        courses: Sequence[CurriculumState] = (),
         watch: Callable[[Status], None] | None = None,
         callbacks: Callbacks | None = None,
         monitor: UtilizationMonitor | None = None,

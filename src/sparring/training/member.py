@@ -7,7 +7,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
-from sparring.curriculum.course import Course
+from sparring.curriculum.state import CurriculumState
 from sparring.curriculum.timeline import curves_of
 from sparring.errors import warn
 from sparring.games.rules import Rules
@@ -17,7 +17,7 @@ from sparring.phases import phase
 from sparring.pools.custom.again import is_custom
 from sparring.schedule import Moment
 from sparring.store import checkpoint as checkpoints
-from sparring.store.folders import BEST, SNAPSHOT, shown_path
+from sparring.store.folders import BEST, SNAPSHOT, display_path
 from sparring.store.policies import custom_meta
 from sparring.training.budget import BUDGETS, set_budget
 from sparring.training.evaluations import (
@@ -51,11 +51,11 @@ class Member:
         resume: checkpoints.Checkpoint | None = None,
         lr_factor: float = 1.0,
         league: League | None = None,
-        course: Course | None = None,
+        course: CurriculumState | None = None,
     ) -> None:
         self.league, self.course = league, course
         self.plan, self.run, self.rules, self.lr_factor = plan, run, rules, lr_factor
-        self.status = Status(rules.name, shown_path(run.path))
+        self.status = Status(rules.name, display_path(run.path))
         set_budget(self.status, *plan.budget)
         self.active = True
         """False for a member of a population that has diverged."""
@@ -100,11 +100,11 @@ class Member:
         self.events, self.best = meta["events"], meta["best"]
         self.first, self.dry = meta.get("first", {}), meta.get("dry", 0)
         asked = {int(number): at for number, at in meta.get("waiting", {}).items()}
-        there = {resume.number, *checkpoints.numbers(self.run.checkpoints)}
+        there = {resume.number, *checkpoints.checkpoint_numbers(self.run.checkpoints)}
         self.waiting = {number: at for number, at in asked.items() if number in there}
         self.owed = set(self.waiting)
-        checkpoints.set_aside(self.run.checkpoints, after=resume.number)
-        checkpoints.tidy_segments(self.run.checkpoints)  # those of a save that was killed
+        checkpoints.rename_damaged(self.run.checkpoints, after=resume.number)
+        checkpoints.remove_unused_segments(self.run.checkpoints)  # those of a save that was killed
         best = status.best = int(self.best["update"])
         self.forget_after(resume.number)
         kind, amount = self.plan.budget
@@ -114,7 +114,7 @@ class Member:
         elif kind == "minutes":
             status.total_updates = meta["total_updates"]
         named = self.run.checkpoints / f"{best:08d}"
-        if best >= 0 and not checkpoints.is_whole(named, segments=False):
+        if best >= 0 and not checkpoints.is_valid(named, segments=False):
             self.best, status.best = {"update": -1, "strength": -1.0}, -1
             self.note("best lost: its checkpoint is damaged or gone", checkpoint=best)
         self.write_json(EVENTS, self.events)

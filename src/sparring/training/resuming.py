@@ -14,55 +14,59 @@ from sparring.errors import SparringError
 from sparring.learn.learner import Learner, Snapshot
 from sparring.nets.net import Net
 from sparring.store import checkpoint as checkpoints
-from sparring.store.checkpoint import Checkpoint, CheckpointError, is_whole
+from sparring.store.checkpoint import Checkpoint, CheckpointError, is_valid
 from sparring.store.folders import BEST, CHECKPOINTS
-from sparring.store.manifest import advice
-from sparring.store.plain import (
-    anything,
-    finite,
-    listed,
-    named,
+from sparring.store.manifest import suggest_older
+from sparring.store.policy_schema import CUSTOM, check_custom
+from sparring.store.schema import (
+    any_value,
+    finite_number,
+    integer,
+    list_of,
+    mapping_of,
     number,
-    perhaps,
-    table,
-    text,
-    whole,
-    word,
+    object_with,
+    optional,
+    string,
+    string_matching,
 )
-from sparring.store.policy_shape import CUSTOM, check_custom
-from sparring.store.tensors import check_same
+from sparring.store.tensors import check_same_tensors
 from sparring.training.records.overview import read_json
 
-A_RUN = table(
+A_RUN = object_with(
     {
-        "config": named(anything),
-        "update": whole(),
-        "decisions": whole(),
-        "samples": whole(),
-        "seconds": finite,
-        "best": table({"update": whole(-1), "strength": number}),
-        "events": listed(named(anything)),
-        "wins": named(anything),
+        "config": mapping_of(any_value),
+        "update": integer(),
+        "decisions": integer(),
+        "samples": integer(),
+        "seconds": finite_number,
+        "best": object_with({"update": integer(-1), "strength": number}),
+        "events": list_of(mapping_of(any_value)),
+        "wins": mapping_of(any_value),
     },
     {
-        "total_updates": whole(),
-        "episodes": whole(),
-        "dry": whole(),
-        "evaluated": whole(-1),
-        "opponent_rows": whole(),
-        "rollouts": whole(),
-        "steps": whole(),
-        "owed": finite,
-        "since": whole(),
-        "finished": whole(),
-        "bonus_since": whole(),
-        "replay": table({"first": whole(), "head": whole()}, {"highest": whole(0, 2**32 - 1)}),
-        "lr_factor": finite,
-        "first": named(anything),
-        "waiting": named(number, word(r"\d{1,18}", "the number of a checkpoint")),
+        "total_updates": integer(),
+        "episodes": integer(),
+        "dry": integer(),
+        "evaluated": integer(-1),
+        "opponent_rows": integer(),
+        "rollouts": integer(),
+        "steps": integer(),
+        "owed": finite_number,
+        "since": integer(),
+        "finished": integer(),
+        "bonus_since": integer(),
+        "replay": object_with(
+            {"first": integer(), "head": integer()}, {"highest": integer(0, 2**32 - 1)}
+        ),
+        "lr_factor": finite_number,
+        "first": mapping_of(any_value),
+        "waiting": mapping_of(number, string_matching(r"\d{1,18}", "the number of a checkpoint")),
         "foreign": CUSTOM,
-        "league": perhaps(table({"home": word(r"\w[\w.+-]*", "the name of a run")})),
-        "course": perhaps(table({"phase": whole(), "name": text})),
+        "league": optional(
+            object_with({"home": string_matching(r"\w[\w.+-]*", "the name of a run")})
+        ),
+        "course": optional(object_with({"phase": integer(), "name": string})),
     },
 )
 """What the loop reads of a checkpoint; its learner, league and course read more."""
@@ -76,14 +80,16 @@ def check_resumable(path: Path, saved: Checkpoint) -> None:
         if "foreign" in saved.meta:
             check_custom(saved.meta["foreign"])
     except ValueError as wrong:
-        raise CheckpointError(f"{path} cannot be gone on from: {wrong}; {advice(path)}") from wrong
+        raise CheckpointError(
+            f"{path} cannot be gone on from: {wrong}; {suggest_older(path)}"
+        ) from wrong
 
 
 def check_weights(learner: Learner, saved: Checkpoint) -> None:
     """Refuse weights that are not those of the learner's network."""
     net = learner.policy().net
     if isinstance(net, Net):
-        check_same(net.state_dict(), saved.tensors["net"])
+        check_same_tensors(net.state_dict(), saved.tensors["net"])
 
 
 def better_on_disk(run: Path, best: Mapping[str, float], *, until: int) -> tuple[int, float] | None:
@@ -95,7 +101,7 @@ def better_on_disk(run: Path, best: Mapping[str, float], *, until: int) -> tuple
         return None
     better = best["update"] < 0 or strength > best["strength"]
     folder = run / CHECKPOINTS / f"{number:08d}"
-    if better and 0 <= number <= until and is_whole(folder, segments=False):
+    if better and 0 <= number <= until and is_valid(folder, segments=False):
         return number, strength
     return None
 
@@ -113,7 +119,7 @@ def going_on(saved: Checkpoint | None, run: Path) -> Iterator[None]:
         first = (str(wrong).splitlines() or [""])[0]
         raise CheckpointError(
             f"checkpoint {saved.number} of {run} cannot be gone on from: {type(wrong).__name__}: "
-            f"{first}; {advice(run / 'checkpoints' / f'{saved.number:08d}')}"
+            f"{first}; {suggest_older(run / 'checkpoints' / f'{saved.number:08d}')}"
         ) from wrong
 
 

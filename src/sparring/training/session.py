@@ -7,7 +7,7 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
-from sparring.curriculum.course import Course
+from sparring.curriculum.state import CurriculumState
 from sparring.errors import ConfigError, EnvError, warn
 from sparring.learn.algos import LEARNERS
 from sparring.learn.learner import DivergedError, Learner, closing_learner
@@ -51,7 +51,7 @@ class Session:
     learner: Learner
     callbacks: Callbacks
     quiet: bool
-    courses: Sequence[Course] = ()
+    courses: Sequence[CurriculumState] = ()
     """The way of every member through its phases; none where nothing ever changes."""
     kept: dict[int, Transfer] = field(default_factory=dict)
     """What members have of the weights that they began with."""
@@ -224,7 +224,7 @@ class Session:
         return session, saved, {"why": why, "lr": str(lr), "from": saved.number if saved else 0}
 
     def _advice(self, run: Run) -> str:
-        if not checkpoints.numbers(run.checkpoints):
+        if not checkpoints.checkpoint_numbers(run.checkpoints):
             return "nothing was saved before that; start again with a lower learning rate"
         return (
             "start again from what it has learned with a lower learning rate: sparring train "

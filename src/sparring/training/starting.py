@@ -18,7 +18,7 @@ from sparring.nets.policy import BY_VALUE, Policy
 from sparring.nets.transfer import Transfer, transferred
 from sparring.pools.custom.again import is_custom
 from sparring.store.lookup import find_policy
-from sparring.store.policies import load_policy, whole_checkpoint
+from sparring.store.policies import load_playable, load_policy
 
 MIN_ALIKE = 0.5
 """Share of a game's features that another game has to have by name, so that one is a start for the
@@ -35,7 +35,7 @@ def found_init(text: str) -> str:
         place = find_policy(text)
     except ConfigError as wrong:
         raise ConfigError(f"init: {wrong}") from None
-    folder, _ = whole_checkpoint(place)
+    folder, _ = load_playable(place)
     return str(folder.absolute())
 
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from sparring.curriculum.phases import Standing
+from sparring.curriculum.phases import PhaseProgress
 from sparring.games.stats import PREFIX
 from sparring.training.budget import WarmUp, progress_of
 from sparring.training.utilization.share import Utilization
@@ -105,7 +105,7 @@ class Status:
     """Update of the last checkpoint."""
     saved_s: float = math.nan
     """Seconds of training at that checkpoint."""
-    standing: Standing | None = None
+    standing: PhaseProgress | None = None
     """In its curriculum, where there is one."""
     league: str = ""
     """How it stands with past selves, in words."""

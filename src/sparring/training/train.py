@@ -19,7 +19,7 @@ from sparring.pools.custom.faults import same_folder
 from sparring.pools.custom.make import Facts
 from sparring.pools.protocol import GamePool
 from sparring.store import checkpoint as checkpoints
-from sparring.store.folders import shown_path
+from sparring.store.folders import display_path
 from sparring.store.policies import load_policy
 from sparring.training.agent import Agent
 from sparring.training.budget import only_one
@@ -340,7 +340,7 @@ def resume(
         new = run.branch(saved.number, written(config), best=best, told=line)
     if not quiet:
         text = f"{run.name} has newer checkpoints and stays as it is; going on in "
-        print(f"{text}{shown_path(new.path)}", file=sys.stderr)
+        print(f"{text}{display_path(new.path)}", file=sys.stderr)
     with same_folder(), new.held():
         saved = checkpoints.load(new.checkpoints / chosen.name, segments=not clear_replay)
         return go_on(session, new, saved, clear_replay=clear_replay)

@@ -15,7 +15,7 @@ import numpy.typing as npt
 from msgspec import Meta, Struct, ValidationError, convert
 
 from sparring.errors import ConfigError, SparringError, nearest
-from sparring.games.narrowing import narrow
+from sparring.games.packing import narrow
 from sparring.games.recorded import FORMAT, VERSION, read_facts
 from sparring.games.rules import Rules
 from sparring.games.state import State, load_state

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from sparring.store.folders import mode_of
-from sparring.store.tables import EmptyError, reading
+from sparring.store.sqlite import EmptyDatabaseError, open_for_reading
 from sparring.training.records.metrics import FILE, TABLE, MetricsError, explain
 
 MAX_POINTS = 1000
@@ -54,13 +54,13 @@ def read_curves(
     if not mode_of(path):
         return {"last": -1, "curves": {}}
     try:
-        with reading(path, TABLE, timeout_s=LIMIT_S) as db:
+        with open_for_reading(path, TABLE, timeout_s=LIMIT_S) as db:
             names = read_names(db)
             wanted = [name for name in names if not only or name.startswith(tuple(only))]
             curves = {name: read_downsampled(db, name, after + 1, most) for name in wanted}
         last = max((points[-1][0] for points in curves.values() if points), default=after)
         return {"last": last, "curves": {name: as_columns(p) for name, p in curves.items() if p}}
-    except EmptyError:
+    except EmptyDatabaseError:
         return {"last": after, "curves": {}}
     except READ_ERRORS as wrong:
         raise MetricsError(read_error(run, wrong)) from wrong
@@ -122,9 +122,9 @@ class CurveFollower:
         if not mode_of(self.path):
             return {}, False
         try:
-            with reading(self.path, TABLE, timeout_s=LIMIT_S) as db:
+            with open_for_reading(self.path, TABLE, timeout_s=LIMIT_S) as db:
                 return self.read(db)
-        except EmptyError:
+        except EmptyDatabaseError:
             return {}, False
         except READ_ERRORS as wrong:
             raise MetricsError(read_error(self.path.parent, wrong)) from wrong

@@ -20,7 +20,7 @@ from sparring.games.flags import read_rules
 from sparring.games.rules import Rules, game_names
 from sparring.store.files import read_regular
 from sparring.store.folders import BEST, is_file, is_folder
-from sparring.store.plain import parse_json
+from sparring.store.schema import parse_json
 from sparring.training.records.overview import read_json
 from sparring.web.responses import ConflictError, NotFoundError, json_handler, reading_files
 from sparring.web.run_summaries import RunSummaries
@@ -142,9 +142,9 @@ def read_policy_meta(place: Path) -> dict[str, Any]:
         meta = found.get("meta") if isinstance(found, dict) else None
     else:
         from sparring.store.snapshots import POLICY
-        from sparring.store.tensors import texts_of
+        from sparring.store.tensors import metadata_of
 
-        meta = parse_json(texts_of(read_regular(place, MAX_NETWORK)).get(POLICY, "{}"))
+        meta = parse_json(metadata_of(read_regular(place, MAX_NETWORK)).get(POLICY, "{}"))
     return meta if isinstance(meta, dict) else {}
 
 

@@ -13,7 +13,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
 from sparring.errors import SparringError
-from sparring.store.plain import parse_json
+from sparring.store.schema import parse_json
 from sparring.training.records.overview import told
 from sparring.training.records.run import finite
 from sparring.web.workers import WORKERS, HungThreadsError

@@ -14,7 +14,7 @@ from sparring.errors import ConfigError
 from sparring.league.ladder import describe_league as league_described
 from sparring.league.ladder import make_payoff
 from sparring.store.folders import BEST
-from sparring.store.standings import standings_of, wanted
+from sparring.store.standings import spread_snapshots, standings_of
 from sparring.training.records.compared import described, measure_of, notes
 from sparring.training.records.comparison import Comparison, Group, compare
 from sparring.training.records.overview import Overview, read_json, size_of
@@ -154,7 +154,7 @@ def league_facts(run: Path) -> dict[str, Any]:
         ) from None
     except sqlite3.Error:
         raise ConflictError(f"the league of {run.name} cannot be read") from None
-    matrix = make_payoff(standings, wanted(standings, MAX_IN_MATRIX))
+    matrix = make_payoff(standings, spread_snapshots(standings, MAX_IN_MATRIX))
     return {
         "run": run.name,
         **league_described(standings),

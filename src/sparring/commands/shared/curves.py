@@ -18,15 +18,15 @@ from sparring.errors import ConfigError, SparringError, printable
 from sparring.factories import is_factory
 from sparring.games.flags import latest, read_rules
 from sparring.store.files import write_atomic
-from sparring.store.plain import listed, parse_json, perhaps, table, text, whole
+from sparring.store.schema import integer, list_of, object_with, optional, parse_json, string
 from sparring.targets import check_file, check_folder, writing
 from sparring.training.records import metrics
 from sparring.training.records.overview import custom_rules, events_of
 from sparring.training.records.run import PHASE, Run
 
-A_MACHINE = table(
-    {"cpu": text, "cores": whole(), "commit": perhaps(text), "sparring": text},
-    {"gpus": listed(text)},
+A_MACHINE = object_with(
+    {"cpu": string, "cores": integer(), "commit": optional(string), "sparring": string},
+    {"gpus": list_of(string)},
 )
 """The shape of machine.json, as far as it is shown."""
 

@@ -14,7 +14,7 @@ from sparring.draw.pictures import film as films
 from sparring.draw.pictures import pixels, svg
 from sparring.errors import ConfigError
 from sparring.games import Rules
-from sparring.games.picture import Episode, Film, Picture, SvgPicture
+from sparring.games.picture import Film, Picture, RecordedEpisode, SvgPicture
 from sparring.store.files import temp_name
 from sparring.targets import check_file, writing
 
@@ -72,7 +72,7 @@ def finished(path: Path) -> Iterator[Path]:
 
 
 def draw(
-    picture: Picture | SvgPicture, episodes: Sequence[Episode], config: Filmed, path: Path
+    picture: Picture | SvgPicture, episodes: Sequence[RecordedEpisode], config: Filmed, path: Path
 ) -> dict[str, Any]:
     """Write the file and return its facts: frames (none in a still) and seconds."""
     kind = Path(config.out).suffix
@@ -94,7 +94,7 @@ def draw(
 
 
 def draw_pages(
-    picture: SvgPicture, episodes: Sequence[Episode], config: Filmed, path: Path
+    picture: SvgPicture, episodes: Sequence[RecordedEpisode], config: Filmed, path: Path
 ) -> dict[str, Any]:
     if config.still:
         path.write_text(picture.svg(episodes[0].states[-1]), "utf-8")

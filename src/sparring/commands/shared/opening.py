@@ -20,8 +20,8 @@ from sparring.games.flags import latest, read_rules
 from sparring.games.rules import Rules, game_names
 from sparring.machine import cores, may_have_gpu
 from sparring.pools.custom.make import facts_of
-from sparring.store.folders import shown_path
-from sparring.store.lookup import bot_called, locate, look_up, split_style, unknown
+from sparring.store.folders import display_path
+from sparring.store.lookup import find_bot, find_player, locate, split_style, unknown_name_error
 from sparring.training.budget import BUDGETS
 from sparring.training.planning.algorithms import check_custom, check_of_mode, typed
 from sparring.training.planning.asked import combination
@@ -159,7 +159,7 @@ def training_line(config: TrainConfig) -> str:
     threads = config.threads or cores()
     algo = config.algo.upper() if not is_factory(config.algo) else config.algo
     name = config.name or f"{word_of(config.game)}-{word_of(config.algo)}-..."
-    where = shown_path(Path(config.runs) / name)
+    where = display_path(Path(config.runs) / name)
     members = len(members_of(config))
     several = f"{members} runs, " if members > 1 else ""
     return (
@@ -187,7 +187,7 @@ def open_slow(name: str, config: Any) -> None:
     if isinstance(config, ResumeConfig):
         run = Run.open(config.run)
         told = f"{run.config.get('game', '')}, {str(run.config.get('algo', '')).upper()}"
-        announce(f"resume {shown_path(run.path)}: {told}", quiet=quiet)
+        announce(f"resume {display_path(run.path)}: {told}", quiet=quiet)
     elif name in GAME_COMMANDS:
         if not is_factory(config.game):
             read_rules(config.game, latest(config.set))
@@ -219,13 +219,13 @@ PLAYER_COMMANDS = ("eval", "exploit", "arena", "play", "profile")
 def check_players(name: str, config: Any) -> None:
     if name in ("play", "profile"):
         word, _ = split_style(first_word(config))
-        known = word in game_names() or is_factory(word) or bot_called(word)[0]
+        known = word in game_names() or is_factory(word) or find_bot(word)[0]
         if not known and locate(word) is None:
-            raise unknown(word, what="game or run")
+            raise unknown_name_error(word, what="game or run")
         return
     rules = read_rules(config.game, ()) if config.game and not is_factory(config.game) else None
     for word in config.players if name == "arena" else [first_word(config)]:
-        look_up(word, rules)
+        find_player(word, rules)
 
 
 def check_file(name: str, file: str) -> None:

@@ -12,7 +12,7 @@ from sparring.games.rules import Rules
 from sparring.league.players import Player
 from sparring.league.seating import load_player as called
 from sparring.pools.custom.again import is_custom
-from sparring.store.lookup import common_game, look_up, split_style
+from sparring.store.lookup import common_game, find_player, split_style
 
 if TYPE_CHECKING:
     from sparring.nets.policy import Policy
@@ -38,7 +38,7 @@ def find_game(
     these bots. Whoever is unknown is refused before anything is loaded.
     """
     rules = read_rules(game, flags) if game else None
-    found = {word: look_up(word, rules) for word in words}
+    found = {word: find_player(word, rules) for word in words}
     trained = next((word for word, one in found.items() if one.place), None)
     if trained is None:
         return rules or read_rules(common_game(found.values()), flags), {}

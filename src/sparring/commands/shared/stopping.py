@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from types import FrameType
 
-from sparring.store.folders import shown_path
+from sparring.store.folders import display_path
 from sparring.training.agent import Agent
 
 
@@ -46,7 +46,7 @@ def stopped(agents: Sequence[Agent]) -> int:
     """Say that the runs of a signal are saved, and how to go on; return the exit code."""
     for agent in agents:
         lost = agent.unsaved and not agent.elsewhere
-        where = "not saved" if lost else f"saved in {agent.elsewhere or shown_path(agent.run)}"
+        where = "not saved" if lost else f"saved in {agent.elsewhere or display_path(agent.run)}"
         print(f"{agent.ended}: {where}", file=sys.stderr)
-        print(f"go on with: sparring resume {shown_path(agent.run)}", file=sys.stderr)
+        print(f"go on with: sparring resume {display_path(agent.run)}", file=sys.stderr)
     return 128 + signal.Signals[agents[-1].ended]

@@ -24,7 +24,7 @@ from sparring.draw.charts.page import (
     set_y_axis,
     write_beside,
 )
-from sparring.games.lettering import fitted, text_width
+from sparring.games.text_width import fitted, text_width
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

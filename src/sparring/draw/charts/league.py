@@ -22,7 +22,7 @@ from sparring.draw.charts.page import (
     Card,
     ChartPage,
 )
-from sparring.games.lettering import fitted, text_width
+from sparring.games.text_width import fitted, text_width
 
 LADDER_WIDTH = 1200
 RUNGS = {12: 44, 40: 30, math.inf: 20}

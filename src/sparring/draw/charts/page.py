@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 from sparring.draw.charts.axes import Axis, AxisMark, Form, named_ticks
 from sparring.errors import ConfigError
-from sparring.games.lettering import fitted
+from sparring.games.text_width import fitted
 
 if TYPE_CHECKING:
     from matplotlib.artist import Artist

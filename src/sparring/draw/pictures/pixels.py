@@ -12,16 +12,16 @@ from typing import Any
 from PIL import Image, ImageDraw, ImageFont
 
 from sparring.games.picture import (
+    Arc,
     Circle,
     Drawing,
-    Group,
-    Line,
     Point,
     Polygon,
-    Ring,
+    Polyline,
     Shape,
+    ShapeGroup,
     Text,
-    View,
+    ViewBox,
 )
 
 SUPERSAMPLING = 3
@@ -40,7 +40,7 @@ def draw_png(drawing: Drawing, width: int) -> bytes:
 class Canvas:
     """Draws shapes onto an image, with x to the right and y downwards."""
 
-    def __init__(self, view: View, width: int) -> None:
+    def __init__(self, view: ViewBox, width: int) -> None:
         self.view, self.scale = view, width * SUPERSAMPLING / view.width
         height = 2 * round(width * view.height / view.width / 2)  # films need even numbers
         self.size = (width, height)
@@ -65,14 +65,14 @@ class Canvas:
         """Draw a shape as if it were opaque."""
         pen = ImageDraw.Draw(self.image)
         match shape:
-            case Group():
+            case ShapeGroup():
                 self.draw(transformed(part, shape.at, shape.angle) for part in shape.parts)
             case Polygon():
                 corners = self.places(shape.points)
                 pen.polygon(corners, shape.fill)
                 if shape.edge:
                     self.stroke(pen, [*corners, *corners[:2]], shape.edge, shape.edge_width)
-            case Line():
+            case Polyline():
                 ends = self.places(shape.points)
                 self.stroke(pen, ends, shape.color, shape.width)
                 if shape.round:
@@ -83,7 +83,7 @@ class Canvas:
                 if shape.edge:
                     edge = self.square(shape.at, shape.radius + shape.edge_width / 2)
                     pen.ellipse(edge, None, shape.edge, self.pixels(shape.edge_width))
-            case Ring():
+            case Arc():
                 edge = self.square(shape.at, shape.radius + shape.width / 2)
                 end = 360 * shape.share - 90
                 pen.arc(edge, -90, end, shape.color, self.pixels(shape.width))
@@ -128,13 +128,13 @@ def extent(shape: Shape) -> Iterator[tuple[Point, float]]:
     match shape:
         case Polygon():
             yield from ((point, shape.edge_width) for point in shape.points)
-        case Line():
+        case Polyline():
             yield from ((point, shape.width) for point in shape.points)
         case Circle():
             yield shape.at, shape.radius + shape.edge_width
-        case Ring():
+        case Arc():
             yield shape.at, shape.radius + shape.width
-        case Group():
+        case ShapeGroup():
             for part in shape.parts:
                 yield from extent(transformed(part, shape.at, shape.angle))
 
@@ -147,11 +147,11 @@ def transformed(shape: Shape, by: Point, angle: float) -> Any:
         return by[0] + cosine * at[0] - sine * at[1], by[1] + sine * at[0] + cosine * at[1]
 
     match shape:
-        case Polygon() | Line():
+        case Polygon() | Polyline():
             return replace(shape, points=tuple(map(place, shape.points)))
-        case Group():
+        case ShapeGroup():
             return replace(shape, at=place(shape.at), angle=shape.angle + angle)
-        case Circle() | Ring() | Text():
+        case Circle() | Arc() | Text():
             return replace(shape, at=place(shape.at))
     raise TypeError(f"{type(shape).__name__} is no shape")
 

@@ -14,17 +14,17 @@ import numpy.typing as npt
 
 from sparring.errors import SparringError
 from sparring.games.picture import (
+    Arc,
     Circle,
     Drawing,
     Film,
-    Group,
-    Line,
     Point,
     Polygon,
-    Ring,
+    Polyline,
     Shape,
+    ShapeGroup,
     Text,
-    View,
+    ViewBox,
 )
 
 Floats = npt.NDArray[np.float64]
@@ -97,7 +97,7 @@ def static_key(shape: Shape) -> Any:
     fixed = [
         getattr(shape, field.name) for field in fields(shape) if field.name not in ANIMATED_FIELDS
     ]
-    corners = len(shape.points) if isinstance(shape, Polygon | Line) else 0
+    corners = len(shape.points) if isinstance(shape, Polygon | Polyline) else 0
     return type(shape), corners, *fixed
 
 
@@ -118,7 +118,7 @@ def make_animated_shape(found: Sequence[tuple[int, Shape]], frames: int) -> Anim
 class SvgWriter:
     """Writes shapes in pixels: x to the right, y downwards."""
 
-    def __init__(self, view: View, width: int) -> None:
+    def __init__(self, view: ViewBox, width: int) -> None:
         self.view, self.width = view, width
         self.scale = width / view.width
         self.height = round(view.height * self.scale)
@@ -143,10 +143,12 @@ class SvgWriter:
         inside: a group, where places count from its middle.
         """
         name, attributes, content = self.tag(shape, inside)
-        if isinstance(shape, Circle | Ring | Text | Group):
+        if isinstance(shape, Circle | Arc | Text | ShapeGroup):
             x, y = self.pixels([shape.at], inside=inside)[0]
             turned = (
-                f" rotate({short(-math.degrees(shape.angle))})" if isinstance(shape, Group) else ""
+                f" rotate({short(-math.degrees(shape.angle))})"
+                if isinstance(shape, ShapeGroup)
+                else ""
             )
             if x or y or turned:
                 attributes += f' transform="translate({short(x)},{short(y)}){turned}"'
@@ -166,9 +168,9 @@ class SvgWriter:
                 )
             case Circle():
                 return "circle", f'r="{self.length(shape.radius)}" {self.paint(shape)}', ""
-            case Ring():
+            case Arc():
                 return "path", self.ring(shape), ""
-            case Line():
+            case Polyline():
                 ends = ' stroke-linecap="round"' if shape.round else ""
                 line = self.stroke(shape.color, shape.width)
                 points = f'points="{self.along(shape.points, inside)}"'
@@ -177,11 +179,11 @@ class SvgWriter:
                 size = f'font-size="{self.length(shape.size)}" dy=".35em"'
                 looks = f'fill="{shape.color}" text-anchor="{shape.anchor}"'
                 return "text", f"{size} {looks}", escape(shape.text)
-            case Group():
+            case ShapeGroup():
                 return "g", "", "".join(self.element(part, inside=True) for part in shape.parts)
         raise TypeError(f"{type(shape).__name__} is no shape")
 
-    def ring(self, shape: Ring) -> str:
+    def ring(self, shape: Arc) -> str:
         """Return a part of a circle: a dash as long as the part, on a line that begins on top."""
         radius = shape.radius * self.scale
         half = f"a{short(radius)},{short(radius)} 0 1 1 0"

@@ -16,9 +16,9 @@ from sparring.games.cage2 import (
     read,
     true_words,
 )
-from sparring.games.lettering import fitted, text_width
 from sparring.games.picture import SvgPicture
 from sparring.games.state import State
+from sparring.games.text_width import fitted, text_width
 
 BOX_W, BOX_H, GAP, MARGIN = 190, 82, 14, 24
 ROOM = BOX_W - 24

@@ -6,7 +6,7 @@ from collections.abc import Hashable, Sequence
 
 from sparring.games import State
 from sparring.games.cage2 import FAMILIES, HOSTS, move_words, read
-from sparring.games.terminal import HELP, Choice, Terminal, match
+from sparring.games.terminal import HELP, ActionChoice, Terminal, match
 
 RULES = """\
 You defend 13 hosts. Red starts on User0, which it always keeps, and works its way to Op_Server0.
@@ -40,12 +40,12 @@ class Cage2Terminal(Terminal):
         """Return what is asked, the same in every step."""
         return "your action"
 
-    def choices(self, state: State) -> list[Choice]:
+    def choices(self, state: State) -> list[ActionChoice]:
         """Return the legal actions, short enough to be typed."""
         names = [(action, state.action_name(action)) for action in state.legal()]
-        return [Choice(action, name.lower(), name) for action, name in names]
+        return [ActionChoice(action, name.lower(), name) for action, name in names]
 
-    def list_choices(self, choices: Sequence[Choice]) -> str:
+    def list_choices(self, choices: Sequence[ActionChoice]) -> str:
         """Return the actions by family; families with the same hosts together."""
         names = [choice.name for choice in choices]
         if len(names) <= MAX_LISTED:
@@ -60,7 +60,9 @@ class Cage2Terminal(Terminal):
         told = [f"{'|'.join(known)} {hosts}" for hosts, known in by_hosts.items()]
         return "\n        ".join([" ".join(plain), *told])
 
-    def match(self, state: State, typed: str, choices: Sequence[Choice]) -> list[Choice]:
+    def match(
+        self, state: State, typed: str, choices: Sequence[ActionChoice]
+    ) -> list[ActionChoice]:
         """Read "restore user1", also with the beginnings of both words."""
         words = typed.lower().split()
         if len(words) == 2:

@@ -7,21 +7,21 @@ from collections.abc import Iterator, Sequence
 from sparring.games.picture import (
     Circle,
     Drawing,
-    Episode,
     Film,
     Point,
     Polygon,
+    RecordedEpisode,
     Shape,
     Shapes,
     Text,
-    View,
+    ViewBox,
     fit,
 )
 from sparring.games.state import State
 
 COLUMNS, HEIGHT = 7, 6
 STRIDE = HEIGHT + 1
-VIEW = View(-0.3, -1.0, COLUMNS + 0.3, HEIGHT + 1.0, "#f4f6f9")
+VIEW = ViewBox(-0.3, -1.0, COLUMNS + 0.3, HEIGHT + 1.0, "#f4f6f9")
 COLORS = ("#d3382f", "#e8b10c")
 NAME_COLORS = ("#b3261e", "#8f6a00")
 BOARD, HOLE, INK = "#2c5aa0", "#f4f6f9", "#16191f"
@@ -35,7 +35,7 @@ PAUSE = 3
 class ConnectFourPicture:
     """Draws games of Connect Four."""
 
-    def film(self, episodes: Sequence[Episode]) -> Film:
+    def film(self, episodes: Sequence[RecordedEpisode]) -> Film:
         """Return the games, a frame for every move."""
         backdrop = (*board(), *nameplates(episodes[0].names))
         frames: list[Shapes] = []
@@ -44,7 +44,7 @@ class ConnectFourPicture:
             frames += [(*stones(episode.states[-1]), *outcome(episode))] * PAUSE
         return Film(VIEW, backdrop, frames, FRAME_S)
 
-    def still(self, episode: Episode) -> Drawing:
+    def still(self, episode: RecordedEpisode) -> Drawing:
         """Return the last board with the moves numbered."""
         last = episode.states[-1]
         shapes = (*board(), *nameplates(episode.names), *stones(last), *numbers(episode))
@@ -99,7 +99,7 @@ def stones(state: State) -> Iterator[Shape]:
             yield Circle(at=center(column, row), radius=RADIUS, fill=color, key=key)
 
 
-def numbers(episode: Episode) -> Iterator[Shape]:
+def numbers(episode: RecordedEpisode) -> Iterator[Shape]:
     """Yield the number of each move on its stone."""
     before: set[tuple[int, int]] = set()
     for number, state in enumerate(episode.states):
@@ -120,7 +120,7 @@ def four_in_a_row(own: set[tuple[int, int]]) -> set[tuple[int, int]]:
     return found
 
 
-def outcome(episode: Episode) -> Iterator[Shape]:
+def outcome(episode: RecordedEpisode) -> Iterator[Shape]:
     """Yield circles around the winning stones and the winner's name."""
     text = "a draw"
     for seat, own in enumerate(cells(episode.states[-1])):

@@ -6,7 +6,7 @@ import re
 
 from sparring.games.kuhhandel import NOTES, Pile, Position, read, show_pile
 from sparring.games.state import State
-from sparring.games.terminal import Choice
+from sparring.games.terminal import ActionChoice
 
 PASS, NUMBER_FIRST = 41, 47
 """Actions; from NUMBER_FIRST on they name a digit or a count."""
@@ -14,28 +14,28 @@ BIDS, PILES = ("bid", "tens"), ("pay", "offer", "counter")
 """Phases in which one wish takes several actions."""
 
 
-def bid_choices(state: State) -> list[Choice]:
+def bid_choices(state: State) -> list[ActionChoice]:
     """Return to pass and every amount that can be bid."""
     at = read(state)
     choices = []
     for action in state.legal():
         if action == PASS:
-            choices.append(Choice(action, "pass", "pass"))
+            choices.append(ActionChoice(action, "pass", "pass"))
             continue
         copy = state.clone()
         copy.apply(action)
         now = read(copy)
         bid = now.last_bids[at.actor]
         if is_finished(at, action, now):
-            choices.append(Choice(action, str(bid), f"bid {bid}"))
+            choices.append(ActionChoice(action, str(bid), f"bid {bid}"))
             continue
         for digit in copy.legal():
             bid = 100 * (action - NUMBER_FIRST) + 10 * (digit - NUMBER_FIRST)
-            choices.append(Choice(action, str(bid), f"bid {bid}", (digit,)))
+            choices.append(ActionChoice(action, str(bid), f"bid {bid}", (digit,)))
     return choices
 
 
-def payment_choices(state: State) -> list[Choice]:
+def payment_choices(state: State) -> list[ActionChoice]:
     """Return every set of cards that pays the price."""
     hand = read(state).money[state.seat]
     choices = []
@@ -50,11 +50,11 @@ def payment_choices(state: State) -> list[Choice]:
                 open_ends.append((copy, actions))
                 continue
             pile = show_pile(minus(hand, read(copy).money[state.seat]))
-            choices.append(Choice(actions[0], pile, f"pay {pile}", actions[1:]))
+            choices.append(ActionChoice(actions[0], pile, f"pay {pile}", actions[1:]))
     return choices
 
 
-def some_piles(state: State) -> list[Choice]:
+def some_piles(state: State) -> list[ActionChoice]:
     """Return nothing, every single card and the whole hand, as far as they can be laid down."""
     notes = range(len(NOTES))
     singles = [tuple(int(d == note) for d in notes) for note in notes]
@@ -63,7 +63,7 @@ def some_piles(state: State) -> list[Choice]:
     return [choice for choice in choices if choice]
 
 
-def pile_choice(state: State, wanted: Pile) -> Choice | None:
+def pile_choice(state: State, wanted: Pile) -> ActionChoice | None:
     """Return the actions that lay down or pay these cards, None if that cannot be done."""
     copy, actions, finished, now = state.clone(), [], False, read(state)
     while not finished:
@@ -79,7 +79,7 @@ def pile_choice(state: State, wanted: Pile) -> Choice | None:
         return None
     shown = show_pile(wanted)
     name = f"{'pay' if was.phase == 'pay' else 'lay down'} {shown}"
-    return Choice(actions[0], shown, name, tuple(actions[1:]))
+    return ActionChoice(actions[0], shown, name, tuple(actions[1:]))
 
 
 def read_pile(typed: str, hand: Pile) -> Pile | None:

@@ -8,7 +8,16 @@ from dataclasses import replace
 from sparring.games.kuhhandel import KINDS, VALUES, counted, headline, worth
 from sparring.games.kuhhandel.scenes import Scene, scenes_of, status
 from sparring.games.kuhhandel.wares import TILE, animal_card, farm, money
-from sparring.games.picture import Drawing, Episode, Film, Line, Point, Shape, Shapes, View
+from sparring.games.picture import (
+    Drawing,
+    Film,
+    Point,
+    Polyline,
+    RecordedEpisode,
+    Shape,
+    Shapes,
+    ViewBox,
+)
 from sparring.games.table_shapes import (
     ACTIVE,
     FAINT,
@@ -26,7 +35,7 @@ WIDTH, MARGIN, GAP = 760.0, 10.0, 10.0
 PANEL_W = (WIDTH - 2 * MARGIN - 2 * GAP) / 3
 PANEL_H = 96 + 2 * (TILE[1] + 4) + 4
 MIDDLE_H, HEAD_H, MARKET_H = 240.0, 44.0, 84.0
-VIEW = View(0, 0, WIDTH, MARKET_H + 2 * PANEL_H + MIDDLE_H + HEAD_H, PAPER)
+VIEW = ViewBox(0, 0, WIDTH, MARKET_H + 2 * PANEL_H + MIDDLE_H + HEAD_H, PAPER)
 MIDDLE = (WIDTH / 2, MARKET_H + PANEL_H + MIDDLE_H / 2)
 CARD_Y = MIDDLE[1] + 48
 TOLD_Y, TOLD_STEP = MIDDLE[1] - 36, 22.0
@@ -46,7 +55,7 @@ SEATED = {
 class FarmPicture:
     """Draws games of Kuhhandel."""
 
-    def film(self, episodes: Sequence[Episode]) -> Film:
+    def film(self, episodes: Sequence[RecordedEpisode]) -> Film:
         """Return the games, a frame for every line that is told."""
         frames: list[Shapes] = []
         for episode in episodes:
@@ -55,7 +64,7 @@ class FarmPicture:
             frames += [tuple(draw_scene(scene, (verdict(episode),)))] * PAUSE
         return Film(VIEW, tuple(draw_table(episodes[0].names)), frames, FRAME_S)
 
-    def still(self, episode: Episode) -> Drawing:
+    def still(self, episode: RecordedEpisode) -> Drawing:
         """Return the table at the end, and in which order the quartets were completed."""
         scenes = list(scenes_of(episode))
         done = [line for scene in scenes for line in scene.told if " completes the " in line]
@@ -70,7 +79,7 @@ class FarmPicture:
 PICTURE = FarmPicture()
 
 
-def verdict(episode: Episode) -> str:
+def verdict(episode: RecordedEpisode) -> str:
     """Say who won."""
     last, winners = episode.states[-1], episode.winners
     if last.truncated:
@@ -102,7 +111,7 @@ def draw_table(names: Sequence[str]) -> Iterator[Shape]:
         yield box(middle, (PANEL_W, PANEL_H), PANEL, edge=FAINT, edge_width=1.5, radius=8)
         yield from disc((left + 18, top - 18), seat)
         yield words((left + 34, top - 18), name, PANEL_W - 34 - 84, size=18)
-    yield Line(points=((MARGIN, 72), (WIDTH - MARGIN, 72)), color=FAINT, width=1.5)
+    yield Polyline(points=((MARGIN, 72), (WIDTH - MARGIN, 72)), color=FAINT, width=1.5)
     for text, y in (("animal", 56), ("value", 35), ("in deck", 14)):
         yield words((MARGIN, y), text, 62, color=SOFT)
     for kind, name in enumerate(KINDS):
@@ -123,7 +132,7 @@ def draw_scene(scene: Scene, told: Sequence[str]) -> Iterator[Shape]:
         left, top = corner(at.players, at.actor)
         middle = (left + PANEL_W / 2, top - PANEL_H / 2)
         around = box(middle, (PANEL_W, PANEL_H), PANEL, radius=8).points
-        yield Line(points=(*around, around[0]), color=ACTIVE, width=4, key="active")
+        yield Polyline(points=(*around, around[0]), color=ACTIVE, width=4, key="active")
     for seat in range(at.players):
         yield from draw_seat(scene, seat)
     yield words((MARGIN, VIEW.top - 23), headline(at), WIDTH - 20, size=21, key="head")

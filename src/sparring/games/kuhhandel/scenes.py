@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from sparring.games.decisions import decisions
 from sparring.games.kuhhandel import Pile, Position, read
 from sparring.games.kuhhandel.choices import laid_down
 from sparring.games.kuhhandel.terminal import KuhhandelTerminal
-from sparring.games.picture import Episode
-from sparring.games.replay import decisions
+from sparring.games.picture import RecordedEpisode
 from sparring.games.state import State
 
 ONLOOKER = -1
@@ -28,7 +28,7 @@ class Scene:
     """The second pile of a trade, while both lie on the table."""
 
 
-def scenes_of(episode: Episode) -> Iterator[Scene]:
+def scenes_of(episode: RecordedEpisode) -> Iterator[Scene]:
     """Yield a game from its start to its end; nothing while a bid or a pile is half named."""
     terminal = KuhhandelTerminal(episode.states[0].rules, ONLOOKER)
     yield scene_of(episode.states[0], ("the game begins",))

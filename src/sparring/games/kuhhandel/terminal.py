@@ -29,7 +29,7 @@ from sparring.games.kuhhandel.choices import (
     read_pile,
     some_piles,
 )
-from sparring.games.terminal import HELP, Choice, Terminal
+from sparring.games.terminal import HELP, ActionChoice, Terminal
 
 AUCTION, TRADE_FIRST = 0, 1
 SELL, BUY, ACCEPT, COUNTER = 43, 44, 45, 46
@@ -84,7 +84,7 @@ class KuhhandelTerminal(Terminal):
         at = read(state)
         return (at.phase, at.high_bid, at.money[at.actor]) if at.phase == "pay" else at.phase
 
-    def choices(self, state: State) -> list[Choice]:
+    def choices(self, state: State) -> list[ActionChoice]:
         """Return what can be chosen; of offers, which are too many to list, only some."""
         at = read(state)
         if at.phase in BIDS:
@@ -95,13 +95,13 @@ class KuhhandelTerminal(Terminal):
             return some_piles(state)
         return [self.plain_choice(at, action) for action in state.legal()]
 
-    def plain_choice(self, at: Position, action: int) -> Choice:
+    def plain_choice(self, at: Position, action: int) -> ActionChoice:
         """Return an action that stands for itself."""
         if TRADE_FIRST <= action < PASS:
             other, kind = trade_of(at, action)
             stake = min(at.animals[at.actor][kind], at.animals[other][kind])
             name = f"trade {counted(stake, KINDS[kind])} with {self.name(other)}"
-            return Choice(action, f"{KINDS[kind]} {other}", name)
+            return ActionChoice(action, f"{KINDS[kind]} {other}", name)
         words = {
             AUCTION: "auction the next animal",
             SELL: f"sell to {self.name(at.high_bidder)} for {at.high_bid}",
@@ -109,9 +109,9 @@ class KuhhandelTerminal(Terminal):
             ACCEPT: f"accept {counted(sum(at.offer), 'card')}",
             COUNTER: "counter",
         }
-        return Choice(action, words[action].split()[0], words[action])
+        return ActionChoice(action, words[action].split()[0], words[action])
 
-    def list_choices(self, choices: Sequence[Choice]) -> str:
+    def list_choices(self, choices: Sequence[ActionChoice]) -> str:
         """Return trades and payments as a list; bids and offers by what may be typed."""
         if choices[0].short == "pass":
             amounts = [choice.short for choice in choices[1:]]
@@ -122,7 +122,9 @@ class KuhhandelTerminal(Terminal):
         more = "  or other cards" if len(choices) > MAX_LISTED else ""
         return super().list_choices(choices[:MAX_LISTED]) + more
 
-    def match(self, state: State, typed: str, choices: Sequence[Choice]) -> list[Choice]:
+    def match(
+        self, state: State, typed: str, choices: Sequence[ActionChoice]
+    ) -> list[ActionChoice]:
         """Read amounts and cards; everything else by number or name."""
         at = read(state)
         if at.phase in BIDS and typed.isdecimal():

@@ -7,23 +7,23 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from sparring.games.laser_hockey import STEP_S, TIME_LIMIT, Body, Position, read
-from sparring.games.lettering import fitted, text_width
 from sparring.games.picture import (
+    Arc,
     Circle,
     Drawing,
-    Episode,
     Film,
-    Group,
-    Line,
     Point,
     Polygon,
-    Ring,
+    Polyline,
+    RecordedEpisode,
     Shape,
+    ShapeGroup,
     Shapes,
     Text,
-    View,
+    ViewBox,
     fit,
 )
+from sparring.games.text_width import fitted, text_width
 
 PAPER, ICE, INK, SOFT, FAINT = "#f4f6f9", "#ffffff", "#16191f", "#5d6572", "#d5dae1"
 SEAT = ("#eb6235", "#5d9ec7")
@@ -32,8 +32,8 @@ DARK = ("#a83d18", "#336f96")
 LIGHT = ("#fbdfd5", "#dcebf4")
 CENTER_DISC, CREASE, GOAL, WALL, PUCK = "#cccccc", "#efcb8a", "#808080", "#16191f", "#000000"
 CREASE_EDGE, NET = "#d9a94f", "#a5a5a5"
-FILM_VIEW = View(-4.75, -3.95, 4.75, 4.95, PAPER)
-STILL_VIEW = View(-4.75, -4.75, 4.75, 4.95, PAPER)
+FILM_VIEW = ViewBox(-4.75, -3.95, 4.75, 4.95, PAPER)
+STILL_VIEW = ViewBox(-4.75, -4.75, 4.75, 4.95, PAPER)
 
 INNER_X, INNER_Y = 235 / 60, 200 / 60
 """Where the ice ends."""
@@ -72,13 +72,13 @@ GHOSTS = 5
 class HockeyPicture:
     """Draws matches of laser hockey."""
 
-    def film(self, episodes: Sequence[Episode]) -> Film:
+    def film(self, episodes: Sequence[RecordedEpisode]) -> Film:
         """Return all matches, one after the other, each with its result."""
         backdrop = (*rink(), *nameplates(episodes[0].names, episodes[-1].wins_after))
         frames = [frame for episode in episodes for frame in match_frames(episode)]
         return Film(FILM_VIEW, backdrop, frames, STEP_S)
 
-    def still(self, episode: Episode) -> Drawing:
+    def still(self, episode: RecordedEpisode) -> Drawing:
         """Return the way of the puck, colored by who touched it last, and some moments."""
         match = [read(state) for state in episode.states]
         shapes = (
@@ -97,7 +97,7 @@ class HockeyPicture:
 PICTURE = HockeyPicture()
 
 
-def match_frames(episode: Episode) -> Iterator[Shapes]:
+def match_frames(episode: RecordedEpisode) -> Iterator[Shapes]:
     """Yield a frame for the start, one for every step, and those that show the result."""
     match = [read(state) for state in episode.states]
     for step, at in enumerate(match):
@@ -118,7 +118,7 @@ def rink() -> Iterator[Shape]:
     yield box(-INNER_X, -INNER_Y, INNER_X, INNER_Y, ICE)
     yield Circle(at=(0, 0), radius=100 / 60, fill=CENTER_DISC, opacity=0.45)
     yield Circle(at=(0, 0), radius=100 / 60, edge=CENTER_DISC, edge_width=0.05)
-    yield Line(points=((0, -INNER_Y), (0, INNER_Y)), color=CENTER_DISC, width=0.05)
+    yield Polyline(points=((0, -INNER_Y), (0, INNER_Y)), color=CENTER_DISC, width=0.05)
     yield Circle(at=(0, 0), radius=0.09, fill="#aaaaaa")
     for side in (-1, 1):
         yield from goal(side)
@@ -141,14 +141,14 @@ def goal(side: int) -> Iterator[Shape]:
     turns = [math.radians(degrees) for degrees in range(-90, 91, 6)]
     round_ = tuple((middle - side * POST * math.cos(t), POST * math.sin(t)) for t in turns)
     yield Polygon(points=round_, fill=CREASE, opacity=0.75)
-    yield Line(points=round_, color=CREASE_EDGE, width=0.04)
+    yield Polyline(points=round_, color=CREASE_EDGE, width=0.04)
     yield box(near, -POST, far, POST, GOAL)
     for step in range(1, 10):
         y = -POST + step * POST / 5
-        yield Line(points=((near, y), (far, y)), color=NET, width=0.02)
+        yield Polyline(points=((near, y), (far, y)), color=NET, width=0.02)
     for share in (0.25, 0.5, 0.75):
         x = near + share * (far - near)
-        yield Line(points=((x, -POST), (x, POST)), color=NET, width=0.02)
+        yield Polyline(points=((x, -POST), (x, POST)), color=NET, width=0.02)
 
 
 def box(x0: float, y0: float, x1: float, y1: float, fill: str) -> Polygon:
@@ -179,9 +179,9 @@ def score_board(wins: Sequence[int], at: Position) -> Iterator[Shape]:
     yield Text(at=(0, 4.46), text=score_of(wins), size=SCORE_SIZE, color=INK, key="score")
     limit = TIME_LIMIT[at.mode]
     steps_left = max(0, limit - at.time)
-    yield Line(points=((-0.9, 3.98), (0.9, 3.98)), color=FAINT, width=0.08, key="clock")
+    yield Polyline(points=((-0.9, 3.98), (0.9, 3.98)), color=FAINT, width=0.08, key="clock")
     ends = ((-0.9, 3.98), (-0.9 + 1.8 * steps_left / limit, 3.98))
-    yield Line(points=ends, color=SOFT, width=0.08, key="time left")
+    yield Polyline(points=ends, color=SOFT, width=0.08, key="time left")
     seconds = f"{math.ceil(steps_left * STEP_S)} s"
     yield Text(at=(1.05, 3.98), text=seconds, size=0.22, color=SOFT, anchor="start", key="seconds")
 
@@ -193,7 +193,7 @@ def bodies(at: Position) -> Iterator[Shape]:
     for seat, body in enumerate((at.left, at.right)):
         if at.keep[seat]:
             yield aim(seat, body, at.puck)
-    yield Group(
+    yield ShapeGroup(
         at=(at.puck.x, at.puck.y),
         parts=(
             Circle(at=(0, 0), radius=PUCK_RADIUS, fill=PUCK),
@@ -203,7 +203,7 @@ def bodies(at: Position) -> Iterator[Shape]:
     )
     for seat in (0, 1):
         if at.keep[seat]:
-            yield Ring(
+            yield Arc(
                 at=(at.puck.x, at.puck.y),
                 radius=PUCK_RADIUS + 0.1 + 0.1 * (seat == 1 and at.keep[0] > 0),
                 share=at.keep[seat] / CAUGHT,
@@ -213,7 +213,7 @@ def bodies(at: Position) -> Iterator[Shape]:
             )
 
 
-def racket(seat: int, body: Body, *, key: str = "", opacity: float = 1.0) -> Group:
+def racket(seat: int, body: Body, *, key: str = "", opacity: float = 1.0) -> ShapeGroup:
     """Return a racket with its front plate."""
     side = 1 if seat == 0 else -1
     whole = tuple((side * x, y) for x, y in RACKET)
@@ -222,15 +222,15 @@ def racket(seat: int, body: Body, *, key: str = "", opacity: float = 1.0) -> Gro
         Polygon(points=whole, fill=SEAT[seat], edge=DARK[seat], edge_width=0.04),
         Polygon(points=front, fill=DARK[seat]),
     )
-    return Group(parts=parts, at=(body.x, body.y), angle=body.angle, key=key, opacity=opacity)
+    return ShapeGroup(parts=parts, at=(body.x, body.y), angle=body.angle, key=key, opacity=opacity)
 
 
-def aim(seat: int, body: Body, puck: Body) -> Line:
+def aim(seat: int, body: Body, puck: Body) -> Polyline:
     """Return where a kept puck would be shot."""
     side = 1 if seat == 0 else -1
     way = (side * math.cos(body.angle), side * math.sin(body.angle))
     ends = tuple((puck.x + far * way[0], puck.y + far * way[1]) for far in (0.3, 1.7))
-    return Line(points=ends, color=SEAT[seat], width=0.05, opacity=0.7, key=f"aim {seat}")
+    return Polyline(points=ends, color=SEAT[seat], width=0.05, opacity=0.7, key=f"aim {seat}")
 
 
 def trail(pucks: Sequence[Body]) -> Iterator[Shape]:
@@ -238,7 +238,7 @@ def trail(pucks: Sequence[Body]) -> Iterator[Shape]:
     now = [(puck.x, puck.y) for puck in reversed(pucks)]
     points = now + now[-1:] * (TRAIL[0] + 1 - len(now))
     for at, steps in enumerate(TRAIL):
-        yield Line(
+        yield Polyline(
             points=tuple(points[: steps + 1]),
             color=SOFT,
             width=2 * PUCK_RADIUS * (0.3 + 0.6 * at / len(TRAIL)),
@@ -262,7 +262,7 @@ def verdict(at: Position, names: Sequence[str]) -> Iterator[Shape]:
     seat = scorer(at)
     band, ink = ("#e6e9ee", INK) if seat is None else (LIGHT[seat], DARK[seat])
     ends = ((-INNER_X, 0), (INNER_X, 0))
-    yield Line(points=ends, color=band, width=1.9, opacity=0.93, key="band")
+    yield Polyline(points=ends, color=band, width=1.9, opacity=0.93, key="band")
     title = "Time is up" if seat is None else "Goal!"
     yield Text(at=(0, 0.26), text=title, size=0.95, color=ink, key="title")
     told = result(at, names, 0.36, 2 * INNER_X - 0.3)
@@ -292,10 +292,10 @@ def puck_way(match: Sequence[Position]) -> Iterator[Shape]:
         points.append((at.puck.x, at.puck.y))
         touched = next((DARK[seat] for seat in (0, 1) if at.touching >> seat & 1), color)
         if touched != color:
-            yield Line(points=tuple(points), color=color, width=0.05, round=True)
+            yield Polyline(points=tuple(points), color=color, width=0.05, round=True)
             points, color = points[-1:], touched
     if len(points) > 1:
-        yield Line(points=tuple(points), color=color, width=0.05, round=True)
+        yield Polyline(points=tuple(points), color=color, width=0.05, round=True)
 
 
 def ghosts(match: Sequence[Position]) -> Iterator[Shape]:

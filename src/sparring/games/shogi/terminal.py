@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from sparring.games import Rules, State, shogi
 from sparring.games.shogi.kanji import kanji_text
-from sparring.games.terminal import HELP, Choice, Terminal
+from sparring.games.terminal import HELP, ActionChoice, Terminal
 
 PIECES = {
     **{"P": "pawn", "L": "lance", "N": "knight", "S": "silver", "G": "gold", "B": "bishop"},
@@ -43,24 +43,26 @@ class ShogiTerminal(Terminal):
         color = ("Black", "White")[seat]
         return f"you ({color})" if seat == self.person else color
 
-    def choices(self, state: State) -> list[Choice]:
+    def choices(self, state: State) -> list[ActionChoice]:
         """Return the legal moves by piece, each as it is typed."""
         squares = shogi.board_of(state)
         found = [
-            Choice(action, move, f"{move} {piece_of(move, squares)}")
+            ActionChoice(action, move, f"{move} {piece_of(move, squares)}")
             for move, action in shogi.moves(state).items()
         ]
         order = list(PIECES.values())
         return sorted(found, key=lambda choice: (order.index(piece_name(choice)), choice.short))
 
-    def list_choices(self, choices: Sequence[Choice]) -> str:
+    def list_choices(self, choices: Sequence[ActionChoice]) -> str:
         """Return a line per kind of piece."""
         by_piece: dict[str, list[str]] = {}
         for choice in choices:
             by_piece.setdefault(piece_name(choice), []).append(choice.short)
         return "\n        ".join(f"{piece}: {' '.join(found)}" for piece, found in by_piece.items())
 
-    def match(self, state: State, typed: str, choices: Sequence[Choice]) -> list[Choice]:
+    def match(
+        self, state: State, typed: str, choices: Sequence[ActionChoice]
+    ) -> list[ActionChoice]:
         """Read a move or its beginning; there are too many to number them."""
         word = typed.strip().lower()
         exact = [choice for choice in choices if choice.short.lower() == word]
@@ -86,7 +88,7 @@ def piece_of(move: str, squares: dict[str, str]) -> str:
     return PIECES[move[0] if "*" in move else squares[move[:2]].upper()]
 
 
-def piece_name(choice: Choice) -> str:
+def piece_name(choice: ActionChoice) -> str:
     return choice.name.partition(" ")[2]
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from functools import cache
 
-from sparring.games.picture import Circle, Group, Line, Point, Polygon, Shape, Shapes, Text
+from sparring.games.picture import Circle, Point, Polygon, Polyline, Shape, ShapeGroup, Shapes, Text
 from sparring.games.skull_king import (
     card_short_name,
     token_short_name,
@@ -58,8 +58,8 @@ def kind_of(name: str) -> str:
     return "T" if name in ("TP", "TE") else name.rstrip("0123456789")
 
 
-def hand_card(card: int, at: Point) -> Group:
-    return Group(parts=small_face(card), at=at, key=f"hand {card}")
+def hand_card(card: int, at: Point) -> ShapeGroup:
+    return ShapeGroup(parts=small_face(card), at=at, key=f"hand {card}")
 
 
 @cache
@@ -71,9 +71,9 @@ def small_face(card: int) -> Shapes:
     return face, Text(at=(0, 0), text=name, size=16, color=ink)
 
 
-def table_card(token: int, at: Point, *, wins: bool) -> Group:
+def table_card(token: int, at: Point, *, wins: bool) -> ShapeGroup:
     """Return a card of the trick; the one that takes it has a golden edge."""
-    return Group(parts=large_face(token, wins), at=at, key=f"table {token}")
+    return ShapeGroup(parts=large_face(token, wins), at=at, key=f"table {token}")
 
 
 @cache
@@ -91,7 +91,7 @@ def sign(kind: str, ink: str) -> Iterator[Shape]:
     for area in AREAS.get(kind, ()):
         yield Polygon(points=lifted(area), fill=ink)
     for stroke in STROKES.get(kind, ()):
-        yield Line(points=lifted(stroke), color=ink, width=3.5, round=True)
+        yield Polyline(points=lifted(stroke), color=ink, width=3.5, round=True)
     for x, radius in RINGS.get(kind, ()):
         yield Circle(at=(x, SIGN_Y), radius=radius, edge=ink, edge_width=3)
     if kind == "B":

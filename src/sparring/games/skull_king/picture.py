@@ -5,7 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from sparring.games.picture import Drawing, Episode, Film, Line, Point, Shape, Shapes, View
+from sparring.games.picture import (
+    Drawing,
+    Film,
+    Point,
+    Polyline,
+    RecordedEpisode,
+    Shape,
+    Shapes,
+    ViewBox,
+)
 from sparring.games.rules import Rules
 from sparring.games.skull_king import SUITS, has_ghost, headline
 from sparring.games.skull_king.cards import (
@@ -82,9 +91,9 @@ class Table:
         return 52 + 18 * self.notes + 2 * (HAND_CARD[1] + 4) + 4
 
     @property
-    def view(self) -> View:
+    def view(self) -> ViewBox:
         height = FOOT_H + 2 * self.panel_h + MIDDLE_H + HEAD_H
-        return View(0, -self.below, WIDTH, height, PAPER)
+        return ViewBox(0, -self.below, WIDTH, height, PAPER)
 
     @property
     def middle(self) -> Point:
@@ -124,7 +133,7 @@ def table_of(rules: Rules, names: tuple[str, ...], below: float = 0.0) -> Table:
 class TablePicture:
     """Draws games of Skull King."""
 
-    def film(self, episodes: Sequence[Episode]) -> Film:
+    def film(self, episodes: Sequence[RecordedEpisode]) -> Film:
         """Return the games, a frame for every decision and longer ones for tricks and scores."""
         table = table_of(episodes[0].states[0].rules, episodes[0].names)
         frames: list[Shapes] = []
@@ -136,7 +145,7 @@ class TablePicture:
                 frames += [tuple(draw_scene(table, scene, told))] * (PAUSES[scene.kind] + 4 * ends)
         return Film(table.view, tuple(draw_table(table)), frames, FRAME_S)
 
-    def still(self, episode: Episode) -> Drawing:
+    def still(self, episode: RecordedEpisode) -> Drawing:
         """Return the fullest table of the game, and the whole game as a score sheet below it."""
         scenes = list(scenes_of(episode))
         rounds = [scene for scene in scenes if scene.kind == "scores"]
@@ -151,7 +160,7 @@ class TablePicture:
 PICTURE = TablePicture()
 
 
-def verdict(episode: Episode) -> str:
+def verdict(episode: RecordedEpisode) -> str:
     """Say who won."""
     last, winners = episode.states[-1], episode.winners
     if not last.over:
@@ -184,7 +193,7 @@ def draw_scene(table: Table, scene: Scene, told: str) -> Iterator[Shape]:
     at = scene.at
     if at.actor >= 0:
         around = box(table.panel(at.actor), (PANEL_W, table.panel_h), PANEL, radius=8).points
-        yield Line(points=(*around, around[0]), color=ACTIVE, width=4, key="active")
+        yield Polyline(points=(*around, around[0]), color=ACTIVE, width=4, key="active")
     for seat in range(table.seats):
         yield from draw_numbers(table, scene, seat)
     for seat in range(table.seats):

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
-from sparring.games.picture import Episode
-from sparring.games.replay import decisions
+from sparring.games.decisions import decisions
+from sparring.games.picture import RecordedEpisode
 from sparring.games.skull_king import (
     LOADS,
     TIGRESS,
@@ -40,7 +40,7 @@ class Scene:
     """What a round brought each seat."""
 
 
-def scenes_of(episode: Episode) -> Iterator[Scene]:
+def scenes_of(episode: RecordedEpisode) -> Iterator[Scene]:
     """Yield a game from the deal to the last score."""
     start = episode.states[0]
     yield Scene(read(start), None, "the cards are dealt")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from sparring.games.picture import Line, Shape
+from sparring.games.picture import Polyline, Shape
 from sparring.games.skull_king.scenes import Scene
 from sparring.games.table_shapes import BAD, FAINT, GOOD, INK, SOFT, disc, words
 
@@ -21,7 +21,7 @@ def sheet(rounds: Sequence[Scene], names: Sequence[str], verdict: str) -> Iterat
     """Yield the sheet, downwards from y = 0."""
     column = (RIGHT - LEFT) / len(names)
     y = -ROW
-    yield Line(points=((10, y + 17), (RIGHT, y + 17)), color=FAINT, width=1.5)
+    yield Polyline(points=((10, y + 17), (RIGHT, y + 17)), color=FAINT, width=1.5)
     yield words((10, y), "round", LEFT - 14, size=15, color=SOFT)
     for seat, name in enumerate(names):
         x = LEFT + seat * column
@@ -33,7 +33,7 @@ def sheet(rounds: Sequence[Scene], names: Sequence[str], verdict: str) -> Iterat
         for seat in range(len(names)):
             yield from cell(scene, seat, LEFT + seat * column, y, column)
     y -= ROW
-    yield Line(points=((10, y + 12), (RIGHT, y + 12)), color=FAINT, width=1.5)
+    yield Polyline(points=((10, y + 12), (RIGHT, y + 12)), color=FAINT, width=1.5)
     yield words((10, y), "total", LEFT - 14, size=15, color=SOFT)
     for seat in range(len(names)):
         total = str(rounds[-1].at.by_seat["total"][seat]) if rounds else "0"

@@ -22,7 +22,7 @@ from sparring.games.skull_king.tricks import (
     taker,
     token_of,
 )
-from sparring.games.terminal import HELP, Choice, Terminal
+from sparring.games.terminal import HELP, ActionChoice, Terminal
 
 ROSIE_FIRST = 86
 JADE = 9
@@ -86,7 +86,7 @@ class SkullKingTerminal(Terminal):
             "harry": "your bid",
         }[read(state).phase]
 
-    def choices(self, state: State) -> list[Choice]:
+    def choices(self, state: State) -> list[ActionChoice]:
         """Return the legal actions by their short names."""
         at = read(state)
         return [self.choice(state, at, action) for action in state.legal()]
@@ -106,21 +106,21 @@ class SkullKingTerminal(Terminal):
             if card == TIGRESS and at.phase == "play":
                 yield (PLAY_TIGRESS_ESCAPE,)
 
-    def choice(self, state: State, at: Position, action: int) -> Choice:
+    def choice(self, state: State, at: Position, action: int) -> ActionChoice:
         """Return an action as it is typed: a bid by its number, a card by its letters."""
         name = state.action_name(action)
         if at.phase == "bid":
-            return Choice(action, str(action), name)
+            return ActionChoice(action, str(action), name)
         if at.phase == "discard":
-            return Choice(action, card_short_name(action - PLAY_FIRST), name)
+            return ActionChoice(action, card_short_name(action - PLAY_FIRST), name)
         if at.phase == "play":
-            return Choice(action, token_short_name(token_of(action)), name)
+            return ActionChoice(action, token_short_name(token_of(action)), name)
         if at.phase == "rosie":
             leads = self.name((at.actor + action - ROSIE_FIRST) % at.players)
-            return Choice(action, leads, f"{leads} leads")
-        return Choice(action, name, name)
+            return ActionChoice(action, leads, f"{leads} leads")
+        return ActionChoice(action, name, name)
 
-    def list_choices(self, choices: Sequence[Choice]) -> str:
+    def list_choices(self, choices: Sequence[ActionChoice]) -> str:
         """Return bids as they are, everything else numbered."""
         if choices[0].name.startswith("bid "):
             return f"bid {choices[0].short}..{choices[-1].short}"

@@ -7,19 +7,19 @@ from collections.abc import Iterator, Sequence
 from sparring.games.picture import (
     Circle,
     Drawing,
-    Episode,
     Film,
-    Line,
     Point,
+    Polyline,
+    RecordedEpisode,
     Shape,
     Shapes,
     Text,
-    View,
+    ViewBox,
     fit,
 )
 from sparring.games.state import State
 
-VIEW = View(-0.3, -0.75, 3.3, 3.75, "#f4f6f9")
+VIEW = ViewBox(-0.3, -0.75, 3.3, 3.75, "#f4f6f9")
 COLORS = ("#2563eb", "#d9650d")
 INK, GRID = "#16191f", "#c3cad4"
 LINES = ((0, 1, 2), (3, 4, 5), (6, 7, 8), (0, 3, 6), (1, 4, 7), (2, 5, 8), (0, 4, 8), (2, 4, 6))
@@ -33,7 +33,7 @@ PAUSE = 3
 class BoardPicture:
     """Draws games of tic-tac-toe."""
 
-    def film(self, episodes: Sequence[Episode]) -> Film:
+    def film(self, episodes: Sequence[RecordedEpisode]) -> Film:
         """Return the games, a frame for every move."""
         backdrop = (*grid(), *nameplates(episodes[0].names))
         frames: list[Shapes] = []
@@ -42,7 +42,7 @@ class BoardPicture:
             frames += [(*stones(episode.states[-1]), *verdict(episode))] * PAUSE
         return Film(VIEW, backdrop, frames, FRAME_S)
 
-    def still(self, episode: Episode) -> Drawing:
+    def still(self, episode: RecordedEpisode) -> Drawing:
         """Return the last board, with the moves numbered."""
         last = episode.states[-1]
         shapes = (*grid(), *nameplates(episode.names), *stones(last), *numbers(episode))
@@ -55,8 +55,8 @@ PICTURE = BoardPicture()
 def grid() -> Iterator[Shape]:
     """Yield the board."""
     for at in (1, 2):
-        yield Line(points=((at, 0), (at, 3)), color=GRID, width=0.05, round=True)
-        yield Line(points=((0, at), (3, at)), color=GRID, width=0.05, round=True)
+        yield Polyline(points=((at, 0), (at, 3)), color=GRID, width=0.05, round=True)
+        yield Polyline(points=((0, at), (3, at)), color=GRID, width=0.05, round=True)
 
 
 def nameplates(names: Sequence[str]) -> Iterator[Shape]:
@@ -90,10 +90,10 @@ def stones(state: State) -> Iterator[Shape]:
         for lean in (-1, 1):
             ends = ((x - 0.27, y - 0.27 * lean), (x + 0.27, y + 0.27 * lean))
             key = f"cross {cell} {lean}"
-            yield Line(points=ends, color=COLORS[0], width=0.1, round=True, key=key)
+            yield Polyline(points=ends, color=COLORS[0], width=0.1, round=True, key=key)
 
 
-def numbers(episode: Episode) -> Iterator[Shape]:
+def numbers(episode: RecordedEpisode) -> Iterator[Shape]:
     """Yield the order of the moves, small in the corner of each cell."""
     before: set[int] = set()
     for number, state in enumerate(episode.states):
@@ -104,7 +104,7 @@ def numbers(episode: Episode) -> Iterator[Shape]:
         before = now
 
 
-def verdict(episode: Episode) -> Iterator[Shape]:
+def verdict(episode: RecordedEpisode) -> Iterator[Shape]:
     """Yield the line that won, and who did."""
     told = "a draw"
     for seat, mine in enumerate(cells(episode.states[-1])):
@@ -112,7 +112,7 @@ def verdict(episode: Episode) -> Iterator[Shape]:
             if mine.issuperset(line):
                 told = f"{episode.names[seat]} wins"
                 ends = (middle(line[0]), middle(line[2]))
-                yield Line(points=ends, color=INK, width=0.04, round=True, key=f"line {line}")
+                yield Polyline(points=ends, color=INK, width=0.04, round=True, key=f"line {line}")
     yield fit(
         Text(at=(1.5, -0.4), text=told, size=0.26, color=INK, key="verdict"), VIEW.width - 0.2
     )

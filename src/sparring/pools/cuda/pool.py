@@ -13,7 +13,7 @@ from torch import Tensor
 from sparring.errors import ConfigError, IllegalActionError, SparringError
 from sparring.games.goals import check_goals
 from sparring.games.rules import Rewards, Rules, configured
-from sparring.games.sealed import seal, unseal
+from sparring.games.saved import seal, unseal
 from sparring.games.seeds import seed_bits
 from sparring.kernels import build
 from sparring.kernels.views import View

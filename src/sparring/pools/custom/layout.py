@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from sparring.errors import ConfigError, SparringError
-from sparring.games.features import Block, Feature
+from sparring.games.features import Feature, FeatureBlock
 
 ROW_ALIGNMENT = 16
 """Observation rows take a multiple of this many bytes, like those of native games."""
@@ -75,10 +75,10 @@ class Layout:
         return tuple(found)
 
     @cached_property
-    def blocks(self) -> tuple[Block, ...]:
+    def blocks(self) -> tuple[FeatureBlock, ...]:
         found, first = [], 0
         for part in self.parts:
-            found.append(Block(part.name, first, part.count, ("value",)))
+            found.append(FeatureBlock(part.name, first, part.count, ("value",)))
             first += part.count
         return tuple(found)
 

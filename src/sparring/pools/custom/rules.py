@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from sparring.errors import ConfigError
-from sparring.games.features import Block, Feature
+from sparring.games.features import Feature, FeatureBlock
 from sparring.games.rules import Bots, Field, Rewards, Rules
 from sparring.games.stats import Stat
 from sparring.pools.custom.bounds import Bounds, read_bounds
@@ -135,7 +135,7 @@ class CustomRules(Rules):
         return self.choices.masks(mask) if self.choices else mask
 
     @cached_property
-    def blocks(self) -> tuple[Block, ...]:
+    def blocks(self) -> tuple[FeatureBlock, ...]:
         """A block for every key of a Dict observation, or one with everything in it."""
         return self.layout.blocks
 

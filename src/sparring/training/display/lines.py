@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
-from sparring.curriculum.phases import Standing
+from sparring.curriculum.phases import PhaseProgress
 from sparring.training.status import Status
 
 EXACT = 100_000
@@ -103,7 +103,7 @@ def workers_words(told: Mapping[str, float]) -> str:
     return f"workers {size(told['workers/memory_mib'] * 2**20)}{idle}{again}"
 
 
-def phase_told(standing: Standing | None) -> list[str]:
+def phase_told(standing: PhaseProgress | None) -> list[str]:
     """Where a run stands in its curriculum: the phase, how far it is, and what comes next."""
     if standing is None or standing.phases == 1:
         return []
@@ -137,7 +137,7 @@ def line(status: Status) -> str:
     return ", ".join([*told, left(status)])
 
 
-def phase_line(status: Status, standing: Standing) -> str:
+def phase_line(status: Status, standing: PhaseProgress) -> str:
     until = f", until {standing.until}" if standing.until else ""
     return (
         f"{clock(status.seconds)} phase {standing.phase}/{standing.phases} {standing.name}{until}"

@@ -9,12 +9,12 @@ from typing import Any
 
 from sparring.config import TrainConfig
 from sparring.curriculum.checks import check_flags
-from sparring.curriculum.course import Course
 from sparring.curriculum.curriculum import BEGINNING, THE_RUN, Curriculum
 from sparring.curriculum.files import as_json, read_curriculum
 from sparring.curriculum.phases import Phase
 from sparring.curriculum.reading import read_phases, words_met, words_of
 from sparring.curriculum.rewards import check_paid, read_rewards, weights_of
+from sparring.curriculum.state import CurriculumState
 from sparring.errors import ConfigError
 from sparring.games.flags import scheduled_flags
 from sparring.games.rules import Rules
@@ -149,7 +149,9 @@ def first_terms(own: Sequence[Rules], curricula: Sequence[Curriculum]) -> tuple[
     terms = own_terms(own, curricula)
     if all(curriculum.is_plain for curriculum in curricula):
         return terms
-    begun = [Course(curriculum, starts=curriculum.starts).begin() for curriculum in curricula]
+    begun = [
+        CurriculumState(curriculum, starts=curriculum.starts).begin() for curriculum in curricula
+    ]
     mine = terms or (Terms(),) * len(begun)
     return tuple(under_phase(*one) for one in zip(mine, begun, strict=True))
 

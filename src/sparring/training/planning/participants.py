@@ -29,7 +29,7 @@ from sparring.nets.policy import Policy
 from sparring.pools.lineups import LEARNER, Lineup, Mix, PlayerId
 from sparring.schedule import Moment, Schedule
 from sparring.store.lookup import find_policy
-from sparring.store.policies import whole_checkpoint
+from sparring.store.policies import load_playable
 from sparring.training.planning.algorithms import BY_VALUE
 
 GIVEN = "given:"
@@ -97,7 +97,7 @@ def pinned_name(rules: Rules, name: str) -> str:
     policies = [who for who in table.players if who.kind == "policy"]
     if not policies:
         return name
-    folder, _ = whole_checkpoint(find_policy(policies[0].means))
+    folder, _ = load_playable(find_policy(policies[0].means))
     style = name.rpartition("@")[2] if policies[0].greedy is not None else ""
     path = str(folder)
     if any(sign in path for sign in ",="):

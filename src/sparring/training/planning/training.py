@@ -8,8 +8,8 @@ from functools import partial
 from typing import Any
 
 from sparring.config import EvaluationConfig, ImitationConfig, LeagueConfig, TrainConfig
-from sparring.curriculum.course import Course
 from sparring.curriculum.curriculum import Curriculum
+from sparring.curriculum.state import CurriculumState
 from sparring.factories import is_factory, is_given
 from sparring.learn.learner import Learner
 from sparring.learn.plan import Plan
@@ -96,13 +96,13 @@ class TrainingPlan:
         again = self.replan(pool=self.learning.custom, lr_factor=lr_factor)
         return replace(again, brought=self.brought)
 
-    def courses(self) -> list[Course]:
+    def courses(self) -> list[CurriculumState]:
         """The ways of all members through their phases; none where nothing ever changes."""
         if all(curriculum.is_plain for curriculum in self.curricula):
             return []
         plan = self.learning
         courses = [
-            Course(
+            CurriculumState(
                 curriculum,
                 algo=self.first.algo,
                 settings=plan.settings[member],

@@ -11,7 +11,7 @@ from typing import Any
 from sparring.draw.charts.axes import By, label
 from sparring.games.flags import changed_flags
 from sparring.league.statistics import MIN_RUNS
-from sparring.store.folders import shortened
+from sparring.store.folders import join_names
 from sparring.training.records.comparison import Comparison, Group, differing
 
 FORCED = "set.skip_forced"
@@ -147,7 +147,7 @@ def apart(found: Comparison) -> list[str]:
             words = cases.setdefault((counts[0], counts[1]), [])
             words.append(f"{better.name} over {worse.name}")
     return [
-        f"{shortened(pairs)}: all runs of the one are stronger than all of the other; luck puts "
+        f"{join_names(pairs)}: all runs of the one are stronger than all of the other; luck puts "
         f"{few} and {many} runs so far apart in 1 of {comb(few + many, few) // 2:,} comparisons"
         for (few, many), pairs in cases.items()
     ]

@@ -10,21 +10,21 @@ from typing import Any
 
 from sparring.errors import ConfigError, SparringError
 from sparring.store.files import write_atomic
-from sparring.store.plain import listed, table, word
-from sparring.store.texts import read_json
+from sparring.store.schema import list_of, object_with, string_matching
+from sparring.store.text_files import read_json
 
 FILE = "labels.json"
 MAX_BYTES = 64 * 2**10
 MAX_TAGS = 32
 MAX_LETTERS = 2000
-TAG = word(r"[^\W_][\w.+-]{0,39}", "a tag: at most 40 letters, digits and . _ + -")
+TAG = string_matching(r"[^\W_][\w.+-]{0,39}", "a tag: at most 40 letters, digits and . _ + -")
 STEERING = r"\x00-\x09\x0b-\x1f\x7f-\x9f\ud800-\udfff\u202a-\u202e\u2066-\u2069"
 """Characters that would steer a terminal or turn a line around; lines may be broken."""
-NOTE = word(
+NOTE = string_matching(
     rf"[^{STEERING}]{{0,{MAX_LETTERS}}}",
     f"a note: at most {MAX_LETTERS} letters, no control characters",
 )
-SHAPE = table({"note": NOTE, "tags": listed(TAG, MAX_TAGS)}, closed=True)
+SHAPE = object_with({"note": NOTE, "tags": list_of(TAG, MAX_TAGS)}, closed=True)
 
 
 @dataclass(frozen=True)

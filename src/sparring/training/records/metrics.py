@@ -19,7 +19,7 @@ import numpy.typing as npt
 from sparring.errors import SparringError, warn
 from sparring.phases import phase
 from sparring.store.folders import mode_of
-from sparring.store.tables import LIMIT_S, EmptyError, reading
+from sparring.store.sqlite import LIMIT_S, EmptyDatabaseError, open_for_reading
 from sparring.training.records.sinks import (
     MetricsTable,
     Row,
@@ -296,9 +296,9 @@ def ask(
     if not mode_of(path):
         return {}
     try:
-        with reading(path, TABLE, timeout_s=timeout_s) as db:
+        with open_for_reading(path, TABLE, timeout_s=timeout_s) as db:
             return curves_of(db.execute(query, values).fetchall())
-    except EmptyError:
+    except EmptyDatabaseError:
         return {}
     except (sqlite3.Error, TypeError, ValueError, OverflowError) as wrong:
         raise MetricsError(explain(run_folder, wrong)) from wrong

@@ -30,8 +30,8 @@ from sparring.store.folders import (
     mode_of,
     sorted_runs,
 )
-from sparring.store.texts import read_json as parse_json
-from sparring.store.texts import read_toml
+from sparring.store.text_files import read_json as parse_json
+from sparring.store.text_files import read_toml
 from sparring.training.budget import COUNTED
 from sparring.training.records import labels, metrics
 from sparring.training.records.run import EVENTS, LOCK, NETWORK, RESULTS, is_held

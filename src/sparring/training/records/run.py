@@ -29,13 +29,13 @@ from sparring.errors import ConfigError, SparringError
 from sparring.machine import machine_facts
 from sparring.store.files import (
     NO_LOCKS,
+    check_no_outside_links,
     locked,
     read_regular,
     remove_stale_files,
-    require_custom,
     write_atomic,
 )
-from sparring.store.folders import CHECKPOINTS, CONFIG, IMITATED_POLICY, LATEST, MADE_BY, RUNS
+from sparring.store.folders import CHECKPOINTS, CONFIG, IMITATED_POLICY, LATEST, MADE_BY_FILE, RUNS
 from sparring.store.lookup import find_run
 from sparring.training.records import metrics
 
@@ -115,7 +115,7 @@ class Run:
             run = cls(path, tomllib.loads(text))
             run.write_json("machine.json", {**machine_facts(), **learning_facts()})
             if made_by:
-                run.write_json(MADE_BY, {"command": made_by})
+                run.write_json(MADE_BY_FILE, {"command": made_by})
             if fill:
                 fill(path)
             # Last: a folder that has a configuration is a run with everything in place.
@@ -143,13 +143,13 @@ class Run:
 
         def fill(path: Path) -> None:
             # Here: reading a run needs no learning library.
-            from sparring.store.segments import bring_segments
+            from sparring.store.segments import link_segments
 
             for kept in {number, best} - {-1}:
                 came = self.checkpoints / f"{kept:08d}"
                 if came.is_dir():
                     shutil.copytree(came, path / CHECKPOINTS / came.name)
-            bring_segments(self.checkpoints, path / CHECKPOINTS)
+            link_segments(self.checkpoints, path / CHECKPOINTS)
             if (self.path / IMITATED_POLICY).is_dir():
                 shutil.copytree(self.path / IMITATED_POLICY, path / IMITATED_POLICY)
             metrics.copy(self.path, path)
@@ -202,7 +202,7 @@ class Run:
     def held(self) -> Iterator[None]:
         """Keep other processes from the run; refuse what would have this one write elsewhere."""
         try:
-            require_custom(self.path, besides=OTHERS)
+            check_no_outside_links(self.path, besides=OTHERS)
         except OSError as wrong:
             raise SparringError(
                 f"{wrong.filename} is {wrong.strerror}; nothing was written: remove it if you do "

@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from sparring.errors import ConfigError, StateError
-from sparring.games.given import shown
+from sparring.games.arguments import shown
 from sparring.games.rules import Rules
 from sparring.games.seeds import LEAST, MOST
 

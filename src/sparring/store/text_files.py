@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from sparring.store.files import read_regular
-from sparring.store.plain import parse_json
+from sparring.store.schema import parse_json
 
 MAX_JSON = 4 * 2**20
 MAX_TOML = 256 * 2**10
@@ -16,7 +16,7 @@ MAX_TOML = 256 * 2**10
 MAX_DOTS = 32
 """Of one key. Each part of a dotted key is looked at once for every other one."""
 
-BETWEEN_KEYS = re.compile(r"[=,\n{}\[\]]")
+KEY_SEPARATORS = re.compile(r"[=,\n{}\[\]]")
 
 
 def read_json(path: Path, most: int = MAX_JSON) -> Any:
@@ -27,7 +27,7 @@ def read_json(path: Path, most: int = MAX_JSON) -> Any:
 def read_toml(path: Path, most: int = MAX_TOML) -> dict[str, Any]:
     """Return what a TOML file holds; ValueError or OSError tells what is wrong with it."""
     text = read_regular(path, most).decode()
-    if any(piece.count(".") > MAX_DOTS for piece in BETWEEN_KEYS.split(text)):
+    if any(piece.count(".") > MAX_DOTS for piece in KEY_SEPARATORS.split(text)):
         raise ValueError(f"more than {MAX_DOTS} dots in a key")
     try:
         return tomllib.loads(text)

@@ -13,93 +13,93 @@ from sparring.games.rules import Rules
 from sparring.nets.hierarchy import ROLES
 from sparring.nets.net import POLICY, RESULTS, VALUE, WDL, head_width
 from sparring.pools.custom.choices import MAX_PARTS, MOST
-from sparring.store.plain import (
-    anything,
-    brief,
-    flag,
-    listed,
-    named,
+from sparring.store.schema import (
+    any_value,
+    boolean,
+    integer,
+    list_of,
+    mapping_of,
     number,
-    perhaps,
-    table,
-    text,
-    title,
-    whole,
-    word,
+    object_with,
+    optional,
+    short_string,
+    short_value,
+    string,
+    string_matching,
 )
 
 MAX_SEATS = 2**16
 MAX_ROLES = 64
 MAX_HEADS = 64
-MAX_NUMBERS = 2**22
+MAX_SIZE = 2**22
 """Of an observation, its memory or an action; where the network is ours its weights bound them."""
 
-NUMBERS = whole(0, MAX_NUMBERS)
-A_HEAD = word(r"[A-Za-z]\w{0,60}", "the name of a head")
-A_PART = listed(anything, 4)
-BOUNDS = table(
+SIZE = integer(0, MAX_SIZE)
+HEAD_NAME = string_matching(r"[A-Za-z]\w{0,60}", "the name of a head")
+LAYOUT_PART = list_of(any_value, 4)
+BOUNDS = object_with(
     {
-        "low": listed(number, MAX_NUMBERS),
-        "high": listed(number, MAX_NUMBERS),
-        "shape": listed(whole(0, MAX_NUMBERS), 32),
-        "dtype": word(r"float\d{2,3}", "a type of floats"),
+        "low": list_of(number, MAX_SIZE),
+        "high": list_of(number, MAX_SIZE),
+        "shape": list_of(integer(0, MAX_SIZE), 32),
+        "dtype": string_matching(r"float\d{2,3}", "a type of floats"),
     },
     closed=True,
 )
-CHOICES = table(
+CHOICES = object_with(
     {
-        "counts": listed(whole(1, MOST), MAX_PARTS),
-        "start": listed(whole(-(2**31), 2**31), MAX_PARTS),
-        "shape": listed(whole(1, MAX_PARTS), MAX_PARTS),
-        "dtype": word("u?int(8|16|32|64)", "a type of whole numbers"),
+        "counts": list_of(integer(1, MOST), MAX_PARTS),
+        "start": list_of(integer(-(2**31), 2**31), MAX_PARTS),
+        "shape": list_of(integer(1, MAX_PARTS), MAX_PARTS),
+        "dtype": string_matching("u?int(8|16|32|64)", "a type of whole numbers"),
     },
     closed=True,
 )
-CUSTOM = table(
+CUSTOM = object_with(
     {
-        "name": title,
-        "seats": whole(1, MAX_SEATS),
-        "rows": whole(1, MAX_SEATS),
-        "actions": NUMBERS,
-        "numbers": NUMBERS,
+        "name": short_string,
+        "seats": integer(1, MAX_SEATS),
+        "rows": integer(1, MAX_SEATS),
+        "actions": SIZE,
+        "numbers": SIZE,
     },
     {
-        "first_action": whole(-(2**63)),
-        "bounds": perhaps(BOUNDS),
-        "parts": listed(A_PART),
-        "names": listed(text),
-        "action_names": listed(text),
+        "first_action": integer(-(2**63)),
+        "bounds": optional(BOUNDS),
+        "parts": list_of(LAYOUT_PART),
+        "names": list_of(string),
+        "action_names": list_of(string),
         "choices": CHOICES,
     },
     closed=True,
 )
-A_NET = table({}, {"kind": text})
+NET_SCHEMA = object_with({}, {"kind": string})
 """Without a kind it is a perceptron, as all were once."""
-A_POLICY = table(
+POLICY_SCHEMA = object_with(
     {
-        "game": title,
-        "rules_version": whole(),
-        "game_config": named(brief, title),
-        "net": A_NET,
+        "game": short_string,
+        "rules_version": integer(),
+        "game_config": mapping_of(short_value, short_string),
+        "net": NET_SCHEMA,
     },
     {
-        "heads": perhaps(named(whole(1, MAX_NUMBERS), A_HEAD, MAX_HEADS)),
-        "memory": whole(0, 4 * MAX_NUMBERS),
-        ROLES: named(A_NET, most=MAX_ROLES),
+        "heads": optional(mapping_of(integer(1, MAX_SIZE), HEAD_NAME, MAX_HEADS)),
+        "memory": integer(0, 4 * MAX_SIZE),
+        ROLES: mapping_of(NET_SCHEMA, most=MAX_ROLES),
         "foreign": CUSTOM,
-        "made_by": text,
-        "by_value": flag,
-        "dueling": flag,
-        "values": flag,
-        "update": whole(),
-        "decisions": whole(),
+        "made_by": string,
+        "by_value": boolean,
+        "dueling": boolean,
+        "values": boolean,
+        "update": integer(),
+        "decisions": integer(),
         "seconds": number,
-        "wins": named(anything),
+        "wins": mapping_of(any_value),
     },
 )
 
 
-def names_code(meta: Mapping[str, Any]) -> bool:
+def uses_custom_net(meta: Mapping[str, Any]) -> bool:
     """Whether one of the networks is made by somebody's own class."""
     nets = (meta["net"], *meta.get(ROLES, {}).values())
     return any(is_factory(net.get("kind", "")) for net in nets)
@@ -111,12 +111,12 @@ def check_policy(meta: Any, weights: Mapping[str, Tensor] | None) -> None:
     Every number that a network of ours sees, remembers or says has a weight at least; so what is
     built from the rest is not larger than the file.
     """
-    A_POLICY(meta, "")
+    POLICY_SCHEMA(meta, "")
     if weights is None:
         raise ValueError("the weights of a network are missing")
     if "foreign" in meta:
         check_custom(meta["foreign"])
-    if names_code(meta):
+    if uses_custom_net(meta):
         return
     most = sum(tensor.numel() for tensor in weights.values())
     custom = meta.get("foreign", {})
@@ -138,9 +138,9 @@ def check_custom(custom: Mapping[str, Any]) -> None:
         if len(part) != 4:
             raise ValueError(f"{where} has {len(part)} entries, not name, count, type and divisor")
         name, count, kind, divisor = part
-        text(name, where)
-        NUMBERS(count, where)
-        word("float32|uint8", "float32 or uint8")(kind, where)
+        string(name, where)
+        SIZE(count, where)
+        string_matching("float32|uint8", "float32 or uint8")(kind, where)
         number(divisor, where)
     total = sum(part[1] for part in parts)
     if parts and total != custom["numbers"]:

@@ -21,7 +21,7 @@ Signature = tuple[tuple[int, int, int], ...]
 
 
 @dataclass(frozen=True)
-class Statistics:
+class CacheStatistics:
     """How well a shelf does."""
 
     hits: int
@@ -43,7 +43,7 @@ class Statistics:
 
 
 @dataclass
-class Held(Generic[T]):
+class CacheEntry(Generic[T]):
     """A thing, and the files that it came from."""
 
     thing: T
@@ -52,12 +52,12 @@ class Held(Generic[T]):
     bytes: int
 
 
-class Shelf(Generic[T]):
+class FileCache(Generic[T]):
     """Reads a thing once, until its files change or others need the room. Threads may share it."""
 
     def __init__(self, max_bytes: int) -> None:
         self.max_bytes = max_bytes
-        self._held: OrderedDict[Hashable, Held[T]] = OrderedDict()
+        self._held: OrderedDict[Hashable, CacheEntry[T]] = OrderedDict()
         self._lock = threading.RLock()
         self._hits = self._misses = self._evictions = 0
 
@@ -85,11 +85,11 @@ class Shelf(Generic[T]):
             signature, content = signature_of(files), content_of(files)
             thing = read()
             if signature and size(thing) <= self.max_bytes:
-                self._held[key] = Held(thing, signature, content, size(thing))
+                self._held[key] = CacheEntry(thing, signature, content, size(thing))
                 self._make_room()
             return thing
 
-    def _unchanged(self, held: Held[T], files: Sequence[Path]) -> bool:
+    def _unchanged(self, held: CacheEntry[T], files: Sequence[Path]) -> bool:
         signature = signature_of(files)
         if signature == held.signature:
             return True
@@ -114,11 +114,11 @@ class Shelf(Generic[T]):
             self._held.clear()
 
     @property
-    def statistics(self) -> Statistics:
+    def statistics(self) -> CacheStatistics:
         """How often what was asked for was here."""
         with self._lock:
             counts = self._hits, self._misses, self._evictions
-            return Statistics(*counts, len(self._held), self.bytes, self.max_bytes)
+            return CacheStatistics(*counts, len(self._held), self.bytes, self.max_bytes)
 
 
 def signature_of(files: Sequence[Path]) -> Signature:

@@ -17,10 +17,10 @@ from typing import Any
 
 from sparring.config.ranges import shortened
 
-Shape = Callable[[Any, str], None]
+Validator = Callable[[Any, str], None]
 
-MAX_WHOLE = 2**63 - 1
-MAX_LETTERS = 400
+MAX_INT = 2**63 - 1
+MAX_SHOWN_CHARS = 400
 MAX_DEPTH = 100
 """Lists and tables within each other; nothing of ours has ten."""
 
@@ -33,41 +33,41 @@ def parse_json(data: bytes | str, deepest: int = MAX_DEPTH, **how: Any) -> Any:
         raise ValueError("nested too deeply") from None
     level = [found]
     for _ in range(deepest):
-        level = [inner for outer in level for inner in within(outer)]
+        level = [inner for outer in level for inner in nested_values(outer)]
         if not level:
             return found
     raise ValueError("nested too deeply")
 
 
-def within(value: Any) -> list[Any]:
+def nested_values(value: Any) -> list[Any]:
     """Return the lists and tables that a list or a table holds."""
     inner = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
     return [one for one in inner if isinstance(one, dict | list)]
 
 
-def anything(value: Any, where: str) -> None:
+def any_value(value: Any, where: str) -> None:
     """Take any value: somebody else looks at it."""
 
 
-def brief(value: Any, where: str) -> None:
+def short_value(value: Any, where: str) -> None:
     """Take any value that a message can show."""
-    fits = len(json.dumps(value)) <= MAX_LETTERS
-    _demand(fits, value, where, f"a value of at most {MAX_LETTERS} letters")
+    fits = len(json.dumps(value)) <= MAX_SHOWN_CHARS
+    _require(fits, value, where, f"a value of at most {MAX_SHOWN_CHARS} letters")
 
 
-def text(value: Any, where: str) -> None:
-    _demand(isinstance(value, str), value, where, "a text")
+def string(value: Any, where: str) -> None:
+    _require(isinstance(value, str), value, where, "a text")
 
 
-def title(value: Any, where: str) -> None:
+def short_string(value: Any, where: str) -> None:
     """Demand a text that a message can show."""
-    text(value, where)
-    brief(value, where)
+    string(value, where)
+    short_value(value, where)
 
 
-def flag(value: Any, where: str) -> None:
+def boolean(value: Any, where: str) -> None:
     """Demand true or false."""
-    _demand(isinstance(value, bool), value, where, "true or false")
+    _require(isinstance(value, bool), value, where, "true or false")
 
 
 def number(value: Any, where: str) -> None:
@@ -75,87 +75,90 @@ def number(value: Any, where: str) -> None:
     fits = (
         not math.isnan(value)
         if isinstance(value, float)
-        else type(value) is int and abs(value) <= MAX_WHOLE
+        else type(value) is int and abs(value) <= MAX_INT
     )
-    _demand(fits, value, where, "a number")
+    _require(fits, value, where, "a number")
 
 
-def finite(value: Any, where: str) -> None:
+def finite_number(value: Any, where: str) -> None:
     """Demand a number that is not infinite."""
     number(value, where)
-    _demand(math.isfinite(value), value, where, "a finite number")
+    _require(math.isfinite(value), value, where, "a finite number")
 
 
-def whole(least: int = 0, most: int = MAX_WHOLE) -> Shape:
+def integer(least: int = 0, most: int = MAX_INT) -> Validator:
     """Demand a whole number within bounds."""
 
     def shape(value: Any, where: str) -> None:
         fits = type(value) is int and least <= value <= most
-        _demand(fits, value, where, f"a whole number from {least} to {most}")
+        _require(fits, value, where, f"a whole number from {least} to {most}")
 
     return shape
 
 
-def word(pattern: str, kind: str) -> Shape:
+def string_matching(pattern: str, kind: str) -> Validator:
     """Demand a text of a certain form. kind: what such texts are."""
 
     def shape(value: Any, where: str) -> None:
         fits = isinstance(value, str) and re.fullmatch(pattern, value) is not None
-        _demand(fits, value, where, kind)
+        _require(fits, value, where, kind)
 
     return shape
 
 
-def listed(each: Shape, most: int = MAX_WHOLE) -> Shape:
+def list_of(each: Validator, most: int = MAX_INT) -> Validator:
     """Demand a list, its members of one shape."""
 
     def shape(value: Any, where: str) -> None:
-        _demand(isinstance(value, list), value, where, "a list")
-        _demand(len(value) <= most, value, where, f"a list of at most {most}")
+        _require(isinstance(value, list), value, where, "a list")
+        _require(len(value) <= most, value, where, f"a list of at most {most}")
         for at, inner in enumerate(value):
             each(inner, f"{where}[{at}]")
 
     return shape
 
 
-def named(each: Shape, name: Shape = anything, most: int = MAX_WHOLE) -> Shape:
+def mapping_of(each: Validator, name: Validator = any_value, most: int = MAX_INT) -> Validator:
     """Demand a table with names of any kind, its values of one shape."""
 
     def shape(value: Any, where: str) -> None:
-        _demand(isinstance(value, dict), value, where, "a table")
-        _demand(len(value) <= most, value, where, f"a table of at most {most}")
+        _require(isinstance(value, dict), value, where, "a table")
+        _require(len(value) <= most, value, where, f"a table of at most {most}")
         for key, inner in value.items():
             name(key, f"a name in {where or 'it'}")
-            each(inner, _below(where, key))
+            each(inner, _join_path(where, key))
 
     return shape
 
 
-def table(
-    needed: Mapping[str, Shape], maybe: Mapping[str, Shape] | None = None, *, closed: bool = False
-) -> Shape:
+def object_with(
+    needed: Mapping[str, Validator],
+    maybe: Mapping[str, Validator] | None = None,
+    *,
+    closed: bool = False,
+) -> Validator:
     """Demand a table with these entries.
 
     maybe: those that may be missing. closed: there are no others; else they are left alone.
     """
 
     def shape(value: Any, where: str) -> None:
-        _demand(isinstance(value, dict), value, where, "a table")
+        _require(isinstance(value, dict), value, where, "a table")
         for key, each in needed.items():
             if key not in value:
-                raise ValueError(f"{_below(where, key)} is missing")
-            each(value[key], _below(where, key))
+                raise ValueError(f"{_join_path(where, key)} is missing")
+            each(value[key], _join_path(where, key))
         for key, each in (maybe or {}).items():
             if key in value:
-                each(value[key], _below(where, key))
+                each(value[key], _join_path(where, key))
         for key in value if closed else ():
             if key not in needed and key not in (maybe or {}):
-                raise ValueError(f"{_below(where, key)} is unknown")
+                raise ValueError(f"{_join_path(where, key)} is unknown")
 
     return shape
 
 
-def perhaps(each: Shape) -> Shape:
+def optional(each: Validator) -> Validator:
     """Demand null, or a value of that shape."""
 
     def shape(value: Any, where: str) -> None:
@@ -165,11 +168,11 @@ def perhaps(each: Shape) -> Shape:
     return shape
 
 
-def _below(where: str, key: str) -> str:
+def _join_path(where: str, key: str) -> str:
     name = key if re.fullmatch(r"[\w.-]{1,40}", key) else shortened(key)
     return f"{where}.{name}" if where else name
 
 
-def _demand(fits: bool, value: Any, where: str, wanted: str) -> None:
+def _require(fits: bool, value: Any, where: str, wanted: str) -> None:
     if not fits:
         raise ValueError(f"{where or 'it'} is {shortened(value)}, not {wanted}")

@@ -11,12 +11,12 @@ from dataclasses import asdict
 from typing import Any
 
 from sparring.curriculum.curriculum import BEGINNING, Curriculum
-from sparring.curriculum.phases import Phase, Standing, sure_of, wanted
+from sparring.curriculum.phases import Phase, PhaseProgress, sure_of, wanted
 from sparring.learn.learner import Terms
 from sparring.schedule import Moment
 
 
-class Course:
+class CurriculumState:
     """One member of a population, or a run alone, on its way through the phases."""
 
     def __init__(
@@ -180,7 +180,7 @@ class Course:
 
     # Showing
 
-    def standing(self, now: Moment) -> Standing:
+    def standing(self, now: Moment) -> PhaseProgress:
         phase, phases = self.phase, self.curriculum.phases
         gone = {
             "decisions": now.decisions - self.origin.decisions,
@@ -197,4 +197,4 @@ class Course:
         following = "" if self.is_last else phases[self.index + 1].name
         share = max(shares) if shares and following else None
         until = " or ".join(words) if following else ""
-        return Standing(phase.name, self.index + 1, len(phases), share, until, following)
+        return PhaseProgress(phase.name, self.index + 1, len(phases), share, until, following)
