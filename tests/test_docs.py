@@ -13,7 +13,7 @@ import pytest
 
 from sparring import config
 from sparring.cli import COMMANDS, main
-from sparring.config.words import by_flag
+from sparring.config.arguments import by_flag
 
 ROOT = Path(__file__).parents[1]
 PAGES = [ROOT / name for name in ("README.md", "CONTRIBUTING.md", "CHANGELOG.md")]

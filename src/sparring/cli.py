@@ -180,12 +180,12 @@ def explain(command: Command, args: list[str]) -> str:
 
 def words_of(command: Command, args: list[str]) -> tuple[Any, list[str]]:
     """Return the kind of a command's configuration, and its words as the parser takes them."""
-    from sparring.config.words import game_first, one_per_value
+    from sparring.config.arguments import game_first, split_lists
 
     config = command.settings
     if command.name == "train":
         args = ["--league.preset" if word == "--league" else word for word in args]
-    return config, one_per_value(game_first(args, config), config)
+    return config, split_lists(game_first(args, config), config)
 
 
 def read_options(command: Command, args: list[str]) -> Any:
@@ -202,8 +202,8 @@ def parse(command: Command, config: Any, args: list[str], default: Any = None) -
     import tyro
 
     from sparring.commands.shared.opening import check_options
+    from sparring.config.arguments import invalid_value
     from sparring.config.ranges import NUMBERS
-    from sparring.config.words import unfit_value
 
     check_options(command.name, config, args)
 
@@ -226,7 +226,7 @@ def parse(command: Command, config: Any, args: list[str], default: Any = None) -
         refused = refusal_behind(stop)
         if refused:
             raise ConfigError(str(refused)) from None
-        why = unfit_value(args, config) or one_line(shown.getvalue())
+        why = invalid_value(args, config) or one_line(shown.getvalue())
         raise ConfigError(f"{why}; see: sparring {command.name} --help") from None
 
 

@@ -9,8 +9,8 @@ import pytest
 import sparring
 from sparring.cli import COMMANDS, main, read_options
 from sparring.config import TrainConfig
-from sparring.config.habits import MEANINGS, meant
 from sparring.config.options import paths_of
+from sparring.config.synonyms import SYNONYMS, setting_named
 
 
 @pytest.mark.parametrize(
@@ -35,12 +35,12 @@ from sparring.config.options import paths_of
         ("--minuts 3", "did you mean --minutes?"),
         (
             "--net.hidden 256x",
-            "--net.hidden: '256x' is no whole number, such as 1000, 1_000 or 1e3; several",
+            "--net.hidden: '256x' is not a whole number, such as 1000, 1_000 or 1e3; separate",
         ),
-        ("--net.hidden 64,abc", "--net.hidden: 'abc' is no whole number, such as"),
+        ("--net.hidden 64,abc", "--net.hidden: 'abc' is not a whole number, such as"),
         ("--algo PPO", "use a module:factory, ppo, dqn or sac; did you mean 'ppo'?"),
         ("--algo a2c", "algo 'a2c' is unknown; use a module:factory, ppo, dqn or sac\n"),
-        ("--collect.games 12x", "--collect.games: '12x' is no whole number"),
+        ("--collect.games 12x", "--collect.games: '12x' is not a whole number"),
         ("--minutes", "--minutes needs a value"),
     ],
 )
@@ -64,12 +64,12 @@ def test_other_commands_are_asked_for_options_that_they_have(
 
 def test_every_meaning_is_a_setting() -> None:
     known = {*paths_of(TrainConfig), "game"}
-    for setting, words in MEANINGS.items():
+    for setting, words in SYNONYMS.items():
         for word in words.split():
-            assert {meant(word), meant(word, "sac")} & known, (setting, word)
+            assert {setting_named(word), setting_named(word, "sac")} & known, (setting, word)
     for algo in ("dqn", "sac"):
         for word in ("lr", "gamma", "batch_size", "tau", "max_grad_norm"):
-            assert meant(word, algo) in known
+            assert setting_named(word, algo) in known
 
 
 @pytest.mark.parametrize(

@@ -8,8 +8,8 @@ import pytest
 
 from sparring.cli import COMMANDS, find, main, words_of
 from sparring.commands.shared.helping import EXAMPLES, SHORT
+from sparring.config.arguments import unknown_option_message
 from sparring.config.options import options_of
-from sparring.config.words import unknown_option
 
 
 def helped(words: str, capsys: pytest.CaptureFixture[str]) -> str:
@@ -68,4 +68,4 @@ def test_short_help_and_examples_name_options_that_exist() -> None:
             command, rest = find(shlex.split(typed)[1:])
             assert command.name == name
             config, words = words_of(command, rest)
-            assert unknown_option(words, config, name) == ""
+            assert unknown_option_message(words, config, name) == ""

@@ -45,7 +45,7 @@ REFUSED = {
     "play nothere": "no game or run 'nothere'",
     "profile nothere": "no game or run 'nothere'",
     "resume nothere": "no run 'nothere'",
-    "resume --run nothere": "it has no name: sparring resume RUN",
+    "resume --run nothere": "it is positional: sparring resume RUN",
     "serve --runs x": "x: no such folder",
     "sweep nothere.toml": "cannot read nothere.toml",
     "bench configs nothere.toml": "cannot read nothere.toml",

@@ -10,7 +10,7 @@ from dataclasses import dataclass, is_dataclass
 from typing import Any, get_args, get_origin
 
 from sparring.config import TrainConfig
-from sparring.config.ranges import Choice, Range, kinds_of
+from sparring.config.ranges import NumberRange, WordChoice, types_of
 from sparring.schedule import Schedule
 
 ORDINARY_WORDS = ("self=1", "random=1", "careful", "skip_forced=1", "ppo.lr=1e-3", "ppo", "cpu")
@@ -28,7 +28,7 @@ class Setting:
 
     path: tuple[str, ...]
     kind: Any
-    limit: Range | Choice | None
+    limit: NumberRange | WordChoice | None
 
     def draw(self, by: random.Random, how: str) -> Any:
         """Return a value; whether it is allowed is for the program to say."""
@@ -40,7 +40,7 @@ class Setting:
         if self.kind is bool:
             return by.random() < 0.5
         if self.kind is str:
-            allowed = self.limit.words if isinstance(self.limit, Choice) else ORDINARY_WORDS
+            allowed = self.limit.words if isinstance(self.limit, WordChoice) else ORDINARY_WORDS
             return by.choice(allowed if how == "ordinary" else ABSURD_WORDS)
         if self.kind is Schedule and by.random() < 0.5:
             first, last = (self.number(by, how) for _ in range(2))
@@ -50,15 +50,15 @@ class Setting:
 
     def number(self, by: random.Random, how: str) -> float:
         """Return a number in the range, at its ends, or far out of it."""
-        assert isinstance(self.limit, Range), self.path
-        least, most = self.limit.least, self.limit.most
+        assert isinstance(self.limit, NumberRange), self.path
+        low, high = self.limit.low, self.limit.high
         if how == "absurd":
             return by.choice(ABSURD_NUMBERS)
         if how == "edge":
-            return by.choice((least, most, least - 1, most + 1, least + 1))
+            return by.choice((low, high, low - 1, high + 1, low + 1))
         if self.kind is int:
-            return int(least) + by.randrange(1, 4)
-        return least + (min(most, least + 1) - least) * by.uniform(0.01, 1)
+            return int(low) + by.randrange(1, 4)
+        return low + (min(high, low + 1) - low) * by.uniform(0.01, 1)
 
 
 def is_whole(number: float) -> bool:
@@ -67,7 +67,7 @@ def is_whole(number: float) -> bool:
 
 def settings_of(config: Any = TrainConfig, path: tuple[str, ...] = ()) -> Iterator[Setting]:
     """Every setting that there is; new ones come by themselves."""
-    for name, (kind, limit) in kinds_of(config).items():
+    for name, (kind, limit) in types_of(config).items():
         if is_dataclass(kind):
             yield from settings_of(kind, (*path, name))
         else:

@@ -20,7 +20,7 @@ from sparring.config import (
     ReplayConfig,
     TrainConfig,
 )
-from sparring.config.ranges import Checked, Range, at_least, kinds_of
+from sparring.config.ranges import Checked, NumberRange, at_least, types_of
 from sparring.errors import ConfigError
 from sparring.schedule import Schedule
 
@@ -39,7 +39,7 @@ def is_number(kind: Any) -> bool:
 @pytest.mark.parametrize("config", CONFIGS, ids=lambda config: config.__name__)
 def test_every_number_has_a_range(config: type) -> None:
     assert issubclass(config, Checked)
-    kinds = kinds_of(config)
+    kinds = types_of(config)
     assert {field.name for field in fields(config)} == set(kinds)
     without = [name for name, (kind, limit) in kinds.items() if is_number(kind) and not limit]
     assert without == []
@@ -75,7 +75,7 @@ def test_every_number_has_a_range(config: type) -> None:
         (TrainConfig, "threads", -1, "threads -1 must be from 0 to"),
         (TrainConfig, "threads", 100_000, "threads 100000 must be from 0 to"),
         (TrainConfig, "seed", 10**23, "must be at most 9,223,372,036,854,775,807"),
-        (TrainConfig, "seed", 10**5000, "seed so many digits must be"),
+        (TrainConfig, "seed", 10**5000, "seed (too many digits) must be"),
         (TrainConfig, "keep", 0, "keep 0 must be at least 1"),
         (TrainConfig, "device", "cdua", "device 'cdua' is unknown; use cpu, cuda or auto; did"),
         (TrainConfig, "pool", "gpu", "pool 'gpu' is unknown"),
@@ -110,11 +110,11 @@ def test_python_may_give_plain_values() -> None:
         ("--ppo.lr 1e30", "ppo.lr 1e30 must be at most 1,000,000,000,000"),
         ("--ppo.lr 0:1,1e6:1e40", "ppo.lr 0:1,1e6:1e40 must be at most"),
         ("--minutes 1e30", "minutes 1e30 must be at most"),
-        ("--minutes 5m", "--minutes: '5m' is no number, such as 0.5 or 1e-3"),
+        ("--minutes 5m", "--minutes: '5m' is not a number, such as 0.5 or 1e-3"),
         ("--decisions 1e15", "decisions 1000000000000000 must be at most 1,000,000,000,000"),
-        ("--collect.games 64k", "--collect.games: '64k' is no whole number, such as 1000"),
-        ("--collect.games 1.5", "--collect.games: '1.5' is no whole number"),
-        ("--collect.games 1e999999999", "--collect.games: '1e999999999' is no whole number"),
+        ("--collect.games 64k", "--collect.games: '64k' is not a whole number, such as 1000"),
+        ("--collect.games 1.5", "--collect.games: '1.5' is not a whole number"),
+        ("--collect.games 1e999999999", "--collect.games: '1e999999999' is not a whole number"),
         ("--collect.steps 0", "collect.steps 0"),
         ("--minutes inf", "minutes inf"),
         ("--seed 12345678901234567890123", "seed 12345678901234567890123 must be"),
@@ -153,7 +153,7 @@ def test_a_number_of_another_command_is_refused_in_our_words(
 ) -> None:
     for words in (["serve", "--port", "80a"], ["arena", "a", "b", "--opening-plies", "80a"]):
         assert main(words) == 2
-        assert f"{words[-2]}: '80a' is no whole number, such as" in capsys.readouterr().err
+        assert f"{words[-2]}: '80a' is not a whole number, such as" in capsys.readouterr().err
 
 
 def test_files_may_write_counts_as_powers_of_ten() -> None:
@@ -180,7 +180,7 @@ def test_a_range_is_one_line_of_a_field() -> None:
     assert Config(tries=2).tries == 2
     with pytest.raises(ConfigError, match=r"own\.tries 1 must be at least 2"):
         Config(tries=1)
-    assert str(Range(0.5, 1)) == "from 0.5 to 1"
+    assert str(NumberRange(0.5, 1)) == "from 0.5 to 1"
 
 
 def test_absurd_replay_ratios_are_refused() -> None:

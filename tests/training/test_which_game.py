@@ -12,8 +12,8 @@ import sparring
 from sparring.cli import main, read_options
 from sparring.commands.shared.table import COMMANDS
 from sparring.config import TrainConfig
+from sparring.config.arguments import split_lists
 from sparring.config.commands import BenchTrainConfig
-from sparring.config.words import one_per_value
 from sparring.training.planning.settings import with_preset
 
 QUICK = """
@@ -114,11 +114,11 @@ def test_flags_are_read_alike_by_all_commands(capsys: pytest.CaptureFixture[str]
 
 
 def test_lists_are_read_in_one_go_and_one_by_one() -> None:
-    together = one_per_value(
+    together = split_lists(
         ["x", "--opponents", "a=1", "--seed", "3", "--opponents", "b"], TrainConfig
     )
     assert together == ["x", "--opponents", "a=1", "b", "--seed", "3"]
-    hidden = one_per_value(["--hidden", "512", "256", "skull_king"], BenchTrainConfig)
+    hidden = split_lists(["--hidden", "512", "256", "skull_king"], BenchTrainConfig)
     assert hidden == ["--hidden", "512", "--hidden", "256", "skull_king"]
     assert options("tic_tac_toe --net.hidden 8 --net.hidden 4").net.hidden == (8, 4)
     assert options("tic_tac_toe --ppo.gamma_into 1 0.5").ppo.gamma_into == (1.0, 0.5)

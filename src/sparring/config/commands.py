@@ -1,4 +1,4 @@
-"""What the commands around a run take."""
+"""Settings of commands: games, bench, play, check, eval, exploit, arena, export, league."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class GamesConfig(Checked):
     game: Positional[str] = ""
     """A game to describe. Left out: all games in one table."""
     features: bool = False
-    """List every number of the observation: index, name, type, offset, divisor."""
+    """List every value of the observation: index, name, type, offset, divisor."""
     actions: bool = False
     """List every action with its name."""
     set: tuple[str, ...] = ()
@@ -39,34 +39,36 @@ class GamesConfig(Checked):
 
 @dataclass(frozen=True)
 class BenchPoolConfig(Checked):
-    """Prove a game's pool valid, then measure decisions per second."""
+    """Verify a game's pool, then measure decisions per second."""
 
     game: Positional[str]
     """The game to measure."""
     games: Annotated[int, at_least(1)] = 4096
-    """Games in the pool. More hide the cost of a call from Python and need more memory."""
+    """Games in the pool. More hides the overhead of calls from Python and needs more memory."""
     seconds: Annotated[float, above(0, 86_400)] = 10.0
     """Time for measuring. More gives narrower spreads."""
     rounds: Annotated[int, at_least(1)] = 5
-    """How often every combination is measured, in turn. The median is reported."""
+    """Rounds of measurements of every combination, in turn. The median is reported; more makes it
+    more precise."""
     threads: Annotated[tuple[int, ...], between(1, MAX_THREADS)] = ()
-    """A number of threads to measure. Left out: 1, 2, 4 and so on up to all cores."""
+    """Numbers of threads to measure. Left out: 1, 2, 4 and so on up to all cores."""
     device: Annotated[str, one_of("cpu", "cuda", pattern=r"cuda:\d+")] = "cpu"
-    """Where the games live: cpu or cuda, which is held equal to the CPU first."""
+    """Device of the games: cpu or cuda, which is first compared to the CPU's results."""
     bots: tuple[str, ...] = ()
     """A bot for all seats, or one for each: their decisions count. Left out: random actions."""
     seed: Seed = 0
-    """Which games are played. The signature does not depend on it."""
+    """Seed of the games. The signature does not depend on it."""
     set: tuple[str, ...] = ()
     """A flag of the game as key=value, for example num_players=6 or rounds=1,2,3."""
     save: str = ""
-    """A JSON file for what is measured, with the machine: a record for later."""
+    """A JSON file for the measurements and a description of the machine, to compare with later."""
     record: str = ""
-    """A record of an earlier bench on this machine: what got slower since, with intervals."""
+    """A file that --save wrote on this machine: reports what became slower since, with
+    intervals."""
     anyway: bool = False
-    """Compare with a record of another machine or of other settings all the same."""
+    """Compare even if the record is of another machine or of other settings."""
     fail_slower: bool = False
-    """Exit code 1 if something got slower than in the record."""
+    """Exit with code 1 if something became slower than in the record."""
     json: bool = False
     """Print one JSON object instead of tables."""
 
@@ -76,48 +78,48 @@ class PlayConfig(Checked):
     """Play against bots or a trained agent in the terminal."""
 
     game: Positional[str]
-    """The game to play, or a run or checkpoint: its agent sits in the other seats."""
+    """The game to play, or a run or checkpoint whose agent takes the other seats."""
     seat: Annotated[int, between(0, 255)] = 0
-    """Where you sit."""
+    """Your seat."""
     against: str = ""
-    """A bot, run or checkpoint for the other seats, or one per seat; NAME@sampled draws its moves.
-    Left out: the best bot."""
+    """A bot, run or checkpoint for the other seats, or one per seat; NAME@sampled samples its
+    actions. Left out: the strongest bot."""
     seed: Annotated[int | None, between(0, MAX_SEED)] = None
-    """Which game is dealt. Left out: a new one, and the seed is shown."""
+    """Seed of the game. Left out: a new seed, which is printed."""
     set: tuple[str, ...] = ()
-    """A flag of the game as key=value; skip_forced=1 plays your only move for you."""
+    """A flag of the game as key=value; skip_forced=1 plays forced moves for you."""
     save: str = ""
-    """A file for the game, also if you leave early; `sparring replay` plays it again."""
+    """A file to record the game in, even if you quit early; `sparring replay` replays it."""
 
 
 @dataclass(frozen=True)
 class CheckConfig(Checked):
-    """Run the conformance test every game has to pass, or hold an env of yours to its contract."""
+    """Run the conformance test of a game, or check a custom environment."""
 
     game: Positional[str]
-    """The game to check, or an environment of your own as module:factory or file.py:factory."""
+    """The game to check, or a custom environment as module:factory or file.py:factory."""
     games: Annotated[int, at_least(1)] = 20
-    """Games played per property. More find rarer faults."""
+    """Games per property. More finds rarer faults."""
     seconds: Annotated[float, at_least(0, 86_400)] = 0.0
-    """Of an environment of your own: about how long it may take; slow ones play fewer games.
-    0: 30."""
+    """For a custom environment: about how long the check may take; slow environments play fewer
+    games. 0: 30."""
     steps: Annotated[int, at_least(0)] = 0
-    """Of an environment of your own: a longer episode is taken for endless. 0: 10,000."""
+    """For a custom environment: longer episodes count as unbounded. 0: 10,000."""
     seed: Seed = 0
-    """Which games are played."""
+    """Seed of the games."""
     set: tuple[str, ...] = ()
-    """A flag of the game as key=value, for example num_players=6 or rounds=1,2,3; of an
-    environment of your own: a keyword argument of its factory."""
+    """A flag of the game as key=value, for example num_players=6 or rounds=1,2,3; for a custom
+    environment: a keyword argument of its factory."""
     json: bool = False
     """Print one JSON object instead of lines."""
 
 
 @dataclass(frozen=True)
 class NewGameConfig(Checked):
-    """Write a small whole game into a checkout: header, folder, test and its line in the list."""
+    """Write the files of a small, complete game into a checkout: header, folder, test, list."""
 
     name: Positional[str]
-    """What the game is called, such as connect_four: a name in C++ and in Python."""
+    """Name of the game, such as connect_four: a valid identifier in C++ and Python."""
     into: str = ""
     """The checkout of sparring. Left out: the one that this command runs from."""
     json: bool = False
@@ -126,292 +128,294 @@ class NewGameConfig(Checked):
 
 @dataclass(frozen=True)
 class PortConfig(Checked):
-    """Play an environment of yours beside a native game and show where they first differ."""
+    """Play a custom environment and a native game side by side and report the first difference."""
 
     env: Positional[str]
     """The environment, as module:factory or file.py:factory."""
     game: Positional[str]
-    """The native game that should be the same."""
+    """The native game that should behave the same."""
     games: Annotated[int, at_least(1)] = 200
-    """Games played side by side by random legal actions. More find rarer differences."""
+    """Games played side by side with random legal actions. More finds rarer differences."""
     seconds: Annotated[float, above(0, 86_400)] = 30.0
-    """About how long it may take, half of it for a shorter difference once there is one."""
+    """About how long it may take; half of it goes to shortening a difference once one is found."""
     seed: Seed = 0
-    """Which games are played."""
+    """Seed of the games."""
     set: tuple[str, ...] = ()
     """A flag of the native game as key=value."""
     same_seed: bool = False
-    """Both draw the same from the same seed, so chance needs no `load`."""
+    """Both sides draw the same from the same seed, so chance needs no `load`."""
     load: Annotated[str, one_of("start", "step")] = "start"
-    """When the env is put into the game's position by its method `load`: when a game starts, or
-    before every step."""
+    """When the game's position is loaded into the environment by its method `load`: at the start of
+    each game, or before every step."""
     ignore: tuple[str, ...] = ()
-    """What is not compared: seat, mask, reward, end, score, obs, or final-mask, the mask after the
-    end."""
+    """Parts not to compare: seat, mask, reward, end, score, obs, or final-mask (the mask after the
+    end)."""
     json: bool = False
     """Print one JSON object instead of lines."""
 
 
 @dataclass(frozen=True)
 class DoctorConfig(Checked):
-    """Look at this installation and say what is missing."""
+    """Check this installation and report what is missing."""
 
     measure: bool = False
-    """Measure again what this machine can do: matrix products and memory."""
+    """Measure this machine's peak speed of matrix products and memory again."""
     json: bool = False
     """Print one JSON object instead of lines."""
 
 
 @dataclass(frozen=True)
 class EvalConfig(Checked):
-    """Measure a trained policy or a bot over thousands of seat-fair games."""
+    """Measure a trained policy or a bot over thousands of games, each deal from every seat."""
 
     challenger: Positional[str]
-    """A run, a checkpoint, a saved policy, or a bot (then --game says of what); bot:NAME too."""
+    """A run, a checkpoint, a saved policy, or a bot (needs --game); bot:NAME too."""
     against: str = ""
-    """Opponents, a comma list of bots, runs or checkpoints; NAME@sampled draws, NAME@greedy never
-    does. Left out: the best bot."""
+    """Opponents, a comma list of bots, runs or checkpoints; NAME@sampled samples actions,
+    NAME@greedy takes the most probable. Left out: the strongest bot."""
     games: Annotated[int, at_least(0)] = 0
-    """Games against each opponent; four times as many halve the intervals. 0: 4,096, 100 against
-    an engine, or as many as the protocol says."""
+    """Games against each opponent; four times as many halve the intervals. 0: 4,096, 100 against an
+    engine, or the protocol's number."""
     protocol: str = ""
-    """A published way to measure: cage2, the nine settings of its challenge."""
+    """A published protocol: cage2, the nine settings of its challenge."""
     engine: str | None = None
-    """A USI engine to play Shogi against, as a command line: "fairy-stockfish"."""
+    """A USI engine as opponent in Shogi, as a command line: "fairy-stockfish"."""
     engine_limit: str = "movetime=100"
-    """What the engine may use for a move: movetime or byoyomi in milliseconds, nodes, depth."""
+    """The engine's limit per move: movetime or byoyomi in milliseconds, nodes, or depth."""
     engine_option: tuple[str, ...] = ()
     """An option of the engine as NAME=VALUE."""
     engine_timeout_s: Annotated[float, above(0, 86_400)] = 30.0
-    """Seconds without an answer after which the engine has lost the game. It has as long to
-    start."""
+    """Seconds to start or to answer; after that the engine loses the game."""
     opening_plies: Annotated[int | None, between(0, 100)] = None
-    """Decisions by lot before a game. More give more varied, less even games. Left out: 6 against
-    an engine; up to 6 where a game without chance would repeat itself; otherwise none."""
+    """Random decisions before a game. More gives more varied and less even games. Left out: 6
+    against an engine; up to 6 where a game without chance would repeat itself; otherwise none."""
     openings: str = ""
-    """A file of positions to begin from instead, one SFEN per line."""
+    """A file of positions to start from instead, one SFEN per line."""
     seed: Seed = 0
-    """Which games are dealt."""
+    """Seed of the deals."""
     game: str = ""
-    """The game, where a bot is evaluated."""
+    """The game, if the challenger is a bot."""
     set: tuple[str, ...] = ()
-    """A flag of the game as key=value. Left out: those of the training."""
+    """A flag of the game as key=value. Left out: the flags of the training."""
     sampled: bool = False
-    """Draw actions as in training instead of taking the most probable one."""
+    """Sample actions as in training instead of taking the most probable one."""
     threads: Threads = 0
     """Threads for games and network. 0: one per core."""
     save_games: str = ""
-    """A folder for games of every match, which `sparring replay` shows. Left out: none are kept."""
+    """A folder for recorded games of every match, for `sparring replay`. Left out: none are
+    saved."""
     save_max: Annotated[int, between(1, 4096)] = 100
-    """Of --save-games: so many of each match, the first deals from every seat."""
+    """With --save-games: games to save per match, the first deals from every seat."""
     json: bool = False
     """Print one JSON object instead of a table."""
 
 
 @dataclass(frozen=True)
 class ExploitConfig(Checked):
-    """Train a best response against a frozen policy: how much can it be made to lose?"""
+    """Train a best response against a frozen policy, to measure how exploitable it is."""
 
     policy: Positional[str]
-    """A run, a checkpoint, a saved policy, or a bot (then --game says of what); bot:NAME too."""
+    """A run, a checkpoint, a saved policy, or a bot (needs --game); bot:NAME too."""
     minutes: Annotated[float, above(0)] = 2.0
-    """Time for training the response. More finds more."""
+    """Time for training the response. More finds more weaknesses."""
     decisions: Count = 0
-    """Decisions of the response to make instead. 0: as many as the minutes allow."""
+    """Decisions of the response to make, instead of minutes. 0: as many as the minutes allow."""
     games: Annotated[int, at_least(2)] = 8192
-    """Games of the match at the end; four times as many halve the interval."""
+    """Games of the final match; four times as many halve the interval."""
     greedy: bool = False
-    """The policy takes its most probable actions. Left out: it draws them, as in its training. One
-    that was trained by dqn always takes its best."""
+    """The policy takes its most probable actions. Left out: it samples them, as in its training; a
+    policy trained by dqn is always greedy."""
     from_policy: bool = False
-    """The response starts with the policy's own weights. Left out: with fresh ones."""
+    """Initialize the response with the policy's weights. Left out: with random weights."""
     algo: str = ""
-    """What trains the response: ppo, dqn, sac, or a learner of your own as module:factory. Left
-    out: that of the file, or ppo."""
+    """Algorithm of the response: ppo, dqn, sac, or a custom learner as module:factory. Left out:
+    that of --config, or ppo."""
     seed: Seed = 0
-    """Which games are played and where the network starts."""
+    """Seed of the games and of the network's weights."""
     device: Annotated[str, one_of("cpu", "cuda", "auto", pattern=r"cuda:\d+")] = "auto"
-    """Where the network lives: cpu, cuda, or auto."""
+    """Device of the network: cpu, cuda, or auto."""
     threads: Threads = 0
     """Threads for games and network. 0: one per core."""
     game: str = ""
-    """The game, where a bot is exploited."""
+    """The game, if the policy is a bot."""
     set: tuple[str, ...] = ()
-    """A flag of the game as key=value. Left out: those of the policy's training."""
+    """A flag of the game as key=value. Left out: the flags of the policy's training."""
     config: str = ""
-    """A TOML file with settings of `sparring train` for the response; the options go before it."""
+    """A TOML file with settings of `sparring train` for the response; options on the command line
+    override it."""
     name: str = ""
-    """The name of the response's run. Left out: exploit, the policy, date and four letters."""
+    """Name of the response's run. Left out: exploit, the policy, date and four letters."""
     runs: str = "runs"
-    """The folder in which the run's folder is made."""
+    """Folder for the run's folder."""
     json: bool = False
     """Print one JSON object instead of lines."""
 
 
 @dataclass(frozen=True)
 class ArenaConfig(Checked):
-    """Let everybody meet everybody over seat-fair games: ratings and a matrix, with intervals."""
+    """Play all players against each other over many games: ratings and a matrix, with intervals."""
 
     players: Positional[tuple[str, ...]]
     """Runs, checkpoints, saved policies and bots (bot:NAME too), at least two in any mix."""
     game: str = ""
-    """The game, where all players are bots."""
+    """The game, if all players are bots."""
     games: Annotated[int, at_least(2)] = 2048
-    """Games of each pairing; four times as many halve the intervals. With --sprt the most."""
+    """Games of each pairing; four times as many halve the intervals. With --sprt: the maximum."""
     sprt: bool = False
     """Stop a pairing as soon as it is decided, by a sequential probability ratio test."""
     elo0: Annotated[float, between(-2000, 2000)] = -10.0
-    """Of --sprt: a player that is no more than this stronger is called weaker."""
+    """With --sprt: Elo difference up to which a player counts as not stronger."""
     elo1: Annotated[float, between(-2000, 2000)] = 10.0
-    """Of --sprt: a player that is at least this stronger is called stronger. Closer ones take
-    longer to be told apart, with the square of the distance."""
+    """With --sprt: Elo difference from which on a player counts as stronger. The closer to elo0,
+    the more games it takes."""
     alpha: Annotated[float, between(0.0001, 0.49)] = 0.05
-    """Of --sprt: how often a player of elo0 may be called stronger."""
+    """With --sprt: probability of calling a player stronger whose difference is elo0."""
     beta: Annotated[float, between(0.0001, 0.49)] = 0.05
-    """Of --sprt: how often a player of elo1 may be called weaker."""
+    """With --sprt: probability of calling a player weaker whose difference is elo1."""
     anchor: tuple[str, ...] = ()
-    """A player with a rating that is given, as NAME=ELO: the others are measured from it. Left out:
+    """A player with a fixed rating, as NAME=ELO; the others are rated relative to it. Left out:
     random=0, or the weakest bot that plays, or the first player."""
     opening_plies: Annotated[int | None, between(0, 100)] = None
-    """Decisions by lot before a game. Left out: up to 6 where a game without chance would repeat
+    """Random decisions before a game. Left out: up to 6 where a game without chance would repeat
     itself, otherwise none."""
     seed: Seed = 0
-    """Which games are dealt."""
+    """Seed of the deals."""
     set: tuple[str, ...] = ()
-    """A flag of the game as key=value. Left out: those of the training."""
+    """A flag of the game as key=value. Left out: the flags of the training."""
     sampled: bool = False
-    """Draw actions as in training instead of taking the most probable one."""
+    """Sample actions as in training instead of taking the most probable one."""
     threads: Threads = 0
     """Threads for games and network. 0: one per core."""
     cluster: str = ""
-    """Play pairings as tasks in Ray: local (this machine), auto (the cluster that is there), or its
-    address. Threads are those of a pairing then; 0: an equal share."""
+    """Play pairings as tasks in Ray: local (this machine), auto (the running cluster), or a
+    cluster's address. Threads are then per pairing; 0: an equal share."""
     out: str = ""
-    """A folder for the pictures payoff.png and ladder.png, or x.svg, x.pdf or x.png: x-payoff.svg
-    and x-ladder.svg. Left out: none are drawn."""
+    """A folder for payoff.png and ladder.png, or x.svg, x.pdf or x.png for x-payoff.svg and
+    x-ladder.svg. Left out: no pictures."""
     save_games: str = ""
-    """A folder for games of every match, which `sparring replay` shows. Left out: none are kept."""
+    """A folder for recorded games of every match, for `sparring replay`. Left out: none are
+    saved."""
     save_max: Annotated[int, between(1, 4096)] = 100
-    """Of --save-games: so many of each match, the first deals from every seat."""
+    """With --save-games: games to save per match, the first deals from every seat."""
     json: bool = False
     """Print one JSON object instead of tables."""
 
 
 @dataclass(frozen=True)
 class UsiConfig(Checked):
-    """Play Shogi as a USI engine: a graphical board or a match runner starts this command."""
+    """Play Shogi as a USI engine, started by a graphical board or a match runner."""
 
     player: Positional[str]
     """A run, a checkpoint or a saved policy, or a bot: random, greedy (ab1), ab2, ab3."""
     sampled: bool = False
-    """Draw actions as in training instead of taking the most probable one (option Sampled)."""
+    """Sample actions as in training instead of taking the most probable one (option Sampled)."""
     seed: Annotated[int, between(0, 2**31 - 1)] = 0
-    """What a player's chances depend on; every new game has its own (option Seed)."""
+    """Seed of the player's random choices; each new game uses another (option Seed)."""
     set: tuple[str, ...] = ()
-    """A flag of the game as key=value. Left out: those of the training."""
+    """A flag of the game as key=value. Left out: the flags of the training."""
 
 
 @dataclass(frozen=True)
 class ExportConfig(Checked):
-    """Write a trained network as an ONNX file that is proven equal, or as a page that plays."""
+    """Write a trained network as a verified ONNX file, or as a page that plays in a browser."""
 
     policy: Positional[str]
     """A run, a checkpoint or a saved policy."""
     onnx: str = ""
     """The ONNX file to write."""
     html: str = ""
-    """The page to write: one file that plays in any browser, without a server or a network."""
+    """The page to write: one file that plays in any browser, without a server."""
     json: bool = False
     """Print one JSON object instead of lines."""
 
 
 @dataclass(frozen=True)
 class BenchTrainConfig(Checked):
-    """Measure training end to end, and how far it is from what free games would allow."""
+    """Measure training end to end, and compare it to training with games that take no time."""
 
     game: Positional[str]
     """The game to train on."""
     algo: str = ""
-    """What learns: ppo, dqn or sac. Left out: that of the file, or ppo."""
+    """The algorithm: ppo, dqn or sac. Left out: that of --config, or ppo."""
     rounds: Annotated[int, at_least(1)] = 7
-    """Rounds that are measured, a rollout and its update each. More gives surer medians."""
+    """Measured rounds, each a rollout and its update. More makes medians more precise."""
     warm_up: Annotated[int, at_least(1)] = 2
-    """Rounds before that, not measured."""
+    """Rounds before the measured ones."""
     games: Annotated[int, at_least(0)] = 0
     """Games played at once. 0: as `sparring train` would."""
     steps: Annotated[int, at_least(0)] = 0
     """Steps per rollout. 0: as `sparring train` would."""
     epochs: Annotated[int, between(0, 100)] = 0
-    """Passes over each rollout, of PPO. 0: as `sparring train` would."""
+    """PPO: epochs over each rollout. 0: as `sparring train` would."""
     minibatch: Annotated[int, at_least(0)] = 0
-    """Samples per gradient step, of PPO. 0: as `sparring train` would."""
+    """PPO: samples per optimizer step. 0: as `sparring train` would."""
     ratio: Annotated[float, at_least(0)] = 0.0
-    """Samples trained per decision, of DQN and SAC. 0: as `sparring train` would."""
+    """DQN and SAC: samples trained per decision. 0: as `sparring train` would."""
     batch: Annotated[int, between(0, 1_048_576)] = 0
-    """Samples per gradient step, of DQN and SAC. 0: as `sparring train` would."""
+    """DQN and SAC: samples per optimizer step. 0: as `sparring train` would."""
     hidden: Annotated[tuple[int, ...], between(1, 8192)] = ()
     """Width of a hidden layer, once per layer. Left out: as `sparring train` would."""
     shared: bool | None = None
-    """One trunk for policy and value. None: as `sparring train` would."""
+    """Policy and value share one trunk. None: as `sparring train` would."""
     channels: Annotated[int, between(0, 1024)] = 0
-    """Of a residual net: channels per square. 0: as `sparring train` would."""
+    """Residual network: channels per square. 0: as `sparring train` would."""
     blocks: Annotated[int, between(0, 128)] = 0
-    """Of a residual net: blocks of two convolutions. 0: as `sparring train` would."""
+    """Residual network: blocks of two convolutions. 0: as `sparring train` would."""
     sparse: bool | None = None
-    """On a CPU, our own layers where there are any. None: as `sparring train` would."""
+    """On a CPU, use native layers. None: as `sparring train` would."""
     threads: Threads = 0
     """Threads for games and network. 0: one per core."""
     device: Annotated[str, one_of("cpu", "cuda", "auto", pattern=r"cuda:\d+")] = "auto"
-    """Where the network lives: cpu, cuda, or auto."""
+    """Device of the network: cpu, cuda, or auto."""
     pool: Annotated[str, one_of("cpu", "cuda", "auto")] = "auto"
-    """Where the games live: cpu, cuda, or auto, which is with the network."""
+    """Device of the games: cpu, cuda, or auto (the network's device)."""
     population: Annotated[int, between(1, 1024)] = 1
-    """Runs that are trained at once on one GPU."""
+    """Runs that train at once on one GPU."""
     opponents: tuple[str, ...] = ()
-    """A table as WHO=WEIGHT, once per table. With frozen policies among them (past), plain
-    self-play with as many rows of the learner is measured beside. Left out: as `sparring train`
-    would."""
+    """Opponents as WHO=WEIGHT, once per line-up. With frozen policies among them (past), self-play
+    with as many rows of the learner is measured as well. Left out: as `sparring train` would."""
     slots: Annotated[int, between(0, 240)] = 0
     """Past selves that can be met at a time. 0: as `sparring train` would."""
     seed: Seed = 0
-    """Which games are played and where the network starts."""
+    """Seed of the games and of the network's weights."""
     config: str = ""
-    """A TOML file with settings of `sparring train`; the options here go before it."""
+    """A TOML file with settings of `sparring train`; options on the command line override it."""
     set: tuple[str, ...] = ()
     """A flag of the game as key=value, for example num_players=6."""
     utilization: bool = True
     """Print the share of this machine's peak speed that training uses. The first time, the machine
     is measured, which takes about two seconds."""
     save: str = ""
-    """A JSON file for what is measured, with the machine: a record for later."""
+    """A JSON file for the measurements and a description of the machine, to compare with later."""
     record: str = ""
-    """A record of an earlier bench on this machine: what got slower since, with intervals."""
+    """A file that --save wrote on this machine: reports what became slower since, with
+    intervals."""
     anyway: bool = False
-    """Compare with a record of another machine or of other settings all the same."""
+    """Compare even if the record is of another machine or of other settings."""
     fail_slower: bool = False
-    """Exit code 1 if something got slower than in the record."""
+    """Exit with code 1 if something became slower than in the record."""
     json: bool = False
     """Print one JSON object instead of tables."""
 
 
 @dataclass(frozen=True)
 class LeagueShowConfig(Checked):
-    """Show the league of a run: its past selves, how the learner does against them, ratings."""
+    """Show the league of a run: its past selves, the learner's results against them, ratings."""
 
     run: Positional[str] = "latest"
-    """The run, by its folder, by the beginning of its name, or `latest`; it may be going on."""
+    """The run, by folder, by the beginning of its name, or `latest`; it may still be training."""
     matches: Annotated[int, at_least(0)] = 0
     """Games of each match between two snapshots, every deal from every seat. 0: no matches."""
     max: Annotated[int, between(2, 64)] = 12
-    """Snapshots in the matrix and in the matches, spread over the run. More take longer."""
+    """Snapshots in the matrix and in the matches, spread over the run. More takes longer."""
     sampled: bool = False
-    """Draw actions in the matches instead of taking the most probable one."""
+    """Sample actions in the matches instead of taking the most probable one."""
     seed: Seed = 0
-    """Which games are dealt in the matches."""
+    """Seed of the deals in the matches."""
     threads: Threads = 0
     """Threads for the matches. 0: one per core."""
     out: str = ""
-    """The folder of the pictures, or x.svg, x.pdf or x.png: x-payoff.svg and so on. Left out: the
+    """A folder for the pictures, or x.svg, x.pdf or x.png for x-payoff.svg and so on. Left out: the
     run's folder."""
     json: bool = False
     """Print one JSON object instead of tables."""

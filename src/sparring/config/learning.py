@@ -1,4 +1,4 @@
-"""What a network is, how experience is collected and measured, who is met, and records."""
+"""Settings of networks, collection, evaluation, opponents, workers, actors and imitation."""
 
 from __future__ import annotations
 
@@ -24,110 +24,116 @@ MAX_LAYERS = 64
 
 @dataclass(frozen=True)
 class CollectConfig(Checked, section="collect"):
-    """How experience is collected, whatever learns from it."""
+    """How experience is collected, for any algorithm."""
 
     games: Annotated[int, at_least(1)] = 512
-    """Games played at once. More gives more varied rollouts and slower updates."""
+    """Games played at once. More makes rollouts more varied and updates slower."""
     steps: Annotated[int, at_least(1)] = 64
-    """Steps per rollout. Longer looks further ahead and updates less often."""
+    """Steps of every game per rollout. More looks further ahead and updates less often."""
     groups: Annotated[int, between(1, 64)] = 1
-    """Groups of games. 2 lets one group step while a network on a GPU answers the other."""
+    """Groups of games that step in turn. With 2, one group steps on the CPU while the GPU computes
+    the actions of the other."""
     bf16: bool = True
-    """On a GPU, compute in bfloat16; weights stay float32."""
+    """On a GPU, compute in bfloat16, which is faster; weights stay float32."""
     cpu: Annotated[str, one_of("auto", "bf16", "float32", "torch")] = "auto"
-    """On a CPU, how a network is computed. float32: natively. bf16: natively with products in
-    bfloat16, on CPUs with AMX. torch: the readable way, slower. auto: the best that there is."""
+    """How the CPU computes the network. float32: native code. bf16: native code with products in
+    bfloat16, on CPUs with AMX. torch: plain PyTorch, slower. auto: the fastest available."""
     mirror: bool = False
-    """Learn from mirror images too, in games that are the same in a mirror (laser hockey, Shogi,
+    """Also train on mirrored positions, in games with a mirror symmetry (laser hockey, Shogi,
     tic-tac-toe)."""
 
 
 @dataclass(frozen=True)
 class EvaluationConfig(Checked, section="eval"):
-    """How a run measures itself while it trains."""
+    """How a run measures its strength while it trains."""
 
     every_s: Annotated[float, at_least(0)] = 40.0
-    """Seconds between evaluations, less in a short run. They run beside training."""
+    """Seconds between evaluations, fewer in a short run. They run in parallel to training."""
     every_decisions: Count = 0
-    """Decisions of the learner between them instead; then a run repeats anywhere. 0: by seconds."""
+    """Decisions of the learner between evaluations, instead of seconds; this makes a run repeatable
+    on any machine. 0: use eval.every_s."""
     games: Annotated[int, at_least(2)] = 1024
-    """Games against each opponent. More gives narrower intervals and takes longer."""
+    """Games against each opponent. More gives narrower confidence intervals and takes longer."""
     final_games: Annotated[int, at_least(2)] = 8192
     """Games against each opponent after training."""
     against: tuple[str, ...] = ()
-    """Bots to meet, unless the game has one seat. Left out: the two best, at the end all. A run's
-    strength is the share won against the best one; without that it has none."""
+    """Bots to evaluate against; not used in games with one seat. Left out: the two strongest bots,
+    and all bots at the end. A run's strength is its win share against the strongest bot."""
     target: Annotated[tuple[float, ...], between(-1e9, 1e9)] = ()
-    """Win shares against the hardest bot, or scores of one seat, whose times are noted: each
-    counts as reached when the lower end of the 95 % interval is there."""
+    """Targets whose times are recorded: win shares against the strongest bot, or scores in games
+    with one seat. A target is reached when the lower end of the 95 % interval reaches it."""
     patience: Annotated[int, at_least(0)] = 0
-    """Stop after this many evaluations in a row without a new best. 0: never."""
+    """Stop after this many evaluations in a row without a new best. 0: never stop early."""
     stop: tuple[str, ...] = ()
-    """Stop when an evaluation finds all of these against every opponent: win=0.6, score=50, or a
-    statistic of the game, as order_kept=0.9 (or more) and hosts_lost=..2 (or less). Of win and
-    score the 95 % interval has to be inside."""
+    """Stop when one evaluation meets all these conditions against every opponent: win=0.6,
+    score=50, or a statistic of the game, such as order_kept=0.9 (at least) and hosts_lost=..2 (at
+    most). For win and score the whole 95 % interval has to meet it."""
     timeout_s: Annotated[float, above(0, 86_400)] = 60.0
-    """Of an environment of your own: seconds after which an evaluation begins no more episodes;
-    those under way may take as long again, and what still hangs after three times as long is
-    ended. At the end ten times as long."""
+    """For a custom environment: seconds after which an evaluation starts no more episodes. Running
+    episodes get the same time again, and after three times as long they are aborted. The final
+    evaluation has ten times as long."""
     off: bool = False
-    """No evaluation while training, only at the end."""
+    """Evaluate only at the end, not while training."""
 
 
 @dataclass(frozen=True)
 class LeagueConfig(Checked, section="league"):
-    """The past selves of a run: when they are kept, and who is met how often.
+    """Past selves of a run as opponents: when they are saved, and how often each is met.
 
-    There is a league as soon as `opponents` names `past`, `best` or a saved policy.
+    A league exists if `opponents` names `past`, `best` or a saved policy.
     """
 
     preset: Annotated[str, one_of("", "generations")] = ""
-    """generations: learn against everybody of the past, freeze, add, repeat. --league NAME for
-    short."""
+    """generations: train against all past selves, freeze the policy, add it to them, repeat. Short:
+    --league NAME."""
     every_decisions: Count = 0
-    """Decisions of the learner between two snapshots. 0: those of twenty updates."""
+    """Decisions of the learner between two snapshots. 0: the decisions of twenty updates."""
     gate: Annotated[float, between(0, 1)] = 0.0
-    """Keep a snapshot only when the learner has this share of the points against the past since the
-    last one. 0: keep every one."""
+    """Win share against the past since the last snapshot that the learner needs for a new snapshot.
+    0: save every one."""
     sampling: Annotated[
         str, one_of("uniform", "newest", "pfsp", "pfsp-even", "forgotten", "skill")
     ] = "uniform"
-    """Who is met: uniform over the past; newest: the last one in 4 of 5 games; pfsp: those that are
-    harder to beat; pfsp-even: those of equal strength; forgotten: those that were beaten once and
-    are not any more; skill: those within a range of ratings."""
+    """How opponents are chosen. uniform: all with equal probability. newest: the latest in 4 of 5
+    games. pfsp: mostly those that are hard to beat. pfsp-even: mostly those of equal strength.
+    forgotten: those that used to lose and now win. skill: those within a range of ratings."""
     slots: Annotated[int, between(1, 240)] = 16
-    """Past selves that can be met at a time. More are more varied and cost more."""
+    """Past selves that can be met at a time. More makes opponents more varied and costs more time
+    and memory."""
     shared: bool = False
-    """Members of a population meet each other's past selves too, not only their own."""
+    """Members of a population also meet each other's past selves."""
     role: Annotated[str, one_of("main", "exploiter")] = "main"
-    """main: learns to beat everybody. exploiter: meets main agents alone, and starts anew whenever
+    """main: learns to beat all opponents. exploiter: meets main agents only, and restarts whenever
     it wins or stalls."""
     gigabytes: Annotated[float, above(0)] = 4.0
-    """Disk that snapshots may take; beyond it some are removed that resemble others."""
+    """Disk space for snapshots; beyond it, snapshots that resemble others are removed."""
 
 
 @dataclass(frozen=True)
 class HierarchyConfig(Checked, section="hierarchy"):
-    """A network of its own for every role of a game: a manager that bids, a worker that plays."""
+    """A separate network for every role of a game: a manager that bids, a worker that plays."""
 
     on: bool = False
-    """Every role has a network of its own. Without it one network decides in all roles."""
+    """Give every role a separate network. Off: one network decides in all roles."""
     learn: str = "together"
-    """Who learns: together, alternately, or one role by its name while the others stay."""
+    """Which networks learn: together, alternately, or the name of one role while the others stay
+    fixed."""
     turn: Annotated[int, at_least(1)] = 10
-    """Of alternately: updates that a role learns before it is another's turn."""
+    """With alternately: updates of one role before the next role's turn."""
 
 
 @dataclass(frozen=True)
 class HindsightConfig(Checked, section="hindsight"):
-    """Decisions seen once more, as if what came out had been the goal."""
+    """Hindsight: decisions relabeled as if the result that was reached had been the goal."""
 
     on: bool = False
-    """Learn from them too: out of the replay, or beside PPO as examples, never in its ratio."""
+    """Also train on relabeled decisions: from the replay buffer, or with PPO as extra examples in a
+    separate loss."""
     share: Annotated[float, between(0, 1)] = 0.5
-    """Share of the decisions that could be seen so which are."""
+    """Share of the decisions that are relabeled, among those that can be. Higher learns more from
+    failed attempts."""
     weight: Annotated[Scheduled, at_least(0)] = Schedule.constant(0.1)
-    """Of PPO: weight of the examples' loss."""
+    """With PPO: weight of the loss on relabeled examples."""
 
     @property
     def sees(self) -> bool:
@@ -137,53 +143,55 @@ class HindsightConfig(Checked, section="hindsight"):
 
 @dataclass(frozen=True)
 class EnvConfig(Checked, section="env"):
-    """How an environment of your own is stepped in worker processes."""
+    """How a custom environment is stepped in worker processes."""
 
     groups: Annotated[int, between(0, 4096)] = 0
-    """Groups of games, each stepped on as soon as it is answered. More wait less for slow games and
-    ask the network in smaller batches. 0: two for every worker."""
+    """Groups of games; each steps as soon as its actions are computed. More waits less for slow
+    games and evaluates the network in smaller batches. 0: two per worker."""
     step_timeout_s: Annotated[float, above(0, 86_400)] = 60.0
-    """Seconds after which a step, or a reset, is taken to hang: its worker is killed and started
-    again. A measurement fails then."""
+    """Seconds after which a step or reset counts as hanging: its worker is killed and restarted. A
+    benchmark fails instead."""
     start_timeout_s: Annotated[float, above(0, 86_400)] = 120.0
-    """Seconds that a worker may take to make its environments."""
+    """Seconds that a worker may take to create its environments."""
     max_restarts: Annotated[int, at_least(0)] = 100
-    """Workers that may die in a run before it gives up."""
+    """Worker restarts in a run before it gives up."""
     max_restarts_in_a_row: Annotated[int, at_least(1)] = 10
-    """Times that one worker may die without having ended a single episode in between before the run
-    gives up. Higher bears long episodes of a fragile simulator."""
+    """Restarts of one worker without a finished episode in between before the run gives up. Raise
+    it for long episodes of a simulator that crashes."""
 
 
 @dataclass(frozen=True)
 class DistributedConfig(Checked, section="distributed"):
-    """How actors, processes that play, work for the learner (`actors`)."""
+    """How actors (processes that play) work for the learner, see `actors`."""
 
     lockstep: bool = False
-    """Everybody waits for everybody: the same run as in one process, bit for bit."""
+    """All processes wait for each other: the result is bit for bit that of one process."""
     actors_per_update: Annotated[int, at_least(0)] = 0
-    """Actors whose rollouts an update waits for, whichever come first. 0: half of them."""
+    """Rollouts of so many actors make an update; the first to finish count. 0: half of the
+    actors."""
     queue: Annotated[int, between(0, 16)] = 0
-    """Rollouts that an actor may have finished and play on before they are taken. More wait less,
-    lag more. 0: it plays while the learner learns from its last one."""
+    """Finished rollouts that an actor may have waiting while it plays on. More waits less and makes
+    rollouts older. 0: the actor plays while the learner trains on its last rollout."""
     max_lag: Annotated[int, at_least(0)] = 4
-    """Updates that the weights of a rollout may be behind; the learner waits for it rather."""
+    """Updates by which the weights of a rollout may be older than the learner's; otherwise the
+    learner waits."""
     rho_clip: Annotated[float, above(0, 1000)] = 1.0
-    """Of V-trace: most that a decision weighs which the present policy would make more often than
-    the one that played. Higher is less biased and more noisy."""
+    """V-trace: largest importance weight of a decision. Higher is less biased and noisier."""
     c_clip: Annotated[float, between(0, 1000)] = 1.0
-    """Of V-trace: most that what came after it weighs, rho at most. Lower looks less far ahead."""
+    """V-trace: largest importance weight of later decisions, at most rho_clip. Lower looks less far
+    ahead."""
     whole_episodes: bool = False
-    """A rollout is one whole game in each place, played by the same weights from beginning to end;
-    collect.steps is the longest that it may take."""
+    """A rollout is one whole episode per game, played with the same weights throughout;
+    collect.steps is the longest episode allowed."""
     threads: Annotated[int, between(1, 256)] = 1
-    """Threads of every actor."""
+    """Threads of each actor."""
     trusted_network: bool = False
-    """Replicas on other machines: their sums travel through torch.distributed, which knows no token
-    and listens on the machines' addresses. Only in a network of your own."""
+    """Allow replicas on other machines: they use torch.distributed, which has no authentication and
+    listens on the machines' addresses. Only for a private network."""
     timeout_s: Annotated[float, above(0, 86_400)] = 300.0
-    """Seconds without a rollout after which an actor is ended and started again."""
+    """Seconds without a rollout after which an actor is killed and restarted."""
     max_restarts: Annotated[int, at_least(0)] = 100
-    """Actors that may die in a run before it gives up."""
+    """Actor restarts in a run before it gives up."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -199,56 +207,59 @@ class NetConfig(Checked, section="net"):
     """The network of a policy."""
 
     kind: Annotated[
-        str, one_of("mlp", "residual", "attention", pattern=r".+:.+", besides="module:Class")
+        str, one_of("mlp", "residual", "attention", pattern=r".+:.+", placeholder="module:Class")
     ] = "mlp"
-    """mlp: layers over all features. residual: convolutions, for games on a board. attention: over
-    cards, players and other things, for games that name them. Or a torch module of your own, as
-    module:Class or file.py:Class, whose code is run."""
+    """mlp: fully connected layers over all features. residual: convolutions, for board games.
+    attention: over entities such as cards and players, for games that declare them. Or a custom
+    torch module, as module:Class or file.py:Class, whose code is run."""
     set: UseAppendAction[tuple[str, ...]] = ()
-    """Of a network of your own: an argument of its class as key=value."""
+    """For a custom network: an argument of its class as key=value."""
     channels: Annotated[int, between(1, 1024)] = 64
-    """Of a residual net: channels per square. More see more kinds of things."""
+    """Residual network: channels per square. More represents more and costs more."""
     blocks: Annotated[int, between(1, 128)] = 6
-    """Of a residual net: blocks of two convolutions. More look farther ahead and across."""
+    """Residual network: blocks of two convolutions. More connects distant squares and costs
+    more."""
     hidden: Annotated[tuple[int, ...], between(1, 8192)] = (256, 256)
-    """Of an mlp: widths of the hidden layers. Larger learns more per sample and costs more."""
+    """mlp: widths of the hidden layers. Wider learns more per sample and costs more."""
     shared: bool = True
-    """Of an mlp: one trunk for policy and value. Off: two of them, twice the work."""
+    """mlp: policy and value share one trunk. Off: two trunks, twice the work."""
     activation: Annotated[str, one_of("relu", "tanh", "silu")] = "relu"
-    """Of an mlp: relu, tanh or silu."""
+    """mlp: activation function."""
     sparse: bool = True
-    """On a CPU, our own first layer (skips features that are 0), convolutions and tanh."""
+    """On a CPU, use the native first layer (skips features that are 0), convolutions and tanh."""
     std: Annotated[str, one_of("shared", "predicted")] = "shared"
-    """Of continuous actions: one for all situations (shared), or predicted from each."""
+    """Standard deviation of continuous actions: one for all states (shared), or computed by the
+    network for each (predicted)."""
     squash: bool = False
-    """Continuous actions pass through tanh. Off: they are cut off at their bounds."""
+    """Squash continuous actions by tanh. Off: clip them at their bounds."""
     inputs: tuple[str, ...] = ()
-    """Of an mlp: the blocks of the observation that it sees. Left out: all of them."""
+    """mlp: blocks of the observation to use as input. Left out: all of them."""
     normalize: bool = False
-    """Of an mlp: observations are centered and scaled by what was seen so far, which is saved with
-    the network. For environments whose numbers are far from 1."""
+    """mlp: normalize observations by their running mean and variance, which are saved with the
+    network. For environments whose values are far from 1."""
     norm: bool = False
-    """Of an mlp: layer norm in front of every activation. Calms learning without a target net."""
+    """mlp: layer norm before every activation. Stabilizes learning without a target network."""
 
     policy_hidden: Annotated[tuple[int, ...], between(1, 8192)] = ()
-    """Of an mlp: widths of layers that the policy has for itself, behind the shared ones."""
+    """mlp: widths of extra layers of the policy, after the shared trunk."""
     value_hidden: Annotated[tuple[int, ...], between(1, 8192)] = ()
-    """The same of the value."""
+    """mlp: widths of extra layers of the value, after the shared trunk."""
     token_width: Annotated[int, between(8, 1024)] = 64
-    """Of attention: numbers that stand for each thing."""
+    """Attention: width of each entity's embedding. Wider represents more and costs more."""
     token_layers: Annotated[int, between(1, 64)] = 2
-    """Of attention: layers of the encoder."""
+    """Attention: encoder layers."""
     token_heads: Annotated[int, between(1, 64)] = 4
-    """Of attention: heads of each layer; they divide token_width."""
+    """Attention: heads per layer; must divide token_width."""
     memory: Annotated[str, one_of("", "gru", "stack")] = ""
-    """What is remembered from one decision of a seat to its next: nothing, a state that the network
-    writes itself (gru), or the observations before (stack)."""
+    """Memory between the decisions of a seat: none (left out), a recurrent state (gru), or the last
+    observations (stack)."""
     memory_width: Annotated[int, between(4, 4096)] = 128
-    """Of memory gru: numbers of the state."""
+    """GRU memory: width of the state."""
     frames: Annotated[int, between(2, 64)] = 4
-    """Of memory stack: observations that are seen, the newest included."""
+    """Stacked memory: number of observations, including the current one."""
     bptt_steps: Annotated[int, between(1, 1024)] = 16
-    """Of memory gru: decisions in a row through which a gradient goes back."""
+    """GRU memory: decisions through which gradients flow back (truncated BPTT). More learns longer
+    dependencies and costs more."""
 
     @property
     def perceptron(self) -> bool:
@@ -262,27 +273,27 @@ class NetConfig(Checked, section="net"):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        for name, least in (("hidden", 1), ("policy_hidden", 0), ("value_hidden", 0)):
+        for name, low in (("hidden", 1), ("policy_hidden", 0), ("value_hidden", 0)):
             layers = len(getattr(self, name))
-            if not least <= layers <= MAX_LAYERS:
+            if not low <= layers <= MAX_LAYERS:
                 raise ConfigError(
-                    f"net.{name} has {layers} layers; give the widths of {least} to {MAX_LAYERS}"
+                    f"net.{name} has {layers} layers; give the widths of {low} to {MAX_LAYERS}"
                 )
 
 
 @dataclass(frozen=True)
 class HeadsConfig(Checked, section="heads"):
-    """What a network is asked besides policy and value. Weights of 0 leave a head out."""
+    """Auxiliary heads besides policy and value. A weight of 0 leaves a head out."""
 
     wdl: Annotated[Scheduled, between(0, 1000)] = Schedule.constant(0.0)
-    """Weight of the loss of win, draw and loss: how likely each is."""
+    """Loss weight of the outcome head: probabilities of win, draw and loss."""
     score: Annotated[Scheduled, between(0, 1000)] = Schedule.constant(0.0)
-    """Weight of the loss of the final score."""
+    """Loss weight of the final-score head."""
     hidden: Annotated[Scheduled, between(0, 1000)] = Schedule.constant(0.0)
-    """Weight of the loss of what the seat does not see, such as the others' cards, in games that
-    tell it."""
+    """Loss weight of the head that predicts hidden information, such as opponents' cards, in games
+    that provide it."""
     blend: Annotated[float, between(0, 1)] = 0.0
-    """Share of win, draw and loss in the value of a position. 0: the value head alone."""
+    """Share of the outcome head in a position's value. 0: the value head alone."""
 
     @property
     def asked(self) -> bool:
@@ -291,20 +302,21 @@ class HeadsConfig(Checked, section="heads"):
 
 @dataclass(frozen=True)
 class ImitationConfig(Checked, section="imitation"):
-    """How a run learns from records before it plays, see --imitate."""
+    """How a run imitates recorded games or bots before self-play, see --imitate."""
 
     games: Annotated[int, at_least(1)] = 2000
-    """Games that bots play, where --imitate names bots; of several each has its share."""
+    """Games that the bots in --imitate play to be imitated; several bots share them."""
     epochs: Count = 0
-    """Passes over all positions instead of minutes. 0: as many as the minutes allow."""
+    """Epochs over all positions, instead of minutes. 0: as many as imitate_minutes allows."""
     minibatch: Annotated[int, at_least(1)] = 1024
-    """Positions of a step."""
+    """Positions per optimizer step."""
     lr: Annotated[Scheduled, above(0, 1)] = Schedule.line(1e-3, 1e-4)
-    """Adam's learning rate. Progress is that of imitation, decisions are the positions that were
-    learned from."""
+    """Learning rate. A schedule refers to the imitation phase; its decisions are the positions
+    trained on."""
     value_weight: Annotated[float, between(0, 1000)] = 0.5
-    """Weight of the squared error of values beside the moves' cross-entropy."""
+    """Weight of the value loss next to the cross-entropy of actions."""
     held_out: Annotated[float, between(0, 0.5)] = 0.05
-    """Share of the games that is not learned from but measured."""
+    """Share of the games that is held out for validation."""
     kl_weight: Annotated[Scheduled, between(0, 1000)] = Schedule.line(0.5, 0.0)
-    """Weight of the KL penalty toward the imitated policy during self-play. 0: it may forget."""
+    """Weight of the KL penalty toward the imitated policy during self-play. 0: no penalty, the
+    policy may forget."""

@@ -1,4 +1,4 @@
-"""The options of a command as a table: help, shell completion and hints are made from it."""
+"""Table of a command's options, for its help, shell completion and error messages."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from typing import Any, cast, get_args, get_origin, get_type_hints
 
 from tyro.conf import Positional, Suppress, UseAppendAction
 
-from sparring.config.ranges import Choice, Range, kinds_of
+from sparring.config.ranges import NumberRange, WordChoice, types_of
 from sparring.config.runs import TrainConfig
 from sparring.schedule import Schedule
 
@@ -22,32 +22,32 @@ METAVARS = {int: "INT", float: "FLOAT", str: "STR"}
 
 @dataclass(frozen=True)
 class Option:
-    """One option: how it is typed, and what it may be."""
+    """An option of a command: its name, type and allowed values."""
 
     path: str
-    """Its place in the configuration: ppo.lr."""
+    """Dotted path in the configuration: ppo.lr."""
     name: str
-    """As it is typed, without dashes in front: ppo.lr, imitate-minutes."""
+    """As typed, without the leading dashes: ppo.lr, imitate-minutes."""
     kind: Any
-    limit: Range | Choice | None
+    limit: NumberRange | WordChoice | None
     help: str
     default: Any
-    """MISSING where it has to be given."""
+    """MISSING if it is required."""
     metavar: str
     positional: bool = False
     paired: bool = True
-    """Of a switch: both --name and --no-name exist, not only the one that changes it."""
+    """A boolean option has both --name and --no-name, not only the one that changes it."""
     appended: bool = False
-    """Each value stands behind an option of its own."""
+    """The option is repeated for each value."""
 
     @property
     def section(self) -> str:
-        """The table of settings that it belongs to, "" for none."""
+        """Section of the settings, "" for none."""
         return self.path.rpartition(".")[0]
 
     @property
     def flags(self) -> tuple[str, ...]:
-        """Every form in which it is typed."""
+        """All forms of the option on the command line."""
         if self.positional:
             return ()
         if self.kind is not bool:
@@ -57,17 +57,17 @@ class Option:
         return (on, off) if self.paired else (off if self.default is True else on,)
 
     @property
-    def several(self) -> bool:
+    def is_list(self) -> bool:
         return get_origin(self.kind) is tuple
 
     @property
-    def counts(self) -> bool:
+    def is_numeric(self) -> bool:
         return number_kind(self.kind) is not None
 
     @property
     def words(self) -> tuple[str, ...]:
-        """The words that it may be, where that is a choice."""
-        return tuple(filter(None, self.limit.words)) if isinstance(self.limit, Choice) else ()
+        """Allowed words, if it is a choice."""
+        return tuple(filter(None, self.limit.words)) if isinstance(self.limit, WordChoice) else ()
 
 
 def options_of(config: Any, default: Any = None) -> list[Option]:
@@ -86,13 +86,13 @@ def paths_of(config: Any) -> list[str]:
 
 @cache
 def table_of(config: Any, prefix: str = "", *, whole: bool = False) -> tuple[Option, ...]:
-    """Return the options of a configuration and of the tables in it. whole: both of a switch."""
+    """Return the options of a configuration and of its sections. whole: see `Option.paired`."""
     whole = whole or config is TrainConfig
     hints = get_type_hints(config, include_extras=True)
     texts = help_of(config)
     found: list[Option] = []
     for field in fields(config):
-        kind, limit = kinds_of(config)[field.name]
+        kind, limit = types_of(config)[field.name]
         marks = getattr(hints[field.name], "__metadata__", ())
         if isinstance(kind, type) and is_dataclass(kind):
             found += table_of(kind, f"{prefix}{field.name}.", whole=whole)
@@ -117,7 +117,7 @@ def table_of(config: Any, prefix: str = "", *, whole: bool = False) -> tuple[Opt
 
 
 def plain_kind(kind: Any) -> Any:
-    """The type of a value that is typed: of `int | None` int, of `bool | None` a word."""
+    """Return the type of a typed value: int for `int | None`, str for `bool | None`."""
     if not isinstance(kind, UnionType):
         return kind
     one = next(one for one in get_args(kind) if one is not type(None))
@@ -125,19 +125,19 @@ def plain_kind(kind: Any) -> Any:
 
 
 def number_kind(kind: Any) -> type | None:
-    """int or float, of a number or of a list of them; None of anything else."""
+    """Return int or float for a number or a list of numbers, None for anything else."""
     one = get_args(kind)[0] if get_origin(kind) is tuple else kind
     return one if one in (int, float) else None
 
 
 def typed_name(field: Field[Any], marks: tuple[Any, ...]) -> str:
-    """The last part of an option's name, which may be another than the field's."""
+    """Return the last part of an option's name, which may differ from the field's."""
     names = [getattr(mark, "name", None) for mark in marks]
     return next((name for name in names if isinstance(name, str)), field.name)
 
 
 def metavar_of(field: Field[Any], kind: Any, marks: tuple[Any, ...]) -> str:
-    """What stands for a value in help: INT, cpu|cuda|auto; "" for a switch."""
+    """Return the placeholder of a value in the help: INT, cpu|cuda|auto; "" for a boolean."""
     if Positional in marks:
         return field.name.upper()
     given = [getattr(mark, "metavar", None) for mark in marks]
@@ -151,7 +151,7 @@ def metavar_of(field: Field[Any], kind: Any, marks: tuple[Any, ...]) -> str:
 
 
 def shown_default(option: Option) -> str:
-    """The default of an option as it is typed; "" for none."""
+    """Format the default of an option as it would be typed; "" for none."""
     value = option.default
     if value is MISSING or value is None:
         return ""
@@ -162,10 +162,10 @@ def shown_default(option: Option) -> str:
 
 @cache
 def help_of(kind: Hashable) -> Mapping[str, str]:
-    """Return the help text of every field of a configuration, without line breaks."""
+    """Return the help text of every field of a configuration class, on one line each."""
     (tree,) = ast.parse(textwrap.dedent(inspect.getsource(cast(type, kind)))).body
     assert isinstance(tree, ast.ClassDef)
-    found = {}
+    texts = {}
     for field, below in zip(tree.body, tree.body[1:], strict=False):
         if (
             isinstance(field, ast.AnnAssign)
@@ -173,12 +173,12 @@ def help_of(kind: Hashable) -> Mapping[str, str]:
             and isinstance(below, ast.Expr)
             and isinstance(below.value, ast.Constant)
         ):
-            found[field.target.id] = " ".join(str(below.value.value).split())
-    return found
+            texts[field.target.id] = " ".join(str(below.value.value).split())
+    return texts
 
 
 def all_help(config: Any, prefix: str = "") -> dict[str, str]:
-    """Return the help texts of a configuration and of those inside it, by dotted names."""
+    """Return the help texts of a configuration and its sections, by dotted names."""
     found: dict[str, str] = {}
     kind: type = type(config)
     texts = help_of(kind)
@@ -202,10 +202,10 @@ def flat(table: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
     return found
 
 
-def joined(common: Mapping[str, Any], own: Mapping[str, Any]) -> dict[str, Any]:
-    """Put tables of settings over those that are common; flags of the game add up."""
+def joined(common: Mapping[str, Any], overrides: Mapping[str, Any]) -> dict[str, Any]:
+    """Merge settings over common ones; flags of the game (`set`) are appended."""
     both = dict(common)
-    for key, value in own.items():
+    for key, value in overrides.items():
         before = both.get(key)
         if isinstance(before, Mapping) and isinstance(value, Mapping):
             both[key] = joined(before, value)

@@ -1,10 +1,10 @@
-"""What a setting may be: said once, in its annotation, shown in the help, checked when it is set.
+"""Allowed values of settings, declared in annotations, shown in the help and checked when set.
 
     games: Annotated[int, at_least(1)] = 512
     gamma: Annotated[Scheduled, between(0, 1)] = Schedule.constant(1.0)
     kind: Annotated[str, one_of("mlp", "residual")] = "mlp"
 
-A list's members and all points of a schedule lie in the range. No number may be NaN or infinite.
+The members of a list and all points of a schedule must lie in the range. NaN and infinity never do.
 """
 
 from __future__ import annotations
@@ -23,83 +23,79 @@ from typing import Annotated, Any, ClassVar, Union, get_args, get_origin, get_ty
 import tyro
 from tyro.constructors import ConstructorRegistry, PrimitiveConstructorSpec, PrimitiveTypeInfo
 
-from sparring.config.habits import VALUES
+from sparring.config.synonyms import VALUES
 from sparring.errors import ConfigError, nearest
 from sparring.schedule import Schedule
-
-
-def as_typed(words: list[str]) -> Any:
-    """Leave a schedule as it was written: the configuration reads it, whoever made it."""
-    return words[0]
-
 
 Scheduled = Annotated[
     Schedule,
     PrimitiveConstructorSpec(
         nargs=1,
         metavar="NUMBER|SCHEDULE",
-        instance_from_str=as_typed,
+        instance_from_str=lambda words: words[0],  # `Checked` parses it
         is_instance=lambda given: isinstance(given, Schedule),
         str_from_instance=lambda schedule: [str(schedule)],
     ),
 ]
-"""A number that may change on the way: 1e-3, 0:1e-3,2e6:1e-4 (decisions), 0%:1e-3,100%:1e-4."""
+"""A number that may change during a run: 1e-3, 0:1e-3,2e6:1e-4 (decisions), 0%:1e-3,100%:1e-4."""
 
 
 @dataclass(frozen=True)
-class Range:
-    """The numbers that a setting may have. Called with a default, it is the end of a help text."""
+class NumberRange:
+    """Numbers that a setting may have. Called with a default, it returns the end of a help text."""
 
-    least: float
-    most: float
+    low: float
+    high: float
     open: bool = False
-    """The least number is itself too small."""
-    endless: bool = False
-    """The largest number only keeps absurd ones out; the help does not speak of it."""
-    by_games: bool = False
-    """A schedule may go by finished games; most learners count their own decisions alone."""
+    """`low` itself is not allowed."""
+    unbounded: bool = False
+    """`high` only excludes absurd numbers; the help does not show it."""
+    episodes_ok: bool = False
+    """Schedules by finished games are allowed; most learners count decisions only."""
 
     def __contains__(self, number: float) -> bool:
-        enough = number > self.least if self.open else number >= self.least
-        return enough and number <= self.most
+        enough = number > self.low if self.open else number >= self.low
+        return enough and number <= self.high
 
     def __str__(self) -> str:
-        if self.open or self.endless:
-            return f"{self.lower} and at most {shown(self.most)}"
-        return f"from {shown(self.least)} to {shown(self.most)}"
+        if self.open or self.unbounded:
+            return f"{self.lower} and at most {shown(self.high)}"
+        return f"from {shown(self.low)} to {shown(self.high)}"
 
-    def broken_by(self, number: float) -> str:
-        """What a number had to be that is out of the range; the end that it is beyond."""
-        if not self.endless:
+    def requirement(self, number: float) -> str:
+        """Say what a number outside of the range has to be."""
+        if not self.unbounded:
             return str(self)
-        return f"at most {shown(self.most)}" if number > self.most else self.lower
+        return f"at most {shown(self.high)}" if number > self.high else self.lower
 
     @property
     def lower(self) -> str:
-        return f"{'above' if self.open else 'at least'} {shown(self.least)}"
+        return f"{'above' if self.open else 'at least'} {shown(self.low)}"
 
     def __call__(self, default: str) -> str:
-        return hint(self.lower if self.endless else str(self), default)
+        return hint(self.lower if self.unbounded else str(self), default)
 
 
 @dataclass(frozen=True)
-class Choice:
-    """The words that a setting may have. Called with a default, it is the end of a help text."""
+class WordChoice:
+    """Words that a setting may have. Called with a default, it returns the end of a help text."""
 
     words: tuple[str, ...]
     pattern: str = ""
-    """What else may be written, as a regular expression."""
-    besides: str = ""
-    """The same in a word, for help and for who wrote something else."""
+    """Other allowed values, as a regular expression."""
+    placeholder: str = ""
+    """What the pattern stands for in help texts and errors, such as module:Class."""
 
-    def demand(self, word: str, where: str) -> None:
-        """Refuse other words with the nearest of those that there are."""
+    def check(self, word: str, where: str) -> None:
+        """Raise an error that names the most similar word if a word is not allowed."""
         if word in self.words or (self.pattern and re.fullmatch(self.pattern, word)):
             return
-        meant = VALUES.get(word.lower(), "")
-        words = (f"a {self.besides}", *self.words) if self.besides else self.words
+        synonym = VALUES.get(word.lower(), "")
+        words = (f"a {self.placeholder}", *self.words) if self.placeholder else self.words
         known = " or ".join(filter(None, (", ".join(words[:-1]), words[-1])))
-        close = f"; did you mean {meant!r}?" if meant in self.words else nearest(word, self.words)
+        close = nearest(word, self.words)
+        if synonym in self.words:
+            close = f"; did you mean {synonym!r}?"
         hint = close if "did you mean" in close else ""
         raise ConfigError(f"{where} {shortened(word)} is unknown; use {known}{hint}")
 
@@ -107,65 +103,65 @@ class Choice:
         return hint("", default)
 
 
-MOST = 10**12
-"""Of anything without an upper end of its own: nobody counts, waits for or stores more."""
+MAX_NUMBER = 10**12
+"""Upper limit of settings without a limit."""
 MAX_SEED = 2**63 - 1
 """The largest integer of a TOML file."""
 MAX_THREADS = 1024
 MAX_SHOWN = 60
-"""Letters of a value in a message."""
-LONGEST_POWER = 30
-"""Of ten, in a whole number: beyond all that may be set, and short enough to be shown."""
+"""Characters of a value in a message."""
+MAX_EXPONENT = 30
+"""Largest power of ten in an integer: above all limits, and short enough to print."""
 
 
-def at_least(least: float, most: float = MOST) -> Any:
-    """The annotation of numbers from this one on; `most` only keeps absurd ones out."""
-    return tyro.conf.arg(help_behavior_hint=Range(least, most, endless=True))
+def at_least(low: float, high: float = MAX_NUMBER) -> Any:
+    """Annotate a setting with a lower limit; `high` only excludes absurd numbers."""
+    return tyro.conf.arg(help_behavior_hint=NumberRange(low, high, unbounded=True))
 
 
-def above(least: float, most: float = MOST) -> Any:
-    """The annotation of numbers that are larger than this one; `most` as in `at_least`."""
-    return tyro.conf.arg(help_behavior_hint=Range(least, most, open=True, endless=True))
+def above(low: float, high: float = MAX_NUMBER) -> Any:
+    """Annotate a setting whose numbers are greater than `low`; `high` as in `at_least`."""
+    return tyro.conf.arg(help_behavior_hint=NumberRange(low, high, open=True, unbounded=True))
 
 
-def between(least: float, most: float, *, by_games: bool = False) -> Any:
-    """The annotation of numbers from one to another, both included."""
-    return tyro.conf.arg(help_behavior_hint=Range(least, most, by_games=by_games))
+def between(low: float, high: float, *, episodes_ok: bool = False) -> Any:
+    """Annotate a setting whose numbers are from `low` to `high`, both included."""
+    return tyro.conf.arg(help_behavior_hint=NumberRange(low, high, episodes_ok=episodes_ok))
 
 
-def one_of(*words: str, pattern: str = "", besides: str = "") -> Any:
-    """The annotation of a choice of words."""
-    shown = (besides.upper(), *words) if besides else words
+def one_of(*words: str, pattern: str = "", placeholder: str = "") -> Any:
+    """Annotate a setting that is one of some words."""
+    shown = (placeholder.upper(), *words) if placeholder else words
     return tyro.conf.arg(
-        metavar="|".join(shown), help_behavior_hint=Choice(words, pattern, besides)
+        metavar="|".join(shown), help_behavior_hint=WordChoice(words, pattern, placeholder)
     )
 
 
-Seed = Annotated[int, tyro.conf.arg(help_behavior_hint=Range(0, MAX_SEED, endless=True))]
-Threads = Annotated[int, tyro.conf.arg(help_behavior_hint=Range(0, MAX_THREADS))]
+Seed = Annotated[int, tyro.conf.arg(help_behavior_hint=NumberRange(0, MAX_SEED, unbounded=True))]
+Threads = Annotated[int, tyro.conf.arg(help_behavior_hint=NumberRange(0, MAX_THREADS))]
 Count = Annotated[int, at_least(0)]
-"""A whole number that may be large."""
+"""An integer that may be large."""
 
 
 def read_count(text: str) -> int:
-    """Read a whole number as people write large ones: 2000000, 2_000_000 or 2e6."""
+    """Parse an integer: 2000000, 2_000_000 or 2e6."""
     try:
         return int(text)
     except ValueError:
         pass
     try:
-        return whole(text)
+        return parse_decimal_integer(text)
     except (ValueError, ArithmeticError):
-        raise ValueError(f"{text!r} is no whole number, such as 1000, 1_000 or 1e3") from None
+        raise ValueError(f"{text!r} is not a whole number, such as 1000, 1_000 or 1e3") from None
 
 
-def whole(text: str) -> int:
-    """Read digits with a point or a power of ten; all digits count, as they would not in a float.
+def parse_decimal_integer(text: str) -> int:
+    """Parse an integer with a decimal point or exponent exactly, which a float would not.
 
-    A power that nobody means is refused before it becomes a number of so many digits.
+    A huge exponent raises ValueError before it becomes a number with as many digits.
     """
     number = Decimal(text)
-    if not number.is_finite() or number.adjusted() > LONGEST_POWER or number != int(number):
+    if not number.is_finite() or number.adjusted() > MAX_EXPONENT or number != int(number):
         raise ValueError(text)
     return int(number)
 
@@ -174,17 +170,17 @@ def read_number(text: str) -> float:
     try:
         return float(text)
     except ValueError:
-        raise ValueError(f"{text!r} is no number, such as 0.5 or 1e-3") from None
+        raise ValueError(f"{text!r} is not a number, such as 0.5 or 1e-3") from None
 
 
 READERS: dict[Any, Callable[[str], float]] = {int: read_count, float: read_number}
 NUMBERS = ConstructorRegistry()
-"""How the command line reads numbers, in every command."""
+"""Parsers of numbers on the command line, for all commands."""
 
 
 @NUMBERS.primitive_rule
 def number_rule(about: PrimitiveTypeInfo) -> PrimitiveConstructorSpec[Any] | None:
-    """Read whole numbers and others in our way; a wrong one is said in our words."""
+    """Parse numbers with READERS, so that errors name the value and the allowed format."""
     union = get_origin(about.type) in (Union, UnionType)
     kinds: set[Any] = set(get_args(about.type)) if union else {about.type}
     none = NoneType in kinds
@@ -207,16 +203,16 @@ def hint(allowed: str, default: str) -> str:
 
 
 class Checked:
-    """A configuration that brings its values into their types and refuses those out of range.
+    """Base of configurations: converts values to their types and checks their ranges.
 
-    Numbers may stand for schedules, integers for floats and lists for tuples, as files and Python
-    code give them.
+    Accepts numbers for schedules, integers for floats and lists for tuples, as TOML files and
+    Python code have them.
     """
 
     _section: ClassVar[str] = ""
 
     def __init_subclass__(cls, section: str = "") -> None:
-        """Note where its settings stand: `ppo` for those called ppo.lr and so on."""
+        """Set the section of the settings: `ppo` for ppo.lr and so on."""
         super().__init_subclass__()
         cls._section = f"{section}." if section else ""
 
@@ -226,30 +222,30 @@ class Checked:
             object.__setattr__(self, name, read(getattr(self, name), kind, limit, where))
 
 
-def settings_of(config: Checked) -> dict[str, tuple[Any, Range | Choice | None]]:
-    """The type of every setting of a configuration, and what it may be."""
-    kind: Any = type(config)
-    return kinds_of(kind)
+def settings_of(config: Checked) -> dict[str, tuple[Any, NumberRange | WordChoice | None]]:
+    """Return the type and the allowed values of every setting of a configuration."""
+    cls: Any = type(config)
+    return types_of(cls)
 
 
 @cache
-def kinds_of(config: Any) -> dict[str, tuple[Any, Range | Choice | None]]:
-    """The type of every setting of a kind of configuration, and what it may be."""
+def types_of(config: Any) -> dict[str, tuple[Any, NumberRange | WordChoice | None]]:
+    """Return the type and the allowed values of every setting of a configuration class."""
     hints = get_type_hints(config, include_extras=True)
     plain = get_type_hints(config)
-    found = {}
+    settings = {}
     for name, annotated in hints.items():
         if get_origin(plain[name]) is ClassVar or plain[name] is ClassVar:
             continue
         metadata = getattr(annotated, "__metadata__", ())
         limits = [getattr(one, "help_behavior_hint", None) for one in metadata]
-        limit = next((one for one in limits if isinstance(one, Range | Choice)), None)
-        found[name] = plain[name], limit
-    return found
+        limit = next((one for one in limits if isinstance(one, NumberRange | WordChoice)), None)
+        settings[name] = plain[name], limit
+    return settings
 
 
-def read(value: Any, kind: Any, limit: Range | Choice | None, where: str) -> Any:
-    """Return a value as its type and its limit want it, or say what they want."""
+def read(value: Any, kind: Any, limit: NumberRange | WordChoice | None, where: str) -> Any:
+    """Convert a value to its type and check its limit. Raises ConfigError with what is allowed."""
     if isinstance(kind, UnionType):
         if value is None:
             return None
@@ -263,8 +259,8 @@ def read(value: Any, kind: Any, limit: Range | Choice | None, where: str) -> Any
     typed = value if isinstance(value, str) else ""
     if kind is Schedule:
         value = Schedule.read(plain(value), where)
-        if not (isinstance(limit, Range) and limit.by_games):
-            check_of_learners(value, where)
+        if not (isinstance(limit, NumberRange) and limit.episodes_ok):
+            check_not_by_episodes(value, where)
         numbers = value.values
     elif kind in (int, float):
         value = plain(value)
@@ -275,47 +271,45 @@ def read(value: Any, kind: Any, limit: Range | Choice | None, where: str) -> Any
         numbers = (value,)
     if type(value) is not kind:
         raise ConfigError(f"{where} needs {named(kind)}, not {shortened(value)}")
-    if isinstance(limit, Choice):
-        limit.demand(value, where)
+    if isinstance(limit, WordChoice):
+        limit.check(value, where)
     for number in numbers:
         check_number(number, limit, where, value, typed)
     return value
 
 
-def check_of_learners(schedule: Schedule, where: str) -> None:
-    """Refuse a schedule by finished games: learners count their own decisions alone."""
+def check_not_by_episodes(schedule: Schedule, where: str) -> None:
     if schedule.by == "episodes":
         raise ConfigError(
-            f"{where} {shortened(schedule)} is by finished games, which learners do not count; "
-            "give points in decisions or shares (%)"
+            f"{where} {shortened(schedule)} is by finished games, which this setting does not "
+            "support; give points in decisions or percent"
         )
 
 
 def plain(value: Any) -> Any:
-    """A number of NumPy's as one of Python's; anything else as it is."""
+    """Convert NumPy numbers to Python numbers; return anything else unchanged."""
     if isinstance(value, Integral) and not isinstance(value, bool):
         return int(value)
     return float(value) if isinstance(value, Real) and type(value).__module__ == "numpy" else value
 
 
 def is_number(value: Any) -> bool:
-    """Whether a value of a file is a finite number; true and false are none."""
-    known = isinstance(value, int | float) and not isinstance(value, bool)
-    return known and abs(value) <= sys.float_info.max  # whole numbers may be larger
+    """Whether a value of a file is a finite number; true and false are not."""
+    number = isinstance(value, int | float) and not isinstance(value, bool)
+    return number and abs(value) <= sys.float_info.max  # integers may be larger
 
 
 def check_number(number: float, limit: Any, where: str, value: Any, typed: str = "") -> None:
-    """Refuse a number that is none, or that is out of range. typed: as somebody wrote the value."""
+    """Raise an error for a number that is not finite or out of range. typed: the user's text."""
     if isinstance(number, float) and not math.isfinite(number):
-        wanted = f" {limit}" if isinstance(limit, Range) else ""
+        wanted = f" {limit}" if isinstance(limit, NumberRange) else ""
         raise ConfigError(f"{where} {number} must be a finite number{wanted}")
-    if isinstance(limit, Range) and number not in limit:
-        said = typed if 0 < len(typed) <= MAX_SHOWN else shortened(value)
-        raise ConfigError(f"{where} {said} must be {limit.broken_by(number)}")
+    if isinstance(limit, NumberRange) and number not in limit:
+        text = typed if 0 < len(typed) <= MAX_SHOWN else shortened(value)
+        raise ConfigError(f"{where} {text} must be {limit.requirement(number)}")
 
 
 def as_float(value: int, where: str) -> float:
-    """The same number as a float; one that is too large is none."""
     try:
         return float(value)
     except OverflowError:
@@ -323,7 +317,7 @@ def as_float(value: int, where: str) -> float:
 
 
 def shown(number: float) -> str:
-    """A bound in words; help texts break lines at commas, so that smaller ones have none."""
+    """Format a bound; smaller ones have no commas, because help texts break lines there."""
     if not float(number).is_integer():
         return f"{number:g}"
     return f"{int(number):,}" if abs(number) >= 10_000 else f"{int(number)}"
@@ -335,10 +329,10 @@ def named(kind: Any) -> str:
 
 
 def shortened(value: Any) -> str:
-    """A value as a message shows it."""
+    """Format a value for a message."""
     try:
         text = str(value) if isinstance(value, int | Schedule) else repr(value)
         text = text.replace("e+", "e") if isinstance(value, float) else text
-    except ValueError:  # Python writes no integer of more than some thousand digits
-        return "so many digits"
+    except ValueError:  # Python formats no integer of more than some thousand digits
+        return "(too many digits)"
     return text if len(text) <= MAX_SHOWN else f"{text[: MAX_SHOWN - 3]}..."

@@ -1,4 +1,4 @@
-"""Settings that had other names: the old ones are refused, with the new one in the message."""
+"""Renamed settings: an old name is an error that names the new one."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ RENAMED: Final = {
 
 
 def renamed(path: str) -> str:
-    """Return the present name of a setting that had another one, "" if it had none."""
+    """Return the new name of a renamed setting, "" if it was not renamed."""
     section, dot, key = path.partition(".")
     if path in RENAMED:
         return RENAMED[path]

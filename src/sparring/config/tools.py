@@ -1,4 +1,4 @@
-"""What the commands take that show games and runs, or say what to do next."""
+"""Settings of tools: profile, tune, sweep, bench, render, replay, serve."""
 
 from __future__ import annotations
 
@@ -14,37 +14,37 @@ Device = Annotated[str, one_of("cpu", "cuda", "auto", pattern=r"cuda:\d+")]
 
 @dataclass(frozen=True)
 class ProfileConfig(Checked):
-    """Train for a moment and say where the time goes, and what to do about it."""
+    """Train briefly and report where the time goes and what to change."""
 
     target: Positional[str] = "skull_king"
-    """A game, an environment of your own as module:factory or file.py:factory, or a run: its
-    settings; one that is going on is looked at while it trains."""
+    """A game, a custom environment as module:factory or file.py:factory, or a run whose settings
+    are used; a run that is training is profiled while it trains."""
     seconds: Annotated[float, above(0, 3600)] = 20.0
-    """How long stacks are sampled. More find rarer things."""
+    """Seconds of sampling. More finds rarer causes."""
     updates: Count = 0
-    """Sample for so many updates, however long they take, an hour at most. 0: for `seconds`."""
+    """Sample for so many updates, at most an hour. 0: for `seconds`."""
     rate: Annotated[int, between(0, 1000)] = 0
-    """Samples per second. More see shorter things and cost more. 0: 100 of Python, 25 where native
-    code is looked into, which takes longer, 20 of a run that is going on."""
+    """Samples per second. More sees shorter calls and costs more. 0: 100 for Python stacks, 25 with
+    native stacks, 20 for a run that is training."""
     native: Annotated[str, one_of("auto", "on", "off")] = "auto"
-    """Look into native code too, where the system allows it: on, off, or auto, which leaves it out
-    for a run that is going on, because it slows that down."""
+    """Sample native code too, where the system allows it: on, off, or auto (off for a run that is
+    training, because it slows the run down)."""
     try_out: bool = True
-    """Settings are timed before they are recommended. --no-try-out: they are only reckoned."""
+    """Time settings before recommending them. --no-try-out: estimate their gains only."""
     config: str = ""
     """A TOML file with settings of `sparring train`."""
     algo: str = ""
-    """What learns. Left out: as `sparring train` would."""
+    """The algorithm. Left out: as `sparring train` would."""
     threads: Threads = 0
     """Threads for games and network. 0: as `sparring train` would."""
     device: Device = "auto"
-    """Where the network lives: cpu, cuda, or auto."""
+    """Device of the network: cpu, cuda, or auto."""
     set: tuple[str, ...] = ()
     """A flag of the game as key=value."""
     change: tuple[str, ...] = ()
     """Any other setting of `sparring train` as key=value, such as ppo.minibatch=64."""
     out: str = ""
-    """The folder of the report, the flame graph and the speedscope file. Left out: profile-NAME."""
+    """Folder for the report, the flame graph and the speedscope file. Left out: profile-NAME."""
     json: bool = False
     """Print one JSON object instead of the report."""
 
@@ -62,63 +62,63 @@ class TuneConfig(Checked):
     """Find the settings with which this machine trains a game fastest, by measuring."""
 
     game: Positional[str] = "skull_king"
-    """The game, or an environment of your own as module:factory or file.py:factory."""
+    """The game, or a custom environment as module:factory or file.py:factory."""
     minutes: Annotated[float, above(0, 1440)] = 5.0
-    """Time for measuring. More tries more and is surer."""
+    """Time for measuring. More tries more settings and is more precise."""
     gigabytes: Annotated[float, at_least(0)] = 0.0
-    """Memory that a training may take. 0: what is free."""
+    """Memory that training may use. 0: all free memory."""
     goal: Annotated[str, one_of("speed", "strength"), arg(name="for")] = "speed"
-    """speed: decisions per second. strength: short trainings, time to a target."""
+    """speed: decisions per second. strength: time to a target, in short trainings."""
     target: Annotated[float, between(-1e9, 1e9)] = 0.0
-    """Of strength: the mean win share, or the score of one seat, whose time counts. 0: what the
-    preset reaches in a quarter of the time."""
+    """With strength: the mean win share, or the score in games with one seat, whose time is
+    measured. 0: what the preset reaches in a quarter of the time."""
     only: tuple[str, ...] = ()
-    """A setting to try, such as collect.games, with values of your own if you like:
-    collect.games=128,256,512; once for each. Left out: all that there are."""
+    """A setting to try, such as collect.games, optionally with values: collect.games=128,256,512;
+    once per setting. Left out: all tunable settings."""
     same_learning: bool = False
-    """Leave alone what changes what is learned (games, steps, minibatch): only threads, slots,
-    workers, precision, pool and device are tried."""
+    """Try only settings that do not change what is learned: threads, groups, workers, precision,
+    pool and device."""
     config: str = ""
-    """A TOML file with settings of `sparring train` to begin with."""
+    """A TOML file with settings of `sparring train` to start from."""
     algo: str = ""
-    """What learns. Left out: as `sparring train` would."""
+    """The algorithm. Left out: as `sparring train` would."""
     device: Device = "auto"
-    """Where the network may live: cpu, cuda, or auto, which tries what there is."""
+    """Device of the network: cpu, cuda, or auto, which tries all available."""
     set: tuple[str, ...] = ()
     """A flag of the game as key=value."""
     seed: Seed = 0
-    """Which games are played and where the network starts."""
+    """Seed of the games and of the network's weights."""
     out: str = ""
-    """The TOML file for `sparring train --config`; the picture stands beside it. Left out:
-    tuned-GAME.toml, or the next number where that is there."""
+    """The TOML file to write, for `sparring train --config`; the picture is written next to it.
+    Left out: tuned-GAME.toml, numbered if it exists."""
     json: bool = False
     """Print one JSON object instead of tables."""
 
 
 @dataclass(frozen=True)
 class SweepConfig(Checked):
-    """Search over settings by whole trainings."""
+    """Search over settings with complete trainings."""
 
     file: Positional[str]
-    """A TOML file with the settings, the ranges under [sweep], and how to search; or the folder of
-    a sweep that is to go on."""
+    """A TOML file with settings, ranges under [sweep], and how to search; or the folder of a sweep
+    to continue."""
     minutes: Annotated[float, at_least(0)] = 0.0
     """Time for all trials. 0: as the file says."""
     trials: Count = 0
-    """Trials to make. 0: as the file says."""
+    """Number of trials. 0: as the file says."""
     sampler: Annotated[str, one_of("", "random", "tpe", "gp")] = ""
-    """random, tpe or gp. Left out: as the file says, or tpe."""
+    """How settings are chosen: random, tpe or gp. Left out: as the file says, or tpe."""
     at_once: Annotated[int, between(0, 1024)] = 0
-    """Trials at the same time: members of a population on a GPU, processes on CPUs. 0: as many as
-    pay."""
+    """Trials at the same time: members of a population on a GPU, processes on CPUs. 0: chosen
+    automatically."""
     device: Device = "auto"
-    """Where trials are trained: cpu, cuda, or auto."""
+    """Device of the trials: cpu, cuda, or auto."""
     cluster: str = ""
-    """Trials as tasks of Ray: local, auto, or its address."""
+    """Run trials as tasks in Ray: local, auto, or a cluster's address."""
     out: str = ""
-    """The folder of the sweep. Left out: sweeps/NAME of the file."""
+    """Folder of the sweep. Left out: sweeps/NAME of the file."""
     dry_run: bool = False
-    """Show ranges and what it would cost, and train nothing."""
+    """Print the ranges and the cost, and do not train."""
     json: bool = False
     """Print one JSON object instead of tables."""
 
@@ -128,70 +128,72 @@ class BenchConfigsConfig(Checked):
     """Train named configurations in turn and compare them."""
 
     file: Positional[str]
-    """A TOML file: settings for all, and [configs.NAME] for each."""
+    """A TOML file with settings for all, and [configs.NAME] for each."""
     minutes: Annotated[float, at_least(0)] = 0.0
     """Time for each run. 0: as the file says."""
     seeds: Annotated[int, between(0, 64)] = 0
-    """Runs of each configuration. 0: as the file says, or 1."""
+    """Runs per configuration. 0: as the file says, or 1."""
     save: str = ""
-    """A JSON file for what is measured, with the machine: a record for later."""
+    """A JSON file for the measurements and a description of the machine, to compare with later."""
     record: str = ""
-    """A record of an earlier bench on this machine: what got slower since, with intervals."""
+    """A file that --save wrote on this machine: reports what became slower since, with
+    intervals."""
     anyway: bool = False
-    """Compare with a record of another machine or of other settings all the same."""
+    """Compare even if the record is of another machine or of other settings."""
     fail_slower: bool = False
-    """Exit code 1 if something got slower than in the record."""
+    """Exit with code 1 if something became slower than in the record."""
     games: Annotated[int, at_least(0)] = 2048
-    """Games of each match between the best policies at the end. 0: no matches."""
+    """Games of each final match between the best policies. More gives narrower intervals. 0: no
+    matches."""
     out: str = ""
-    """The folder of the runs, of bench.json and of the pictures. Left out: bench-NAME of the file.
-    Runs that are finished there are not trained again."""
+    """Folder for the runs, bench.json and the pictures. Left out: bench-NAME of the file. Finished
+    runs in it are not trained again."""
     dry_run: bool = False
-    """Check every configuration, say what it would cost, and train nothing."""
+    """Check every configuration, print the cost, and do not train."""
     json: bool = False
     """Print one JSON object instead of tables."""
 
 
 @dataclass(frozen=True)
 class BenchScalingConfig(Checked):
-    """Measure speed by number of games, threads and workers, and say what to take."""
+    """Measure speed by number of games, threads and workers, and recommend values."""
 
     game: Positional[str] = "skull_king"
-    """The game, or an environment of your own as module:factory or file.py:factory."""
+    """The game, or a custom environment as module:factory or file.py:factory."""
     games: Annotated[tuple[int, ...], at_least(1)] = ()
-    """Numbers of games to measure, beside the preset's. Left out: powers of two around it; on a
-    GPU upwards."""
+    """Numbers of games to measure, besides the preset's. Left out: powers of two around it; on a
+    GPU upward."""
     threads: Annotated[tuple[int, ...], between(1, 1024)] = ()
-    """Numbers of threads. Left out: 1, 2, 4 and so on up to all cores."""
+    """Numbers of threads to measure. Left out: 1, 2, 4 and so on up to all cores."""
     workers: Annotated[tuple[int, ...], between(0, 1024)] = ()
-    """Numbers of worker processes, of an environment of your own. Left out: 0, 1, 2, 4 and so on
-    up to all cores."""
+    """Numbers of worker processes to measure, for a custom environment. Left out: 0, 1, 2, 4 and so
+    on up to all cores."""
     seconds: Annotated[float, above(0, 86_400)] = 60.0
-    """Time for measuring, shared by all numbers; making what is measured comes on top."""
+    """Time for measuring, shared by all numbers; setting up comes on top."""
     passes: Annotated[int, between(1, 100)] = 5
-    """How often everything is measured in turn, less where that takes longer. More give surer
-    medians."""
+    """Rounds over all numbers, fewer if they take too long. More makes medians more precise."""
     algo: str = ""
-    """What learns. Left out: as `sparring train` would."""
+    """The algorithm. Left out: as `sparring train` would."""
     config: str = ""
     """A TOML file with settings of `sparring train`."""
     device: Device = "auto"
-    """Where the network lives: cpu, cuda, or auto."""
+    """Device of the network: cpu, cuda, or auto."""
     set: tuple[str, ...] = ()
     """A flag of the game as key=value."""
     seed: Seed = 0
-    """Which games are played and where the network starts."""
+    """Seed of the games and of the network's weights."""
     out: str = ""
-    """A file, .png, .svg, .pdf or .html, or a folder for scaling.png and scaling.html. Left out: no
+    """A .png, .svg, .pdf or .html file, or a folder for scaling.png and scaling.html. Left out: no
     pictures."""
     save: str = ""
-    """A JSON file for what is measured, with the machine: a record for later."""
+    """A JSON file for the measurements and a description of the machine, to compare with later."""
     record: str = ""
-    """A record of an earlier bench on this machine: what got slower since, with intervals."""
+    """A file that --save wrote on this machine: reports what became slower since, with
+    intervals."""
     anyway: bool = False
-    """Compare with a record of another machine or of other settings all the same."""
+    """Compare even if the record is of another machine or of other settings."""
     fail_slower: bool = False
-    """Exit code 1 if something got slower than in the record."""
+    """Exit with code 1 if something became slower than in the record."""
     json: bool = False
     """Print one JSON object instead of tables."""
 
@@ -203,89 +205,93 @@ class RenderConfig(Checked):
     players: Positional[str]
     """A run, checkpoint, policy or bot (bot:NAME too) for seat 0, or one per seat: latest,weak."""
     out: str = "game.gif"
-    """The file: .gif, .mp4 (needs ffmpeg), .svg (moves in any browser) or .png (a still)."""
+    """The file: .gif, .mp4 (needs ffmpeg), .svg (animated in any browser) or .png (one picture)."""
     game: str = ""
-    """The game, where all players are bots."""
+    """The game, if all players are bots."""
     against: str = ""
-    """Who sits in the other seats, where one player is given. Left out: the best bot."""
+    """Player of the other seats, if one player is given. Left out: the strongest bot."""
     episodes: Annotated[int, between(1, 100)] = 1
-    """Games, one after the other."""
+    """Number of games, one after the other."""
     seed: Seed = 0
-    """Which game is dealt; the next ones have the numbers after it."""
+    """Seed of the first game; the next games use the following numbers."""
     set: tuple[str, ...] = ()
-    """A flag of the game as key=value. Left out: those of the training."""
+    """A flag of the game as key=value. Left out: the flags of the training."""
     sampled: bool = False
-    """Draw actions as in training instead of taking the most probable one."""
+    """Sample actions as in training instead of taking the most probable one."""
     still: bool = False
-    """One picture of the whole game. A .png is always that."""
+    """One picture of the whole game, as a .png always is."""
     speed: Annotated[float, between(0.01, 100)] = 1.0
-    """How fast the film runs. 0.5: half as fast as the game."""
+    """Speed of the film. 0.5: half as fast as the game."""
     fps: Annotated[float, between(0, 240)] = 0.0
-    """Frames per second of a .gif or .mp4. More are smoother and larger. 0: 25 and 50."""
+    """Frames per second of a .gif or .mp4. More is smoother and larger. 0: 25 and 50."""
     width: Annotated[int, between(160, 3840)] = 760
-    """Pixels from left to right."""
+    """Width in pixels."""
     save: str = ""
-    """A file for the game itself, which `sparring replay` plays again; -2, -3 for further ones."""
+    """A file for the recorded game, for `sparring replay`; further games get -2, -3."""
     json: bool = False
     """Print one JSON object instead of lines."""
 
 
 @dataclass(frozen=True)
 class ReplayFileConfig(Checked):
-    """Look at a recorded game: step by step, as text, as a film, or only whether it comes out."""
+    """Show a recorded game step by step, as text or as a film, or verify its result."""
 
     file: Positional[str]
-    """A file that play, render, eval, arena or a page has saved."""
+    """A file that play, render, eval, arena or the browser saved."""
     seat: Annotated[int, between(-1, 255)] = -1
-    """Whose eyes: what this seat knew. -1: everything."""
+    """Show only what this seat could see. -1: everything."""
     text: bool = False
     """Print the whole game instead of stepping through it."""
     check: bool = False
-    """Only say whether it comes out as the file says; another result is exit code 3."""
+    """Only verify that the game ends as the file says; exit code 3 if not."""
     out: str = ""
-    """A film or picture instead: .gif, .mp4, .svg or .png; of Shogi .kif, .csa or .usi too."""
+    """Write a film or picture instead: .gif, .mp4, .svg or .png; for Shogi also .kif, .csa or
+    .usi."""
     still: bool = False
-    """Of --out: one picture of the whole game. A .png is always that."""
+    """With --out: one picture of the whole game, as a .png always is."""
     speed: Annotated[float, between(0.01, 100)] = 1.0
-    """Of --out: how fast the film runs."""
+    """With --out: speed of the film. 0.5: half as fast as the game."""
     fps: Annotated[float, between(0, 240)] = 0.0
-    """Of --out: frames per second of a .gif or .mp4. 0: 25 and 50."""
+    """With --out: frames per second of a .gif or .mp4. More is smoother and larger. 0: 25 and
+    50."""
     width: Annotated[int, between(160, 3840)] = 760
-    """Of --out: pixels from left to right."""
+    """With --out: width in pixels."""
     json: bool = False
     """Print the facts as one JSON object."""
 
 
 @dataclass(frozen=True)
 class ServeConfig(Checked):
-    """Show runs in a browser, live, and play against their agents there."""
+    """Show runs live in a browser, and play against their agents there."""
 
     folder: Positional[str] = ""
-    """The folder with the runs. Left out: that of --runs."""
+    """Folder with the runs. Left out: that of --runs."""
     runs: str = "runs"
-    """The same, as other commands take it. Files outside of it are never shown."""
+    """The same, as in other commands. Files outside of it are never shown."""
     host: str = "127.0.0.1"
-    """Where to listen; 0.0.0.0: in every network. Whoever comes from elsewhere needs the token."""
+    """Address to listen on; 0.0.0.0: all networks. Visitors from other machines need the token."""
     port: Annotated[int, between(0, 65_535)] = 8000
-    """The port to listen at. 0: any that is free."""
+    """Port to listen on. 0: any free port."""
     token: str = ""
-    """What a visitor has to show, for everything. Other users of this machine see it among the
-    processes: --token-file or SPARRING_TOKEN hides it. Left out: a new one each time."""
+    """Token that visitors need. Other users of this machine can see it in the list of processes:
+    use --token-file or SPARRING_TOKEN to hide it. Left out: a new token at every start."""
     token_file: str = ""
-    """A file with the token in it, which nobody else should be able to read."""
+    """A file with the token, which other users should not be able to read."""
     open: bool = False
-    """Open the page in a browser as soon as it answers."""
+    """Open the page in a browser once the server is ready."""
     api: bool = False
-    """Let programs ask agents for actions: POST /api/act, described in /openapi.json."""
+    """Let programs request actions from agents: POST /api/act, described in /openapi.json."""
     agent: str = ""
-    """With --api: who answers requests that name nobody; a run, RUN/40, RUN/past/12 or a folder."""
+    """With --api: agent for requests that name none: a run, RUN/40, RUN/past/12 or a folder."""
     fallback: str = ""
-    """With --api: the bot that answers for an agent that is missing or damaged. None: an error."""
+    """With --api: bot that answers if an agent is missing or damaged. Left out: an error."""
     states: bool = False
-    """With --api: take states as bytes, which are checked whole before anything is played."""
+    """With --api: accept states as bytes, which are validated before use."""
     batch: Annotated[int, between(1, 4096)] = 64
-    """With --api: most requests that share a forward pass. Higher answers more a second."""
+    """With --api: largest number of requests in one forward pass. Higher answers more requests per
+    second."""
     wait_ms: Annotated[float, between(0.0, 1000.0)] = 1.0
-    """With --api: how long requests wait for others, once several come at a time."""
+    """With --api: how long a request waits for others to share a forward pass, once several arrive
+    at a time. Higher makes larger batches and slower answers."""
     json: bool = False
     """Print the address as one JSON object instead of lines."""

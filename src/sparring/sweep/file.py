@@ -7,9 +7,9 @@ from dataclasses import dataclass, fields, replace
 from typing import Annotated, Any
 
 from sparring.config import TrainConfig
-from sparring.config.habits import like
 from sparring.config.options import paths_of
 from sparring.config.ranges import Checked, at_least, between, one_of
+from sparring.config.synonyms import like
 from sparring.config.tools import SweepConfig
 from sparring.errors import ConfigError, nearest
 from sparring.sweep.space import Range, read_ranges

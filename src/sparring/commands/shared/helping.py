@@ -110,7 +110,7 @@ def rows(options: Iterable[Option], *, brief: bool) -> Iterator[str]:
         flags = option.flags[:1] if brief else option.flags
         name = option.metavar if option.positional else ", ".join(flags)
         if not option.positional and option.metavar:
-            name += f" {option.metavar}{' ...' if option.several else ''}"
+            name += f" {option.metavar}{' ...' if option.is_list else ''}"
         text = option.help.partition(". ")[0].rstrip(".") if brief else option.help
         text = f"{text} {ending(option, brief=brief)}".strip()
         yield from row(name, text)

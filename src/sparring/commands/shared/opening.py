@@ -12,9 +12,9 @@ from typing import Any
 
 from sparring import ids
 from sparring.config import TrainConfig
+from sparring.config.arguments import is_option, unknown_option_message, values_of
 from sparring.config.ranges import READERS
 from sparring.config.runs import ResumeConfig
-from sparring.config.words import is_option, unknown_option, values_of
 from sparring.errors import ConfigError, printable
 from sparring.games.flags import latest, read_rules
 from sparring.games.rules import Rules, game_names
@@ -98,7 +98,7 @@ def amount_of(budget: str, text: str) -> Any:
 
 def check_options(command: str, config: Any, words: list[str]) -> None:
     """Refuse an option that a command does not have, with the one that may be meant."""
-    if wrong := unknown_option(words, config, command):
+    if wrong := unknown_option_message(words, config, command):
         raise ConfigError(f"{wrong}; see: sparring {command} --help")
 
 

@@ -12,10 +12,10 @@ from typing import Any
 
 from sparring import trusted
 from sparring.config import TrainConfig
-from sparring.config.habits import FROM_FRESH, like, meant
 from sparring.config.options import flat, paths_of
 from sparring.config.ranges import Checked
 from sparring.config.renamed import renamed
+from sparring.config.synonyms import DEFAULT_ALGO, like, setting_named
 from sparring.curriculum.files import as_json, read_curriculum
 from sparring.errors import ConfigError, nearest
 from sparring.games.flags import listed, read_pair
@@ -84,9 +84,9 @@ def meant_by(key: str, config: Any, changes: Mapping[str, Any], where: str) -> s
         return f"; it is now {now!r}"
     own = [field.name for field in fields(config)]
     close = nearest(key, own)
-    if "did you mean" in close and not meant(key):
+    if "did you mean" in close and not setting_named(key):
         return close
-    algo = str(changes.get("algo", "")) or getattr(config, "algo", FROM_FRESH)
+    algo = str(changes.get("algo", "")) or getattr(config, "algo", DEFAULT_ALGO)
     found = like(f"{section}{key}", paths_of(TrainConfig), algo, python=where == IN_PYTHON)
     return found if "did you mean" in found or not section else close
 

@@ -1,7 +1,4 @@
-"""Words of other libraries, and the settings that mean the same here.
-
-Those of Stable-Baselines3 and its zoo, CleanRL, PufferLib and RLlib.
-"""
+"""Names that Stable-Baselines3, CleanRL, PufferLib and RLlib have for our settings."""
 
 from __future__ import annotations
 
@@ -10,14 +7,14 @@ from collections.abc import Collection
 from sparring.config.renamed import renamed
 from sparring.errors import closest
 
-OF_ALGORITHM = "ALGO"
-"""Stands for the table of the algorithm that learns: ALGO.lr is ppo.lr, dqn.lr or sac.lr."""
-FROM_FRESH = "ppo"
-"""The algorithm of settings that no other has."""
+ANY_ALGO = "ALGO"
+"""Placeholder for the algorithm's section: ALGO.lr is ppo.lr, dqn.lr or sac.lr."""
+DEFAULT_ALGO = "ppo"
+"""The algorithm, if the settings name none."""
 GAME = "game"
-"""Not a setting: what is trained stands first on the line."""
+"""Not a setting: the game is the first argument."""
 
-MEANINGS: dict[str, str] = {
+SYNONYMS: dict[str, str] = {
     "ALGO.lr": "lr learning_rate learning_rates adam_lr optimizer_lr policy_lr actor_lr",
     "sac.critic_lr": "critic_lr q_lr critic_learning_rate",
     "ALGO.gamma": "gamma discount discount_factor",
@@ -71,37 +68,39 @@ MEANINGS: dict[str, str] = {
     "eval.games": "n_eval_episodes eval_episodes evaluation_duration",
     GAME: "game env env_id env_name environment task",
 }
-"""The words of others, by what they mean here."""
-_SETTINGS = {word: setting for setting, words in MEANINGS.items() for word in words.split()}
+"""Our setting -> names in other libraries."""
+_SETTINGS = {word: setting for setting, words in SYNONYMS.items() for word in words.split()}
 FIRST = "; the game comes first: sparring train skull_king"
-REMEMBERING = {"ppo.minibatch": "replay.batch", "ppo.entropy": "sac.temperature"}
-"""What DQN and SAC have instead."""
+REPLAY_NAMES = {"ppo.minibatch": "replay.batch", "ppo.entropy": "sac.temperature"}
+"""Settings that DQN and SAC have instead."""
 VALUES = {"gpu": "cuda", "nvidia": "cuda"}
-"""Values that others call otherwise."""
+"""Values with other names in other libraries."""
 
 
-def meant(word: str, algo: str = FROM_FRESH) -> str:
-    """Return the setting that a word of other libraries means, "" if none: learning_rate, ppo.lr.
+def setting_named(word: str, algo: str = DEFAULT_ALGO) -> str:
+    """Return our setting for another library's name ("ppo.lr" for "learning_rate"), "" if none.
 
-    word: with or without the table that somebody put it into: ppo.learning_rate, --learning-rate.
+    word: with or without a section or dashes: ppo.learning_rate, --learning-rate.
     """
     table, _, key = word.removeprefix("--").replace("-", "_").lower().rpartition(".")
     algo = table if table in ("ppo", "dqn", "sac") else algo
     setting = _SETTINGS.get(key, "")
     if algo in ("dqn", "sac"):
-        setting = REMEMBERING.get(setting, setting)
+        setting = REPLAY_NAMES.get(setting, setting)
     section, dot, rest = setting.partition(".")
-    return f"{algo if section == OF_ALGORITHM else section}{dot}{rest}"
+    return f"{algo if section == ANY_ALGO else section}{dot}{rest}"
 
 
-def like(name: str, known: Collection[str], algo: str = FROM_FRESH, *, python: bool = False) -> str:
-    """Return what somebody means who names a setting that is not there, as the end of an error.
+def like(
+    name: str, known: Collection[str], algo: str = DEFAULT_ALGO, *, python: bool = False
+) -> str:
+    """Return the end of an error about an unknown setting: the setting that is probably meant.
 
-    known: the settings that there are, as ppo.lr. python: it stands in a call, as keyword.
+    known: all settings, as ppo.lr. python: the name was a keyword argument of a call.
     """
     if now := renamed(name):
         return f"; it is now {now!r}"
-    setting = meant(name, algo)
+    setting = setting_named(name, algo)
     if setting == GAME and name not in known:
         return "; the game comes first: train('skull_king', ...)" if python else FIRST
     if setting not in known:
