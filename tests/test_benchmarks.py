@@ -58,10 +58,10 @@ def test_the_ceiling_has_the_same_work(game: str, members: tuple[Any, ...]) -> N
     real.iterate(0.0)
     (played,) = real.iterate(0.0)
     rollout = real.collector.rollout
-    front = real.collector.transitions.carried
+    front = real.collector.transitions.max_pending
     rows = {name: rollout.rows()[name][front:].copy() for name in ("obs", "mask")}
     for _ in range(2):
-        (rehearsed,) = real.rehearse()
+        (rehearsed,) = real.dry_run()
         for name, array in rows.items():
             assert np.array_equal(rollout.rows()[name][front:], array), name
         for name in ("decisions", "optimizer_steps"):
@@ -79,7 +79,7 @@ def test_a_rehearsal_changes_nothing() -> None:
         rehearsing.iterate(0.0)
         honest.iterate(0.0)
         before = rehearsing.pool.state()
-        rehearsing.rehearse()
+        rehearsing.dry_run()
         assert rehearsing.pool.state() == before
     one, two = rehearsing.snapshot(), honest.snapshot()
     assert one.blobs == two.blobs

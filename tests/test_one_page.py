@@ -77,7 +77,7 @@ def test_advantages_are_those_of_the_package(page: Any, gae_lambda: float) -> No
         terminated=rollout.ended,
         truncated=np.zeros_like(rollout.ended),
     )
-    carried = transitions.carried
+    carried = transitions.max_pending
     value = np.zeros(transitions.places, np.float32)
     value[carried:] = rollout.value.numpy().flatten()
     expected = transitions.advantages(value, gae_lambda)

@@ -97,7 +97,7 @@ class Ours:
 
     def ceiling(self) -> dict[str, int]:
         """The same on the rows of the last rollout, without games."""
-        return {"samples": int(self.ppo.rehearse()[0].stats["learning/samples"])}
+        return {"samples": int(self.ppo.dry_run()[0].stats["learning/samples"])}
 
     def lengths(self) -> list[float]:
         """All seats' decisions in the games that ended, as the mean of each rollout."""

@@ -15,8 +15,8 @@ from cluster.crews import TINY, LocalCrew, alone, settings, together
 from sparring.cluster.actors.packing import counts_of
 from sparring.config import TrainConfig
 from sparring.errors import ConfigError, SparringWarning
-from sparring.learn.learner import Learner, Report, Snapshot, Terms
-from sparring.learn.rollout import Cuts
+from sparring.learn.learner import Learner, Overrides, Report, Snapshot
+from sparring.learn.rollout import Truncations
 from sparring.pools.lineups import Lineup, Mix
 from sparring.pools.starts import Start
 from sparring.training.display.lines import learning_words
@@ -127,7 +127,7 @@ def test_a_snapshot_in_lockstep_goes_on_bit_for_bit() -> None:
 
 def test_other_terms_reach_the_games_of_actors() -> None:
     config = settings("skull_king", opponents=("self=1", "past=1"), **SHORT, **LOCKSTEP)
-    terms = Terms(
+    overrides = Overrides(
         lineups=(Lineup((0, "captain", Mix("past"))),),
         flags={"episode": "ROUND", "start_round": 1},
         starts=[Start(None, 1.0)],
@@ -136,7 +136,7 @@ def test_other_terms_reach_the_games_of_actors() -> None:
     learners = [alone(config), together(config)]
     for learner in learners:
         iterated(learner, 1)
-        learner.adjust(terms)  # type: ignore[attr-defined]
+        learner.apply_overrides(overrides)  # type: ignore[attr-defined]
     for mine, theirs in zip(*map(iterated, learners), strict=True):
         check_same(mine, theirs)
 
@@ -223,19 +223,19 @@ def test_an_absent_lane_keeps_its_open_decisions() -> None:
     config = settings("skull_king", actors=2, distributed={"max_lag": 9, "actors_per_update": 1})
     learner = together(config, deliver=lambda able: able[:1])
     learner.iterate(0.0)
-    before = learner.collector.front()
+    before = learner.collector.pending_state()
     learner.iterate(0.0)
     assert learner.collector.lanes[1].pending
-    after = learner.collector.front()
-    half = len(learner.collector.transitions.open) // 2
-    assert (learner.collector.transitions.open_rows()[half:] == -1).all()  # it never came
+    after = learner.collector.pending_state()
+    half = len(learner.collector.transitions.pending) // 2
+    assert (learner.collector.transitions.pending_rows()[half:] == -1).all()  # it never came
     learner.crew.deliver = lambda able: able[-1:]  # type: ignore[attr-defined]
     learner.iterate(0.0)
-    late = learner.collector.front()
+    late = learner.collector.pending_state()
     learner.crew.deliver = lambda able: able[:1]  # type: ignore[attr-defined]
     learner.iterate(0.0)
-    last = learner.collector.front()
-    assert (learner.collector.transitions.open_rows()[half:] >= 0).any()
+    last = learner.collector.pending_state()
+    assert (learner.collector.transitions.pending_rows()[half:] >= 0).any()
     for name in before[0]:
         assert torch.equal(late[0][name][half:], last[0][name][half:]), name
         assert not torch.equal(before[0]["obs"][:half], after[0]["obs"][:half])
@@ -247,8 +247,8 @@ def test_what_dies_is_played_again_and_its_open_decisions_are_forgotten() -> Non
     iterated(learner, 1)
     crew, taken = learner.crew, learner.collector.decisions
     assert isinstance(crew, LocalCrew)
-    each = len(learner.collector.transitions.open) // 2
-    opened = learner.collector.transitions.open_rows()
+    each = len(learner.collector.transitions.pending) // 2
+    opened = learner.collector.transitions.pending_rows()
     assert (opened[:each] >= 0).any() and (opened[each:] >= 0).any()
     deliver, crew.deliver = crew.deliver, lambda able: []
     kills = iter([1])
@@ -301,7 +301,7 @@ def test_a_restored_learner_forgets_what_was_played_for_the_weights_before() -> 
     iterated(learner, 5)
     assert not learner.exact
     learner.restore(learner.snapshot())
-    assert not (learner.collector.transitions.open_rows() >= 0).any()
+    assert not (learner.collector.transitions.pending_rows() >= 0).any()
     decisions = learner.collector.decisions
     before = len(learner.crew.handed_in)  # type: ignore[attr-defined]
     gone = sum(len(lane.dropped) for lane in learner.collector.lanes)
@@ -338,9 +338,9 @@ def test_actors_make_environments_by_name_and_play_the_same_games(tmp_path: Path
     distributed.iterate(0.0)
     one.iterate(0.0)
     first = [learner.collector.rollout for learner in (one, distributed)]  # type: ignore[attr-defined]
-    carried = distributed.collector.transitions.carried
+    max_pending = distributed.collector.transitions.max_pending
     for name in ("obs", "mask"):
-        mine, theirs = (getattr(rollout, name)[carried : carried + 8] for rollout in first)
+        mine, theirs = (getattr(rollout, name)[max_pending : max_pending + 8] for rollout in first)
         assert (mine == theirs).all()  # game i is seeded with its number, wherever it is played
     assert not distributed.exact
     assert distributed.snapshot().blobs == {}
@@ -379,9 +379,9 @@ def test_whole_episodes_are_one_whole_game_in_every_place(game: str) -> None:
         assert (decided.sum(0) == ended.argmax(0) + 1).all()
         by_game = dict(zip(episodes.game.tolist(), episodes.length.tolist(), strict=True))
         assert [by_game[game] for game in range(8)] == decided.sum(0).tolist()
-        assert not (learner.collector.transitions.open_rows() >= 0).any()
-        cuts: Cuts = rollout.cuts
-        assert sum(map(len, cuts.where)) == int(rollout.truncated.sum())
+        assert not (learner.collector.transitions.pending_rows() >= 0).any()
+        truncations: Truncations = rollout.truncations
+        assert sum(map(len, truncations.where)) == int(rollout.truncated.sum())
         lengths.append(tuple(by_game.values()))
         assert report.stats["learning/samples"] == report.stats["learning/decisions"]
         assert report.stats["distributed/unfinished"] == 0
@@ -454,8 +454,8 @@ def test_a_resumed_run_begins_other_games_than_it_began_with() -> None:
 
     def first_rows(learner: Any) -> Any:
         learner.iterate(0.0)
-        rollout, carried = learner.collector.rollout, learner.collector.transitions.carried
-        return rollout.obs[carried : carried + 8].copy()
+        rollout, max_pending = learner.collector.rollout, learner.collector.transitions.max_pending
+        return rollout.obs[max_pending : max_pending + 8].copy()
 
     first, again = together(config), together(config)
     before = first_rows(first)

@@ -19,7 +19,7 @@ from sparring.cluster.replicas.learner import ReplicatedPPO
 from sparring.cluster.replicas.replica import Replica, Share
 from sparring.config import CollectConfig, EvaluationConfig, NetConfig, PPOConfig, TrainConfig
 from sparring.errors import ConfigError
-from sparring.learn.learner import LostError, Report, Terms
+from sparring.learn.learner import LostError, Overrides, Report
 from sparring.pools.lineups import Lineup
 from sparring.training.planning.plan import resolve
 from sparring.training.planning.settings import written
@@ -135,7 +135,9 @@ def check_other_terms(learner: ReplicatedPPO, config: TrainConfig) -> None:
     """Line-ups, settings and rewards reach the other one, too."""
     settings = replace(config.ppo, epochs=1)
     rewards = dict.fromkeys(learner.rules.parts, (2.0,))
-    learner.adjust(Terms(settings=settings, lineups=(Lineup((0, "random")),), rewards=rewards))
+    learner.apply_overrides(
+        Overrides(settings=settings, lineups=(Lineup((0, "random")),), rewards=rewards)
+    )
     for _ in range(3):
         (report,) = learner.iterate(0.2)
     assert report.episodes is not None
@@ -167,7 +169,7 @@ def test_a_lower_rate_is_lower_for_every_replica() -> None:
     alone = replace(config, replicas=1)
     (wanted,) = resolve([alone], lr_factor=0.1).settings
     assert wanted.lr == config.ppo.lr.scaled(0.1)
-    assert Replica(written(config), share).learner.parts[""].settings == wanted
+    assert Replica(written(config), share).learner.learners[""].settings == wanted
 
 
 @pytest.mark.slow

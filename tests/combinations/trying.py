@@ -18,8 +18,8 @@ import torch
 from cluster.crews import LocalCrew
 from combinations.cells import FUNCTION, Cell, Game
 from sparring.cluster.actors.learner import DistributedPPO, check_distributed
-from sparring.cluster.replicas.joined import LOOPBACK
 from sparring.cluster.replicas.learner import ReplicatedPPO, check_replicas
+from sparring.cluster.replicas.process_group import LOOPBACK
 from sparring.cluster.replicas.replica import Replica, Share
 from sparring.config import NetConfig, TrainConfig
 from sparring.errors import ConfigError, SparringWarning
@@ -30,7 +30,7 @@ from sparring.messages import Message
 from sparring.nets.make import make_net
 from sparring.nets.policy import Policy
 from sparring.schedule import Moment
-from sparring.training.courses import adjustable
+from sparring.training.courses import check_overridable
 from sparring.training.imitation.imitate import hold, imitate, take_over
 from sparring.training.leagues import league_learner
 from sparring.training.planning.custom import rules_of
@@ -233,7 +233,7 @@ def update(cell: Cell, asked: Asked) -> None:
             course.advance(Moment(1000, 0.5, 10), 1)
             terms = course.terms(Moment(1000, 0.5, 10))
             if terms is not None:
-                adjustable(learner).adjust(terms, member)
+                check_overridable(learner).apply_overrides(terms, member)
         check_learned(learner.iterate(0.5))
 
 

@@ -21,7 +21,7 @@ from sparring.config import (
     TrainConfig,
 )
 from sparring.curriculum.state import CurriculumState
-from sparring.learn.learner import adjust_games
+from sparring.learn.learner import apply_game_overrides
 from sparring.pools import LEARNER, Lineup, Mix, Pool
 from sparring.pools.cuda import CudaPool
 from sparring.schedule import Moment
@@ -121,7 +121,7 @@ def test_at_1000_points_the_device_has_what_the_schedules_say() -> None:
     course, reference = CurriculumState(three_phases()), Reference()
     pool = CudaPool(SKULL_KING, 64, seeds=(1, 2))
     plain = Pool(SKULL_KING, 1, seed=2, threads=1)
-    adjust_games(pool, course.begin(), member=1)
+    apply_game_overrides(pool, course.begin(), member=1)
     reference.apply(plain, Moment(0, 0.0))
     before = pool.settings[0].clone()
     numbers = pool.settings[1].cpu().numpy().view(np.int64) == plain._native.setting.view(np.int64)
@@ -131,7 +131,7 @@ def test_at_1000_points_the_device_has_what_the_schedules_say() -> None:
         reference.go(now)
         terms = course.terms(now)
         if terms is not None:
-            adjust_games(pool, terms, member=1)
+            apply_game_overrides(pool, terms, member=1)
         reference.apply(plain, now)
         mine = pool.settings[1].cpu().numpy().view(np.int64)
         np.testing.assert_array_equal(mine[numbers], plain._native.setting.view(np.int64)[numbers])

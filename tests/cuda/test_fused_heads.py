@@ -45,7 +45,7 @@ class Anchor:
     def __init__(self) -> None:
         self.schedule, self.weight = Schedule.line(0.5, 0.1), 0.0
 
-    def turn(self, moment: Moment) -> None:
+    def set_weight(self, moment: Moment) -> None:
         self.weight = self.schedule.at(moment)
 
     def columns(self, learner: Any, samples: Any) -> Arrays:
@@ -211,7 +211,7 @@ def test_scores_and_truth_are_those_of_the_games(on_host: bool) -> None:
     (term,) = (one.term for one in ppo.terms if isinstance(one.term, HiddenTerm))
     held = rollout.hidden
     assert held is not None
-    first = rollout.carried
+    first = rollout.max_pending
     seat = rollout.seat.view(-1)
     truth = term.hidden.read(torch, held[first:], seat)
     hand = torch.from_numpy(ppo.rules.widen(rollout.obs[first:].cpu().numpy())[:, :74] > 0)
@@ -241,14 +241,14 @@ def test_outcomes_are_those_of_loops(game: str) -> None:
     for step in range(0, steps, 3):
         for game_ in range(games):
             mine = int(seat[step, game_])
-            place = rollout.carried + step * rollout.rows + game_
+            place = rollout.max_pending + step * rollout.rows + game_
             ends = [s for s in range(step, steps) if over[s, game_] or cut[s, game_]]
             if ends and over[ends[0], game_]:
                 assert np.array_equal(result[place], wanted[ends[0], game_, mine])
                 checked["over"] += 1
             elif not ends:
                 last = max(s for s in range(step, steps) if seat[s, game_] == mine)
-                at = rollout.carried + last * rollout.rows + game_
+                at = rollout.max_pending + last * rollout.rows + game_
                 assert np.allclose(result[place], said(at, game_), atol=1e-3)
                 checked["open"] += 1
     assert checked["open"] and (checked["over"] or game == "shogi")
@@ -256,7 +256,7 @@ def test_outcomes_are_those_of_loops(game: str) -> None:
         assert np.array_equal(rollout.reward.cpu().numpy()[over][..., 0], scores[over])
     if game == "shogi":
         assert cut.any()
-        ended = np.isfinite(result[rollout.carried :]).all(1)
+        ended = np.isfinite(result[rollout.max_pending :]).all(1)
         assert ended[(seat.reshape(-1) >= 0)].all()  # of two seats both are known at a cut
 
 

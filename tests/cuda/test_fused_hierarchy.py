@@ -83,7 +83,7 @@ def test_links_and_samples_are_those_of_the_cpu(game: str) -> None:
         played = {name: getattr(rollout, name).cpu().numpy() for name in NAMES}
         played["final_value"] = rollout.final_value.cpu().numpy()
         value, role = rollout.value.cpu().numpy(), rollout.role.cpu().numpy()
-        transitions.load_open(rollout.open.cpu().numpy().tobytes())
+        transitions.load_pending(rollout.open.cpu().numpy().tobytes())
         fused.begin()
         terms = discounts_of(fused.roles, hparams)
         assert fused.discounts is not None
@@ -100,9 +100,9 @@ def test_links_and_samples_are_those_of_the_cpu(game: str) -> None:
         assert np.allclose(advantage, rollout.advantage.cpu().numpy(), atol=1e-4)
         cut += int((transitions.end == 3).sum())
         samples = transitions.samples()
-        carried = np.arange(transitions.carried) % len(rules.roles)
-        of_place = np.concatenate([carried, role.reshape(-1)])
-        for number, part in enumerate(fused.parts.values()):
+        max_pending = np.arange(transitions.max_pending) % len(rules.roles)
+        of_place = np.concatenate([max_pending, role.reshape(-1)])
+        for number, part in enumerate(fused.learners.values()):
             listed = part.list[0, : int(part.sample_counts[0])].cpu().numpy()
             assert np.array_equal(np.sort(listed), samples[of_place[samples] == number])
             assert len(listed) > 50
@@ -117,7 +117,7 @@ def test_gradients_of_every_role_are_those_of_autograd() -> None:
         fused.iterate(0.0)
     hparams = ready(fused)
     fused.begin()
-    for role, part in fused.parts.items():
+    for role, part in fused.learners.items():
         part.fit()
         part.shuffle(0)
         before = [network(fused, member) for member in range(2)]
@@ -185,7 +185,7 @@ def test_a_role_that_does_not_learn_stays_as_it_is(learn: str) -> None:
         (report,) = fused.iterate(0.0)
         told = [name for name in report.stats if name.startswith("losses/policy_loss")]
         assert told == [f"losses/policy_loss/{learn}"]
-    for role in fused.parts:
+    for role in fused.learners:
         now, then = role_tensors(fused.net.state(0), role), role_tensors(before, role)
         same = all(torch.equal(tensor, then[name]) for name, tensor in now.items())
         assert same == (role != learn)
@@ -196,5 +196,5 @@ def test_roles_take_turns() -> None:
     learned = []
     for _ in range(6):
         (report,) = fused.iterate(0.0)
-        learned += [role for role in fused.parts if f"losses/policy_loss/{role}" in report.stats]
+        learned += [role for role in fused.learners if f"losses/policy_loss/{role}" in report.stats]
     assert learned == ["manager", "manager", "worker", "worker", "manager", "manager"]

@@ -60,7 +60,7 @@ def records_of(fused: FusedPPO, before: np.ndarray) -> np.ndarray:
     rollout = fused.rollout
     played = {name: getattr(rollout, name).cpu().numpy() for name in NAMES}
     out = np.zeros(rollout.places, np.uint32)
-    out[: rollout.carried] = before
+    out[: rollout.max_pending] = before
     assert rollout.record is not None
     _native.find_records(
         seats=fused.rules.seats,
@@ -81,11 +81,11 @@ def test_examples_are_those_of_the_cpu() -> None:
     made = 0
     for _ in range(3):
         ready(fused)
-        before = fused.records.of_place[: rollout.carried].cpu().numpy().view(np.uint32)
+        before = fused.records.of_place[: rollout.max_pending].cpu().numpy().view(np.uint32)
         records = records_of(fused, before.copy())
         fused.begin()
         assert np.array_equal(fused.records.of_place.cpu().numpy().view(np.uint32), records)
-        for part in fused.parts.values():
+        for part in fused.learners.values():
             examples = examples_of(part)
             examples.make()
             count = int(part.sample_counts[0])
@@ -129,7 +129,7 @@ def test_gradients_are_those_of_autograd() -> None:
     hparams = ready(fused)
     fused.begin()
     rollout = fused.rollout
-    for role, part in fused.parts.items():
+    for role, part in fused.learners.items():
         examples = examples_of(part)
         part.fit()
         part.terms.make_rows()
@@ -198,7 +198,7 @@ def test_rehearsing_keeps_what_came_of_open_decisions() -> None:
     first, second = learner(), learner()
     for fused in (first, second):
         fused.iterate(0.0)
-    first.rehearse()
+    first.dry_run()
     for _ in range(2):
         (mine,), (theirs,) = first.iterate(0.0), second.iterate(0.0)
         assert mine.stats["learning/examples/worker"] == theirs.stats["learning/examples/worker"]
@@ -211,5 +211,5 @@ def test_open_decisions_of_a_run_without_records_are_left_alone() -> None:
     without.iterate(0.0)
     fused.restore(without.snapshot())
     assert fused.records is not None
-    carried = fused.records.of_place[: fused.rollout.carried].cpu().numpy().view(np.uint32)
-    assert (carried == _native.UNKNOWN_RECORD).all()
+    max_pending = fused.records.of_place[: fused.rollout.max_pending].cpu().numpy().view(np.uint32)
+    assert (max_pending == _native.UNKNOWN_RECORD).all()

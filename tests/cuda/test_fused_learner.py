@@ -18,8 +18,8 @@ from learn.fused_helpers import (
 from sparring.errors import ConfigError
 from sparring.learn.fused import DeviceGames, FusedPPO, HostGames
 from sparring.learn.learner import DivergedError
-from sparring.learn.parts import LOGGED
 from sparring.learn.ppo import PPO
+from sparring.learn.role_learners import PPO_METRICS
 from sparring.pools import Lineup, Pool
 from sparring.pools.cuda import CudaPool
 from sparring.schedule import Schedule
@@ -156,7 +156,7 @@ def test_reports_count_the_learners_own_decisions() -> None:
     assert after.decisions - before.decisions == own
     assert after.samples - before.samples == after.stats["learning/samples"]
     assert after.opponent_rows == 0
-    wanted = {f"losses/{name}" for name in (*LOGGED, "explained_variance", "grad_norm")}
+    wanted = {f"losses/{name}" for name in (*PPO_METRICS, "explained_variance", "grad_norm")}
     wanted |= {f"learning/{name}" for name in ("lr", "entropy_weight", "value_scale")}
     assert wanted | {"charts/games", "charts/gpu_busy"} <= after.stats.keys()
     assert all(np.isfinite(figure) for figure in after.stats.values())
@@ -223,7 +223,7 @@ def test_a_rehearsal_leaves_everything_as_it_was() -> None:
         ppo.iterate(0.0)
     before = ppo.snapshot()
     for _ in range(3):
-        (report,) = ppo.rehearse()
+        (report,) = ppo.dry_run()
     after = ppo.snapshot()
     assert report.samples > before.meta["samples"]
     assert after.blobs == before.blobs

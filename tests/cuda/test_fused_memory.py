@@ -15,9 +15,9 @@ from learn.fused_helpers import COLLECT, PPO_, check_gradients, losses_of, play,
 from sparring.config import CollectConfig, EvaluationConfig, NetConfig, PPOConfig, TrainConfig
 from sparring.games.rules import Rules
 from sparring.learn.fused import DeviceGames, FusedPPO, HostGames
-from sparring.learn.parts import LOGGED
 from sparring.learn.ppo import PPO
-from sparring.learn.sequences import FRESH, STEP, in_sequence, say_in_sequence
+from sparring.learn.role_learners import PPO_METRICS
+from sparring.learn.sequences import FRESH, STEP, cut_segments, forward_segments
 from sparring.learn.transitions import Transitions
 from sparring.nets.inputs import memory_bytes_of
 from sparring.nets.make import make_net
@@ -238,7 +238,7 @@ def columns_of_cpu(ppo: FusedPPO) -> dict[int, tuple[int, bool]]:
     rollout = ppo.rollout
     transitions = Transitions(ppo.rules, rollout.games, rollout.steps)
     transitions.end[:], transitions.next[:] = rollout.end.cpu(), rollout.next.cpu()
-    samples, columns = in_sequence(
+    samples, columns = cut_segments(
         transitions, rollout.seat.cpu().numpy(), transitions.samples(), ppo.net.config.bptt_steps
     )
     both = zip(columns[STEP].tolist(), columns[FRESH].tolist(), strict=True)
@@ -248,9 +248,9 @@ def columns_of_cpu(ppo: FusedPPO) -> dict[int, tuple[int, bool]]:
 def segments_of_cpu(ppo: FusedPPO, member: int) -> list[list[int]]:
     """The segments of a member as the learner on a CPU cuts them."""
     rollout, found = ppo.rollout, []
-    each, rows = rollout.carried // ppo.members, rollout.rows // ppo.members
+    each, rows = rollout.max_pending // ppo.members, rollout.rows // ppo.members
     for place, (step, _) in columns_of_cpu(ppo).items():
-        row = place - rollout.carried
+        row = place - rollout.max_pending
         owner = place // each if row < 0 else row % rollout.rows // rows
         if owner != member:
             continue
@@ -287,12 +287,12 @@ def test_gradients_of_segments_are_those_of_the_cpu(net: str, game: str) -> None
             STEP: torch.tensor([step for step, _ in where]),
             FRESH: torch.tensor([fresh for _, fresh in where]),
         }
-        heads = say_in_sequence(module, minibatch)
+        heads = forward_segments(module, minibatch)
         losses = losses_of(ppo, member, heads, places, hparams[member])
         length = check_gradients(ppo, member, module, losses, within=1e-4)
         assert length > 1e-2  # what cancels out cannot be compared
         found = update.loss.means[update.minibatches - 1, member].tolist()
-        for name, figure in zip(LOGGED, found, strict=True):
+        for name, figure in zip(PPO_METRICS, found, strict=True):
             wanted = float(getattr(losses, name).detach())
             assert figure == pytest.approx(wanted, rel=1e-3, abs=2e-3), name
 
@@ -372,7 +372,7 @@ def test_a_rehearsal_leaves_everything_as_it_was(net: str) -> None:
         ppo.iterate(0.0)
     before = ppo.snapshot()
     for _ in range(3):
-        ppo.rehearse()
+        ppo.dry_run()
     after = ppo.snapshot()
     assert after.blobs == before.blobs
     for group, tensors in before.tensors.items():

@@ -14,7 +14,7 @@ from sparring.learn.dqn import DQN
 from sparring.learn.fused import DeviceGames
 from sparring.learn.fused.dqn import FusedDQN
 from sparring.learn.fused.sac import FusedSAC
-from sparring.learn.replay import Samples
+from sparring.learn.replay import ReplayBatch
 from sparring.learn.sac import SAC
 from sparring.learn.transforms import coins, mirrors_of
 from sparring.learn.transitions import TRUNCATED
@@ -160,10 +160,10 @@ def test_every_member_takes_back_as_much_as_its_own_decisions_say() -> None:
     assert gpu.replay.correction.tolist() == pytest.approx([0.7, 1.0])
 
 
-def drawn_from(gpu: FusedReplay) -> Samples:
+def drawn_from(gpu: FusedReplay) -> ReplayBatch:
     """The batch that the GPU drew, for the host."""
     replay = gpu.replay
-    return Samples(
+    return ReplayBatch(
         obs=replay.rows(replay.picked)[0].cpu(),
         mask=replay.masks(replay.picked)[0].cpu(),
         action=replay.actions()[0].cpu(),
@@ -265,7 +265,7 @@ def test_a_rehearsal_changes_nothing(game: str, algo: str) -> None:
     for _ in range(12):
         learner.iterate(0.0)
     before, steps = learner.snapshot(), list(learner.experience.steps)
-    (report,) = learner.rehearse()
+    (report,) = learner.dry_run()
     assert report.stats["learning/samples"] > 0
     after = learner.snapshot()
     assert learner.experience.steps == steps
@@ -299,7 +299,7 @@ def test_mirror_images_are_those_of_the_host(game: str) -> None:
     coin = coins(3, 5, REPLAY.batch)
     assert torch.equal(gpu.replay.coin[0].cpu().bool(), coin)
     (mirror,) = mirrors_of(cpu.rules, collect, "cpu")
-    samples = mirror.apply(drawn_from(plain), coin)
+    samples = mirror.mirror_batch(drawn_from(plain), coin)
     assert torch.equal(gpu.replay.rows(gpu.replay.picked)[0].cpu(), samples.obs)
     assert torch.equal(gpu.replay.actions()[0].cpu(), samples.action)
     assert torch.equal(gpu.replay.masks(gpu.replay.after)[0].cpu(), samples.next_mask)

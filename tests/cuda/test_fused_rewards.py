@@ -54,7 +54,7 @@ def test_a_weight_of_a_role_changes_what_that_role_is_paid_and_nothing_else() ->
         ppo.playing.play()
         ppo.estimate_advantages()
         places = ppo.update.list[0, : int(ppo.update.sample_counts[0])].long()
-        role = ppo.rollout.role.flatten()[places - ppo.rollout.carried]
+        role = ppo.rollout.role.flatten()[places - ppo.rollout.max_pending]
         mine = ppo.rollout.paid[places]
         paid.append([mine[role == one] for one in (0, 1)])
     (manager, worker_paid), (same, more) = paid

@@ -14,10 +14,10 @@ from learn.fused_helpers import (
     NETS,
     PPO_,
     arrays,
+    bootstrap_truncated,
     learner,
     policy_bias,
     turn,
-    value_cuts,
 )
 from sparring.errors import SparringWarning
 from sparring.learn.fused import DeviceGames, FusedPPO, HostGames
@@ -123,7 +123,7 @@ def test_games_that_are_cut_are_worth_what_the_network_says() -> None:
     cuts = rollout.truncated.sum(0)
     assert int(cuts.min()) >= 2  # several of every game, all of them kept
     assert torch.equal(rollout.cut_count, cuts.int())
-    value_cuts(ppo)
+    bootstrap_truncated(ppo)
     module = make_net(pool.rules, NETS["shared"])
     module.load_state_dict(ppo.net.state(0))
     mine = rollout.final_value.flatten().cpu()
@@ -135,7 +135,7 @@ def test_games_that_are_cut_are_worth_what_the_network_says() -> None:
     assert int(mine.isfinite().sum()) == int(cuts.sum())
     assert not rollout.cuts_dropped().any()
     transitions = Transitions(pool.rules, 64, 120)
-    transitions.load_open(rollout.open.cpu().numpy().tobytes())
+    transitions.load_pending(rollout.open.cpu().numpy().tobytes())
     played, value = arrays(ppo, "final_value"), rollout.value.cpu().numpy()
     ppo.estimate_advantages()
     transitions.link(**played, gamma=1.0)

@@ -19,7 +19,7 @@ from learn.fused_helpers import (
     play,
     turn,
 )
-from sparring.learn.parts import LOGGED
+from sparring.learn.role_learners import PPO_METRICS
 from sparring.nets.make import make_net
 from sparring.nets.run.captured import CapturedNet
 
@@ -74,9 +74,9 @@ def test_gradients_are_those_of_autograd(net: str, bf16: bool) -> None:
         heads = module(rollout.obs[places].cpu())
         losses = losses_of(ppo, member, heads, places, hparams[member])
         check_gradients(ppo, member, module, losses, within=0.02 if bf16 else 1e-4)
-        assert ppo.playing.kernels.names("Losses") == list(LOGGED)
+        assert ppo.playing.kernels.names("Losses") == list(PPO_METRICS)
         found = update.loss.means[update.minibatches - 1, member].tolist()
-        for name, figure in zip(LOGGED, found, strict=True):
+        for name, figure in zip(PPO_METRICS, found, strict=True):
             assert figure == pytest.approx(
                 float(getattr(losses, name).detach()), rel=0.05 if bf16 else 1e-3, abs=2e-3
             ), name

@@ -10,7 +10,7 @@ import torch
 
 from learn.fused_helpers import COLLECT, NETS, PPO_, learner, play
 from sparring.learn.fused import DeviceGames, FusedPPO
-from sparring.learn.fused.rollout import carry
+from sparring.learn.fused.rollout import keep_pending
 from sparring.nets.net import MAX_SCALED_RETURN, next_scale
 from sparring.pools.cuda import CudaPool
 
@@ -45,15 +45,15 @@ def test_units_are_those_of_the_cpu(game: str) -> None:
                 wanted = next_scale(wanted, size) if known[member] else size
                 known[member], met = True, met + 1
             assert float(ppo.net.value_scale[member]) == pytest.approx(wanted, rel=1e-5)
-        assert ppo.update.has_unit.tolist() == known
-        carry(ppo.playing.kernels, ppo.rollout)
+        assert ppo.update.has_value_scale.tolist() == known
+        keep_pending(ppo.playing.kernels, ppo.rollout)
         ppo.playing.updates += 1
     assert met > 4
 
 
 def test_the_first_reward_of_a_long_game_is_one_unit_and_not_a_hundred() -> None:
     ppo, losses = long_game(), []
-    while not ppo.snapshot().meta["has_unit"]:
+    while not ppo.snapshot().meta["has_value_scale"]:
         (report,) = ppo.iterate(0.0)
         losses.append(report.stats["losses/value_loss"])
         assert len(losses) < 200
@@ -68,5 +68,5 @@ def test_a_snapshot_says_whether_values_have_a_unit() -> None:
     ppo, again = long_game(), long_game()
     ppo.iterate(0.0)
     again.restore(ppo.snapshot())
-    assert again.update.has_unit.tolist() == [0]
+    assert again.update.has_value_scale.tolist() == [0]
     assert torch.equal(again.net.value_scale, torch.ones_like(again.net.value_scale))

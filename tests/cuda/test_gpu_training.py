@@ -15,7 +15,7 @@ from sparring.commands.bench import pool as bench
 from sparring.commands.bench import train as bench_train
 from sparring.config import CollectConfig, EvaluationConfig, NetConfig, PPOConfig, TrainConfig
 from sparring.errors import ConfigError
-from sparring.learn.room import rooms_of
+from sparring.learn.memory import memory_uses
 from sparring.store import checkpoint as checkpoints
 from sparring.store.policies import load_policy
 from sparring.training.records.metrics import read
@@ -62,7 +62,7 @@ def test_the_room_of_a_run_is_what_it_takes(tmp_path: Path, hidden: tuple[int, .
     for _ in range(2):
         session.learner.iterate(0.0)
     taken = torch.cuda.max_memory_allocated() - before
-    room = rooms_of(session.plan)[1]
+    room = memory_uses(session.plan)[1]
     assert 0.7 * 8192 * room.per_game < taken <= room.bytes_for(8192)
 
 

@@ -128,7 +128,7 @@ def test_rows_are_sorted_by_network_and_keep_their_order(
 
 @pytest.mark.parametrize("bf16", [False, True])
 @pytest.mark.parametrize("net", NETS)
-def test_together_as_alone(net: str, bf16: bool) -> None:
+def test_process_group_as_alone(net: str, bf16: bool) -> None:
     made = case(net, rows_each=40 if net == "residual" else 150, bf16=bf16)
     for policy in shares(made.at.rows, made.flat.slots):
         made.run(policy)

@@ -14,7 +14,7 @@ from sparring.config import NetConfig, TrainConfig
 from sparring.learn.algos import LEARNERS
 from sparring.learn.fused import DeviceGames, FusedPPO
 from sparring.learn.fused.rollout import mask_of
-from sparring.learn.parts import LOGGED
+from sparring.learn.role_learners import PPO_METRICS
 from sparring.learn.transforms import Mirroring, coins
 from sparring.nets.make import make_net
 from sparring.pools.cuda import CudaPool
@@ -95,12 +95,12 @@ def test_ppo_steps_on_images_as_autograd_does(game: str, epoch: int) -> None:
             "action": rollout.action[places].cpu(),
             "mirrored": coin,
         }
-        on_cpu.turn(seen)
+        on_cpu.apply(seen)
         heads = module(seen["obs"])
         losses = losses_of(ppo, member, heads, places, hparams[member], seen=seen)
         check_gradients(ppo, member, module, losses, within=1e-4)
         found = update.loss.means[update.minibatches - 1, member].tolist()
-        for name, figure in zip(LOGGED, found, strict=True):
+        for name, figure in zip(PPO_METRICS, found, strict=True):
             wanted = float(getattr(losses, name).detach())
             assert figure == pytest.approx(wanted, rel=1e-3, abs=2e-3), name
 

@@ -24,7 +24,7 @@ from sparring.curriculum.curriculum import Curriculum
 from sparring.curriculum.phases import Phase, Threshold
 from sparring.curriculum.state import CurriculumState
 from sparring.curriculum.timeline import curves_of
-from sparring.learn.learner import Terms, adjust_games
+from sparring.learn.learner import Overrides, apply_game_overrides
 from sparring.learn.plan import Seating
 from sparring.pools import LEARNER, Lineup, Pool
 from sparring.pools.custom import pool_of
@@ -34,7 +34,7 @@ from sparring.schedule import Moment
 def test_at_1000_points_a_pool_has_what_the_schedules_say() -> None:
     course, reference = CurriculumState(three_phases()), Reference()
     pool, plain = (Pool(SKULL_KING, 1, threads=1) for _ in range(2))
-    adjust_games(pool, course.begin())
+    apply_game_overrides(pool, course.begin())
     reference.apply(plain, Moment(0, 0.0))
     setting, wanted = (one._native.setting.view(np.int64) for one in (pool, plain))
     numbers = setting == wanted  # the others are addresses
@@ -43,10 +43,10 @@ def test_at_1000_points_a_pool_has_what_the_schedules_say() -> None:
     for update, now in enumerate(moments(1000, 3)):
         course.advance(now, update)
         reference.go(now)
-        terms = course.terms(now)
-        if terms is not None:
+        overrides = course.overrides(now)
+        if overrides is not None:
             handed += 1
-            adjust_games(pool, terms)
+            apply_game_overrides(pool, overrides)
         reference.apply(plain, now)
         setting, wanted = (one._native.setting.view(np.int64) for one in (pool, plain))
         np.testing.assert_array_equal(setting[numbers], wanted[numbers])
@@ -63,9 +63,9 @@ def test_at_1000_points_a_foreign_env_has_what_the_schedules_say() -> None:
     course = CurriculumState(Curriculum(pool.rules, (first, second), (alone, alone)))
     for update, now in enumerate(moments(1000, 4)):
         course.advance(now, update)
-        terms = course.terms(now)
-        if terms is not None:
-            adjust_games(pool, terms)
+        overrides = course.overrides(now)
+        if overrides is not None:
+            apply_game_overrides(pool, overrides)
         gone = now.decisions - course.origin.decisions
         wanted = [(0, 3), (5000, 1)] if course.index else [(0, 1), (9000, 0.5)]
         assert pool._weight == pytest.approx(along(wanted, gone), rel=1e-6)
@@ -79,21 +79,21 @@ def test_only_what_differs_is_handed_out() -> None:
     begun = course.begin()
     assert begun.settings is None
     assert begun.lineups is not None
-    first = course.terms(Moment(0, 0.0))
+    first = course.overrides(Moment(0, 0.0))
     assert first is not None
     assert (first.lineups, first.rewards, first.flags, first.starts) == (None,) * 4
     assert first.settings.lr.at(Moment(2500, 0.5)) == pytest.approx(0.55e-4)
-    assert course.terms(Moment(0, 0.0)) is None
+    assert course.overrides(Moment(0, 0.0)) is None
     change = course.advance(Moment(5100, 0.1, 20), 7)
     assert change is not None
     assert change == {"phase": 2, "name": "second", "why": "decisions"}
-    second = course.terms(Moment(5100, 0.1, 20))
+    second = course.overrides(Moment(5100, 0.1, 20))
     assert second is not None
     assert second.settings == settings
     assert second.clear_replay
-    again = course.terms(Moment(5150, 0.1, 21))
+    again = course.overrides(Moment(5150, 0.1, 21))
     assert again is not None
-    assert again == Terms(flags=again.flags, rewards=again.rewards), "no line-ups, no settings"
+    assert again == Overrides(flags=again.flags, rewards=again.rewards), "no line-ups, no settings"
     last = course.advance(Moment(9000, 0.4, 320), 30)
     assert last is not None
     assert last["why"] == "episodes"
@@ -108,15 +108,15 @@ def test_a_restored_course_goes_on_like_the_one_that_was_saved() -> None:
         every = moments(500, int(stop))
         for update, now in enumerate(every[:stop]):
             course.advance(now, update)
-            course.terms(now)
+            course.overrides(now)
         again = CurriculumState(three_phases(), algo="ppo", settings=PPOConfig())
-        terms = again.restore(json.loads(json.dumps(course.state())))
+        overrides = again.restore(json.loads(json.dumps(course.state())))
         assert again.holds == course.holds
-        assert terms.lineups == course.holds["lineups"]
-        assert not terms.clear_replay
+        assert overrides.lineups == course.holds["lineups"]
+        assert not overrides.clear_replay
         for update, now in enumerate(every[stop:], start=int(stop)):
             assert again.advance(now, update) == course.advance(now, update)
-            assert again.terms(now) == course.terms(now)
+            assert again.overrides(now) == course.overrides(now)
         assert again.state() == course.state()
 
 
@@ -170,14 +170,14 @@ def test_decisions_are_the_fallback() -> None:
 def test_curves_show_the_phase_and_what_changes() -> None:
     course = CurriculumState(three_phases())
     course.begin()
-    course.terms(Moment(3000, 0.1))
+    course.overrides(Moment(3000, 0.1))
     shown = curves_of(course)
     assert shown["charts/phase"] == 1.0
     assert shown["curriculum/opponents/captain"] == pytest.approx(2 / 3)
     assert shown["curriculum/reward/score_delta"] == pytest.approx(0.4)
     assert shown["curriculum/reward/manager.win"] == 2.0
     course.advance(Moment(5000, 0.2), 5)
-    course.terms(Moment(5000, 0.2))
+    course.overrides(Moment(5000, 0.2))
     shown = curves_of(course)
     assert shown["charts/phase"] == 2.0
     assert shown["curriculum/opponents/self"] == 0.0

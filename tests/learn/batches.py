@@ -17,7 +17,7 @@ def batch_of(
 ) -> tuple[npt.NDArray[np.intp], dict[str, npt.NDArray[Any]]]:
     """Samples of one network's rollout, and the arrays that minibatches are picked from."""
     samples, targets = ppo.targets({"": hparams})
-    return ppo.batch(ppo.parts[""], samples, targets)
+    return ppo.batch(ppo.learners[""], samples, targets)
 
 
 def data_of(ppo: PPO, hparams: PPOHparams) -> dict[str, torch.Tensor]:

@@ -65,16 +65,16 @@ def turn(ppo: FusedPPO) -> list[PPOHparams]:
     return ppo.update.set_hparams(ppo.updates, [Moment(0, 0.0)] * ppo.members)
 
 
-def value_cuts(ppo: FusedPPO) -> None:
+def bootstrap_truncated(ppo: FusedPPO) -> None:
     for number in range(ppo.rollout.cut_layers()):
-        ppo.update.value_cuts(number)
+        ppo.update.bootstrap_truncated(number)
 
 
 def play(ppo: FusedPPO) -> None:
     """A rollout, ready to be learned from."""
     turn(ppo)
     ppo.playing.play()
-    value_cuts(ppo)
+    bootstrap_truncated(ppo)
     ppo.estimate_advantages()
 
 

@@ -44,10 +44,10 @@ def ready(fused: FusedPPO) -> list[dict[str, PPOHparams]]:
     fused.set_hparams(moments)
     fused.playing.play()
     for number in range(fused.rollout.cut_layers()):
-        fused.value_cuts(number)
+        fused.bootstrap_truncated(number)
     configs = fused.configs
     return [
-        {role: PPOHparams.at(configs[role][member], moments[0]) for role in fused.parts}
+        {role: PPOHparams.at(configs[role][member], moments[0]) for role in fused.learners}
         for member in range(fused.members)
     ]
 
@@ -61,7 +61,7 @@ def loss_of(
     places: torch.Tensor,
 ) -> torch.Tensor:
     """PPO's loss of the decisions at some places, by autograd."""
-    part, rollout = fused.parts[role], fused.rollout
+    part, rollout = fused.learners[role], fused.rollout
     names = fused.playing.kernels.names("Statistics")
     of = dict(zip(names, part.statistics[member].tolist(), strict=True))
     advantage, old = rollout.advantage[places].cpu(), rollout.value[places].cpu()
@@ -81,7 +81,7 @@ def loss_of(
 
 def check_gradients(fused: FusedPPO, role: str, member: int, net: Net) -> None:
     """Hold the gradients on the device against those of a network behind `backward`."""
-    own = fused.parts[role].net
+    own = fused.learners[role].net
     mine = own.unpack(own.grad[member] * own.scale)
     reference = {name: p.grad for name, p in net.named_parameters() if p.grad is not None}
     length = torch.cat([grad.flatten() for grad in reference.values()]).norm()

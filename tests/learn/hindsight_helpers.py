@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from sparring import Lineup, Pool, _native
 from sparring.config import CollectConfig
-from sparring.learn.acting import Answer, Draws
+from sparring.learn.acting import ActorOutput, RngKeys
 from sparring.learn.collect import Collector
 from sparring.learn.learner import Timing
 
@@ -24,15 +24,15 @@ class ByLot:
 
     bids: Bids = field(default_factory=dict)
 
-    def answer(
-        self, obs: npt.NDArray[np.uint8], mask: npt.NDArray[np.uint8], draws: Draws
-    ) -> Answer:
-        rng = np.random.default_rng([draws.rollout, draws.step])
-        lots = rng.random((64, mask.shape[1]))[draws.rows]
+    def act(
+        self, obs: npt.NDArray[np.uint8], mask: npt.NDArray[np.uint8], keys: RngKeys
+    ) -> ActorOutput:
+        rng = np.random.default_rng([keys.rollout, keys.step])
+        lots = rng.random((64, mask.shape[1]))[keys.rows]
         action = np.where(mask == 1, lots, -1.0).argmax(1).astype(np.int32)
-        for i, row in enumerate(draws.rows):
-            action[i] = self.bids.get((draws.rollout, draws.step, int(row)), action[i])
-        return Answer(action)
+        for i, row in enumerate(keys.rows):
+            action[i] = self.bids.get((keys.rollout, keys.step, int(row)), action[i])
+        return ActorOutput(action)
 
 
 def make_collector(
@@ -63,7 +63,7 @@ def right_bids(collector: Collector, rollouts: int) -> Bids:
     waiting: dict[int, list[tuple[int, int, int]]] = {}
     for number in range(rollouts):
         collector.collect(number)
-        rollout, at = collector.rollout, collector.transitions.carried
+        rollout, at = collector.rollout, collector.transitions.max_pending
         assert rollout.record is not None
         for step in range(collector.steps):
             for game in range(collector.pool.num_games):

@@ -34,13 +34,13 @@ class Late(Collector):
         self.forward.go_native(1)
         self.lag = np.zeros(self.pool.num_games, np.int32)
 
-    def collect(self, number: int, *, anew: bool = True) -> dict[str, float]:
+    def collect(self, number: int, *, reset_stats: bool = True) -> dict[str, float]:
         self.past.append(copy.deepcopy(self.net.state_dict()))
         lag = min(self.behind(number), len(self.past) - 1)
         self.lag[:] = lag
         self.player.load_state_dict(self.past[-1 - lag])
         self.actors[0] = Sampling(self.forward, self.seed)
-        return super().collect(number, anew=anew)
+        return super().collect(number, reset_stats=reset_stats)
 
 
 def make_late(

@@ -83,7 +83,7 @@ Link = tuple[float, int | None]
 def links_of(collector: Collector) -> dict[int, Link]:
     """Follow the first rollout of a game with one row step by step: what came of every place."""
     rollout, found, waiting = collector.rollout, {}, {}
-    first, games = collector.transitions.carried, collector.pool.num_games
+    first, games = collector.transitions.max_pending, collector.pool.num_games
     for step in range(collector.steps):
         for game in range(games):
             place, seat = first + step * games + game, int(rollout.seat[step, game])

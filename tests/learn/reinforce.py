@@ -69,7 +69,7 @@ class Reinforce:
             self.optimizer.zero_grad()
             loss.backward()
             self.optimizer.step()
-        collector.carry()
+        collector.keep_pending()
         self.updates, self.samples = self.updates + 1, self.samples + len(samples)
         stats["losses/policy_loss"] = float(loss.detach())
         return [Report(stats, collector.decisions, self.samples, collector.opponent_rows)]

@@ -10,10 +10,10 @@ import numpy as np
 
 import sparring
 from sparring.config import CollectConfig, ReplayConfig
-from sparring.learn.acting import Answer, Draws
+from sparring.learn.acting import ActorOutput, RngKeys
 from sparring.learn.collect import Collector
 from sparring.learn.learner import Timing
-from sparring.learn.replay import Replay
+from sparring.learn.replay import ReplayBuffer
 from sparring.pools.native import Pool
 
 GAMMA = 0.9
@@ -25,11 +25,11 @@ class AnyMove:
     def __init__(self, rules: sparring.Rules, seed: int) -> None:
         self.rules, self.rng = rules, np.random.default_rng(seed)
 
-    def answer(self, obs: Any, mask: Any, draws: Draws) -> Answer:
+    def act(self, obs: Any, mask: Any, keys: RngKeys) -> ActorOutput:
         if self.rules.box:
             numbers = self.rng.normal(size=(len(obs), self.rules.box))
-            return Answer(numbers.astype(np.float32))
-        return Answer((self.rng.random(mask.shape) * mask).argmax(1).astype(np.int32))
+            return ActorOutput(numbers.astype(np.float32))
+        return ActorOutput((self.rng.random(mask.shape) * mask).argmax(1).astype(np.int32))
 
 
 class Watched:
@@ -92,31 +92,34 @@ class Decision:
 class Played:
     """A replay, and every decision that it was given, by serial number."""
 
-    replay: Replay
+    replay: ReplayBuffer
     collector: Collector
     decisions: dict[int, Decision] = field(default_factory=dict)
     rounds: int = 0
     gamma_into: tuple[float, ...] = ()
     _waiting: dict[tuple[int, int, int], Decision] = field(default_factory=dict)
 
-    def play(self, rounds: int, *others: Replay) -> None:
+    def play(self, rounds: int, *others: ReplayBuffer) -> None:
         """Play on; others are given the same rollouts."""
         collector = self.collector
         for _ in range(rounds):
             collector.collect(self.rounds)
             self.rounds += 1
-            self.replay.mark_cuts(collector.rollout)
-            collector.link(GAMMA, self.gamma_into, demand=False)
+            self.replay.mark_truncations(collector.rollout)
+            collector.link(GAMMA, self.gamma_into, required=False)
             before = self.replay.head
             for replay in (self.replay, *others):
                 replay.push(collector.rollout, collector.transitions)
             self._record(before)
-            collector.carry()
+            collector.keep_pending()
 
     def _record(self, serial: int) -> None:
         """Go through the rollout decision by decision, as the definition says."""
         rollout, rules = self.collector.rollout, self.collector.pool.rules
-        carried, chains = self.collector.transitions.carried, self.collector.transitions.chains
+        max_pending, chains = (
+            self.collector.transitions.max_pending,
+            self.collector.transitions.chains,
+        )
         steps, rows = rollout.seat.shape
         brought = self.collector.pool.brought[-steps:]  # type: ignore[attr-defined]
         into = self.gamma_into or (GAMMA,) * len(rules.roles)
@@ -125,7 +128,7 @@ class Played:
                 seat, role = int(rollout.seat[step, row]), int(rollout.role[step, row])
                 if rollout.policy[step, row] != 0 or seat < 0:
                     continue
-                at = carried + step * rows + row
+                at = max_pending + step * rows + row
                 made = Decision(serial, rollout.obs[at].copy(), rollout.mask[at].copy(), None, role)
                 made.action = rollout.action[at].copy()
                 self.decisions[serial] = made
@@ -238,7 +241,9 @@ def make(
     return Played(made, collector, gamma_into=gamma_into)
 
 
-def new_replay(collector: Collector, config: ReplayConfig, **options: Any) -> Replay:
+def new_replay(collector: Collector, config: ReplayConfig, **options: Any) -> ReplayBuffer:
     """An empty one for a collector's rollouts."""
-    pool, carried = collector.pool, collector.transitions.carried
-    return Replay(pool.rules, config, row_bytes=pool.row_bytes, carried=carried, seed=5, **options)
+    pool, max_pending = collector.pool, collector.transitions.max_pending
+    return ReplayBuffer(
+        pool.rules, config, row_bytes=pool.row_bytes, max_pending=max_pending, seed=5, **options
+    )

@@ -13,7 +13,7 @@ import torch
 import sparring
 from learn import reinforce
 from sparring.cli import main
-from sparring.learn.learner import Learner, Measured
+from sparring.learn.learner import Learner, SupportsDryRun
 from sparring.store import checkpoint as checkpoints
 from sparring.training.planning.plan import make_learner, resolve
 from sparring.training.planning.settings import merged, with_preset
@@ -73,7 +73,7 @@ def test_it_learns_is_measured_and_resumes_to_the_bit(tmp_path: Path) -> None:
 def test_it_is_a_learner_by_what_it_can_do() -> None:
     config = merged(with_preset("tic_tac_toe", algo=ALGO), QUICK, "test")
     learner: Learner = make_learner(config, resolve([config]))
-    assert not isinstance(learner, Measured)
+    assert not isinstance(learner, SupportsDryRun)
     frozen = learner.policy()
     before = [p.clone() for p in frozen.net.parameters()]
     learner.iterate(0.0)

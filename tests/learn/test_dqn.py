@@ -15,7 +15,7 @@ from sparring.config import CollectConfig, DQNConfig, NetConfig, ReplayConfig
 from sparring.games.rules import Rules
 from sparring.learn.dqn import DQN
 from sparring.learn.learner import DivergedError, Snapshot
-from sparring.learn.replay import Samples
+from sparring.learn.replay import ReplayBatch
 from sparring.learn.transforms import coins, mirrors_of
 from sparring.learn.transitions import TO_NEXT
 from sparring.nets.make import make_net
@@ -36,10 +36,10 @@ def play(dqn: DQN, progress: float = 0.0) -> None:
     moment = Moment(dqn.experience.decisions, progress)
     dqn.set_hparams(moment)
     dqn.explore()
-    dqn.experience.play(moment, dqn.hparams.gamma, dqn.config, anew=True)
+    dqn.experience.play(moment, dqn.hparams.gamma, dqn.config, reset_stats=True)
 
 
-def sampled(obs: np.ndarray, following: np.ndarray, **columns: Any) -> Samples:
+def sampled(obs: np.ndarray, following: np.ndarray, **columns: Any) -> ReplayBatch:
     """Float observations as samples of a game without illegal actions."""
     rows = [np.zeros((len(obs), 16), np.uint8) for _ in range(2)]
     for row, numbers in zip(rows, (obs, following), strict=True):
@@ -49,7 +49,9 @@ def sampled(obs: np.ndarray, following: np.ndarray, **columns: Any) -> Samples:
     where = np.arange(len(obs))
     ones = torch.ones(len(obs))
     obs_, next_ = (torch.from_numpy(row) for row in rows)
-    return Samples(obs_, mask, next_obs=next_, next_mask=mask, weight=ones, places=where, **given)
+    return ReplayBatch(
+        obs_, mask, next_obs=next_, next_mask=mask, weight=ones, places=where, **given
+    )
 
 
 def test_three_updates_are_those_of_stable_baselines3() -> None:
@@ -208,7 +210,10 @@ def shares_of_others(dqn: DQN, rounds: int = 6) -> tuple[np.ndarray, np.ndarray]
     others, expected = [], []
     for _ in range(rounds):
         play(dqn, 0.5)
-        rollout, first = dqn.playing.collector.rollout, dqn.playing.collector.transitions.carried
+        rollout, first = (
+            dqn.playing.collector.rollout,
+            dqn.playing.collector.transitions.max_pending,
+        )
         obs, mask, action = (array[first:] for array in (rollout.obs, rollout.mask, rollout.action))
         head = dqn.net(torch.from_numpy(obs))["policy"].detach().numpy()
         best = np.where(mask > 0, head, -np.inf).argmax(1)
@@ -337,7 +342,7 @@ def test_every_step_decides_anew_who_is_mirrored() -> None:
     (mirroring,) = mirrors_of(by_hand.rules, collect, "cpu")
     for step in range(2):
         coin = coins(1, step, 32)
-        by_hand.step(mirroring.apply(by_hand.experience.replay.sample(step), coin))
+        by_hand.step(mirroring.mirror_batch(by_hand.experience.replay.sample(step), coin))
         by_hand.experience.steps += 1
     assert torch.equal(learner.packed.weight, by_hand.packed.weight)
 
@@ -373,7 +378,7 @@ def test_rehearsing_changes_nothing(prioritized: bool) -> None:
     for learner in (dqn, other):
         learner.experience.rounds = 5
         warm(learner)
-    (report,) = other.rehearse()
+    (report,) = other.dry_run()
     assert report.stats["learning/optimizer_steps"] > 0
     (mine,), (theirs,) = dqn.iterate(0.5), other.iterate(0.5)
     assert mine.stats["losses/q_loss"] == theirs.stats["losses/q_loss"]

@@ -13,7 +13,7 @@ import torch
 from pools.workers.helpers import gone
 from sparring.config import CollectConfig
 from sparring.errors import SparringWarning
-from sparring.learn.acting import Answer, Draws
+from sparring.learn.acting import ActorOutput, RngKeys
 from sparring.learn.collect import Collector
 from sparring.learn.learner import Timing
 from sparring.nets.distribution import ActionSampler
@@ -30,21 +30,21 @@ class Uniform:
     def __init__(self) -> None:
         self.sampler, self.asked = ActionSampler(4), [0]
 
-    def answer(self, obs: Any, mask: Any, draws: Draws) -> Answer:
-        self.asked.append(len({*np.atleast_1d(draws.step).tolist()}))
+    def act(self, obs: Any, mask: Any, keys: RngKeys) -> ActorOutput:
+        self.asked.append(len({*np.atleast_1d(keys.step).tolist()}))
         heads = torch.zeros(mask.shape)
         action, log_prob = self.sampler.draw(
-            heads, mask, rollout=draws.rollout, step=draws.step, rows=draws.rows
+            heads, mask, rollout=keys.rollout, step=keys.step, rows=keys.rows
         )
-        return Answer(action, {"log_prob": log_prob})
+        return ActorOutput(action, {"log_prob": log_prob})
 
 
 class First:
     """The first legal action."""
 
-    def answer(self, obs: Any, mask: Any, draws: Draws) -> Answer:
-        assert isinstance(draws.one_step, int)
-        return Answer(mask.argmax(axis=1).astype(np.int32))
+    def act(self, obs: Any, mask: Any, keys: RngKeys) -> ActorOutput:
+        assert isinstance(keys.one_step, int)
+        return ActorOutput(mask.argmax(axis=1).astype(np.int32))
 
 
 def collector(pool: Any, steps: int) -> Collector:
@@ -82,12 +82,12 @@ def test_rollouts_are_those_of_one_process(name: str, steps: int, groups: int) -
         for number in range(4):
             stats = [one.collect(number) for one in (alone, many)]
             for one in (alone, many):
-                one.link(0.9, demand=False)
+                one.link(0.9, required=False)
             wanted, found = kept(alone), kept(many)
             for what in wanted:
                 np.testing.assert_array_equal(found[what], wanted[what], what)
             for one in (alone, many):
-                one.carry()
+                one.keep_pending()
             assert stats[0] == {k: v for k, v in stats[1].items() if not k.startswith("workers/")}
             assert alone.decisions == many.decisions
 
@@ -100,7 +100,7 @@ def test_a_restart_drops_open_decisions() -> None:
         )
         played.collect(0)
         played.link(0.9)
-        played.carry()
+        played.keep_pending()
         os.kill(pool.pids[0], signal.SIGKILL)
         assert gone(pool.pids[:1])
         with pytest.warns(SparringWarning, match="SIGKILL"):
@@ -109,14 +109,14 @@ def test_a_restart_drops_open_decisions() -> None:
         cut = played.rollout.truncated & ~np.isfinite(played.rollout.final_value).any(axis=2)
         lost = np.flatnonzero(cut.any(axis=0))
         assert lost.tolist() == [0, 1, 2]
-        carried = played.transitions.carried
+        max_pending = played.transitions.max_pending
         for game in lost:
             step = int(cut[:, game].argmax())
             assert step == 0  # the actions for games that were gone
-            assert carried + step * GAMES + game not in samples
+            assert max_pending + step * GAMES + game not in samples
             if game in samples:  # open before: what followed was seen before the worker died
-                assert played.transitions.next[game] == carried + game
-        assert played.earned.stats()["charts/games"] == sum(
+                assert played.transitions.next[game] == max_pending + game
+        assert played.finished.stats()["charts/games"] == sum(
             int((played.rollout.terminated | played.rollout.truncated)[:, game].sum())
             - int(game in lost)
             for game in range(GAMES)

@@ -8,10 +8,10 @@ import torch
 
 from sparring import Pool
 from sparring.games.rules import Rules
-from sparring.learn.fused.games import Record
+from sparring.learn.fused.games import GameRecorder
 from sparring.learn.fused.minibatches import put_back
 from sparring.learn.fused.rollout import CUT_EVERY, FusedRollout
-from sparring.learn.rollout import Cuts, Rollout
+from sparring.learn.rollout import Rollout, Truncations
 from sparring.learn.transitions import Transitions
 
 GAMES, STEPS = 8, 60
@@ -31,13 +31,13 @@ def on_cpu(rules: Rules, steps: int) -> FusedRollout:
     )
 
 
-def played(rules: Rules, rollout: FusedRollout) -> tuple[FusedRollout, Cuts]:
+def played(rules: Rules, rollout: FusedRollout) -> tuple[FusedRollout, Truncations]:
     """A rollout with games on CPU threads, and the cuts of the readable one."""
     pool = Pool(rules, GAMES, seed=3, threads=1, slots=2)
     pool.reset()
     steps = rollout.steps
     readable = Rollout(pool, Transitions(rules, GAMES, steps), steps, ())
-    record, cuts = Record(rollout), Cuts()
+    record, truncations = GameRecorder(rollout), Truncations()
     record.clear()
     for step in range(steps):
         for slot in range(2):
@@ -45,9 +45,9 @@ def played(rules: Rules, rollout: FusedRollout) -> tuple[FusedRollout, Cuts]:
             batch = pool.recv(slot)
             record.keep(step, slot, batch)
             if batch.truncated.any():
-                cuts.add(rules, step, slot * GAMES // 2, batch, readable)
+                truncations.add(rules, step, slot * GAMES // 2, batch, readable)
     record.upload(rollout)
-    return rollout, cuts
+    return rollout, truncations
 
 
 def kept(rollout: FusedRollout) -> dict[int, tuple[bool, bytes]]:
@@ -64,10 +64,12 @@ def kept(rollout: FusedRollout) -> dict[int, tuple[bool, bytes]]:
 
 def test_several_cuts_of_a_game_are_all_kept() -> None:
     rules = short_game()
-    rollout, cuts = played(rules, on_cpu(rules, STEPS))
+    rollout, truncations = played(rules, on_cpu(rules, STEPS))
     assert rollout.cut_count.tolist() == [STEPS // 12] * GAMES
-    places, mirrored = (np.concatenate(x).tolist() for x in (cuts.where, cuts.mirrored))
-    seen = [row.tobytes() for row in np.concatenate(cuts.obs)]
+    places, mirrored = (
+        np.concatenate(x).tolist() for x in (truncations.where, truncations.mirrored)
+    )
+    seen = [row.tobytes() for row in np.concatenate(truncations.obs)]
     assert kept(rollout) == dict(zip(places, zip(mirrored, seen, strict=True), strict=True))
     assert not rollout.cuts_dropped().any()
 

@@ -9,7 +9,7 @@ import torch
 from sparring import Rules
 from sparring.config import NetConfig
 from sparring.learn.fused.heads import FusedKLPenalty
-from sparring.learn.fused.minibatches import Images, Minibatch, Samples, throw
+from sparring.learn.fused.minibatches import FusedMinibatch, FusedSamples, Images, throw
 from sparring.learn.fused.rollout import FusedRollout, legal_of, mask_of
 from sparring.learn.fused.terms import FusedTerms
 from sparring.learn.head_terms import REFERENCE, KLPenalty
@@ -63,15 +63,15 @@ def images_of(rollout: FusedRollout) -> Images:
         picked[:, member, ROOM : ROOM + 4] = rollout.places + torch.arange(4, dtype=torch.int32)
     seeds = torch.from_numpy(np.array(SEEDS, np.uint64).view(np.int64))
     clock = torch.tensor([UPDATE], dtype=torch.int32)
-    samples = Samples(listed.int(), counts, picked, ROOM, seeds, clock)
+    samples = FusedSamples(listed.int(), counts, picked, ROOM, seeds, clock)
     return Images(Mirroring(rollout.rules, rollout.rules.mirror), rollout, samples)
 
 
-def minibatch_of(images: Images, number: int) -> Minibatch:
+def minibatch_of(images: Images, number: int) -> FusedMinibatch:
     rollout = images.rollout
     names = ("obs", "legal", "action", "advantage")
     rows = {name: getattr(rollout, name) for name in names}
-    return Minibatch(images.samples.picked[number], rows | {"old_log_prob": rollout.log_prob})
+    return FusedMinibatch(images.samples.picked[number], rows | {"old_log_prob": rollout.log_prob})
 
 
 @pytest.mark.parametrize("count", [1, 31, 128, 300])

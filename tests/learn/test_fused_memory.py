@@ -13,11 +13,11 @@ from torch import Tensor
 from sparring import Pool
 from sparring.config import CollectConfig, NetConfig
 from sparring.games.rules import Rules
-from sparring.learn.fused.games import Record
+from sparring.learn.fused.games import GameRecorder
 from sparring.learn.fused.rollout import FusedRollout
 from sparring.learn.fused.sequences import Cut, fresh_in, in_a_row, segments_of, spread
-from sparring.learn.room import minibatch_rows
-from sparring.learn.sequences import FRESH, STEP, in_sequence
+from sparring.learn.memory import minibatch_rows
+from sparring.learn.sequences import FRESH, STEP, cut_segments
 from sparring.learn.transitions import NOT_A_SAMPLE, TO_NEXT, Transitions
 from sparring.nets.make import make_net
 from sparring.nets.run.captured import CapturedNet, UnrolledPass
@@ -65,7 +65,7 @@ def followed(rollout: FusedRollout, length: int) -> list[list[tuple[list[int], l
             for step in range(rollout.steps):
                 for row in range(game * rules.rows, (game + 1) * rules.rows):
                     if seat[step, row] == mine:
-                        places.append(rollout.carried + step * rollout.rows + row)
+                        places.append(rollout.max_pending + step * rollout.rows + row)
             samples = [at for at in places if rollout.end[at] != NOT_A_SAMPLE]
             for first in range(0, len(samples), length):
                 part = samples[first : first + length]
@@ -117,7 +117,7 @@ def test_segments_are_those_of_the_learner_on_a_cpu(kind: str) -> None:
     transitions = Transitions(rollout.rules, GAMES, STEPS)
     transitions.end[:], transitions.next[:] = rollout.end, rollout.next
     seat, samples = rollout.seat.numpy(), transitions.samples()
-    ordered, columns = in_sequence(transitions, seat, samples, 5)
+    ordered, columns = cut_segments(transitions, seat, samples, 5)
     there = table >= 0
     assert table[there].tolist() == ordered.tolist()
     step = torch.arange(5).expand(table.shape)[there]
@@ -177,7 +177,7 @@ def test_memory_goes_to_game_and_seat() -> None:
     rules = Rules("skull_king")
     pool = Pool(rules, GAMES, seed=1, threads=1, lineups=SELF, memory=32)
     memories = room_for(GAMES * rules.seats, 32)
-    record = Record.__new__(Record)
+    record = GameRecorder.__new__(GameRecorder)
     record.rules, record.seat = rules, np.zeros((1, GAMES * rules.rows), np.int8)
     batch = pool.reset()
     generator = torch.Generator().manual_seed(0)

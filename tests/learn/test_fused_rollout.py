@@ -9,7 +9,7 @@ import torch
 from sparring.errors import ConfigError
 from sparring.games.rules import Rules
 from sparring.learn.fused.rollout import FusedRollout, legal_of, mask_of
-from sparring.learn.transitions import OPEN
+from sparring.learn.transitions import PENDING_DTYPE
 from sparring.pools.lineups import check_answered
 
 RULES = Rules("skull_king")
@@ -27,7 +27,7 @@ def rollout() -> FusedRollout:
 
 
 def some_open(count: int) -> np.ndarray:
-    opened = np.zeros(count, OPEN)
+    opened = np.zeros(count, PENDING_DTYPE)
     opened["row"] = np.where(np.arange(count) % 3, np.arange(count), -1)
     opened["decisions"], opened["reward"] = 2, np.linspace(-1, 1, count)
     opened["role"] = 1
@@ -40,7 +40,7 @@ def test_masks_survive_the_way_to_words_and_back() -> None:
 
 
 def test_a_members_front_survives_the_way_there_and_back(rollout: FusedRollout) -> None:
-    count = rollout.carried // 2
+    count = rollout.max_pending // 2
     rows = {
         "obs": torch.randint(0, 255, (count, rollout.obs.shape[1]), dtype=torch.uint8),
         "mask": (torch.rand(count, RULES.actions) < 0.5).to(torch.uint8),
@@ -49,14 +49,14 @@ def test_a_members_front_survives_the_way_there_and_back(rollout: FusedRollout) 
         "value": torch.randn(count),
     }
     opened = some_open(count).tobytes()
-    rollout.put_front(1, rows, opened)
-    found, kept = rollout.front(1)
+    rollout.load_pending_rows(1, rows, opened)
+    found, kept = rollout.pending_state(1)
     assert kept == opened
     assert found.keys() == rows.keys()
     assert all(torch.equal(found[name], rows[name]) for name in rows)
-    other, still = rollout.front(0)
+    other, still = rollout.pending_state(0)
     assert not other["obs"].any()
-    assert (np.frombuffer(still, OPEN)["row"] == -1).all()
+    assert (np.frombuffer(still, PENDING_DTYPE)["row"] == -1).all()
 
 
 def test_the_places_of_a_step_lie_behind_the_carried_ones(rollout: FusedRollout) -> None:

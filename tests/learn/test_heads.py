@@ -57,9 +57,9 @@ def said_by_loops(learner: PPO) -> tuple[np.ndarray, np.ndarray]:
     collector, rules = learner.collector, learner.rules
     rollout, say = collector.rollout, saying(learner)
     steps, games = rollout.terminated.shape
-    carried = collector.transitions.carried
+    max_pending = collector.transitions.max_pending
     ends: dict[tuple[int, int], np.ndarray] = {}
-    episodes = collector.earned.episodes()
+    episodes = collector.finished.episodes()
     if episodes is not None:
         for game in range(games):
             over = np.flatnonzero(rollout.terminated[:, game] | rollout.truncated[:, game])
@@ -67,7 +67,10 @@ def said_by_loops(learner: PPO) -> tuple[np.ndarray, np.ndarray]:
                 ends[int(step), game] = score
     cut: dict[int, np.ndarray] = {}
     for where, obs, mirrored in zip(
-        rollout.cuts.where, rollout.cuts.obs, rollout.cuts.mirrored, strict=True
+        rollout.truncations.where,
+        rollout.truncations.obs,
+        rollout.truncations.mirrored,
+        strict=True,
     ):
         for at, one, also in zip(where, say(obs), mirrored, strict=True):
             cut[int(at)] = one
@@ -76,9 +79,9 @@ def said_by_loops(learner: PPO) -> tuple[np.ndarray, np.ndarray]:
     found = np.full((collector.transitions.places, 4), np.nan, np.float32)
     final = np.zeros(len(found), bool)
     for place in range(len(found)):
-        step, at = divmod(max(place - carried, 0), games * rules.rows)
+        step, at = divmod(max(place - max_pending, 0), games * rules.rows)
         game, seat = at // rules.rows, int(rollout.seat[step, at])
-        if place < carried:
+        if place < max_pending:
             owner = place // collector.transitions.chains
             step, (game, seat) = 0, divmod(owner, rules.seats)
         if seat < 0:
@@ -94,7 +97,7 @@ def said_by_loops(learner: PPO) -> tuple[np.ndarray, np.ndarray]:
             found[place] = cut.get((end * games + game) * rules.seats + seat, np.nan)
         else:
             mine = [
-                carried + (s * games + game) * rules.rows + row
+                max_pending + (s * games + game) * rules.rows + row
                 for s in range(step, steps)
                 for row in range(rules.rows)
                 if rollout.seat[s, game * rules.rows + row] == seat
@@ -123,7 +126,7 @@ def test_what_came_of_games_is_that_of_loops_over_them(game: str, config: Any, c
     wanted, final = said_by_loops(learner)
     assert np.allclose(found.result[samples], wanted[samples], atol=1e-5, equal_nan=True)
     assert np.array_equal(found.final[samples], final[samples])
-    assert bool(learner.collector.rollout.cuts.where) == cut
+    assert bool(learner.collector.rollout.truncations.where) == cut
     assert final[samples].any() or cut or game == "kuhhandel"
 
 
@@ -192,7 +195,7 @@ def test_values_are_blended_wherever_they_are_asked_for() -> None:
         learner = make("tic_tac_toe", heads, cpu=cpu)
         learner.net.wdl_unit.fill_(2.0)
         learner.collector.collect(0)
-        rollout, first = learner.collector.rollout, learner.collector.transitions.carried
+        rollout, first = learner.collector.rollout, learner.collector.transitions.max_pending
         said = learner.net(torch.from_numpy(rollout.obs[first:]))
         chances = said[WDL].softmax(-1)
         plain = said[VALUE] * learner.net.value_scale
@@ -261,7 +264,7 @@ def test_seats_of_open_decisions_are_those_of_their_places() -> None:
     learner.iterate(0.0)
     learner.collector.collect(1)
     samples, _ = learner.targets(learner.hparams_at(Moment(0, 0.0)))
-    assert (samples < learner.collector.transitions.carried).any()
+    assert (samples < learner.collector.transitions.max_pending).any()
     (term,) = (one for one in learner.terms if isinstance(one, HiddenTerm))
     rows = {HIDDEN: torch.from_numpy(learner.collector.rollout.hidden[samples])}
     rows["hidden_seat"] = torch.from_numpy(seats_of(learner, samples))
@@ -291,16 +294,16 @@ def test_a_gpu_finds_what_came_of_games_as_a_cpu_does(game: str, config: Any) ->
         at.forward()
         outcomes.take_cuts(number, at)
     samples, targets = learner.targets(learner.hparams_at(Moment(0, 0.0)))
-    learner.batch(learner.parts[""], samples, targets)  # finds the units of scores and wins
+    learner.batch(learner.learners[""], samples, targets)  # finds the units of scores and wins
     own = learner.collector.transitions
-    rollout.end.copy_(doubled(own.end, own.carried))
+    rollout.end.copy_(doubled(own.end, own.max_pending))
     advantage = np.zeros(own.places, np.float32)
     advantage[samples] = targets["advantage"][samples]
-    rollout.advantage.copy_(doubled(advantage, own.carried))
+    rollout.advantage.copy_(doubled(advantage, own.max_pending))
     found = outcomes_of(collector, saying(learner))
     outcomes.fill()
     for member in range(2):
-        mine = doubled(np.arange(own.places), own.carried, member)
+        mine = doubled(np.arange(own.places), own.max_pending, member)
         places = np.flatnonzero(np.isin(mine.numpy(), samples))
         order = mine[places].numpy()
         assert np.allclose(
@@ -314,9 +317,9 @@ def test_a_gpu_finds_what_came_of_games_as_a_cpu_does(game: str, config: Any) ->
     assert torch.allclose(state["score_head.weight"], learner.net.score_head.weight, rtol=1e-4)
 
 
-def doubled(by_place: np.ndarray, carried: int, member: int | None = None) -> torch.Tensor:
+def doubled(by_place: np.ndarray, max_pending: int, member: int | None = None) -> torch.Tensor:
     """Places of a rollout as a population of two has them; member: -1 at those of the other."""
-    front, rows = by_place[:carried], by_place[carried:]
+    front, rows = by_place[:max_pending], by_place[max_pending:]
     rows = rows.reshape(STEPS, -1, *rows.shape[1:])
     other = [np.full_like(part, -1) if member is not None else part for part in (front, rows)]
     parts = [(front, other[0]), (rows, other[1])]
@@ -344,20 +347,23 @@ def fused_twin(learner: PPO) -> tuple[CapturedNet, FusedRollout]:
         device=device,
         scores=True,
     )
-    carried = learner.collector.transitions.carried
-    twin.obs.copy_(doubled(rollout.obs, carried))
-    twin.value.copy_(doubled(rollout.columns["value"], carried))
+    max_pending = learner.collector.transitions.max_pending
+    twin.obs.copy_(doubled(rollout.obs, max_pending))
+    twin.value.copy_(doubled(rollout.columns["value"], max_pending))
     for name in ("seat", "terminated", "truncated"):
         array = torch.from_numpy(getattr(rollout, name))
         getattr(twin, name).copy_(torch.cat([array, array], 1))
     scores = torch.from_numpy(
-        final_scores(rollout, learner.collector.earned.episodes(), rules.seats)
+        final_scores(rollout, learner.collector.finished.episodes(), rules.seats)
     ).nan_to_num(7.0)
     assert twin.final_score is not None
     twin.final_score.copy_(torch.cat([scores, scores], 1))
     each = learner.pool.num_games
     for where, obs, mirrored in zip(
-        rollout.cuts.where, rollout.cuts.obs, rollout.cuts.mirrored, strict=True
+        rollout.truncations.where,
+        rollout.truncations.obs,
+        rollout.truncations.mirrored,
+        strict=True,
     ):
         step, game, seat = np.unravel_index(where, (STEPS, each, rules.seats))
         for member in range(2):
@@ -408,7 +414,7 @@ def test_a_rehearsal_leaves_no_outcomes_behind() -> None:
     one, other = (make("tic_tac_toe", replace(BOTH, blend=0.25)) for _ in range(2))
     for learner in (one, other):
         learner.iterate(0.0)
-    one.rehearse()
+    one.dry_run()
     for learner in (one, other):
         learner.iterate(0.0)
     for name, weight in one.net.state_dict().items():

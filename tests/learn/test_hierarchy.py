@@ -78,7 +78,7 @@ class Slow:
     def add_rollout(self) -> None:
         """Follow every seat through the rows of a rollout."""
         rollout, rules = self.learner.collector.rollout, self.learner.rules
-        value = rollout.columns["value"][self.learner.collector.transitions.carried :]
+        value = rollout.columns["value"][self.learner.collector.transitions.max_pending :]
         tails = self.tails()
         for step in range(STEPS):
             for row in range(GAMES * rules.rows):
@@ -119,7 +119,7 @@ class Slow:
         rollout, rules = self.learner.collector.rollout, self.learner.rules
         tails = {}
         names = [feature.name for feature in rules.features]
-        for where, obs in zip(rollout.cuts.where, rollout.cuts.obs, strict=True):
+        for where, obs in zip(rollout.truncations.where, rollout.truncations.obs, strict=True):
             for place, row in zip(where, obs, strict=True):
                 at = np.unravel_index(place, rollout.final_value.shape)
                 role = 0 if rules.widen(row)[names.index("phase.turn")] else 1
@@ -197,14 +197,17 @@ def check_returns(learner: PPO, *, ends: bool) -> None:
         collector.collect(number)
         samples, targets = learner.targets(hparams)
         slow.add_rollout()
-        carried = collector.transitions.carried
+        max_pending = collector.transitions.max_pending
         steps = number * STEPS + np.arange(STEPS)
-        where[carried:, 0], where[carried:, 1] = np.repeat(steps, rows), np.tile(range(rows), STEPS)
+        where[max_pending:, 0], where[max_pending:, 1] = (
+            np.repeat(steps, rows),
+            np.tile(range(rows), STEPS),
+        )
         for place in samples:
             fast[int(where[place, 0]), int(where[place, 1])] = float(targets["advantage"][place])
-        open_rows = collector.transitions.open_rows()
-        where[:carried][open_rows >= 0] = where[open_rows[open_rows >= 0]]
-        collector.carry()
+        pending_rows = collector.transitions.pending_rows()
+        where[:max_pending][pending_rows >= 0] = where[pending_rows[pending_rows >= 0]]
+        collector.keep_pending()
     expected = slow.advantages()
     assert fast.keys() == expected.keys()
     assert {one["role"] for at, one in slow.found.items() if at in fast} == {0, 1}
@@ -295,7 +298,7 @@ def test_a_restored_learner_goes_on_bit_for_bit() -> None:
     one = learner_of()
     one.iterate(0.0)
     saved = one.snapshot()
-    assert saved.meta["has_unit"] == {"manager": True, "worker": True}
+    assert saved.meta["has_value_scale"] == {"manager": True, "worker": True}
     again = learner_of(seed=5)
     again.restore(saved)
     for learner in (one, again):
@@ -312,7 +315,7 @@ def test_rehearsing_changes_nothing() -> None:
     learner = learner_of()
     learner.iterate(0.0)
     before = learner.snapshot()
-    (report,) = learner.rehearse()
+    (report,) = learner.dry_run()
     assert report.stats["learning/samples"] > 0
     after = learner.snapshot()
     for group, tensors in before.tensors.items():
@@ -332,7 +335,7 @@ def test_past_selves_answer_as_their_networks_do() -> None:
         learner.put(slot, net.state_dict(), greedy=True)
     learner.collector.collect(0)
     rollout = learner.collector.rollout
-    first = learner.collector.transitions.carried
+    first = learner.collector.transitions.max_pending
     for slot, net in enumerate(past, start=1):
         rows = np.flatnonzero(rollout.policy.reshape(-1) == slot)
         policy = sparring.Policy(rules, net)

@@ -24,9 +24,9 @@ from sparring.learn.collect import Collector
 from sparring.learn.dqn import DQN
 from sparring.learn.hindsight import ExamplesTerm, Hindsight
 from sparring.learn.learner import Timing
-from sparring.learn.minibatches import Dealt, Minibatch, own_rows_of
+from sparring.learn.minibatches import ExtraRowsSampler, Minibatch, extra_rows_of
 from sparring.learn.ppo import PPO
-from sparring.learn.replay import Replay, Samples
+from sparring.learn.replay import ReplayBatch, ReplayBuffer
 from sparring.schedule import Moment, Schedule
 
 ON = HindsightConfig(on=True, share=1.0)
@@ -43,10 +43,10 @@ def shown_bid(obs: npt.NDArray[np.uint8]) -> npt.NDArray[np.uint8]:
 def test_every_decision_gets_the_record_of_its_own_round(by_role: bool) -> None:
     collector = make_collector(8, 13, by_role=by_role)
     goals = _native.Goals(collector.pool.rules.native)
-    settled = carried = 0
+    settled = max_pending = 0
     for number in range(12):
         collector.collect(number)
-        samples = collector.link(1.0, demand=False)
+        samples = collector.link(1.0, required=False)
         rollout = collector.rollout
         assert rollout.of_place is not None
         for place in samples[rollout.of_place[samples] != 0]:
@@ -55,47 +55,47 @@ def test_every_decision_gets_the_record_of_its_own_round(by_role: bool) -> None:
             made = rollout.action[place] if goals.row(row)[2] else shown_bid(row)
             assert goals.made(record) == made
             settled += 1
-            carried += place < collector.transitions.carried
-        collector.carry()
+            max_pending += place < collector.transitions.max_pending
+        collector.keep_pending()
     assert settled > 60
-    assert carried > 5
+    assert max_pending > 5
 
 
 def test_saved_without_records_nothing_is_said_about_open_decisions() -> None:
     collector = make_collector(4, 20)
     collector.collect(0)
     collector.link(1.0)
-    collector.carry()
-    rows, opened = collector.front()
+    collector.keep_pending()
+    rows, opened = collector.pending_state()
     del rows["record"]
     other = make_collector(4, 20)
-    other.put_front(rows, opened)
+    other.load_pending_rows(rows, opened)
     other.collect(1)
     other.link(1.0)
     assert other.rollout.of_place is not None
-    assert (other.rollout.of_place[: other.transitions.carried] == _native.UNKNOWN_RECORD).all()
+    assert (other.rollout.of_place[: other.transitions.max_pending] == _native.UNKNOWN_RECORD).all()
 
 
-def filled(collector: Collector, rollouts: int, n_step: int, hindsight: bool) -> Replay:
+def filled(collector: Collector, rollouts: int, n_step: int, hindsight: bool) -> ReplayBuffer:
     assert isinstance(collector.pool, Pool)
     seen = [Hindsight(collector.pool, ON, 1)] if hindsight else []
-    replay = Replay(
+    replay = ReplayBuffer(
         collector.pool.rules,
         ReplayConfig(batch=256, capacity=2048, n_step=n_step),
         row_bytes=collector.pool.row_bytes,
-        carried=collector.transitions.carried,
+        max_pending=collector.transitions.max_pending,
         seed=1,
-        anew=seen,
+        relabeling=seen,
     )
     for number in range(rollouts):
         collector.collect(number)
-        collector.link(0.9, demand=False)
+        collector.link(0.9, required=False)
         replay.push(collector.rollout, collector.transitions)
-        collector.carry()
+        collector.keep_pending()
     return replay
 
 
-def sampled_twice(rollouts: int, n_step: int, **options: Any) -> tuple[Samples, Samples]:
+def sampled_twice(rollouts: int, n_step: int, **options: Any) -> tuple[ReplayBatch, ReplayBatch]:
     """Samples in hindsight, and those of games in which the bids that came true had been made."""
     bids = right_bids(make_collector(6, 16, **options), rollouts)
     assert len(bids) > 10
@@ -163,7 +163,7 @@ def test_any_game_with_goals_can_be_seen_in_hindsight(by_role: bool, n_step: int
 def learner(
     algo: str, hindsight: HindsightConfig | None, *, steps: int = 24, **settings: Any
 ) -> Any:
-    sees = hindsight is not None and hindsight.sees
+    sees = hindsight is not None and hindsight.relabels
     pool = Pool("skull_king", 8, seed=2, threads=1, rewards=REWARDS, records=sees)
     collect = CollectConfig(games=8, steps=steps)
     if algo == "ppo":
@@ -211,7 +211,7 @@ def test_examples_show_the_goal_that_came_true() -> None:
     ppo = learner("ppo", ON)
     ppo.collector.collect(0)
     samples = ppo.collector.link(1.0)
-    (hindsight,) = ppo.transforms.anew
+    (hindsight,) = ppo.transforms.relabeling
     rollout, goals = ppo.collector.rollout, hindsight.goals
     found = hindsight.examples(rollout, samples, 0)
     settled = samples[rollout.of_place[samples] != 0]
@@ -230,7 +230,7 @@ def test_lots_are_those_of_seed_update_and_place() -> None:
     ppo = learner("ppo", HindsightConfig(on=True, share=0.3))
     ppo.collector.collect(0)
     samples = ppo.collector.link(1.0)
-    see = ppo.transforms.anew[0].examples
+    see = ppo.transforms.relabeling[0].examples
     few = see(ppo.collector.rollout, samples, 0)
     all_of_them = (ppo.collector.rollout.of_place[samples] != 0).sum()
     assert 0.15 * all_of_them < len(few["obs"]) < 0.45 * all_of_them
@@ -241,7 +241,7 @@ def test_lots_are_those_of_seed_update_and_place() -> None:
 
 def test_examples_are_dealt_whole_and_anew_in_every_epoch() -> None:
     rows = {name: torch.arange(11) for name in ("obs", "mask", "action")}
-    examples = Dealt("hindsight", rows, np.random.default_rng(0))
+    examples = ExtraRowsSampler("hindsight", rows, np.random.default_rng(0))
     first, second = examples.deal(4), examples.deal(4)
     for dealt in (first, second):
         assert [len(part["hindsight/obs"]) for part in dealt] == [2, 3, 3, 3]
@@ -258,7 +258,7 @@ def test_the_loss_is_ppos_and_the_weighted_cross_entropy_of_examples() -> None:
     samples, arrays = batch_of(ppo, hparams)
     known = {name: torch.from_numpy(array) for name, array in arrays.items()}
     data = Minibatch(known, torch.arange(len(samples)), {}).rows()
-    (part,) = own_rows_of(ppo, ppo.terms, samples)["examples"].deal(1)
+    (part,) = extra_rows_of(ppo, ppo.terms, samples)["examples"].deal(1)
     (term,) = ppo.terms
     term.weight = 0.0
     plain, _ = ppo.loss(data, hparams)

@@ -43,7 +43,7 @@ def cloned(
         config,
         CollectConfig(cpu=cpu),
         seed=1,
-        turning=mirrors_of(rules, CollectConfig(mirror=mirror), "cpu", seed=1),
+        transforms=mirrors_of(rules, CollectConfig(mirror=mirror), "cpu", seed=1),
     )
     cloning.course = list(cloning.learn(0.0))  # type: ignore[attr-defined]
     return cloning
@@ -121,7 +121,7 @@ def test_the_anchor_is_the_divergence_over_legal_actions() -> None:
 def test_the_anchor_lets_go_as_its_schedule_says() -> None:
     term, _ = anchored()
     assert term.weight == 1
-    term.turn(Moment(0, 0.75))
+    term.set_weight(Moment(0, 0.75))
     assert term.weight == pytest.approx(0.25)
 
 

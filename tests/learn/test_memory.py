@@ -50,24 +50,24 @@ def test_every_row_shows_what_its_seat_wrote_last_in_the_same_game(
     frozen.load_state_dict({name: t + 0.1 for name, t in ppo.net.state_dict().items()})
     ppo.put(1, frozen.state_dict())
     seen, episode = Slow(), np.zeros(COLLECT.games, np.intp)
-    cuts, met = 0, set[int]()
+    truncations, met = 0, set[int]()
     for number in range(2):
         ppo.collector.collect(number)
-        cuts += follow(ppo, {0: ppo.net, 1: frozen}, seen, episode)
+        truncations += follow(ppo, {0: ppo.net, 1: frozen}, seen, episode)
         met |= set(np.unique(ppo.collector.rollout.policy))
-        ppo.collector.link(1.0, demand=False)
-        ppo.collector.carry()
+        ppo.collector.link(1.0, required=False)
+        ppo.collector.keep_pending()
     assert met == {0, 1} and episode.min() > 1
-    assert (cuts > 0) == ("limit" in flags)
+    assert (truncations > 0) == ("limit" in flags)
 
 
 def follow(ppo: PPO, nets: dict[int, Net], seen: Slow, episode: npt.NDArray[np.intp]) -> int:
     """Go through a rollout row by row; return how many last rows of cut games were compared."""
     rollout, rules, nothing = ppo.collector.rollout, ppo.rules, np.zeros(ppo.pool.memory_bytes)
-    obs, cuts = rollout.obs[ppo.collector.transitions.carried :], rollout.cuts
+    obs, truncations = rollout.obs[ppo.collector.transitions.max_pending :], rollout.truncations
     last = {
         int(where): row
-        for places, rows in zip(cuts.where, cuts.obs, strict=True)
+        for places, rows in zip(truncations.where, truncations.obs, strict=True)
         for where, row in zip(places, rows, strict=True)
     }
     for step, game in np.ndindex(COLLECT.steps, COLLECT.games):
@@ -119,7 +119,7 @@ def test_threads_and_slots_play_the_same(net: NetConfig) -> None:
         ppo = make(net, TWO, threads=threads, frozen=True, collect=slotted(slots))
         for _ in range(2):
             ppo.iterate(0.0)
-        obs = ppo.collector.rollout.obs[ppo.collector.transitions.carried :]
+        obs = ppo.collector.rollout.obs[ppo.collector.transitions.max_pending :]
         memory = obs[:, ppo.rules.obs_bytes :].copy().view(np.float32)
         found.append((ppo.pool.digest(), ppo.collector.rollout.action.copy(), memory))
     for _, action, memory in found[1:]:
@@ -132,7 +132,7 @@ def test_rehearsing_leaves_memory_as_it_was() -> None:
     ppo = make(GRU, TWO)
     ppo.iterate(0.0)
     before = ppo.pool.memory.copy()
-    ppo.rehearse()
+    ppo.dry_run()
     assert np.array_equal(ppo.pool.memory, before) and before.any()
 
 
@@ -154,7 +154,7 @@ def test_environments_of_ones_own_show_it_too(name: str, net: NetConfig) -> None
             seat, game = int(rollout.seat[step, row]), row // rows
             if seat < 0:
                 continue
-            at = ppo.collector.transitions.carried + step * 3 * rows + row
+            at = ppo.collector.transitions.max_pending + step * 3 * rows + row
             obs = torch.from_numpy(rollout.obs[at][None].copy())
             shown = rollout.obs[at][rules.obs_bytes :].view(np.float32)
             np.testing.assert_allclose(shown, seen.get((game, seat), 0 * shown), atol=1e-5)

@@ -36,7 +36,7 @@ def test_another_run_remembers_what_a_slow_loop_does(kind: str, tmp_path: Path) 
     (number,) = others
     learner.iterate(0.0)
     rollout, rules = learner.collector.rollout, learner.rules
-    first = learner.collector.transitions.carried
+    first = learner.collector.transitions.max_pending
     obs, mask, action = (
         getattr(rollout, name)[first:].reshape(20, 6, -1) for name in ("obs", "mask", "action")
     )

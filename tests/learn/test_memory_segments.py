@@ -28,15 +28,15 @@ def step_by_step(ppo: PPO, targets: dict[int, dict[str, float]]) -> Tensor:
     """
     net, rollout, rules = ppo.net, ppo.collector.rollout, ppo.rules
     assert isinstance(net, RecurrentNet)
-    carried, games, size = ppo.collector.transitions.carried, COLLECT.games, rules.obs_bytes
+    max_pending, games, size = ppo.collector.transitions.max_pending, COLLECT.games, rules.obs_bytes
     state: dict[tuple[int, int], Tensor] = {}
     count: dict[tuple[int, int], int] = {}
     began = {(game, seat): True for game in range(games) for seat in range(rules.seats)}
     said: dict[str, list[Any]] = {name: [] for name in ("policy", "value", "place")}
-    order = [(place, *divmod(place, rules.seats), -1) for place in range(carried)]
+    order = [(place, *divmod(place, rules.seats), -1) for place in range(max_pending)]
     for step in range(COLLECT.steps):
         for game in range(games):
-            place = carried + step * games + game
+            place = max_pending + step * games + game
             order.append((place, game, int(rollout.seat[step, game]), step))
     for place, game, seat, step in order:
         if place in targets:
@@ -77,7 +77,7 @@ def test_loss_and_gradients_are_those_of_a_loop_over_seats(flags: dict[str, Any]
     with torch.no_grad():
         for weight in ppo.net.parameters():
             weight.add_(0.05 * torch.randn(weight.shape))
-    assert (samples < ppo.collector.transitions.carried).any()
+    assert (samples < ppo.collector.transitions.max_pending).any()
     assert arrays[FRESH].sum() > 1 and arrays[STEP].max() == 3
     data = {name: torch.from_numpy(array) for name, array in arrays.items()}
     total, _ = ppo.loss(data, FIRST)

@@ -22,8 +22,8 @@ from sparring.games.mirror import Mirror
 from sparring.learn.minibatches import Minibatch
 from sparring.learn.plan import PPOHparams, RolePlan
 from sparring.learn.ppo import PPO, ppo_loss
-from sparring.learn.replay import Samples
-from sparring.learn.together import ALONE
+from sparring.learn.process_group import SINGLE
+from sparring.learn.replay import ReplayBatch
 from sparring.learn.transforms import STREAM, Mirroring, coins
 from sparring.pools.custom.base import CustomRules
 from sparring.schedule import Moment, Schedule
@@ -38,7 +38,7 @@ GAMES: list[tuple[str, dict[str, Any]]] = [
 ]
 
 
-def random_samples(rules: Rules, rows: int = 64) -> Samples:
+def random_samples(rules: Rules, rows: int = 64) -> ReplayBatch:
     rng = np.random.default_rng(0)
 
     def bytes_of(*shape: int, high: int) -> torch.Tensor:
@@ -48,7 +48,7 @@ def random_samples(rules: Rules, rows: int = 64) -> Samples:
     if rules.box:
         action = torch.from_numpy(rng.uniform(-1, 1, (rows, rules.box)).astype(np.float32))
     one = torch.ones(rows)
-    return Samples(
+    return ReplayBatch(
         obs=bytes_of(rows, rules.obs_bytes, high=256),
         mask=bytes_of(rows, rules.actions, high=2),
         action=action,
@@ -67,7 +67,7 @@ def test_the_coin_decides_who_is_mirrored(game: str, config: dict[str, Any]) -> 
     mirror = rules.mirror
     assert mirror
     given, coin = random_samples(rules), coins(3, 7, 64)
-    mirrored = Mirroring(rules, mirror).apply(given, coin)
+    mirrored = Mirroring(rules, mirror).mirror_batch(given, coin)
 
     def rows(obs: Any) -> Any:
         return mirror.rows(rules.features, obs)
@@ -101,7 +101,7 @@ def learner(game: str = "tic_tac_toe", collect: CollectConfig = COLLECT) -> PPO:
 
 def test_each_row_is_seen_plain_and_mirrored() -> None:
     ppo = learner()
-    (mirroring,) = ppo.transforms.turning
+    (mirroring,) = ppo.transforms.in_place
     first, second, third = (mirroring.epoch(0, number, 200)["mirrored"] for number in range(3))
     assert torch.equal(first, ~second)
     assert torch.equal(first, third)
@@ -114,7 +114,7 @@ def test_ppo_steps_on_images_with_their_own_old_numbers(game: str, cpu: str) -> 
     """A step on mirrored rows is a step on rows that were mirrored by hand; the rest stays."""
     ours = learner(game, replace(COLLECT, cpu=cpu))
     plain = learner(game, replace(COLLECT, cpu=cpu, mirror=False))
-    hparams = PPOHparams.at(ours.parts[""].settings, Moment(0, 0.0))
+    hparams = PPOHparams.at(ours.learners[""].settings, Moment(0, 0.0))
     ours.collector.collect(0)
     known = data_of(ours, hparams)
     everyone = torch.arange(len(known["action"]))
@@ -128,11 +128,11 @@ def test_ppo_steps_on_images_with_their_own_old_numbers(game: str, cpu: str) -> 
     by_hand["action"] = torch.from_numpy(rules.mirror.play(data["action"].numpy()))
     data["mirrored"] = torch.ones(len(data["obs"]), dtype=torch.bool)
     turned, plainly = (
-        Minibatch(data, everyone, {}, ours.transforms.turning),
+        Minibatch(data, everyone, {}, ours.transforms.in_place),
         Minibatch(by_hand, everyone, {}),
     )
-    losses = ours.parts[""].backend.step(turned, hparams, ours.loss, ALONE)
-    expected = plain.parts[""].backend.step(plainly, hparams, plain.loss, ALONE)
+    losses = ours.learners[""].backend.step(turned, hparams, ours.loss, SINGLE)
+    expected = plain.learners[""].backend.step(plainly, hparams, plain.loss, SINGLE)
     for name in ("policy_loss", "value_loss", "entropy", "grad_norm"):
         assert float(losses[name]) == float(expected[name]), name
     assert float(losses["approx_kl"]) == 0  # nobody was plain
@@ -252,7 +252,7 @@ def roles_in_the_mirror(cpu: str, *, mirror: bool = True) -> PPO:
     if mirror:
         image.check(rules.name, rules.features, actions=actions, box=0)
         turning = [Mirroring(rules, image, seed=1)]
-        learner.transforms = replace(learner.transforms, turning=turning)
+        learner.transforms = replace(learner.transforms, in_place=turning)
     return learner
 
 

@@ -21,7 +21,7 @@ from sparring.learn.losses import (
     squashed_sample,
     td_target,
 )
-from sparring.learn.replay import Samples
+from sparring.learn.replay import ReplayBatch
 from sparring.learn.sac import SAC
 from sparring.nets.critics import Critics
 from sparring.nets.run.native_critics import NativeCritics
@@ -188,7 +188,7 @@ def weights_of(learner: DQN | SAC) -> dict[str, Tensor]:
     return {f"{g}/{n}": t.detach().clone() for g, part in groups.items() for n, t in part.items()}
 
 
-def steps(learner: DQN | SAC, batches: list[Samples]) -> list[Any]:
+def steps(learner: DQN | SAC, batches: list[ReplayBatch]) -> list[Any]:
     found = []
     for samples in batches:
         losses, error = learner.step(samples)
@@ -197,7 +197,7 @@ def steps(learner: DQN | SAC, batches: list[Samples]) -> list[Any]:
     return found
 
 
-def batches_of(learner: DQN | SAC, count: int = 3) -> list[Samples]:
+def batches_of(learner: DQN | SAC, count: int = 3) -> list[ReplayBatch]:
     return [learner.experience.replay.sample(number) for number in range(count)]
 
 

@@ -21,12 +21,12 @@ from sparring.learn.backends.native import NativeBackend
 from sparring.learn.backends.torch import TorchBackend
 from sparring.learn.hindsight import ExamplesTerm, Hindsight
 from sparring.learn.learner import DivergedError
-from sparring.learn.minibatches import Dealt, Minibatch
-from sparring.learn.parts import LOGGED
+from sparring.learn.minibatches import ExtraRowsSampler, Minibatch
 from sparring.learn.plan import PPOHparams
 from sparring.learn.ppo import PPO, ppo_loss
+from sparring.learn.process_group import SINGLE
+from sparring.learn.role_learners import PPO_METRICS
 from sparring.learn.terms import Weighted
-from sparring.learn.together import ALONE
 from sparring.nets.distribution import ActionSampler, masked_log_probs
 from sparring.nets.net import HeadOutputs
 from sparring.schedule import Moment, Schedule
@@ -125,7 +125,9 @@ def test_the_loss_and_its_gradient_are_those_of_torch(
     grad, losses = gradient(data, said, hparams, 2)
     assert torch.isfinite(grad).all()
     torch.testing.assert_close(grad, heads.grad, rtol=1e-4, atol=1e-7)
-    assert losses == pytest.approx([getattr(expected, name).item() for name in LOGGED], rel=1e-5)
+    assert losses == pytest.approx(
+        [getattr(expected, name).item() for name in PPO_METRICS], rel=1e-5
+    )
 
 
 def test_a_row_with_one_legal_action_has_no_entropy_and_no_gradient() -> None:
@@ -161,8 +163,8 @@ def test_an_update_is_that_of_torch(game: str, net: NetConfig, mirror: bool) -> 
     """From the same rollout, 3 epochs: losses, steps, weights and Adam's memory."""
     config = replace(SETTINGS, value_clip=Schedule.constant(0.2), target_kl=Schedule.constant(0.0))
     ours, theirs = (make(cpu, game, config, net, mirror=mirror) for cpu in ("float32", "torch"))
-    assert isinstance(ours.parts[""].backend, NativeBackend)
-    assert isinstance(theirs.parts[""].backend, TorchBackend)
+    assert isinstance(ours.learners[""].backend, NativeBackend)
+    assert isinstance(theirs.learners[""].backend, TorchBackend)
     ours.collector.collect(0)
     theirs.collector.collect(0)
     np.testing.assert_allclose(  # continuous actions are rounded elsewhere
@@ -237,12 +239,13 @@ def test_rows_of_a_term_are_learned_from_as_torch_does(count: int, by_formula: b
     torchs.net.load_state_dict(native.net.state_dict())
     rows = {name: data[name][len(data[name]) - count :] for name in ("obs", "mask")}
     rows["action"] = rows["mask"].argmax(1).to(torch.int32)
-    (part,) = Dealt("hindsight", rows, np.random.default_rng(0)).deal(1)
+    (part,) = ExtraRowsSampler("hindsight", rows, np.random.default_rng(0)).deal(1)
     minibatch = Minibatch(data, torch.arange(100), part)
     for ppo in (native, torchs):
         ppo.terms.append(examples_term(by_formula=by_formula))
     shown, expected = (
-        ppo.parts[""].backend.step(minibatch, hparams, ppo.loss, ALONE) for ppo in (native, torchs)
+        ppo.learners[""].backend.step(minibatch, hparams, ppo.loss, SINGLE)
+        for ppo in (native, torchs)
     )
     assert shown.keys() == expected.keys()
     assert (float(shown["hindsight"]) > 0) == (count > 0)
@@ -263,10 +266,10 @@ def test_nothing_is_stepped_on_that_is_not_finite(wrong: str) -> None:
     before = {name: tensor.clone() for name, tensor in ppo.net.state_dict().items()}
     with pytest.raises(DivergedError, match="with a learning rate of"):
         minibatch = Minibatch(data, torch.arange(100), {})
-        ppo.parts[""].backend.step(minibatch, HPARAMS, ppo.loss, ALONE)
+        ppo.learners[""].backend.step(minibatch, HPARAMS, ppo.loss, SINGLE)
     for name, tensor in ppo.net.state_dict().items():
         assert torch.equal(tensor, before[name]), name
-    assert not ppo.parts[""].backend.tensors()
+    assert not ppo.learners[""].backend.tensors()
 
 
 def saying_is_current(ppo: PPO) -> None:
@@ -291,7 +294,7 @@ def test_what_plays_has_the_weights_as_they_are() -> None:
     saying_is_current(ppo)
     ppo.restore(saved)
     saying_is_current(ppo)
-    ppo.rehearse()
+    ppo.dry_run()
     saying_is_current(ppo)
     ppo.net.load_state_dict({name: 2 * t for name, t in saved.tensors["net"].items()})
     saying_is_current(ppo)
@@ -332,9 +335,9 @@ def test_steps_in_bfloat16_point_where_torchs_do() -> None:
         collected.collector.collect(0)
         ppo.net.load_state_dict(collected.net.state_dict())
         data = data_of(collected, HPARAMS)
-        steps = ppo.parts[""].backend
+        steps = ppo.learners[""].backend
         assert isinstance(steps, NativeBackend)
-        steps.step(Minibatch(data, torch.arange(256), {}), HPARAMS, ppo.loss, ALONE)
+        steps.step(Minibatch(data, torch.arange(256), {}), HPARAMS, ppo.loss, SINGLE)
         found.append(steps.native.packed.grad.clone())
     assert not torch.equal(*found)
     assert (found[0] - found[1]).norm() <= 0.02 * found[1].norm()
@@ -365,7 +368,7 @@ class OwnLoss(PPO):
 )
 def test_the_rest_is_left_to_torch(options: dict[str, Any], why: str) -> None:
     ppo = make(**options)
-    assert isinstance(ppo.parts[""].backend, TorchBackend)
+    assert isinstance(ppo.learners[""].backend, TorchBackend)
     assert ppo.forward.lean is None
     assert why in ppo.forward.why_torch()
     assert ppo.iterate(0.0)[0].stats["learning/native"] == 0

@@ -14,9 +14,9 @@ from sparring.config import CollectConfig, NetConfig, PPOConfig
 from sparring.errors import ConfigError
 from sparring.games.rules import Rules
 from sparring.league.players import CallablePlayer
-from sparring.learn.acting import Draws, PlayerActor, SlotActor
+from sparring.learn.acting import PlayerActor, RngKeys, SlotActor
 from sparring.learn.ppo import PPO
-from sparring.learn.rollout import Earned
+from sparring.learn.rollout import FinishedEpisodes
 from sparring.nets.frozen.cpu import GroupedNet
 from sparring.nets.make import make_net
 from sparring.nets.policy import Policy
@@ -71,7 +71,7 @@ def test_every_call_of_a_function_has_chances_of_its_own() -> None:
     actor = PlayerActor(CallablePlayer(rules, lots), 5)
     obs, mask = np.zeros((2, rules.obs_bytes), np.uint8), np.ones((2, rules.actions), np.uint8)
     for rollout, step, first in ((0, 0, 0), (1, 0, 0), (0, 1, 0), (0, 0, 8), (0, 0, 0)):
-        actor.answer(obs, mask, Draws(rollout, step, np.array([first, first + 1])))
+        actor.act(obs, mask, RngKeys(rollout, step, np.array([first, first + 1])))
     assert len(set(drawn)) == 4 and drawn[0] == drawn[4]
 
 
@@ -86,7 +86,7 @@ def test_a_slot_is_greedy_or_draws_and_an_empty_one_is_refused() -> None:
     obs = rng.integers(0, 2, (400, rules.obs_bytes), np.uint8)
     mask = np.ones((400, rules.actions), np.uint8)
     slot, rows = np.tile([1, 2], 200).astype(np.int16), 7 + 3 * np.arange(400)
-    action = actor.answer(obs, mask, slot, Draws(3, 2, rows)).action
+    action = actor.act(obs, mask, slot, RngKeys(3, 2, rows)).action
     for number, net in enumerate(nets, start=1):
         mine = slot == number
         expected = Policy(rules, net).act(
@@ -100,7 +100,7 @@ def test_a_slot_is_greedy_or_draws_and_an_empty_one_is_refused() -> None:
         )
         assert (action[mine] == expected).mean() > 0.99
     with pytest.raises(ConfigError, match="policy 3 sits at tables and its slot is empty"):
-        actor.answer(obs[:1], mask[:1], np.array([3], np.int16), Draws(0, 0, rows[:1]))
+        actor.act(obs[:1], mask[:1], np.array([3], np.int16), RngKeys(0, 0, rows[:1]))
     for wrong in (0, 4):
         with pytest.raises(ConfigError, match=f"slot {wrong} is outside 1..3"):
             actor.put(wrong, nets[0].state_dict(), greedy=False)
@@ -112,11 +112,11 @@ def test_games_are_counted_as_a_plain_loop_counts_them() -> None:
     pool = Pool("skull_king", 64, seed=3, threads=1, lineups=[Lineup(seats)], observe=False)
     pool.set_mixes({"past": {1: 1.0, 2: 2.0}})
     pool.reset()
-    earned, bots = Earned(), pool.rules.bots
+    finished, bots = FinishedEpisodes(), pool.rules.bots
     expected = np.zeros((3 + len(bots), 3), np.int64)
-    while earned.episodes() is None or len(earned.episodes() or ()) < 300:
+    while finished.episodes() is None or len(finished.episodes() or ()) < 300:
         batch = pool.step(pool.sample_actions())
-        earned.add(batch)
+        finished.add(batch)
         for score, players in zip(batch.final_score, batch.final_policy, strict=True):
             for mine, other in itertools.product(range(4), range(4)):
                 if players[mine] != LEARNER or players[other] == LEARNER:
@@ -125,7 +125,7 @@ def test_games_are_counted_as_a_plain_loop_counts_them() -> None:
                 at = int(players[other]) if players[other] > 0 else 3 + bots.index(name)
                 won, drew = score[mine] > score[other], score[mine] == score[other]
                 expected[at, 0 if won else 1 if drew else 2] += 1
-    played = earned.episodes()
+    played = finished.episodes()
     assert played is not None
     found = played.met(3, len(bots))
     assert np.array_equal(found, expected)

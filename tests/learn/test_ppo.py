@@ -118,14 +118,14 @@ def test_every_learner_row_becomes_a_sample_once() -> None:
         rows += int((ppo.collector.rollout.policy == 0).sum())
         learned += int(report.stats["learning/samples"])
         assert (report.decisions, report.samples) == (rows, learned)
-    still_open = int((ppo.collector.transitions.open["row"] >= 0).sum())
-    assert learned + still_open == rows
+    pending = int((ppo.collector.transitions.pending["row"] >= 0).sum())
+    assert learned + pending == rows
 
 
 def test_stored_log_probs_are_those_of_the_network() -> None:
     ppo = make("skull_king", game_config={"rounds": [1, 2, 3]})
     collect(ppo)
-    rollout, samples = ppo.collector.rollout, slice(ppo.collector.transitions.carried, None)
+    rollout, samples = ppo.collector.rollout, slice(ppo.collector.transitions.max_pending, None)
     heads = ppo.net(torch.from_numpy(rollout.obs[samples]))
     illegal = torch.from_numpy(rollout.mask[samples]) == 0
     log_probs = torch.log_softmax(heads["policy"].masked_fill(illegal, -torch.inf), -1)
@@ -180,7 +180,7 @@ def test_frozen_opponents_answer_their_own_rows() -> None:
     ppo.pool.reset()
     collector.opponent_rows = collector.decisions = 0
     collect(ppo)
-    rollout, behind = collector.rollout, collector.transitions.carried
+    rollout, behind = collector.rollout, collector.transitions.max_pending
     rows = rollout.policy.ravel() == 1
     action, mask = rollout.action[behind:][rows], rollout.mask[behind:][rows]
     highest = 8 - mask[:, ::-1].argmax(1)

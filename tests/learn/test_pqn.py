@@ -85,7 +85,7 @@ def test_rehearsing_changes_nothing() -> None:
     pqn, other = (make_pqn(tables(8, RANDOM)) for _ in range(2))
     for learner in (pqn, other):
         learner.iterate(0.0)
-    other.rehearse()
+    other.dry_run()
     (mine,), (theirs,) = pqn.iterate(0.5), other.iterate(0.5)
     assert mine.stats == theirs.stats
 
@@ -95,7 +95,7 @@ def test_every_game_has_its_epsilon_and_policies_have_none() -> None:
     pqn.iterate(0.0)
     pqn.hparams_at(Moment(0, 0.0))
     pqn.collector.collect(1)
-    rollout, first = pqn.collector.rollout, pqn.collector.transitions.carried
+    rollout, first = pqn.collector.rollout, pqn.collector.transitions.max_pending
     head = pqn.net(torch.from_numpy(rollout.obs[first:]))["policy"].detach().numpy()
     mask = rollout.mask[first:]
     best = np.where(mask > 0, head, -np.inf).argmax(1)

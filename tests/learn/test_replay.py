@@ -17,9 +17,9 @@ from sparring.errors import ConfigError, StateError
 from sparring.games.rules import Rules
 from sparring.learn.collect import Collector
 from sparring.learn.learner import Timing
-from sparring.learn.replay import Replay, Samples, replay_bytes
-from sparring.learn.rollout import Cuts
-from sparring.learn.room import check_replay
+from sparring.learn.memory import check_replay
+from sparring.learn.replay import ReplayBatch, ReplayBuffer, replay_bytes
+from sparring.learn.rollout import Truncations
 from sparring.machine import UNNOTICED
 from sparring.pools.custom import pool_of
 from sparring.training.planning.plan import resolve
@@ -176,21 +176,21 @@ def test_a_loaded_replay_goes_on_bit_for_bit(
     check_samples(played, 1)
 
 
-def copy_of(played: Played, **changed: Any) -> Replay:
+def copy_of(played: Played, **changed: Any) -> ReplayBuffer:
     tensors, segments, meta = played.replay.state()
     other = new_replay(played.collector, replace(played.replay.config, **changed))
     other.load_state(tensors, {name: read() for name, read in segments.items()}, meta)
     return other
 
 
-def disturb(replay: Replay, number: int) -> None:
+def disturb(replay: ReplayBuffer, number: int) -> None:
     if replay.config.prioritized:
         places = replay.sample(number).places
         assert isinstance(places, np.ndarray)
         replay.reprioritize(places, np.sin(places).astype(np.float32))
 
 
-def assert_equal(one: Samples, other: Samples) -> None:
+def assert_equal(one: ReplayBatch, other: ReplayBatch) -> None:
     for name, mine in vars(one).items():
         np.testing.assert_array_equal(mine, getattr(other, name), err_msg=name)
 
@@ -296,7 +296,7 @@ def test_a_million_decisions_of_hockey_are_under_250_mb() -> None:
         rules, config = Rules(game), ReplayConfig(capacity=1_000_000, prioritized=True)
         assert replay_bytes(rules, rules.obs_bytes, config) < 120e6
         config = replace(config, capacity=3_000)
-        made = Replay(rules, config, row_bytes=rules.obs_bytes, carried=4, seed=0)
+        made = ReplayBuffer(rules, config, row_bytes=rules.obs_bytes, max_pending=4, seed=0)
         assert made.weight is not None and made.sums is not None
         taken = sum(column.nbytes for column in made.ring.columns.values())
         taken += made.weight.nbytes + made.sums.nbytes
@@ -314,7 +314,7 @@ def test_a_million_decisions_of_hockey_are_under_250_mb() -> None:
 def test_a_replay_that_does_not_fit_is_refused_before_it_is_made(
     algo: str, capacity: int, said: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("sparring.learn.room.free_memory", lambda: UNNOTICED)
+    monkeypatch.setattr("sparring.learn.memory.free_memory", lambda: UNNOTICED)
     game = "tic_tac_toe"
     small = {"games": 12, "steps": 1}
     given = {"game": game, "algo": algo, "device": "cpu", "collect": small}
@@ -340,10 +340,10 @@ def test_nothing_follows_for_a_seat_that_was_out_before_the_cut() -> None:
     played = Played(new_replay(collector, ReplayConfig(batch=64, capacity=200)), collector)
     for number in range(3):
         collector.collect(number)
-        played.replay.mark_cuts(collector.rollout)
-        collector.link(0.9, demand=False)
+        played.replay.mark_truncations(collector.rollout)
+        collector.link(0.9, required=False)
         played.replay.push(collector.rollout, collector.transitions)
-        collector.carry()
+        collector.keep_pending()
     samples = played.replay.sample(0)
     seen = samples.obs.view(torch.float32)[:, :2].tolist()
     after = samples.next_obs.view(torch.float32)[:, :2].tolist()
@@ -359,7 +359,10 @@ def test_nothing_follows_for_a_seat_that_was_out_before_the_cut() -> None:
 def test_seats_that_were_out_are_not_asked_where_all_move_at_once() -> None:
     """Continuous actions have no masks that would say so."""
     rules = Rules("duel")
-    cuts, rollout = Cuts(), SimpleNamespace(final_value=np.full((1, 1, 2), np.nan, np.float32))
+    truncations, rollout = (
+        Truncations(),
+        SimpleNamespace(final_value=np.full((1, 1, 2), np.nan, np.float32)),
+    )
     batch: Any = SimpleNamespace(
         truncated=np.array([True]),
         final_game=np.array([0]),
@@ -367,6 +370,6 @@ def test_seats_that_were_out_are_not_asked_where_all_move_at_once() -> None:
         final_mask=np.zeros((1, 2, 0), np.uint8),
         final_over=np.array([[True, False]]),
     )
-    cuts.add(rules, 0, 0, batch, rollout)  # type: ignore[arg-type]
-    cuts.settle(rollout, np.array([5.0], np.float32))  # type: ignore[arg-type]
+    truncations.add(rules, 0, 0, batch, rollout)  # type: ignore[arg-type]
+    truncations.set_values(rollout, np.array([5.0], np.float32))  # type: ignore[arg-type]
     assert rollout.final_value.tolist() == [[[0.0, 5.0]]]

@@ -20,7 +20,7 @@ from sparring.learn.losses import (
     discrete_critic_target,
     entropy_target,
 )
-from sparring.learn.replay import Samples
+from sparring.learn.replay import ReplayBatch
 from sparring.learn.sac import SAC
 from sparring.nets.distribution import entropy_of, masked_log_probs
 from sparring.schedule import Moment, Schedule
@@ -48,7 +48,7 @@ def make(
     return sac
 
 
-def some_samples(sac: SAC, rows: int = 32) -> Samples:
+def some_samples(sac: SAC, rows: int = 32) -> ReplayBatch:
     """Rows of real games with made-up payments, ends and cuts."""
     rng = np.random.default_rng(5)
     rules, pool = sac.rules, Pool(sac.rules, rows, seed=7, threads=1)
@@ -57,7 +57,7 @@ def some_samples(sac: SAC, rows: int = 32) -> Samples:
     mask = torch.from_numpy(pool.batch().mask[: 2 * rows].copy())
     action = rng.uniform(-1, 1, (rows, rules.box)) if rules.box else rng.integers(0, 3, rows)
     kind = np.float32 if rules.box else np.int32
-    return Samples(
+    return ReplayBatch(
         obs=seen[:rows],
         mask=mask[:rows],
         action=torch.tensor(action.astype(kind)),

@@ -35,7 +35,7 @@ class Pull:
     def __init__(self, weight: Schedule) -> None:
         self.schedule, self.weight = weight, 0.0
 
-    def turn(self, moment: Moment) -> None:
+    def set_weight(self, moment: Moment) -> None:
         self.weight = self.schedule.at(moment)
 
     def columns(self, learner: Any, samples: npt.NDArray[Any]) -> dict[str, npt.NDArray[Any]]:

@@ -194,9 +194,9 @@ def native_advantages(
     for start in range(0, rec.steps, horizon):
         part = {name: array[start : start + horizon] for name, array in rec.arrays.items()}
         steps, numbers = np.divmod(np.arange(horizon * rows), rows)
-        where[transitions.carried :] = np.stack([start + steps, numbers], axis=1)
+        where[transitions.max_pending :] = np.stack([start + steps, numbers], axis=1)
         for name, column in columns.items():
-            column[transitions.carried :] = part.pop(name).ravel()
+            column[transitions.max_pending :] = part.pop(name).ravel()
         transitions.link(**part, gamma=GAMMA)
         given = {name: columns[name] for name in ("rho", "trace") if weighted}
         advantage = transitions.advantages(columns["value"], lam, **given)
@@ -208,10 +208,10 @@ def native_advantages(
             at = (int(where[place, 0]), int(where[place, 1]))
             assert at not in result, "a decision was learned from twice"
             result[at] = float(advantage[place])
-        open_rows = transitions.open_rows()
-        kept = open_rows >= 0
+        pending_rows = transitions.pending_rows()
+        kept = pending_rows >= 0
         for column in (where, *columns.values()):
-            column[: transitions.carried][kept] = column[open_rows[kept]]
+            column[: transitions.max_pending][kept] = column[pending_rows[kept]]
     return result
 
 
@@ -280,8 +280,8 @@ def test_reward_earned_during_other_turns_belongs_to_the_last_decision() -> None
     arrays = {name: array for name, array in rec.arrays.items() if name not in made_up}
     transitions.link(**arrays, gamma=1.0)
     for step, game in losing:
-        loser = transitions.carried + (step - 1) * rec.games + game
-        winner = transitions.carried + step * rec.games + game
+        loser = transitions.max_pending + (step - 1) * rec.games + game
+        winner = transitions.max_pending + step * rec.games + game
         assert transitions.paid[winner] == -transitions.paid[loser] != 0
 
 

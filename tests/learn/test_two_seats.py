@@ -45,8 +45,8 @@ def test_who_mates_is_paid_and_who_is_mated_pays(sfen: str, moves: tuple[str, st
     assert state.end == "checkmate"
     assert state.scores[1 - loser] == 1
     done, advantage = returns(state.rules, 1, {name: np.stack(rows) for name, rows in kept.items()})
-    assert advantage[done.carried :].tolist() == [-1.0, 1.0]
-    assert done.end[done.carried :].tolist() == [TERMINATED, TERMINATED]
+    assert advantage[done.max_pending :].tolist() == [-1.0, 1.0]
+    assert done.end[done.max_pending :].tolist() == [TERMINATED, TERMINATED]
 
 
 @pytest.mark.parametrize("game", ["shogi", "tic_tac_toe"])
@@ -70,8 +70,8 @@ def test_every_move_of_the_winner_is_plus_and_every_one_of_the_loser_minus(game:
                 mates.append((step, int(at)))
     arrays = {name: np.stack(rows) for name, rows in kept.items()}
     done, advantage = returns(rules, games, arrays)
-    link = done.end[done.carried :].reshape(steps, games)
-    found = advantage[done.carried :].reshape(steps, games)
+    link = done.end[done.max_pending :].reshape(steps, games)
+    found = advantage[done.max_pending :].reshape(steps, games)
     assert len(mates) >= 8
     over = arrays["terminated"] | arrays["truncated"]
     for last, at in mates:

@@ -50,14 +50,14 @@ def test_a_run_knows_after_its_resumption_whether_it_was_paid() -> None:
         one.iterate(0.0)
     again = make()
     again.restore(one.snapshot())
-    assert not again.parts[""].has_unit
+    assert not again.learners[""].has_value_scale
     for _ in range(16):
         reports = [ppo.iterate(0.0)[0] for ppo in (one, again)]
-    assert one.parts[""].has_unit
+    assert one.learners[""].has_value_scale
     assert reports[0].stats == reports[1].stats
     third = make()
     third.restore(one.snapshot())
-    assert third.parts[""].has_unit
+    assert third.learners[""].has_value_scale
 
 
 def test_the_unit_follows_slowly_downwards_and_at_once_upwards() -> None:

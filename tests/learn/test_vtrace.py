@@ -71,7 +71,7 @@ def slow_corrected(
         ratio = np.exp(log_prob[place] - mu[place])
         rho[place], trace[place] = min(ratio, limits.max_rho), min(ratio, limits.max_trace)
     brought, ahead = np.zeros(t.places), np.zeros(t.places)
-    for place in [*reversed(range(t.carried, t.places)), *range(t.carried)]:
+    for place in [*reversed(range(t.max_pending, t.places)), *range(t.max_pending)]:
         if not t.end[place]:
             continue
         after = further = 0.0
@@ -93,7 +93,7 @@ def stale_places(ppo: PPO, front: npt.NDArray[np.bool_]) -> npt.NDArray[np.bool_
     t, lag = ppo.collector.transitions, ppo.collector.lag
     rows = np.repeat(lag > 0, ppo.rules.rows)[None].repeat(t.steps, 0).ravel()
     rows &= ppo.collector.rollout.policy.ravel() == 0
-    return np.concatenate([(t.end[: t.carried] > 0) & front, rows])
+    return np.concatenate([(t.end[: t.max_pending] > 0) & front, rows])
 
 
 @pytest.mark.parametrize(("rho", "trace"), [(1.0, 1.0), (1.5, 0.8)])
@@ -109,7 +109,7 @@ def test_corrections_are_those_of_float64(
     )
     collector = late.collector
     assert isinstance(collector, Late) and late.correction
-    front = np.zeros(collector.transitions.carried, np.bool_)
+    front = np.zeros(collector.transitions.max_pending, np.bool_)
     chance = torch.Generator().manual_seed(0)
     for update in range(6):
         hparams = late.hparams_at(Moment(collector.decisions, 0.0))[""]
@@ -132,7 +132,7 @@ def test_corrections_are_those_of_float64(
         if weighed.any():
             mean = expected["rho"][samples][weighed].mean()
             assert stats["distributed/rho_mean"] == pytest.approx(mean, abs=1e-4)
-        _, data = late.batch(late.parts[""], samples, targets)
+        _, data = late.batch(late.learners[""], samples, targets)
         advantage = targets["advantage"][samples]
         plain = (advantage - advantage.mean()) / advantage.std()
         np.testing.assert_allclose(
@@ -141,9 +141,9 @@ def test_corrections_are_those_of_float64(
         np.testing.assert_allclose(data["log_prob"], expected["log_prob"][samples], atol=2e-5)
         late_rows = np.tile(np.repeat(collector.lag > 0, late.rules.rows), COLLECT.steps)
         by_place = np.concatenate([front, late_rows])
-        rows = collector.transitions.open_rows()
+        rows = collector.transitions.pending_rows()
         front = (rows >= 0) & by_place[rows]
-        collector.carry()
+        collector.keep_pending()
         late.updates += 1
         with torch.no_grad():  # as if it had learned
             for parameter in late.net.parameters():

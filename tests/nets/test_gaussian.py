@@ -133,7 +133,7 @@ def test_stored_log_probs_are_those_of_the_network() -> None:
     pool = Pool("duel", 16, seed=1, threads=1)
     ppo = PPO(pool, CollectConfig(games=16, steps=24), PPOConfig(), NETS["predicted"], seed=1)
     ppo.collector.collect(0)
-    rollout, rows = ppo.collector.rollout, slice(ppo.collector.transitions.carried, None)
+    rollout, rows = ppo.collector.rollout, slice(ppo.collector.transitions.max_pending, None)
     heads = ppo.net(torch.from_numpy(rollout.obs[rows]))
     action = torch.from_numpy(rollout.action[rows])
     mine = gaussian_log_prob(heads["policy"], action).detach().numpy()

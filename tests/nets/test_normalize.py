@@ -113,9 +113,9 @@ def test_a_learner_counts_every_row_of_its_own_once(kind: str) -> None:
     ask = learner.collector.actors[0]
 
     class Noting:
-        def answer(self, obs: Any, mask: Any, draws: Any) -> Any:
+        def act(self, obs: Any, mask: Any, keys: Any) -> Any:
             rows.append(learner.rules.widen(obs[:, : learner.rules.obs_bytes]))
-            return ask.answer(obs, mask, draws)
+            return ask.act(obs, mask, keys)
 
     learner.collector.actors[0] = Noting()
     for _ in range(3):

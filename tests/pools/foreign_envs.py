@@ -90,7 +90,7 @@ def episodes(
         decisions = []
         for at in range(began.get(game, 0), step + 1):
             for row in range(game * rules.rows, (game + 1) * rules.rows):
-                where = transitions.carried + at * games * rules.rows + row
+                where = transitions.max_pending + at * games * rules.rows + row
                 if seat[at][row] == place and transitions.end[where] != NOT_A_SAMPLE:
                     numbers, mask, action = (part[row] for part in shown[at])
                     outcome = (float(transitions.paid[where]), int(transitions.end[where]))

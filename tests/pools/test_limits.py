@@ -19,7 +19,7 @@ from sparring.learn.collect import Collector
 from sparring.learn.fused.examples import room_for
 from sparring.learn.fused.rollout import FusedRollout
 from sparring.learn.learner import Timing
-from sparring.learn.room import chains_of, learning_bytes, rollout_bytes
+from sparring.learn.memory import chains_of, learning_bytes, rollout_bytes
 from sparring.pools.limits import bytes_per_game
 from sparring.training.planning.plan import resolve
 from sparring.training.planning.settings import merged
@@ -242,7 +242,7 @@ def test_the_room_of_a_rollout_is_what_it_takes(game: str, more: dict[str, Any])
     found = [value for owner in owners for value in vars(owner).values()]
     found += collector.rollout.columns.values()
     taken = sum(array.nbytes for array in found if isinstance(array, np.ndarray))
-    kept = {"chains": chains_of(plan), "records": plan.hindsight.sees}
+    kept = {"chains": chains_of(plan), "records": plan.hindsight.relabels}
     assert 10 * rollout_bytes(plan.rules, pool.row_bytes, 12, **kept) == taken
 
 

@@ -15,7 +15,7 @@ from sparring.errors import ConfigError
 from sparring.games.starts import write_starts
 from sparring.games.state import new_state
 from sparring.store import checkpoint as checkpoints
-from sparring.training.courses import adjustable, lead
+from sparring.training.courses import advance_phase, check_overridable
 from sparring.training.member import Member
 from sparring.training.planning.training import run_plan
 from sparring.training.records.metrics import read
@@ -157,7 +157,7 @@ def test_a_learner_that_cannot_be_adjusted_is_refused_before_anything_is_written
     tmp_path: Path,
 ) -> None:
     changes = {"algo": "learn.reinforce:make", "updates": 1}
-    with pytest.raises(ConfigError, match=r"Reinforce cannot be adjusted .* adjust\(terms"):
+    with pytest.raises(ConfigError, match=r"Reinforce cannot change .* apply_overrides\(overrides"):
         trained(
             tmp_path / "runs", phases=words([{"name": "a"}]), rewards=("result=0:1,9:2",), **changes
         )
@@ -167,12 +167,12 @@ def test_a_learner_that_cannot_be_adjusted_is_refused_before_anything_is_written
 def test_a_new_phase_has_patience_again(tmp_path: Path) -> None:
     config = settings(tmp_path, phases=words([{"decisions": 100}, {"name": "on"}]), updates=1)
     session = prepare([config])
-    learner, (course,) = adjustable(session.learner), session.courses
+    learner, (course,) = check_overridable(session.learner), session.courses
     member = Member(run_plan(config), new_run(config), session.plan.rules, course=course)
     member.dry = 4
     for made, patience in ((0, 4), (99, 4), (100, 0)):
         member.status.decisions = made
-        lead(learner, 0, member, 0.0)
+        advance_phase(learner, 0, member, 0.0)
         assert member.dry == patience
     member.close()
 

@@ -146,7 +146,7 @@ def test_settings_of_the_command_line_reach_the_learner() -> None:
     learner = make_learner(settings(), plan)
     assert isinstance(learner, PPO)
     assert learner.collector.transitions.chains == 2
-    assert learner.parts["manager"].settings.epochs == plan.roles[0].settings[0].epochs
+    assert learner.learners["manager"].settings.epochs == plan.roles[0].settings[0].epochs
     assert plan.rewards is not None
     assert plan.rewards["manager"] == (1, 0)
     assert plan.rewards["worker"] == (0, 1)

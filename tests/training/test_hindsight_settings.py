@@ -54,8 +54,8 @@ def test_what_cannot_be_is_refused_in_one_line(settings: dict[str, Any], says: s
 
 
 def test_ppo_may_be_paid_by_anything() -> None:
-    assert plan(rewards=("rank=1",)).hindsight.sees
-    assert plan(algo="dqn", rewards=("manager.manager=1", "worker.worker=1")).hindsight.sees
+    assert plan(rewards=("rank=1",)).hindsight.relabels
+    assert plan(algo="dqn", rewards=("manager.manager=1", "worker.worker=1")).hindsight.relabels
 
 
 @pytest.mark.parametrize("hierarchy", [False, True])

@@ -12,10 +12,10 @@ from sparring.curriculum.curriculum import BEGINNING, Curriculum
 from sparring.curriculum.reading import read_phases
 from sparring.errors import ConfigError
 from sparring.games.rules import Rules
-from sparring.learn.learner import Terms, adjust_games
+from sparring.learn.learner import Overrides, apply_game_overrides
 from sparring.learn.plan import Participants, Plan
 from sparring.pools import Pool
-from sparring.training.planning.curricula import curriculum_of, first_terms, rules_of_members
+from sparring.training.planning.curricula import curriculum_of, first_overrides, rules_of_members
 from sparring.training.planning.custom import rules_of
 from sparring.training.planning.participants import participants_of
 from sparring.training.planning.plan import resolve
@@ -68,7 +68,7 @@ def planned(config: TrainConfig) -> tuple[list[TrainConfig], Plan]:
         settings=tuple(getattr(member, config.algo) for member in members),
         rewards=curricula[0].rewards_at(0, BEGINNING, BEGINNING),
         custom_rules=own,
-        first=first_terms(own, curricula),
+        first=first_overrides(own, curricula),
     )
     return members, plan
 
@@ -76,7 +76,7 @@ def planned(config: TrainConfig) -> tuple[list[TrainConfig], Plan]:
 @pytest.mark.parametrize("config", [ORDERS, ROUNDS, HOCKEY], ids=lambda one: one.game)
 def test_games_made_for_the_first_begin_as_a_members_own(config: TrainConfig) -> None:
     members, plan = planned(config)
-    assert plan.first[0] == Terms()
+    assert plan.first[0] == Overrides()
     for index, member in enumerate(members):
         alone = Pool(
             rules_of(member),
@@ -95,7 +95,7 @@ def test_games_made_for_the_first_begin_as_a_members_own(config: TrainConfig) ->
             lineups=plan.participants.lineups,
             rewards=plan.rewards,
         )
-        adjust_games(shared, plan.first[index])
+        apply_game_overrides(shared, plan.first[index])
         assert shared.rules.config == alone.rules.config
         for pool in (alone, shared):
             pool.reset()
@@ -110,7 +110,7 @@ def test_a_first_phase_goes_before_flags_of_its_own() -> None:
     phases = ('{"name": "one", "decisions": 9, "set": {"start_round": 2}}', '{"name": "rest"}')
     config = replace(ROUNDS, vary=("set.start_round=1,3", "set.episode=ROUND,GAME"), phases=phases)
     members, plan = planned(config)
-    begun = [terms.flags for terms in plan.first]
+    begun = [overrides.flags for overrides in plan.first]
     assert begun == [{"start_round": 2}, {"start_round": 2, "episode": "GAME"}]
     usual = [plan.rules_of(member).config["start_round"] for member in range(len(members))]
     assert usual == [1, 3], "what holds after the phase is the member's own"

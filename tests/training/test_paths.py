@@ -121,7 +121,7 @@ CELLS: dict[str, tuple[dict[str, Any], str]] = {
 
 def computed_by(learner: Any, role: str) -> str:
     """What a learner has made of a network, whatever it announces."""
-    part = learner.parts[role] if role else learner
+    part = learner.learners[role] if role else learner
     if part.forward.native is None:
         return "torch bf16" if part.forward.bf16 else "torch float32"
     name = f"native {part.forward.arithmetic}"

@@ -15,7 +15,7 @@ from safetensors import torch as safetensors
 
 import sparring
 from sparring.errors import ConfigError, SparringError
-from sparring.learn.transitions import OPEN
+from sparring.learn.transitions import PENDING_DTYPE
 from sparring.store.policies import load_policy
 from sparring.training.agent import Agent
 from sparring.training.records.run import Run
@@ -107,7 +107,7 @@ def test_open_decisions_that_no_game_has_left_are_refused(run: Path, field: str)
         carried["action"].fill_(2**30)
         put(path, "carried.safetensors", safetensors.save(carried))
     else:
-        waiting = np.frombuffer((path / "open.bin").read_bytes(), OPEN).copy()
+        waiting = np.frombuffer((path / "open.bin").read_bytes(), PENDING_DTYPE).copy()
         assert (waiting["row"] >= 0).any()
         waiting[field] = np.nan if field == "reward" else 2**30
         put(path, "open.bin", waiting.tobytes())

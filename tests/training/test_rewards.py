@@ -48,7 +48,7 @@ def paid_by_role(*rewards: str) -> tuple[list[np.ndarray], PPO]:
     collector = learner.collector
     collector.collect(0)
     samples = collector.link(1.0, (0, 1))
-    places = samples - collector.transitions.carried
+    places = samples - collector.transitions.max_pending
     role = collector.rollout.role.reshape(-1)[places]
     paid = collector.transitions.paid[samples]
     return [paid[role == one] for one in (MANAGER, WORKER)], learner
@@ -76,12 +76,12 @@ def test_a_bid_is_paid_for_the_whole_round_as_a_manager_is() -> None:
                 (rollout.seat[:, game] == seat) & (rollout.role[:, game] == MANAGER)
             )
             for bid, end in pairwise(bids):
-                place = transitions.carried + bid * 8 + game
+                place = transitions.max_pending + bid * 8 + game
                 wanted = rollout.reward[bid:end, game, seat, MANAGER].sum()
                 assert transitions.paid[place] == pytest.approx(wanted)
                 # The last card of the round ends it for the worker too.
                 cards = np.flatnonzero(rollout.seat[bid + 1 : end, game] == seat) + bid + 1
-                last = transitions.carried + cards[-1] * 8 + game
+                last = transitions.max_pending + cards[-1] * 8 + game
                 for at in (place, last):
                     assert transitions.end[at] == TERMINATED or transitions.discount[at] == 0
                     checked += transitions.end[at] == TO_NEXT

@@ -10,13 +10,13 @@ from sparring.cluster.actors.crew import Crew
 from sparring.cluster.actors.learner import DistributedPPO, check_distributed, places_of
 from sparring.cluster.actors.processes import ProcessCrew
 from sparring.cluster.actors.weights import FlatWeights
-from sparring.cluster.replicas.joined import LOOPBACK
 from sparring.cluster.replicas.learner import (
     Other,
     ReplicaProcess,
     ReplicatedPPO,
     check_replicas,
 )
+from sparring.cluster.replicas.process_group import LOOPBACK
 from sparring.cluster.replicas.replica import Share
 from sparring.config import TrainConfig
 from sparring.learn.plan import Plan

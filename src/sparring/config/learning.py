@@ -136,7 +136,7 @@ class HindsightConfig(Checked, section="hindsight"):
     """With PPO: weight of the loss on relabeled examples."""
 
     @property
-    def sees(self) -> bool:
+    def relabels(self) -> bool:
         """Whether anything is seen so; a share of 0 changes nothing at all."""
         return self.on and self.share > 0
 

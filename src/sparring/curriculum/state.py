@@ -12,7 +12,7 @@ from typing import Any
 
 from sparring.curriculum.curriculum import BEGINNING, Curriculum
 from sparring.curriculum.phases import Phase, PhaseProgress, sure_of, wanted
-from sparring.learn.learner import Terms
+from sparring.learn.learner import Overrides
 from sparring.schedule import Moment
 
 
@@ -59,7 +59,7 @@ class CurriculumState:
 
     # Going through
 
-    def begin(self) -> Terms:
+    def begin(self) -> Overrides:
         """What games are made under; settings follow with the first update."""
         return self._news(self._games(BEGINNING))
 
@@ -108,7 +108,7 @@ class CurriculumState:
         if sure >= until.value:
             self.reached = self.last
 
-    def terms(self, now: Moment) -> Terms | None:
+    def overrides(self, now: Moment) -> Overrides | None:
         """What holds from now on, if anything of it is new. Called before every update."""
         fresh, self._fresh, self.applied = self._fresh, False, now
         if not fresh and not self.curriculum.moves(self.index):
@@ -118,8 +118,8 @@ class CurriculumState:
             found |= self._learning()
         news = self._news(found)
         if fresh and self.phase.clear_replay and self.index:
-            news = Terms(**{**vars(news), "clear_replay": True})
-        return news if news != Terms() else None
+            news = Overrides(**{**vars(news), "clear_replay": True})
+        return news if news != Overrides() else None
 
     def _games(self, now: Moment) -> dict[str, Any]:
         curriculum, index, origin = self.curriculum, self.index, self.origin
@@ -142,7 +142,7 @@ class CurriculumState:
             }
         return found
 
-    def _news(self, found: Mapping[str, Any]) -> Terms:
+    def _news(self, found: Mapping[str, Any]) -> Overrides:
         """What differs from what was handed out before."""
         known, news = self.holds, dict[str, Any]()
         for name, value in found.items():
@@ -154,7 +154,7 @@ class CurriculumState:
             elif name not in known or known[name] != value:
                 news[name] = value
         known.update(found)
-        return Terms(**news)
+        return Overrides(**news)
 
     # Saving
 
@@ -168,7 +168,7 @@ class CurriculumState:
             "last": self.last,
         }
 
-    def restore(self, state: Mapping[str, Any]) -> Terms:
+    def restore(self, state: Mapping[str, Any]) -> Overrides:
         """Stand where a state was taken; return what holds there, before games are loaded."""
         began = dict(state["began"])
         self.update = int(began.pop("update"))

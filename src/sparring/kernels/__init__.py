@@ -14,7 +14,7 @@ import torch
 from sparring.errors import ConfigError
 from sparring.kernels import compiling
 from sparring.kernels.compiling import HEADERS, Program, checked, version
-from sparring.kernels.views import Interface, View
+from sparring.kernels.views import Interface, KernelView
 
 __all__ = ["HEADERS", "Kernel", "Module", "ahead", "build", "compiled", "version"]
 
@@ -55,7 +55,7 @@ class Kernel:
         )
 
 
-class Module:
+class KernelModule:
     """Compiled kernels, by name."""
 
     def __init__(self, codes: Sequence[bytes], device: torch.device, interface: Interface) -> None:
@@ -79,7 +79,7 @@ class Module:
             self._kernels[name] = Kernel(checked(answer, name), name, self._interface)
         return self._kernels[name]
 
-    def view(self, struct: str, /, **fields: Any) -> View:
+    def view(self, struct: str, /, **fields: Any) -> KernelView:
         """Fill a view that the kernels take, by name."""
         return self._interface.view(struct, **fields)
 
@@ -101,13 +101,13 @@ class How(TypedDict):
     """Whose kernels they are, for those who wait."""
 
 
-def build(source: str, defines: Mapping[str, object], **how: Unpack[How]) -> Module:
+def build(source: str, defines: Mapping[str, object], **how: Unpack[How]) -> KernelModule:
     """Compile a source for a device, or take what an earlier call left on disk."""
     programs = programs_of(source, defines, **how)
     for program in programs:
         compiling.start(program)
     codes = [compiling.finish(program) for program in programs]
-    return Module(codes, how["device"], Interface(source, defines, HEADERS))
+    return KernelModule(codes, how["device"], Interface(source, defines, HEADERS))
 
 
 def ahead(source: str, defines: Mapping[str, object], **how: Unpack[How]) -> None:

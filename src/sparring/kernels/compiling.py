@@ -64,7 +64,7 @@ def program(
     return Program(source + Interface(source, defines, HEADERS).checks(), options, arch, what)
 
 
-class Progress:
+class CompileProgress:
     """Lines on stderr for those who wait: how many programs are compiled, and how many there are.
 
     What is not a terminal is told once, when compiling begins.
@@ -98,7 +98,7 @@ class Progress:
             print(line, file=sys.stderr, flush=True)
 
 
-PROGRESS = Progress()
+PROGRESS = CompileProgress()
 _lock = threading.Lock()
 _running: dict[str, Future[bytes]] = {}
 

@@ -59,7 +59,7 @@ FOLLOWED = ("cuda/", "core/")
 
 
 @dataclass(frozen=True)
-class Slot:
+class ViewField:
     """A field of a view, or an argument of a kernel."""
 
     name: str
@@ -67,7 +67,7 @@ class Slot:
     pointer: bool
 
 
-class View(ctypes.Structure):
+class KernelView(ctypes.Structure):
     """A filled view. Keeps the tensors that it points to."""
 
     kept: tuple[Tensor, ...]
@@ -86,12 +86,12 @@ class Interface:
             "Action": (torch.int32, torch.float32) if box is None else action,
             "G::Action": (torch.int32, torch.float32),
         }
-        self._views: dict[str, type[View]] = {}
-        self._slots: dict[str, tuple[Slot, ...]] = {}
+        self._views: dict[str, type[KernelView]] = {}
+        self._slots: dict[str, tuple[ViewField, ...]] = {}
 
     @cached_property
-    def kernels(self) -> dict[str, tuple[Slot, ...]]:
-        found: dict[str, tuple[Slot, ...]] = {}
+    def kernels(self) -> dict[str, tuple[ViewField, ...]]:
+        found: dict[str, tuple[ViewField, ...]] = {}
         pattern = r'extern "C" __global__ void (?:__launch_bounds__\(\w+\) )?(\w+)\(([^)]*)\)'
         for name, text in re.findall(pattern, self._text):
             slots = tuple(slot for one in text.split(",") for slot in slots_of(one))
@@ -103,7 +103,7 @@ class Interface:
         """The fields of a structure, in order."""
         return [slot.name for slot in self._fields(struct)]
 
-    def _fields(self, struct: str) -> tuple[Slot, ...]:
+    def _fields(self, struct: str) -> tuple[ViewField, ...]:
         if struct not in self._slots:
             start = re.search(rf"\bstruct {struct} {{", self._text)
             if start is None:
@@ -112,7 +112,7 @@ class Interface:
             self._slots[struct] = tuple(slot for line in lines for slot in slots_of(line))
         return self._slots[struct]
 
-    def view_type(self, struct: str) -> type[View]:
+    def view_type(self, struct: str) -> type[KernelView]:
         """Return a structure with the layout of a view."""
         if struct not in self._views:
             fields: list[tuple[str, Any]] = []
@@ -123,10 +123,10 @@ class Interface:
                     fields.append((slot.name, ctypes.c_void_p))
                 else:
                     fields.append((slot.name, SCALARS.get(slot.type) or self.view_type(slot.type)))
-            self._views[struct] = type(struct, (View,), {"_fields_": fields})
+            self._views[struct] = type(struct, (KernelView,), {"_fields_": fields})
         return self._views[struct]
 
-    def view(self, struct: str, /, **given: Any) -> View:
+    def view(self, struct: str, /, **given: Any) -> KernelView:
         """Fill a view by name. A tensor goes as its address, None as null."""
         made, kept = self.view_type(struct)(), []
         fields = self._fields(struct)
@@ -139,12 +139,12 @@ class Interface:
             setattr(made, slot.name, self._value(slot, value, struct))
             if isinstance(value, Tensor):
                 kept.append(value)
-            elif isinstance(value, View):
+            elif isinstance(value, KernelView):
                 kept += value.kept
         made.kept = tuple(kept)
         return made
 
-    def _value(self, slot: Slot, value: Any, where: str) -> Any:
+    def _value(self, slot: ViewField, value: Any, where: str) -> Any:
         """Return what stands for a value in a field; what does not fit is refused."""
         if slot.pointer:
             if value is None:
@@ -163,7 +163,7 @@ class Interface:
     def converters(self, kernel: str) -> list[Callable[[Any], Any]]:
         """Return for every argument of a kernel what brings it into memory."""
 
-        def converter(slot: Slot) -> Callable[[Any], Any]:
+        def converter(slot: ViewField) -> Callable[[Any], Any]:
             if not slot.pointer and slot.type not in SCALARS:
                 return lambda value: self._value(slot, value, kernel)
             kind = ctypes.c_void_p if slot.pointer else SCALARS[slot.type]
@@ -228,7 +228,7 @@ def statements(text: str, at: int) -> Iterator[str]:
         at += 1
 
 
-def slots_of(declaration: str) -> list[Slot]:
+def slots_of(declaration: str) -> list[ViewField]:
     """Read `const f32* value`, `int steps, games` or `SPARRING_VIEW RowsView rows`."""
     found = re.fullmatch(
         r"(?:const |SPARRING_VIEW )?([\w:]+(?:<\w+>)?)(\*?) (\w+(?:, \w+)*)", declaration.strip()
@@ -236,4 +236,4 @@ def slots_of(declaration: str) -> list[Slot]:
     if found is None:
         raise SparringError(f"a view or kernel declares {declaration.strip()!r}; keep it simpler")
     names: Sequence[str] = found[3].split(", ")
-    return [Slot(name, found[1], bool(found[2])) for name in names]
+    return [ViewField(name, found[1], bool(found[2])) for name in names]

@@ -26,7 +26,7 @@ Bytes = npt.NDArray[np.uint8]
 
 
 @dataclass(frozen=True)
-class Draws:
+class RngKeys:
     """Which random numbers answer some rows: the same whatever batch the rows come in."""
 
     rollout: int
@@ -46,13 +46,13 @@ class Draws:
         where: dict[str, Any] = {"rollout": self.rollout, "step": self.step, "rows": self.rows}
         return sampler.draw(head, mask, **where, **how)
 
-    def of(self, rows: Any) -> Draws:
+    def of(self, rows: Any) -> RngKeys:
         step = self.step if isinstance(self.step, int) else self.step[rows]
-        return Draws(self.rollout, step, self.rows[rows])
+        return RngKeys(self.rollout, step, self.rows[rows])
 
 
 @dataclass(frozen=True)
-class Answer:
+class ActorOutput:
     """What a policy says about some rows."""
 
     action: npt.NDArray[Any]
@@ -66,12 +66,12 @@ class Answer:
 class Actor(Protocol):
     """Answers the rows of one policy."""
 
-    def answer(self, obs: Bytes, mask: Bytes, draws: Draws) -> Answer:
+    def act(self, obs: Bytes, mask: Bytes, keys: RngKeys) -> ActorOutput:
         """Choose an action for every row."""
 
 
 @runtime_checkable
-class SeatsAnew(Protocol):
+class PerGameActor(Protocol):
     """An actor whose players last for a game."""
 
     def begin(self, games: Iterable[int] | None = None) -> None:
@@ -84,7 +84,9 @@ class GroupedActor(Protocol):
     slots: int
     """Policies 1 to this one."""
 
-    def answer(self, obs: Bytes, mask: Bytes, slot: npt.NDArray[np.int16], draws: Draws) -> Answer:
+    def act(
+        self, obs: Bytes, mask: Bytes, slot: npt.NDArray[np.int16], keys: RngKeys
+    ) -> ActorOutput:
         """Choose an action for every row; `slot` says whose it is."""
 
 
@@ -115,20 +117,20 @@ class Exploring:
         self.epsilon = np.atleast_1d(np.asarray(epsilon, np.float32))
 
     @torch.no_grad()
-    def answer(self, obs: Bytes, mask: Bytes, draws: Draws) -> Answer:
+    def act(self, obs: Bytes, mask: Bytes, keys: RngKeys) -> ActorOutput:
         """Choose an action for every row."""
         if self.keep is None and (self.epsilon == 1).all():
             heads = {POLICY: torch.zeros(len(obs), head_width(self.rules))}
         else:
             heads = self.forward(torch.from_numpy(obs))
-        game = draws.rows // self.rules.rows
+        game = keys.rows // self.rules.rows
         epsilon = self.epsilon[game] if len(self.epsilon) > 1 else self.epsilon
         explored = np.broadcast_to(epsilon, len(obs))
         squash = self.forward.net.config.squash
         how: dict[str, Any] = {"greedy": self.greedy, "epsilon": explored, "squash": squash}
-        action, _ = draws.draw(self.sampler, heads[POLICY], mask, **how)
+        action, _ = keys.draw(self.sampler, heads[POLICY], mask, **how)
         kept = self.keep(heads, torch.from_numpy(mask)) if self.keep else {}
-        return Answer(action, kept, self.forward.memory(obs, heads))
+        return ActorOutput(action, kept, self.forward.memory(obs, heads))
 
 
 @runtime_checkable
@@ -175,20 +177,20 @@ class SlotActor:
 
     @phase("past selves")
     @torch.no_grad()
-    def answer(self, obs: Bytes, mask: Bytes, slot: npt.NDArray[np.int16], draws: Draws) -> Answer:
+    def act(
+        self, obs: Bytes, mask: Bytes, slot: npt.NDArray[np.int16], keys: RngKeys
+    ) -> ActorOutput:
         """Choose an action for every row; `slot` says whose it is."""
         if not self.filled[slot].all():
             empty = int(slot[~self.filled[slot]][0])
             raise ConfigError(f"policy {empty} sits at tables and its slot is empty")
         said = self.net.say(torch.from_numpy(obs), slot)
         heads, memory = said[POLICY], said.get(MEMORY)
-        action, _ = draws.draw(self.sampler, heads, mask)
+        action, _ = keys.draw(self.sampler, heads, mask)
         best = np.flatnonzero(self.greedy[slot])
         if len(best):
-            action[best], _ = draws.of(best).draw(
-                self.sampler, heads[best], mask[best], greedy=True
-            )
-        return Answer(action, memory=None if memory is None else bytes_of(memory))
+            action[best], _ = keys.of(best).draw(self.sampler, heads[best], mask[best], greedy=True)
+        return ActorOutput(action, memory=None if memory is None else bytes_of(memory))
 
 
 class PlayerActor:
@@ -197,21 +199,21 @@ class PlayerActor:
     def __init__(self, player: BatchPlayer, seed: int, *, greedy: bool = False) -> None:
         self.player, self.seed, self.greedy = player, seed, greedy
 
-    def answer(self, obs: Bytes, mask: Bytes, draws: Draws) -> Answer:
+    def act(self, obs: Bytes, mask: Bytes, keys: RngKeys) -> ActorOutput:
         """Choose an action for every row. What it remembers is the first of the row's memory."""
         action, memory = self.player.decide(
             rows_read_by(self.player, obs),
             mask,
             greedy=self.greedy,
             seed=self.seed,
-            rollout=draws.rollout,
-            step=draws.one_step,
-            rows=draws.rows,
+            rollout=keys.rollout,
+            step=keys.one_step,
+            rows=keys.rows,
         )
-        return Answer(action, memory=memory)
+        return ActorOutput(action, memory=memory)
 
 
-class MadePlayers:
+class PerGamePlayers:
     """Answers the rows of whoever is made anew when a game begins."""
 
     def __init__(self, make: Callable[[int], BatchPlayer], rows: int, seed: int) -> None:
@@ -227,22 +229,20 @@ class MadePlayers:
         for game in list(self._seated) if games is None else games:
             self._seated.pop(game, None)
 
-    def answer(self, obs: Bytes, mask: Bytes, draws: Draws) -> Answer:
+    def act(self, obs: Bytes, mask: Bytes, keys: RngKeys) -> ActorOutput:
         """Choose an action for every row, in one call for all games of a player."""
         mine: dict[int, list[int]] = {}
-        for at, row in enumerate(draws.rows):
+        for at, row in enumerate(keys.rows):
             game = int(row) // self.rows
             if game not in self._seated:
                 self._seated[game] = self.make(game)
             mine.setdefault(id(self._seated[game]), []).append(at)
         action: npt.NDArray[Any] | None = None
         for places in mine.values():
-            player = self._seated[int(draws.rows[places[0]]) // self.rows]
-            said = PlayerActor(player, self.seed).answer(
-                obs[places], mask[places], draws.of(places)
-            )
+            player = self._seated[int(keys.rows[places[0]]) // self.rows]
+            said = PlayerActor(player, self.seed).act(obs[places], mask[places], keys.of(places))
             if action is None:
                 action = np.zeros((len(obs), *said.action.shape[1:]), said.action.dtype)
             action[places] = said.action
         assert action is not None
-        return Answer(action)
+        return ActorOutput(action)

@@ -19,7 +19,7 @@ import torch
 
 from sparring.learn.collect import Collector
 from sparring.learn.plan import PPOHparams, RolePlan, Turns
-from sparring.learn.playing import Playing
+from sparring.learn.playing import SelfPlay
 from sparring.learn.transitions import NOT_A_SAMPLE, TO_NEXT, TRUNCATED, Transitions
 from sparring.nets.distribution import evaluate_actions
 from sparring.pools.lineups import LEARNER
@@ -71,9 +71,9 @@ def linking_by_role(
 def place_roles(collector: Collector) -> npt.NDArray[np.int8]:
     """The role of every place: decisions that were carried over, then the rollout's rows."""
     roles, rollout = collector.transitions.chains, collector.rollout
-    chains = collector.transitions.carried // roles
-    carried = np.tile(np.arange(roles, dtype=np.int8), chains)
-    return np.concatenate([carried, rollout.role.reshape(-1)])
+    chains = collector.transitions.max_pending // roles
+    pending = np.tile(np.arange(roles, dtype=np.int8), chains)
+    return np.concatenate([pending, rollout.role.reshape(-1)])
 
 
 def samples_by_role(
@@ -90,16 +90,16 @@ def samples_by_role(
 
 
 @torch.no_grad()
-def bootstrap_truncated(playing: Playing, *, by_role: bool) -> None:
+def bootstrap_truncated(playing: SelfPlay, *, by_role: bool) -> None:
     """Value the last observations of truncated games, which their last decisions are paid.
 
     by_role: the rollout keeps in which role each was to move.
     """
     rollout = playing.collector.rollout
-    obs = np.concatenate(rollout.cuts.obs)
+    obs = np.concatenate(rollout.truncations.obs)
     heads = playing.forward(torch.from_numpy(obs))
     value = playing.net.unscaled_values(heads).cpu().numpy()
-    rollout.cuts.settle(rollout, value, playing.rules.role_of(obs) if by_role else None)
+    rollout.truncations.set_values(rollout, value, playing.rules.role_of(obs) if by_role else None)
 
 
 CHUNK = 16_384
@@ -132,7 +132,7 @@ class VTrace:
         self._late: npt.NDArray[np.bool_] | None = None
         """Whether each decision that is still open is to be corrected once it is complete."""
 
-    def targets(self, playing: Playing, samples: Places, gae_lambda: float) -> Arrays:
+    def targets(self, playing: SelfPlay, samples: Places, gae_lambda: float) -> Arrays:
         """V-trace by place where older weights have played, plain advantages where they have not.
 
         The rollout is linked.
@@ -176,10 +176,10 @@ class VTrace:
             front |= self._late
         by_row = np.repeat(lag > 0, rules.rows)
         late = np.concatenate([front, np.tile(by_row, collector.steps)])
-        rows = transitions.open_rows()
+        rows = transitions.pending_rows()
         self._late = (rows >= 0) & late[rows]
         decided = transitions.end != NOT_A_SAMPLE
-        decided[transitions.carried :] |= policy.reshape(-1) == LEARNER
+        decided[transitions.max_pending :] |= policy.reshape(-1) == LEARNER
         return np.flatnonzero(decided & late)
 
     def blobs(self) -> dict[str, bytes]:
@@ -194,7 +194,7 @@ class VTrace:
 
 
 @torch.no_grad()
-def ask(playing: Playing, places: Places) -> Arrays:
+def ask(playing: SelfPlay, places: Places) -> Arrays:
     """Log-probabilities and values of all places, at these as the present policy has them."""
     rollout = playing.collector.rollout
     found: Arrays = {name: rollout.columns[name].copy() for name in ("log_prob", "value")}

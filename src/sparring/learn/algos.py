@@ -13,10 +13,10 @@ from sparring.errors import ConfigError, nearest
 from sparring.factories import is_factory, load_factory
 from sparring.learn.dqn import DQN
 from sparring.learn.learner import Learner
+from sparring.learn.memory import remembers
 from sparring.learn.plan import CPU, Plan
 from sparring.learn.ppo import PPO
 from sparring.learn.pqn import PQN
-from sparring.learn.room import remembers
 from sparring.learn.sac import SAC
 
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ Factory = Callable[[Plan], Learner]
 def make_ppo(plan: Plan) -> Learner:
     """PPO: as graphs on a GPU, or step by step; with one network or one for every role."""
     if not plan.fused:
-        config, options = plan.roles or plan.settings[0], hosted(plan)
+        config, options = plan.roles or plan.settings[0], host_options(plan)
         return PPO(plan.host_pool(), plan.collect, config, plan.net, turns=plan.turns, **options)
     from sparring.learn.fused import FusedPPO
 
@@ -36,7 +36,7 @@ def make_ppo(plan: Plan) -> Learner:
     if plan.roles:
         options |= {"roles": plan.roles, "turns": plan.turns}
     else:
-        options |= {**fused(plan), "heads": plan.heads}
+        options |= {**gpu_options(plan), "heads": plan.heads}
     return FusedPPO(fused_games(plan), plan.collect, plan.settings, plan.net, **options)
 
 
@@ -44,13 +44,13 @@ def make_dqn(plan: Plan) -> Learner:
     """DQN: from what is remembered, or from fresh rollouts alone (PQN)."""
     config, net = plan.settings[0], plan.net
     if config.mode == "rollouts":
-        return PQN(plan.host_pool(), plan.collect, config, net, **hosted(plan))
+        return PQN(plan.host_pool(), plan.collect, config, net, **host_options(plan))
     if not plan.fused:
-        return DQN(plan.host_pool(), plan.collect, config, plan.replay, net, **hosted(plan))
+        return DQN(plan.host_pool(), plan.collect, config, plan.replay, net, **host_options(plan))
     from sparring.learn.fused.dqn import FusedDQN
 
     games = fused_games(plan)
-    return FusedDQN(games, plan.collect, plan.settings, plan.replay, net, **fused(plan))
+    return FusedDQN(games, plan.collect, plan.settings, plan.replay, net, **gpu_options(plan))
 
 
 def make_sac(plan: Plan) -> Learner:
@@ -58,14 +58,14 @@ def make_sac(plan: Plan) -> Learner:
     net = plan.net
     if not plan.fused:
         pool, config = plan.host_pool(), plan.settings[0]
-        return SAC(pool, plan.collect, config, plan.replay, net, **hosted(plan))
+        return SAC(pool, plan.collect, config, plan.replay, net, **host_options(plan))
     from sparring.learn.fused.sac import FusedSAC
 
     games = fused_games(plan)
-    return FusedSAC(games, plan.collect, plan.settings, plan.replay, net, **fused(plan))
+    return FusedSAC(games, plan.collect, plan.settings, plan.replay, net, **gpu_options(plan))
 
 
-def hosted(plan: Plan) -> dict[str, Any]:
+def host_options(plan: Plan) -> dict[str, Any]:
     """What every learner step by step is told besides."""
     return {
         "seed": plan.seed,
@@ -81,7 +81,7 @@ def hosted(plan: Plan) -> dict[str, Any]:
     }
 
 
-def fused(plan: Plan) -> dict[str, Any]:
+def gpu_options(plan: Plan) -> dict[str, Any]:
     """What every learner of graphs on a GPU is told besides."""
     return {"by_role": plan.by_role, "slots": plan.participants.slots}
 
@@ -105,8 +105,8 @@ def fused_games(plan: Plan) -> Games:
     else:
         pool = plan.native_pool(slots=max(plan.collect.groups, MIN_SLOTS))
         games = HostGames(pool, plan.device)
-    for member, terms in enumerate(plan.first):
-        games.adjust(terms, member)
+    for member, overrides in enumerate(plan.first):
+        games.apply_overrides(overrides, member)
     return games
 
 

@@ -13,10 +13,17 @@ from sparring import _native
 from sparring.config import CollectConfig
 from sparring.errors import ConfigError
 from sparring.games.stats import curve_sums
-from sparring.learn.acting import Actor, Answer, Bytes, Draws, GroupedActor, SeatsAnew
+from sparring.learn.acting import Actor, ActorOutput, Bytes, GroupedActor, PerGameActor, RngKeys
 from sparring.learn.forward import Forward
 from sparring.learn.learner import Report, Timing
-from sparring.learn.rollout import RECORD, Cuts, Earned, Group, Rollout, groups_of
+from sparring.learn.rollout import (
+    RECORD,
+    FinishedEpisodes,
+    GameGroup,
+    Rollout,
+    Truncations,
+    groups_of,
+)
 from sparring.learn.transitions import Transitions
 from sparring.nets.distribution import ActionSampler, played, unsquash_actions
 from sparring.nets.net import POLICY, VALUE
@@ -28,7 +35,7 @@ UNKNOWN = np.uint32(_native.UNKNOWN_RECORD).astype(np.int32)
 """In place of a record that may have come or not."""
 
 
-Asks = Sequence[tuple[int, Group]]
+Asks = Sequence[tuple[int, GameGroup]]
 """Groups of games that are asked together, each at a step of its own."""
 
 
@@ -39,21 +46,21 @@ class Sampling:
         self.forward, self.sampler = forward, ActionSampler(seed)
 
     @torch.no_grad()
-    def answer(self, obs: Bytes, mask: Bytes, draws: Draws) -> Answer:
+    def act(self, obs: Bytes, mask: Bytes, keys: RngKeys) -> ActorOutput:
         """Choose an action for every row: one batched forward."""
         native = self.forward.native
-        if native and isinstance(draws.step, int) and VALUE in native.net.heads:
-            where: dict[str, Any] = {"rows": draws.rows, "rollout": draws.rollout}
-            drawn = native.draw(obs, mask, seed=self.sampler.seed, step=draws.step, **where)
+        if native and isinstance(keys.step, int) and VALUE in native.net.heads:
+            where: dict[str, Any] = {"rows": keys.rows, "rollout": keys.rollout}
+            drawn = native.draw(obs, mask, seed=self.sampler.seed, step=keys.step, **where)
             kept = {"log_prob": drawn[1], "value": drawn[2]}
             memory = self.forward.memory(obs, {}) if self.forward.remembers else None
-            return Answer(drawn[0], kept, memory)
+            return ActorOutput(drawn[0], kept, memory)
         heads = self.forward(torch.from_numpy(obs))
-        action, log_prob = draws.draw(self.sampler, heads[POLICY], mask)
+        action, log_prob = keys.draw(self.sampler, heads[POLICY], mask)
         columns = {"log_prob": log_prob}
         if VALUE in heads:
             columns["value"] = self.forward.net.unscaled_values(heads).cpu().numpy()
-        return Answer(action, columns, self.forward.memory(obs, heads))
+        return ActorOutput(action, columns, self.forward.memory(obs, heads))
 
 
 class Collector:
@@ -98,7 +105,7 @@ class Collector:
         self.decisions = 0
         """The learner's own."""
         self.opponent_rows = 0
-        self.earned = Earned()
+        self.finished = FinishedEpisodes()
         pool.reset()
         self.groups = groups_of(pool)
         self._stats, *self._counted = curve_sums(pool.rules.stats, len(pool.counts()))
@@ -112,7 +119,7 @@ class Collector:
 
     def met(self) -> npt.NDArray[np.int64] | None:
         """What the learner won, drew and lost against others; None where there are none."""
-        rules, episodes = self.pool.rules, self.earned.episodes()
+        rules, episodes = self.pool.rules, self.finished.episodes()
         if episodes is None or (episodes.policy[:, : rules.seats] == LEARNER).all():
             return None
         return episodes.met(max(self.answered) + 1, len(rules.bots))
@@ -125,9 +132,9 @@ class Collector:
     def report(self, stats: dict[str, float], samples: int) -> Report:
         """What was earned and learned. samples: trained so far."""
         counts = self.decisions, samples, self.opponent_rows
-        return Report(stats, *counts, episodes=self.earned.episodes(), met=self.met())
+        return Report(stats, *counts, episodes=self.finished.episodes(), met=self.met())
 
-    def collect(self, number: int, *, anew: bool = True) -> dict[str, float]:
+    def collect(self, number: int, *, reset_stats: bool = True) -> dict[str, float]:
         """Play rollout `number` and store every row; return what was earned, and how it was played.
 
         anew: forget the games that finished in rollouts before, and what was counted.
@@ -135,9 +142,9 @@ class Collector:
         if not self.answered.issuperset(self.pool.policies):
             check_answered(self.pool.policies, self.answered)
         self.rollout.final_value.fill(np.nan)
-        self.rollout.cuts = Cuts()
-        if anew:
-            self.earned = Earned()
+        self.rollout.truncations = Truncations()
+        if reset_stats:
+            self.finished = FinishedEpisodes()
             self.pool.clear_counts()
         if self.any_order:
             self._play_as_ready(number)
@@ -147,7 +154,7 @@ class Collector:
         sums = zip(self._stats, *((part @ counts).tolist() for part in self._counted), strict=True)
         counted = {name: above / below for name, above, below in sums if below}
         fare = cast(WaitsForAny, self.pool).stats() if self.any_order else {}
-        return {**self.earned.stats(), **counted, **fare}
+        return {**self.finished.stats(), **counted, **fare}
 
     def _play_in_turn(self, number: int) -> None:
         for step in range(self.steps):
@@ -161,7 +168,7 @@ class Collector:
     def _play_as_ready(self, number: int) -> None:
         """Ask whichever slots are ready, those that are so at once together."""
         pool = cast(WaitsForAny, self.pool)
-        asks: list[tuple[int, Group]] = [(0, group) for group in self.groups]
+        asks: list[tuple[int, GameGroup]] = [(0, group) for group in self.groups]
         waiting: dict[int, int] = {}
         while asks or waiting:
             if asks:
@@ -176,7 +183,7 @@ class Collector:
                 if step + 1 < self.steps:
                     asks.append((step + 1, group))
 
-    def rehearse(self, number: int) -> None:
+    def dry_run(self, number: int) -> None:
         """Answer the rows of the last rollout once more, without games."""
         for step in range(self.steps):
             for group in self.groups:
@@ -215,12 +222,12 @@ class Collector:
         mine = policy == LEARNER
         if mine.any():
             places, asked = self._asked(number, asks, mine)
-            answer = self.actors[LEARNER].answer(*asked)
-            rollout.action[places] = answer.action
+            output = self.actors[LEARNER].act(*asked)
+            rollout.action[places] = output.action
             for name, kept in rollout.columns.items():
-                kept[places] = answer.columns[name]
+                kept[places] = output.columns[name]
             if played:
-                self._remember(answer, asked[2])
+                self._remember(output, asked[2])
         if policy.max() <= LEARNER:  # as a rule; sorting costs as much as all else here
             return
         grouped = (policy > LEARNER) & (policy <= (self.slots.slots if self.slots else 0))
@@ -228,11 +235,11 @@ class Collector:
             check_answered({int(one)}, self.answered)  # it may have sat down under other line-ups
             self._answer_other(number, int(one), asks, played=played)
         if self.slots and grouped.any():
-            places, (obs, mask, draws) = self._asked(number, asks, grouped)
-            answer = self.slots.answer(obs, mask, policy[grouped], draws)
-            rollout.action[places] = answer.action
+            places, (obs, mask, keys) = self._asked(number, asks, grouped)
+            output = self.slots.act(obs, mask, policy[grouped], keys)
+            rollout.action[places] = output.action
             if played:
-                self._remember(answer, draws)
+                self._remember(output, keys)
 
     @phase("opponents")
     def _answer_other(self, number: int, one: int, asks: Asks, *, played: bool) -> None:
@@ -241,18 +248,18 @@ class Collector:
             mine = self._policies([ask]) == one
             if mine.any():
                 places, asked = self._asked(number, [ask], mine)
-                answer = self.actors[one].answer(*asked)
-                self.rollout.action[places] = unsquash_actions(answer.action, squash=self.squash)
+                output = self.actors[one].act(*asked)
+                self.rollout.action[places] = unsquash_actions(output.action, squash=self.squash)
                 if played:
-                    self._remember(answer, asked[2])
+                    self._remember(output, asked[2])
 
-    def _remember(self, answer: Answer, draws: Draws) -> None:
-        if answer.memory is None:
+    def _remember(self, output: ActorOutput, keys: RngKeys) -> None:
+        if output.memory is None:
             return
-        rows = draws.rows - self.first_row
-        seat = self.rollout.seat[draws.step, rows]
-        game, size = rows // self.pool.rules.rows, answer.memory.shape[1]
-        self.pool.memory[game, seat, :size] = answer.memory
+        rows = keys.rows - self.first_row
+        seat = self.rollout.seat[keys.step, rows]
+        game, size = rows // self.pool.rules.rows, output.memory.shape[1]
+        self.pool.memory[game, seat, :size] = output.memory
 
     def _policies(self, asks: Asks) -> npt.NDArray[np.int16]:
         found = [self.rollout.policy[step, group.rows] for step, group in asks]
@@ -260,7 +267,7 @@ class Collector:
 
     def _asked(
         self, number: int, asks: Asks, chosen: npt.NDArray[np.bool_]
-    ) -> tuple[npt.NDArray[np.intp] | slice, tuple[Any, Any, Draws]]:
+    ) -> tuple[npt.NDArray[np.intp] | slice, tuple[Any, Any, RngKeys]]:
         """Where some rows of groups lie, and what their policy is asked."""
         rollout, everyone = self.rollout, bool(chosen.all())
         if len(asks) == 1:
@@ -271,16 +278,16 @@ class Collector:
             mask = rollout.mask[at] if everyone else rollout.mask[at][rows]
             numbers = self.first_row + group.rows.start + rows
             places = at if everyone else at.start + rows
-            return places, (obs, mask, Draws(number, step, numbers))
+            return places, (obs, mask, RngKeys(number, step, numbers))
         rows = np.concatenate([np.arange(g.rows.start, g.rows.stop) for _, g in asks])[chosen]
         lengths = [group.rows.stop - group.rows.start for _, group in asks]
         steps = np.repeat([step for step, _ in asks], lengths)[chosen]
-        places = self.transitions.carried + steps * (self.pool.num_games * self.pool.rules.rows)
+        places = self.transitions.max_pending + steps * (self.pool.num_games * self.pool.rules.rows)
         places += rows
-        draws = Draws(number, steps, self.first_row + rows)
-        return places, (rollout.obs[places], rollout.mask[places], draws)
+        keys = RngKeys(number, steps, self.first_row + rows)
+        return places, (rollout.obs[places], rollout.mask[places], keys)
 
-    def _receive(self, step: int, group: Group) -> None:
+    def _receive(self, step: int, group: GameGroup) -> None:
         rollout, games = self.rollout, group.games
         with self.phases("stepping"):
             if self.by_slot:
@@ -293,10 +300,10 @@ class Collector:
             rollout.truncated[step, games] = batch.truncated
             if rollout.record is not None:
                 rollout.record[step, games] = cast(Any, batch).record
-            self.earned.add(batch, games.start)
+            self.finished.add(batch, games.start)
             self._tell_begun(batch, games.start)
             if batch.truncated.any():
-                rollout.cuts.add(self.pool.rules, step, games.start, batch, rollout)
+                rollout.truncations.add(self.pool.rules, step, games.start, batch, rollout)
 
     def _tell_begun(self, batch: Any = None, first: int = 0) -> None:
         """Tell actors which games of a batch ended, and so begin anew; without a batch all.
@@ -304,7 +311,7 @@ class Collector:
         first: the number in the pool of the batch's first game.
         """
         for actor in self.actors.values():
-            if isinstance(actor, SeatsAnew):
+            if isinstance(actor, PerGameActor):
                 if batch is None:
                     actor.begin()
                     continue
@@ -316,9 +323,9 @@ class Collector:
         action = self.rollout.action[at]
         return played(action, squash=True) if self.squash else action
 
-    def _places(self, step: int, group: Group) -> slice:
+    def _places(self, step: int, group: GameGroup) -> slice:
         """Where the rows of a group lie in the rollout."""
-        first = self.transitions.carried + step * self.pool.num_games * self.pool.rules.rows
+        first = self.transitions.max_pending + step * self.pool.num_games * self.pool.rules.rows
         return slice(first + group.rows.start, first + group.rows.stop)
 
     def link(
@@ -329,7 +336,7 @@ class Collector:
         gamma_of: Sequence[float] = (),
         ended_by: Sequence[int] = (),
         by_final_role: bool = False,
-        demand: bool = True,
+        required: bool = True,
     ) -> npt.NDArray[np.intp]:
         """Turn the rows into transitions; return the places that can be learned from.
 
@@ -355,34 +362,34 @@ class Collector:
         )
         rollout.find_records(self.transitions)
         samples = self.transitions.samples()
-        if demand and not len(samples):
+        if required and not len(samples):
             raise ConfigError("the rollout completed no decision; raise collect.steps")
         return samples
 
-    def carry(self) -> None:
+    def keep_pending(self) -> None:
         """Keep the decisions that are still open for the next rollout."""
-        self.rollout.carry(self.transitions)
+        self.rollout.keep_pending(self.transitions)
 
-    def front(self) -> tuple[dict[str, torch.Tensor], bytes]:
+    def pending_state(self) -> tuple[dict[str, torch.Tensor], bytes]:
         """Copy the decisions that are still open, and their rows."""
-        carried, rows = self.transitions.carried, self.rollout.kept().items()
-        kept = {name: torch.from_numpy(array[:carried].copy()) for name, array in rows}
-        return kept, self.transitions.open.tobytes()
+        max_pending, rows = self.transitions.max_pending, self.rollout.kept().items()
+        kept = {name: torch.from_numpy(array[:max_pending].copy()) for name, array in rows}
+        return kept, self.transitions.pending.tobytes()
 
-    def put_front(self, rows: Mapping[str, torch.Tensor], open_decisions: bytes) -> None:
+    def load_pending_rows(self, rows: Mapping[str, torch.Tensor], pending: bytes) -> None:
         """Go on with the open decisions of another moment."""
-        self.transitions.load_open(open_decisions, rows["action"].numpy())
+        self.transitions.load_pending(pending, rows["action"].numpy())
         for name, array in self.rollout.kept().items():
             # Saved without records, nobody knows whether goals were settled before.
             known = rows[name].numpy() if name != RECORD or name in rows else UNKNOWN
-            array[: self.transitions.carried] = known
+            array[: self.transitions.max_pending] = known
 
     def state(self) -> tuple[dict[str, torch.Tensor], dict[str, bytes]]:
         """Return the rows of open decisions, and the games in flight if they can be saved."""
-        rows, open_decisions = self.front()
+        rows, pending = self.pending_state()
         if not self.exact:
             return rows, {}
-        return rows, {"games.bin": self.pool.state(), "open.bin": open_decisions}
+        return rows, {"games.bin": self.pool.state(), "open.bin": pending}
 
     def load_state(
         self, rows: Mapping[str, torch.Tensor], blobs: Mapping[str, bytes], meta: Mapping[str, Any]
@@ -392,7 +399,7 @@ class Collector:
         self.opponent_rows = int(meta.get("opponent_rows", 0))
         if "games.bin" not in blobs:
             return
-        self.put_front(rows, blobs["open.bin"])
+        self.load_pending_rows(rows, blobs["open.bin"])
         self.pool.load_state(blobs["games.bin"])
         self.groups = groups_of(self.pool)
         self._tell_begun()

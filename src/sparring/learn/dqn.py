@@ -22,11 +22,11 @@ from sparring.learn.acting import Exploring
 from sparring.learn.backends.native_replay import NativeGradient
 from sparring.learn.experience import Experience, Losses, means
 from sparring.learn.forward import Forward
-from sparring.learn.learner import Report, Snapshot, Terms, adjust_games
+from sparring.learn.learner import Overrides, Report, Snapshot, apply_game_overrides
 from sparring.learn.losses import dqn_loss, spread_epsilon, td_target
 from sparring.learn.plan import AtMoment
-from sparring.learn.playing import Playing, copied, share_normalizer
-from sparring.learn.replay import Samples
+from sparring.learn.playing import SelfPlay, copied, share_normalizer
+from sparring.learn.replay import ReplayBatch
 from sparring.nets.make import make_net
 from sparring.nets.net import POLICY, VALUE
 from sparring.nets.policy import BY_VALUE, DUELING, Policy
@@ -62,7 +62,7 @@ class DQN:
         **options: Any,
     ) -> None:
         assert not pool.rules.box and not net.recurrent
-        self.playing = playing = Playing(
+        self.playing = playing = SelfPlay(
             pool,
             collect,
             net,
@@ -109,19 +109,19 @@ class DQN:
         """Play and learn by turns; return what was earned and learned."""
         experience, logged = self.experience, list[Losses]()
         decisions, steps = experience.decisions, experience.steps
-        earned: dict[str, float] = {}
+        finished: dict[str, float] = {}
         with self.forward.best_matmul():
-            for number in range(experience.rounds):  # `earned` adds up over them
+            for number in range(experience.rounds):  # `finished` adds up over them
                 moment = Moment(experience.decisions, progress, experience.episodes)
                 self.set_hparams(moment)
                 self.explore()
                 gamma = self.hparams.gamma
-                earned = experience.play(moment, gamma, self.config, anew=not number)
+                finished = experience.play(moment, gamma, self.config, reset_stats=not number)
                 logged += experience.learn(moment, self.step)
         self.updates += 1
         hparams = {name: getattr(self.hparams, name) for name in ("lr", "gamma", "epsilon")}
         stats = means(logged) | {f"learning/{name}": value for name, value in hparams.items()}
-        stats |= experience.stats(decisions, steps) | earned
+        stats |= experience.stats(decisions, steps) | finished
         return [self.collector.report(stats, experience.samples)]
 
     def set_hparams(self, moment: Moment) -> None:
@@ -136,7 +136,7 @@ class DQN:
         self.exploring.set_epsilon(spread_epsilon(epsilon, spread, games))
 
     @torch.enable_grad()
-    def step(self, samples: Samples) -> tuple[Losses, Tensor]:
+    def step(self, samples: ReplayBatch) -> tuple[Losses, Tensor]:
         """Make an optimizer step, and one of the target; return losses and every sample's error.
 
         A loss that is not finite is never stepped on.
@@ -153,7 +153,7 @@ class DQN:
         self.follow()
         return losses, error
 
-    def gradient(self, samples: Samples) -> tuple[Tensor, Tensor, Tensor]:
+    def gradient(self, samples: ReplayBatch) -> tuple[Tensor, Tensor, Tensor]:
         """Fill the gradient; return the loss, the mean error, and every sample's error."""
         samples, weighted = samples.to(self.device), self.experience.config.prioritized
         target = self.targets(samples)
@@ -173,7 +173,7 @@ class DQN:
         return loss.detach(), error.mean(), error
 
     @torch.no_grad()
-    def targets(self, samples: Samples) -> Tensor:
+    def targets(self, samples: ReplayBatch) -> Tensor:
         """What decisions are to be worth: what they were paid, and the best that follows."""
         following = self.target_forward(samples.next_obs)
         chooser = self.forward(samples.next_obs) if self.config.double else following
@@ -224,15 +224,15 @@ class DQN:
         learned = bool(tensors["optimizer"])
         self.target.load_state_dict(tensors["target"] if learned else self.net.state_dict())
 
-    def rehearse(self) -> list[Report]:
+    def dry_run(self) -> list[Report]:
         """Do the work of an update with games that cost nothing, and put everything back."""
-        return [self.experience.rehearse(self)]
+        return [self.experience.dry_run(self)]
 
-    def adjust(self, terms: Terms, member: int = 0) -> None:
-        """Go on under other terms. No running game changes its rules, seats or start."""
-        adjust_games(self.pool, terms)
-        if terms.settings is not None:
-            self.config = terms.settings
+    def apply_overrides(self, overrides: Overrides, member: int = 0) -> None:
+        """Go on under other overrides. No running game changes its rules, seats or start."""
+        apply_game_overrides(self.pool, overrides)
+        if overrides.settings is not None:
+            self.config = overrides.settings
             self.playing.facts[DUELING] = self.config.dueling
-        if terms.clear_replay:
+        if overrides.clear_replay:
             self.experience.clear()

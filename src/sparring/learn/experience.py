@@ -20,8 +20,8 @@ from torch import Tensor
 
 from sparring.config import CollectConfig, DQNConfig, ReplayConfig, SACConfig
 from sparring.learn.learner import DivergedError, Report, Segment, Snapshot
-from sparring.learn.playing import Playing, copied, take_in_rows
-from sparring.learn.replay import Replay, Samples
+from sparring.learn.playing import SelfPlay, copied, update_normalizer
+from sparring.learn.replay import ReplayBatch, ReplayBuffer
 from sparring.learn.rollout import Episodes, Rollout
 from sparring.learn.transitions import TERMINATED, TO_NEXT, Transitions
 from sparring.pools.lineups import LEARNER
@@ -40,7 +40,7 @@ class WinBonus:
     have paid, is left alone. Decisions lie in the replay already, and are changed there.
     """
 
-    def __init__(self, replay: Replay, since: int) -> None:
+    def __init__(self, replay: ReplayBuffer, since: int) -> None:
         """Look after decisions from a serial number on; older ones are never changed."""
         self.replay, self.since = replay, since
         self.before = np.full(replay.ring.capacity, -1, np.int64)
@@ -59,9 +59,9 @@ class WinBonus:
     def serials_of(self, rollout: Rollout, transitions: Transitions) -> Serials:
         """Return the serial numbers that a rollout will have, by place; ask before it is pushed."""
         found = np.full(transitions.places, -1, np.int64)
-        found[: transitions.carried] = self.replay.open
+        found[: transitions.max_pending] = self.replay.pending
         mine = (rollout.policy.reshape(-1) == LEARNER) & (rollout.seat.reshape(-1) >= 0)
-        found[transitions.carried :][mine] = self.replay.head + np.arange(mine.sum())
+        found[transitions.max_pending :][mine] = self.replay.head + np.arange(mine.sum())
         return found
 
     def pay(
@@ -76,7 +76,7 @@ class WinBonus:
 
         serials: what `serials_of` said. ended: the rollout's finished games in order.
         """
-        new = serials[transitions.carried :]
+        new = serials[transitions.max_pending :]
         self.before[self._places(new[new >= 0])] = -1
         goes_on = np.flatnonzero((transitions.end == TO_NEXT) & (serials >= self.since))
         follows = serials[transitions.next[goes_on]]
@@ -98,7 +98,7 @@ class WinBonus:
 
     def unsettled(self) -> Serials:
         """Return the decisions of running games: what they are paid may still change."""
-        still = [self.replay.open[self.replay.open >= 0]]
+        still = [self.replay.pending[self.replay.pending >= 0]]
         while len(still[-1]):
             earlier = self.before[self._places(still[-1])]
             still.append(earlier[earlier >= self.replay.first])
@@ -119,10 +119,10 @@ def _by_game(ended: Sequence[Episodes]) -> dict[int, list[tuple[npt.NDArray[np.f
 def _where(place: int, rollout: Rollout, transitions: Transitions) -> tuple[int, int, int]:
     """Step, game and seat of a decision; the step of one that was carried is -1."""
     rules = transitions.rules
-    if place < transitions.carried:
+    if place < transitions.max_pending:
         chain = place // transitions.chains
         return -1, chain // rules.seats, chain % rules.seats
-    step, row = divmod(place - transitions.carried, transitions.games * rules.rows)
+    step, row = divmod(place - transitions.max_pending, transitions.games * rules.rows)
     return step, row // rules.rows, int(rollout.seat[step, row])
 
 
@@ -135,17 +135,17 @@ DECISIONS_PER_UPDATE = 1000
 class Experience:
     """Owns the replay buffer and the counts of what was played and learned."""
 
-    def __init__(self, playing: Playing, collect: CollectConfig, config: ReplayConfig) -> None:
+    def __init__(self, playing: SelfPlay, collect: CollectConfig, config: ReplayConfig) -> None:
         self.playing, self.config = playing, config
-        self.replay = Replay(
+        self.replay = ReplayBuffer(
             playing.rules,
             config,
             row_bytes=playing.pool.row_bytes,
-            carried=playing.collector.transitions.carried,
+            max_pending=playing.collector.transitions.max_pending,
             seed=playing.seed,
             squash=playing.net.config.squash,
             threads=playing.threads,
-            anew=playing.transforms.anew,
+            relabeling=playing.transforms.relabeling,
         )
         rows = collect.games * collect.steps * playing.rules.rows
         self.rounds = max(1, round(DECISIONS_PER_UPDATE / rows))
@@ -185,24 +185,24 @@ class Experience:
     # Playing
 
     def play(
-        self, moment: Moment, gamma: float, settings: DQNConfig | SACConfig, *, anew: bool
+        self, moment: Moment, gamma: float, settings: DQNConfig | SACConfig, *, reset_stats: bool
     ) -> dict[str, float]:
         """Play a rollout and store it; return what was earned. anew: the first of an update."""
         collector = self.playing.collector
-        made, known = collector.decisions, 0 if anew else len(collector.earned.batches)
-        earned = collector.collect(self.rollouts, anew=anew)
+        made, known = collector.decisions, 0 if reset_stats else len(collector.finished.batches)
+        finished = collector.collect(self.rollouts, reset_stats=reset_stats)
         self.rollouts += 1
         with self.playing.phases("replay"):
-            self.replay.mark_cuts(collector.rollout)
-            collector.link(gamma, settings.gamma_into, demand=False)
-            ended = collector.earned.batches[known:]
+            self.replay.mark_truncations(collector.rollout)
+            collector.link(gamma, settings.gamma_into, required=False)
+            ended = collector.finished.batches[known:]
             self._store(moment, settings, ended)
             self.episodes += sum(map(len, ended))
-            take_in_rows(self.playing.net, collector)
-            collector.carry()
+            update_normalizer(self.playing.net, collector)
+            collector.keep_pending()
         if self.warm:
             self.owed += (collector.decisions - made) * self.config.ratio
-        return earned
+        return finished
 
     def _store(
         self, moment: Moment, settings: DQNConfig | SACConfig, ended: Sequence[Episodes]
@@ -229,7 +229,7 @@ class Experience:
     # Learning
 
     def learn(
-        self, moment: Moment, step: Callable[[Samples], tuple[Losses, Tensor]]
+        self, moment: Moment, step: Callable[[ReplayBatch], tuple[Losses, Tensor]]
     ) -> list[Losses]:
         """Make the optimizer steps that the replay ratio asks for; return the losses of each."""
         logged = list[Losses]()
@@ -240,17 +240,17 @@ class Experience:
             logged.append(losses)
         return logged
 
-    def sample(self, moment: Moment) -> Samples | None:
+    def sample(self, moment: Moment) -> ReplayBatch | None:
         """Draw the batch of the next optimizer step; None: the replay ratio asks for no more."""
         if self.owed < self.config.batch or not len(self.replay):
             return None
         with self.playing.phases("sampling"):
             samples = self.replay.sample(self.steps, self.config.priority_correction.at(moment))
-            for transform in self.playing.transforms.turning:
-                samples = transform.drawn(samples, self.steps)
+            for transform in self.playing.transforms.in_place:
+                samples = transform.apply_to_batch(samples, self.steps)
         return samples
 
-    def learned(self, samples: Samples, error: Tensor) -> None:
+    def learned(self, samples: ReplayBatch, error: Tensor) -> None:
         """Count an optimizer step. error: by how much the value of every sample was off."""
         if self.config.prioritized:
             with self.playing.phases("sampling"):
@@ -277,7 +277,7 @@ class Experience:
             **self.replay.stats(),
         }
 
-    def rehearse(self, learner: Any) -> Report:
+    def dry_run(self, learner: Any) -> Report:
         """Do the work of an update with games that cost nothing, and put everything back.
 
         learner: from replay; has `set_hparams`, `step`, `learned` and `put_learned`.
@@ -288,7 +288,7 @@ class Experience:
         started = time.perf_counter()
         with self.playing.forward.best_matmul():
             for _ in range(self.rounds):
-                collector.rehearse(self.rollouts)
+                collector.dry_run(self.rollouts)
                 self.owed += collector.rollout.decisions() * self.config.ratio
                 moment = Moment(self.decisions, 0.0)
                 learner.set_hparams(moment)

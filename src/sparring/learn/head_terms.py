@@ -70,10 +70,10 @@ def outcomes_of(collector: Collector, say: Say) -> Outcomes:
     """Say what came of every decision of a rollout. Nobody's rows have any outcome."""
     rollout, rules = collector.rollout, collector.pool.rules
     (steps, games), seats = rollout.terminated.shape, rules.seats
-    end = ends_of(rollout, collector.transitions.carried, seats)
+    end = ends_of(rollout, collector.transitions.max_pending, seats)
     table = np.full(((steps + 1) * games * seats, WIDTH), np.nan, np.float32)
     ended = table[: steps * games * seats].reshape(steps, games, seats, WIDTH)
-    scores = final_scores(rollout, collector.earned.episodes(), seats)
+    scores = final_scores(rollout, collector.finished.episodes(), seats)
     over = rollout.terminated & ~np.isnan(scores).any(-1)
     ended[over] = results_of(scores[over])
     put_cuts(rollout, table, say)
@@ -83,7 +83,7 @@ def outcomes_of(collector: Collector, say: Say) -> Outcomes:
     return Outcomes(table[end], final, scores[over].reshape(-1))
 
 
-def ends_of(rollout: Rollout, carried: int, seats: int) -> npt.NDArray[np.intp]:
+def ends_of(rollout: Rollout, max_pending: int, seats: int) -> npt.NDArray[np.intp]:
     """For every place, where what came of it stands in the table."""
     steps, games = rollout.terminated.shape
     over = rollout.terminated | rollout.truncated
@@ -93,8 +93,8 @@ def ends_of(rollout: Rollout, carried: int, seats: int) -> npt.NDArray[np.intp]:
     game = np.repeat(np.arange(games), rows)
     seat = np.maximum(rollout.seat, 0)
     played = (step[:, game] * games + game) * seats + seat
-    chains = carried // (games * seats)
-    open_game, open_seat = np.divmod(np.arange(carried) // chains, seats)
+    chains = max_pending // (games * seats)
+    open_game, open_seat = np.divmod(np.arange(max_pending) // chains, seats)
     waiting = (step[0, open_game] * games + open_game) * seats + open_seat
     return np.concatenate([waiting, played.reshape(-1)])
 
@@ -129,10 +129,12 @@ def results_of(scores: Floats) -> Floats:
 
 def put_cuts(rollout: Rollout, table: Floats, say: Say) -> None:
     """Write what is expected of games that were cut, where somebody was to move."""
-    if not rollout.cuts.where:
+    if not rollout.truncations.where:
         return
-    where, mirrored = (np.concatenate(each) for each in (rollout.cuts.where, rollout.cuts.mirrored))
-    said = say(np.concatenate(rollout.cuts.obs))
+    where, mirrored = (
+        np.concatenate(each) for each in (rollout.truncations.where, rollout.truncations.mirrored)
+    )
+    said = say(np.concatenate(rollout.truncations.obs))
     table[where] = said
     table[where[mirrored] ^ 1] = turned(said[mirrored])
 
@@ -145,9 +147,9 @@ def turned(said: Floats) -> Floats:
 def put_expected(rollout: Rollout, end: npt.NDArray[np.intp], expected: Floats, say: Say) -> None:
     """Write what is expected of games that go on, by the last decision of every seat."""
     # Open decisions come first, whoever made them; of the rows some may be nobody's.
-    first, carried = len(rollout.terminated) * len(expected), len(end) - rollout.seat.size
+    first, max_pending = len(rollout.terminated) * len(expected), len(end) - rollout.seat.size
     last = np.full(len(expected), -1, np.intp)
-    asked = np.concatenate([np.ones(carried, np.bool_), rollout.seat.reshape(-1) >= 0])
+    asked = np.concatenate([np.ones(max_pending, np.bool_), rollout.seat.reshape(-1) >= 0])
     decided = np.flatnonzero((end >= first) & asked)
     last[end[decided] - first] = decided  # of several the latest stays
     known = last >= 0
@@ -250,9 +252,9 @@ class OutcomeColumn:
         lose with it, as in rewards for something else, it is worth nothing.
         """
         found = self.found = outcomes_of(learner.collector, saying(learner))
-        net, together = learner.net, learner.together
+        net, process_group = learner.net, learner.process_group
         if SCORE in net.heads:
-            total, count = together.totals(
+            total, count = process_group.totals(
                 [float((found.scores**2).sum(dtype="f8")), float(len(found.scores))]
             )
             if count:
@@ -262,7 +264,7 @@ class OutcomeColumn:
             known = found.final[samples]
             won = (found.result[samples, 0] - found.result[samples, 2])[known]
             sums = [float((returns[known] * won).sum(dtype="f8")), float((won**2).sum(dtype="f8"))]
-            paid, decided = together.totals(sums)
+            paid, decided = process_group.totals(sums)
             if decided:
                 slope = (1 - SCALE_DECAY) * max(paid, 0.0) / decided
                 net.wdl_unit.fill_(SCALE_DECAY * float(net.wdl_unit) + slope)
@@ -302,9 +304,12 @@ def saying(learner: Any) -> Any:
 def seats_of(learner: Any, places: npt.NDArray[Any]) -> npt.NDArray[np.int8]:
     """Who decided at places of a rollout."""
     rollout, seats = learner.collector.rollout, learner.rules.seats
-    carried, chains = learner.collector.transitions.carried, learner.collector.transitions.chains
-    played = rollout.seat.reshape(-1)[np.maximum(places - carried, 0)]
-    seat: npt.NDArray[np.int8] = np.where(places < carried, places // chains % seats, played)
+    max_pending, chains = (
+        learner.collector.transitions.max_pending,
+        learner.collector.transitions.chains,
+    )
+    played = rollout.seat.reshape(-1)[np.maximum(places - max_pending, 0)]
+    seat: npt.NDArray[np.int8] = np.where(places < max_pending, places // chains % seats, played)
     return seat.astype(np.int8)
 
 

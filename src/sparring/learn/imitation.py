@@ -21,7 +21,7 @@ from sparring.learn.backends.native import NativeImitation
 from sparring.learn.backends.torch import TorchBackend
 from sparring.learn.demonstrations import Decisions, Places, split, unpacked
 from sparring.learn.forward import Forward
-from sparring.learn.together import ALONE
+from sparring.learn.process_group import SINGLE
 from sparring.learn.transforms import RowTransform
 from sparring.nets.distribution import log_prob_of, masked_log_probs
 from sparring.nets.net import POLICY, VALUE, Net
@@ -57,7 +57,7 @@ class Rate:
 
 
 @dataclass(frozen=True)
-class Standing:
+class ImitationProgress:
     """How far cloning is, and how well it goes."""
 
     progress: float
@@ -91,14 +91,14 @@ class BehaviorCloning:
         seed: int = 0,
         threads: int = 1,
         device: str = "cpu",
-        turning: Sequence[RowTransform] = (),
+        transforms: Sequence[RowTransform] = (),
     ) -> None:
         """Take over a network, which is moved to the device.
 
         turning: what is done to decisions before they are learned from.
         """
         self.net, self.config, self.seed = net.to(device), config, seed
-        self.decisions, self.device, self.turning = decisions, torch.device(device), turning
+        self.decisions, self.device, self.transforms = decisions, torch.device(device), transforms
         self.learned, self.held_out = split(decisions, config.held_out, seed)
         self.normalize()
         self.choose_unit()
@@ -137,7 +137,7 @@ class BehaviorCloning:
                 columns = {name: one.to(self.device) for name, one in columns.items()}
         return columns
 
-    def learn(self, seconds: float) -> Iterator[Standing]:
+    def learn(self, seconds: float) -> Iterator[ImitationProgress]:
         """Learn for so long, or as many epochs as are configured; yield how it goes.
 
         The last one looked at all held-out decisions.
@@ -161,7 +161,9 @@ class BehaviorCloning:
                         measured_s += time.perf_counter() - at
                         moves, values = np.mean(losses, axis=0)
                         losses = []
-                        yield Standing(progress, gone, seen, float(moves), float(values), found)
+                        yield ImitationProgress(
+                            progress, gone, seen, float(moves), float(values), found
+                        )
                     if last:
                         break
                 epoch += 1
@@ -170,7 +172,7 @@ class BehaviorCloning:
         """Shuffle an epoch and cut it; what it knows of each part besides."""
         order = np.random.default_rng([self.seed % 2**64, epoch]).permutation(len(self.learned))
         known: dict[str, Tensor] = {}
-        for transform in self.turning:  # every second epoch shows what the one before did not
+        for transform in self.transforms:  # every second epoch shows what the one before did not
             known |= transform.epoch(epoch // 2, epoch, len(order))
         count = max(1, round(len(order) / self.config.minibatch))
         for part in np.array_split(order, count):
@@ -187,7 +189,7 @@ class BehaviorCloning:
             rows = self.rows(picked, known) if known else {}
             return self.native.step(self.decisions, picked, rows, unit=self.unit, **asdict(rate))
         assert self.optimizer
-        shown = self.optimizer.step_on(self.rows(picked, known), rate, self.loss, ALONE)
+        shown = self.optimizer.step_on(self.rows(picked, known), rate, self.loss, SINGLE)
         return float(shown[MOVES]), float(shown[VALUES])
 
     def rows(self, picked: Places, known: Known | None = None) -> dict[str, Tensor]:
@@ -202,8 +204,8 @@ class BehaviorCloning:
             rows["mask"] = (legal[:, bits // 8] >> bits % 8) & 1
         if known:
             rows |= known
-            for transform in self.turning:
-                transform.turn(rows)
+            for transform in self.transforms:
+                transform.apply(rows)
         rows["known"] = torch.isfinite(rows["returns"])
         rows["returns"] = (rows["returns"] / self.unit).nan_to_num(0.0)
         return rows

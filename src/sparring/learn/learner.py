@@ -33,8 +33,8 @@ class Timing:
 
     seconds: dict[str, float] = field(default_factory=dict)
 
-    def __call__(self, name: str) -> Timed:
-        return Timed(self, name)
+    def __call__(self, name: str) -> TimedBlock:
+        return TimedBlock(self, name)
 
     def take(self) -> dict[str, float]:
         """Return what was counted and start anew."""
@@ -42,7 +42,7 @@ class Timing:
         return taken
 
 
-class Timed:
+class TimedBlock:
     """A `with` block whose seconds are counted. A generator would cost three times as much."""
 
     __slots__ = ("name", "started", "timing")
@@ -161,14 +161,14 @@ def closing_learner(learner: Learner) -> Iterator[None]:
 
 
 @runtime_checkable
-class Measured(Learner, Protocol):
+class SupportsDryRun(Learner, Protocol):
     """A learner that `sparring bench train` can hold against itself without games."""
 
     @property
     def pool(self) -> GamePool:
         """The games."""
 
-    def rehearse(self) -> list[Report]:
+    def dry_run(self) -> list[Report]:
         """Do the work of an update with games that cost nothing.
 
         The rows of the last rollout are answered and learned from once more. Everything is put
@@ -179,7 +179,7 @@ class Measured(Learner, Protocol):
 
 
 @dataclass(frozen=True)
-class Terms:
+class Overrides:
     """What holds from the next update on. What is None stays as it is."""
 
     lineups: tuple[Lineup, ...] | None = None
@@ -198,21 +198,21 @@ class Terms:
     """Forget what is remembered."""
 
 
-def adjust_games(pool: Any, terms: Terms, **which: int) -> None:
+def apply_game_overrides(pool: Any, overrides: Overrides, **which: int) -> None:
     """Tell a pool what concerns it. which: `member=`, of a pool with the games of several."""
-    if terms.lineups is not None:
-        pool.set_lineups(terms.lineups, pool.mixes, **which)
-    if terms.flags:
-        pool.set_config(**terms.flags, **which)
-    if terms.starts is not None:
-        pool.set_starts(terms.starts, **which)
-    if terms.rewards is not None:
-        pool.set_rewards(terms.rewards, **which)
+    if overrides.lineups is not None:
+        pool.set_lineups(overrides.lineups, pool.mixes, **which)
+    if overrides.flags:
+        pool.set_config(**overrides.flags, **which)
+    if overrides.starts is not None:
+        pool.set_starts(overrides.starts, **which)
+    if overrides.rewards is not None:
+        pool.set_rewards(overrides.rewards, **which)
 
 
 @runtime_checkable
-class Adjustable(Learner, Protocol):
+class Overridable(Learner, Protocol):
     """A learner whose games and settings may change between two updates."""
 
-    def adjust(self, terms: Terms, member: int = 0) -> None:
-        """Go on under other terms. No running game changes its rules, seats or start."""
+    def apply_overrides(self, overrides: Overrides, member: int = 0) -> None:
+        """Go on under other overrides. No running game changes its rules, seats or start."""

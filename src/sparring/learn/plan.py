@@ -13,7 +13,7 @@ from sparring.config import CollectConfig, HeadsConfig, HindsightConfig, NetConf
 from sparring.errors import ConfigError, printable
 from sparring.games.rules import Rules
 from sparring.learn.acting import Actor
-from sparring.learn.learner import Terms
+from sparring.learn.learner import Overrides
 from sparring.nets.inputs import memory_bytes_of
 from sparring.pools.lineups import Lineup
 from sparring.pools.native import Pool
@@ -167,7 +167,7 @@ class Plan:
     """Games of other pools that go before these."""
     custom_rules: tuple[Rules, ...] = ()
     """By member, where some have flags of their own; none: `rules` for all."""
-    first: tuple[Terms, ...] = ()
+    first: tuple[Overrides, ...] = ()
     """By member, what the first games begin under, where it is not what stands here: flags and
     rewards of its own, the first phase."""
     roles: tuple[RolePlan, ...] = ()
@@ -238,7 +238,7 @@ class Plan:
             rewards=self.rewards,
             slots=slots,
             starts=self.starts,
-            records=self.hindsight.sees,
+            records=self.hindsight.relabels,
             memory=self.memory,
         )
 
@@ -254,7 +254,7 @@ class Plan:
             mixes=self.participants.mixes,
             rewards=self.rewards,
             starts=self.starts,
-            records=self.hindsight.sees,
+            records=self.hindsight.relabels,
             memory=self.memory,
             device=self.device,
         )

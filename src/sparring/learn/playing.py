@@ -22,7 +22,7 @@ from sparring.games.seeds import mixed_seed
 from sparring.learn.acting import Actor, SlotActor, check_slot
 from sparring.learn.collect import Collector
 from sparring.learn.forward import Forward
-from sparring.learn.learner import Report, Snapshot, Terms, Timing, adjust_games
+from sparring.learn.learner import Overrides, Report, Snapshot, Timing, apply_game_overrides
 from sparring.learn.transforms import transforms_of
 from sparring.nets.frozen.cpu import GroupedHierarchy, GroupedNet
 from sparring.nets.hierarchy import nets_by_role
@@ -34,7 +34,7 @@ from sparring.pools.lineups import LEARNER, Mixes
 from sparring.pools.protocol import GamePool
 
 
-class Playing:
+class SelfPlay:
     """Owns the network that plays and the collector that plays the pool with it."""
 
     def __init__(
@@ -55,7 +55,7 @@ class Playing:
         slots: int = 0,
         actors: Mapping[int, Actor] | None = None,
         roles: Mapping[str, NetConfig] | None = None,
-        first: Terms | None = None,
+        first: Overrides | None = None,
         hindsight: HindsightConfig | None = None,
         first_row: int = 0,
         heads: HeadsConfig | None = None,
@@ -78,7 +78,7 @@ class Playing:
         self.rules = pool.rules
         """The game as the run has it; phases change flags of the pool's alone."""
         if first is not None:
-            adjust_games(pool, first)
+            apply_game_overrides(pool, first)
         self.pool, self.seed, self.device = pool, seed, torch.device(device)
         self.threads, self.facts = threads, dict(facts or {})
         self.net = make_net(
@@ -133,22 +133,22 @@ class Playing:
                 f"memory={net.inputs.memory}"
             )
 
-    def rehearse(self, learner: Any, hparams: Any) -> Report:
+    def dry_run(self, learner: Any, hparams: Any) -> Report:
         """Make an update with games that cost nothing, and put everything back.
 
         learner: from rollouts; has `update`, `snapshot`, `load` for all but playing, and counts.
         """
-        collector, kept, front = self.collector, learner.snapshot(), self.collector.front()
+        collector, kept, front = self.collector, learner.snapshot(), self.collector.pending_state()
         started = time.perf_counter()
         with self.best_matmul():
-            collector.rehearse(learner.updates)
+            collector.dry_run(learner.updates)
             stats = learner.update(hparams)
         report = collector.report(stats, learner.samples)
         left = time.perf_counter() - started - sum(self.phases.seconds.values())
         self.phases.seconds["other"] = max(left, 0.0)
         self.net.load_state_dict(kept.tensors["net"])
         learner.load(kept)
-        collector.put_front(*front)
+        collector.load_pending_rows(*front)
         return report
 
     @property
@@ -224,7 +224,7 @@ def normalizes(net: Net) -> bool:
     return any(each.normalizer is not None for _, each in nets_by_role(net) or [("", net)])
 
 
-def take_in_rows(net: Net, collector: Collector) -> None:
+def update_normalizer(net: Net, collector: Collector) -> None:
     """Add the learner's own rows of a rollout to what its network normalizes by.
 
     Of several networks, each sees the rows of its role.
@@ -233,7 +233,7 @@ def take_in_rows(net: Net, collector: Collector) -> None:
     if all(each.normalizer is None for _, each in own):
         return
     rollout = collector.rollout
-    obs, role = rollout.obs[collector.transitions.carried :], rollout.role.reshape(-1)
+    obs, role = rollout.obs[collector.transitions.max_pending :], rollout.role.reshape(-1)
     mine = rollout.policy.reshape(-1) == LEARNER
     for number, (name, each) in enumerate(own):
         rows = mine & (role == number) if name else mine

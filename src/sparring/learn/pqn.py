@@ -22,12 +22,12 @@ from sparring.config import CollectConfig, DQNConfig, NetConfig
 from sparring.errors import ConfigError
 from sparring.learn.acting import Exploring
 from sparring.learn.backends.torch import OPTIMIZER, TorchBackend
-from sparring.learn.learner import DivergedError, Report, Snapshot, Terms, adjust_games
+from sparring.learn.learner import DivergedError, Overrides, Report, Snapshot, apply_game_overrides
 from sparring.learn.losses import dqn_loss, q_values, spread_epsilon
-from sparring.learn.minibatches import Samples, Shown, mean_losses, shuffling
+from sparring.learn.minibatches import Metrics, RolloutSamples, mean_metrics, shuffle_rng
 from sparring.learn.plan import AtMoment
-from sparring.learn.playing import Playing, take_in_rows
-from sparring.learn.together import ALONE
+from sparring.learn.playing import SelfPlay, update_normalizer
+from sparring.learn.process_group import SINGLE
 from sparring.nets.net import POLICY, VALUE, HeadOutputs
 from sparring.nets.policy import BY_VALUE, DUELING, Policy
 from sparring.pools.protocol import GamePool
@@ -63,7 +63,7 @@ class PQN:
     ) -> None:
         assert not pool.rules.box and not net.recurrent
         self.config, self.seed = config, seed
-        playing = self.playing = Playing(
+        playing = self.playing = SelfPlay(
             pool,
             collect,
             net,
@@ -87,9 +87,9 @@ class PQN:
         """Play a rollout and learn from it; return what was earned and learned."""
         hparams = self.hparams_at(Moment(self.collector.decisions, progress))
         with self.playing.best_matmul():
-            earned = self.collector.collect(self.updates)
+            finished = self.collector.collect(self.updates)
             stats = self.update(hparams)
-        return [self.collector.report({**stats, **earned}, self.samples)]
+        return [self.collector.report({**stats, **finished}, self.samples)]
 
     def hparams_at(self, moment: Moment) -> PQNHparams:
         """Read every schedule, and explore by them."""
@@ -110,7 +110,7 @@ class PQN:
             data = {name: torch.from_numpy(one).to(device) for name, one in arrays.items()}
         with phases("update"):
             logged = self.epochs(data, hparams)
-        stats = {f"losses/{name}": mean for name, mean in mean_losses(logged).items()}
+        stats = {f"losses/{name}": mean for name, mean in mean_metrics(logged).items()}
         stats |= {
             "learning/lr": hparams.lr,
             "learning/optimizer_steps": float(len(logged)),
@@ -122,11 +122,11 @@ class PQN:
             "learning/decisions": float(rollout.decisions()),
             "charts/forced": float(rollout.skipped.sum()),
         }
-        take_in_rows(self.net, self.collector)  # only now: it was played and learned as it was
+        update_normalizer(self.net, self.collector)  # only now: it was played and learned as it was
         self.samples += len(samples)
         self.updates += 1
         with phases("stepping"):
-            self.collector.carry()
+            self.collector.keep_pending()
         return stats
 
     def worth(self, heads: HeadOutputs, mask: Tensor) -> dict[str, npt.NDArray[np.float32]]:
@@ -141,23 +141,29 @@ class PQN:
     ) -> tuple[npt.NDArray[np.intp], npt.NDArray[np.float32]]:
         """Return the decisions that are complete, and what each is to be worth."""
         rollout, transitions = self.collector.rollout, self.collector.transitions
-        if rollout.cuts.obs:  # what cut games would still have paid
-            obs, mask = np.concatenate(rollout.cuts.obs), np.concatenate(rollout.cuts.mask)
+        if rollout.truncations.obs:  # what cut games would still have paid
+            obs, mask = (
+                np.concatenate(rollout.truncations.obs),
+                np.concatenate(rollout.truncations.mask),
+            )
             after = self.worth(self.forward(torch.from_numpy(obs)), torch.from_numpy(mask))
-            rollout.cuts.settle(rollout, after["value"])
+            rollout.truncations.set_values(rollout, after["value"])
         samples = self.collector.link(hparams.gamma, self.config.gamma_into)
         value = rollout.columns["value"]
         beyond = transitions.advantages(value, hparams.q_lambda)[samples]
         return samples, beyond + value[samples]
 
-    def epochs(self, data: Mapping[str, Tensor], hparams: PQNHparams) -> list[Shown]:
+    def epochs(self, data: Mapping[str, Tensor], hparams: PQNHparams) -> list[Metrics]:
         """Pass over the samples in shuffled minibatches; return what curves show of each."""
-        order, turning = shuffling(self.seed, self.updates), self.playing.transforms.turning
-        samples, logged = Samples(data, self.config.minibatch, order, (), turning), list[Shown]()
+        order, turning = shuffle_rng(self.seed, self.updates), self.playing.transforms.in_place
+        samples, logged = (
+            RolloutSamples(data, self.config.minibatch, order, (), turning),
+            list[Metrics](),
+        )
         for epoch in range(self.config.epochs):
-            for minibatch in samples.epoch(self.updates, epoch, ALONE):
+            for minibatch in samples.epoch(self.updates, epoch, SINGLE):
                 try:
-                    logged.append(self.optimizer.step(minibatch, hparams, self.loss, ALONE))
+                    logged.append(self.optimizer.step(minibatch, hparams, self.loss, SINGLE))
                 except DivergedError as wrong:
                     raise DivergedError(f"update {self.updates}: {wrong}") from None
         return logged
@@ -178,12 +184,12 @@ class PQN:
         )
         return loss, {"q_loss": loss, "td_error": error.mean()}
 
-    def adjust(self, terms: Terms, member: int = 0) -> None:
-        """Go on under other terms. No running game changes its rules, seats or start."""
-        adjust_games(self.pool, terms)
-        if terms.settings is not None:
-            self.config = terms.settings
-        if terms.clear_replay:
+    def apply_overrides(self, overrides: Overrides, member: int = 0) -> None:
+        """Go on under other overrides. No running game changes its rules, seats or start."""
+        apply_game_overrides(self.pool, overrides)
+        if overrides.settings is not None:
+            self.config = overrides.settings
+        if overrides.clear_replay:
             raise ConfigError("clear_replay: PQN has no replay; leave it out")
 
     def policy(self, member: int = 0) -> Policy:
@@ -205,6 +211,6 @@ class PQN:
         self.optimizer.load(snapshot.tensors.get(OPTIMIZER, {}))
         self.updates, self.samples = snapshot.meta["update"], snapshot.meta["samples"]
 
-    def rehearse(self) -> list[Report]:
+    def dry_run(self) -> list[Report]:
         """Do the work of an update with games that cost nothing, and put everything back."""
-        return [self.playing.rehearse(self, self.hparams_at(Moment(self.collector.decisions, 0.0)))]
+        return [self.playing.dry_run(self, self.hparams_at(Moment(self.collector.decisions, 0.0)))]

@@ -18,7 +18,7 @@ from sparring.games.rules import Rules
 from sparring.learn.hindsight import Hindsight
 from sparring.learn.learner import Segment
 from sparring.learn.ring import (
-    Ring,
+    RingBuffer,
     Segments,
     array_of,
     bytes_per_decision,
@@ -33,7 +33,7 @@ from sparring.pools.lineups import LEARNER
 
 
 @dataclass(frozen=True)
-class Samples:
+class ReplayBatch:
     """A batch for one optimizer step."""
 
     obs: Tensor
@@ -56,7 +56,7 @@ class Samples:
     places: npt.NDArray[np.int64] | Tensor
     """Where the decisions lie in the ring."""
 
-    def to(self, device: torch.device) -> Samples:
+    def to(self, device: torch.device) -> ReplayBatch:
         """The batch where a network is; places stay where they are."""
         if self.obs.device.type == device.type:
             return self
@@ -65,7 +65,7 @@ class Samples:
         return replace(self, **moved)
 
 
-class Replay:
+class ReplayBuffer:
     """A ring of decisions. Each is stored once; what follows is a link to another one.
 
     A decision gets its place when it is made; what it was paid and what followed is written once
@@ -81,24 +81,24 @@ class Replay:
         config: ReplayConfig,
         *,
         row_bytes: int,
-        carried: int,
+        max_pending: int,
         seed: int,
         squash: bool = False,
         threads: int = 1,
-        anew: Sequence[Hindsight] = (),
+        relabeling: Sequence[Hindsight] = (),
     ) -> None:
         """Make room. carried: open decisions that rollouts hand on, see `Transitions`.
 
         threads: draw large batches; small ones are faster alone, and all are the same.
         anew: which samples are seen as if what came out had been the goal.
         """
-        check_capacity(config.capacity, carried)
+        check_capacity(config.capacity, max_pending)
         self.rules, self.config, self.squash = rules, config, squash
         self.seed = seed % 2**64
-        self.anew = anew
-        self.ring = Ring(rules, row_bytes, config.capacity, records=bool(anew))
+        self.relabeling = relabeling
+        self.ring = RingBuffer(rules, row_bytes, config.capacity, records=bool(relabeling))
         self.segments = Segments(self.ring)
-        self.open = np.full(carried, -1, np.int64)
+        self.pending = np.full(max_pending, -1, np.int64)
         """Serial numbers of decisions that still wait for what follows, -1 where there is none."""
         self.weight: npt.NDArray[np.uint32] | None = None
         """Of every place, 0 where nothing can be sampled: priorities in whole numbers."""
@@ -113,12 +113,12 @@ class Replay:
             actions=rules.actions,
             box=rules.box,
             **{**columns, "action": raw},
-            open=self.open,
+            open=self.pending,
             weight=self.weight,
             sums=self.sums,
             threads=threads,
         )
-        self.unsettled: Callable[[], npt.NDArray[np.int64]] = lambda: self.open
+        self.unsettled: Callable[[], npt.NDArray[np.int64]] = lambda: self.pending
         """Decisions that may still change, by serial number."""
         self._ages = self._sampled = 0
 
@@ -136,10 +136,10 @@ class Replay:
         """The oldest serial number that is still there."""
         return self.native.first
 
-    def mark_cuts(self, rollout: Rollout) -> None:
+    def mark_truncations(self, rollout: Rollout) -> None:
         """Before linking: say which cut games have a last row that stands for what would follow."""
-        flat, cuts = rollout.final_value.reshape(-1), rollout.cuts
-        for where, mirrored in zip(cuts.where, cuts.mirrored, strict=True):
+        flat, truncations = rollout.final_value.reshape(-1), rollout.truncations
+        for where, mirrored in zip(truncations.where, truncations.mirrored, strict=True):
             flat[where] = 0.0
             flat[where[mirrored] ^ 1] = 0.0
 
@@ -161,12 +161,12 @@ class Replay:
             next=transitions.next,
             paid=transitions.paid,
             discount=transitions.discount,
-            open_rows=transitions.open_rows(),
+            open_rows=transitions.pending_rows(),
             record=rollout.of_place,
             **last_rows(rollout),
         )
 
-    def sample(self, number: int, correction: float = 1.0) -> Samples:
+    def sample(self, number: int, correction: float = 1.0) -> ReplayBatch:
         """Draw a batch; the same for the same seed, contents and number of the optimizer step."""
         if not len(self):
             raise StateError("nothing can be sampled yet")
@@ -199,7 +199,7 @@ class Replay:
             **self._anew(),
         )
         self._sampled += batch
-        return Samples(
+        return ReplayBatch(
             torch.from_numpy(obs),
             torch.from_numpy(mask),
             torch.from_numpy(action if numbers is None else numbers),
@@ -214,7 +214,7 @@ class Replay:
     def _anew(self) -> dict[str, Any]:
         """Which samples are seen in hindsight, by lot, and what they are paid then."""
         found: dict[str, Any] = {"goals": None, "rewards": [], "share": 0.0}
-        for one in self.anew:
+        for one in self.relabeling:
             found |= one.sampling()
         return found
 
@@ -237,7 +237,7 @@ class Replay:
     def clear(self) -> None:
         """Forget everything. Serial numbers go on, so that none means two things."""
         self.ring["end"][:] = NOT_A_SAMPLE
-        self.open[:] = -1
+        self.pending[:] = -1
         self.native.first, self.native.count = self.native.head, 0
         if self.weight is not None:
             self.weight[:] = 0
@@ -258,7 +258,7 @@ class Replay:
         """Return what is still changing, sealed segments by name, and counts."""
         first, head = self.first, self.head
         columns, readers = self.segments.save(first, head, self.unsettled())
-        columns["open"] = self.open.copy()
+        columns["open"] = self.pending.copy()
         if self.weight is not None:
             columns["weight"] = self.weight[np.arange(first, head) % self.config.capacity]
         counts = {"first": first, "head": head, "highest": self.native.highest}
@@ -281,8 +281,8 @@ class Replay:
             raise StateError(f"the checkpoint's replay has actions that {self.rules.name} has not")
         self.native.first, self.native.head = first, head
         self.native.count = int(np.count_nonzero(self.ring["end"]))
-        if tensors["open"].shape == self.open.shape:
-            self.open[:] = tensors["open"].numpy()
+        if tensors["open"].shape == self.pending.shape:
+            self.pending[:] = tensors["open"].numpy()
         if self.weight is not None:
             self._load_weights(tensors, int(meta["highest"]))
 
@@ -303,16 +303,16 @@ def last_rows(rollout: Rollout) -> dict[str, Any]:
 
     There is none for a seat that was out before the cut: nothing follows.
     """
-    cuts = rollout.cuts
-    if not cuts.where:
+    truncations = rollout.truncations
+    if not truncations.where:
         return dict.fromkeys(("cut_entry", "cut_sign", "cut_obs", "cut_mask"))
-    where, mirrored = np.concatenate(cuts.where), np.concatenate(cuts.mirrored)
+    where, mirrored = np.concatenate(truncations.where), np.concatenate(truncations.mirrored)
     entry = np.full(rollout.final_value.size, -1, np.int32)
     sign = np.ones(rollout.final_value.size, np.float32)
     entry[where] = np.arange(len(where))
     entry[where[mirrored] ^ 1] = np.flatnonzero(mirrored)
     sign[where[mirrored] ^ 1] = -1.0
-    obs, mask = np.concatenate(cuts.obs), np.concatenate(cuts.mask)
+    obs, mask = np.concatenate(truncations.obs), np.concatenate(truncations.mask)
     return {"cut_entry": entry, "cut_sign": sign, "cut_obs": obs, "cut_mask": mask}
 
 

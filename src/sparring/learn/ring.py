@@ -67,7 +67,7 @@ def check_capacity(capacity: int, rows: int) -> None:
         raise ConfigError(f"replay.capacity={capacity} is too large, at most {MAX_PLACES}")
 
 
-class Ring:
+class RingBuffer:
     """The columns. Serial number s lies at place s % capacity until s + capacity comes."""
 
     def __init__(
@@ -104,7 +104,7 @@ MIN_SEGMENTS = 16
 """Into so many a small ring is divided."""
 
 
-class Column(Protocol):
+class RingColumn(Protocol):
     """A column: rows are read by place."""
 
     @property
@@ -125,7 +125,7 @@ class RingLike(Protocol):
     capacity: int
 
     @property
-    def columns(self) -> Mapping[str, Column]:
+    def columns(self) -> Mapping[str, RingColumn]:
         """By name."""
 
     def write(self, first: int, rows: Mapping[str, npt.NDArray[Any]]) -> None:
@@ -146,9 +146,9 @@ class Segments:
         """Of every segment."""
         self._names: dict[int, str] = {}
 
-    def sealed(self, first: int, head: int, still_open: npt.NDArray[np.int64]) -> dict[int, str]:
+    def sealed(self, first: int, head: int, pending: npt.NDArray[np.int64]) -> dict[int, str]:
         """Names of segments by number; all lie between two serial numbers."""
-        waiting = {int(serial) // self.rows for serial in still_open[still_open >= first]}
+        waiting = {int(serial) // self.rows for serial in pending[pending >= first]}
         numbers = range(-(-first // self.rows), head // self.rows)
         found = {}
         for number in numbers:
@@ -183,10 +183,10 @@ class Segments:
         return found
 
     def save(
-        self, first: int, head: int, still_open: npt.NDArray[np.int64]
+        self, first: int, head: int, pending: npt.NDArray[np.int64]
     ) -> tuple[dict[str, npt.NDArray[Any]], dict[str, Segment]]:
         """Copy the rows that lie in no sealed segment; and what reads the segments, by name."""
-        sealed = self.sealed(first, head, still_open)
+        sealed = self.sealed(first, head, pending)
         loose = self.loose(first, head, sealed)
         parts = [rows_between(self.ring, *stretch) for stretch in loose or [(head, 0)]]
         columns = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
@@ -216,9 +216,9 @@ class Segments:
             raise StateError(f"the checkpoint has {found} of the replay's {head - first} decisions")
 
 
-def check_waiting(still_open: Tensor, head: int) -> None:
+def check_waiting(pending: Tensor, head: int) -> None:
     """Refuse serial numbers of open decisions that were never stored."""
-    if len(still_open) and not ((still_open >= -1) & (still_open < head)).all():
+    if len(pending) and not ((pending >= -1) & (pending < head)).all():
         raise StateError("the checkpoint's replay waits for decisions that it never had")
 
 

@@ -60,7 +60,7 @@ class Rollout:
         self.final_value = np.full((steps, games, rules.seats), np.nan, np.float32)
         self.final_role = np.full((steps, games, rules.seats), -1, np.int8)
         """In which role the final value was asked for, where there is one."""
-        self.cuts = Cuts()
+        self.truncations = Truncations()
         self.truth: StateField | None = None
         """Bytes of the games' states that are kept with every row."""
         self.hidden = np.zeros((0, 0), np.uint8)
@@ -115,16 +115,16 @@ class Rollout:
         """How many of the rows the learner answered."""
         return int((self.policy == LEARNER).sum())
 
-    def carry(self, transitions: Transitions) -> None:
+    def keep_pending(self, transitions: Transitions) -> None:
         """Move the rows of decisions that are still open to the front."""
-        rows = transitions.open_rows()
+        rows = transitions.pending_rows()
         kept = rows >= 0
         for array in self.kept().values():
-            array[: transitions.carried][kept] = array[rows[kept]]
+            array[: transitions.max_pending][kept] = array[rows[kept]]
 
 
 @dataclass
-class Cuts:
+class Truncations:
     """Where games were cut while somebody was to move, and what was seen there."""
 
     where: list[npt.NDArray[np.intp]] = field(default_factory=list)
@@ -154,7 +154,7 @@ class Cuts:
         self.mask.append(batch.final_mask[cut[place], seat].copy())
         self.mirrored.append(rules.zero_sum & (movers.sum(1)[place] == 1))
 
-    def settle(
+    def set_values(
         self,
         rollout: Rollout,
         value: npt.NDArray[np.float32],
@@ -179,7 +179,7 @@ def movers_of(rules: Rules, mask: npt.NDArray[np.uint8]) -> npt.NDArray[np.bool_
 
 
 @dataclass
-class Group:
+class GameGroup:
     """The games of one slot: which they are, and their rows now."""
 
     slot: int
@@ -188,18 +188,18 @@ class Group:
     batch: BatchLike
 
 
-def groups_of(pool: GamePool) -> list[Group]:
+def groups_of(pool: GamePool) -> list[GameGroup]:
     """One group per slot; a pool without slots is one group."""
     rows = pool.rules.rows
     if pool.slots == 1:
         whole = slice(0, pool.num_games)
-        return [Group(0, whole, slice(0, pool.num_games * rows), pool.batch())]
-    groups: list[Group] = []
+        return [GameGroup(0, whole, slice(0, pool.num_games * rows), pool.batch())]
+    groups: list[GameGroup] = []
     for slot in range(pool.slots):
         batch = pool.batch(slot)
         first = groups[-1].games.stop if groups else 0
         games = slice(first, first + len(batch.terminated))
-        groups.append(Group(slot, games, slice(games.start * rows, games.stop * rows), batch))
+        groups.append(GameGroup(slot, games, slice(games.start * rows, games.stop * rows), batch))
     return groups
 
 
@@ -250,7 +250,7 @@ def episodes_of(batch: BatchLike, first_game: int = 0) -> Episodes:
 
 
 @dataclass
-class Earned:
+class FinishedEpisodes:
     """The games that finished in a rollout, and what they brought the learner."""
 
     batches: list[Episodes] = field(default_factory=list)

@@ -21,7 +21,7 @@ from sparring.errors import StateError
 from sparring.learn.acting import Exploring
 from sparring.learn.backends.native_replay import NativeHead, NativeSteps
 from sparring.learn.experience import Experience, Losses, means
-from sparring.learn.learner import Report, Snapshot, Terms, adjust_games
+from sparring.learn.learner import Overrides, Report, Snapshot, apply_game_overrides
 from sparring.learn.losses import (
     Temperature,
     actor_loss,
@@ -36,8 +36,8 @@ from sparring.learn.losses import (
     temperature_loss,
 )
 from sparring.learn.plan import AtMoment
-from sparring.learn.playing import Playing, copied
-from sparring.learn.replay import Samples
+from sparring.learn.playing import SelfPlay, copied
+from sparring.learn.replay import ReplayBatch
 from sparring.nets.critics import Critics
 from sparring.nets.distribution import masked_log_probs
 from sparring.nets.net import POLICY
@@ -76,7 +76,7 @@ class SAC:
         **options: Any,
     ) -> None:
         assert not pool.rules.box or (net.squash and net.std == "predicted")
-        self.playing = playing = Playing(
+        self.playing = playing = SelfPlay(
             pool,
             collect,
             net,
@@ -139,17 +139,19 @@ class SAC:
         """Play and learn by turns; return what was earned and learned."""
         experience, logged = self.experience, list[Losses]()
         decisions, steps = experience.decisions, experience.steps
-        earned: dict[str, float] = {}
+        finished: dict[str, float] = {}
         with self.forward.best_matmul():
             for number in range(experience.rounds):
                 moment = Moment(experience.decisions, progress, experience.episodes)
                 hparams = self.set_hparams(moment)
                 self.exploring.set_epsilon(1.0 if experience.at_random else 0.0)
-                earned = experience.play(moment, self.hparams.gamma, self.config, anew=not number)
+                finished = experience.play(
+                    moment, self.hparams.gamma, self.config, reset_stats=not number
+                )
                 logged += experience.learn(moment, self.step)
         self.updates += 1
         stats = means(logged) | {f"learning/{name}": value for name, value in hparams.items()}
-        stats |= experience.stats(decisions, steps) | earned
+        stats |= experience.stats(decisions, steps) | finished
         return [self.collector.report(stats, experience.samples)]
 
     def set_hparams(self, moment: Moment) -> dict[str, float]:
@@ -165,7 +167,7 @@ class SAC:
         }
 
     @torch.enable_grad()
-    def step(self, samples: Samples) -> tuple[Losses, Tensor]:
+    def step(self, samples: ReplayBatch) -> tuple[Losses, Tensor]:
         """Make a step of the critics, the actor, the temperature and the target critics.
 
         The critics' target and the actor's loss use the temperature from before this step, and the
@@ -191,7 +193,7 @@ class SAC:
         return entropy_target(mask, self.config)
 
     def learn_critics(
-        self, samples: Samples, noise: Tensor, temperature: float
+        self, samples: ReplayBatch, noise: Tensor, temperature: float
     ) -> tuple[Tensor, Tensor]:
         """Fill the gradient of the critics; return the loss and every sample's error.
 
@@ -209,7 +211,7 @@ class SAC:
         return loss.detach(), error
 
     @torch.no_grad()
-    def targets(self, samples: Samples, noise: Tensor, temperature: float) -> Tensor:
+    def targets(self, samples: ReplayBatch, noise: Tensor, temperature: float) -> Tensor:
         """What was paid, and the smaller of the target critics' Q, see `critic_target`."""
         paid, discount = samples.paid, samples.discount
         numbers = self.critics.widen(samples.next_obs)
@@ -223,7 +225,7 @@ class SAC:
         return discrete_critic_target(paid, discount, next_q, log_probs, temperature)
 
     def learn_actor(
-        self, samples: Samples, noise: Tensor, temperature: float, target: Tensor | float
+        self, samples: ReplayBatch, noise: Tensor, temperature: float, target: Tensor | float
     ) -> tuple[Tensor, Tensor]:
         """Fill the gradients of actor and temperature; return the loss and the mean entropy.
 
@@ -312,14 +314,14 @@ class SAC:
             **{name: {} for name in ("optimizer", "critic_optimizer", "temperature_optimizer")},
         }
 
-    def rehearse(self) -> list[Report]:
+    def dry_run(self) -> list[Report]:
         """Do the work of an update with games that cost nothing, and put everything back."""
-        return [self.experience.rehearse(self)]
+        return [self.experience.dry_run(self)]
 
-    def adjust(self, terms: Terms, member: int = 0) -> None:
-        """Go on under other terms. No running game changes its rules, seats or start."""
-        adjust_games(self.pool, terms)
-        if terms.settings is not None:
-            self.config = terms.settings
-        if terms.clear_replay:
+    def apply_overrides(self, overrides: Overrides, member: int = 0) -> None:
+        """Go on under other overrides. No running game changes its rules, seats or start."""
+        apply_game_overrides(self.pool, overrides)
+        if overrides.settings is not None:
+            self.config = overrides.settings
+        if overrides.clear_replay:
             self.experience.clear()

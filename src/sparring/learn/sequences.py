@@ -1,9 +1,8 @@
-"""Decisions in a row, for networks with a state: a gradient goes back through several of them.
+"""Segments of consecutive decisions, for backpropagation through time of recurrent networks.
 
-The decisions of one seat of one game lie in the order in which they were made, those of its next
-game behind them, and are cut into segments. The first of a segment has the state that it was played
-with, which lies in its row; later ones have the state that the network, as it is now, makes of the
-one before. Minibatches are whole segments.
+The decisions of a seat are sorted by time, game after game, and cut into segments. The first of a
+segment starts from the hidden state it was played with, which its row holds; later ones from the
+state that the current network computes. Minibatches are made of whole segments.
 """
 
 from __future__ import annotations
@@ -20,68 +19,67 @@ from sparring.learn.transitions import TO_NEXT, Transitions
 from sparring.nets.net import HeadOutputs
 
 STEP, FRESH = "segment_step", "segment_fresh"
-"""Of every sample: its number in its segment; whether it does not go on from the one before."""
+"""Columns of every sample: its index in its segment; whether its hidden state is reset."""
 Places = npt.NDArray[np.intp]
 
 
 class Unrolls(Protocol):
-    """Runs a network with a state over decisions in a row."""
+    """Runs a recurrent network over segments."""
 
     def unroll(self, obs: Tensor, fresh: Tensor) -> HeadOutputs:
         """See `RecurrentNet.unroll`."""
 
 
-def in_sequence(
+def cut_segments(
     transitions: Transitions, seat: npt.NDArray[np.int8], samples: Places, length: int
 ) -> tuple[Places, dict[str, npt.NDArray[np.generic]]]:
-    """Return the samples in the order in which seats decided, and where segments begin.
+    """Sort samples by seat and time and cut them into segments; return them with both columns.
 
-    transitions: linked, a chain for every seat. seat: of the rollout's rows [steps, games * rows].
-    length: most decisions of a segment.
+    transitions: linked, one chain per seat. seat: of the rollout's rows [steps, games * rows].
+    length: maximum decisions of a segment.
     """
     assert transitions.chains == 1, "planning refuses chains by role"
-    rules, carried = transitions.rules, transitions.carried
-    row = np.maximum(samples - carried, 0)
+    rules, max_pending = transitions.rules, transitions.max_pending
+    row = np.maximum(samples - max_pending, 0)
     step, at = np.divmod(row, transitions.games * rules.rows)
-    decider = at // rules.rows * rules.seats + seat[step, at]
-    open_before = samples < carried  # from the rollout before, and so the first of their seats
-    decider = np.where(open_before, samples, decider)
-    order = np.lexsort((np.where(open_before, -1, step), decider))
-    samples, decider = samples[order], decider[order]
-    first = np.flatnonzero(np.diff(decider, prepend=-1))
+    seat_key = at // rules.rows * rules.seats + seat[step, at]
+    open_before = samples < max_pending  # from the rollout before, and so the first of their seats
+    seat_key = np.where(open_before, samples, seat_key)
+    order = np.lexsort((np.where(open_before, -1, step), seat_key))
+    samples, seat_key = samples[order], seat_key[order]
+    first = np.flatnonzero(np.diff(seat_key, prepend=-1))
     number = np.arange(len(samples)) - np.repeat(first, np.diff(first, append=len(samples)))
-    goes_on = (transitions.end[samples] == TO_NEXT)[:-1]
-    goes_on &= transitions.next[samples[:-1]] == samples[1:]
-    fresh = np.concatenate([np.ones(min(len(samples), 1), np.bool_), ~goes_on])
+    continues = (transitions.end[samples] == TO_NEXT)[:-1]
+    continues &= transitions.next[samples[:-1]] == samples[1:]
+    fresh = np.concatenate([np.ones(min(len(samples), 1), np.bool_), ~continues])
     return samples, {STEP: number % length, FRESH: fresh}
 
 
 def shuffled_segments(
-    step: Tensor, parts: int, order: np.random.Generator
+    step: Tensor, minibatches: int, order: np.random.Generator
 ) -> list[npt.NDArray[np.intp]]:
-    """Deal whole segments to minibatches of about equal numbers of them; return their samples.
+    """Shuffle whole segments into minibatches; return the samples of each.
 
-    step: the column of all samples. parts: how many minibatches; where there are fewer segments,
-    some have none.
+    step: the column `STEP`. minibatches: their number; with fewer segments some are empty.
     """
     first = np.flatnonzero(step.cpu().numpy() == 0)
     length = np.diff(first, append=len(step))
     return [
-        ranges(first[mine], length[mine])
-        for mine in np.array_split(order.permutation(len(first)), parts)
+        ranges(first[chosen], length[chosen])
+        for chosen in np.array_split(order.permutation(len(first)), minibatches)
     ]
 
 
 def ranges(first: Places, length: Places) -> Places:
-    """Put stretches of numbers behind each other."""
+    """Concatenate ranges of integers."""
     before = np.cumsum(length) - length
     return np.repeat(first - before, length) + np.arange(length.sum())
 
 
-def say_in_sequence(network: Unrolls, minibatch: Mapping[str, Tensor]) -> HeadOutputs:
-    """What heads say about the rows of whole segments, each after those before it.
+def forward_segments(network: Unrolls, minibatch: Mapping[str, Tensor]) -> HeadOutputs:
+    """Return the outputs of a recurrent network for a minibatch of whole segments.
 
-    Shorter segments are filled up with rows of which nothing is asked.
+    Shorter segments are padded with zero rows.
     """
     obs, step = minibatch["obs"], minibatch[STEP]
     number = (step == 0).cumsum(0) - 1
@@ -93,4 +91,4 @@ def say_in_sequence(network: Unrolls, minibatch: Mapping[str, Tensor]) -> HeadOu
     heads = network.unroll(rows.view(segments, steps, -1), fresh.view(segments, steps))
     if len(place) == segments * steps:
         return heads
-    return {name: said[place] for name, said in heads.items()}
+    return {name: outputs[place] for name, outputs in heads.items()}

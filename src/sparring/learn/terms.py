@@ -1,8 +1,7 @@
-"""Terms of the loss beside the algorithm's own: other heads, an anchor that holds the policy back.
+"""Additional loss terms: auxiliary heads, KL to a reference policy, hindsight examples.
 
-A term says what it needs to know of every sample and how large its loss is, as a function of what
-heads say. Its gradient goes back through the heads like that of the algorithm's own loss, so that
-networks and their passes know nothing of it.
+A term names the columns it needs of every sample, and computes a loss from the outputs of heads.
+Its gradient enters the network through the outputs, so that networks need no code for it.
 """
 
 from __future__ import annotations
@@ -23,150 +22,145 @@ Arrays = dict[str, npt.NDArray[Any]]
 
 
 class Term(Protocol):
-    """A part of the loss."""
+    """An additional term of the loss."""
 
     name: str
-    """What curves call its loss."""
+    """Name of its loss in metrics."""
 
-    def turn(self, moment: Moment) -> None:
-        """Read the schedule of its weight."""
+    def set_weight(self, moment: Moment) -> None:
+        """Evaluate the schedule of its weight."""
 
     @property
     def weight(self) -> float:
-        """Of its loss, in this update. With 0 nobody asks for more."""
+        """Weight of its loss in this update; a term with weight 0 is skipped."""
 
     def columns(self, learner: Any, samples: npt.NDArray[Any]) -> Arrays:
-        """What it has to know of every sample, one entry for each; names are the term's own."""
+        """Return the columns it needs, with one entry per sample, by names of its choice."""
 
     def each(self, heads: HeadOutputs, rows: Mapping[str, Tensor]) -> Tensor:
-        """The loss of every row, which counts by their mean; 0 where there is nothing to learn.
+        """Return the loss of every row, 0 where it does not apply; their mean counts.
 
-        heads: what the network says about them. rows: `columns` of these, and what else is known
-        of them, such as "mask"; whatever is not looked at is not copied.
+        heads: outputs of the network. rows: the term's columns, and others of the minibatch such
+        as "mask", which are copied when they are read.
         """
 
 
 class Weighted:
-    """The weight of a term, which follows a schedule."""
+    """Base of terms: a weight that follows a schedule."""
 
     def __init__(self, weight: Schedule) -> None:
         self.schedule, self.weight = weight, weight.at(Moment(0, 0.0))
 
-    def turn(self, moment: Moment) -> None:
-        """Read the schedule."""
+    def set_weight(self, moment: Moment) -> None:
         self.weight = self.schedule.at(moment)
 
 
-class Column(Protocol):
-    """What is known of every place of a rollout, found once for all terms that want it."""
+class TermColumn(Protocol):
+    """Values of all places of a rollout, computed once for all terms that need them."""
 
     def fill(
         self, learner: Any, samples: npt.NDArray[Any], returns: npt.NDArray[np.float32]
     ) -> None:
-        """Find it out for a rollout that is linked, before anything is learned from it.
-
-        samples: places that are learned from. returns: theirs.
-        """
+        """Compute the values of a linked rollout before learning. returns: of the samples."""
 
 
 @runtime_checkable
 class OfColumn(Protocol):
-    """A term that reads a column, perhaps with others."""
+    """A term that reads a `TermColumn`, which it may share with others."""
 
     @property
     def column(self) -> Any:
-        """A `Column`; on a GPU a `learn.fused.terms.FusedColumn`."""
+        """A `TermColumn`, or on a GPU a `learn.fused.terms.FusedColumn`."""
 
 
 @runtime_checkable
 class OfTruth(Protocol):
-    """A term that has bytes of the games' states kept with every row."""
+    """A term that needs a field of the game state with every row."""
 
     state_field: StateField
-    """Which."""
 
 
 @runtime_checkable
-class OwnRows(Protocol):
-    """A term about rows of its own: `each` is asked about them instead of the samples."""
+class ExtraRows(Protocol):
+    """A term with rows of its own: its loss is computed on them instead of the samples."""
 
     counted: str
-    """What curves call their number."""
+    """Name of their number in metrics."""
 
     def rows(self, learner: Any, samples: npt.NDArray[Any]) -> Arrays:
-        """All of them for an update that learns from these samples, "obs" among them.
+        """Return all extra rows of an update that learns from these samples, "obs" included.
 
-        Every epoch shuffles them, and every minibatch gets as many; the mean of its own counts.
+        Every epoch shuffles them and spreads them evenly over its minibatches.
         """
 
 
 @runtime_checkable
 class NativeLoss(Protocol):
-    """A term with rows of its own whose loss native code has."""
+    """A term with extra rows whose loss native code computes."""
 
     def native_loss(
         self,
         work: Any,
-        said: npt.NDArray[np.float32],
+        outputs: npt.NDArray[np.float32],
         rows: Mapping[str, Tensor],
         grad: npt.NDArray[np.float32],
     ) -> float:
-        """Write the gradient of the weighted mean; return the mean.
+        """Write the gradient of the weighted mean loss; return the mean.
 
-        work: `_native.Updating`. said: what policy and value say about the rows.
+        work: `_native.Updating`. outputs: of policy and value heads.
         """
 
 
 @runtime_checkable
 class Measures(Protocol):
-    """A term that curves show more of than its loss."""
+    """A term with further metrics besides its loss."""
 
     measured: Sequence[str]
-    """Names."""
+    """Names of the metrics."""
 
     def measure(self, heads: HeadOutputs, rows: Mapping[str, Tensor]) -> dict[str, Tensor]:
-        """By name, a number for every row, of which curves show the mean."""
+        """Return the metrics by name, a number per row; their mean is reported."""
 
 
 def measure(term: Term, heads: HeadOutputs, rows: Mapping[str, Tensor]) -> dict[str, Tensor]:
-    """What curves show of a term on a minibatch besides its loss."""
+    """Return the further metrics of a term on a minibatch."""
     if not isinstance(term, Measures):
         return {}
     with torch.no_grad():
         return {name: each.mean() for name, each in term.measure(heads, rows).items()}
 
 
-def shown_of(terms: Iterable[Term]) -> list[str]:
-    """All names that curves show of terms."""
+def metric_names(terms: Iterable[Term]) -> list[str]:
+    """Names of all metrics of terms."""
     named = ((one.name, *(one.measured if isinstance(one, Measures) else ())) for one in terms)
     return [name for names in named for name in names]
 
 
 def columns_of(terms: Iterable[Any]) -> list[Any]:
-    """The columns that terms want, each once."""
-    wanted = (term.column for term in terms if isinstance(term, OfColumn))
-    return list({id(column): column for column in wanted}.values())
+    """The columns that terms need, without duplicates."""
+    columns = (term.column for term in terms if isinstance(term, OfColumn))
+    return list({id(column): column for column in columns}.values())
 
 
 def truth_of(terms: Iterable[Any]) -> StateField | None:
-    """What terms have kept of the games' states; None: nothing."""
+    """The field of the game state that terms need; None if there is none."""
     return next((term.state_field for term in terms if isinstance(term, OfTruth)), None)
 
 
-def own_rows(term: Term, minibatch: Mapping[str, Tensor]) -> dict[str, Tensor]:
-    """The rows that a minibatch was dealt for a term."""
-    first = f"{term.name}/"
-    return {name[len(first) :]: minibatch[name] for name in minibatch if name.startswith(first)}
+def extra_rows(term: Term, minibatch: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    """The extra rows of a term in a minibatch."""
+    prefix = f"{term.name}/"
+    return {name[len(prefix) :]: minibatch[name] for name in minibatch if name.startswith(prefix)}
 
 
 def losses_of(
     term: Term, run: Callable[[Tensor], HeadOutputs], heads: HeadOutputs, rows: Mapping[str, Tensor]
 ) -> dict[str, Tensor]:
-    """The loss of a term on a minibatch, and what else curves show of it. run: the network."""
-    if isinstance(term, OwnRows):
-        rows = own_rows(term, rows)
+    """Return the loss and the metrics of a term on a minibatch. run: the network."""
+    if isinstance(term, ExtraRows):
+        rows = extra_rows(term, rows)
         if not len(rows["obs"]):
-            return dict.fromkeys(shown_of([term]), heads[POLICY].new_zeros(()))
+            return dict.fromkeys(metric_names([term]), heads[POLICY].new_zeros(()))
         heads = run(rows["obs"])
     return {term.name: term.each(heads, rows).mean(), **measure(term, heads, rows)}
 
@@ -174,18 +168,20 @@ def losses_of(
 def gradients(
     terms: Sequence[Term], heads: HeadOutputs, rows: Mapping[str, Tensor]
 ) -> tuple[dict[str, Tensor], dict[str, Tensor]]:
-    """Return what curves show of the terms, and the gradient of their weighted sum by head.
+    """Return the metrics of terms, and the gradient of their weighted sum by head.
 
-    For passes that go back from what heads say.
+    For native backward passes, which start from gradients of outputs.
     """
     with torch.enable_grad():
-        leaves = {name: said.detach().float().requires_grad_() for name, said in heads.items()}
+        leaves = {
+            name: outputs.detach().float().requires_grad_() for name, outputs in heads.items()
+        }
         losses = {term.name: term.each(leaves, rows).mean() for term in terms}
         total = torch.stack([term.weight * losses[term.name] for term in terms]).sum()
     grads = torch.autograd.grad(
         total, list(leaves.values()), allow_unused=True, materialize_grads=True
     )
-    found = {name: loss.detach() for name, loss in losses.items()}
+    metrics = {name: loss.detach() for name, loss in losses.items()}
     for term in terms:
-        found |= measure(term, leaves, rows)
-    return found, dict(zip(leaves, grads, strict=True))
+        metrics |= measure(term, leaves, rows)
+    return metrics, dict(zip(leaves, grads, strict=True))

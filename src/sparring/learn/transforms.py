@@ -34,7 +34,7 @@ from sparring.errors import ConfigError
 from sparring.games.mirror import Mirror
 from sparring.games.rules import Rules
 from sparring.learn.hindsight import Hindsight
-from sparring.learn.replay import Samples
+from sparring.learn.replay import ReplayBatch
 from sparring.pools.protocol import GamePool
 
 MIRRORED = "mirrored"
@@ -70,17 +70,17 @@ class Mirroring:
         coin = coins(self.seed, update, samples).to(self.device)
         return {MIRRORED: coin ^ bool(number % 2)}
 
-    def turn(self, rows: dict[str, Tensor]) -> None:
+    def apply(self, rows: dict[str, Tensor]) -> None:
         """See the rows of a minibatch in the mirror whose turn it is."""
         self.reflect(rows, rows[MIRRORED])
 
-    def drawn(self, samples: Samples, step: int) -> Samples:
+    def apply_to_batch(self, samples: ReplayBatch, step: int) -> ReplayBatch:
         """See samples of a replay in the mirror, by coins of the optimizer step."""
-        return self.apply(samples, coins(self.seed, step, len(samples.paid)))
+        return self.mirror_batch(samples, coins(self.seed, step, len(samples.paid)))
 
     # Images
 
-    def apply(self, samples: Samples, coin: Tensor) -> Samples:
+    def mirror_batch(self, samples: ReplayBatch, coin: Tensor) -> ReplayBatch:
         """Mirror the samples of a replay whose coin is 1, what followed them included."""
         return replace(
             samples,
@@ -202,10 +202,10 @@ class RowTransform(Protocol):
     def epoch(self, update: int, number: int, samples: int) -> Mapping[str, Tensor]:
         """What an epoch of an update knows of each of its samples besides: whom it changes."""
 
-    def turn(self, rows: dict[str, Tensor]) -> None:
+    def apply(self, rows: dict[str, Tensor]) -> None:
         """Change the rows of a minibatch; they have what `epoch` knew of them."""
 
-    def drawn(self, samples: Samples, step: int) -> Samples:
+    def apply_to_batch(self, samples: ReplayBatch, step: int) -> ReplayBatch:
         """Return what an optimizer step learns from in place of samples of a replay."""
 
 
@@ -213,9 +213,9 @@ class RowTransform(Protocol):
 class Transforms:
     """Those of a run."""
 
-    turning: Sequence[RowTransform] = ()
+    in_place: Sequence[RowTransform] = ()
     """Change rows in place, one after the other."""
-    anew: Sequence[Hindsight] = ()
+    relabeling: Sequence[Hindsight] = ()
     """Make further rows."""
 
 
@@ -228,6 +228,6 @@ def transforms_of(
     device: torch.device,
 ) -> Transforms:
     """Make those that settings ask for. device: where rows are when they are learned from."""
-    anew = [Hindsight(pool, hindsight, seed)] if hindsight and hindsight.sees else []
+    relabeling = [Hindsight(pool, hindsight, seed)] if hindsight and hindsight.relabels else []
     mirrors = mirrors_of(pool.rules, collect, device, memory=pool.memory_bytes, seed=seed)
-    return Transforms(mirrors, anew)
+    return Transforms(mirrors, relabeling)

@@ -18,7 +18,7 @@ from sparring.games.rules import Rules
 NOT_A_SAMPLE, TO_NEXT, TERMINATED, TRUNCATED = 0, 1, 2, 3
 """What follows a decision; see `End` in csrc/core/transitions.hpp."""
 
-OPEN = np.dtype(
+PENDING_DTYPE = np.dtype(
     [("row", np.int32), ("decisions", np.int32), ("role", np.int32), ("reward", np.float32)]
 )
 """A decision that waits for the same seat's next one; `Open` in csrc/core/transitions.hpp."""
@@ -30,10 +30,10 @@ MAX_SKIPPED = 10**6
 class Transitions:
     """Links every decision of one policy with the same seat's next one.
 
-    Arrays have one place per row of the rollout, behind `carried` places for decisions that were
-    still open when the previous rollout ended. Before the next rollout is written, copy the rows
-    at `open_rows()` to the places `open_rows() >= 0`. Everything that estimates returns reads
-    `end`, `next`, `paid`, `discount` and `tail`.
+    Arrays have one place per row of the rollout, after `max_pending` places for transitions that
+    were pending when the previous rollout ended. Before the next rollout is written, copy the rows
+    at `pending_rows()` to the places `pending_rows() >= 0`. Return estimators read `end`, `next`,
+    `paid`, `discount` and `tail`.
     """
 
     def __init__(
@@ -45,23 +45,23 @@ class Transitions:
             one in that role. Otherwise a seat's decisions are one chain, whatever their roles.
             A decision is always paid by the weights of the role that made it.
         """
-        if OPEN.itemsize != _native.OPEN_BYTES:
+        if PENDING_DTYPE.itemsize != _native.OPEN_BYTES:
             raise ConfigError("the native core was built from another version; reinstall")
         self.rules, self.games, self.steps, self.learner = rules, games, steps, learner
         self.chains = len(rules.roles) if by_role else 1
-        self.carried = games * rules.seats * self.chains
-        self.places = self.carried + steps * games * rules.rows
-        self.open: npt.NDArray[Any] = np.zeros(self.carried, OPEN)
-        self.open["row"] = -1
+        self.max_pending = games * rules.seats * self.chains
+        self.places = self.max_pending + steps * games * rules.rows
+        self.pending: npt.NDArray[Any] = np.zeros(self.max_pending, PENDING_DTYPE)
+        self.pending["row"] = -1
         self.end = np.zeros(self.places, np.uint8)
         self.next = np.zeros(self.places, np.int32)
         self.paid = np.zeros(self.places, np.float32)
         self.discount = np.zeros(self.places, np.float32)
         self.tail = np.zeros(self.places, np.float32)
 
-    def open_rows(self) -> npt.NDArray[np.int32]:
+    def pending_rows(self) -> npt.NDArray[np.int32]:
         """Return where the open decision of every (game, seat, chain) lies, -1 if there is none."""
-        rows: npt.NDArray[np.int32] = self.open["row"].copy()
+        rows: npt.NDArray[np.int32] = self.pending["row"].copy()
         return rows
 
     def samples(self) -> npt.NDArray[np.intp]:
@@ -138,7 +138,7 @@ class Transitions:
             final_value=np.ascontiguousarray(final_value),
             final_role=None if final_role is None else np.ascontiguousarray(final_role),
             skipped=None if skipped is None else np.ascontiguousarray(skipped),
-            open=self.open.view(np.uint8),
+            open=self.pending.view(np.uint8),
             end=self.end,
             next=self.next,
             paid=self.paid,
@@ -194,14 +194,14 @@ class Transitions:
         )
         return advantage
 
-    def load_open(self, raw: bytes, action: npt.NDArray[Any] | None = None) -> None:
+    def load_pending(self, raw: bytes, action: npt.NDArray[Any] | None = None) -> None:
         """Continue with decisions that were open elsewhere. action: what was chosen in each."""
-        found = read_open(raw, len(self.open))
-        check_open(found, self.rules, action)
-        self.open[:] = found
+        found = read_pending(raw, len(self.pending))
+        check_pending(found, self.rules, action)
+        self.pending[:] = found
 
 
-def check_open(
+def check_pending(
     found: npt.NDArray[Any], rules: Rules, action: npt.NDArray[Any] | None = None
 ) -> None:
     """Refuse open decisions that no rollout can have left: native code takes them as they are."""
@@ -216,8 +216,8 @@ def check_open(
         raise StateError(f"the checkpoint holds open decisions that no {rules.name} has left")
 
 
-def read_open(raw: bytes, count: int) -> npt.NDArray[Any]:
+def read_pending(raw: bytes, count: int) -> npt.NDArray[Any]:
     """Return open decisions that were saved as bytes."""
-    if len(raw) != count * OPEN.itemsize:
+    if len(raw) != count * PENDING_DTYPE.itemsize:
         raise StateError("the checkpoint was taken with another number of games")
-    return np.frombuffer(raw, OPEN).copy()
+    return np.frombuffer(raw, PENDING_DTYPE).copy()

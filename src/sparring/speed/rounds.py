@@ -14,7 +14,7 @@ from sparring.config import TrainConfig
 from sparring.errors import ConfigError
 from sparring.games.rules import Rules
 from sparring.learn.acting import TakesOpponents
-from sparring.learn.learner import Learner, Measured, Report
+from sparring.learn.learner import Learner, Report, SupportsDryRun
 from sparring.learn.plan import Plan
 from sparring.nets.make import make_net
 from sparring.training.planning.algorithms import sections_of
@@ -126,8 +126,8 @@ def timed_round(
     learner.phases.take()
     started = time.perf_counter()
     if free:
-        assert isinstance(learner, Measured)
-        reports = learner.rehearse()
+        assert isinstance(learner, SupportsDryRun)
+        reports = learner.dry_run()
     else:
         reports = learner.iterate(0.0)
     seconds, phases = time.perf_counter() - started, learner.phases.take()
@@ -169,7 +169,7 @@ def answered_by_opponents(learner: Learner) -> int:
 
 def fill_slots(learner: Learner, plan: Plan) -> None:
     """Put another fresh network into every slot; all are drawn alike."""
-    if not isinstance(learner, TakesOpponents) or not isinstance(learner, Measured):
+    if not isinstance(learner, TakesOpponents) or not isinstance(learner, SupportsDryRun):
         raise ConfigError("this learner takes no frozen opponents")
     for slot in range(1, plan.participants.slots + 1):
         with torch.random.fork_rng(devices=[]):

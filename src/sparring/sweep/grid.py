@@ -14,9 +14,9 @@ from sparring.config.tools import TuneConfig
 from sparring.errors import ConfigError
 from sparring.factories import is_factory
 from sparring.games.rules import Rules
+from sparring.learn.memory import LIST_BYTES, places_per_game, rollout_bytes
 from sparring.learn.plan import CPU
 from sparring.learn.replay import replay_bytes
-from sparring.learn.room import LIST_BYTES, places_per_game, rollout_bytes
 from sparring.machine import cores, free_memory, show_size
 from sparring.pools.custom.make import facts_of
 from sparring.pools.limits import bytes_per_game

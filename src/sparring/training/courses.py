@@ -7,25 +7,25 @@ from typing import Any
 
 from sparring.curriculum.state import CurriculumState
 from sparring.errors import ConfigError, StateError
-from sparring.learn.learner import Adjustable, Learner
+from sparring.learn.learner import Learner, Overridable
 from sparring.schedule import Moment
 from sparring.store.checkpoint import Checkpoint
 from sparring.training.member import Member
 from sparring.training.records.run import PHASE
 
 
-def adjustable(learner: Learner) -> Adjustable:
-    """The learner as phases talk to it."""
-    if isinstance(learner, Adjustable):
+def check_overridable(learner: Learner) -> Overridable:
+    """Return the learner if phases can change it; raise otherwise."""
+    if isinstance(learner, Overridable):
         return learner
     raise ConfigError(
-        f"phases and schedules of rewards, flags or opponents: {type(learner).__name__} cannot be "
-        "adjusted while it learns; give it a method adjust(terms, member), see "
+        f"phases and schedules of rewards, flags or opponents: {type(learner).__name__} cannot "
+        "change while it learns; give it a method apply_overrides(overrides, member), see "
         "sparring.learn.learner, or leave them out"
     )
 
 
-def take_up(learner: Learner, courses: Sequence[CurriculumState], resume: Checkpoint) -> None:
+def restore_phase(learner: Learner, courses: Sequence[CurriculumState], resume: Checkpoint) -> None:
     """Let a learner stand where a checkpoint was made, before its games are loaded."""
     course, state = courses[0], resume.meta.get("course")
     if state is None:
@@ -37,7 +37,7 @@ def take_up(learner: Learner, courses: Sequence[CurriculumState], resume: Checkp
             f"checkpoint {resume.number} was made in phase {index + 1}, {state['name']!r}, which "
             "the run does not have any more; set phases as they were"
         )
-    adjustable(learner).adjust(course.restore(state))
+    check_overridable(learner).apply_overrides(course.restore(state))
 
 
 def moment_of(member: Member, progress: float) -> Moment:
@@ -45,7 +45,7 @@ def moment_of(member: Member, progress: float) -> Moment:
     return Moment(status.decisions, progress, status.episodes)
 
 
-def lead(learner: Adjustable, index: int, member: Member, progress: float) -> None:
+def advance_phase(learner: Overridable, index: int, member: Member, progress: float) -> None:
     """Before an update: begin the next phase if its time has come, and say what holds now."""
     course = member.course
     if course is None:
@@ -58,9 +58,9 @@ def lead(learner: Adjustable, index: int, member: Member, progress: float) -> No
     if change is not None:
         member.dry = 0  # what a new phase is good for is not known yet
         tell(member, change)
-    terms = course.terms(now)
-    if terms is not None:
-        learner.adjust(terms, index)
+    overrides = course.overrides(now)
+    if overrides is not None:
+        learner.apply_overrides(overrides, index)
 
 
 def tell(member: Member, change: Mapping[str, Any]) -> None:

@@ -20,7 +20,7 @@ from sparring.pools.custom.rules import CustomRules
 from sparring.store import checkpoint as checkpoints
 from sparring.training.budget import MET, Every, is_met, meets, planned_updates, what_met
 from sparring.training.callbacks import Callbacks, Watched
-from sparring.training.courses import adjustable, lead, take_up
+from sparring.training.courses import advance_phase, check_overridable, restore_phase
 from sparring.training.evaluate import EvalWorker, evaluator
 from sparring.training.evaluations import unmeasured
 from sparring.training.leagues import leagues_of
@@ -104,7 +104,7 @@ class Trainer:
                 "measured beside training: give a class of a module, such as my_module:MyNet"
             )
             warn(text)
-        self._adjusted = adjustable(learner) if courses else None
+        self._adjusted = check_overridable(learner) if courses else None
         with going_on(resume, runs[0].path):
             if resume is not None:
                 check_weights(learner, resume)
@@ -112,7 +112,7 @@ class Trainer:
             leagues = leagues_of(learner, learning, asked, runs, resume=resume)
             if resume is not None:  # everybody is in their slots before the games are there
                 if courses:
-                    take_up(learner, courses, resume)
+                    restore_phase(learner, courses, resume)
                 learner.restore(
                     Snapshot(resume.tensors, resume.blobs, resume.meta, resume.segments)
                 )
@@ -209,7 +209,7 @@ class Trainer:
         learner, progress = self.learner, self.status.progress
         if self._adjusted is not None:
             for index, member in self._active():
-                lead(self._adjusted, index, member, progress)
+                advance_phase(self._adjusted, index, member, progress)
         at = time.perf_counter()
         reports = learner.iterate(progress)
         now = time.perf_counter()

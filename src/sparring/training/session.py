@@ -21,7 +21,7 @@ from sparring.store.folders import CONFIG
 from sparring.store.policies import load_policy
 from sparring.training.agent import Agent, measure_here
 from sparring.training.callbacks import Callbacks
-from sparring.training.courses import adjustable
+from sparring.training.courses import check_overridable
 from sparring.training.display import Display
 from sparring.training.imitation.imitate import begin_imitated, tell_members
 from sparring.training.imitation.making import read_sources
@@ -72,7 +72,7 @@ class Session:
             courses = training.courses()
             learner = training.make_learner()
             if courses:
-                adjustable(learner)
+                check_overridable(learner)
         return cls(training, learner, called, quiet, courses)
 
     @property

@@ -110,4 +110,6 @@ def start_anew(learner: Learner, plan: Plan, number: int, member: int) -> None:
     set_wdl_blend(net, plan.heads)
     kept = {name: now.tensors[name] for name in KEPT if name in now.tensors}
     tensors = {**kept, "net": dict(net.state_dict()), "optimizer": {}}
-    learner.restore(replace(now, tensors=tensors, meta={**now.meta, "has_unit": False}), member)
+    learner.restore(
+        replace(now, tensors=tensors, meta={**now.meta, "has_value_scale": False}), member
+    )

@@ -57,7 +57,7 @@ def one_by_one(nets: list[Net], obs: torch.Tensor, slot: np.ndarray) -> torch.Te
 
 @pytest.mark.parametrize("threads", [1, 3])
 @pytest.mark.parametrize("net", NETS)
-def test_together_as_alone(net: str, threads: int) -> None:
+def test_process_group_as_alone(net: str, threads: int) -> None:
     game, config = NETS[net]
     rules, obs = observed(game)
     nets = frozen(rules, config, 5)

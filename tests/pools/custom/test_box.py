@@ -126,13 +126,13 @@ def test_a_time_limit_is_bootstrapped_from_the_last_observation(mode: AutoresetM
     ppo = PPO(pool, collect, PPOConfig(minibatch=24), NetConfig(hidden=(8,)))
     ppo.collector.collect(0)
     rollout = ppo.collector.rollout
-    seen = np.concatenate(rollout.cuts.obs).view(np.float32)[:, :2]
+    seen = np.concatenate(rollout.truncations.obs).view(np.float32)[:, :2]
     # A reset takes a step of its own in NEXT_STEP mode.
     episodes = range(1, 4 if mode is AutoresetMode.NEXT_STEP else 5)
     assert seen.tolist() == [[number, 3] for number in episodes for _ in range(2)]
-    rollout.cuts.settle(rollout, np.full(len(seen), 5.0, np.float32))
+    rollout.truncations.set_values(rollout, np.full(len(seen), 5.0, np.float32))
     ppo.collector.link(0.9)
-    ends = ppo.collector.transitions.end[ppo.collector.transitions.carried :].reshape(12, 2)
+    ends = ppo.collector.transitions.end[ppo.collector.transitions.max_pending :].reshape(12, 2)
     round_ = [TO_NEXT, TO_NEXT, TRUNCATED]
     if mode is AutoresetMode.NEXT_STEP:
         round_ = [*round_, NOT_A_SAMPLE]
@@ -220,16 +220,16 @@ def test_only_those_who_were_cut_are_bootstrapped(turns: bool) -> None:
     ppo = PPO(pool, collect, PPOConfig(minibatch=24), NetConfig(hidden=(8,)))
     ppo.collector.collect(0)
     collector, rollout = ppo.collector, ppo.collector.rollout
-    seen = np.concatenate(rollout.cuts.obs).view(np.float32)[:, :2]
+    seen = np.concatenate(rollout.truncations.obs).view(np.float32)[:, :2]
     assert seen.tolist() == [[2, 2]] * 2
-    rollout.cuts.settle(rollout, np.full(len(seen), 5.0, np.float32))
+    rollout.truncations.set_values(rollout, np.full(len(seen), 5.0, np.float32))
     collector.link(0.9)
     transitions = collector.transitions
-    ends = transitions.end[transitions.carried :].reshape(rollout.seat.shape)
+    ends = transitions.end[transitions.max_pending :].reshape(rollout.seat.shape)
     by_seat = {seat: ends[rollout.seat == seat].tolist() for seat in range(3)}
     assert by_seat[1][:2] == [TO_NEXT, TRUNCATED]  # the game is cut; nothing follows for ship 1
     assert by_seat[2][:2] == [TO_NEXT, TRUNCATED]
-    tails = transitions.tail[transitions.carried :].reshape(rollout.seat.shape)
+    tails = transitions.tail[transitions.max_pending :].reshape(rollout.seat.shape)
     assert {float(tail) for tail in tails[rollout.seat == 2] if tail} == {5.0}
     assert not tails[rollout.seat == 1].any()
     assert TERMINATED not in by_seat[2]

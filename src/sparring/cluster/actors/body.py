@@ -19,7 +19,7 @@ from sparring.cluster.actors.weights import Flat, FlatWeights
 from sparring.cluster.seats import part_of
 from sparring.errors import SparringWarning, StateError
 from sparring.games.seeds import mixed_seed
-from sparring.learn.algos import hosted
+from sparring.learn.algos import host_options
 from sparring.learn.ppo import PPO
 from sparring.learn.rollout import groups_of
 from sparring.messages import Message
@@ -66,7 +66,7 @@ class Body:
             plan = resolve([config], first_game=place.first_game)
         # A whole learner: who plays, with which opponents, is then decided in one place. It never
         # learns; its optimizer has no memory until it does.
-        options = hosted(plan)
+        options = host_options(plan)
         if config.distributed.whole_episodes:
             options["collector"] = partial(WholeEpisodes, seed=plan.seed)
         self._player = PPO(plan.host_pool(), plan.collect, plan.settings[0], plan.net, **options)

@@ -122,7 +122,7 @@ class DistributedCollector(Collector):
 
     # Rollouts
 
-    def collect(self, number: int, *, anew: bool = True) -> dict[str, float]:
+    def collect(self, number: int, *, reset_stats: bool = True) -> dict[str, float]:
         """Take a rollout of as many lanes as are there, and wait for those that must not age.
 
         number: of the update; in lock-step also of the rollout.
@@ -135,11 +135,11 @@ class DistributedCollector(Collector):
         for lane in self.lanes:
             lane.taken = False
             lane.number = number if self.lockstep else max(lane.number, number)
-        gathered, taken, waited = Gathered(self), [], 0.0
+        gather_rows, taken, waited = Gathered(self), [], 0.0
         self._give_orders()
         while True:
             with self.phases("stepping"):
-                taken += self._take_ready(gathered)
+                taken += self._take_ready(gather_rows)
             self._give_orders()
             if len(taken) >= self._least and not any(map(self._is_due, self.lanes)):
                 break
@@ -147,9 +147,9 @@ class DistributedCollector(Collector):
             with self.phases("stepping"):
                 self._wait(WAIT_S)
             waited += time.perf_counter() - began
-        gathered.finish()
+        gather_rows.finish()
         counted = curves(self.pool.rules.stats, self.pool.counts().tolist())
-        return self.earned.stats() | counted | self._figures(taken, waited)
+        return self.finished.stats() | counted | self._figures(taken, waited)
 
     def _give_orders(self) -> None:
         """Have rollouts played that can be learned from before they are too old."""
@@ -197,7 +197,7 @@ class DistributedCollector(Collector):
         for later in list(lane.pending)[first + 1 :]:
             later.version = max(later.version, parcel.version)
 
-    def _take_ready(self, gathered: Gathered) -> list[Parcel]:
+    def _take_ready(self, gather_rows: Gathered) -> list[Parcel]:
         """Copy a rollout of every lane that has one and is not in this update yet."""
         self._wait(0.0)
         taken = []
@@ -206,17 +206,17 @@ class DistributedCollector(Collector):
                 continue
             parcel = lane.pending.popleft().parcel
             assert parcel is not None
-            self._unpack(lane, parcel, gathered)
+            self._unpack(lane, parcel, gather_rows)
             self.crew.release(parcel)
             taken.append(parcel)
         return taken
 
-    def _unpack(self, lane: Lane, parcel: Parcel, gathered: Gathered) -> None:
+    def _unpack(self, lane: Lane, parcel: Parcel, gather_rows: Gathered) -> None:
         """Copy a rollout to its lane, and count it; this is the only place that does."""
         lane.taken = True
         self._meet(lane, parcel.life)
         arrays, counts = parcel.arrays, counts_of(parcel.arrays)
-        gathered.add(arrays, lane.first_game, lane.games)
+        gather_rows.add(arrays, lane.first_game, lane.games)
         self.decisions += counts["decisions"]
         self.opponent_rows += counts["opponent_rows"]
         self.unfinished += counts["unfinished"]
@@ -233,7 +233,7 @@ class DistributedCollector(Collector):
 
     def _forget_open(self, lane: Lane) -> None:
         each = self.pool.rules.seats * self.transitions.chains
-        self.transitions.open["row"][lane.first_game * each :][: lane.games * each] = -1
+        self.transitions.pending["row"][lane.first_game * each :][: lane.games * each] = -1
 
     def _figures(self, taken: Sequence[Parcel], waited_s: float) -> dict[str, float]:
         """How actors and learner kept step, as curves show it."""
@@ -255,7 +255,7 @@ class DistributedCollector(Collector):
         }
         return {f"distributed/{name}": float(value) for name, value in figures.items()}
 
-    def rehearse(self, number: int) -> None:
+    def dry_run(self, number: int) -> None:
         """Not offered: rows are answered where they are played."""
         raise NotImplementedError
 
@@ -273,13 +273,13 @@ class DistributedCollector(Collector):
     def state(self) -> tuple[dict[str, torch.Tensor], dict[str, bytes]]:
         """Return the rows of open decisions, and the games in flight if they can be saved."""
         if not self.exact or self._given_up:
-            return self.front()[0], {}
+            return self.pending_state()[0], {}
         with self._noting_loss():
             lives, games = self.distributed_pool.states()
         for lane, life in zip(self.lanes, lives, strict=True):
             self._meet(lane, life)
-        rows, open_decisions = self.front()
-        return rows, {"games.bin": games, "open.bin": open_decisions}
+        rows, pending = self.pending_state()
+        return rows, {"games.bin": games, "open.bin": pending}
 
     def load_state(self, rows: Any, blobs: Any, meta: Any) -> None:
         """Continue from `state`; what actors play for the weights before is not wanted any more."""

@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from sparring.games.seeds import mixed_seed
 from sparring.learn.collect import Collector
-from sparring.learn.rollout import Cuts, Episodes, groups_of
+from sparring.learn.rollout import Episodes, Truncations, groups_of
 from sparring.pools.lineups import LEARNER, NOBODY
 
 NEVER = np.iinfo(np.int64).max
@@ -31,7 +31,7 @@ class WholeEpisodes(Collector):
         super().__init__(*given, **options)
         self.seed = seed
 
-    def collect(self, number: int, *, anew: bool = True) -> dict[str, float]:
+    def collect(self, number: int, *, reset_stats: bool = True) -> dict[str, float]:
         """Play rollout `number`, and keep what is whole."""
         self.pool.reset(seed=mixed_seed(self.seed, number, 1))
         self.groups = groups_of(self.pool)
@@ -41,7 +41,7 @@ class WholeEpisodes(Collector):
         policy = self.rollout.policy
         self.decisions = before[0] + int((policy == LEARNER).sum())
         self.opponent_rows = before[1] + int((policy > LEARNER).sum())
-        return {**stats, **self.earned.stats()}
+        return {**stats, **self.finished.stats()}
 
     def _play_in_turn(self, number: int) -> None:
         """Play until the last game has ended; pools with several slots play all steps."""
@@ -77,21 +77,25 @@ class WholeEpisodes(Collector):
 
     def _keep_first_ends(self) -> None:
         """Of finished games, keep the first of every place."""
-        found = self.earned.episodes()
+        found = self.finished.episodes()
         if found is None:
             return
         _, first = np.unique(found.game, return_index=True)
         kept = np.sort(first)
-        self.earned.batches = [Episodes(*(getattr(found, f.name)[kept] for f in fields(Episodes)))]
+        self.finished.batches = [
+            Episodes(*(getattr(found, f.name)[kept] for f in fields(Episodes)))
+        ]
 
     def _keep_cuts(self, last: npt.NDArray[np.int64]) -> None:
         """Of cuts, keep those that ended a place's first game."""
-        cuts, seats = self.rollout.cuts, self.pool.rules.seats
-        if not cuts.where:
+        truncations, seats = self.rollout.truncations, self.pool.rules.seats
+        if not truncations.where:
             return
         arrays: dict[str, npt.NDArray[Any]] = {
-            one.name: np.concatenate(getattr(cuts, one.name)) for one in fields(Cuts)
+            one.name: np.concatenate(getattr(truncations, one.name)) for one in fields(Truncations)
         }
         step, game = np.divmod(arrays["where"] // seats, self.pool.num_games)
         kept = step == last[game]
-        self.rollout.cuts = Cuts(**{name: [array[kept]] for name, array in arrays.items()})
+        self.rollout.truncations = Truncations(
+            **{name: [array[kept]] for name, array in arrays.items()}
+        )

@@ -20,11 +20,11 @@ from sparring.config import DistributedConfig, TrainConfig
 from sparring.errors import ConfigError, SparringWarning
 from sparring.learn.acting import check_slot
 from sparring.learn.advantages import VTrace
-from sparring.learn.algos import hosted
+from sparring.learn.algos import host_options
 from sparring.learn.learner import Report, Snapshot
+from sparring.learn.memory import chains_of, rollout_bytes
 from sparring.learn.plan import Plan
 from sparring.learn.ppo import PPO
-from sparring.learn.room import chains_of, rollout_bytes
 from sparring.machine import check_memory_budget
 from sparring.pools.custom.make import facts_of
 from sparring.training.planning.custom import by_factory
@@ -91,14 +91,14 @@ class DistributedPPO:
             publish=self._publish,
             opponents=self.slots,
         )
-        options = {**hosted(plan), "slots": 0, "collector": gather}
+        options = {**host_options(plan), "slots": 0, "collector": gather}
         options["correction"] = self.correction = VTrace(distributed.rho_clip, distributed.c_clip)
         ppo = self.ppo = PPO(self.pool, plan.collect, plan.settings[0], plan.net, **options)
         assert isinstance(ppo.collector, DistributedCollector)
         self.collector = ppo.collector
         self.rules, self.net, self.forward = ppo.rules, ppo.net, ppo.forward
         self.phases, self.terms, self.exact = ppo.phases, ppo.terms, ppo.exact
-        self.adjust, self.set_mixes = ppo.adjust, ppo.set_mixes
+        self.apply_overrides, self.set_mixes = ppo.apply_overrides, ppo.set_mixes
         self.policy, self.snapshot = ppo.policy, ppo.snapshot
         self._flat = FlatWeights(self.net)
         self._shown = np.zeros(self._flat.size, np.uint8)
@@ -129,7 +129,7 @@ class DistributedPPO:
                 warnings.warn(SparringWarning(text), stacklevel=2)
         return reports
 
-    def rehearse(self) -> list[Report]:
+    def dry_run(self) -> list[Report]:
         """Not offered: what is measured here would not be what actors do."""
         raise ConfigError("actors: an update cannot be rehearsed without them; leave actors out")
 

@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from sparring.learn.collect import Collector
-from sparring.learn.rollout import Cuts, Earned, Episodes
+from sparring.learn.rollout import Episodes, FinishedEpisodes, Truncations
 from sparring.pools.lineups import NOBODY
 from sparring.processes import Shapes
 
@@ -59,17 +59,17 @@ def pack(collector: Collector, out: Arrays, **counts: int) -> None:
 
     counts: those of `COUNTS` that the rollout itself does not tell.
     """
-    rollout, first = collector.rollout, collector.transitions.carried
+    rollout, first = collector.rollout, collector.transitions.max_pending
     for name, array in rollout.rows().items():
         out[name][...] = array[first:].reshape(out[name].shape)
     for name in (*BY_ROW, *BY_GAME):
         out[name][...] = getattr(rollout, name)
     out["counted"][...] = collector.pool.counts()
     out["seated"][...] = collector.pool.seated(len(out["seated"]))
-    cuts = {one.name: getattr(rollout.cuts, one.name) for one in fields(Cuts)}
-    batches = collector.earned.batches
+    truncations = {one.name: getattr(rollout.truncations, one.name) for one in fields(Truncations)}
+    batches = collector.finished.batches
     ended = {one.name: [getattr(batch, one.name) for batch in batches] for one in fields(Episodes)}
-    known = {"cuts": put(out, "cut.", cuts), "ends": put(out, "end.", ended), **counts}
+    known = {"cuts": put(out, "cut.", truncations), "ends": put(out, "end.", ended), **counts}
     out["counts"][:] = [known.get(name, 0) for name in COUNTS]
 
 
@@ -115,7 +115,7 @@ class Gathered:
         )
         steps, every = collector.steps, collector.pool.num_games * rules.rows
         rows = slice(first_game * rules.rows, (first_game + games) * rules.rows)
-        here, first = slice(first_game, first_game + games), collector.transitions.carried
+        here, first = slice(first_game, first_game + games), collector.transitions.max_pending
         for name, array in rollout.rows().items():
             array[first:].reshape(steps, every, *array.shape[1:])[:, rows] = arrays[name]
         for name in BY_ROW:
@@ -129,7 +129,7 @@ class Gathered:
         count, seats = counts_of(arrays)["cuts"], self.collector.pool.rules.seats
         if not count:
             return
-        found = {one.name: arrays[f"cut.{one.name}"][:count].copy() for one in fields(Cuts)}
+        found = {one.name: arrays[f"cut.{one.name}"][:count].copy() for one in fields(Truncations)}
         game, seat = np.divmod(found["where"], seats)
         step, game = np.divmod(game, games)
         every = self.collector.pool.num_games
@@ -147,12 +147,15 @@ class Gathered:
 
     def finish(self) -> None:
         """Hand over cuts and finished games, in the order in which one pool would have had them."""
-        self.collector.rollout.cuts, self.collector.earned = Cuts(), Earned()
+        self.collector.rollout.truncations, self.collector.finished = (
+            Truncations(),
+            FinishedEpisodes(),
+        )
         if self._cuts:
             for name, joined in in_order(self._cuts).items():
-                getattr(self.collector.rollout.cuts, name).append(joined)
+                getattr(self.collector.rollout.truncations, name).append(joined)
         if self._ends:
-            self.collector.earned.batches.append(Episodes(**in_order(self._ends)))
+            self.collector.finished.batches.append(Episodes(**in_order(self._ends)))
 
 
 def in_order(stretches: list[Stretch]) -> dict[str, npt.NDArray[Any]]:

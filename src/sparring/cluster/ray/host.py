@@ -17,11 +17,11 @@ import numpy.typing as npt
 from sparring.cluster.actors.body import Body, Place
 from sparring.cluster.actors.packing import counts_of
 from sparring.errors import SparringError
-from sparring.learn.rollout import Cuts, Episodes
+from sparring.learn.rollout import Episodes, Truncations
 from sparring.messages import Message, refusal
 
 Bytes = npt.NDArray[np.uint8]
-FEW = {f"cut.{one.name}": "cuts" for one in fields(Cuts)} | {
+FEW = {f"cut.{one.name}": "cuts" for one in fields(Truncations)} | {
     f"end.{one.name}": "ends" for one in fields(Episodes)
 }
 """Arrays with room for more than there usually is, and what says how much is used."""

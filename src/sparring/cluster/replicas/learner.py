@@ -1,7 +1,7 @@
 """Several learners that learn as one, seen from the first of them, which is the run's.
 
 It saves, is measured and shown; the others have a share of the games each and are told what it is
-told. What an update computes from all samples is summed over them, see `learn.together`.
+told. What an update computes from all samples is summed over them, see `learn.process_group`.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ import torch
 from torch import Tensor
 
 from sparring.cluster import seats
-from sparring.cluster.replicas.joined import Joined, open_store
+from sparring.cluster.replicas.process_group import TorchProcessGroup, open_store
 from sparring.cluster.replicas.replica import (
     ITERATE,
     JOIN,
@@ -36,11 +36,11 @@ from sparring.cluster.seats import check_equal_shares
 from sparring.config import TrainConfig
 from sparring.errors import ConfigError, StateError
 from sparring.games.stats import curves
-from sparring.learn.algos import hosted
-from sparring.learn.learner import DivergedError, LostError, Report, Snapshot, Terms
+from sparring.learn.algos import host_options
+from sparring.learn.learner import DivergedError, LostError, Overrides, Report, Snapshot
 from sparring.learn.plan import CPU, Plan
 from sparring.learn.ppo import PPO
-from sparring.learn.rollout import Earned, Episodes
+from sparring.learn.rollout import Episodes, FinishedEpisodes
 from sparring.messages import REFUSED, Message, checked
 from sparring.pools.lineups import Mixes
 from sparring.processes import CLOSE_S, Child, GoneError
@@ -119,17 +119,17 @@ class ReplicatedPPO:
         )
         torch.set_num_threads(share.threads)
         ppo = self.ppo = PPO(
-            plan.host_pool(), plan.collect, plan.settings[0], plan.net, **hosted(plan)
+            plan.host_pool(), plan.collect, plan.settings[0], plan.net, **host_options(plan)
         )
         self.pool, self.rules, self.net = ppo.pool, ppo.rules, ppo.net
         self.forward, self.collector, self.phases = ppo.forward, ppo.collector, ppo.phases
         self.terms, self.slots, self.exact = ppo.terms, ppo.slots, ppo.exact
-        self.policy, self.rehearse = ppo.policy, ppo.rehearse
+        self.policy, self.dry_run = ppo.policy, ppo.dry_run
         self._answers()  # they are ready
         store, port = open_store(host)
         self._say(Message(JOIN, {"host": host, "port": port, "timeout_s": timeout_s}))
         place: dict[str, Any] = {"host": host, "timeout_s": timeout_s, "device": str(ppo.device)}
-        ppo.together = Joined(store, share.rank, share.size, **place)
+        ppo.process_group = TorchProcessGroup(store, share.rank, share.size, **place)
         self._answers()
 
     @property
@@ -185,40 +185,40 @@ class ReplicatedPPO:
         return ""
 
     def _merged(self, report: Report, answers: Sequence[Message]) -> Report:
-        earned = Earned([] if report.episodes is None else [report.episodes])
+        finished = FinishedEpisodes([] if report.episodes is None else [report.episodes])
         counts = np.asarray(self.pool.counts(), np.int64).copy()
         for rank, answer in enumerate(answers, 1):
             counts += answer.arrays["counts"]
             ended = {name[4:]: array for name, array in answer.arrays.items() if name[:4] == "end."}
             if ended:
                 game = ended["game"] + np.int32(rank * self.pool.num_games)
-                earned.batches.append(Episodes(**{**ended, "game": game}))
+                finished.batches.append(Episodes(**{**ended, "game": game}))
         facts = [answer.facts for answer in answers]
-        stats = {**report.stats, **earned.stats(), **curves(self.rules.stats, counts.tolist())}
+        stats = {**report.stats, **finished.stats(), **curves(self.rules.stats, counts.tolist())}
         for name in SUMMED:
             stats[name] += sum(fact["stats"][name] for fact in facts)
         totals = {
             name: getattr(report, name) + sum(int(fact[name]) for fact in facts) for name in COUNTS
         }
-        self.collector.earned = earned  # whom all of them met
-        return Report(stats, **totals, episodes=earned.episodes(), met=self.collector.met())
+        self.collector.finished = finished  # whom all of them met
+        return Report(stats, **totals, episodes=finished.episodes(), met=self.collector.met())
 
     # What is changed on the way
 
-    def adjust(self, terms: Terms, member: int = 0) -> None:
-        """Go on under other terms, all together."""
-        self.ppo.adjust(terms)
-        if terms.lineups is not None:
-            self.ask(seats.tables(terms.lineups, self.pool.mixes, {}))
-        if terms.flags:
-            self.ask(Message(seats.FLAGS, {"flags": dict(terms.flags)}))
-        if terms.starts is not None:
-            self.ask(seats.starts(self.rules, terms.starts))
-        if terms.rewards is not None:
-            weights = {part: list(each) for part, each in terms.rewards.items()}
+    def apply_overrides(self, overrides: Overrides, member: int = 0) -> None:
+        """Go on under other overrides, all together."""
+        self.ppo.apply_overrides(overrides)
+        if overrides.lineups is not None:
+            self.ask(seats.tables(overrides.lineups, self.pool.mixes, {}))
+        if overrides.flags:
+            self.ask(Message(seats.FLAGS, {"flags": dict(overrides.flags)}))
+        if overrides.starts is not None:
+            self.ask(seats.starts(self.rules, overrides.starts))
+        if overrides.rewards is not None:
+            weights = {part: list(each) for part, each in overrides.rewards.items()}
             self.ask(Message(seats.REWARDS, {"rewards": weights}))
-        if terms.settings is not None:
-            self.ask(Message(SETTINGS, {"settings": plain_settings(terms.settings)}))
+        if overrides.settings is not None:
+            self.ask(Message(SETTINGS, {"settings": plain_settings(overrides.settings)}))
 
     def put(
         self, slot: int, weights: Mapping[str, Tensor], *, greedy: bool = False, member: int = 0

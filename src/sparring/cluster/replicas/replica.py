@@ -54,7 +54,7 @@ class Replica:
         import torch
 
         from sparring.cluster.seats import part_of
-        from sparring.learn.algos import hosted
+        from sparring.learn.algos import host_options
         from sparring.learn.ppo import PPO
         from sparring.training.planning.plan import resolve
         from sparring.training.planning.settings import read_config
@@ -69,7 +69,7 @@ class Replica:
                 [config], first_game=self.share.first_game, lr_factor=self.share.lr_factor
             )
         self.learner: PPO = PPO(
-            plan.host_pool(), plan.collect, plan.settings[0], plan.net, **hosted(plan)
+            plan.host_pool(), plan.collect, plan.settings[0], plan.net, **host_options(plan)
         )
 
     def hear(self, raw: bytes) -> bytes:
@@ -81,7 +81,7 @@ class Replica:
 
     def answer(self, message: Message) -> Message:
         from sparring.cluster import seats
-        from sparring.learn.learner import Terms
+        from sparring.learn.learner import Overrides
 
         facts, learner = message.facts, self.learner
         if message.name == JOIN:
@@ -94,7 +94,7 @@ class Replica:
         elif message.name == RESTORE:
             learner.restore(unpacked(message))
         elif message.name == SETTINGS:
-            learner.adjust(Terms(settings=read_settings(facts["settings"])))
+            learner.apply_overrides(Overrides(settings=read_settings(facts["settings"])))
         elif message.name == MIXES:
             learner.set_mixes({name: dict(map(tuple, inside)) for name, inside in facts["filled"]})
         elif message.name == seats.PUT:
@@ -107,7 +107,11 @@ class Replica:
         return Message("answer")
 
     def _join(self, facts: Mapping[str, Any]) -> None:
-        from sparring.cluster.replicas.joined import Joined, find_store, own_address
+        from sparring.cluster.replicas.process_group import (
+            TorchProcessGroup,
+            find_store,
+            own_address,
+        )
 
         host, port, share = facts["host"], facts["port"], self.share
         place: dict[str, Any] = {
@@ -115,7 +119,9 @@ class Replica:
             "device": str(self.learner.device),
         }
         place["host"] = own_address(host, port)
-        self.learner.together = Joined(find_store(host, port), share.rank, share.size, **place)
+        self.learner.process_group = TorchProcessGroup(
+            find_store(host, port), share.rank, share.size, **place
+        )
 
 
 # What goes to and fro

@@ -24,9 +24,9 @@ from sparring.config.commands import BenchTrainConfig
 from sparring.errors import ConfigError, SparringError, SparringWarning
 from sparring.games.flags import changed_flags
 from sparring.games.rules import Rules
-from sparring.learn.learner import Measured
+from sparring.learn.learner import SupportsDryRun
+from sparring.learn.memory import memory_line, memory_uses
 from sparring.learn.plan import CPU, Plan
-from sparring.learn.room import room_line, rooms_of
 from sparring.machine import machine_facts, warn_if_busy
 from sparring.pools.lineups import LEARNER
 from sparring.pools.protocol import GamePool
@@ -70,7 +70,7 @@ def run(config: BenchTrainConfig) -> int:
     settings = read_settings(config)
     plan = resolve(members_of(settings))
     rules = plan.rules
-    beside: Measured | None = None
+    beside: SupportsDryRun | None = None
     if plan.participants.slots:
         settings, alone, plan = against_plain(settings, plan)
         beside = measurable(alone, resolve(members_of(alone)))
@@ -97,8 +97,8 @@ def run(config: BenchTrainConfig) -> int:
             report["of_plain"] = fraction(measured[OURS], measured[PLAIN])
         if plan.device != CPU:
             report["memory_bytes"] = torch.cuda.max_memory_allocated()
-            report["memory_bytes_per_game"] = rooms_of(plan)[1].per_game // len(plan.seeds)
-            report["room"] = room_line(plan)
+            report["memory_bytes_per_game"] = memory_uses(plan)[1].per_game // len(plan.seeds)
+            report["room"] = memory_line(plan)
     return finish(ledger, report, figures(measured), show)
 
 
@@ -135,16 +135,16 @@ def learner_share(plan: Plan) -> float:
     return mine / (mine + others)
 
 
-def measurable(settings: TrainConfig, plan: Plan) -> Measured:
+def measurable(settings: TrainConfig, plan: Plan) -> SupportsDryRun:
     """Return the learner, if it can work without games."""
     learner = make_learner(settings, plan)
-    if not isinstance(learner, Measured):
-        raise ConfigError(f"algo {settings.algo!r} cannot rehearse without games; try ppo")
+    if not isinstance(learner, SupportsDryRun):
+        raise ConfigError(f"algo {settings.algo!r} cannot do a dry run without games; try ppo")
     return learner
 
 
 def describe(
-    config: BenchTrainConfig, settings: TrainConfig, plan: Plan, learner: Measured
+    config: BenchTrainConfig, settings: TrainConfig, plan: Plan, learner: SupportsDryRun
 ) -> dict[str, Any]:
     rules, net = plan.rules, learner.policy().net
     return {
@@ -180,13 +180,13 @@ def warn_if_blas_differs(threads: int) -> None:
 
 
 def measure(
-    learner: Measured,
+    learner: SupportsDryRun,
     config: BenchTrainConfig,
     plan: Plan,
     proof: Proof,
     steps: ProgressBar,
     *,
-    beside: Measured | None = None,
+    beside: SupportsDryRun | None = None,
 ) -> dict[str, list[Round]]:
     """Measure the learner with and without games in turn; who goes first changes every round.
 
@@ -342,7 +342,7 @@ def rate_cell(rate: dict[str, Any]) -> Text:
     )
 
 
-def machine_share(settings: TrainConfig, plan: Plan, learner: Measured) -> dict[str, Any]:
+def machine_share(settings: TrainConfig, plan: Plan, learner: SupportsDryRun) -> dict[str, Any]:
     """Play and learn a few rounds more; return the share of the machine that they use."""
     monitor = make_monitor(measured_run(run_plan(settings), plan, learner), measure=True)
     utilization = None

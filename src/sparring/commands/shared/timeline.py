@@ -14,7 +14,7 @@ from sparring.curriculum.timeline import (
     terms_text,
     timeline_of,
 )
-from sparring.learn.room import room_line
+from sparring.learn.memory import memory_line
 from sparring.nets.sizes import NetCounts
 from sparring.nets.transfer import Transfer
 from sparring.training.imitation.imitate import check_records
@@ -45,7 +45,7 @@ def show_timeline(config: TrainConfig) -> int:
                 **session.announced.plain(),
                 **({"network": network.plain()} if network else {}),
                 **({"init": kept.plain()} if kept else {}),
-                **({"memory": room_line(session.plan)} if session.plan.fused else {}),
+                **({"memory": memory_line(session.plan)} if session.plan.fused else {}),
             }
         )
         return 0
@@ -60,7 +60,7 @@ def show_timeline(config: TrainConfig) -> int:
     if imitated:
         echo(imitated)
     if session.plan.fused:
-        echo(f"memory: {room_line(session.plan)}")
+        echo(f"memory: {memory_line(session.plan)}")
     echo(f"{first.game}, {first.algo}, {budget} {amount:,.10g}; nothing was trained or written")
     return 0
 

@@ -1,4 +1,4 @@
-"""Backends make optimizer steps: `torch` is the reference, native ones are held equal to it."""
+"""Backends make optimizer steps: `torch` is the reference, tests compare native ones with it."""
 
 from __future__ import annotations
 
@@ -8,34 +8,35 @@ from typing import Any, Protocol
 from torch import Tensor
 
 from sparring.learn.learner import DivergedError
-from sparring.learn.minibatches import Minibatch, Shown
-from sparring.learn.together import Together
+from sparring.learn.minibatches import Metrics, Minibatch
+from sparring.learn.process_group import ProcessGroup
 from sparring.schedule import rounded
 
 Loss = Callable[[Mapping[str, Tensor], Any], tuple[Tensor, Mapping[str, Tensor]]]
-"""The loss of rows under the settings of an update, and what curves show of it."""
+"""Returns the loss of a minibatch under the hyperparameters of an update, and its metrics."""
 
 
 class Backend(Protocol):
-    """Optimizer steps of one network, and the optimizer's state."""
+    """The optimizer of one network."""
 
     by_place: bool
-    """Whether rows are read where they were played; else they are copied together first."""
-    shown: Sequence[str]
-    """What a loss shows, where other learners may have rows when this one has none."""
+    """Whether steps read rows in place from the rollout instead of a copy."""
+    metric_names: Sequence[str]
+    """Metrics of the loss. Needed if a replica may get an empty minibatch."""
 
-    def step(self, minibatch: Minibatch, hparams: Any, loss: Loss, together: Together) -> Shown:
-        """One optimizer step. A loss that is not finite is never stepped on."""
+    def step(
+        self, minibatch: Minibatch, hparams: Any, loss: Loss, process_group: ProcessGroup
+    ) -> Metrics:
+        """Make one optimizer step; raise if loss or gradient is not finite."""
 
     def tensors(self) -> dict[str, Tensor]:
-        """Copy Adam's state of every parameter."""
+        """Copy Adam's state."""
 
     def load(self, tensors: Mapping[str, Tensor]) -> None:
-        """Go on with Adam's state of another moment, of any backend."""
+        """Restore Adam's state, saved by any backend."""
 
 
 def diverged(loss: float, norm: float, lr: float) -> DivergedError:
-    """What is raised instead of a step."""
     return DivergedError(
         f"the loss is {loss} and the gradient norm {norm} with a learning rate of {rounded(lr)}"
     )

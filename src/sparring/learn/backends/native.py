@@ -1,8 +1,7 @@
-"""Optimizer steps of PPO and of cloning in native code: forward, loss, backward, clipping, Adam.
+"""Optimizer steps of PPO and behavior cloning in native code: forward, loss, backward, clip, Adam.
 
-A minibatch is a handful of calls, and rows are read where they lie. `backends.torch` with the loss
-of the page is the reference, and what runs where `Forward.why_torch` gives a reason; tests hold
-both equal. The sums have one order each: any number of threads gives the same bits.
+Rows are read in place. `backends.torch` is the reference, and runs where `Forward.why_torch` gives
+a reason; tests compare both. Sums have a fixed order: any number of threads gives the same bits.
 """
 
 from __future__ import annotations
@@ -18,235 +17,243 @@ from torch import Tensor
 
 from sparring.learn.backends import Loss, diverged
 from sparring.learn.demonstrations import Decisions, Places, unpacked
-from sparring.learn.minibatches import PLACE, Minibatch, Shown
+from sparring.learn.minibatches import PLACE, Metrics, Minibatch
 from sparring.learn.plan import PPOHparams
-from sparring.learn.terms import NativeLoss, OwnRows, Term, gradients, own_rows, shown_of
-from sparring.learn.together import Together, average
+from sparring.learn.process_group import ProcessGroup, average
+from sparring.learn.terms import ExtraRows, NativeLoss, Term, extra_rows, gradients, metric_names
 from sparring.learn.transforms import MIRRORED
 from sparring.nets.net import POLICY, VALUE
 from sparring.nets.run.native import NativeNet, PackedAdam
 
 Floats = npt.NDArray[np.float32]
-Known = tuple[npt.NDArray[np.uint8], npt.NDArray[np.int64] | None, dict[str, Any]]
-"""Observations, where those and the masks of each sample lie, and what the loss is made of."""
+LossInputs = tuple[npt.NDArray[np.uint8], npt.NDArray[np.int64] | None, dict[str, Any]]
+"""Observations, the row of each sample in observations and masks, and arguments of the loss."""
 
 
 class NativeBackend:
-    """Steps of one network."""
+    """PPO's loss and Adam of one network."""
 
     by_place = True
 
     def __init__(
-        self, native: NativeNet, *, eps: float, shown: Sequence[str], terms: Sequence[Term] = ()
+        self,
+        native: NativeNet,
+        *,
+        eps: float,
+        metric_names: Sequence[str],
+        terms: Sequence[Term] = (),
     ) -> None:
-        """Improve a network.
+        """Optimize a network.
 
-        eps: Adam's. shown: what curves call the losses of PPO. terms: beside them; may grow later.
+        eps: of Adam. metric_names: of PPO's loss. terms: further loss terms; the list may grow.
         """
         heads = native.net.heads
         assert list(heads)[:2] == [POLICY, VALUE]
-        self.native, self.work, self.shown, self.terms = native, native.work, shown, terms
-        self.names, self.judged_width = shown, heads[POLICY] + heads[VALUE]
-        """PPO's own losses, and the columns of the heads that they are about."""
+        self.native, self.work, self.metric_names, self.terms = (
+            native,
+            native.work,
+            metric_names,
+            terms,
+        )
+        self.loss_names, self.main_width = metric_names, heads[POLICY] + heads[VALUE]
+        """PPO's metrics, and the width of policy and value outputs."""
         packed = native.packed
         self.adam = PackedAdam(packed, eps=eps, native=native.work, tell=native.changed)
         self._grad = packed.grad.numpy()
-        self._rooms: Floats = np.empty((2, 0, 1), np.float32)
-        self._judged_rooms: Floats = np.empty((2, 0, 1), np.float32)
+        self._buffers: Floats = np.empty((2, 0, 1), np.float32)
+        self._main_buffers: Floats = np.empty((2, 0, 1), np.float32)
         self._data: Mapping[str, Tensor] = {}
-        self._known: Known = (np.empty(0, np.uint8), None, {})
+        self._inputs: LossInputs = (np.empty(0, np.uint8), None, {})
 
     def step(
-        self, minibatch: Minibatch, hparams: PPOHparams, loss: Loss, together: Together
-    ) -> Shown:
-        """One optimizer step on PPO's loss; `loss` is its reference and not called."""
-        if together.size == 1:
-            total, shown = self._learn(minibatch, hparams)
+        self, minibatch: Minibatch, hparams: PPOHparams, loss: Loss, process_group: ProcessGroup
+    ) -> Metrics:
+        """Make one optimizer step on PPO's loss; `loss`, the reference, is not called."""
+        if process_group.size == 1:
+            total, metrics = self._learn(minibatch, hparams)
         else:
-            total, shown = self._averaged(minibatch, hparams, together)
+            total, metrics = self._averaged(minibatch, hparams, process_group)
         self.adam.lr, norm = hparams.lr, math.nan
         if math.isfinite(total):
             norm = self.adam.descend(hparams.max_grad_norm)
         if not math.isfinite(norm):
             raise diverged(total, norm, hparams.lr)
-        return {**shown, "grad_norm": norm}
+        return {**metrics, "grad_norm": norm}
 
     def _learn(self, minibatch: Minibatch, hparams: PPOHparams) -> tuple[float, dict[str, float]]:
-        """Fill the gradient; return the loss and what curves show of it."""
-        data = minibatch.rows() if minibatch.turning else minibatch.data
-        if data is not self._data:  # as a rule all minibatches of an update have the same
-            self._data, self._known = data, known_of(data)
-        obs, places, known = self._known
-        picked = None if minibatch.turning else minibatch.picked.numpy()
-        place = picked if places is None or picked is None else places[picked]
+        """Fill the gradient; return the loss and its metrics."""
+        data = minibatch.rows() if minibatch.transforms else minibatch.data
+        if data is not self._data:  # usually all minibatches of an update share it
+            self._data, self._inputs = data, loss_inputs(data)
+        obs, sample_rows, arguments = self._inputs
+        picked = None if minibatch.transforms else minibatch.picked.numpy()
+        rows_at = picked if sample_rows is None or picked is None else sample_rows[picked]
         layers, rows = self.native.layers(), len(minibatch.picked)
-        said, grad = self._room(rows)
-        layers.forward(obs, place, said, True)
-        judged, judged_grad = self._judged(said, grad)
-        policy, value, entropy, moved, clipped, plain = self.work.policy_loss(
-            said=judged,
-            place=place,
+        outputs, grad = self._buffers_for(rows)
+        layers.forward(obs, rows_at, outputs, True)
+        main_outputs, main_grad = self._main_outputs(outputs, grad)
+        policy, value, entropy, kl, clipped, unmirrored = self.work.policy_loss(
+            said=main_outputs,
+            place=rows_at,
             sample=picked,
-            **known,
+            **arguments,
             clip=hparams.clip,
             value_clip=hparams.value_clip,
             value_weight=hparams.value_weight,
             entropy=hparams.entropy,
-            grad=judged_grad,
+            grad=main_grad,
         )
-        self._widen(judged_grad, grad)
+        self._copy_main_grad(main_grad, grad)
         terms = [term for term in self.terms if term.weight]
-        about_samples = [term for term in terms if not isinstance(term, OwnRows)]
-        found: dict[str, float] = {}
-        if about_samples:
-            seen = data if minibatch.turning else minibatch
-            found = self._add_terms(about_samples, seen, said, grad)
+        on_samples = [term for term in terms if not isinstance(term, ExtraRows)]
+        term_metrics: dict[str, float] = {}
+        if on_samples:
+            sampled = data if minibatch.transforms else minibatch
+            term_metrics = self._add_terms(on_samples, sampled, outputs, grad)
         layers.backward(grad, self._grad, None, False)
         for term in terms:
-            if isinstance(term, OwnRows):
-                found |= self._learn_own(term, own_rows(term, minibatch.own))
-        plain = max(plain, 1.0)
-        means = (policy / rows, value / rows, entropy / rows, moved / plain, clipped / plain)
-        shown = dict(zip(self.names, means, strict=True)) | found
+            if isinstance(term, ExtraRows):
+                term_metrics |= self._learn_extra(term, extra_rows(term, minibatch.extra))
+        unmirrored = max(unmirrored, 1.0)
+        means = (policy / rows, value / rows, entropy / rows, kl / unmirrored, clipped / unmirrored)
+        metrics = dict(zip(self.loss_names, means, strict=True)) | term_metrics
         total = means[0] + hparams.value_weight * means[1] - hparams.entropy * means[2]
-        total += sum(term.weight * found[term.name] for term in terms)
-        return total, shown
+        total += sum(term.weight * term_metrics[term.name] for term in terms)
+        return total, metrics
 
-    def _judged(self, said: Floats, grad: Floats) -> tuple[Floats, Floats]:
-        """What policy and value say, and room for the gradient of that: in one piece."""
-        if said.shape[1] == self.judged_width:
-            return said, grad
-        rows = len(said)
-        if rows > self._judged_rooms.shape[1]:
-            self._judged_rooms = np.empty((2, rows, self.judged_width), np.float32)
-        judged, judged_grad = self._judged_rooms[0, :rows], self._judged_rooms[1, :rows]
-        judged[:] = said[:, : self.judged_width]
-        return judged, judged_grad
+    def _main_outputs(self, outputs: Floats, grad: Floats) -> tuple[Floats, Floats]:
+        """Return policy and value outputs and a buffer for their gradient, both contiguous."""
+        if outputs.shape[1] == self.main_width:
+            return outputs, grad
+        rows = len(outputs)
+        if rows > self._main_buffers.shape[1]:
+            self._main_buffers = np.empty((2, rows, self.main_width), np.float32)
+        main_outputs, main_grad = self._main_buffers[0, :rows], self._main_buffers[1, :rows]
+        main_outputs[:] = outputs[:, : self.main_width]
+        return main_outputs, main_grad
 
-    def _widen(self, judged_grad: Floats, grad: Floats) -> None:
-        """Put the gradient of policy and value where that of all heads goes back from."""
-        if judged_grad is not grad:
-            grad[:, : self.judged_width], grad[:, self.judged_width :] = judged_grad, 0.0
+    def _copy_main_grad(self, main_grad: Floats, grad: Floats) -> None:
+        """Copy the gradient of policy and value into that of all heads."""
+        if main_grad is not grad:
+            grad[:, : self.main_width], grad[:, self.main_width :] = main_grad, 0.0
 
     def _add_terms(
-        self, terms: Sequence[Term], rows: Mapping[str, Tensor], said: Floats, grad: Floats
+        self, terms: Sequence[Term], rows: Mapping[str, Tensor], outputs: Floats, grad: Floats
     ) -> dict[str, float]:
         split = self.native.split
-        losses, by_head = gradients(terms, split(torch.from_numpy(said)), rows)
-        into = split(torch.from_numpy(grad))
+        losses, by_head = gradients(terms, split(torch.from_numpy(outputs)), rows)
+        grad_by_head = split(torch.from_numpy(grad))
         for name, part in by_head.items():
-            into[name].add_(part)
+            grad_by_head[name].add_(part)
         return {name: float(loss) for name, loss in losses.items()}
 
-    def _learn_own(self, term: Term, rows: Mapping[str, Tensor]) -> dict[str, float]:
-        """Go back from a term's own rows; return what curves show of it."""
+    def _learn_extra(self, term: Term, rows: Mapping[str, Tensor]) -> dict[str, float]:
+        """Add the gradient of a term on its extra rows; return its metrics."""
         obs = rows["obs"]
         if not len(obs):
-            return dict.fromkeys(shown_of([term]), 0.0)
+            return dict.fromkeys(metric_names([term]), 0.0)
         layers = self.native.layers()
-        said, grad = self._room(len(obs))
-        layers.forward(obs.numpy(), None, said, True)
+        outputs, grad = self._buffers_for(len(obs))
+        layers.forward(obs.numpy(), None, outputs, True)
         if isinstance(term, NativeLoss):
-            judged, judged_grad = self._judged(said, grad)
-            found = {term.name: term.native_loss(self.work, judged, rows, judged_grad)}
-            self._widen(judged_grad, grad)
+            main_outputs, main_grad = self._main_outputs(outputs, grad)
+            term_metrics = {term.name: term.native_loss(self.work, main_outputs, rows, main_grad)}
+            self._copy_main_grad(main_grad, grad)
         else:
             grad[:] = 0.0
-            found = self._add_terms([term], rows, said, grad)
+            term_metrics = self._add_terms([term], rows, outputs, grad)
         layers.backward(grad, self._grad, None, True)
-        return found
+        return term_metrics
 
     def _averaged(
-        self, minibatch: Minibatch, hparams: PPOHparams, together: Together
+        self, minibatch: Minibatch, hparams: PPOHparams, process_group: ProcessGroup
     ) -> tuple[float, dict[str, float]]:
-        packed, losses = self.native.packed, torch.zeros(len(self.shown) + 1)
+        packed, losses = self.native.packed, torch.zeros(len(self.metric_names) + 1)
         if len(minibatch.picked):
-            total, shown = self._learn(minibatch, hparams)
-            losses[:] = torch.tensor([total, *(shown[name] for name in self.shown)])
+            total, metrics = self._learn(minibatch, hparams)
+            losses[:] = torch.tensor([total, *(metrics[name] for name in self.metric_names)])
         else:
             packed.grad.zero_()
         grads = list(packed.views(packed.grad).values())
-        average(grads, losses, len(minibatch.picked), together)
+        average(grads, losses, len(minibatch.picked), process_group)
         total, *rest = losses.tolist()
-        return total, dict(zip(self.shown, rest, strict=True))
+        return total, dict(zip(self.metric_names, rest, strict=True))
 
-    def _room(self, rows: int) -> tuple[Floats, Floats]:
-        if rows > self._rooms.shape[1]:
-            self._rooms = np.empty((2, rows, sum(self.native.net.heads.values())), np.float32)
-        return self._rooms[0, :rows], self._rooms[1, :rows]
+    def _buffers_for(self, rows: int) -> tuple[Floats, Floats]:
+        if rows > self._buffers.shape[1]:
+            self._buffers = np.empty((2, rows, sum(self.native.net.heads.values())), np.float32)
+        return self._buffers[0, :rows], self._buffers[1, :rows]
 
     def tensors(self) -> dict[str, Tensor]:
-        """Copy Adam's state of every parameter, as torch's is saved."""
         return self.adam.tensors()
 
     def load(self, tensors: Mapping[str, Tensor]) -> None:
-        """Go on with `tensors` of another moment, of either."""
         self.adam.load(tensors)
 
 
-def known_of(data: Mapping[str, Tensor]) -> Known:
-    """Read tensors as native code takes them, without copies."""
+def loss_inputs(data: Mapping[str, Tensor]) -> LossInputs:
+    """Return the tensors of a minibatch as numpy views for native code."""
     action, mirrored = data["action"], data.get(MIRRORED)
-    names = ("mask", "log_prob", "value", "advantage", "returns")
-    known: dict[str, Any] = {name: data[name].numpy() for name in names}
-    known["action"], known["drawn"] = action.numpy(), None
+    loss_names = ("mask", "log_prob", "value", "advantage", "returns")
+    arguments: dict[str, Any] = {name: data[name].numpy() for name in loss_names}
+    arguments["action"], arguments["drawn"] = action.numpy(), None
     if action.is_floating_point():
-        known["action"], known["drawn"] = None, action.numpy()
-    known["mirrored"] = None if mirrored is None else mirrored.view(torch.uint8).numpy()
-    return data["obs"].numpy(), data[PLACE].numpy() if PLACE in data else None, known
+        arguments["action"], arguments["drawn"] = None, action.numpy()
+    arguments["mirrored"] = None if mirrored is None else mirrored.view(torch.uint8).numpy()
+    return data["obs"].numpy(), data[PLACE].numpy() if PLACE in data else None, arguments
 
 
 class NativeImitation:
-    """Reads decisions where they lie; passes, losses and Adam are native."""
+    """Optimizer steps of behavior cloning; reads demonstrations in place."""
 
     def __init__(self, native: NativeNet, *, eps: float) -> None:
         self.native = native
         self.adam = PackedAdam(native.packed, eps=eps, native=native.work, tell=native.changed)
         self._grad = native.packed.grad.numpy()
-        self._rooms = np.empty((2, 0, 1), np.float32)
+        self._buffers = np.empty((2, 0, 1), np.float32)
 
     def step(
         self,
         decisions: Decisions,
         picked: Places,
-        turned: Mapping[str, Tensor],
+        transformed: Mapping[str, Tensor],
         *,
         unit: float,
         lr: float,
         value_weight: float,
         max_grad_norm: float,
     ) -> tuple[float, float]:
-        """Make one step of the optimizer on some decisions; return the losses of both heads.
+        """Make one optimizer step on some decisions; return the losses of policy and value.
 
-        turned: their rows, where transforms changed them. unit: of values.
+        transformed: their rows, if transforms changed them. unit: the value scale.
         """
         net = self.native.net
         actions, rows = net.inputs.rules.actions, len(picked)
-        if turned:
-            obs, place = turned["obs"].numpy(), None
-            action, mask = turned["action"].numpy(), turned["mask"].numpy()
+        if transformed:
+            obs, rows_at = transformed["obs"].numpy(), None
+            action, mask = transformed["action"].numpy(), transformed["mask"].numpy()
         else:
-            obs, place = decisions.obs, picked
+            obs, rows_at = decisions.obs, picked
             action, mask = decisions.action[picked], unpacked(decisions.legal[picked], actions)
-        if rows > self._rooms.shape[1]:
-            self._rooms = np.empty((2, rows, actions + 1), np.float32)
-        said, grad = self._rooms[:, :rows]
+        if rows > self._buffers.shape[1]:
+            self._buffers = np.empty((2, rows, actions + 1), np.float32)
+        outputs, grad = self._buffers[:, :rows]
         layers = self.native.layers()
-        layers.forward(obs, place, said, True)
-        missed = self.native.work.example_loss(
-            said=said, mask=mask, action=action, drawn=None, weight=1.0, grad=grad
+        layers.forward(obs, rows_at, outputs, True)
+        cross_entropy = self.native.work.example_loss(
+            said=outputs, mask=mask, action=action, drawn=None, weight=1.0, grad=grad
         )
         returns = decisions.returns[picked] / unit
-        paid = np.isfinite(returns)
-        off = np.where(paid, said[:, -1] - returns, 0.0)
-        count = max(int(paid.sum()), 1)
-        grad[:, -1] = value_weight * 2 * off / count
+        finite = np.isfinite(returns)
+        error = np.where(finite, outputs[:, -1] - returns, 0.0)
+        count = max(int(finite.sum()), 1)
+        grad[:, -1] = value_weight * 2 * error / count
         layers.backward(grad, self._grad, None, False)
-        moves, values = missed / rows, float(np.sum(off**2)) / count
+        policy_loss, value_loss = cross_entropy / rows, float(np.sum(error**2)) / count
         self.adam.lr = lr
-        total, norm = moves + value_weight * values, math.nan
+        total, norm = policy_loss + value_weight * value_loss, math.nan
         if math.isfinite(total):
             norm = self.adam.descend(max_grad_norm)
         if not math.isfinite(norm):
             raise diverged(total, norm, lr)
-        return moves, values
+        return policy_loss, value_loss

@@ -1,8 +1,8 @@
 """Gradients of DQN, and of SAC with continuous actions, in native code.
 
-`DQN.gradient`, `SAC.learn_critics` and `SAC.learn_actor` are the reference, and what runs where
-networks have no native passes; tests hold both equal. Every sum has one order: any number of
-threads gives the same bits. Where SAC's losses are torch's, `NativeHead` is the actor alone.
+`DQN.gradient`, `SAC.learn_critics` and `SAC.learn_actor` are the reference, and run where networks
+have no native passes; tests compare both. Sums have a fixed order: any number of threads gives the
+same bits. `NativeHead` is a native actor under losses that torch computes.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from torch import Tensor
 
 from sparring import _native
 from sparring.config import DQNConfig
-from sparring.learn.replay import Samples
+from sparring.learn.replay import ReplayBatch
 from sparring.nets.critics import CRITICS
 from sparring.nets.net import POLICY, VALUE
 from sparring.nets.run.native import NativeNet
@@ -24,33 +24,35 @@ from sparring.nets.run.native_critics import NativeCritics, widened_runs
 
 
 class NativeGradient:
-    """Of a network and the target that follows it."""
+    """DQN's gradient: an online network and its target."""
 
     def __init__(self, net: NativeNet, target: NativeNet, *, weighted: bool) -> None:
         assert list(net.net.heads) == [POLICY, VALUE]
         self.net, self.target, self.weighted = net, target, weighted
         self.work = _native.ReplaySteps(net.threads)
         self.width = sum(net.net.heads.values())
-        self._make_room(0)
+        self._allocate(0)
 
-    def _make_room(self, rows: int) -> None:
+    def _allocate(self, rows: int) -> None:
         self.rows = rows
-        self.said, self.ahead, self.chooser, self.grad = np.zeros((4, rows, self.width), np.float32)
+        self.outputs, self.next_outputs, self.online_next, self.grad = np.zeros(
+            (4, rows, self.width), np.float32
+        )
 
-    def gradient(self, samples: Samples, config: DQNConfig) -> tuple[float, float, Tensor]:
-        """Fill the gradient; return the loss, the mean error, and every sample's error."""
+    def gradient(self, samples: ReplayBatch, config: DQNConfig) -> tuple[float, float, Tensor]:
+        """Fill the gradient; return the loss, the mean TD error, and the TD error per sample."""
         if len(samples.obs) != self.rows:
-            self._make_room(len(samples.obs))
+            self._allocate(len(samples.obs))
         next_obs, error = samples.next_obs.numpy(), np.empty(self.rows, np.float32)
-        self.target.layers().forward(next_obs, None, self.ahead, False)
+        self.target.layers().forward(next_obs, None, self.next_outputs, False)
         layers = self.net.layers()
         if config.double:
-            layers.forward(next_obs, None, self.chooser, False)
-        layers.forward(samples.obs.numpy(), None, self.said, True)
-        loss, off = self.work.q_loss(
-            said=self.said,
-            ahead=self.ahead,
-            chooser=self.chooser if config.double else None,
+            layers.forward(next_obs, None, self.online_next, False)
+        layers.forward(samples.obs.numpy(), None, self.outputs, True)
+        loss, mean_error = self.work.q_loss(
+            said=self.outputs,
+            ahead=self.next_outputs,
+            chooser=self.online_next if config.double else None,
             mask=samples.mask.numpy(),
             next_mask=samples.next_mask.numpy(),
             action=samples.action.numpy(),
@@ -63,10 +65,10 @@ class NativeGradient:
             error=error,
         )
         self.net.learn(torch.from_numpy(self.grad))
-        return loss, off, torch.from_numpy(error)
+        return loss, mean_error, torch.from_numpy(error)
 
     def follow(self, tau: float) -> None:
-        """Move the target toward the network by a share of the way."""
+        """Soft update of the target: target += tau * (network - target)."""
         if tau:
             source, target = self.net.packed.weight, self.target.packed.weight
             self.work.follow(source.numpy(), tau, target.numpy())
@@ -77,7 +79,7 @@ Floats = npt.NDArray[np.float32]
 
 
 class NativeSteps:
-    """The gradients of one batch, in the order in which they are followed."""
+    """SAC's gradients of one batch: critics first, then actor and temperature."""
 
     def __init__(self, actor: NativeNet, critics: NativeCritics, temperature_grad: Tensor) -> None:
         self.temperature_grad = temperature_grad
@@ -85,38 +87,38 @@ class NativeSteps:
         self.work = _native.ReplaySteps(actor.threads)
         self.runs = widened_runs(actor.net.inputs)
         self.head_width = sum(actor.net.heads.values())
-        self._make_room(0)
+        self._allocate(0)
 
-    def _make_room(self, rows: int) -> None:
-        def room(width: int) -> Floats:
+    def _allocate(self, rows: int) -> None:
+        def buffer(width: int) -> Floats:
             return np.zeros((rows, width), np.float32)
 
         self.rows = rows
-        # What critics read, with actions last, of decisions and of what followed; its gradient.
-        self.read, self.next_read, self.read_grad = (
-            room(self.critics.critics.widths[0]) for _ in range(3)
+        # Inputs of the critics, actions last: current, next, and the gradient of the current.
+        self.critic_input, self.next_critic_input, self.critic_input_grad = (
+            buffer(self.critics.critics.widths[0]) for _ in range(3)
         )
-        self.head, self.next_head, self.head_grad = (room(self.head_width) for _ in range(3))
-        self.q, self.next_q, self.q_grad = (room(CRITICS) for _ in range(3))
+        self.head, self.next_head, self.head_grad = (buffer(self.head_width) for _ in range(3))
+        self.q, self.next_q, self.q_grad = (buffer(CRITICS) for _ in range(3))
         self.log_prob, self.next_log_prob = (np.zeros(rows, np.float32) for _ in range(2))
 
     def learn_critics(
-        self, samples: Samples, noise: Tensor, temperature: float
+        self, samples: ReplayBatch, noise: Tensor, temperature: float
     ) -> tuple[float, Tensor]:
-        """Fill the gradient of the critics; return the loss and every sample's error.
+        """Fill the critics' gradient; return the loss and the TD error per sample.
 
-        noise: [2, batch, box], of the draws at decisions and at what followed.
+        noise: [2, batch, box], for actions at `obs` and at `next_obs`.
         """
         if len(samples.obs) != self.rows:
-            self._make_room(len(samples.obs))
+            self._allocate(len(samples.obs))
         work, critics, actor = self.work, self.critics, self.actor
         actor.layers().forward(samples.next_obs.numpy(), None, self.next_head, False)
-        _native.widen(samples.next_obs.numpy(), self.next_read, self.runs)
-        work.draw(self.next_head, noise[1].numpy(), self.next_read, self.next_log_prob)
-        critics.forward_targets(self.next_read, self.next_q)
-        _native.widen(samples.obs.numpy(), self.read, self.runs)
-        self.read[:, -self.box :] = samples.action.numpy()
-        critics.say(self.read, self.q)
+        _native.widen(samples.next_obs.numpy(), self.next_critic_input, self.runs)
+        work.draw(self.next_head, noise[1].numpy(), self.next_critic_input, self.next_log_prob)
+        critics.forward_targets(self.next_critic_input, self.next_q)
+        _native.widen(samples.obs.numpy(), self.critic_input, self.runs)
+        self.critic_input[:, -self.box :] = samples.action.numpy()
+        critics.say(self.critic_input, self.q)
         error = np.empty(self.rows, np.float32)
         loss = work.critic_loss(
             q=self.q,
@@ -133,32 +135,34 @@ class NativeSteps:
         return loss, torch.from_numpy(error)
 
     def learn_actor(
-        self, samples: Samples, noise: Tensor, temperature: float, target: Tensor | float
+        self, samples: ReplayBatch, noise: Tensor, temperature: float, target: Tensor | float
     ) -> tuple[float, float]:
-        """Fill the gradients of actor and temperature, of the batch before.
+        """Fill the gradients of actor and temperature, after `learn_critics` of the same batch.
 
-        Return the loss and the mean entropy. target: what that aims at.
+        Return the loss and the mean entropy. target: the target entropy.
         """
         work, critics, actor, drawn = self.work, self.critics, self.actor, noise[0].numpy()
         actor.layers().forward(samples.obs.numpy(), None, self.head, True)
-        entropy = -work.draw(self.head, drawn, self.read, self.log_prob)
-        critics.say(self.read, self.q)
+        entropy = -work.draw(self.head, drawn, self.critic_input, self.log_prob)
+        critics.say(self.critic_input, self.q)
         loss = work.actor_loss(self.q, self.log_prob, temperature, self.q_grad)
-        critics.input_backward(self.q_grad, self.read_grad)
+        critics.input_backward(self.q_grad, self.critic_input_grad)
         share = temperature / self.rows
-        work.draw_gradient(self.head, drawn, self.read, self.read_grad, share, self.head_grad)
+        work.draw_gradient(
+            self.head, drawn, self.critic_input, self.critic_input_grad, share, self.head_grad
+        )
         actor.learn(torch.from_numpy(self.head_grad))
         self.temperature_grad.fill_(entropy - target)
         return loss, entropy
 
     def follow(self, tau: float) -> None:
-        """Move the targets toward the critics by a share of the way."""
+        """Soft update of the target critics."""
         self.work.follow(self.critics.weight, tau, self.critics.target)
         self.critics.followed()
 
 
 class NativeHead:
-    """What an actor's policy head says about rows: autograd goes on in native code."""
+    """An actor's policy head: forward and backward run in native code."""
 
     def __init__(self, actor: NativeNet) -> None:
         self.actor, self.weight = actor, next(actor.net.parameters())
@@ -166,25 +170,25 @@ class NativeHead:
         assert next(iter(actor.net.heads)) == POLICY
 
     def __call__(self, obs: Tensor) -> Tensor:
-        """Return [rows, width], to be learned from before the next call."""
-        apply: Any = _Said.apply
-        said: Tensor = apply(self.weight, obs, self)
-        return said
+        """Return outputs [rows, width]; call backward before the next forward."""
+        apply: Any = _NativeForward.apply
+        outputs: Tensor = apply(self.weight, obs, self)
+        return outputs
 
 
-class _Said(torch.autograd.Function):
-    """A native pass; its backward adds to the gradient of the network's weights itself."""
+class _NativeForward(torch.autograd.Function):
+    """Native forward; backward adds to the gradients of the network's weights itself."""
 
     @staticmethod
     def forward(ctx: Any, weight: Tensor, obs: Tensor, head: NativeHead) -> Tensor:
-        """weight: one that learns, so that autograd asks for a backward."""
-        said = head.actor.said(obs, keep=True)
-        ctx.head, ctx.shape = head, said.shape
-        return said[:, : head.width].clone()
+        """weight: any trained weight, so that autograd calls backward."""
+        outputs = head.actor.said(obs, keep=True)
+        ctx.head, ctx.shape = head, outputs.shape
+        return outputs[:, : head.width].clone()
 
     @staticmethod
     def backward(ctx: Any, *grads: Tensor) -> tuple[None, None, None]:
-        """Nothing is learned by the other heads."""
+        """The gradient of the other heads is 0."""
         grad = grads[0].new_zeros(ctx.shape)
         grad[:, : ctx.head.width] = grads[0]
         ctx.head.actor.learn(grad, add=True)

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from sparring.errors import StateError
-from sparring.kernels import Module
+from sparring.kernels import KernelModule
 from sparring.learn.fused.kernels import blocks_of
 from sparring.nets.run.flat import FlatNet
 from sparring.nets.run.native import BETAS
@@ -37,7 +37,7 @@ class FlatAdam:
 
     def __init__(
         self,
-        kernels: Module,
+        kernels: KernelModule,
         weights: Weights,
         *,
         epsilon: float,

@@ -18,7 +18,7 @@ from sparring.learn.dqn import DQNHparams
 from sparring.learn.fused.experience import FusedExperience, head_of, value_of
 from sparring.learn.fused.games import Games
 from sparring.learn.fused.kernels import REPLAY_SOURCE
-from sparring.learn.fused.playing import FusedPlaying
+from sparring.learn.fused.playing import FusedSelfPlay
 from sparring.learn.learner import Report, Snapshot
 from sparring.learn.losses import dqn_loss, spread_epsilon, td_target
 from sparring.learn.plan import check_shared
@@ -44,13 +44,13 @@ class FusedDQN:
     ) -> None:
         """Take over games whose seeds are those of the members.
 
-        configs: one for each member. options: by_role, slots and graphs of `FusedPlaying`.
+        configs: one for each member. options: by_role, slots and graphs of `FusedSelfPlay`.
         """
         assert not games.rules.box
         check_shared("dqn", configs)
         self.config = configs[0]
         facts = {BY_VALUE: True, DUELING: self.config.dueling}
-        self.playing = playing = FusedPlaying(
+        self.playing = playing = FusedSelfPlay(
             games, collect, net, facts=facts, source=REPLAY_SOURCE, final_legal=True, **options
         )
         self.experience = FusedExperience(
@@ -60,7 +60,7 @@ class FusedDQN:
         self.net, self.phases, self.exact = playing.net, playing.phases, playing.exact
         self.slots, self.put, self.set_mixes = playing.slots, playing.put, playing.set_mixes
         self.seated, self.policy = playing.seated, playing.policy
-        self.replay, self.adjust = self.experience.replay, self.experience.adjust
+        self.replay, self.apply_overrides = self.experience.replay, self.experience.apply_overrides
         self.adam = self.experience.adam_for(self.net)
         self.target = make_flat(
             games.rules,
@@ -172,9 +172,9 @@ class FusedDQN:
             *self.adam.kept(),
         ]
 
-    def rehearse(self) -> list[Report]:
+    def dry_run(self) -> list[Report]:
         """Do the work of an update with games that cost nothing, and put everything back."""
-        return self.experience.rehearse(self.descend, self.kept())
+        return self.experience.dry_run(self.descend, self.kept())
 
     # Saving
 

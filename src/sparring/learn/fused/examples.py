@@ -9,13 +9,13 @@ import torch
 from torch import Tensor
 
 from sparring.config import HindsightConfig
-from sparring.kernels import Module, build
-from sparring.kernels.views import View
+from sparring.kernels import KernelModule, build
+from sparring.kernels.views import KernelView
 from sparring.learn.collect import UNKNOWN
 from sparring.learn.fused.games import Games
 from sparring.learn.fused.kernels import blocks_of
-from sparring.learn.fused.minibatches import Samples
-from sparring.learn.fused.rollout import Column, FusedRollout, rollout_view
+from sparring.learn.fused.minibatches import FusedSamples
+from sparring.learn.fused.rollout import FusedRollout, RolloutColumn, rollout_view
 from sparring.learn.hindsight import ExamplesTerm
 from sparring.learn.rollout import RECORD
 from sparring.nets.run.flat import Pass, rounded_up
@@ -38,13 +38,13 @@ def room_for(count: int, share: float) -> int:
     return rounded_up(min(count, int(SPARE * share * count) + SPARE_ROWS))
 
 
-class Records:
+class HindsightRecords:
     """What came of the goals of a rollout's decisions, and the kernels that see them anew."""
 
     def __init__(self, games: Games, rollout: FusedRollout, config: HindsightConfig) -> None:
         self.rollout, self.games, self.config = rollout, games, config
         pool: Any = games.pool  # on a GPU, the plan refuses others
-        self.kernels: Module = build(
+        self.kernels: KernelModule = build(
             SOURCE.format(name=games.rules.name),
             sizes_of(
                 games.rules, pool._hosts[0], memory=pool.memory_bytes, stage_bytes=STAGE_BYTES
@@ -55,7 +55,7 @@ class Records:
         )
         self.settings: Tensor = pool.settings
         self.of_place = torch.zeros(rollout.places, dtype=torch.int32, device=games.device)
-        rollout.columns.append(Column(RECORD, self.of_place, int(UNKNOWN), self.find))
+        rollout.columns.append(RolloutColumn(RECORD, self.of_place, int(UNKNOWN), self.find))
 
     def room(self, samples: int) -> int:
         """For how many examples a minibatch of so many samples has room."""
@@ -74,7 +74,9 @@ class Examples:
 
     name, counted = ExamplesTerm.name, ExamplesTerm.counted
 
-    def __init__(self, records: Records, kernels: Module, samples: Samples) -> None:
+    def __init__(
+        self, records: HindsightRecords, kernels: KernelModule, samples: FusedSamples
+    ) -> None:
         self.records, self.kernels, self.samples = records, kernels, samples
         self.first, self.room = samples.room, records.room(samples.room)
         """Where they begin in a minibatch, and how many it has room for."""
@@ -117,7 +119,7 @@ class Examples:
             clock=samples.clock,
             share=self.records.config.share,
             members=members,
-            carried_each=rollout.carried // members,
+            carried_each=rollout.max_pending // members,
             rows_each=rollout.rows // members,
             most=self.most,
             first_place=rollout.places,
@@ -133,7 +135,7 @@ class Examples:
         kernels.make_examples(grid, 128, view, self.ranks)
 
     def add_gradient(
-        self, heads: View, at: Pass, picked: Tensor, dealt: Mapping[str, int]
+        self, heads: KernelView, at: Pass, picked: Tensor, dealt: Mapping[str, int]
     ) -> Tensor:
         """Write that of a minibatch's examples; return the mean loss of every member."""
         rollout = self.records.rollout

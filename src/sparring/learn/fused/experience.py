@@ -24,10 +24,10 @@ from sparring.learn.fused.adam import FlatAdam, Weights
 from sparring.learn.fused.graphs import Figures, rollout_figures
 from sparring.learn.fused.kernels import blocks_of
 from sparring.learn.fused.minibatches import kept_as_they_are
-from sparring.learn.fused.playing import FusedPlaying
+from sparring.learn.fused.playing import FusedSelfPlay
 from sparring.learn.fused.replay import DeviceReplay
-from sparring.learn.fused.rollout import carry, estimate_view, rollout_view
-from sparring.learn.learner import Report, Segment, Snapshot, Terms
+from sparring.learn.fused.rollout import estimate_view, keep_pending, rollout_view
+from sparring.learn.learner import Overrides, Report, Segment, Snapshot
 from sparring.learn.transforms import mirrors_of
 from sparring.nets.net import head_width
 from sparring.nets.run.flat import Pass
@@ -44,7 +44,7 @@ class FusedExperience:
 
     def __init__(
         self,
-        playing: FusedPlaying,
+        playing: FusedSelfPlay,
         collect: CollectConfig,
         config: ReplayConfig,
         settings: Sequence[Any],
@@ -92,12 +92,12 @@ class FusedExperience:
         """Optimizer steps of the last update."""
         self._totals: list[dict[str, float]] = []
 
-    def adjust(self, terms: Terms, member: int = 0) -> None:
-        """Go on under other terms. No running game changes its rules, seats or start."""
-        self.playing.games.adjust(terms, member)
-        if terms.settings is not None:
-            self.settings[member] = terms.settings
-        if terms.clear_replay:  # what it has learned plays on meanwhile
+    def apply_overrides(self, overrides: Overrides, member: int = 0) -> None:
+        """Go on under other overrides. No running game changes its rules, seats or start."""
+        self.playing.games.apply_overrides(overrides, member)
+        if overrides.settings is not None:
+            self.settings[member] = overrides.settings
+        if overrides.clear_replay:  # what it has learned plays on meanwhile
             self.replay.clear(member)
             self._begin_anew(member)
 
@@ -241,7 +241,7 @@ class FusedExperience:
     def _play_and_remember(self) -> None:
         self.playing.play()
         self.replay.push(self._link)
-        carry(self.playing.kernels, self.playing.rollout)
+        keep_pending(self.playing.kernels, self.playing.rollout)
         self.figures.take()
 
     def draw_and(self, descend: Callable[[], None]) -> None:
@@ -265,7 +265,7 @@ class FusedExperience:
         blocks = blocks_of(rollout.games, 64)
         kernels.link(blocks, 64, rollout_view(kernels, rollout), self.replay.links, estimate)
 
-    def rehearse(self, descend: Callable[[], None], kept: Sequence[Tensor]) -> list[Report]:
+    def dry_run(self, descend: Callable[[], None], kept: Sequence[Tensor]) -> list[Report]:
         """Do the work of an update with games that cost nothing, and put everything back.
 
         kept: everything that a step changes, but for what is remembered.

@@ -15,7 +15,7 @@ from torch import Tensor
 from sparring.errors import ConfigError, SparringError
 from sparring.games.rules import Rules
 from sparring.learn.fused.rollout import EARNED, FusedRollout
-from sparring.learn.learner import Terms, adjust_games
+from sparring.learn.learner import Overrides, apply_game_overrides
 from sparring.learn.rollout import episodes_of, movers_of
 from sparring.pools.batch import Batch
 from sparring.pools.cuda import CudaPool
@@ -57,9 +57,9 @@ class DeviceGames:
         if pool.names("Earned") != list(EARNED):
             raise SparringError("the kernels sum other things than the learner reads")
 
-    def adjust(self, terms: Terms, member: int = 0) -> None:
-        """Go on with a member's games under other terms."""
-        adjust_games(self.pool, terms, member=member)
+    def apply_overrides(self, overrides: Overrides, member: int = 0) -> None:
+        """Go on with a member's games under other overrides."""
+        apply_game_overrides(self.pool, overrides, member=member)
 
     def play(self, rollout: FusedRollout, answer: Answering) -> None:
         fresh = self.pool.batch().rows()
@@ -126,7 +126,7 @@ class HostGames:
         self.at_once = pool.num_games // pool.slots * pool.rules.rows
         self.frozen = torch.zeros(1, dtype=torch.uint8, device=self.device)
         self.reset = pool.reset
-        self._record: Record | None = None
+        self._record: GameRecorder | None = None
         self._events = [torch.cuda.Event() for _ in range(pool.slots)]  # type: ignore[no-untyped-call]
         native = pool._native
         arrays = (native.obs, native.legal.view(np.int64), native.policy)
@@ -141,9 +141,9 @@ class HostGames:
         """The ids that sit at tables; somebody has to answer their rows."""
         return self.pool.policies
 
-    def adjust(self, terms: Terms, member: int = 0) -> None:
-        """Go on under other terms."""
-        adjust_games(self.pool, terms)
+    def apply_overrides(self, overrides: Overrides, member: int = 0) -> None:
+        """Go on under other overrides."""
+        apply_game_overrides(self.pool, overrides)
 
     def set_mixes(self, mixes: Mixes, member: int = 0) -> None:
         """Say who is drawn from every mix when games begin."""
@@ -162,7 +162,7 @@ class HostGames:
 
     def play(self, rollout: FusedRollout, answer: Answering) -> None:
         if self._record is None:
-            self._record = Record(rollout)
+            self._record = GameRecorder(rollout)
         record, slots = self._record, range(self.pool.slots)
         record.clear()
         self.pool.clear_counts()
@@ -185,7 +185,7 @@ class HostGames:
     def _slice(self, slot: int) -> slice:
         return slice(slot * self.at_once, (slot + 1) * self.at_once)
 
-    def _ask(self, rollout: FusedRollout, step: int, slot: int, record: Record) -> None:
+    def _ask(self, rollout: FusedRollout, step: int, slot: int, record: GameRecorder) -> None:
         rows = self._slice(slot)
         at = rollout.at(step, rows)
         obs, legal, policy = self._rows
@@ -199,7 +199,7 @@ class HostGames:
         batch = self.pool.batch(slot)
         record.seat[step, rows], record.role[step, rows] = batch.seat, batch.role
 
-    def _call_back(self, rollout: FusedRollout, step: int, slot: int, record: Record) -> None:
+    def _call_back(self, rollout: FusedRollout, step: int, slot: int, record: GameRecorder) -> None:
         rows = self._slice(slot)
         record.actions[rows].copy_(rollout.action[rollout.at(step, rows)], non_blocking=True)
         if rollout.remembered is not None:
@@ -211,7 +211,7 @@ Games = DeviceGames | HostGames
 """What learners on a GPU play."""
 
 
-class Record:
+class GameRecorder:
     """What a rollout keeps on the host until its end."""
 
     def __init__(self, rollout: FusedRollout) -> None:

@@ -37,11 +37,11 @@ class FusedOutcomes:
         with torch.device(net.device):
             self.step = torch.arange(steps)[:, None]
             self.game = torch.arange(rollout.rows) // rollout.rules.rows
-            self.owner = torch.arange(rollout.carried) // rollout.chains
+            self.owner = torch.arange(rollout.max_pending) // rollout.chains
             """Of open decisions: game and seat as one number."""
             self.place = torch.arange(rollout.places)
             self.alone = torch.eye(seats, dtype=torch.bool)
-            self.cuts = torch.full((self.ends + 1, WIDTH), torch.nan)
+            self.truncations = torch.full((self.ends + 1, WIDTH), torch.nan)
             """What is expected of games that were cut; the last line is nobody's."""
             self.result = torch.full((rollout.places, WIDTH), torch.nan)
             self.final = torch.zeros(rollout.places, dtype=torch.bool)
@@ -63,10 +63,10 @@ class FusedOutcomes:
         rollout, said = self.rollout, self.said(at)
         where = rollout.cut_at[number].long()
         there = (rollout.cut_count[self.game] > number) & (where >= 0)
-        self.cuts[torch.where(there, where >> 1, self.ends)] = said
+        self.truncations[torch.where(there, where >> 1, self.ends)] = said
         turned = torch.cat([said[:, :RESULTS].flip(-1), -said[:, RESULTS:]], -1)
         also = there & (where & 1 == 1)
-        self.cuts[torch.where(also, where >> 1 ^ 1, self.ends)] = turned
+        self.truncations[torch.where(also, where >> 1 ^ 1, self.ends)] = turned
 
     def fill(self) -> None:
         """Say what came of every decision of the rollout, and choose the units of it."""
@@ -77,7 +77,7 @@ class FusedOutcomes:
         self.result.copy_(table[end])
         game = (end // seats).clamp(max=rollout.terminated.numel() - 1)
         self.final.copy_((end < self.ends) & rollout.terminated.view(-1)[game])
-        self.cuts.fill_(torch.nan)
+        self.truncations.fill_(torch.nan)
         self._settle()
 
     def _ends(self) -> Tensor:
@@ -101,7 +101,7 @@ class FusedOutcomes:
 
     def _cuts(self) -> Tensor:
         shape = (*self.rollout.terminated.shape, self.rollout.rules.seats, WIDTH)
-        return self.cuts[:-1].view(shape)
+        return self.truncations[:-1].view(shape)
 
     def _expected(self, end: Tensor) -> Tensor:
         """What is expected of games that go on, by the last decision of every seat."""
@@ -116,9 +116,9 @@ class FusedOutcomes:
         return torch.where((last >= 0)[:, None], self.said(self.passing), torch.nan)
 
     def _by_member(self, by_place: Tensor) -> Tensor:
-        carried, members = self.rollout.carried, self.net.members
-        front = by_place[:carried].view(members, -1).sum(1)
-        return front + by_place[carried:].view(self.rollout.steps, members, -1).sum((0, 2))
+        max_pending, members = self.rollout.max_pending, self.net.members
+        front = by_place[:max_pending].view(members, -1).sum(1)
+        return front + by_place[max_pending:].view(self.rollout.steps, members, -1).sum((0, 2))
 
     def _settle(self) -> None:
         """Choose the units of scores and wins, as `learn.head_terms.OutcomeColumn` does."""
@@ -151,7 +151,7 @@ class FusedOutcomes:
 
     def _of_place(self, by_member: Tensor) -> Tensor:
         rollout, members = self.rollout, self.net.members
-        front = by_member.repeat_interleave(rollout.carried // members)
+        front = by_member.repeat_interleave(rollout.max_pending // members)
         step = by_member.repeat_interleave(rollout.rows // members)
         return torch.cat([front, step.repeat(rollout.steps)])
 
@@ -194,7 +194,7 @@ class OfHidden:
 
     def fill(self) -> None:
         """Say who decided."""
-        self.seat[self.rollout.carried :].copy_(self.rollout.seat.view(-1))
+        self.seat[self.rollout.max_pending :].copy_(self.rollout.seat.view(-1))
 
 
 def kept_for(terms: Sequence[Term]) -> dict[str, Any]:

@@ -8,8 +8,8 @@ import torch
 
 from sparring.config import NetConfig
 from sparring.games.rules import Rules
-from sparring.kernels import Module, ahead, build
-from sparring.kernels.views import View
+from sparring.kernels import KernelModule, ahead, build
+from sparring.kernels.views import KernelView
 from sparring.nets.frozen import gpu
 from sparring.nets.inputs import Inputs, memory_bytes_of
 from sparring.nets.run import flat
@@ -29,7 +29,7 @@ def action_constants(rules: Rules, *, bf16: bool) -> dict[str, int]:
     }
 
 
-def learner_kernels(rules: Rules, source: str, *, bf16: bool, device: torch.device) -> Module:
+def learner_kernels(rules: Rules, source: str, *, bf16: bool, device: torch.device) -> KernelModule:
     """Compile what a learner launches."""
     constants = action_constants(rules, bf16=bf16)
     return build(source, constants, exact=False, device=device, what=rules.name)
@@ -59,7 +59,7 @@ def compile_ahead(
         ahead(one, constants, exact=False, device=device, what=rules.name)
 
 
-def heads_view(kernels: Module, net: FlatNet, at: Pass) -> View:
+def heads_view(kernels: KernelModule, net: FlatNet, at: Pass) -> KernelView:
     """What a pass says about its rows, and the biases that are still missing."""
     return kernels.view(
         "HeadsView",

@@ -22,7 +22,7 @@ SPARE = 1.01
 
 
 @dataclass(frozen=True)
-class Samples:
+class FusedSamples:
     """The decisions that an update of PPO learns from; the arrays never move."""
 
     list: Tensor
@@ -77,7 +77,7 @@ LOW = 0xFFFFFFFF
 
 
 @dataclass(frozen=True)
-class Minibatch:
+class FusedMinibatch:
     """Rows of all members as they are learned from."""
 
     places: Tensor
@@ -95,7 +95,7 @@ class Images:
     members at once. All of it is arithmetic of fixed shapes in torch, so that a graph can hold it.
     """
 
-    def __init__(self, mirroring: Mirroring, rollout: FusedRollout, samples: Samples) -> None:
+    def __init__(self, mirroring: Mirroring, rollout: FusedRollout, samples: FusedSamples) -> None:
         self.mirroring, self.rollout, self.samples = mirroring, rollout, samples
         picked, self.room = samples.picked, samples.room
         _, members, stride = picked.shape
@@ -121,7 +121,7 @@ class Images:
         coin = self.coin[picked.clamp(min=0).long()]
         self.mirrored[..., : self.room].copy_((coin ^ bool(epoch % 2)) & (picked >= 0))
 
-    def turn(self, number: int, minibatch: Minibatch) -> Minibatch:
+    def turn(self, number: int, minibatch: FusedMinibatch) -> FusedMinibatch:
         """Copy the rows of a minibatch, some of them mirrored."""
         rows, mirror, mirrored = minibatch.rows, self.mirroring, self.mirrored[number]
         coin, at = mirrored.view(-1), minibatch.places.clamp(min=0).view(-1).long()
@@ -137,7 +137,7 @@ class Images:
             masks = mirror.masks(mask_of(found["legal"], self.rollout.rules), coin)
             found["legal"] = legal_of(masks, self.rollout.rules.legal_words)
         places = torch.where(minibatch.places >= 0, self._order, -1)
-        return Minibatch(places, found, {**minibatch.known, MIRRORED: mirrored})
+        return FusedMinibatch(places, found, {**minibatch.known, MIRRORED: mirrored})
 
     def plainly(self, number: int, places: Tensor, means_of: Callable[[Tensor], Tensor]) -> Tensor:
         """The means of a minibatch over rows as they were played.

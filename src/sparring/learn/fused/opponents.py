@@ -9,8 +9,8 @@ import torch
 from torch import Tensor
 
 from sparring.config import NetConfig
-from sparring.kernels import Module
-from sparring.kernels.views import View
+from sparring.kernels import KernelModule
+from sparring.kernels.views import KernelView
 from sparring.learn.acting import check_slot
 from sparring.learn.fused.games import Games
 from sparring.nets.frozen.tiles import make_grouped
@@ -20,7 +20,7 @@ class FrozenOpponents:
     """Room for `slots` networks of every member, and their answers."""
 
     def __init__(
-        self, games: Games, kernels: Module, net: NetConfig, slots: int, *, bf16: bool
+        self, games: Games, kernels: KernelModule, net: NetConfig, slots: int, *, bf16: bool
     ) -> None:
         members = len(games.seeds)
         self.kernels, self.slots = kernels, slots
@@ -71,7 +71,7 @@ class FrozenOpponents:
             theirs = made.index_select(0, position.clamp(min=0))
             to.copy_(torch.where(position[:, None] >= 0, theirs, to))
 
-    def answer(self, asked: dict[str, Any], answers: View, blocks: int) -> None:
+    def answer(self, asked: dict[str, Any], answers: KernelView, blocks: int) -> None:
         """An action for each of those rows, once the pass is through.
 
         asked: the fields of `AskedView`, as the learner's own rows are asked.

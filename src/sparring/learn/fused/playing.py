@@ -1,6 +1,6 @@
 """Playing on a GPU: games, networks, the answers to rows, frozen opponents, counts, what is saved.
 
-Every learner on a GPU owns one of these, as every other one owns a `learn.playing.Playing`. The
+Every learner on a GPU owns one of these, as every other one owns a `learn.playing.SelfPlay`. The
 members of a population play side by side in the same arrays. Nothing waits for the device inside a
 rollout, nothing is allocated. Where games live on CPU threads, their rollout is no graph but the
 answers to rows are. tests/cuda/test_fused_rollout.py holds the answers against the networks'
@@ -21,7 +21,7 @@ from torch import Tensor
 from sparring.config import CollectConfig, HeadsConfig, NetConfig
 from sparring.errors import ConfigError, SparringWarning, StateError
 from sparring.games.stats import curves
-from sparring.kernels import Module
+from sparring.kernels import KernelModule
 from sparring.learn.acting import check_slot
 from sparring.learn.fused.games import Games
 from sparring.learn.fused.graphs import Graphs, Stopwatch
@@ -42,10 +42,12 @@ from sparring.pools.protocol import EXACT
 from sparring.schedule import rounded
 
 
-class Voice:
+class RoleActing:
     """A network that answers rows: all of them, or those of one role."""
 
-    def __init__(self, kernels: Module, net: FlatNet, rows: int, role: int | None = None) -> None:
+    def __init__(
+        self, kernels: KernelModule, net: FlatNet, rows: int, role: int | None = None
+    ) -> None:
         self.net, self.role = net, role
         self.passing: Pass = net.make_pass(rows, learn=False)
         self.heads = heads_view(kernels, net, self.passing)
@@ -56,7 +58,7 @@ class Voice:
         return {"role": own, "only": self.role or 0, "value_scale": self.net.value_scale}
 
 
-class FusedPlaying:
+class FusedSelfPlay:
     """Plays with the networks of one member or of a whole population."""
 
     def __init__(
@@ -111,7 +113,7 @@ class FusedPlaying:
             fresh = self.fresh_net()
             self.net.load(member, fresh.state_dict())
         self._description = fresh.describe()
-        self.kernels: Module = learner_kernels(
+        self.kernels: KernelModule = learner_kernels(
             games.rules, source, bf16=collect.bf16, device=self.device
         )
         self.rollout = FusedRollout(
@@ -163,13 +165,13 @@ class FusedPlaying:
         heads = configured_heads(self.rules, self.heads)
         return make_flat(self.rules, self.config, self.members, heads=heads, **room)
 
-    def _make_voices(self) -> dict[str, Voice]:
+    def _make_voices(self) -> dict[str, RoleActing]:
         at_once = self.games.at_once
         if not self.roles:
-            return {"": Voice(self.kernels, self.net, at_once)}
+            return {"": RoleActing(self.kernels, self.net, at_once)}
         nets: dict[str, FlatNet] = self.net.roles
         return {
-            role: Voice(self.kernels, net, at_once, number)
+            role: RoleActing(self.kernels, net, at_once, number)
             for number, (role, net) in enumerate(nets.items())
         }
 
@@ -343,10 +345,10 @@ class FusedPlaying:
 
         The games of one that diverged are left out: they were played on by a broken network.
         """
-        rows, open_decisions = self.rollout.front(member)
+        rows, pending = self.rollout.pending_state(member)
         blobs = {}
         if not self.diverged[member]:
-            blobs = {"games.bin": self.games.state(member), "open.bin": open_decisions}
+            blobs = {"games.bin": self.games.state(member), "open.bin": pending}
         return Snapshot(
             tensors={"net": self.net.state(member), "carried": rows},
             blobs=blobs,
@@ -366,8 +368,8 @@ class FusedPlaying:
         except (KeyError, RuntimeError) as wrong:
             raise StateError(f"the checkpoint holds another network: {wrong}") from None
         if "games.bin" in snapshot.blobs:
-            carried = snapshot.tensors["carried"]
-            self.rollout.put_front(member, carried, snapshot.blobs["open.bin"])
+            pending = snapshot.tensors["carried"]
+            self.rollout.load_pending_rows(member, pending, snapshot.blobs["open.bin"])
             self.games.load_state(snapshot.blobs["games.bin"], member)
         meta = snapshot.meta
         self.updates, self.diverged[member] = meta["update"], ""

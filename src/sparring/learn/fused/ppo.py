@@ -21,19 +21,19 @@ from sparring.config import CollectConfig, HeadsConfig, HindsightConfig, NetConf
 from sparring.errors import ConfigError
 from sparring.learn.advantages import discounts_of
 from sparring.learn.backends.torch import optimizer_state
-from sparring.learn.fused.examples import Records, room_for
+from sparring.learn.fused.examples import HindsightRecords, room_for
 from sparring.learn.fused.games import Games
 from sparring.learn.fused.graphs import Figures, rollout_figures
 from sparring.learn.fused.heads import fused_heads
 from sparring.learn.fused.kernels import blocks_of
 from sparring.learn.fused.minibatches import check_configs, kept_as_they_are
-from sparring.learn.fused.playing import FusedPlaying
-from sparring.learn.fused.rollout import RoleDiscounts, carry, links_view, rollout_view
+from sparring.learn.fused.playing import FusedSelfPlay
+from sparring.learn.fused.rollout import RoleDiscounts, keep_pending, links_view, rollout_view
 from sparring.learn.fused.terms import FusedTerm
 from sparring.learn.fused.update import Update
-from sparring.learn.learner import Report, Snapshot, Terms
-from sparring.learn.parts import group_of, has_unit
+from sparring.learn.learner import Overrides, Report, Snapshot
 from sparring.learn.plan import PPOHparams, RolePlan, Turns
+from sparring.learn.role_learners import group_of, has_value_scale
 from sparring.learn.transforms import mirrors_of
 from sparring.schedule import Moment
 
@@ -62,7 +62,7 @@ class FusedPPO:
         roles: networks and settings by role, in the order of the game's, instead of those.
         turns: which roles learn when; left out, all together.
         hindsight: how decisions are seen once more, if they are.
-        by_role, slots, graphs, heads: see `FusedPlaying`.
+        by_role, slots, graphs, heads: see `FusedSelfPlay`.
         """
         if roles and not games.captures:
             raise ConfigError("a hierarchy on a GPU has its games there too; use --pool auto")
@@ -72,9 +72,9 @@ class FusedPPO:
         """Of the algorithm, by role and member; read anew for every update."""
         for own in self.configs.values():
             check_configs(games, own)
-        seen = hindsight if hindsight and hindsight.sees else None
+        seen = hindsight if hindsight and hindsight.relabels else None
         rows = collect.steps * games.each * games.rules.rows
-        self.playing = playing = FusedPlaying(
+        self.playing = playing = FusedSelfPlay(
             games,
             collect,
             roles[-1].net if roles else net,
@@ -91,15 +91,15 @@ class FusedPPO:
         self.members, self.device, self.exact = playing.members, playing.device, playing.exact
         self.slots, self.put, self.set_mixes = playing.slots, playing.put, playing.set_mixes
         self.seated, self.policy = playing.seated, playing.policy
-        self.records = Records(games, self.rollout, seen) if seen else None
+        self.records = HindsightRecords(games, self.rollout, seen) if seen else None
         mirrors = mirrors_of(self.rules, collect, self.device, memory=self.pool.memory_bytes)
-        self.parts: dict[str, Update] = {
+        self.learners: dict[str, Update] = {
             role: Update(playing, voice, self.configs[role], records=self.records, mirrors=mirrors)
             for role, voice in playing.voices.items()
         }
         """What learns the decisions of every role."""
         self.discounts = RoleDiscounts(self.rollout) if roles else None
-        self._measured = list(next(iter(self.parts.values())).measure())
+        self._measured = list(next(iter(self.learners.values())).measure())
         self.figures = Figures(self._measure, self.members)
         if terms := fused_heads(self.net, self.rollout, playing.formulas):
             self.put_terms(terms)
@@ -112,7 +112,7 @@ class FusedPPO:
     @property
     def update(self) -> Update:
         """What learns, where one network is for all."""
-        return self.parts[""]
+        return self.learners[""]
 
     @property
     def terms(self) -> Sequence[FusedTerm]:
@@ -126,14 +126,14 @@ class FusedPPO:
         self.figures = Figures(self._measure, self.members)
         self.playing.graphs.forget()
 
-    def adjust(self, terms: Terms, member: int = 0) -> None:
-        """Go on under other terms. No running game changes its rules, seats or start."""
-        self.games.adjust(terms, member)
-        changed = (terms.role_settings or {}) if self.roles else {"": terms.settings}
+    def apply_overrides(self, overrides: Overrides, member: int = 0) -> None:
+        """Go on under other overrides. No running game changes its rules, seats or start."""
+        self.games.apply_overrides(overrides, member)
+        changed = (overrides.role_settings or {}) if self.roles else {"": overrides.settings}
         for role, settings in changed.items():
             if settings is not None:
                 self.configs[role][member] = settings
-        if terms.clear_replay:
+        if overrides.clear_replay:
             raise ConfigError("clear_replay: PPO has no replay; leave it out")
 
     # The course of an update
@@ -162,11 +162,11 @@ class FusedPPO:
         """Send schedules to the device; returns what curves show of them, by member."""
         shown: list[dict[str, float]] = [{} for _ in moments]
         hparams: list[dict[str, PPOHparams]] = [{} for _ in moments]
-        for role, part in self.parts.items():
+        for role, part in self.learners.items():
             for member, mine in enumerate(part.set_hparams(self.updates, moments)):
                 hparams[member][role] = mine
-                shown[member][shown_of("learning/lr", role)] = mine.lr
-                shown[member][shown_of("learning/entropy_weight", role)] = mine.entropy
+                shown[member][metric_name("learning/lr", role)] = mine.lr
+                shown[member][metric_name("learning/entropy_weight", role)] = mine.entropy
         if self.discounts:
             found = [discounts_of(self.roles, mine, member) for member, mine in enumerate(hparams)]
             self.discounts.send(found)
@@ -183,7 +183,7 @@ class FusedPPO:
             rollout()
         # Most rollouts cut no game or each once: waiting here is cheaper than passes over nothing.
         for number in range(self.rollout.cut_layers()):
-            run(f"cuts {number}", partial(self.value_cuts, number))
+            run(f"cuts {number}", partial(self.bootstrap_truncated, number))
         watch.middle()
         self.learn()
         watch.end()
@@ -191,7 +191,7 @@ class FusedPPO:
         torch.cuda.current_stream().synchronize()
         watch.add()
 
-    def value_cuts(self, number: int) -> None:
+    def bootstrap_truncated(self, number: int) -> None:
         """Estimate what games would still have paid when they were cut for the `number`th time.
 
         With several roles that is the worth to the one in which a seat was to move.
@@ -199,8 +199,8 @@ class FusedPPO:
         role = final_role = None
         if self.discounts:
             role, final_role = self.discounts.role_at(number), self.discounts.final_role
-        for part in self.parts.values():
-            part.value_cuts(number, role, final_role)
+        for part in self.learners.values():
+            part.bootstrap_truncated(number, role, final_role)
 
     def learn(self) -> None:
         """Advantages, epochs over shuffled minibatches, and what is carried on.
@@ -228,9 +228,9 @@ class FusedPPO:
 
     def learning(self) -> dict[str, Update]:
         """The roles whose turn it is."""
-        names = list(self.parts)
+        names = list(self.learners)
         turn = [role for role in names if self.turns.learns(role, names, self.updates)]
-        return {role: self.parts[role] for role in turn}
+        return {role: self.learners[role] for role in turn}
 
     def begin(self) -> None:
         """Advantages, and the list of samples of every role whose turn it is."""
@@ -253,7 +253,7 @@ class FusedPPO:
             self.discounts.view(kernels) if self.discounts else self.update.discounts(),
         )
         turn = self.learning()
-        for role, part in self.parts.items():
+        for role, part in self.learners.items():
             if role in turn:
                 part.list_samples()
             else:
@@ -270,18 +270,18 @@ class FusedPPO:
         diverged = self._diverged()
         for part in self.learning().values():
             part.take_back(diverged)
-        carry(self.playing.kernels, self.rollout)
+        keep_pending(self.playing.kernels, self.rollout)
         self.figures.take()
 
     def _diverged(self) -> Tensor:
-        found = [part.diverged for part in self.parts.values()]
+        found = [part.diverged for part in self.learners.values()]
         return torch.stack(found).amax(0) if self.roles else found[0]
 
-    def rehearse(self) -> list[Report]:
+    def dry_run(self) -> list[Report]:
         """Do the work of an update with games that cost nothing, and put everything back."""
-        rollout, front = self.rollout, slice(0, self.rollout.carried)
+        rollout, front = self.rollout, slice(0, self.rollout.max_pending)
         kept = [
-            *(tensor for part in self.parts.values() for tensor in part.kept()),
+            *(tensor for part in self.learners.values() for tensor in part.kept()),
             rollout.open,
             *(rollout.obs[front], rollout.legal[front], rollout.action[front]),
             *(rollout.log_prob[front], rollout.value[front]),
@@ -301,7 +301,7 @@ class FusedPPO:
 
     def _measure(self) -> dict[str, Tensor]:
         found: dict[str, Tensor] = {}
-        for role, part in self.parts.items():
+        for role, part in self.learners.items():
             found |= {measured_of(name, role): value for name, value in part.measure().items()}
         found["diverged"] = self._diverged()
         return {**found, **rollout_figures(self.rollout, self.games)}
@@ -320,17 +320,17 @@ class FusedPPO:
     def sampled(self, member: int) -> int:
         """Decisions that the last update learned from."""
         found = self.figures.of(member)
-        return int(sum(found[measured_of("samples", role)] for role in self.parts))
+        return int(sum(found[measured_of("samples", role)] for role in self.learners))
 
     def _stats(self, member: int) -> dict[str, float]:
         found = self.figures.of(member)
         stats: dict[str, float] = {}
-        for role, part in self.parts.items():
+        for role, part in self.learners.items():
             own = {name: found[measured_of(name, role)] for name in self._measured}
             if own["samples"] or not role:  # else it was not its turn
-                stats |= {shown_of(name, role): value for name, value in part.stats(own).items()}
+                stats |= {metric_name(name, role): value for name, value in part.stats(own).items()}
         for name in ("learning/samples", "learning/optimizer_steps"):
-            stats[name] = sum(stats.get(shown_of(name, role), 0.0) for role in self.parts)
+            stats[name] = sum(stats.get(metric_name(name, role), 0.0) for role in self.learners)
         return stats | {"learning/decisions": found["decisions"]} | self.playing.earned(found)
 
     # Saving
@@ -339,22 +339,22 @@ class FusedPPO:
         """Copy what a member's next update depends on, in the layout of `PPO.snapshot`."""
         saved = self.playing.snapshot(member)
         tensors, units = dict(saved.tensors), {}
-        for role, part in self.parts.items():
+        for role, part in self.learners.items():
             tensors[group_of(role)] = part.adam.state(member, part.net)
-            units[role] = bool(part.has_unit[member])
-        meta = {**saved.meta, "has_unit": units if self.roles else units[""]}
+            units[role] = bool(part.has_value_scale[member])
+        meta = {**saved.meta, "has_value_scale": units if self.roles else units[""]}
         return replace(saved, tensors=tensors, meta=meta)
 
     def restore(self, snapshot: Snapshot, member: int = 0) -> None:
         """Put a member of a fresh learner where the snapshot was taken."""
         self.playing.restore(snapshot, member)
-        for role, part in self.parts.items():
+        for role, part in self.learners.items():
             part.adam.load_state(member, part.net, optimizer_state(snapshot, group_of(role)))
             part.diverged[member] = 0
-            part.has_unit[member] = int(has_unit(snapshot, role))
+            part.has_value_scale[member] = int(has_value_scale(snapshot, role))
 
 
-def shown_of(name: str, role: str) -> str:
+def metric_name(name: str, role: str) -> str:
     """What curves call something of a role."""
     return f"{name}/{role}" if role else name
 

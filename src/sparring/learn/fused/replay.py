@@ -16,8 +16,8 @@ from torch import Tensor
 from sparring import _native
 from sparring.config import ReplayConfig
 from sparring.games.rules import Rules
-from sparring.kernels import Module
-from sparring.kernels.views import View
+from sparring.kernels import KernelModule
+from sparring.kernels.views import KernelView
 from sparring.learn.fused.kernels import blocks_of
 from sparring.learn.fused.rollout import FusedRollout, links_view, mask_of
 from sparring.learn.learner import Segment
@@ -34,8 +34,8 @@ from sparring.nets.run.flat import Pass
 from sparring.pools.lineups import LEARNER
 
 
-class Column:
-    """One column. Reading copies rows to the host, in the types that `learn.ring.Ring` has."""
+class DeviceColumn:
+    """One column; reading copies rows to the host in the dtypes of `learn.ring.RingBuffer`."""
 
     def __init__(self, tensor: Tensor, kind: Any) -> None:
         self.tensor, self.dtype = tensor, np.dtype(kind)
@@ -57,12 +57,14 @@ class MemberRing:
     """The columns of one member, as `learn.ring.Segments` reads and writes them on the host."""
 
     def __init__(self, rules: Rules, capacity: int, columns: Mapping[str, Tensor]) -> None:
-        """Name the columns as `learn.ring.Ring` does; each has one row per place."""
+        """Name the columns as `learn.ring.RingBuffer` does; each has one row per place."""
         self.capacity = capacity
         kinds = columns_of(rules, columns["obs"].shape[1])
-        self.columns = {name: Column(columns[name], kind) for name, (kind, _) in kinds.items()}
+        self.columns = {
+            name: DeviceColumn(columns[name], kind) for name, (kind, _) in kinds.items()
+        }
 
-    def __getitem__(self, name: str) -> Column:
+    def __getitem__(self, name: str) -> DeviceColumn:
         return self.columns[name]
 
     def write(self, first: int, rows: Mapping[str, npt.NDArray[Any]]) -> None:
@@ -82,7 +84,7 @@ class DeviceReplay:
 
     def __init__(
         self,
-        kernels: Module,
+        kernels: KernelModule,
         rollout: FusedRollout,
         config: ReplayConfig,
         seeds: Tensor,
@@ -166,7 +168,7 @@ class DeviceReplay:
             rows_per_game=rules.rows,
             games_each=rollout.games // members,
             seats=rules.seats,
-            carried=rollout.carried,
+            carried=rollout.max_pending,
             learner=LEARNER,
             squash=int(rollout.squash),
             **{name: getattr(rollout, name) for name in kept},
@@ -223,11 +225,11 @@ class DeviceReplay:
         kernels.settle(by_place, 256, *self._into, self.links, places)
         self.sum_up()
         kernels.carry_serials(
-            blocks_of(rollout.carried), 256, rollout.open, rollout.carried, self.serial
+            blocks_of(rollout.max_pending), 256, rollout.open, rollout.max_pending, self.serial
         )
 
     @property
-    def _into(self) -> tuple[View, View, View]:
+    def _into(self) -> tuple[KernelView, KernelView, KernelView]:
         return self._remember, self._rings, self._priorities
 
     def draw(self) -> None:
@@ -331,15 +333,15 @@ class DeviceReplay:
         return MemberRing(rules, capacity, columns)
 
     def _carried_of(self, member: int) -> slice:
-        each = self.rollout.carried // self.members
+        each = self.rollout.max_pending // self.members
         return slice(member * each, (member + 1) * each)
 
     def state(self, member: int) -> tuple[dict[str, Tensor], dict[str, Segment], dict[str, int]]:
         """Return what is still changing, sealed segments by name, and counts."""
         first, head = int(self.firsts[member]), int(self.heads[member])
-        still_open = self.serial[self._carried_of(member)].cpu().numpy()
-        columns, readers = self._segments[member].save(first, head, still_open)
-        columns["open"] = still_open
+        pending = self.serial[self._carried_of(member)].cpu().numpy()
+        columns, readers = self._segments[member].save(first, head, pending)
+        columns["open"] = pending
         if self.config.prioritized:
             at = torch.arange(first, head, device=self.leaf.device) % self.config.capacity
             columns["weight"] = self.leaf[member, at].cpu().numpy().view(np.uint32)
@@ -361,9 +363,9 @@ class DeviceReplay:
         self._segments[member].load(tensors, segments, first, head)
         check_waiting(tensors["open"], head)
         self.firsts[member], self.heads[member] = first, head
-        carried = self.serial[self._carried_of(member)]
-        if tensors["open"].shape == carried.shape:
-            carried.copy_(tensors["open"])
+        pending = self.serial[self._carried_of(member)]
+        if tensors["open"].shape == pending.shape:
+            pending.copy_(tensors["open"])
         if not self.config.prioritized:
             return
         at = torch.arange(first, head, device=self.leaf.device) % capacity

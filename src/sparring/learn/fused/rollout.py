@@ -16,11 +16,11 @@ from torch import Tensor
 
 from sparring.games.hidden import StateField
 from sparring.games.rules import Rules
-from sparring.kernels import Module
-from sparring.kernels.views import View
+from sparring.kernels import KernelModule
+from sparring.kernels.views import KernelView
 from sparring.learn.advantages import Discounts
 from sparring.learn.fused.kernels import blocks_of
-from sparring.learn.transitions import OPEN, check_open, read_open
+from sparring.learn.transitions import PENDING_DTYPE, check_pending, read_pending
 from sparring.nets.hierarchy import RoleDetector
 from sparring.nets.net import HIDDEN
 from sparring.pools.lineups import LEARNER
@@ -33,7 +33,7 @@ EARNED = ("games", "length", "seats", "score")
 
 
 @dataclass(frozen=True)
-class Column:
+class RolloutColumn:
     """What is kept of every place besides; decisions that are still open take theirs along."""
 
     name: str
@@ -83,9 +83,9 @@ class FusedRollout:
         """
         rows, seats, words = games * rules.rows, rules.seats, rules.legal_words
         self.rules, self.games, self.steps, self.members = rules, games, steps, members
-        self.rows, self.carried, self.squash = rows, games * seats * chains, squash
+        self.rows, self.max_pending, self.squash = rows, games * seats * chains, squash
         self.chains, self.policies = chains, policies
-        self.places, self.examples = self.carried + steps * rows, examples
+        self.places, self.examples = self.max_pending + steps * rows, examples
         with torch.device(device):
             self.obs = torch.zeros(self.places + examples, row_bytes, dtype=torch.uint8)
             self.legal = torch.zeros(self.places, words, dtype=torch.int64)
@@ -129,7 +129,9 @@ class FusedRollout:
             if final_legal:
                 self.final_legal = torch.zeros(steps, games, seats, words, dtype=torch.int64)
             # Transitions and advantages, and decisions that wait for the same seat's next one.
-            self.open = torch.zeros(self.carried, OPEN.itemsize // 4, dtype=torch.int32)
+            self.open = torch.zeros(
+                self.max_pending, PENDING_DTYPE.itemsize // 4, dtype=torch.int32
+            )
             self.open[:, 0] = -1
             self.end = torch.zeros(self.places, dtype=torch.uint8)
             self.next = torch.zeros(self.places, dtype=torch.int32)
@@ -138,7 +140,7 @@ class FusedRollout:
             self.tail, self.advantage = torch.zeros(self.places), torch.zeros(self.places)
 
     def _make_for_heads(self, scores: bool, truth: StateField | None) -> None:
-        self.columns: list[Column] = []
+        self.columns: list[RolloutColumn] = []
         """What terms of the loss want to know of every place besides."""
         shape = self.steps, self.games, self.rules.seats
         self.final_score = torch.zeros(shape) if scores else None
@@ -148,7 +150,7 @@ class FusedRollout:
         """By place, what the game knew and the seat perhaps did not."""
         if truth:
             self.hidden = torch.zeros(self.places, truth.bytes, dtype=torch.uint8)
-            self.columns.append(Column(HIDDEN, self.hidden))
+            self.columns.append(RolloutColumn(HIDDEN, self.hidden))
 
     def cut_layers(self) -> int:
         """How many layers of cuts the last rollout filled. Waits for the device."""
@@ -160,7 +162,7 @@ class FusedRollout:
 
     def at(self, step: int, rows: slice | None = None) -> slice:
         """The places of a step's rows, or of some of them."""
-        first = self.carried + step * self.rows
+        first = self.max_pending + step * self.rows
         start, stop = (rows.start, rows.stop) if rows else (0, self.rows)
         return slice(first + start, first + stop)
 
@@ -197,7 +199,7 @@ class FusedRollout:
         """Keep that of decisions that are still open, before they are carried."""
         for column in self.columns:
             rows = self.open[:, 0].long()
-            kept, front = column.by_place[rows.clamp(min=0)], column.by_place[: self.carried]
+            kept, front = column.by_place[rows.clamp(min=0)], column.by_place[: self.max_pending]
             waits = (rows >= 0).view(-1, *[1] * (front.dim() - 1))
             front.copy_(torch.where(waits, kept, front))
 
@@ -209,10 +211,10 @@ class FusedRollout:
 
     def carried_of(self, member: int) -> slice:
         """The places of a member's open decisions."""
-        each = self.carried // self.members
+        each = self.max_pending // self.members
         return slice(member * each, (member + 1) * each)
 
-    def front(self, member: int) -> tuple[dict[str, Tensor], bytes]:
+    def pending_state(self, member: int) -> tuple[dict[str, Tensor], bytes]:
         """Copy a member's open decisions and their rows to the host."""
         at = self.carried_of(member)
         rows = {"obs": self.obs[at].cpu(), "mask": mask_of(self.legal[at].cpu(), self.rules)}
@@ -221,12 +223,12 @@ class FusedRollout:
         rows |= {column.name: column.by_place[at].cpu() for column in self.columns}
         return rows, self.open[at].cpu().numpy().tobytes()
 
-    def put_front(self, member: int, rows: Mapping[str, Tensor], open_decisions: bytes) -> None:
+    def load_pending_rows(self, member: int, rows: Mapping[str, Tensor], pending: bytes) -> None:
         """Go on with the open decisions of another moment."""
         at = self.carried_of(member)
         count = at.stop - at.start
-        waiting = read_open(open_decisions, count)
-        check_open(waiting, self.rules, rows["action"].numpy())
+        waiting = read_pending(pending, count)
+        check_pending(waiting, self.rules, rows["action"].numpy())
         opened = waiting.view("i4").reshape(count, -1)
         self.open[at] = torch.from_numpy(opened).to(self.open.device)
         for name in ("obs", "action", "log_prob", "value"):
@@ -259,7 +261,9 @@ LINKED = ("end", "next", "paid", "discount", "tail")
 ROWS = ("obs", "legal", "action", "log_prob", "value")
 
 
-def rollout_view(kernels: Module, rollout: FusedRollout, final_role: Tensor | None = None) -> View:
+def rollout_view(
+    kernels: KernelModule, rollout: FusedRollout, final_role: Tensor | None = None
+) -> KernelView:
     """The rows as they were played. Discounts are the members' own, and come apart.
 
     final_role: to which role the worth of a cut game belongs; None: to all.
@@ -284,14 +288,14 @@ def rollout_view(kernels: Module, rollout: FusedRollout, final_role: Tensor | No
     )
 
 
-def links_view(kernels: Module, rollout: FusedRollout) -> View:
+def links_view(kernels: KernelModule, rollout: FusedRollout) -> KernelView:
     """What follows every decision."""
     return kernels.view("Links", **{name: getattr(rollout, name) for name in LINKED})
 
 
 def estimate_view(
-    kernels: Module, rollout: FusedRollout, *, apart: int, gamma_into: Tensor, **given: Any
-) -> View:
+    kernels: KernelModule, rollout: FusedRollout, *, apart: int, gamma_into: Tensor, **given: Any
+) -> KernelView:
     """How rewards are discounted, and where advantages are written.
 
     given: `gamma` and `gae_lambda` of every member, `apart` numbers from one to the next; and
@@ -331,7 +335,7 @@ class RoleDiscounts:
         role: Tensor = self.role_detector(self.rollout.cut_obs[number])
         return role.to(torch.int8)
 
-    def view(self, kernels: Module) -> View:
+    def view(self, kernels: KernelModule) -> KernelView:
         """See `estimate_view`."""
         return estimate_view(
             kernels,
@@ -346,13 +350,13 @@ class RoleDiscounts:
         )
 
 
-def carry(kernels: Module, rollout: FusedRollout) -> None:
+def keep_pending(kernels: KernelModule, rollout: FusedRollout) -> None:
     """Keep the decisions that are still open for the next rollout."""
     rollout.carry_columns()
-    carried = kernels.view(
+    view = kernels.view(
         "CarriedView",
         **{name: getattr(rollout, name) for name in ("open", *ROWS)},
-        carried=rollout.carried,
+        carried=rollout.max_pending,
         row_bytes=rollout.obs.shape[1],
     )
-    kernels.carry(blocks_of(rollout.carried, 8), 256, carried)
+    kernels.carry(blocks_of(rollout.max_pending, 8), 256, view)

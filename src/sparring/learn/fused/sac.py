@@ -20,7 +20,7 @@ from sparring.learn.fused.adam import KINDS, FlatAdam
 from sparring.learn.fused.experience import FusedExperience, head_of
 from sparring.learn.fused.games import Games
 from sparring.learn.fused.kernels import REPLAY_SOURCE
-from sparring.learn.fused.playing import FusedPlaying
+from sparring.learn.fused.playing import FusedSelfPlay
 from sparring.learn.learner import Report, Snapshot
 from sparring.learn.losses import (
     actor_loss,
@@ -71,13 +71,13 @@ class FusedSAC:
     ) -> None:
         """Take over games whose seeds are those of the members.
 
-        configs: one for each member. options: by_role, slots and graphs of `FusedPlaying`.
+        configs: one for each member. options: by_role, slots and graphs of `FusedSelfPlay`.
         """
         assert not games.rules.box or (net.squash and net.std == "predicted")
         check_shared("sac", configs)
         self.config = configs[0]
         facts = {VALUES: False}
-        self.playing = playing = FusedPlaying(
+        self.playing = playing = FusedSelfPlay(
             games, collect, net, facts=facts, source=REPLAY_SOURCE, final_legal=True, **options
         )
         self.experience = FusedExperience(
@@ -87,7 +87,7 @@ class FusedSAC:
         self.net, self.phases, self.exact = playing.net, playing.phases, playing.exact
         self.slots, self.put, self.set_mixes = playing.slots, playing.put, playing.set_mixes
         self.seated, self.policy = playing.seated, playing.policy
-        self.replay, self.adjust = self.experience.replay, self.experience.adjust
+        self.replay, self.apply_overrides = self.experience.replay, self.experience.apply_overrides
         self.members, self.device = playing.members, playing.device
         self.learning = self.net.make_pass(replay.batch, learn=True)
         """About the decisions of a batch."""
@@ -248,9 +248,9 @@ class FusedSAC:
         weights = [self.net.weight, self.net.compute, self._critics.weight, self._log.weight]
         return [*weights, self.critics.target, *moments]
 
-    def rehearse(self) -> list[Report]:
+    def dry_run(self) -> list[Report]:
         """Do the work of an update with games that cost nothing, and put everything back."""
-        return self.experience.rehearse(self.descend, self.kept())
+        return self.experience.dry_run(self.descend, self.kept())
 
     # Saving
 

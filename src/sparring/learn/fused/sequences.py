@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from sparring.kernels import Module
+from sparring.kernels import KernelModule
 from sparring.learn.fused.rollout import FusedRollout
 from sparring.learn.transitions import NOT_A_SAMPLE, TO_NEXT
 from sparring.nets.run.captured import CapturedNet, UnrolledPass
@@ -125,7 +125,7 @@ class Sequences:
 
     def __init__(
         self,
-        kernels: Module,
+        kernels: KernelModule,
         net: FlatNet,
         rollout: FusedRollout,
         *,

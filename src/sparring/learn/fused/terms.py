@@ -14,13 +14,13 @@ import torch
 from torch import Tensor
 
 from sparring.games.rules import Rules
-from sparring.kernels import Module
-from sparring.kernels.views import View
+from sparring.kernels import KernelModule
+from sparring.kernels.views import KernelView
 from sparring.learn.fused.examples import Examples
 from sparring.learn.fused.kernels import heads_view
-from sparring.learn.fused.minibatches import Images, Minibatch, Samples
+from sparring.learn.fused.minibatches import FusedMinibatch, FusedSamples, Images
 from sparring.learn.fused.rollout import FusedRollout, mask_of
-from sparring.learn.terms import Measures, Term, columns_of, shown_of
+from sparring.learn.terms import Measures, Term, columns_of, metric_names
 from sparring.nets.net import POLICY, VALUE, HeadOutputs, head_width
 from sparring.nets.run.flat import FlatNet, Pass
 from sparring.schedule import Moment
@@ -31,9 +31,9 @@ class PolicyLoss:
 
     def __init__(
         self,
-        kernels: Module,
+        kernels: KernelModule,
         at: Pass,
-        samples: Samples,
+        samples: FusedSamples,
         *,
         hparams: Tensor,
         statistics: Tensor,
@@ -59,7 +59,7 @@ class PolicyLoss:
     def write(
         self,
         number: int,
-        minibatch: Minibatch,
+        minibatch: FusedMinibatch,
         images: Sequence[Images],
         counts: Tensor,
         dealt: Mapping[str, int],
@@ -130,7 +130,7 @@ class FusedTerm(Protocol):
 
 
 class FusedColumn(Protocol):
-    """What terms know of every place, found once for all of them, as `learn.terms.Column`."""
+    """A value per place that terms share, computed once; see `learn.terms.TermColumn`."""
 
     def fill(self) -> None:
         """Find it out for a rollout that is linked. Part of a graph."""
@@ -185,7 +185,7 @@ class FusedTerms:
         self.list, self.columns = list(terms), columns_of(terms)
         members, device = self.net.members, self.net.device
         self.weights = torch.zeros(len(terms), members, device=device)
-        shown = [*shown_of(one.term for one in terms), *(one.name for one in self.own)]
+        shown = [*metric_names(one.term for one in terms), *(one.name for one in self.own)]
         self.sums = {name: torch.zeros(members, device=device) for name in shown}
 
     def set_hparams(self, moments: Sequence[Moment]) -> None:
@@ -197,7 +197,7 @@ class FusedTerms:
         found = []
         for one in self.list:
             for moment in moments:
-                one.term.turn(moment)
+                one.term.set_weight(moment)
                 found.append(one.term.weight)
         self.weights.copy_(torch.tensor(found).view(self.weights.shape))
 
@@ -220,12 +220,14 @@ class FusedTerms:
         for total in self.sums.values():
             total.zero_()
 
-    def learn_own(self, heads: View, at: Pass, picked: Tensor, dealt: Mapping[str, int]) -> None:
+    def learn_own(
+        self, heads: KernelView, at: Pass, picked: Tensor, dealt: Mapping[str, int]
+    ) -> None:
         """Write the gradients of rows that terms brought along."""
         for one in self.own:
             self._show(one.name, one.add_gradient(heads, at, picked, dealt))
 
-    def add_gradients(self, at: Pass, picked: Tensor, minibatch: Minibatch) -> None:
+    def add_gradients(self, at: Pass, picked: Tensor, minibatch: FusedMinibatch) -> None:
         """Add theirs to what a pass goes back with.
 
         picked: places of samples [members, room]. minibatch: as they are learned from.

@@ -15,17 +15,17 @@ from torch import Tensor
 
 from sparring.config import PPOConfig
 from sparring.errors import SparringError
-from sparring.kernels.views import View
+from sparring.kernels.views import KernelView
 from sparring.learn.fused.adam import FlatAdam
-from sparring.learn.fused.examples import Examples, Records
+from sparring.learn.fused.examples import Examples, HindsightRecords
 from sparring.learn.fused.kernels import blocks_of, heads_view
-from sparring.learn.fused.minibatches import Images, Minibatch, Samples, put_back, room_of
-from sparring.learn.fused.playing import FusedPlaying, Voice
+from sparring.learn.fused.minibatches import FusedMinibatch, FusedSamples, Images, put_back, room_of
+from sparring.learn.fused.playing import FusedSelfPlay, RoleActing
 from sparring.learn.fused.rollout import estimate_view
 from sparring.learn.fused.sequences import Sequences
 from sparring.learn.fused.terms import FusedTerms, PolicyLoss
-from sparring.learn.parts import LOGGED
 from sparring.learn.plan import PPOHparams
+from sparring.learn.role_learners import PPO_METRICS
 from sparring.learn.transforms import Mirroring
 from sparring.nets.net import MAX_SCALED_RETURN, SCALE_DECAY
 from sparring.nets.run.flat import Pass
@@ -44,11 +44,11 @@ class Update:
 
     def __init__(
         self,
-        playing: FusedPlaying,
-        voice: Voice,
+        playing: FusedSelfPlay,
+        voice: RoleActing,
         configs: Sequence[PPOConfig],
         *,
-        records: Records | None = None,
+        records: HindsightRecords | None = None,
         mirrors: Sequence[Mirroring] = (),
     ) -> None:
         """Make everything, once and for all.
@@ -84,7 +84,7 @@ class Update:
         )
         self._make_arrays()
         arrays = self.list, self.sample_counts, self.picked
-        samples = Samples(*arrays, self.room, self.seeds, self.clock)
+        samples = FusedSamples(*arrays, self.room, self.seeds, self.clock)
         self.images = [Images(one, rollout, samples) for one in mirrors]
         """What is done to rows before they are learned from."""
         self.terms = FusedTerms(net, rollout, self.stopped)
@@ -126,7 +126,7 @@ class Update:
             self.moments = torch.zeros(
                 members, MOMENT_BLOCKS, len(names("Moments")), dtype=torch.float64
             )
-            self.has_unit = torch.zeros(members, dtype=torch.uint8)
+            self.has_value_scale = torch.zeros(members, dtype=torch.uint8)
             """Whether a rollout has paid anything yet, as in `learn.ppo.PPO`."""
             self.statistics = torch.zeros(members, len(names("Statistics")))
             self.tallies = torch.zeros(members, len(names("Tally")))
@@ -157,7 +157,7 @@ class Update:
         self._places = view(
             "PlacesView",
             members=self.members,
-            carried_each=rollout.carried // self.members,
+            carried_each=rollout.max_pending // self.members,
             rows_each=rollout.rows // self.members,
             steps=rollout.steps,
             end=rollout.end,
@@ -215,7 +215,7 @@ class Update:
         """Leave members that diverged as they were before this update."""
         put_back(diverged, self._before, self.kept())
 
-    def value_cuts(
+    def bootstrap_truncated(
         self, number: int, role: Tensor | None = None, final_role: Tensor | None = None
     ) -> None:
         """Estimate what games would still have paid when they were cut for the `number`th time.
@@ -226,7 +226,7 @@ class Update:
         self.cutting.read(rollout.cut_obs[number])
         self.cutting.forward()
         self.terms.take_cuts(number, self.cutting)
-        cuts = self.kernels.view(
+        truncations = self.kernels.view(
             "CutsView",
             at=rollout.cut_at[number],
             count=rollout.cut_count,
@@ -240,9 +240,9 @@ class Update:
             only=self.role or 0,
             final_role=final_role,
         )
-        self.kernels.place_cuts(blocks_of(rollout.rows), 256, self._cutting_heads, cuts)
+        self.kernels.place_cuts(blocks_of(rollout.rows), 256, self._cutting_heads, truncations)
 
-    def discounts(self) -> View:
+    def discounts(self) -> KernelView:
         """How the decisions of the only network are linked."""
         return estimate_view(
             self.kernels,
@@ -270,7 +270,7 @@ class Update:
             partials=self.moments,
             blocks=MOMENT_BLOCKS,
             counts=self.sample_counts,
-            has_unit=self.has_unit,
+            has_unit=self.has_value_scale,
             keep=SCALE_DECAY,
             most=MAX_SCALED_RETURN,
             value_scale=self.net.value_scale,
@@ -289,7 +289,7 @@ class Update:
         count = net.size - first
         if not count:
             return  # the network divides by the unit itself
-        self.kernels.rescale_value_head(
+        self.kernels.rescale_values(
             *((blocks_of(count, 128), self.members), 128),
             *(net.weight[:, first:], net.compute[:, first:], net.size, count, self.statistics),
         )
@@ -307,7 +307,7 @@ class Update:
         for image in self.images:
             image.choose(epoch)
 
-    def _deal(self, samples: View, epoch: int, first: int, room: int, picked: Tensor) -> None:
+    def _deal(self, samples: KernelView, epoch: int, first: int, room: int, picked: Tensor) -> None:
         deal = self.kernels.view(
             "DealView",
             seeds=self.seeds,
@@ -326,7 +326,7 @@ class Update:
     def descend(self, number: int) -> None:
         """One optimizer step of every member."""
         at, picked = self.learning, self.picked[number]
-        minibatch = Minibatch(picked, self._by_place)
+        minibatch = FusedMinibatch(picked, self._by_place)
         for image in self.images:
             minibatch = image.turn(number, minibatch)
         dealt, counts = {"number": number, "minibatches": self.minibatches}, self.sample_counts
@@ -377,7 +377,9 @@ class Update:
     def stats(self, found: Mapping[str, float]) -> dict[str, float]:
         """What an update brought, as curves show it. found: its figures."""
         steps = found["optimizer_steps"]
-        stats = {f"losses/{name}": found[name] / max(steps, 1.0) for name in (*LOGGED, "grad_norm")}
+        stats = {
+            f"losses/{name}": found[name] / max(steps, 1.0) for name in (*PPO_METRICS, "grad_norm")
+        }
         return stats | {
             **self.terms.stats(found, steps),
             "losses/explained_variance": found["explained_variance"],
@@ -389,4 +391,4 @@ class Update:
 
     def kept(self) -> list[Tensor]:
         """What an update changes of the network and the optimizer."""
-        return [*self.net.kept(), self.has_unit, *self.adam.kept()]
+        return [*self.net.kept(), self.has_value_scale, *self.adam.kept()]

@@ -22,8 +22,8 @@ from torch.nn import functional
 
 from sparring.config import NetConfig
 from sparring.errors import ConfigError
-from sparring.kernels import Module, build
-from sparring.kernels.views import View
+from sparring.kernels import KernelModule, build
+from sparring.kernels.views import KernelView
 from sparring.nets.frozen.cpu import check_shapes, policy_layers, shapes_of
 from sparring.nets.inputs import Inputs
 from sparring.nets.net import Net, head_width
@@ -68,7 +68,7 @@ class GroupedFlat(ABC):
         self.inputs = Inputs(rules, memory)
         self.width, self.action_width = widened_width(self.inputs), rounded_up(head_width(rules))
         self.constants = row_constants(self.inputs, bf16=bf16)
-        self.kernels: Module = build(
+        self.kernels: KernelModule = build(
             SOURCE, self.constants, exact=False, device=device, what=rules.name
         )
         pack_tensors = {
@@ -182,7 +182,7 @@ class GroupedPass(ABC):
         shift: Tensor | None = None,
         onto: Tensor | None = None,
         kind: str = "",
-    ) -> View:
+    ) -> KernelView:
         """What happens to a product before it is kept: sums, then an activation."""
         return self.flat.kernels.view(
             "FinishView", bias=bias, shift=shift, onto=onto, kind=KINDS[kind]
@@ -193,7 +193,7 @@ class GroupedPass(ABC):
         x: Tensor,
         weight: Tensor,
         out: Tensor | None,
-        finish: View,
+        finish: KernelView,
         *,
         squares: int = 1,
         board: tuple[int, int] = (0, 0),

@@ -19,7 +19,7 @@ from torch import Tensor
 
 from sparring.config import NetConfig
 from sparring.games.rules import Rules
-from sparring.kernels import Module, build
+from sparring.kernels import KernelModule, build
 from sparring.nets.inputs import Inputs, fit_memory_bytes
 from sparring.nets.net import head_width
 
@@ -234,7 +234,7 @@ class WidenedNet(FlatNet):
         super().__init__(rules, config, members, **room)
         self.width = widened_width(self.inputs)
         self.constants = row_constants(self.inputs, bf16=self.bf16)
-        self.kernels: Module = build(
+        self.kernels: KernelModule = build(
             SOURCE, self.constants, exact=False, device=self.device, what=rules.name
         )
 

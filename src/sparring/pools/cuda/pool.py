@@ -16,7 +16,7 @@ from sparring.games.rules import Rewards, Rules, configured
 from sparring.games.saved import seal, unseal
 from sparring.games.seeds import seed_bits
 from sparring.kernels import build
-from sparring.kernels.views import View
+from sparring.kernels.views import KernelView
 from sparring.machine import check_memory_budget
 from sparring.pools.cuda.actions import as_given, audit_copies, why_frozen
 from sparring.pools.cuda.batch import CudaBatch
@@ -182,7 +182,7 @@ class CudaPool(CountsOnDevice):
         self._no_met = view("MetView", met=None, policies=0, players=0, each=1)
         self._no_ends = view("EndsView", **nothing, layers=0, step=0, learner=0, met=self._no_met)
 
-    def view(self, struct: str, /, **fields: Any) -> View:
+    def view(self, struct: str, /, **fields: Any) -> KernelView:
         """Fill a view of csrc/cuda/pool.cuh by name."""
         return self._kernels.view(struct, **fields)
 
@@ -190,7 +190,7 @@ class CudaPool(CountsOnDevice):
         """The fields of a structure of csrc/cuda/pool.cuh, in order."""
         return self._kernels.names(struct)
 
-    def _answers(self, legal: Tensor, action: Tensor) -> View:
+    def _answers(self, legal: Tensor, action: Tensor) -> KernelView:
         return self.view(
             "ActionsView", legal=legal, action=action, frozen=self.frozen, refused=self.refused
         )

@@ -19,7 +19,7 @@ from sparring.games.rules import Rules
 from sparring.games.seeds import mixed_seed
 from sparring.learn.demonstrations import Decisions
 from sparring.learn.head_terms import KLPenalty
-from sparring.learn.imitation import BehaviorCloning, Standing
+from sparring.learn.imitation import BehaviorCloning, ImitationProgress
 from sparring.learn.learner import Learner
 from sparring.learn.plan import Plan, PPOHparams
 from sparring.learn.transforms import mirrors_of
@@ -78,10 +78,10 @@ class Progress:
     def made(self, positions: int, games: int, seconds: float) -> None:
         self.echo(f"records: {count(positions)} positions of {count(games)} games, {seconds:.1f} s")
 
-    def learned(self, standing: Standing) -> None:
+    def learned(self, standing: ImitationProgress) -> None:
         self.show(f"imitation: {words(standing)}", standing.progress)
 
-    def done(self, standing: Standing) -> None:
+    def done(self, standing: ImitationProgress) -> None:
         self.echo(f"imitated in {clock(standing.seconds)}: {words(standing)}")
 
     def show(self, what: str, progress: float) -> None:
@@ -101,7 +101,7 @@ class Progress:
             print(line, file=sys.stderr, flush=True)
 
 
-def words(standing: Standing) -> str:
+def words(standing: ImitationProgress) -> str:
     told = [f"{count(standing.seen / max(standing.seconds, 1e-9))} positions/s"]
     told.append(f"loss {standing.moves:.3f}")
     if standing.measured:
@@ -115,7 +115,7 @@ class Imitated:
 
     facts: dict[str, Any]
     """As events have them."""
-    course: Sequence[Standing]
+    course: Sequence[ImitationProgress]
 
 
 def pay_of(plan: Plan, rules: Rules) -> Pay:
@@ -190,7 +190,7 @@ def imitate(
             seed=plan.seed,
             threads=plan.threads,
             device=plan.device,
-            turning=mirrors_of(plan.rules, plan.collect, plan.device, seed=plan.seed),
+            transforms=mirrors_of(plan.rules, plan.collect, plan.device, seed=plan.seed),
         )
         course = []
         for standing in cloning.learn(60 * wanted.file["imitate_minutes"]):
@@ -216,11 +216,11 @@ def imitate(
 
 def take_over(learner: Learner, policy: Policy, members: int) -> None:
     """Begin with the weights of what was cloned; all else of fresh learners stays."""
-    has_unit = float(policy.net.value_scale) != 1  # else the first update finds one
+    has_value_scale = float(policy.net.value_scale) != 1  # else the first update finds one
     weights = {name: value.detach().cpu() for name, value in policy.net.state_dict().items()}
     for member in range(members):
         fresh = learner.snapshot(member)
-        meta = {**fresh.meta, "has_unit": has_unit}
+        meta = {**fresh.meta, "has_value_scale": has_value_scale}
         learner.restore(
             replace(fresh, tensors={**fresh.tensors, "net": dict(weights)}, meta=meta), member
         )

@@ -180,7 +180,7 @@ class Walk:
         returns = links.advantages(np.zeros(links.places, np.float32), 1.0)
         returns[~played_out(links)] = np.nan
         chosen = np.flatnonzero(policy == 0)
-        return chosen, returns[links.carried + chosen]
+        return chosen, returns[links.max_pending + chosen]
 
 
 def payment(rules: Rules, pay: Pay, paid: Mapping[str, tuple[float, ...]]) -> Floats:

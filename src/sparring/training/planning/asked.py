@@ -95,7 +95,7 @@ def of_learner(
         "collect.mirror": config.collect.mirror,
     }
     yield from ((name, ask(name, name)) for name, on in switches.items() if on)
-    if config.hindsight.sees:
+    if config.hindsight.relabels:
         yield "seen in hindsight", ask("seen in hindsight", "hindsight.on")
         if algo in REMEMBERS:
             yield "replay in hindsight", ask("replay in hindsight", "hindsight.on of a replay")

@@ -19,7 +19,7 @@ from sparring.errors import ConfigError
 from sparring.games.flags import scheduled_flags
 from sparring.games.rules import Rules
 from sparring.games.starts import lasting as lasting_start
-from sparring.learn.learner import Terms
+from sparring.learn.learner import Overrides
 from sparring.learn.plan import Participants, pays_apart
 from sparring.pools.custom.base import CustomPool
 from sparring.training.budget import BUDGETS, COUNTED
@@ -144,27 +144,29 @@ def differing(rules: Rules, theirs: Rules) -> dict[str, Any]:
     return {name: value for name, value in other.items() if mine.get(name) != value}
 
 
-def first_terms(own: Sequence[Rules], curricula: Sequence[Curriculum]) -> tuple[Terms, ...]:
+def first_overrides(own: Sequence[Rules], curricula: Sequence[Curriculum]) -> tuple[Overrides, ...]:
     """What the first games of every member begin under: what is its own, and its first phase."""
-    terms = own_terms(own, curricula)
+    overrides = member_overrides(own, curricula)
     if all(curriculum.is_plain for curriculum in curricula):
-        return terms
+        return overrides
     begun = [
         CurriculumState(curriculum, starts=curriculum.starts).begin() for curriculum in curricula
     ]
-    mine = terms or (Terms(),) * len(begun)
+    mine = overrides or (Overrides(),) * len(begun)
     return tuple(under_phase(*one) for one in zip(mine, begun, strict=True))
 
 
-def own_terms(own: Sequence[Rules], curricula: Sequence[Curriculum]) -> tuple[Terms, ...]:
+def member_overrides(
+    own: Sequence[Rules], curricula: Sequence[Curriculum]
+) -> tuple[Overrides, ...]:
     """What every member's games begin under besides the first one's; none where nobody differs."""
     paid = [one.rewards_at(0, BEGINNING, BEGINNING) for one in curricula]
-    terms = []
+    overrides = []
     for rules, rewards in zip(own, paid, strict=True):
         flags = differing(own[0], rules)
         weights = None if rewards == paid[0] else rewards or weights_of(rules)
-        terms.append(Terms(flags=flags or None, rewards=weights))
-    return tuple(terms) if any(one != Terms() for one in terms) else ()
+        overrides.append(Overrides(flags=flags or None, rewards=weights))
+    return tuple(overrides) if any(one != Overrides() for one in overrides) else ()
 
 
 def check_same_chains(paid: Sequence[Mapping[str, Any]]) -> None:
@@ -177,7 +179,7 @@ def check_same_chains(paid: Sequence[Mapping[str, Any]]) -> None:
         )
 
 
-def under_phase(own: Terms, phase: Terms) -> Terms:
+def under_phase(own: Overrides, phase: Overrides) -> Overrides:
     """What a member's games begin under, where a first phase has its say, too."""
     said = {name: value for name, value in vars(phase).items() if value is not None}
     flags = {**(own.flags or {}), **(phase.flags or {})}

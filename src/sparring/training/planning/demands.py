@@ -19,8 +19,8 @@ from sparring.errors import ConfigError
 from sparring.factories import is_factory
 from sparring.games.goals import check_goals, check_told
 from sparring.games.rules import Rules
+from sparring.learn.memory import memory_line
 from sparring.learn.plan import Plan
-from sparring.learn.room import room_line
 from sparring.machine import UNNOTICED, free_memory, show_size
 from sparring.nets.critics import Critics
 from sparring.nets.inputs import Inputs, memory_bytes_of
@@ -173,7 +173,7 @@ def within_memory(plan: Plan) -> Iterator[None]:
         raise ConfigError(
             f"out of memory with collect.games {collect.games}, collect.steps {collect.steps} and "
             f"{described(plan.net, critic)}; make them smaller"
-            + (f": {room_line(plan)}" if plan.fused else "")
+            + (f": {memory_line(plan)}" if plan.fused else "")
         ) from None
 
 

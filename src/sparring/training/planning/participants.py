@@ -20,7 +20,7 @@ from sparring.league.seating import (
     read_lineups,
     resolve_spec,
 )
-from sparring.learn.acting import Actor, MadePlayers, PlayerActor
+from sparring.learn.acting import Actor, PerGamePlayers, PlayerActor
 from sparring.learn.plan import Fixed, Participants, Seating
 from sparring.nets.hierarchy import nets_by_role
 from sparring.nets.inputs import memory_bytes_of
@@ -166,7 +166,7 @@ class ParticipantsBuilder:
     def _actor(self, greedy: bool, player: Policy | CallablePlayer | FactoryPlayer) -> Actor:
         seed = self.config.seed
         if isinstance(player, FactoryPlayer):
-            return MadePlayers(player.for_game, self.rules.rows, seed)
+            return PerGamePlayers(player.for_game, self.rules.rows, seed)
         return PlayerActor(player, seed, greedy=greedy)
 
     def _seating(self, table: LineupSpec, ids: dict[tuple[Any, bool], int]) -> Seating:

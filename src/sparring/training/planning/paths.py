@@ -184,7 +184,7 @@ def paths_taken(plan: Plan, learner: Any) -> tuple[ComputePath, ...]:
 
 def path_taken(path: ComputePath, learner: Any) -> ComputePath:
     """Return the path that a learner has taken, with a module of somebody's own among others."""
-    part = learner.parts[path.role] if path.role else learner
+    part = learner.learners[path.role] if path.role else learner
     if forward := getattr(part, "forward", None):
         if not path.name.startswith(NATIVE) or forward.native is not None:
             return path

@@ -20,8 +20,8 @@ from sparring.games.rules import Rules
 from sparring.games.seeds import checked_seed
 from sparring.learn.algos import LEARNERS, factory_at, factory_of
 from sparring.learn.learner import Learner
+from sparring.learn.memory import check_memory
 from sparring.learn.plan import CPU, Plan, Turns, pays_apart
-from sparring.learn.room import check_room
 from sparring.machine import MAX_THREADS, check_threads
 from sparring.nets.run.native import resolve_cpu
 from sparring.pools.custom.base import CustomPool
@@ -35,7 +35,7 @@ from sparring.training.planning.curricula import (
     check_custom,
     check_same_chains,
     curriculum_of,
-    first_terms,
+    first_overrides,
     rules_of_members,
 )
 from sparring.training.planning.custom import (
@@ -127,7 +127,7 @@ def decide(
     starts = read_starts(rules, config.starts)
     threads = check_threads(config.threads or min(os.cpu_count() or 1, MAX_THREADS))
     seeds = tuple(checked_seed(member.seed) for member in configs)
-    first = first_terms(played_by, curricula)
+    first = first_overrides(played_by, curricula)
     games = None
     if own:
         games = pool or (one_game(config) if elsewhere else custom_pool(config, first_game))
@@ -160,7 +160,7 @@ def decide(
         first=first,
         lr_factor=lr_factor,
     )
-    check_room(plan)
+    check_memory(plan)
     paths = paths_of(config.algo, plan, place.because)
     return replace(plan, paths=paths), curricula
 

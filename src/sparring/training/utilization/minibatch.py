@@ -15,12 +15,12 @@ import sparring
 from sparring.errors import SparringError
 from sparring.factories import is_factory
 from sparring.learn.forward import Forward
-from sparring.learn.learner import Learner, Measured
+from sparring.learn.learner import Learner, SupportsDryRun
 from sparring.learn.minibatches import Minibatch
-from sparring.learn.parts import make_backend
 from sparring.learn.plan import Plan, PPOHparams
 from sparring.learn.ppo import loss_of
-from sparring.learn.together import ALONE
+from sparring.learn.process_group import SINGLE
+from sparring.learn.role_learners import make_backend
 from sparring.nets.net import Net
 from sparring.schedule import Moment
 from sparring.training.utilization.advice import sizes_to_try
@@ -158,7 +158,7 @@ def step_factory(plan: Plan, learner: Learner, net: Net) -> StepFactory:
     def make(size: int) -> Callable[[], int]:
         def step() -> int:
             minibatch = Minibatch(data, shuffled[:size], {})
-            backend.step(minibatch, hparams, loss, ALONE)
+            backend.step(minibatch, hparams, loss, SINGLE)
             return 1
 
         return step
@@ -168,7 +168,7 @@ def step_factory(plan: Plan, learner: Learner, net: Net) -> StepFactory:
 
 def sample_rows(plan: Plan, learner: Learner, count: int) -> dict[str, Tensor]:
     """Return `count` samples: the pool's pending rows, repeated, with random targets."""
-    assert isinstance(learner, Measured)
+    assert isinstance(learner, SupportsDryRun)
     batch, device = learner.pool.batch(), ComputeDevice(plan.device, 1)
     rows = (batch.policy >= 0).nonzero()[0]
     if not len(rows):

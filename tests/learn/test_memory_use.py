@@ -9,8 +9,8 @@ import pytest
 
 from sparring.config import TrainConfig
 from sparring.errors import ConfigError
+from sparring.learn.memory import MemoryUse, memory_uses
 from sparring.learn.plan import Plan
-from sparring.learn.room import Room, rooms_of
 from sparring.training.planning.plan import resolve
 from sparring.training.planning.settings import merged
 
@@ -28,7 +28,7 @@ def on_a_gpu(members: int = 1, **changes: Any) -> Plan:
 
 
 def test_the_most_games_that_fit_do_and_one_more_is_refused() -> None:
-    room = Room(per_game=1000, besides=500)
+    room = MemoryUse(per_game=1000, fixed=500)
     most = room.games_in(10_499)
     assert most == 9
     room.demand(most, "games", free=10_499)
@@ -41,7 +41,7 @@ def test_what_a_game_takes_grows_with_steps_networks_and_opponents() -> None:
     """Networks keep room for a row of every game, which a rollout's arrays do not show."""
 
     def each(**changes: Any) -> int:
-        return rooms_of(on_a_gpu(**changes))[1].per_game
+        return memory_uses(on_a_gpu(**changes))[1].per_game
 
     usual = each(net={"hidden": (256, 256)})
     assert each(net={"hidden": (256, 256)}, collect={"games": 64, "steps": 32}) > 1.5 * usual
@@ -53,9 +53,9 @@ def test_what_a_game_takes_grows_with_steps_networks_and_opponents() -> None:
 
 
 def test_members_share_the_memory_and_minibatches_lie_besides() -> None:
-    one, eight = rooms_of(on_a_gpu())[1], rooms_of(on_a_gpu(8))[1]
+    one, eight = memory_uses(on_a_gpu())[1], memory_uses(on_a_gpu(8))[1]
     assert eight.per_game == 8 * one.per_game
-    assert eight.besides > one.besides
-    larger = rooms_of(on_a_gpu(ppo={"minibatch": 512}))[1]
+    assert eight.fixed > one.fixed
+    larger = memory_uses(on_a_gpu(ppo={"minibatch": 512}))[1]
     assert larger.per_game == one.per_game
-    assert larger.besides != one.besides
+    assert larger.fixed != one.fixed

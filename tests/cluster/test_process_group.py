@@ -14,13 +14,13 @@ import torch.distributed as dist
 
 import sparring
 from sparring import Pool
-from sparring.cluster.replicas.joined import Joined
+from sparring.cluster.replicas.process_group import TorchProcessGroup
 from sparring.config import CollectConfig, NetConfig, PPOConfig
-from sparring.learn.acting import Answer, Draws
+from sparring.learn.acting import ActorOutput, RngKeys
 from sparring.learn.forward import Forward
 from sparring.learn.learner import DivergedError, LostError
 from sparring.learn.ppo import PPO
-from sparring.learn.together import ALONE, Together
+from sparring.learn.process_group import SINGLE, ProcessGroup
 from sparring.nets.inputs import memory_bytes_of
 from sparring.schedule import Moment, Schedule
 
@@ -46,8 +46,8 @@ class ByNumber:
         self.forward = forward
 
     @torch.no_grad()
-    def answer(self, obs: Any, mask: Any, draws: Draws) -> Answer:
-        number = draws.rollout * 7919 + draws.step * 104_729 + draws.rows * 613
+    def act(self, obs: Any, mask: Any, keys: RngKeys) -> ActorOutput:
+        number = keys.rollout * 7919 + keys.step * 104_729 + keys.rows * 613
         heads = self.forward(torch.from_numpy(obs))
         value, memory = (
             self.forward.net.unscaled_values(heads).numpy(),
@@ -55,11 +55,15 @@ class ByNumber:
         )
         if not mask.shape[1]:
             action = np.sin(number[:, None] + np.arange(1.0, 1.0 + self.numbers(obs)))
-            return Answer(action.astype(np.float32), {"log_prob": value * 0 - 1, "value": value})
+            return ActorOutput(
+                action.astype(np.float32), {"log_prob": value * 0 - 1, "value": value}
+            )
         legal = mask.sum(1, dtype=np.int64)
         action = [np.flatnonzero(m)[n % c] for m, n, c in zip(mask, number, legal, strict=True)]
         log_prob = -np.log(legal).astype(np.float32)
-        return Answer(np.array(action, np.int32), {"log_prob": log_prob, "value": value}, memory)
+        return ActorOutput(
+            np.array(action, np.int32), {"log_prob": log_prob, "value": value}, memory
+        )
 
     def numbers(self, obs: Any) -> int:
         """How many an action has, where it is continuous."""
@@ -84,13 +88,13 @@ def make(
     return made
 
 
-def at_once(work: Callable[[int, Together], Any], size: int) -> list[Any]:
+def at_once(work: Callable[[int, ProcessGroup], Any], size: int) -> list[Any]:
     """Let so many learners do something, each in a thread; what they return or raise, by rank."""
     store, found = dist.HashStore(), [None] * size
 
     def run(rank: int) -> None:
         try:
-            found[rank] = work(rank, Joined(store, rank, size, timeout_s=LIMIT_S))
+            found[rank] = work(rank, TorchProcessGroup(store, rank, size, timeout_s=LIMIT_S))
         except BaseException as wrong:
             found[rank] = wrong
 
@@ -103,13 +107,13 @@ def at_once(work: Callable[[int, Together], Any], size: int) -> list[Any]:
     return found
 
 
-def shares(ppo: PPOConfig, games: list[int], **game: Any) -> Callable[[int, Together], PPO]:
+def shares(ppo: PPOConfig, games: list[int], **game: Any) -> Callable[[int, ProcessGroup], PPO]:
     """Make the learner of a rank."""
 
-    def one(rank: int, together: Together) -> PPO:
+    def one(rank: int, process_group: ProcessGroup) -> PPO:
         with BY_TURNS:
             made = make(**game, ppo=ppo, first=sum(games[:rank]), games=games[rank])
-        made.together = together
+        made.process_group = process_group
         return made
 
     return one
@@ -132,8 +136,8 @@ def check_same_gradients(split: list[int], **played: Any) -> None:
     one = make(**played, ppo=WHOLE, first=0, games=16)
     learner = shares(WHOLE, split, **played)
 
-    def work(rank: int, together: Together) -> list[dict[str, Any]]:
-        mine, seen = learner(rank, together), []
+    def work(rank: int, process_group: ProcessGroup) -> list[dict[str, Any]]:
+        mine, seen = learner(rank, process_group), []
         for _ in range(3):
             (report,) = mine.iterate(0.0)
             grads = [p.grad.clone() for p in mine.net.parameters() if p.grad is not None]
@@ -171,8 +175,8 @@ def test_all_make_as_many_steps_whatever_their_samples_and_stop_together(net: Ne
     )
     learner = shares(config, [1, 6], game="tic_tac_toe", config={}, net=net)
 
-    def work(rank: int, together: Together) -> tuple[list[float], Any]:
-        mine, steps = learner(rank, together), []
+    def work(rank: int, process_group: ProcessGroup) -> tuple[list[float], Any]:
+        mine, steps = learner(rank, process_group), []
         for _ in range(4):
             steps.append(mine.iterate(0.0)[0].stats["learning/optimizer_steps"])
         return steps, [p.detach().clone() for p in mine.net.parameters()]
@@ -187,8 +191,8 @@ def test_all_make_as_many_steps_whatever_their_samples_and_stop_together(net: Ne
 def test_a_loss_that_is_not_a_number_ends_all_of_them() -> None:
     learner = shares(replace(WHOLE, epochs=2), [4, 4], game="tic_tac_toe", config={})
 
-    def work(rank: int, together: Together) -> Any:
-        mine = learner(rank, together)
+    def work(rank: int, process_group: ProcessGroup) -> Any:
+        mine = learner(rank, process_group)
         mine.iterate(0.0)
         before = [p.detach().clone() for p in mine.net.parameters()]
         mine.collector.collect(mine.updates)
@@ -206,13 +210,13 @@ def test_statistics_are_those_of_all_numbers() -> None:
     numbers = np.random.default_rng(0).normal(size=100).astype(np.float32)
     parts = [numbers[:7], numbers[7:7], numbers[7:]]
 
-    def work(rank: int, together: Together) -> Any:
+    def work(rank: int, process_group: ProcessGroup) -> Any:
         mine = parts[rank]
-        told = [together.mean(mine), together.var(mine), together.std(mine)]
-        flags = [together.any(rank == 1), together.any(False)]
-        return told, flags, together.counts(len(mine)), together.total(rank)
+        told = [process_group.mean(mine), process_group.var(mine), process_group.std(mine)]
+        flags = [process_group.any(rank == 1), process_group.any(False)]
+        return told, flags, process_group.counts(len(mine)), process_group.total(rank)
 
-    alone = ALONE
+    alone = SINGLE
     expected = [alone.mean(numbers), alone.var(numbers), alone.std(numbers)]
     for told, flags, counts, total in at_once(work, 3):
         assert told == pytest.approx(expected, abs=1e-6)
@@ -223,4 +227,4 @@ def test_statistics_are_those_of_all_numbers() -> None:
 
 def test_whoever_waits_for_somebody_that_never_comes_is_told() -> None:
     with pytest.raises(LostError, match="did not come"):
-        Joined(dist.HashStore(), 0, 2, timeout_s=0.5)
+        TorchProcessGroup(dist.HashStore(), 0, 2, timeout_s=0.5)

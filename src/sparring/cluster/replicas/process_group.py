@@ -14,7 +14,7 @@ from torch import Tensor
 
 from sparring.errors import ConfigError
 from sparring.learn.learner import LostError
-from sparring.learn.together import Together
+from sparring.learn.process_group import ProcessGroup
 
 dist: Any = torch.distributed
 """Untyped."""
@@ -24,7 +24,7 @@ MEETING_S = 60.0
 """Seconds that learners wait for each other when they meet."""
 
 
-class Joined(Together):
+class TorchProcessGroup(ProcessGroup):
     """One of several learners. All of them call the same sums in the same order."""
 
     def __init__(

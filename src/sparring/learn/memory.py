@@ -12,7 +12,7 @@ from sparring.games.rules import Rules
 from sparring.learn.plan import CPU, Plan
 from sparring.learn.replay import replay_bytes
 from sparring.learn.ring import MAX_PLACES, check_capacity
-from sparring.learn.transitions import OPEN
+from sparring.learn.transitions import PENDING_DTYPE
 from sparring.machine import UNNOTICED, check_memory_budget, free_memory, show_size
 from sparring.nets.sizes import pass_bytes
 from sparring.pools.limits import bytes_per_game
@@ -39,30 +39,30 @@ IMAGES = 4
 
 
 @dataclass(frozen=True)
-class Room:
+class MemoryUse:
     """What a plan takes of one memory: something for every game, and something besides."""
 
     per_game: int
     """Of every `collect.games`, for all members together."""
-    besides: int = 0
+    fixed: int = 0
 
     def bytes_for(self, games: int) -> int:
-        return self.per_game * games + self.besides
+        return self.per_game * games + self.fixed
 
     def games_in(self, free: int) -> int:
         """The most games that fit."""
-        return max(free - self.besides, 0) // max(self.per_game, 1)
+        return max(free - self.fixed, 0) // max(self.per_game, 1)
 
     def demand(self, games: int, what: str, *, free: int | None = None) -> None:
         """Refuse more games than fit; free: bytes there are, None asks the machine."""
-        left = None if free is None else max(free - self.besides, 0)
+        left = None if free is None else max(free - self.fixed, 0)
         check_memory_budget("collect.games", games, self.per_game, what, free=left)
 
 
-def check_room(plan: Plan) -> None:
+def check_memory(plan: Plan) -> None:
     """Refuse games and rollouts that do not fit."""
     rules, collect = plan.rules, plan.collect
-    host, device = rooms_of(plan)
+    host, device = memory_uses(plan)
     what = f"the games and a rollout of {collect.steps} steps (collect.steps)"
     if host.per_game:
         host.demand(collect.games, what)
@@ -83,31 +83,31 @@ def check_room(plan: Plan) -> None:
         )
 
 
-def rooms_of(plan: Plan) -> tuple[Room, Room]:
+def memory_uses(plan: Plan) -> tuple[MemoryUse, MemoryUse]:
     """What a plan takes of the machine's memory, and of the GPU's."""
     rules, collect, members = plan.rules, plan.collect, len(plan.seeds)
     pool = 0 if plan.custom else bytes_per_game(rules, memory=plan.memory)
     custom_learner = plan.settings[0] is None  # what it keeps is its own affair
-    row, chains, records = row_bytes_of(plan), chains_of(plan), plan.hindsight.sees
+    row, chains, records = row_bytes_of(plan), chains_of(plan), plan.hindsight.relabels
     rollout = 0
     if not custom_learner:
         rollout = rollout_bytes(rules, row, collect.steps, chains=chains, records=records)
     host = pool * (plan.games_on == CPU) + rollout * (not plan.fused)
     if not plan.fused:
-        return Room(members * host), Room(members * (pool + rollout - host))
+        return MemoryUse(members * host), MemoryUse(members * (pool + rollout - host))
     device = pool - host + fused_rollout_bytes(plan) + learning_bytes(plan)
     device += rules.rows * acting_bytes(plan)
-    return Room(members * host), Room(members * device, minibatch_bytes(plan) + WORKSPACE)
+    return MemoryUse(members * host), MemoryUse(members * device, minibatch_bytes(plan) + WORKSPACE)
 
 
-def room_line(plan: Plan) -> str:
+def memory_line(plan: Plan) -> str:
     """Say what a game takes of the GPU's memory, and how many fit beside each other."""
-    room = rooms_of(plan)[1]
+    room = memory_uses(plan)[1]
     free = torch.cuda.mem_get_info(plan.device)[0] + torch.cuda.memory_reserved(plan.device)
     each, members = room.per_game // len(plan.seeds), len(plan.seeds)
     of = f" of each of {members} runs" if members > 1 else ""
     return (
-        f"{show_size(each)} per game on the GPU and {show_size(room.besides)} besides; of "
+        f"{show_size(each)} per game on the GPU and {show_size(room.fixed)} besides; of "
         f"{show_size(free)} that are free, at most {room.games_in(free)} games{of} "
         "(collect.games) fit"
     )
@@ -139,7 +139,7 @@ def fused_rollout_bytes(plan: Plan) -> int:
         chains=chains_of(plan),
         policies=plan.participants.slots + 1,
         final_legal=remembers(plan),
-        examples=int(plan.hindsight.sees),
+        examples=int(plan.hindsight.relabels),
         remembers=bool(plan.net.memory),
     )
     return sum(array.nbytes for array in vars(rollout).values() if isinstance(array, torch.Tensor))
@@ -155,7 +155,7 @@ def learning_bytes(plan: Plan) -> int:
     listed = place * places_per_game(rules, collect.steps, chains_of(plan))
     if plan.net.recurrent:
         listed += SEGMENT_BYTES * rules.seats * (collect.steps + 1)
-    if not plan.hindsight.sees:
+    if not plan.hindsight.relabels:
         return listed
     rows = collect.games * collect.steps * rules.rows
     each = row_bytes_of(plan) + networks * EXAMPLE_BYTES
@@ -229,7 +229,7 @@ def check_replay(plan: Plan, taken: int, free: int | None = None) -> None:
         row_bytes_of(plan),
         replay,
         device=bool(where),
-        records=plan.hindsight.sees,
+        records=plan.hindsight.relabels,
     )
     if free is None and needed < UNNOTICED:
         return
@@ -264,6 +264,6 @@ def rollout_bytes(
     row = 1 + 1 + 2  # seat, role, policy
     # Paid, skipped, value and its role, what came of a goal; two ends.
     step = rules.seats * (4 * len(rules.roles) + 2 + 4 + 1 + 4 * records) + 1 + 1
-    opened = rules.seats * chains * OPEN.itemsize
+    opened = rules.seats * chains * PENDING_DTYPE.itemsize
     places = places_per_game(rules, steps, chains)
     return places * (place + 4 * records) + steps * (rules.rows * row + step) + opened
