@@ -195,7 +195,7 @@ def test_an_installed_copy_says_to_clone(tmp_path: Path, monkeypatch: pytest.Mon
     monkeypatch.setattr(sources, "CHECKOUT", installed.CHECKOUT)
     with pytest.raises(ConfigError, match=r"without its sources.* clone the repository"):
         find_checkout()
-    assert not sources.not_built("shogi")
+    assert not sources.not_built_hint("shogi")
 
 
 @pytest.mark.slow

@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from learn.fused_helpers import COLLECT, NETS, PPO_, learner
-from sparring.games.stats import PREFIX, curves
+from sparring.games.stats import PREFIX, stat_metrics
 from sparring.learn.fused import DeviceGames, FusedPPO, HostGames
 from sparring.pools import Lineup, Pool
 from sparring.pools.cuda import CudaPool
@@ -73,7 +73,7 @@ def test_the_learner_reports_what_was_counted_in_its_rollout(graphs: bool) -> No
         reports = ppo.iterate(0.0)
         for member, report in enumerate(reports):
             told = {k: v for k, v in report.stats.items() if k.startswith(PREFIX)}
-            assert told == curves(ppo.rules.stats, ppo.pool.counts(member).tolist())
+            assert told == stat_metrics(ppo.rules.stats, ppo.pool.counts(member).tolist())
             assert told
 
 

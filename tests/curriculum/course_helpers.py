@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from sparring.curriculum.curriculum import THE_RUN, Curriculum
+from sparring.curriculum.curriculum import SINGLE_PHASE, Curriculum
 from sparring.curriculum.phases import Phase
 from sparring.games.rules import Rules
 from sparring.learn.plan import Seating
@@ -50,7 +50,7 @@ def three_phases() -> Curriculum:
         seatings(hard="1"),
         seatings(alone="1", hard="0:5,20000:1"),
     )
-    own = Phase(THE_RUN, rewards={"win": read("0:0,20000:1")})
+    own = Phase(SINGLE_PHASE, rewards={"win": read("0:0,20000:1")})
     return Curriculum(SKULL_KING, (first, second, last), seated, own)
 
 

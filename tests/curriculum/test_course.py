@@ -23,7 +23,7 @@ from sparring.config import PPOConfig
 from sparring.curriculum.curriculum import Curriculum
 from sparring.curriculum.phases import Phase, Threshold
 from sparring.curriculum.state import CurriculumState
-from sparring.curriculum.timeline import curves_of
+from sparring.curriculum.timeline import curriculum_metrics
 from sparring.learn.learner import Overrides, apply_game_overrides
 from sparring.learn.plan import Seating
 from sparring.pools import LEARNER, Lineup, Pool
@@ -171,14 +171,14 @@ def test_curves_show_the_phase_and_what_changes() -> None:
     course = CurriculumState(three_phases())
     course.begin()
     course.overrides(Moment(3000, 0.1))
-    shown = curves_of(course)
+    shown = curriculum_metrics(course)
     assert shown["charts/phase"] == 1.0
     assert shown["curriculum/opponents/captain"] == pytest.approx(2 / 3)
     assert shown["curriculum/reward/score_delta"] == pytest.approx(0.4)
     assert shown["curriculum/reward/manager.win"] == 2.0
     course.advance(Moment(5000, 0.2), 5)
     course.overrides(Moment(5000, 0.2))
-    shown = curves_of(course)
+    shown = curriculum_metrics(course)
     assert shown["charts/phase"] == 2.0
     assert shown["curriculum/opponents/self"] == 0.0
     assert shown["curriculum/flag/round_weights[0]"] == 1.0

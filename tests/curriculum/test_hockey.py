@@ -11,7 +11,7 @@ import pytest
 from sparring.config import TrainConfig
 from sparring.curriculum.curriculum import Curriculum
 from sparring.errors import ConfigError
-from sparring.games.flags import latest
+from sparring.games.flags import initial_flags
 from sparring.games.rules import Rules
 from sparring.schedule import Moment
 from sparring.training.planning.plan import decide
@@ -134,8 +134,8 @@ def test_modes_are_mixed(tmp_path: Path) -> None:
 
 def test_without_keep_mode_the_run_has_none(tmp_path: Path) -> None:
     config = settings(tmp_path, phase(environment={"keep_mode": False}))
-    assert "keep_mode=0" in latest(config.set)
-    assert "scale_observation=1" in latest(config.set)
+    assert "keep_mode=0" in initial_flags(config.set)
+    assert "scale_observation=1" in initial_flags(config.set)
 
 
 def test_dqn_plays_the_discrete_game(tmp_path: Path) -> None:

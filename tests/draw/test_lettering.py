@@ -13,7 +13,7 @@ from sparring.commands import render
 from sparring.draw.names import short_name, short_names
 from sparring.draw.pictures.pixels import load_font
 from sparring.games.picture import Picture, RecordedEpisode, SvgPicture, picture_of
-from sparring.games.text_width import fitted, text_width
+from sparring.games.text_width import text_width, truncate_text
 
 RUN = "skull_king-ppo-20261115-214501-abcd"
 NAMES = (
@@ -61,11 +61,11 @@ def test_no_letter_is_wider_than_its_measure() -> None:
 @pytest.mark.parametrize("room", [0.0, 5.0, 20.0, 60.0, 150.0, 1000.0])
 def test_a_fitted_text_keeps_to_its_room(room: float) -> None:
     for name in (*NAMES, "", "飛車角行"):
-        short = fitted(name, 16, room)
+        short = truncate_text(name, 16, room)
         assert text_width(short, 16) <= room or short == ""
         assert short == name or "…" in short or short == ""
-    assert fitted(NAMES[0], 16, 1000) == NAMES[0]
-    assert fitted(NAMES[0], 16, 150).endswith("120")
+    assert truncate_text(NAMES[0], 16, 1000) == NAMES[0]
+    assert truncate_text(NAMES[0], 16, 150).endswith("120")
 
 
 @pytest.mark.parametrize(

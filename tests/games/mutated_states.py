@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from sparring.errors import StateError
-from sparring.games.saved import seal
+from sparring.games.saved import add_header
 from sparring.games.state import State, load_state, new_state
 
 FAMILY = 30
@@ -26,7 +26,7 @@ MAX_S = 60
 
 def sealed(state: State, body: bytes) -> bytes:
     """The bytes as a file that somebody made up: with the hash that they have."""
-    return seal(state.rules, {"seed": state.seed, "weights": state.weights}, body)
+    return add_header(state.rules, {"seed": state.seed, "weights": state.weights}, body)
 
 
 def chosen(state: State, rng: np.random.Generator) -> Any:

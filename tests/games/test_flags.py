@@ -7,8 +7,8 @@ import pytest
 from sparring import Rules
 from sparring.errors import ConfigError
 from sparring.games.flags import (
-    as_typed,
     changed_flags,
+    flags_as_options,
     read_pair,
     read_rules,
     scheduled_flags,
@@ -45,7 +45,7 @@ def test_an_opponent_may_leave_out_its_weight() -> None:
 
 def test_flags_are_typed_as_they_are_read() -> None:
     rules = read_rules("skull_king", ["num_players=6", "rounds=1,2,3", "skip_forced=1"])
-    typed = as_typed(changed_flags(rules))
+    typed = flags_as_options(changed_flags(rules))
     assert read_rules("skull_king", typed).config == rules.config
 
 

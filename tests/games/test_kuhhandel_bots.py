@@ -13,7 +13,14 @@ import numpy as np
 import pytest
 
 import sparring
-from sparring.games.kuhhandel import NOTES, VALUES, Position, load_position, read, worth
+from sparring.games.kuhhandel import (
+    NOTES,
+    VALUES,
+    KuhhandelPosition,
+    load_position,
+    pile_value,
+    read,
+)
 
 PASS, MIN_RAISE, SELL, BUY, ACCEPT, COUNTER, NUM = 41, 42, 43, 44, 45, 46, 47
 H = [2, 4, 1, 0, 0, 0]
@@ -23,7 +30,7 @@ SHARES = {3: (0.60, 0.35, 0.30, 0.25, 0.75), 4: (0.60, 0.65, 0.30, 0.35, 1.00)}
 """By players: auction fraction, denial fraction, reserve, refusal fraction, trade fraction."""
 
 
-def claim(at: Position, seat: int, kind: int, count: int) -> float:
+def claim(at: KuhhandelPosition, seat: int, kind: int, count: int) -> float:
     missing = 4 - at.animals[seat][kind]
     if missing == 0:
         return 0.0
@@ -32,7 +39,7 @@ def claim(at: Position, seat: int, kind: int, count: int) -> float:
     return gain * min(count, missing) / missing
 
 
-def lot_value(at: Position, seat: int) -> float:
+def lot_value(at: KuhhandelPosition, seat: int) -> float:
     denial = SHARES[min(at.players, 4)][1]
     rivals = [claim(at, other, at.lot, 1) for other in range(at.players) if other != seat]
     return claim(at, seat, at.lot, 1) + denial * max(rivals)
@@ -43,8 +50,8 @@ def sums(hand: Sequence[int]) -> dict[int, tuple[int, ...]]:
     best: dict[int, tuple[int, ...]] = {}
     for counts in itertools.product(*(range(count + 1) for count in hand[1:])):
         pile = (0, *counts)
-        if worth(pile) not in best or rank(pile) < rank(best[worth(pile)]):
-            best[worth(pile)] = pile
+        if pile_value(pile) not in best or rank(pile) < rank(best[pile_value(pile)]):
+            best[pile_value(pile)] = pile
     return best
 
 
@@ -96,7 +103,7 @@ def auction(seed: int, players: int = 3) -> sparring.State:
 
 def test_thrifty_bids_small() -> None:
     found = Counter(whole_bid(auction(seed), "thrifty") for seed in range(SAMPLES))
-    own = worth(RICH)
+    own = pile_value(RICH)
     amounts = [0, *range(30, own + 10, 10)]
     wanted = Counter({bid: 10**6 // (i + 1) for i, bid in enumerate(amounts)})
     assert set(found) <= set(wanted)
@@ -127,7 +134,7 @@ def test_dealer_bids_as_described(players: int) -> None:
     rng = random.Random(1)
 
     def draw() -> int:
-        limit = min(share * lot_value(at, 1), (1 - reserve) * worth(RICH))
+        limit = min(share * lot_value(at, 1), (1 - reserve) * pile_value(RICH))
         cap = int(limit * rng.uniform(0.9, 1.1) / 10 + 1e-9) * 10
         if cap < at.high_bid + 10:
             return 0

@@ -10,7 +10,7 @@ import pytest
 
 import sparring
 from games.kuhhandel_helpers import FULL_FARM, lay, opened, play
-from sparring.games.kuhhandel import Position, load_position, read
+from sparring.games.kuhhandel import KuhhandelPosition, load_position, read
 from vectors import kuhhandel as vectors
 from vectors.kuhhandel import H, action
 
@@ -19,7 +19,7 @@ def test_flags_of_section_9() -> None:
     """Each option does what its line says; the defaults are in the vectors."""
     farms = [{"cow": 1}, {"cow": 1}, {"cow": 2}]
 
-    def traded(offer: Sequence[int], counter: Sequence[int], **config: Any) -> Position:
+    def traded(offer: Sequence[int], counter: Sequence[int], **config: Any) -> KuhhandelPosition:
         state = load_position(farms, config=config)
         state.apply(9)
         lay(state, offer)

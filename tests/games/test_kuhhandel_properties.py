@@ -18,11 +18,11 @@ from sparring.games.kuhhandel import (
     NOTES,
     START_HAND,
     VALUES,
+    KuhhandelPosition,
     Pile,
-    Position,
     load_position,
+    pile_value,
     read,
-    worth,
 )
 
 PASS, MIN_RAISE, SELL, ACCEPT, NUM = 41, 42, 43, 45, 47
@@ -49,9 +49,9 @@ seeds = st.integers(0, 2**32 - 1)
 class Moment:
     """One decision of a game."""
 
-    was: Position
+    was: KuhhandelPosition
     action: int
-    now: Position
+    now: KuhhandelPosition
     state: sparring.State
 
 
@@ -86,7 +86,7 @@ def test_money_and_animals_are_conserved(config: dict[str, Any], seed: int) -> N
             players * (start + extra) for start, extra in zip(START_HAND, paid_out, strict=True)
         ]
         total = players * (90 + sum(DONKEY_PAYS[:donkeys]))
-        assert sum(worth(hand) for hand in at.money) == total <= 940 * players
+        assert sum(pile_value(hand) for hand in at.money) == total <= 940 * players
         for kind in range(len(KINDS)):
             owned = sum(farm[kind] for farm in at.animals)
             assert owned + at.deck.count(kind) + (at.lot == kind) == 4
@@ -152,7 +152,7 @@ def test_players_know_what_they_saw_and_no_more(config: dict[str, Any], seed: in
     for moment in random_game(config, seed):
         was, now = moment.was, moment.now
         caught = was.phase == "decide" and moment.action == SELL
-        caught = caught and worth(was.money[was.high_bidder]) < was.high_bid
+        caught = caught and pile_value(was.money[was.high_bidder]) < was.high_bid
         given_piles = exchange_in(moment, config)
         for observer in observers:
             if now.donkeys > was.donkeys:
@@ -183,7 +183,7 @@ def test_bids_payments_and_trades(config: dict[str, Any], seed: int) -> None:
             assert now.high_bid > was.high_bid
             assert now.high_bidder == was.actor != was.turn
         if was.phase == "decide" and action == SELL:
-            caught = worth(was.money[was.high_bidder]) < was.high_bid
+            caught = pile_value(was.money[was.high_bidder]) < was.high_bid
             assert not (caught and config["bluff"] == "FORBID")
             exposures += caught
             assert exposures <= was.players - 1
@@ -201,18 +201,18 @@ def test_bids_payments_and_trades(config: dict[str, Any], seed: int) -> None:
     assert auctions == 40 <= turns
 
 
-def check_payment(was: Position, now: Position) -> None:
+def check_payment(was: KuhhandelPosition, now: KuhhandelPosition) -> None:
     """The price is paid, and with no card too many."""
     payer = next(s for s in range(was.players) if sum(now.money[s]) < sum(was.money[s]))
     paid = minus(was.money[payer], now.money[payer])
-    assert worth(paid) >= was.high_bid
+    assert pile_value(paid) >= was.high_bid
     assert paid[0] == 0
     for note, count in zip(NOTES, paid, strict=True):
-        assert count == 0 or worth(paid) - note < was.high_bid
+        assert count == 0 or pile_value(paid) - note < was.high_bid
     assert now.animals[payer][was.lot] == was.animals[payer][was.lot] + 1
 
 
-def check_trade(was: Position, now: Position) -> None:
+def check_trade(was: KuhhandelPosition, now: KuhhandelPosition) -> None:
     """One or two animals of one kind go from one of the two players to the other."""
     moved = [np.subtract(n, w).tolist() for n, w in zip(now.animals, was.animals, strict=True)]
     assert abs(moved[was.turn][was.traded]) == was.stake in (1, 2)
@@ -338,7 +338,7 @@ def test_a_pass_that_had_to_be_looks_like_any_other() -> None:
             state.apply(action)
         for action in (MIN_RAISE, NUM, NUM + 5):  # seat 0 bids 10, seat 1 bids 50
             state.apply(action)
-        if worth(read(state).money[0]) > 50:
+        if pile_value(read(state).money[0]) > 50:
             assert state.seat == 0
             state.apply(PASS)
         assert (state.seat, read(state).phase) == (2, "decide")

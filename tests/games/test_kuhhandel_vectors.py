@@ -10,7 +10,7 @@ import pytest
 
 import sparring
 from games.kuhhandel_helpers import FULL_FARM, lay, opened, play
-from sparring.games.kuhhandel import load_position, read, worth
+from sparring.games.kuhhandel import load_position, pile_value, read
 from vectors import kuhhandel as vectors
 from vectors.kuhhandel import NUM, H, action
 
@@ -103,11 +103,11 @@ def test_donkeys() -> None:
         state.apply(action("AUCTION"))
         at = read(state)
         assert at.donkeys == number
-        assert [worth(hand) - worth(old) for hand, old in zip(at.money, before, strict=True)] == [
-            card
-        ] * 3
-        assert [worth(hand) for hand in at.money] == [total] * 3
-        assert sum(worth(hand) for hand in at.money) == circulation
+        assert [
+            pile_value(hand) - pile_value(old) for hand, old in zip(at.money, before, strict=True)
+        ] == [card] * 3
+        assert [pile_value(hand) for hand in at.money] == [total] * 3
+        assert sum(pile_value(hand) for hand in at.money) == circulation
         highest = max(a - NUM for a in state.legal() if a >= NUM)
         assert highest == circulation // 100
         while read(state).phase == "bid":

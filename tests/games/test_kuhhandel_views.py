@@ -10,12 +10,12 @@ import pytest
 from sparring import State, new_state
 from sparring.games.kuhhandel import (
     KINDS,
-    counted,
+    count_noun,
     load_position,
+    pile_value,
     read,
     show_animals,
     show_pile,
-    worth,
 )
 
 
@@ -56,7 +56,7 @@ def test_the_whole_view_shows_all_money_and_the_deck() -> None:
         at, text = read(state), state.text()
         for seat, hand in enumerate(at.money):
             line = text.splitlines()[2 + seat]
-            assert f"  {worth(hand)}: {show_pile(hand)}  " in line
+            assert f"  {pile_value(hand)}: {show_pile(hand)}  " in line
             assert line.endswith(show_animals(at.animals[seat]))
         assert text.endswith(f"deck    {' '.join(KINDS[kind] for kind in at.deck) or '-'}")
 
@@ -96,9 +96,9 @@ def test_an_auction_seen_from_a_bidder() -> None:
 def test_small_words() -> None:
     assert show_pile((0, 0, 0, 0, 0, 0)) == "-"
     assert show_pile((3, 1, 0, 2, 0, 0)) == "2x100 10 3x0"
-    assert [counted(2, kind) for kind in ("goose", "sheep", "cow")] == [
+    assert [count_noun(2, kind) for kind in ("goose", "sheep", "cow")] == [
         "2 geese",
         "2 sheep",
         "2 cows",
     ]
-    assert counted(1, "goose") == "1 goose"
+    assert count_noun(1, "goose") == "1 goose"

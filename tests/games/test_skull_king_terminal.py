@@ -11,13 +11,13 @@ import pytest
 from sparring import Rules, new_state
 from sparring.games.skull_king import load_round, read
 from sparring.games.skull_king.terminal import SkullKingTerminal
-from sparring.games.terminal import match
+from sparring.games.terminal import match_choices
 
 
 def test_a_bid_is_typed_as_its_number() -> None:
     state = load_round(2, [["G1", "T"], ["G2", "G3"], ["G4", "G5"], ["G6", "G7"]], 0)
     choices = SkullKingTerminal(state.rules, 0).choices(state)
-    assert [match(str(bid), choices)[0].action for bid in range(3)] == [0, 1, 2]
+    assert [match_choices(str(bid), choices)[0].action for bid in range(3)] == [0, 1, 2]
 
 
 def random_games(config: dict[str, Any], seeds: range) -> Any:

@@ -16,7 +16,7 @@ from sparring.games.laser_hockey.starts import SITUATIONS, situation
 from sparring.games.rules import Rules
 from sparring.games.shogi import read_sfen
 from sparring.games.skull_king.starts import round_start
-from sparring.games.starts import USUAL, read_starts, write_starts
+from sparring.games.starts import DEFAULT_START, read_starts, write_starts
 from sparring.games.state import new_state
 from sparring.pools import Pool, Start
 
@@ -32,7 +32,7 @@ def begun(rules: Rules, words: list[str], games: int = 40) -> Pool:
 def test_a_words_weight_is_shared_out() -> None:
     starts = read_starts(Rules("skull_king"), ["usual=2", "rounds:7-10=3", "round:2"])
     assert [start.weight for start in starts] == [2, 0.75, 0.75, 0.75, 0.75, 1]
-    assert starts[0] == Start(None, 2, USUAL)
+    assert starts[0] == Start(None, 2, DEFAULT_START)
 
 
 def test_shogi_reads_positions(tmp_path: Path) -> None:

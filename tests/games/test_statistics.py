@@ -10,7 +10,7 @@ import pytest
 from games import recounted
 from sparring import Pool, Rules
 from sparring.games.rules import game_names
-from sparring.games.stats import values
+from sparring.games.stats import stat_values
 
 SKULL_KINGS: list[dict[str, Any]] = [
     {},
@@ -79,7 +79,7 @@ def test_every_game_says_what_its_statistics_are() -> None:
         used = {at for stat in rules.stats for at in (*stat.above, *stat.below)}
         assert used == set(range(len(rules.counters))), f"{name} counts what nobody uses"
         assert all(stat.help and stat.above and stat.below for stat in rules.stats)
-        assert values(rules.stats, [0] * len(rules.counters)) == {}
+        assert stat_values(rules.stats, [0] * len(rules.counters)) == {}
 
 
 def test_repairs_are_judged_where_there_is_an_order() -> None:
@@ -88,7 +88,7 @@ def test_repairs_are_judged_where_there_is_an_order() -> None:
     pool = Pool(rules, 64, seed=1, threads=1)
     pool.reset()
     pool.run_random(100)
-    kept = values(rules.stats, pool.counts().tolist())["order_kept"]
+    kept = stat_values(rules.stats, pool.counts().tolist())["order_kept"]
     assert 0.1 < kept < 0.9
     assert rules.stats[0].name == "order_kept", "displays show the first few"
 
@@ -99,7 +99,7 @@ def test_skull_king_tells_stages_and_rounds_apart() -> None:
     for number, played, kept in ((1, 10, 9), (3, 10, 5), (7, 4, 1)):
         counts[rules.counters.index(f"played {number}")] = played
         counts[rules.counters.index(f"kept {number}")] = kept
-    found = values(rules.stats, counts)
+    found = stat_values(rules.stats, counts)
     assert found["bid_kept"] == 15 / 24
     assert found["bid_kept_early"] == 14 / 20
     assert found["bid_kept_late"] == 1 / 4

@@ -13,7 +13,7 @@ from sparring.games import kuhhandel, skull_king
 from sparring.games.decisions import decisions
 from sparring.games.kuhhandel.scenes import scenes_of as kuhhandel_scenes
 from sparring.games.picture import Drawing, Film, RecordedEpisode, picture_of
-from sparring.games.skull_king.scenes import Scene, scenes_of
+from sparring.games.skull_king.scenes import SkullKingScene, scenes_of
 
 ROUNDS = [1, 4, *[0] * 8]
 EXTRAS = {"abilities": 1, "scoring": "RASCAL", "cannonball": 1}
@@ -80,7 +80,7 @@ def test_the_taker_of_a_trick_is_the_one_who_is_credited() -> None:
 def test_a_still_of_skull_king_has_the_table_and_all_points() -> None:
     episode = played("skull_king", {"rounds": ROUNDS})
     shown = written(still_of(episode).shapes)
-    rounds: list[Scene] = [s for s in scenes_of(episode) if s.kind == "scores"]
+    rounds: list[SkullKingScene] = [s for s in scenes_of(episode) if s.kind == "scores"]
     for scene in rounds:
         assert all(f"{points:+}" in shown for points in scene.points)
     best = max(episode.states[-1].scores)

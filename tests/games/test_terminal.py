@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from sparring import State, new_state
-from sparring.games.terminal import ActionChoice, Terminal, match
+from sparring.games.terminal import ActionChoice, Terminal, match_choices
 
 CHOICES = [
     ActionChoice(1, "G1", "Green 1"),
@@ -36,7 +36,7 @@ CHOICES = [
     ],
 )
 def test_what_a_word_means(typed: str, actions: list[int]) -> None:
-    assert [choice.action for choice in match(typed, CHOICES)] == actions
+    assert [choice.action for choice in match_choices(typed, CHOICES)] == actions
 
 
 def test_any_turn_game_has_a_plain_terminal() -> None:

@@ -14,7 +14,7 @@ from sparring.games.skull_king import (
     card_short_name,
     hand,
     load_round,
-    show_many_cards,
+    show_card_ranges,
 )
 from sparring.games.views import observation_view
 
@@ -105,8 +105,8 @@ def test_short_names_and_ids_are_one_to_one() -> None:
 
 def test_runs_of_cards_are_drawn_together() -> None:
     cards = [card_id(name) for name in ("SK", "Pi4", "Pi5", "B1", "B2", "B3", "G1", "T", "L1")]
-    assert show_many_cards(cards) == "SK Pi4 Pi5 B1-B3 G1 T L1"
-    assert show_many_cards([]) == "-"
+    assert show_card_ranges(cards) == "SK Pi4 Pi5 B1-B3 G1 T L1"
+    assert show_card_ranges([]) == "-"
 
 
 def test_load_round_deals_what_was_asked() -> None:

@@ -17,7 +17,7 @@ from learn.calibration import calibration_error, listen, reliability
 from make import make_ppo
 from sparring import Lineup, Pool
 from sparring.config import CollectConfig, HeadsConfig, NetConfig, PPOConfig
-from sparring.games.hidden import hidden_of, truth_of
+from sparring.games.hidden import hidden_of, read_hidden
 from sparring.games.kuhhandel import read as read_kuhhandel
 from sparring.learn.fused.heads import FusedOutcomes
 from sparring.learn.fused.rollout import FusedRollout
@@ -139,7 +139,7 @@ def test_what_is_hidden_is_read_from_the_bytes_of_games(game: str, steps: int) -
     batch = pool.reset()
     for step in range(steps):
         if step % 7 == 0:
-            truth = truth_of(rules, hidden, pool.tables, batch.seat)
+            truth = read_hidden(rules, hidden, pool.tables, batch.seat)
             for number in range(4):
                 seat = int(batch.seat[number])
                 wanted = readable(game, pool.state_of(number), seat)

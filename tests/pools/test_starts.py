@@ -11,7 +11,7 @@ import pytest
 from reference.philox import Philox
 from sparring.errors import ConfigError
 from sparring.games.rules import Rules
-from sparring.games.starts import SavedPosition, bytes_of
+from sparring.games.starts import SavedPosition, saved_position
 from sparring.games.state import State, new_state
 from sparring.pools import Lineup, Pool, Start, read_starts
 
@@ -51,7 +51,7 @@ def test_shares_are_the_weights() -> None:
     """Chi-square over 20,000 games, the usual start among them."""
     starts = [Start(None, 1.5), *openings()]
     pool = Pool("tic_tac_toe", 500, seed=11, threads=1, starts=starts)
-    keys = [bytes_of(s.position or new_state("tic_tac_toe")).game for s in starts]
+    keys = [saved_position(s.position or new_state("tic_tac_toe")).game for s in starts]
     found = Counter(drawn(pool, 20_000))
     assert set(found) == set(keys)
     weights = np.array([start.weight for start in starts])
@@ -69,7 +69,7 @@ def test_every_draw_is_that_of_its_own_stream() -> None:
         "tic_tac_toe", 64, seed=7, threads=1, first_game=100, starts=[Start(None, 2), *starts]
     )
     up_to = np.cumsum([2, *weights])
-    keys = [bytes_of(s.position).game for s in starts]
+    keys = [saved_position(s.position).game for s in starts]
     for episode in range(1, 6):
         pool.reset()
         for game in range(64):
@@ -77,7 +77,7 @@ def test_every_draw_is_that_of_its_own_stream() -> None:
             at = int(np.searchsorted(up_to, rng.u32() / 2**32 * up_to[-1], "right"))
             size = pool._native.game_bytes
             begun = bytes(pool.tables[game][:size])
-            assert begun == (keys[at - 1] if at else bytes_of(new_state("tic_tac_toe")).game)
+            assert begun == (keys[at - 1] if at else saved_position(new_state("tic_tac_toe")).game)
 
 
 def starts_of(game: str) -> list[Start]:
@@ -250,7 +250,7 @@ BAD = {
     "weight nan must be": lambda: Start(after("tic_tac_toe", 1), weight=float("nan")),
     "not a saved state": lambda: Start(b"junk"),
     "another game or build": lambda: Start(SavedPosition(b"short")),
-    "start 1: the game is over": lambda: Start(bytes_of(after("tic_tac_toe", *FULL))),
+    "start 1: the game is over": lambda: Start(saved_position(after("tic_tac_toe", *FULL))),
 }
 
 
@@ -261,7 +261,7 @@ def test_a_bad_start_refuses_all(why: str) -> None:
         pool.set_starts([Start(after("tic_tac_toe", 8)), BAD[why]()])
     pool.reset()
     assert {bytes(table) for table in pool.tables[:, : pool._native.game_bytes]} == {
-        bytes_of(after("tic_tac_toe", 4)).game
+        saved_position(after("tic_tac_toe", 4)).game
     }
 
 

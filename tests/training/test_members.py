@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from sparring.config import NetConfig, TrainConfig
-from sparring.curriculum.curriculum import BEGINNING, Curriculum
+from sparring.curriculum.curriculum import START, Curriculum
 from sparring.curriculum.reading import read_phases
 from sparring.errors import ConfigError
 from sparring.games.rules import Rules
@@ -66,7 +66,7 @@ def planned(config: TrainConfig) -> tuple[list[TrainConfig], Plan]:
         collect=config.collect,
         net=config.net,
         settings=tuple(getattr(member, config.algo) for member in members),
-        rewards=curricula[0].rewards_at(0, BEGINNING, BEGINNING),
+        rewards=curricula[0].rewards_at(0, START, START),
         custom_rules=own,
         first=first_overrides(own, curricula),
     )
@@ -85,7 +85,7 @@ def test_games_made_for_the_first_begin_as_a_members_own(config: TrainConfig) ->
             threads=1,
             lineups=plan.participants.lineups,
             rewards=curriculum_in(member, plan.rules_of(index), plan.participants).rewards_at(
-                0, BEGINNING, BEGINNING
+                0, START, START
             ),
         )
         shared = Pool(

@@ -16,7 +16,7 @@ from sparring import trusted
 from sparring.cli import main
 from sparring.config import TrainConfig
 from sparring.errors import ConfigError
-from sparring.games.starts import lasting
+from sparring.games.starts import with_absolute_path
 from sparring.training.planning.place import choose_device
 from sparring.training.planning.plan import resolve
 from sparring.training.planning.settings import (
@@ -194,6 +194,6 @@ def test_files_of_starts_are_kept_by_their_whole_path(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     (tmp_path / "mine.sfen").write_text("any\n")
-    assert lasting("mine.sfen=2") == f"{tmp_path / 'mine.sfen'}=2"
-    assert lasting("usual=3") == "usual=3"
-    assert lasting("rounds:7-10") == "rounds:7-10"
+    assert with_absolute_path("mine.sfen=2") == f"{tmp_path / 'mine.sfen'}=2"
+    assert with_absolute_path("usual=3") == "usual=3"
+    assert with_absolute_path("rounds:7-10") == "rounds:7-10"

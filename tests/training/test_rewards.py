@@ -14,7 +14,7 @@ import tomlkit
 import sparring
 from sparring.cli import main
 from sparring.config import TrainConfig
-from sparring.curriculum.curriculum import BEGINNING
+from sparring.curriculum.curriculum import START
 from sparring.curriculum.rewards import read_rewards, weights_of
 from sparring.learn.plan import Plan
 from sparring.learn.ppo import PPO
@@ -98,7 +98,7 @@ def test_the_same_weight_for_all_roles_links_as_before() -> None:
 def test_parts_that_are_not_named_keep_the_weight_of_the_game() -> None:
     rules = sparring.Rules("skull_king")
     given = read_rewards(rules, ["worker.rank=0.5", "rank=2", "win=-1"])
-    weights = weights_of(rules, {name: weight.at(BEGINNING) for name, weight in given.items()})
+    weights = weights_of(rules, {name: weight.at(START) for name, weight in given.items()})
     assert (weights["score_delta"], weights["rank"]) == ((1.0, 1.0), (2.0, 0.5))
     assert (weights["win"], weights["manager"]) == ((-1.0, -1.0), (0.0, 0.0))
 

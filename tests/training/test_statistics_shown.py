@@ -14,7 +14,7 @@ from sparring import Lineup, Pool, Rules
 from sparring.cli import main
 from sparring.config import CollectConfig, DQNConfig, NetConfig, PPOConfig, ReplayConfig
 from sparring.draw.charts.curves import make_charts, make_common_charts, statistic_names
-from sparring.games.stats import PREFIX, curves
+from sparring.games.stats import PREFIX, stat_metrics
 from sparring.league.arena import play_match
 from sparring.learn.dqn import DQN
 from sparring.learn.ppo import PPO
@@ -41,7 +41,7 @@ def test_a_learner_reports_what_happened_in_its_rollout() -> None:
     for _ in range(3):
         (report,) = ppo.iterate(0.0)
         counts = ppo.pool.counts()
-        assert told(report.stats) == curves(ppo.rules.stats, counts.tolist())
+        assert told(report.stats) == stat_metrics(ppo.rules.stats, counts.tolist())
         seen.append(int(counts[::5].sum()))
     assert 0 < report.stats["stats/bid_kept"] < 1
     assert max(seen) <= 4 * COLLECT.games * COLLECT.steps / 8  # of one rollout, not of all
@@ -53,7 +53,7 @@ def test_a_learner_from_replay_reports_all_rollouts_of_an_update() -> None:
     pool = pool_of()
     dqn = DQN(pool, collect, DQNConfig(), replay, SMALL, seed=1)
     (report,) = dqn.iterate(0.0)
-    assert told(report.stats) == curves(pool.rules.stats, pool.counts().tolist())
+    assert told(report.stats) == stat_metrics(pool.rules.stats, pool.counts().tolist())
 
 
 def test_a_game_without_counters_reports_nothing() -> None:

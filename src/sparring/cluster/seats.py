@@ -17,7 +17,7 @@ from torch import Tensor
 from sparring.config import TrainConfig
 from sparring.errors import ConfigError
 from sparring.games.rules import Rules
-from sparring.games.starts import SavedPosition, Start, position_of
+from sparring.games.starts import SavedPosition, Start, resolve_start
 from sparring.messages import Message
 from sparring.pools.lineups import Lineup, Mix, Mixes
 from sparring.training.planning.participants import GIVEN
@@ -74,7 +74,7 @@ def hear_games(pool: Any, message: Message) -> bool:
 
 def starts(rules: Rules, given: Sequence[Start]) -> Message:
     """Where games begin from now on."""
-    positions = [position_of(rules, start) for start in given]
+    positions = [resolve_start(rules, start) for start in given]
     arrays = {}
     for number, position in enumerate(positions):
         if position is not None:

@@ -21,7 +21,7 @@ from sparring.commands.shared.results import (
 )
 from sparring.config.commands import EvalConfig
 from sparring.errors import ConfigError, SparringError
-from sparring.games.flags import changed_flags, listed, read_pair
+from sparring.games.flags import changed_flags, read_pair, split_list
 from sparring.games.rules import Rules
 from sparring.league import cage2_challenge as cage2
 from sparring.league import usi
@@ -56,7 +56,7 @@ def run(config: EvalConfig) -> int:
     if config.opening_plies is not None:
         check_plies(rules, config.opening_plies, "--opening-plies ")
     games = whole_rounds(rules, config.games or default_games(rules))
-    words = listed(config.against)
+    words = split_list(config.against)
     if not words and rules.seats > 1:
         words = list(default_opponents(rules, 1))
     opponents = [player_called(word, rules, threads) for word in words]

@@ -17,10 +17,10 @@ from sparring.commands.shared.printing import make_console, print_styled
 from sparring.config.commands import PlayConfig
 from sparring.errors import ConfigError
 from sparring.games import Rules, State, game_names, new_state
-from sparring.games.flags import as_typed, changed_flags, listed, read_rules
+from sparring.games.flags import changed_flags, flags_as_options, read_rules, split_list
 from sparring.games.lookup import game_module
 from sparring.games.recorded import Replay
-from sparring.games.terminal import ActionChoice, match, terminal_of
+from sparring.games.terminal import ActionChoice, match_choices, terminal_of
 from sparring.league.players import Player, name_of
 from sparring.nets.stateful_player import Memories, StatefulPlayer
 from sparring.pools.custom.again import is_custom
@@ -100,7 +100,7 @@ def read_game(config: PlayConfig) -> tuple[Player | None, Rules]:
 
 
 def seat_others(rules: Rules, person: int, against: str, usual: Player) -> dict[int, Player]:
-    names = listed(against)
+    names = split_list(against)
     known = {name: player_called(name, rules) for name in names}
     players = [known[name] for name in names] or [usual]
     others = [seat for seat in range(rules.seats) if seat != person]
@@ -179,7 +179,7 @@ class Session:
         self.echo("", self.terminal.result(self.state), "", f"Play it again: {self.command()}")
 
     def welcome(self) -> None:
-        flags = "".join(f", {flag}" for flag in as_typed(changed_flags(self.rules)))
+        flags = "".join(f", {flag}" for flag in flags_as_options(changed_flags(self.rules)))
         self.echo(self.rules.title, style="bold")
         if self.others:
             seats = f"seat {self.person} of {self.rules.seats}"
@@ -191,7 +191,7 @@ class Session:
         return names[0] if len(set(names)) == 1 else ",".join(names)
 
     def command(self) -> str:
-        flags = "".join(f" --set {flag}" for flag in as_typed(changed_flags(self.rules)))
+        flags = "".join(f" --set {flag}" for flag in flags_as_options(changed_flags(self.rules)))
         others = f"--seat {self.person} --against {self.against()} " if self.others else ""
         return f"sparring play {self.rules.name} {others}--seed {self.seed}{flags}"
 
@@ -240,7 +240,7 @@ class Session:
         """Ask which of several choices was meant; None if that did not settle it."""
         offered = [replace(choice, number=at) for at, choice in enumerate(fitting, 1)]
         options = ", ".join(f"{choice.number}:{choice.name}" for choice in offered)
-        meant = match(self.ask(f"which: {options}> ", offered), offered)
+        meant = match_choices(self.ask(f"which: {options}> ", offered), offered)
         return meant[0] if len(meant) == 1 else None
 
     def ask(self, prompt: str, choices: Sequence[ActionChoice]) -> str:

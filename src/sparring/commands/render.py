@@ -24,7 +24,7 @@ from sparring.draw.names import short_names
 from sparring.draw.pictures.film import Frame, RenderedFrames, as_frame
 from sparring.errors import ConfigError, warn
 from sparring.games import Rules, State, new_state
-from sparring.games.flags import changed_flags, listed
+from sparring.games.flags import changed_flags, split_list
 from sparring.games.picture import RecordedEpisode, SvgPicture, picture_of
 from sparring.games.recorded import Replay
 from sparring.league.players import BatchPlayer, Player, name_of
@@ -48,10 +48,10 @@ def run(config: RenderConfig) -> int:
     check_options(config, out)
     if (config.still or out.suffix == ".png") and config.episodes > 1:
         raise ConfigError("a still shows one game; leave out --episodes, or write .gif")
-    words = listed(config.players)
+    words = split_list(config.players)
     if not words:
         raise ConfigError("who plays? Give a run or a bot, or one per seat: latest,strong")
-    rules, known = find_game([*words, *listed(config.against)], config.game, config.set)
+    rules, known = find_game([*words, *split_list(config.against)], config.game, config.set)
     own = is_custom(rules)
     if own and config.save:
         raise ConfigError(f"--save keeps sparring's own games, not {rules.name}; leave it out")
@@ -129,7 +129,7 @@ def find_players(
     config: RenderConfig, words: list[str], rules: Rules, known: dict[str, Player]
 ) -> list[Player]:
     """Return who sits in each seat. known: players by their words, as far as there are some."""
-    against = listed(config.against)
+    against = split_list(config.against)
     if len(words) == 1:
         others = against or [rules.bots[-1]] * (rules.seats - 1)
         words = words + (others * (rules.seats - 1) if len(others) == 1 < rules.seats else others)
@@ -226,7 +226,7 @@ def film_env(config: RenderConfig, rules: Rules, words: list[str], policy: Any) 
 def seated(config: RenderConfig, policy: Any, words: Sequence[str]) -> list[BatchPlayer]:
     """One player per seat: the policy everywhere, unless others are named."""
     rules = policy.rules
-    against = listed(config.against)
+    against = split_list(config.against)
     if len(words) > 1 and against:
         raise ConfigError("--against is for one player; here every seat has its own, leave it out")
     if against and rules.seats == 1:

@@ -12,7 +12,7 @@ from sparring.commands.shared.printing import echo, make_table, print_json, prin
 from sparring.config.runs import RunsConfig
 from sparring.draw.columns import Columns
 from sparring.errors import ConfigError, SparringError, nearest, printable
-from sparring.games.flags import listed
+from sparring.games.flags import split_list
 from sparring.games.rules import game_names
 from sparring.machine import show_size
 from sparring.store.files import remove_folder
@@ -122,7 +122,7 @@ def chosen(everything: Sequence[Told], config: RunsConfig) -> list[Told]:
         found = [one for one in found if one["game"] == config.game]
     if config.tagged and found:
         known = sorted({tag for one in everything for tag in one["tags"]})
-        for tag in listed(config.tagged):
+        for tag in split_list(config.tagged):
             if tag not in known:
                 raise ConfigError(f"--tagged {tag!r}{nearest(tag, known)}")
             found = [one for one in found if tag in one["tags"]]
@@ -162,7 +162,7 @@ def write_about(config: RunsConfig, root: Path) -> int:
         )
     if config.game or config.tagged:
         raise ConfigError("--game and --tagged are for listing; name the runs to write about")
-    add, drop = listed(config.tag), listed(config.untag)
+    add, drop = split_list(config.tag), split_list(config.untag)
     if config.note and is_run(root / config.note) and not is_run(root / config.names[0]):
         raise ConfigError(
             f'the run comes before its note: sparring runs {config.note} --note "{config.names[0]}"'

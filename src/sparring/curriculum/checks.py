@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from sparring.curriculum.files import about
+from sparring.curriculum.files import locate_errors
 from sparring.curriculum.phases import Phase
 from sparring.errors import ConfigError
 from sparring.games.rules import Rules
 from sparring.schedule import Moment, Schedule
 
 
-def check_course(phases: Sequence[Phase], spans: Sequence[tuple[int, int] | None]) -> None:
+def check_phases(phases: Sequence[Phase], spans: Sequence[tuple[int, int] | None]) -> None:
     """Refuse phases that do not follow one another.
 
     spans: `from` (-1: where the one before ends) and `to` (0: nothing is said) where they are
@@ -22,18 +22,18 @@ def check_course(phases: Sequence[Phase], spans: Sequence[tuple[int, int] | None
     end: int | None = 0
     for index, phase in enumerate(phases):
         last = index == len(phases) - 1
-        with about(index, phase.name, "name"):
+        with locate_errors(index, phase.name, "name"):
             if phase.name in names:
                 raise ConfigError(
                     f"phase {names.index(phase.name) + 1} has the same name; give each its own"
                 )
         names.append(phase.name)
         span = spans[index]
-        with about(index, phase.name, "from"):
+        with locate_errors(index, phase.name, "from"):
             check_from(span, end, index)
-        with about(index, phase.name, "until"):
+        with locate_errors(index, phase.name, "until"):
             check_threshold(phase, last=last)
-        with about(index, phase.name):
+        with locate_errors(index, phase.name):
             if not last and not phase.ends:
                 raise ConfigError(
                     "it never ends, and so overlaps with the phase after it; give decisions, "
@@ -80,7 +80,7 @@ def check_weights(weights: Sequence[Schedule], where: str = "opponents") -> None
             f"{where}: one weight has to be above 0 all the time where some count in decisions, "
             "others in shares or games"
         )
-    for moment in moments(weights):
+    for moment in schedule_points(weights):
         if all(one.at(moment) <= 0 for one in weights):
             raise ConfigError(
                 f"{where}: at {moment.decisions or moment.episodes or moment.progress:g} every "
@@ -92,12 +92,12 @@ def check_flags(rules: Rules, flags: Mapping[str, Any]) -> None:
     """Refuse flags that do not go together at a point of their schedules."""
     if not flags:
         return
-    members = [one for value in flags.values() for one in listed(value)]
-    for moment in moments([one for one in members if isinstance(one, Schedule)]):
+    members = [one for value in flags.values() for one in as_list(value)]
+    for moment in schedule_points([one for one in members if isinstance(one, Schedule)]):
         rules.changed({name: flag_at(rules, name, value, moment) for name, value in flags.items()})
 
 
-def listed(value: Any) -> Sequence[Any]:
+def as_list(value: Any) -> Sequence[Any]:
     return value if isinstance(value, list | tuple) else [value]
 
 
@@ -111,7 +111,7 @@ def flag_at(rules: Rules, name: str, value: Any, moment: Moment) -> Any:
     return number if field is None or field.dtype == "float32" else round(number)
 
 
-def moments(schedules: Sequence[Schedule]) -> list[Moment]:
+def schedule_points(schedules: Sequence[Schedule]) -> list[Moment]:
     """The moments of all points, whatever they count."""
     found = [Moment(0, 0.0)]
     for one in schedules:
@@ -120,7 +120,7 @@ def moments(schedules: Sequence[Schedule]) -> list[Moment]:
     return found
 
 
-def check_length(phase: Phase, schedule: Schedule, where: str, *, of_learner: bool) -> None:
+def check_phase_length(phase: Phase, schedule: Schedule, where: str, *, of_learner: bool) -> None:
     """Refuse shares (%) of a phase whose length is not known, or not known to a learner."""
     if schedule.by != "progress" or phase.decisions or (phase.episodes and not of_learner):
         return

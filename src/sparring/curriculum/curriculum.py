@@ -22,9 +22,9 @@ from sparring.learn.plan import Seating
 from sparring.pools.lineups import Lineup
 from sparring.schedule import Moment, Schedule
 
-THE_RUN = "run"
+SINGLE_PHASE = "run"
 """The name of the one phase of a run that has none."""
-BEGINNING = Moment(0, 0.0)
+START = Moment(0, 0.0)
 
 
 @dataclass(frozen=True)
@@ -36,7 +36,7 @@ class Curriculum:
     phases: tuple[Phase, ...]
     seatings: tuple[tuple[Seating, ...], ...]
     """Who plays, phase by phase."""
-    own: Phase = field(default_factory=lambda: Phase(THE_RUN))
+    own: Phase = field(default_factory=lambda: Phase(SINGLE_PHASE))
     """What the run itself says: scheduled flags, rewards and starts. Its schedules count from the
     beginning of the run, whatever the phase."""
 
@@ -46,7 +46,7 @@ class Curriculum:
         drawn = []
         for seating in self.seatings[index]:
             own = phase.opponents is None
-            schedule = seating.weight if own else placed(seating.weight, phase, origin)
+            schedule = seating.weight if own else shift_schedule(seating.weight, phase, origin)
             weight = schedule.at(now)
             if weight > 0:
                 drawn.append(replace(seating.lineup, weight=weight))
@@ -63,7 +63,7 @@ class Curriculum:
         found = {}
         for name in self._changed_flags:
             if name in phase.flags:
-                value = placed_flag(phase.flags[name], phase, origin)
+                value = shift_flag(phase.flags[name], phase, origin)
                 found[name] = flag_at(self.rules, name, value, now)
             elif name in self.own.flags:
                 found[name] = flag_at(self.rules, name, self.own.flags[name], now)
@@ -81,7 +81,9 @@ class Curriculum:
             return None
         phase = self.phases[index]
         own = {name: one.at(now) for name, one in self.own.rewards.items()}
-        here = {name: placed(one, phase, origin).at(now) for name, one in phase.rewards.items()}
+        here = {
+            name: shift_schedule(one, phase, origin).at(now) for name, one in phase.rewards.items()
+        }
         return weights_of(self.rules, own, here)
 
     def settings_at(
@@ -94,7 +96,7 @@ class Curriculum:
         phase = self.phases[index]
         changes = {}
         for name, value in phase.settings.get(algo, {}).items():
-            schedule = placed(value, phase, origin)
+            schedule = shift_schedule(value, phase, origin)
             changes[name] = schedule.scaled(lr_factor) if name in RATES else schedule
         return replace(settings, **changes) if changes else settings
 
@@ -134,7 +136,7 @@ class Curriculum:
     @property
     def is_plain(self) -> bool:
         """Whether nothing ever changes: a run without phases and without such schedules."""
-        return self.phases == (Phase(THE_RUN),) and not self.moves(0)
+        return self.phases == (Phase(SINGLE_PHASE),) and not self.moves(0)
 
     @property
     def pays_by_role(self) -> bool:
@@ -142,15 +144,15 @@ class Curriculum:
         return any("." in name for one in (self.own, *self.phases) for name in one.rewards)
 
 
-def placed(schedule: Schedule, phase: Phase, origin: Moment) -> Schedule:
+def shift_schedule(schedule: Schedule, phase: Phase, origin: Moment) -> Schedule:
     return schedule.placed(origin, decisions=phase.decisions, episodes=phase.episodes)
 
 
-def placed_flag(value: Any, phase: Phase, origin: Moment) -> Any:
+def shift_flag(value: Any, phase: Phase, origin: Moment) -> Any:
     """A flag of a phase, its schedules on the clock of the run."""
     if isinstance(value, list | tuple):
-        return [placed_flag(one, phase, origin) for one in value]
-    return placed(value, phase, origin) if isinstance(value, Schedule) else value
+        return [shift_flag(one, phase, origin) for one in value]
+    return shift_schedule(value, phase, origin) if isinstance(value, Schedule) else value
 
 
 def changes(value: Any) -> bool:

@@ -14,29 +14,29 @@ from sparring import trusted
 from sparring.errors import ConfigError
 from sparring.games.lookup import game_module
 
-OF_OTHERS = "curriculum"
+GAME_SCHEMA_KEY = "curriculum"
 """The key under which other projects keep their phases."""
 Key = str | int
 HEADER = re.compile(r"^\s*\[\[\s*phases\s*\]\]")
 TABLE = re.compile(r"^\s*\[\s*phases\s*\.\s*([^\]]+?)\s*\]")
-OTHER = re.compile(r"^\s*\[")
+ANY_TABLE = re.compile(r"^\s*\[")
 SPACE = re.compile(r"[\s,:]*")
 DECODER = json.JSONDecoder(strict=False)
-PLAIN = re.compile(r"[^\s,:\]}]+")
+LITERAL = re.compile(r"[^\s,:\]}]+")
 
 
 def read_curriculum(file: str, game: str, algo: str = "") -> dict[str, Any]:
     """What a file says, in our schema or the game's: phases, and perhaps other settings."""
     table = read_table(file)
-    if isinstance(table.get(OF_OTHERS), Mapping):
+    if isinstance(table.get(GAME_SCHEMA_KEY), Mapping):
         module = game_module(game, "curriculum")
         if module is None:
             raise ConfigError(
                 f"curriculum: {file} is in a schema that {game} does not know; write [[phases]], "
                 "or name the game that it is for"
             )
-        with found_in(file):
-            table = module.read(table, algo, about)
+        with name_file_and_line(file):
+            table = module.read(table, algo, locate_errors)
     if not table.get("phases"):
         raise ConfigError(
             f"curriculum: {file} has no phases; write [[phases]] tables, in JSON "
@@ -54,7 +54,11 @@ def read_table(file: str) -> dict[str, Any]:
         raise ConfigError(f"curriculum: cannot read {file}: {why}") from None
     kind = "JSON" if Path(file).suffix == ".json" else "TOML"
     try:
-        table = json.loads(text, object_pairs_hook=once) if kind == "JSON" else tomllib.loads(text)
+        table = (
+            json.loads(text, object_pairs_hook=reject_duplicate_keys)
+            if kind == "JSON"
+            else tomllib.loads(text)
+        )
     except ConfigError as wrong:
         raise ConfigError(f"curriculum: {file}: {wrong}") from None
     except ValueError as wrong:
@@ -70,7 +74,7 @@ def read_table(file: str) -> dict[str, Any]:
     return cleaned
 
 
-def once(pairs: Sequence[tuple[str, Any]]) -> dict[str, Any]:
+def reject_duplicate_keys(pairs: Sequence[tuple[str, Any]]) -> dict[str, Any]:
     """Refuse a key that a JSON object has twice; the last one would silently win."""
     table = dict(pairs)
     if len(table) < len(pairs):
@@ -97,7 +101,7 @@ def as_json(phase: Any) -> str:
         raise ConfigError(f"phases: {phase!r} holds something else than numbers and text") from None
 
 
-class MisplacedError(ConfigError):
+class PhaseError(ConfigError):
     """What is wrong with a phase, and which key it is about."""
 
     def __init__(self, text: str, phase: int, keys: Sequence[Key] = ()) -> None:
@@ -105,33 +109,33 @@ class MisplacedError(ConfigError):
         self.phase, self.keys = phase, tuple(keys)
 
 
-def unnamed(phase: int) -> str:
+def default_name(phase: int) -> str:
     """What a phase is called that has no name, counted from 0."""
     return f"phase {phase + 1}"
 
 
 @contextmanager
-def about(phase: int, name: str, *keys: Key) -> Iterator[None]:
+def locate_errors(phase: int, name: str, *keys: Key) -> Iterator[None]:
     """Say of which phase a mistake is, counted from 0, and remember the key.
 
     Phase -1: it is beside the phases, and the keys count from the top of the file.
     """
     try:
         yield
-    except MisplacedError:
+    except PhaseError:
         raise
     except ConfigError as wrong:
-        called = f" {name!r}" if name not in ("", unnamed(phase)) else ""
+        called = f" {name!r}" if name not in ("", default_name(phase)) else ""
         which = f"phase {phase + 1}{called}: " if phase >= 0 else ""
-        raise MisplacedError(f"{which}{wrong}", phase, keys) from None
+        raise PhaseError(f"{which}{wrong}", phase, keys) from None
 
 
 @contextmanager
-def found_in(*files: str) -> Iterator[None]:
+def name_file_and_line(*files: str) -> Iterator[None]:
     """Name the file and the line of a mistake. files: where the phases may have come from."""
     try:
         yield
-    except MisplacedError as wrong:
+    except PhaseError as wrong:
         for file in filter(None, files):
             line = line_of(file, wrong.phase, wrong.keys)
             if line:
@@ -176,8 +180,8 @@ def toml_lines(text: str) -> dict[tuple[Key, ...], int]:
         elif inner and phase >= 0:
             table = key_of(inner[1])
             found.setdefault((phase, *table), number)
-        elif OTHER.match(line) and not line.lstrip().startswith("[["):
-            table = () if phase < 0 or in_a_list(line) else ("",)
+        elif ANY_TABLE.match(line) and not line.lstrip().startswith("[["):
+            table = () if phase < 0 or is_list_item(line) else ("",)
         elif "=" in line and phase >= 0 and not line.lstrip().startswith("#"):
             keys = (*table, *key_of(line.partition("=")[0]))
             for end in range(1, len(keys) + 1):
@@ -185,7 +189,7 @@ def toml_lines(text: str) -> dict[tuple[Key, ...], int]:
     return found
 
 
-def in_a_list(line: str) -> bool:
+def is_list_item(line: str) -> bool:
     """Whether a line that begins with [ is part of a list's value, not a table's head."""
     return not re.match(r"^\s*\[[^\[\],\"']+\]\s*(#.*)?$", line)
 
@@ -203,32 +207,32 @@ def json_lines(text: str) -> dict[tuple[Key, ...], int]:
     except (ValueError, RecursionError):
         return {}
     found: dict[tuple[Key, ...], int] = {}
-    scan(text, skip(text, 0), (), found)
+    scan_json(text, skip_separators(text, 0), (), found)
     return found
 
 
-def scan(text: str, at: int, path: tuple[Key, ...], found: dict[tuple[Key, ...], int]) -> int:
+def scan_json(text: str, at: int, path: tuple[Key, ...], found: dict[tuple[Key, ...], int]) -> int:
     """Note where the value at a place begins, and all inside it; return where it ends."""
     found.setdefault(path, text.count("\n", 0, at) + 1)
     if text[at] == '"':
         return DECODER.raw_decode(text, at)[1]
     if text[at] not in "[{":
-        plain = PLAIN.match(text, at)
+        plain = LITERAL.match(text, at)
         return plain.end() if plain else at + 1
     is_object, number = text[at] == "{", 0
-    at = skip(text, at + 1)
+    at = skip_separators(text, at + 1)
     while text[at] not in "]}":
         key: Key = number
         if is_object:
             key, end = DECODER.raw_decode(text, at)
             found.setdefault((*path, key), text.count("\n", 0, at) + 1)
-            at = skip(text, end)
-        at = skip(text, scan(text, at, (*path, key), found))
+            at = skip_separators(text, end)
+        at = skip_separators(text, scan_json(text, at, (*path, key), found))
         number += 1
     return at + 1
 
 
-def skip(text: str, at: int) -> int:
+def skip_separators(text: str, at: int) -> int:
     """The place of the next sign that is neither space, comma nor colon."""
     space = SPACE.match(text, at)
     return space.end() if space else at

@@ -8,7 +8,7 @@ from typing import Any
 
 from sparring.schedule import Schedule
 
-ALONE = 1.0
+SINGLE_PLAYER_PARITY = 1.0
 """The parity of a seat without opponents: then the score counts."""
 
 
@@ -56,7 +56,7 @@ class Phase:
         return bool(self.decisions or self.episodes or self.until)
 
 
-def sure_of(until: Threshold, results: Mapping[str, Mapping[str, Any]]) -> float | None:
+def lower_bound(until: Threshold, results: Mapping[str, Mapping[str, Any]]) -> float | None:
     """The lower end of the 95 % interval that counts, None if this was not measured.
 
     Without a bot that is named: of the one against whom it is lowest.
@@ -70,10 +70,10 @@ def sure_of(until: Threshold, results: Mapping[str, Mapping[str, Any]]) -> float
 
 
 def by_score(until: Threshold, found: Mapping[str, Any]) -> bool:
-    return until.score or found.get("parity") == ALONE
+    return until.score or found.get("parity") == SINGLE_PLAYER_PARITY
 
 
-def wanted(until: Threshold, last: Mapping[str, Any] | None) -> str:
+def describe_threshold(until: Threshold, last: Mapping[str, Any] | None) -> str:
     """What a phase waits for, in words, and how much of it is sure by now."""
     what = f"score {until.value:g}" if until.score else f"win share {until.value:g}"
     against = f" against {until.against}" if until.against else ""

@@ -9,10 +9,10 @@ from typing import Any
 
 from sparring.config import TrainConfig
 from sparring.config.ranges import read, read_count, settings_of
-from sparring.curriculum.checks import check_course, check_flags, check_length, check_weights
-from sparring.curriculum.files import Key, about, found_in, unnamed
+from sparring.curriculum.checks import check_flags, check_phase_length, check_phases, check_weights
+from sparring.curriculum.files import Key, default_name, locate_errors, name_file_and_line
 from sparring.curriculum.phases import Phase, Threshold
-from sparring.curriculum.rewards import check_paid, read_rewards
+from sparring.curriculum.rewards import check_any_reward, read_rewards
 from sparring.errors import ConfigError, nearest
 from sparring.games.flags import read_flag, read_pair
 from sparring.games.rules import Rules
@@ -27,27 +27,27 @@ KEYS = (
     *("name", *LENGTHS, "until", "opponents", "set", "starts", "rewards"),
     *(*SECTIONS, "clear_replay"),
 )
-LONGEST_NAME = 60
+MAX_NAME_CHARS = 60
 """Characters of a phase's name: tables, charts and the panel show it in one line."""
-MOST = 10**15
+MAX_LENGTH = 10**15
 """The largest count of decisions or games: more than any run lives to see."""
 UNTIL = ("win", "score", "against")
-MEASURED = 2
+DEFAULT_EVAL_BOTS = 2
 """Bots that a run is measured against unless it says whom."""
 
 
 def read_phases(rules: Rules, config: TrainConfig) -> tuple[Phase, ...]:
     """Read the phases of a run; none where it has none."""
-    with found_in(config.curriculum, config.config):
-        tables = [read_one(index, text) for index, text in enumerate(config.phases)]
-        reader = Reader(rules, config)
+    with name_file_and_line(config.curriculum, config.config):
+        tables = [parse_phase(index, text) for index, text in enumerate(config.phases)]
+        reader = PhaseReader(rules, config)
         phases = tuple(reader.phase(index, table) for index, table in enumerate(tables))
-        check_course(phases, [span_of(table) for table in tables])
+        check_phases(phases, [span_of(table) for table in tables])
     return phases
 
 
-def read_one(index: int, text: str) -> dict[str, Any]:
-    with about(index, ""):
+def parse_phase(index: int, text: str) -> dict[str, Any]:
+    with locate_errors(index, ""):
         try:
             table = json.loads(text)
         except (ValueError, RecursionError):
@@ -61,10 +61,10 @@ def span_of(table: Mapping[str, Any]) -> tuple[int, int] | None:
     """Where a phase says that it begins and ends, None if it says nothing of it."""
     if "from" not in table and "to" not in table:
         return None
-    return whole(table.get("from", -1), "from"), whole(table.get("to", 0), "to")
+    return parse_count(table.get("from", -1), "from"), parse_count(table.get("to", 0), "to")
 
 
-class Reader:
+class PhaseReader:
     """Reads phases of one run."""
 
     def __init__(self, rules: Rules, config: TrainConfig) -> None:
@@ -77,24 +77,26 @@ class Reader:
 
     def phase(self, index: int, table: Mapping[str, Any]) -> Phase:
         """Read one phase, counted from 0."""
-        name = table.get("name", unnamed(index))
+        name = table.get("name", default_name(index))
         name = name if isinstance(name, str) else ""
         self.at = (index, name)
         for key in table:
-            with about(index, name, key):
+            with locate_errors(index, name, key):
                 if key not in KEYS:
                     raise ConfigError(f"no key {key!r}{nearest(key, KEYS)}")
-        with about(index, name if readable(name) else "", "name"):
+        with locate_errors(index, name if is_printable_name(name) else "", "name"):
             if not name.strip():
                 raise ConfigError(f"name {table['name']!r} must be text; give the phase a name")
-            if not readable(name):
+            if not is_printable_name(name):
                 raise ConfigError(
-                    f"a name must be one line of at most {LONGEST_NAME} characters; shorten it"
+                    f"a name must be one line of at most {MAX_NAME_CHARS} characters; shorten it"
                 )
-        with about(index, name, *[key for key in ("to", "from", "decisions") if key in table][:1]):
+        with locate_errors(
+            index, name, *[key for key in ("to", "from", "decisions") if key in table][:1]
+        ):
             decisions = self._decisions(table)
-        with about(index, name, "episodes"):
-            episodes = whole(table.get("episodes", 0), "episodes")
+        with locate_errors(index, name, "episodes"):
+            episodes = parse_count(table.get("episodes", 0), "episodes")
         found: dict[str, Any] = {}
         for key, reads in (
             ("until", self._until),
@@ -105,7 +107,7 @@ class Reader:
             ("clear_replay", self._clear),
         ):
             if key in table:
-                with about(index, name, key):
+                with locate_errors(index, name, key):
                     found[key] = reads(table[key])
         settings = {}
         for section in SECTIONS:
@@ -127,7 +129,7 @@ class Reader:
         return phase
 
     def _decisions(self, table: Mapping[str, Any]) -> int:
-        decisions = whole(table.get("decisions", 0), "decisions")
+        decisions = parse_count(table.get("decisions", 0), "decisions")
         span = span_of(table)
         if span is None:
             self.end += decisions
@@ -152,7 +154,7 @@ class Reader:
         if self.config.eval.off:
             raise ConfigError("until: evaluations say how strong the run is; leave --eval.off out")
         by_score = "score" in given
-        value = number(given["score" if by_score else "win"], "until")
+        value = parse_number(given["score" if by_score else "win"], "until")
         alone = self.rules.seats == 1
         if not by_score and (alone or not 0 < value <= 1):
             why = "has one seat and nobody to win against; give score" if alone else ""
@@ -170,7 +172,7 @@ class Reader:
         if self.rules.seats == 1 or bot is None:
             self.rules.bot(str(against))
             raise ConfigError(f"until: {self.rules.name} has one seat; leave against out")
-        met = self.config.eval.against or default_opponents(self.rules, MEASURED)
+        met = self.config.eval.against or default_opponents(self.rules, DEFAULT_EVAL_BOTS)
         called = [self.rules.bots.called(name) for name in met]
         if self.rules.bots.called(bot) not in called:
             raise ConfigError(
@@ -186,8 +188,8 @@ class Reader:
         weights: list[Schedule] = []
         for key, entry in entries(given, "opponents"):
             with self._about("opponents", key):
-                word = entry if isinstance(key, int) else table_word(key, entry)
-                if is_never(word):
+                word = entry if isinstance(key, int) else opponent_text(key, entry)
+                if has_zero_weight(word):
                     continue
                 (table,) = read_lineups(self.rules, [word], scheduled=True)
                 weights.append(table.schedule or Schedule.constant(table.weight))
@@ -215,14 +217,14 @@ class Reader:
             with self._about("rewards", key):
                 read_rewards(self.rules, [entry] if isinstance(key, int) else {key: entry})
         found = read_rewards(self.rules, given)
-        check_paid(self.rules, self.own, found)
+        check_any_reward(self.rules, self.own, found)
         return found
 
     def _about(self, *keys: Key) -> AbstractContextManager[None]:
-        return about(*self.at, *keys)
+        return locate_errors(*self.at, *keys)
 
     def _starts(self, given: Any) -> tuple[str, ...]:
-        words = words_of(given, "starts")
+        words = parse_texts(given, "starts")
         for at, word in enumerate(words):
             with self._about("starts", at):
                 read_starts(self.rules, [word])
@@ -231,7 +233,7 @@ class Reader:
     def _clear(self, given: Any) -> bool:
         if not isinstance(given, bool):
             raise ConfigError(f"clear_replay needs true or false, not {given!r}")
-        if given and not remembers(self.config):
+        if given and not has_replay(self.config):
             raise ConfigError(
                 f"clear_replay: {self.config.algo} learns from fresh games and remembers none; "
                 "leave it out"
@@ -239,7 +241,7 @@ class Reader:
         return given
 
     def _settings(self, index: int, name: str, section: str, given: Any) -> dict[str, Schedule]:
-        with about(index, name, section):
+        with locate_errors(index, name, section):
             if not isinstance(given, Mapping):
                 raise ConfigError(f"{section} needs a table of settings, not {given!r}")
             if section != self.config.algo:
@@ -251,7 +253,7 @@ class Reader:
         may = [key for key, (kind, _) in kinds.items() if kind is Schedule]
         found = {}
         for key, value in given.items():
-            with about(index, name, section, key):
+            with locate_errors(index, name, section, key):
                 if key not in may:
                     known = "" if key in kinds else nearest(key, may)
                     why = f"cannot change in a run; those that can: {', '.join(may)}"
@@ -273,17 +275,17 @@ class Reader:
         for section, settings in phase.settings.items():
             places += [((section, name), value, True) for name, value in settings.items()]
         for keys, value, of_learner in places:
-            with about(index, phase.name, *keys):
+            with locate_errors(index, phase.name, *keys):
                 for schedule in value if isinstance(value, list) else [value]:
                     if isinstance(schedule, Schedule):
-                        check_length(phase, schedule, ".".join(keys), of_learner=of_learner)
+                        check_phase_length(phase, schedule, ".".join(keys), of_learner=of_learner)
 
 
-def readable(name: str) -> bool:
-    return len(name) <= LONGEST_NAME and name.isprintable()
+def is_printable_name(name: str) -> bool:
+    return len(name) <= MAX_NAME_CHARS and name.isprintable()
 
 
-def whole(given: Any, where: str) -> int:
+def parse_count(given: Any, where: str) -> int:
     """Read a count as people write large ones: 2000000, 2e6."""
     try:
         if isinstance(given, bool) or not isinstance(given, int | float | str):
@@ -293,19 +295,19 @@ def whole(given: Any, where: str) -> int:
         raise ConfigError(f"{where} {given!r} must be a whole number") from None
     if count < (-1 if where == "from" else 0):
         raise ConfigError(f"{where} {given!r} must be at least 0")
-    if count > MOST:
-        raise ConfigError(f"{where} {given!r} must be at most {MOST:.0e}")
+    if count > MAX_LENGTH:
+        raise ConfigError(f"{where} {given!r} must be at most {MAX_LENGTH:.0e}")
     return count
 
 
-def number(given: Any, where: str) -> float:
+def parse_number(given: Any, where: str) -> float:
     schedule = None if isinstance(given, str) else Schedule.read(given, where)
     if schedule is None or schedule.changes:
         raise ConfigError(f"{where}: {given!r} is no number")
     return schedule.values[0]
 
 
-def words_of(given: Any, where: str) -> tuple[str, ...]:
+def parse_texts(given: Any, where: str) -> tuple[str, ...]:
     if isinstance(given, str) or not isinstance(given, Sequence):
         raise ConfigError(f"{where} needs a list of words, not {given!r}")
     if not all(isinstance(word, str) for word in given):
@@ -317,24 +319,24 @@ def entries(given: Any, where: str) -> list[tuple[Key, Any]]:
     """Return the entries of a table by their keys, or the words of a list by their number."""
     if isinstance(given, Mapping):
         return [(str(key), value) for key, value in given.items()]
-    return list(enumerate(words_of(given, where)))
+    return list(enumerate(parse_texts(given, where)))
 
 
-def table_word(who: str, weight: Any) -> str:
+def opponent_text(who: str, weight: Any) -> str:
     """A line of a table of opponents as a word."""
     return f"{who}={Schedule.read(weight, f'opponents: {who}').plain()}"
 
 
-def words_met(given: Any) -> list[str]:
+def opponent_texts(given: Any) -> list[str]:
     """The tables of a phase as words, without those that are never met."""
     words = [
-        entry if isinstance(key, int) else table_word(key, entry)
+        entry if isinstance(key, int) else opponent_text(key, entry)
         for key, entry in entries(given, "opponents")
     ]
-    return [word for word in words if not is_never(word)]
+    return [word for word in words if not has_zero_weight(word)]
 
 
-def is_never(word: str) -> bool:
+def has_zero_weight(word: str) -> bool:
     """Whether a table is given the constant weight 0, so that it is as if it was not there."""
     _, equals, amount = word.rpartition("=")
     try:
@@ -343,5 +345,5 @@ def is_never(word: str) -> bool:
         return False
 
 
-def remembers(config: TrainConfig) -> bool:
+def has_replay(config: TrainConfig) -> bool:
     return config.algo == "sac" or (config.algo == "dqn" and config.dqn.mode != "rollouts")

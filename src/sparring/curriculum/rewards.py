@@ -17,13 +17,13 @@ from sparring.schedule import Schedule
 
 Weights = dict[str, tuple[float, ...]]
 """By part, one weight per role."""
-LARGEST = float(np.finfo(np.float32).max)
+MAX_WEIGHT = float(np.finfo(np.float32).max)
 
 
 def read_rewards(rules: Rules, given: Any, where: str = "rewards") -> dict[str, Schedule]:
     """Read NAME=WEIGHT and ROLE.NAME=WEIGHT, or a table of them; the order is kept."""
     found: dict[str, Schedule] = {}
-    for name, weight in pairs_of(given, where):
+    for name, weight in read_pairs(given, where):
         role, _, part = name.rpartition(".")
         if role and role not in rules.roles:
             raise ConfigError(f"{where}: no role {role!r}{nearest(role, rules.roles)}")
@@ -35,16 +35,16 @@ def read_rewards(rules: Rules, given: Any, where: str = "rewards") -> dict[str, 
     return found
 
 
-def pairs_of(given: Any, where: str) -> Sequence[tuple[str, Any]]:
+def read_pairs(given: Any, where: str) -> Sequence[tuple[str, Any]]:
     """Return names and values of a table, or of words NAME=VALUE."""
     if isinstance(given, Mapping):
-        return list(flattened(given))
+        return list(flatten(given))
     if isinstance(given, str) or not isinstance(given, Sequence):
         raise ConfigError(f"{where} needs a table, or a list of NAME=VALUE, not {given!r}")
     return [read_pair(str(word), where) for word in given]
 
 
-def flattened(table: Mapping[Any, Any]) -> Iterator[tuple[str, Any]]:
+def flatten(table: Mapping[Any, Any]) -> Iterator[tuple[str, Any]]:
     """A table by name; in TOML `manager.win = 1` is a table in a table."""
     for name, value in table.items():
         if isinstance(value, Mapping):
@@ -59,7 +59,7 @@ def read_weight(name: str, weight: Any, where: str) -> Schedule:
     except ConfigError as wrong:
         text = f"{where}: '{name}={weight}' is not NAME=WEIGHT; give a finite number or a schedule"
         raise ConfigError(text if ":" not in str(weight) else f"{text}: {wrong}") from None
-    if not all(abs(value) <= LARGEST for value in schedule.values):
+    if not all(abs(value) <= MAX_WEIGHT for value in schedule.values):
         raise ConfigError(f"{where}: '{name}={weight}' is not NAME=WEIGHT; give a finite number")
     return schedule
 
@@ -79,7 +79,7 @@ def weights_of(rules: Rules, *layers: Mapping[str, float]) -> Weights:
     return dict(zip(rules.parts, map(tuple, weights.tolist()), strict=True))
 
 
-def check_paid(rules: Rules, *layers: Mapping[str, Schedule], where: str = "rewards") -> None:
+def check_any_reward(rules: Rules, *layers: Mapping[str, Schedule], where: str = "rewards") -> None:
     """Refuse weights under which nothing is ever paid."""
     most = [{name: max(map(abs, one.values)) for name, one in layer.items()} for layer in layers]
     if not any(map(any, weights_of(rules, *most).values())):

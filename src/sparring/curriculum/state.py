@@ -10,8 +10,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
-from sparring.curriculum.curriculum import BEGINNING, Curriculum
-from sparring.curriculum.phases import Phase, PhaseProgress, sure_of, wanted
+from sparring.curriculum.curriculum import START, Curriculum
+from sparring.curriculum.phases import Phase, PhaseProgress, describe_threshold, lower_bound
 from sparring.learn.learner import Overrides
 from sparring.schedule import Moment
 
@@ -37,8 +37,8 @@ class CurriculumState:
         self.curriculum, self.algo, self.lr_factor = curriculum, algo, lr_factor
         self.settings, self.role_settings = settings, dict(role_settings or {})
         self.starts = starts
-        self.index, self.origin, self.update = 0, BEGINNING, 0
-        self.applied = BEGINNING
+        self.index, self.origin, self.update = 0, START, 0
+        self.applied = START
         """When terms were last asked for."""
         self.reached: dict[str, Any] | None = None
         """The evaluation that ends this phase."""
@@ -61,7 +61,7 @@ class CurriculumState:
 
     def begin(self) -> Overrides:
         """What games are made under; settings follow with the first update."""
-        return self._news(self._games(BEGINNING))
+        return self._news(self._games(START))
 
     def advance(self, now: Moment, update: int) -> dict[str, Any] | None:
         """Begin the next phase if this one is over; return its number and name, why, and facts.
@@ -101,7 +101,7 @@ class CurriculumState:
         until = self.phase.until
         if until is None or self.is_last or number <= self.update or self.reached:
             return
-        sure = sure_of(until, results)
+        sure = lower_bound(until, results)
         if sure is None:
             return
         self.last = {"checkpoint": number, "low": sure, "wanted": until.value}
@@ -188,7 +188,7 @@ class CurriculumState:
         }
         shares, words = [], []
         if phase.until is not None:
-            words.append(wanted(phase.until, self.last))
+            words.append(describe_threshold(phase.until, self.last))
         for name, unit in (("decisions", "decisions"), ("episodes", "games")):
             length = getattr(phase, name)
             if length:

@@ -14,33 +14,33 @@ from sparring.games.rules import Rules
 from sparring.pools.lineups import LEARNER, Lineup, Mix
 from sparring.schedule import Schedule, shown
 
-COUNTED = ("decisions", "episodes")
+UNITS = ("decisions", "episodes")
 PHASE = "charts/phase"
 """The phase, counted from 1."""
-GROUP = "curriculum/"
-MAX_NUMBERS = 16
+METRIC_GROUP = "curriculum/"
+MAX_LIST_METRICS = 16
 """Of a flag that is a list; longer ones are not drawn."""
 
 
-Entry = dict[str, Any]
+TimelineEntry = dict[str, Any]
 """A phase: when it is (`from` and `to` are None where that depends on the run), its `length`, and
 everything that holds in it. Schedules are as they were written."""
 
 
-def timeline_of(curriculum: Curriculum, opponents: Sequence[str]) -> list[Entry]:
+def timeline_of(curriculum: Curriculum, opponents: Sequence[str]) -> list[TimelineEntry]:
     """All phases. opponents: of the run, for phases that name nobody."""
     entries, own = [], curriculum.own
-    begins: Mapping[str, int] | None = dict.fromkeys(COUNTED, 0)
+    begins: Mapping[str, int] | None = dict.fromkeys(UNITS, 0)
     for index, phase in enumerate(curriculum.phases):
         ends = end_of(phase, begins)
         entry = {
             "name": phase.name,
-            "length": {key: getattr(phase, key) for key in COUNTED if getattr(phase, key)},
+            "length": {key: getattr(phase, key) for key in UNITS if getattr(phase, key)},
             "until": until_of(phase),
             "opponents": opponents if phase.opponents is None else phase.opponents,
-            "flags": plain({**own.flags, **phase.flags}),
-            "rewards": plain({**own.rewards, **phase.rewards}),
-            "settings": plain(flat(phase.settings)),
+            "flags": to_plain({**own.flags, **phase.flags}),
+            "rewards": to_plain({**own.rewards, **phase.rewards}),
+            "settings": to_plain(flat(phase.settings)),
             "starts": curriculum.starts_of(index),
             "clear_replay": phase.clear_replay,
             "from": begins,
@@ -55,7 +55,7 @@ def end_of(phase: Phase, begins: Mapping[str, int] | None) -> dict[str, int] | N
     """Where a phase ends on the clock of the run, if that can be known before."""
     if begins is None or phase.until is not None:
         return None
-    counted = [key for key in COUNTED if getattr(phase, key)]
+    counted = [key for key in UNITS if getattr(phase, key)]
     if len(counted) != 1 or counted[0] not in begins:
         return None
     return {counted[0]: begins[counted[0]] + getattr(phase, counted[0])}
@@ -69,13 +69,13 @@ def until_of(phase: Phase) -> dict[str, Any] | None:
     return {kind: phase.until.value, **against}
 
 
-def plain(value: Any) -> Any:
+def to_plain(value: Any) -> Any:
     """Schedules as they are written, everything else as it is."""
     if isinstance(value, Mapping):
-        return {name: plain(one) for name, one in value.items()}
+        return {name: to_plain(one) for name, one in value.items()}
     if isinstance(value, Schedule):
         return value.plain()
-    return [plain(one) for one in value] if isinstance(value, list | tuple) else value
+    return [to_plain(one) for one in value] if isinstance(value, list | tuple) else value
 
 
 def moment_text(at: Mapping[str, int] | None, otherwise: str) -> str:
@@ -87,7 +87,7 @@ def moment_text(at: Mapping[str, int] | None, otherwise: str) -> str:
     return ", ".join(f"{count:,} {unit}" for unit, count in at.items())
 
 
-def end_text(entry: Entry, *, last: bool) -> str:
+def end_text(entry: TimelineEntry, *, last: bool) -> str:
     """What ends a phase, in words."""
     if last:
         return "end of the run"
@@ -100,7 +100,7 @@ def end_text(entry: Entry, *, last: bool) -> str:
     return f"{kind} {until[kind]:g}{against}, or {length} later"
 
 
-def terms_text(entry: Entry) -> str:
+def overrides_text(entry: TimelineEntry) -> str:
     """What holds in a phase besides who is met, in words."""
     groups = {"set": "flags", "rewards": "rewards", "settings": "settings"}
     told = [
@@ -121,7 +121,7 @@ def value_text(value: Any) -> str:
     return shown(value) if isinstance(value, float) else str(value)
 
 
-def checks_of(entries: Sequence[Entry], budget: str, amount: float) -> list[str]:
+def checks_of(entries: Sequence[TimelineEntry], budget: str, amount: float) -> list[str]:
     """What there is to say about a timeline and the budget of its run."""
     count = len(entries)
     several = f"{count} phases follow one another" if count > 1 else "one phase, the run itself"
@@ -135,24 +135,28 @@ def checks_of(entries: Sequence[Entry], budget: str, amount: float) -> list[str]
     return checks
 
 
-def curves_of(course: CurriculumState) -> dict[str, float]:
+def curriculum_metrics(course: CurriculumState) -> dict[str, float]:
     """What holds now, by the names of curves; of rewards and line-ups, those that ever change."""
     curriculum, holds = course.curriculum, course.holds
     found: dict[str, float] = {}
     if len(curriculum.phases) > 1:
         found[PHASE] = float(course.index + 1)
     if holds.get("rewards") is not None:
-        found |= weights(curriculum, holds["rewards"])
+        found |= reward_metrics(curriculum, holds["rewards"])
     for name, value in holds.get("flags", {}).items():
-        found |= flag(curriculum.rules, name, value)
-    if changes_company(curriculum):
+        found |= flag_metrics(curriculum.rules, name, value)
+    if changes_opponents(curriculum):
         everybody = [seating.lineup for phase in curriculum.seatings for seating in phase]
-        found |= dict.fromkeys((f"{GROUP}opponents/{who(one)}" for one in everybody), 0.0)
-        found |= shares(holds["lineups"])
+        found |= dict.fromkeys(
+            (f"{METRIC_GROUP}opponents/{opponent_names(one)}" for one in everybody), 0.0
+        )
+        found |= opponent_metrics(holds["lineups"])
     return found
 
 
-def weights(curriculum: Curriculum, rewards: Mapping[str, Sequence[float]]) -> dict[str, float]:
+def reward_metrics(
+    curriculum: Curriculum, rewards: Mapping[str, Sequence[float]]
+) -> dict[str, float]:
     """Weights of the parts that a phase or a schedule changes, role by role where they differ."""
     named = {name for phase in curriculum.phases for name in phase.rewards}
     named |= {name for name, one in curriculum.own.rewards.items() if one.changes}
@@ -162,14 +166,16 @@ def weights(curriculum: Curriculum, rewards: Mapping[str, Sequence[float]]) -> d
         if part not in parts:
             continue
         if len(set(by_role)) == 1:
-            found[f"{GROUP}reward/{part}"] = float(by_role[0])
+            found[f"{METRIC_GROUP}reward/{part}"] = float(by_role[0])
         else:
             named_roles = zip(curriculum.rules.roles, by_role, strict=True)
-            found |= {f"{GROUP}reward/{role}.{part}": float(one) for role, one in named_roles}
+            found |= {
+                f"{METRIC_GROUP}reward/{role}.{part}": float(one) for role, one in named_roles
+            }
     return found
 
 
-def flag(rules: Rules, name: str, value: Any) -> dict[str, float]:
+def flag_metrics(rules: Rules, name: str, value: Any) -> dict[str, float]:
     """A flag as numbers; one of words by the place of its word."""
     try:
         field = rules.fields.get(name)
@@ -177,34 +183,34 @@ def flag(rules: Rules, name: str, value: Any) -> dict[str, float]:
     except (ConfigError, TypeError, ValueError):
         return {}
     if len(numbers) == 1:
-        return {f"{GROUP}flag/{name}": numbers[0]}
-    if len(numbers) > MAX_NUMBERS:
+        return {f"{METRIC_GROUP}flag/{name}": numbers[0]}
+    if len(numbers) > MAX_LIST_METRICS:
         return {}
-    return {f"{GROUP}flag/{name}[{at}]": one for at, one in enumerate(numbers)}
+    return {f"{METRIC_GROUP}flag/{name}[{at}]": one for at, one in enumerate(numbers)}
 
 
-def changes_company(curriculum: Curriculum) -> bool:
+def changes_opponents(curriculum: Curriculum) -> bool:
     """Whether anybody is met more or less often at some time."""
     every = [seating for phase in curriculum.seatings for seating in phase]
     other = any(phase.opponents is not None for phase in curriculum.phases)
     return other or any(seating.weight.changes for seating in every)
 
 
-def shares(lineups: Sequence[Lineup]) -> dict[str, float]:
+def opponent_metrics(lineups: Sequence[Lineup]) -> dict[str, float]:
     total = sum(lineup.weight for lineup in lineups)
     found: dict[str, float] = {}
     for lineup in lineups:
-        name = f"{GROUP}opponents/{who(lineup)}"
+        name = f"{METRIC_GROUP}opponents/{opponent_names(lineup)}"
         found[name] = found.get(name, 0.0) + lineup.weight / total
     return found
 
 
-def who(lineup: Lineup) -> str:
-    names = [called(player) for player in lineup.players if player != LEARNER]
+def opponent_names(lineup: Lineup) -> str:
+    names = [player_name(player) for player in lineup.players if player != LEARNER]
     return ",".join(dict.fromkeys(names)) or "self"
 
 
-def called(player: Any) -> str:
+def player_name(player: Any) -> str:
     if isinstance(player, Mix):
         return player.name
     return player if isinstance(player, str) else f"policy {player}"

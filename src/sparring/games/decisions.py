@@ -27,13 +27,13 @@ def decisions(states: Sequence[State]) -> Iterator[Step]:
 def steps_between(rules: Rules, was: State, now: State) -> list[Step]:
     """Return what leads from one state to another: a choice, then moves without one."""
     for choice in was.legal():
-        before, action = plain_copy(rules, was), choice
+        before, action = without_skip_forced(rules, was), choice
         steps: list[Step] = []
         while True:
             after = before.clone()
             after.apply(action)
             steps.append((before, action, after))
-            if same(after, now):
+            if same_position(after, now):
                 return steps
             if after.over or len(after.legal()) != 1:
                 break
@@ -41,14 +41,14 @@ def steps_between(rules: Rules, was: State, now: State) -> list[Step]:
     raise SparringError(f"no action of {rules.name} leads from one of these states to the next")
 
 
-def plain_copy(rules: Rules, state: State) -> State:
+def without_skip_forced(rules: Rules, state: State) -> State:
     """Return the same position in a game that skips nothing."""
     copy = new_state(rules, seed=state.seed)
     copy.native.load(state.native.serialize())
     return copy
 
 
-def same(one: State, other: State) -> bool:
+def same_position(one: State, other: State) -> bool:
     """Whether two positions agree in everything."""
     if one.seat != other.seat:  # which is asked faster
         return False

@@ -28,13 +28,13 @@ def read_rules(game: str, pairs: Sequence[str]) -> Rules:
         if key in UNIVERSAL_FLAGS:
             given[key] = read_switch(key, text)
         elif key in fields and fields[key].count > 1:
-            given[key] = listed(text)
+            given[key] = split_list(text)
         else:
             given[key] = text.strip()
     return Rules(game, given)
 
 
-def listed(text: str) -> list[str]:
+def split_list(text: str) -> list[str]:
     """Split the values of a list."""
     return [value.strip() for value in text.split(",") if value.strip()]
 
@@ -71,7 +71,7 @@ def read_flag(rules: Rules, key: str, given: Any) -> Any:
             f"{key}=...; flags that can: {may}"
         )
     try:
-        return checked_flag(field, given)
+        return parse_flag(field, given)
     except ConfigError as wrong:
         raise ConfigError(f"set: {wrong}") from None
 
@@ -86,24 +86,24 @@ def is_schedule(given: Any) -> bool:
         return False
 
 
-def checked_flag(field: Field, given: Any) -> Any:
+def parse_flag(field: Field, given: Any) -> Any:
     """Check a value, and all values of a schedule, against what the flag may be."""
     if field.count > 1:
-        members = listed(given) if isinstance(given, str) else given
+        members = split_list(given) if isinstance(given, str) else given
         if not isinstance(members, Sequence):
             raise ConfigError(f"{field.name} needs a list of up to {field.count} values")
-        read = [number_or_schedule(field, member) for member in members]
+        read = [parse_number_or_schedule(field, member) for member in members]
         field.parse([first if not isinstance(first, Schedule) else field.low for first in read])
         return read
     if isinstance(given, str | list) and not field.words:
-        one = number_or_schedule(field, given)
+        one = parse_number_or_schedule(field, given)
         if isinstance(one, Schedule):
             return one
     field.parse(given)
     return given
 
 
-def number_or_schedule(field: Field, given: Any) -> Any:
+def parse_number_or_schedule(field: Field, given: Any) -> Any:
     """Read one number; points of a schedule are checked one by one."""
     if not isinstance(given, list) and ":" not in str(given):
         return given
@@ -115,16 +115,16 @@ def number_or_schedule(field: Field, given: Any) -> Any:
     return schedule if schedule.changes else schedule.values[0]
 
 
-def latest(pairs: Sequence[str]) -> list[str]:
+def initial_flags(pairs: Sequence[str]) -> list[str]:
     """Leave out words that a later one replaces: a preset's flag that was set anew.
 
     One that changes as the run goes on is as it begins.
     """
     given = dict(read_pair(pair, "set") for pair in pairs)
-    return [f"{key}={first_value(key, text)}" for key, text in given.items()]
+    return [f"{key}={initial_value(key, text)}" for key, text in given.items()]
 
 
-def first_value(key: str, text: str) -> str:
+def initial_value(key: str, text: str) -> str:
     """A value as it is when a run begins."""
     return shown(Schedule.read(text, f"set: {key}").values[0]) if ":" in text else text
 
@@ -143,7 +143,7 @@ def changed_flags(rules: Rules) -> dict[str, object]:
     return {key: value for key, value in rules.config.items() if value != usual[key]}
 
 
-def as_typed(flags: Mapping[str, object]) -> list[str]:
+def flags_as_options(flags: Mapping[str, object]) -> list[str]:
     """Return flags as they are written after --set; a list's closing zeros need not be."""
     typed = []
     for key, value in flags.items():

@@ -25,7 +25,7 @@ def check_goals(rules: Rules) -> Literal[True]:
     return True
 
 
-def check_told(rules: Rules, parts: Sequence[str]) -> None:
+def check_reward_parts(rules: Rules, parts: Sequence[str]) -> None:
     """Refuse parts whose payments nobody could tell from a record."""
     told = dict(zip(rules.parts, _native.Goals(rules.native).pays, strict=True))
     untold = [part for part in parts if not told[part]]

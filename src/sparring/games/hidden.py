@@ -20,7 +20,7 @@ from sparring.errors import ConfigError
 from sparring.games.lookup import game_module
 from sparring.games.rules import Rules
 
-Read = Callable[[Any, Any, Any], Any]
+HiddenReader = Callable[[Any, Any, Any], Any]
 """From numpy or torch, the bytes of a field [rows, bytes] and seats [rows] to classes
 [rows, items], all of them arrays of that library. With slices and arithmetic alone: no lists as
 indices, so that a GPU does it too without waiting for anybody."""
@@ -36,7 +36,7 @@ class Hidden:
     """What is guessed, by name."""
     classes: tuple[str, ...]
     """What each may be."""
-    read: Read
+    read: HiddenReader
     dull: int = -1
     """A class that says little, because most items have it; those do not count in the accuracy."""
 
@@ -65,19 +65,19 @@ def hidden_of(rules: Rules) -> Hidden | None:
     return module.hidden(rules) if module else None
 
 
-def truth_of(rules: Rules, hidden: Hidden, tables: npt.NDArray[np.uint8], seat: Any) -> Any:
+def read_hidden(rules: Rules, hidden: Hidden, tables: npt.NDArray[np.uint8], seat: Any) -> Any:
     """Read the truth from a pool's tables [games, bytes], as seen from a seat of each."""
-    stretch = field_of(rules, hidden.field).stretch
+    stretch = state_field(rules, hidden.field).stretch
     return hidden.read(np, np.ascontiguousarray(tables[:, stretch]), np.asarray(seat))
 
 
-def field_of(rules: Rules, name: str) -> StateField:
+def state_field(rules: Rules, name: str) -> StateField:
     """Where a field of a game's state lies in the tables of its pools."""
-    return _field_of(rules.name, name)
+    return _state_field(rules.name, name)
 
 
 @lru_cache
-def _field_of(game: str, name: str) -> StateField:
+def _state_field(game: str, name: str) -> StateField:
     for found, first, count in _native.state_fields(Rules(game).native):
         if found == name:
             return StateField(first, count)

@@ -48,7 +48,10 @@ class Mirror:
             return f"features and signs need one entry for each of {count} features"
         if len(self.actions) != actions or len(self.action_signs) != box:
             return f"actions need {actions} entries, action_signs {box}"
-        if not (undone(self.features, self.signs) and undone(self.actions, self.action_signs)):
+        if not (
+            is_involution(self.features, self.signs)
+            and is_involution(self.actions, self.action_signs)
+        ):
             return "the image of the image is not the original"
         for feature, place, sign in zip(features, self.features, self.signs, strict=True):
             other = features[place]
@@ -91,7 +94,7 @@ class Mirror:
         return np.asarray(np.array(self.actions, action.dtype)[action])
 
 
-def undone(places: Sequence[int], signs: Sequence[int]) -> bool:
+def is_involution(places: Sequence[int], signs: Sequence[int]) -> bool:
     """Whether taking values from these places twice, with these signs, changes nothing."""
     if any(not 0 <= place < len(places) for place in places) or any(
         s not in (1, -1) for s in signs

@@ -13,7 +13,7 @@ from sparring.errors import ConfigError
 from sparring.games.lookup import game_module
 from sparring.games.rules import Rules, game_names
 from sparring.games.state import State
-from sparring.games.text_width import fitted, text_width
+from sparring.games.text_width import text_width, truncate_text
 
 Point = tuple[float, float]
 
@@ -161,15 +161,15 @@ class RecordedEpisode:
         return tuple(wins + (seat in alone) for seat, wins in enumerate(self.wins))
 
 
-SMALLEST = 0.72
+MIN_TEXT_SCALE = 0.72
 """How far text shrinks before something is left out."""
 
 
-def fit(text: Text, room: float) -> Text:
+def fit_text(text: Text, room: float) -> Text:
     """Return a text that is no wider than its room: smaller, and then with its middle left out."""
     width = text_width(text.text, text.size)
-    size = text.size * min(1.0, max(SMALLEST, room / width)) if width else text.size
-    return replace(text, size=size, text=fitted(text.text, size, room))
+    size = text.size * min(1.0, max(MIN_TEXT_SCALE, room / width)) if width else text.size
+    return replace(text, size=size, text=truncate_text(text.text, size, room))
 
 
 class Picture(Protocol):

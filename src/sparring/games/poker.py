@@ -8,7 +8,7 @@ RANKS = ("J", "Q", "K")
 
 
 @dataclass(frozen=True)
-class Position:
+class PokerPosition:
     """A position as people tell it."""
 
     cards: tuple[str, str]
@@ -22,6 +22,6 @@ class Position:
     """Legal actions and what they are called here."""
 
 
-def counted(chips: int) -> str:
+def count_chips(chips: int) -> str:
     """Return "1 chip" or "2 chips"."""
     return f"{chips} chip{'s' * (chips != 1)}"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from sparring.games.poker import Position, counted
+from sparring.games.poker import PokerPosition, count_chips
 from sparring.games.state import State
 from sparring.games.terminal import HELP, ActionChoice, Terminal
 
@@ -15,7 +15,7 @@ class PokerTerminal(Terminal):
     styles = ((r"\byou\b", "bold"), (r"\b[JQK]\b", "bold yellow"))
     rules_in_short: ClassVar[str]
 
-    def read(self, state: State) -> Position:
+    def read(self, state: State) -> PokerPosition:
         """Return a position of this game in words."""
         raise NotImplementedError
 
@@ -25,7 +25,7 @@ class PokerTerminal(Terminal):
         lines = []
         for seat in (0, 1):
             card = f"{at.cards[seat]}, " if seat == self.person else ""
-            lines.append(f"{self.name(seat)}: {card}{counted(at.chips[seat])} in")
+            lines.append(f"{self.name(seat)}: {card}{count_chips(at.chips[seat])} in")
         if at.table:
             lines.append(f"on the table: {at.table}")
         for number, said in enumerate(at.rounds, 1):
@@ -51,7 +51,7 @@ class PokerTerminal(Terminal):
         if state.end == "showdown":
             lines = [f"{self.name(seat)}: {at.cards[seat]}" for seat in (0, 1)]
             lines += [f"on the table: {at.table}"] * bool(at.table)
-        verdict = f"you {'win' if mine > 0 else 'lose'} {counted(abs(int(mine)))}"
+        verdict = f"you {'win' if mine > 0 else 'lose'} {count_chips(abs(int(mine)))}"
         return "\n".join([*lines, f"{state.end}: {verdict if mine else 'you share the pot'}"])
 
     def help(self) -> str:

@@ -16,11 +16,11 @@ from typing import Any
 import numpy as np
 
 from sparring.errors import ConfigError, SparringError
-from sparring.games.files import reason, replace_file
+from sparring.games.files import os_error_text, replace_file
 from sparring.games.flags import changed_flags
 from sparring.games.rules import Rules
-from sparring.games.saved import is_number, is_whole, is_word, shortened
-from sparring.games.seeds import checked_seed
+from sparring.games.saved import is_int, is_int64, is_number, shorten
+from sparring.games.seeds import check_seed
 from sparring.games.state import State
 from sparring.targets import check_file
 
@@ -29,10 +29,10 @@ MAX_BYTES = 16 * 2**20
 MAX_STEPS = 1_000_000
 MAX_INDEX = 2**31
 MAX_NAME = 200
-EXACT = 2**53 - 1
+MAX_JSON_INT = 2**53 - 1
 """The largest whole number that every reader of JSON keeps; seeds beyond it are written as text."""
 
-Moves = tuple[Any, ...]
+StepActions = tuple[Any, ...]
 """One action per row: whole numbers, or tuples of numbers where actions are continuous."""
 
 
@@ -44,7 +44,7 @@ class Replay:
     seed: int
     players: tuple[str, ...]
     """Who sat in each seat."""
-    actions: tuple[Moves, ...]
+    actions: tuple[StepActions, ...]
     """Of every step, one entry per row."""
     scores: tuple[float, ...]
     end: str | None
@@ -60,7 +60,7 @@ class Replay:
     def of(cls, last: State, actions: Iterable[Any], players: Sequence[str]) -> Replay:
         """Record a game. last: where it stands; actions: all that `State.apply` was given."""
         rules = last.rules
-        moves = tuple(moves_of(rules, action) for action in actions)
+        moves = tuple(to_plain_actions(rules, action) for action in actions)
         return cls(
             rules,
             last.seed,
@@ -79,14 +79,14 @@ class Replay:
             with Path(path).open("rb") as file:
                 raw = file.read(MAX_BYTES + 1)
         except (OSError, ValueError) as wrong:
-            raise ConfigError(f"cannot read {path}: {reason(wrong)}") from None
+            raise ConfigError(f"cannot read {path}: {os_error_text(wrong)}") from None
         return cls.from_json(raw, str(path))
 
     @classmethod
     def from_json(cls, raw: str | bytes, source: str = "the replay") -> Replay:
         """Read what `to_json` wrote, or a page. source: what errors call it."""
         try:
-            return read_facts(parse(raw), source)
+            return replay_from_dict(parse(raw), source)
         except SparringError as wrong:
             raise ConfigError(f"{source}: {wrong}") from None
 
@@ -102,10 +102,10 @@ class Replay:
             "game": self.rules.name,
             "rules_version": self.rules.rules_version,
             "flags": changed_flags(self.rules),
-            "seed": self.seed if abs(self.seed) <= EXACT else str(self.seed),
+            "seed": self.seed if abs(self.seed) <= MAX_JSON_INT else str(self.seed),
             **({"index": self.index} if self.index else {}),
             "players": list(self.players),
-            **({"setup": [exact(n) for n in self.setup]} if self.setup else {}),
+            **({"setup": [json_int(n) for n in self.setup]} if self.setup else {}),
             "actions": [moves[0] if one else moves for moves in self.actions],
             "scores": list(self.scores),
             "end": self.end,
@@ -121,7 +121,7 @@ class Replay:
         try:
             replace_file(target, self.to_json().encode())
         except (OSError, ValueError) as wrong:
-            raise ConfigError(f"cannot write {target}: {reason(wrong)}") from None
+            raise ConfigError(f"cannot write {target}: {os_error_text(wrong)}") from None
         return target
 
     def start(self) -> State:
@@ -163,12 +163,12 @@ class Replay:
         return told
 
 
-def exact(number: int) -> int | str:
+def json_int(number: int) -> int | str:
     """Return a whole number as every reader of JSON keeps it."""
-    return number if abs(number) <= EXACT else str(number)
+    return number if abs(number) <= MAX_JSON_INT else str(number)
 
 
-def moves_of(rules: Rules, action: Any) -> Moves:
+def to_plain_actions(rules: Rules, action: Any) -> StepActions:
     """Return what one step was given, as plain numbers by row."""
     if rules.box:
         rows = np.asarray(action, np.float32).reshape(rules.rows, rules.box)
@@ -199,29 +199,29 @@ def parse(raw: str | bytes) -> Mapping[str, Any]:
     return found
 
 
-def read_facts(found: Mapping[str, Any], source: str) -> Replay:
+def replay_from_dict(found: Mapping[str, Any], source: str) -> Replay:
     """Check every entry and put them together."""
-    rules = read_game(found)
-    players = entry(found, "players", list)
-    if len(players) != rules.seats or not all(is_name(name) for name in players):
+    rules = rules_of_replay(found)
+    players = required(found, "players", list)
+    if len(players) != rules.seats or not all(is_player_name(name) for name in players):
         raise ConfigError(f"players: {rules.name} needs {rules.seats} names")
-    actions = entry(found, "actions", list)
+    actions = required(found, "actions", list)
     if len(actions) > MAX_STEPS:
         raise ConfigError(f"{len(actions):,} actions; at most {MAX_STEPS:,} can be played again")
-    scores = entry(found, "scores", list)
+    scores = required(found, "scores", list)
     if len(scores) != rules.seats or not all(is_number(score) for score in scores):
         raise ConfigError(f"scores: {rules.name} needs {rules.seats} numbers")
     end = found.get("end")
     if end is not None and end not in rules.ends:
         raise ConfigError(f"end: {rules.name} does not end by {end!r}")
     index = found.get("index", 0)
-    if not is_whole(index) or not 0 <= index < MAX_INDEX:
+    if not is_int(index) or not 0 <= index < MAX_INDEX:
         raise ConfigError(f"index: {index!r} is no number of a game")
     return Replay(
         rules,
-        checked_seed(whole(found.get("seed"), "seed")),
+        check_seed(parse_int(found.get("seed"), "seed")),
         tuple(players),
-        tuple(read_moves(rules, given, step) for step, given in enumerate(actions, 1)),
+        tuple(parse_actions(rules, given, step) for step, given in enumerate(actions, 1)),
         tuple(float(score) for score in scores),
         end,
         index,
@@ -230,9 +230,9 @@ def read_facts(found: Mapping[str, Any], source: str) -> Replay:
     )
 
 
-def read_game(found: Mapping[str, Any]) -> Rules:
+def rules_of_replay(found: Mapping[str, Any]) -> Rules:
     """Return the rules that a replay was played by, if they are these."""
-    rules = Rules(entry(found, "game", str), entry(found, "flags", dict))
+    rules = Rules(required(found, "game", str), required(found, "flags", dict))
     version = found.get("rules_version")
     if version != rules.rules_version:
         raise ConfigError(
@@ -246,36 +246,36 @@ def read_setup(found: Mapping[str, Any]) -> tuple[int, ...]:
     """Return where a game began, as its rules read it."""
     if found.get("setup") is None:
         return ()
-    numbers = tuple(whole(number, "setup") for number in entry(found, "setup", list))
-    if not all(map(is_word, numbers)):
+    numbers = tuple(parse_int(number, "setup") for number in required(found, "setup", list))
+    if not all(map(is_int64, numbers)):
         raise ConfigError("setup: a number does not fit into 64 bits")
     return numbers
 
 
-def read_moves(rules: Rules, given: Any, step: int) -> Moves:
+def parse_actions(rules: Rules, given: Any, step: int) -> StepActions:
     """Return what one step says, one entry per row; whether it is legal shows in playing it."""
     rows = [given] if rules.rows == 1 else given
     if not isinstance(rows, list) or len(rows) != rules.rows:
         raise ConfigError(f"step {step}: {rules.name} needs a list with {rules.rows} actions")
     if not rules.box:
-        if not all(is_whole(action) for action in rows):
-            raise ConfigError(f"step {step}: {shortened(given)} is no action of {rules.name}")
+        if not all(is_int(action) for action in rows):
+            raise ConfigError(f"step {step}: {shorten(given)} is no action of {rules.name}")
         return tuple(rows)
     for action in rows:
         if not isinstance(action, list) or len(action) != rules.box:
             raise ConfigError(f"step {step}: an action of {rules.name} is {rules.box} numbers")
         if not all(is_number(number) for number in action):
-            raise ConfigError(f"step {step}: {shortened(action)} are not numbers")
-    return moves_of(rules, rows)
+            raise ConfigError(f"step {step}: {shorten(action)} are not numbers")
+    return to_plain_actions(rules, rows)
 
 
-def entry(found: Mapping[str, Any], name: str, kind: type) -> Any:
+def required(found: Mapping[str, Any], name: str, kind: type) -> Any:
     if not isinstance(found.get(name), kind):
         raise ConfigError(f"{name!r} is missing or is no {kind.__name__}")
     return found[name]
 
 
-def is_name(value: Any) -> bool:
+def is_player_name(value: Any) -> bool:
     """Whether this can be printed as a player's name."""
     return (
         isinstance(value, str)
@@ -284,11 +284,11 @@ def is_name(value: Any) -> bool:
     )
 
 
-def whole(value: Any, name: str) -> int:
+def parse_int(value: Any, name: str) -> int:
     """Return a whole number, which may be written as text."""
-    if is_whole(value):
+    if is_int(value):
         return int(value)
     try:
         return int(value) if isinstance(value, str) and len(value) < 25 else int("")
     except ValueError:
-        raise ConfigError(f"{name}: {shortened(value)} is no whole number") from None
+        raise ConfigError(f"{name}: {shorten(value)} is no whole number") from None

@@ -13,12 +13,12 @@ import numpy.typing as npt
 
 from sparring import _native
 from sparring.errors import ConfigError, nearest
-from sparring.games.arguments import of_kind, one_of, shown
+from sparring.games.arguments import check_index, check_type, short_repr
 from sparring.games.features import Feature, FeatureBlock, Run, runs_of
 from sparring.games.lookup import game_module
 from sparring.games.mirror import Mirror
-from sparring.games.packing import narrow
-from sparring.games.sources import not_built
+from sparring.games.packing import pack_rows
+from sparring.games.sources import not_built_hint
 from sparring.games.stats import Stat
 
 UNIVERSAL_FLAGS = {"skip_forced": "play on when only one action is legal"}
@@ -113,14 +113,14 @@ class Rules:
     """Whether `fields` has all flags that there are."""
 
     def __init__(self, name: str, config: Mapping[str, Any] | None = None) -> None:
-        of_kind("game", name, str, "name of a game")
+        check_type("game", name, str, "name of a game")
         if name not in _native.game_names():
-            if why := not_built(name):
+            if why := not_built_hint(name):
                 raise ConfigError(why)
             hint = nearest(name, game_names())
-            if ":" in name or name.endswith(".py") or has_file(name):
+            if ":" in name or name.endswith(".py") or is_python_file(name):
                 hint = "; an environment of your own is module:factory, or file.py:factory"
-            raise ConfigError(f"no game called {shown(name)}{hint}")
+            raise ConfigError(f"no game called {short_repr(name)}{hint}")
         given = dict(config or {})
         self.skip_forced = bool(SKIP_FORCED.parse(given.pop("skip_forced", 0))[0])
         fields = {row[0]: row for row in _native.default_fields(name)}
@@ -196,7 +196,7 @@ class Rules:
     def action_name(self, action: int) -> str:
         """Return what an action means."""
         return self.native.action_name(
-            one_of(self.name, "actions", action, self.actions, ConfigError)
+            check_index(self.name, "actions", action, self.actions, ConfigError)
         )
 
     @cached_property
@@ -281,7 +281,7 @@ class Rules:
         given, count = np.asarray(numbers), len(self.features)
         if given.shape[-1:] != (count,):
             raise ConfigError(f"observations have shape {given.shape}, need (..., {count})")
-        rows = narrow(self.features, self.obs_bytes, given.reshape(-1, count))
+        rows = pack_rows(self.features, self.obs_bytes, given.reshape(-1, count))
         return rows.reshape(*given.shape[:-1], self.obs_bytes)
 
     def env_actions(self, action: npt.ArrayLike) -> npt.NDArray[Any]:
@@ -301,7 +301,7 @@ class Rules:
         """Return the weight of every part and role, flat, from {part: weight or one per role}."""
         if rewards is None:
             return list(self.native.default_weights)
-        of_kind("rewards", rewards, Mapping, "weight by name")
+        check_type("rewards", rewards, Mapping, "weight by name")
         flat = np.zeros((len(self.parts), len(self.roles)), np.float32)
         for part, weight in rewards.items():
             if part not in self.parts:
@@ -317,7 +317,7 @@ class Rules:
     def bot(self, name: str) -> int:
         """Return the index of a bot by name."""
         if not isinstance(name, str):
-            raise ConfigError(f"{self.name} has no bot {shown(name)}; bots have names")
+            raise ConfigError(f"{self.name} has no bot {short_repr(name)}; bots have names")
         if name not in self.bots:
             raise ConfigError(f"{self.name} has no bot {name!r}{nearest(name, self.bots)}")
         return self.bots.index(self.bots.called(name))
@@ -328,18 +328,18 @@ class Rules:
         return name if name in self.bots else None
 
 
-def configured(game: str | Rules, config: Mapping[str, Any] | None) -> Rules:
+def rules_for(game: str | Rules, config: Mapping[str, Any] | None) -> Rules:
     """Return the rules of a game given by name, or the rules themselves."""
     if isinstance(game, str):
         return Rules(game, config)
     if config:
         raise ConfigError("give a configuration or Rules, not both; Rules.changed makes variants")
     if not hasattr(game, "declares_flags"):
-        raise ConfigError(f"game: {shown(game)} is neither a name nor Rules")
+        raise ConfigError(f"game: {short_repr(game)} is neither a name nor Rules")
     return game
 
 
-def has_file(name: str) -> bool:
+def is_python_file(name: str) -> bool:
     """Whether somebody means a file of that name, without its ending."""
     try:
         return Path(f"{name}.py").is_file()
@@ -359,7 +359,7 @@ def game_names() -> list[str]:
     return [name for name in _native.game_names() if name not in TEST_GAMES]
 
 
-def describe_refusal(rules: Rules, refused: tuple[Any, ...]) -> str:
+def describe_illegal_action(rules: Rules, refused: tuple[Any, ...]) -> str:
     """Say which action was refused, and what would have been legal."""
     game, row, seat, action, component, value, legal = refused
     where = f"{rules.name} game {game}, seat {seat} (row {row})"

@@ -13,16 +13,16 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from sparring.errors import ConfigError, StateError
-from sparring.games.arguments import shown
+from sparring.games.arguments import short_repr
 from sparring.games.rules import Rules
-from sparring.games.seeds import LEAST, MOST
+from sparring.games.seeds import MAX_SEED, MIN_SEED
 
 MAX_HEADER = 64 * 2**10
 MAX_LEVELS = 4
 MAX_NAME = 200
 
 
-def seal(rules: Rules, more: Mapping[str, Any], body: bytes) -> bytes:
+def add_header(rules: Rules, more: Mapping[str, Any], body: bytes) -> bytes:
     """Put a readable header in front of state bytes: what they are, and their hash."""
     header = {
         "game": rules.name,
@@ -34,16 +34,20 @@ def seal(rules: Rules, more: Mapping[str, Any], body: bytes) -> bytes:
     return json.dumps(header).encode() + b"\n" + body
 
 
-def unseal(raw: bytes) -> tuple[Header, bytes]:
+def split_header(raw: bytes) -> tuple[Header, bytes]:
     """Split what `seal` wrote and check that nothing was lost on the way."""
     if not isinstance(raw, bytes):
-        raise StateError(f"a saved state is bytes, not {shown(raw)}")
+        raise StateError(f"a saved state is bytes, not {short_repr(raw)}")
     head, _, body = raw.partition(b"\n")
     try:
         found = json.loads(head) if len(head) <= MAX_HEADER else None
     except (ValueError, RecursionError):
         found = None
-    if not isinstance(found, dict) or "sha256" not in found or not is_flat(found, MAX_LEVELS):
+    if (
+        not isinstance(found, dict)
+        or "sha256" not in found
+        or not is_nested_at_most(found, MAX_LEVELS)
+    ):
         raise StateError("these bytes are not a saved state")
     if found["sha256"] != hashlib.sha256(body).hexdigest():
         raise StateError("the saved state is damaged: its hash does not match; take another copy")
@@ -63,16 +67,16 @@ class Header:
         """
         value = self._found.get(name, usual)
         if value is None or not fits(value):
-            raise StateError(f"the saved state has {name} {shortened(value)}; it needs {wanted}")
+            raise StateError(f"the saved state has {name} {shorten(value)}; it needs {wanted}")
         return value
 
     def whole(self, name: str, low: int, high: int, usual: int | None = None) -> int:
         wanted = f"a whole number in {low}..{high}"
-        return int(self.entry(name, wanted, lambda n: is_whole(n) and low <= n <= high, usual))
+        return int(self.entry(name, wanted, lambda n: is_int(n) and low <= n <= high, usual))
 
     def seed(self) -> int:
         """Return the seed that the games are drawn from."""
-        return self.whole("seed", LEAST, MOST)
+        return self.whole("seed", MIN_SEED, MAX_SEED)
 
     def weights(self, count: int) -> list[float]:
         wanted = f"a list of {count} finite numbers"
@@ -84,11 +88,11 @@ class Header:
     def setup(self) -> tuple[int, ...]:
         """Return what `State.set_up` was given."""
         wanted = "a list of whole numbers of 64 bits"
-        return tuple(self.entry("setup", wanted, lambda value: is_list_of(is_word, value), ()))
+        return tuple(self.entry("setup", wanted, lambda value: is_list_of(is_int64, value), ()))
 
     def rules(self) -> Rules:
         """Return the rules that the games are played by, if they are these."""
-        name = self.entry("game", "the name of a game", is_short)
+        name = self.entry("game", "the name of a game", is_short_text)
         config = self.entry("config", "flags by name", lambda value: isinstance(value, dict))
         try:
             rules = Rules(name, config)
@@ -102,7 +106,7 @@ class Header:
         saved = self._found.get("rules_version")
         if saved != rules.rules_version:
             raise StateError(
-                f"{rules.name} was saved under rules version {shortened(saved)}, this is version "
+                f"{rules.name} was saved under rules version {shorten(saved)}, this is version "
                 f"{rules.rules_version}; replay the actions from a new start"
             )
 
@@ -111,18 +115,18 @@ class Header:
         for key, value in mine.items():
             found = self._found.get(key, 0 if key == "memory" else None)
             if found != value:
-                raise StateError(f"the state has {key} {shortened(found)}, this pool has {value}")
+                raise StateError(f"the state has {key} {shorten(found)}, this pool has {value}")
 
 
-def is_flat(value: Any, levels: int) -> bool:
+def is_nested_at_most(value: Any, levels: int) -> bool:
     """Whether lists and objects lie in each other so many levels deep at most."""
     if not isinstance(value, (list, dict)):
         return True
     inner = value.values() if isinstance(value, dict) else value
-    return levels > 0 and all(is_flat(one, levels - 1) for one in inner)
+    return levels > 0 and all(is_nested_at_most(one, levels - 1) for one in inner)
 
 
-def is_short(value: Any) -> bool:
+def is_short_text(value: Any) -> bool:
     """Whether this is text that may be a name."""
     return isinstance(value, str) and len(value) <= MAX_NAME
 
@@ -132,24 +136,24 @@ def is_list_of(fits: Callable[[Any], bool], value: Any) -> bool:
     return isinstance(value, (list, tuple)) and all(map(fits, value))
 
 
-def is_whole(value: Any) -> bool:
+def is_int(value: Any) -> bool:
     """Whether this is a whole number; True and False are none."""
     return isinstance(value, int) and not isinstance(value, bool)
 
 
-def is_word(value: Any) -> bool:
+def is_int64(value: Any) -> bool:
     """Whether this is a whole number of 64 bits."""
-    return is_whole(value) and -(2**63) <= value < 2**63
+    return is_int(value) and -(2**63) <= value < 2**63
 
 
 def is_number(value: Any) -> bool:
     """Whether this is a number that 32 bits hold."""
-    if is_whole(value):
+    if is_int(value):
         return bool(abs(value) < 2**53)
     return isinstance(value, float) and math.isfinite(value) and abs(value) < 3e38
 
 
-def shortened(value: Any) -> str:
+def shorten(value: Any) -> str:
     """Show what was found, the beginning of it."""
     text = ascii(value)
     return text if len(text) <= 40 else text[:40] + "..."

@@ -9,28 +9,30 @@ import numpy as np
 
 from sparring.errors import ConfigError
 
-LEAST, MOST = -(2**63), 2**64 - 1
-ANY_ENV = 2**31
+MIN_SEED, MAX_SEED = -(2**63), 2**64 - 1
+ENV_SEED_LIMIT = 2**31
 """Seeds below this one, and not below 0, are taken by any environment."""
 
 
 def seed_bits(seed: Any) -> int:
     """Return a seed as the native core takes it; a negative one counts down from 2**64."""
-    return checked_seed(seed) % 2**64
+    return check_seed(seed) % 2**64
 
 
-def checked_seed(seed: Any) -> int:
+def check_seed(seed: Any) -> int:
     """Return a seed that fits, as it was given."""
     try:
         number = operator.index(seed)
     except TypeError:
         raise ConfigError(f"seed={seed!r} must be a whole number") from None
-    if not LEAST <= number <= MOST:
-        raise ConfigError(f"seed={number} does not fit into 64 bits; give one in {LEAST}..{MOST}")
+    if not MIN_SEED <= number <= MAX_SEED:
+        raise ConfigError(
+            f"seed={number} does not fit into 64 bits; give one in {MIN_SEED}..{MAX_SEED}"
+        )
     return number
 
 
-def mixed_seed(*numbers: int) -> int:
+def derive_seed(*numbers: int) -> int:
     """A seed that depends on all of these; any environment takes 31 bits."""
     words = [number % 2**64 for number in numbers]
     return int(np.random.SeedSequence(words).generate_state(1)[0]) >> 1

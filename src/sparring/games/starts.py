@@ -15,9 +15,9 @@ from sparring.games.rules import Rules
 from sparring.games.state import State, load_state, new_state
 from sparring.schedule import shown
 
-USUAL = "usual"
+DEFAULT_START = "usual"
 """The word for the start that the rules know themselves."""
-LINES = ".jsonl"
+STARTS_SUFFIX = ".jsonl"
 """How the files are called that `write_starts` writes."""
 
 
@@ -40,25 +40,25 @@ class Start:
     """What an error calls it."""
 
 
-def position_of(rules: Rules, start: Start) -> SavedPosition | None:
+def resolve_start(rules: Rules, start: Start) -> SavedPosition | None:
     """Return the bytes of a start, None for the usual one; refuse what no game begins from."""
     at = start.position
     if at is None or isinstance(at, SavedPosition):
         return at
     state = load_state(at) if isinstance(at, bytes) else at
-    check_same(rules, state.rules)
+    check_same_rules(rules, state.rules)
     if state.over:
         raise ConfigError(f"the game is over ({state.end}); give a position with a decision")
-    return bytes_of(state)
+    return saved_position(state)
 
 
-def bytes_of(state: State) -> SavedPosition:
+def saved_position(state: State) -> SavedPosition:
     """Return what a game goes on from."""
     game, side = state.native.position()
     return SavedPosition(game, side if side.strip(b"\0") else b"")
 
 
-def check_same(rules: Rules, theirs: Rules) -> None:
+def check_same_rules(rules: Rules, theirs: Rules) -> None:
     """Refuse a position of other rules; flags that may change while games run may differ."""
     if theirs.name != rules.name:
         raise ConfigError(f"a position of {theirs.name}, and the game is {rules.name}")
@@ -77,13 +77,15 @@ def read_starts(rules: Rules, words: Sequence[str]) -> tuple[Start, ...]:
     found: list[Start] = []
     for word in words:
         what, weight = split_weight(word)
-        starts = [Start(name=USUAL)] if what == USUAL else positions_called(rules, what)
+        starts = (
+            [Start(name=DEFAULT_START)] if what == DEFAULT_START else starts_by_name(rules, what)
+        )
         total = math.fsum(start.weight for start in starts)
         found += [replace(start, weight=weight * start.weight / total) for start in starts]
     return tuple(found)
 
 
-def lasting(word: str) -> str:
+def with_absolute_path(word: str) -> str:
     """The same word with the whole path of a file, for whoever reads it from another folder."""
     what, weight = split_weight(word)
     file = Path(what).expanduser()
@@ -98,16 +100,18 @@ def split_weight(word: str) -> tuple[str, float]:
     except ValueError:
         what, weight = word, 1.0
     if not what.strip():
-        raise ConfigError(f"starts: {word!r} names no start; give WHAT=WEIGHT, such as {USUAL}=1")
+        raise ConfigError(
+            f"starts: {word!r} names no start; give WHAT=WEIGHT, such as {DEFAULT_START}=1"
+        )
     if not (math.isfinite(weight) and weight > 0):
         raise ConfigError(f"starts: {word!r}: the weight must be above 0 and finite")
     return what.strip(), weight
 
 
-def positions_called(rules: Rules, what: str) -> list[Start]:
+def starts_by_name(rules: Rules, what: str) -> list[Start]:
     """Return the starts that a word names, at least one."""
     try:
-        starts = named_starts(rules, what)
+        starts = find_starts(rules, what)
     except (ConfigError, OSError) as wrong:
         raise ConfigError(f"starts: {wrong}") from None
     if not starts:
@@ -115,24 +119,26 @@ def positions_called(rules: Rules, what: str) -> list[Start]:
     return starts
 
 
-def named_starts(rules: Rules, what: str) -> list[Start]:
+def find_starts(rules: Rules, what: str) -> list[Start]:
     """Ask the game for a word first, then look for a file of ours."""
     module = game_module(rules.name, "starts")
     known = module.read_starts(rules, what) if module else None
     if known is not None:
         return list(known)
     path = Path(what).expanduser()
-    if path.suffix == LINES and path.is_file():
+    if path.suffix == STARTS_SUFFIX and path.is_file():
         return list(read_lines(rules, path))
-    if path.suffix == LINES:
+    if path.suffix == STARTS_SUFFIX:
         raise ConfigError(f"no file {what!r}; give the path of one that write_starts wrote")
-    words = f", {module.WORDS}" if module else ""
-    raise ConfigError(f"{rules.name} knows no {what!r}; give {USUAL}, a {LINES} file{words}")
+    words = f", {module.START_FORMATS}" if module else ""
+    raise ConfigError(
+        f"{rules.name} knows no {what!r}; give {DEFAULT_START}, a {STARTS_SUFFIX} file{words}"
+    )
 
 
 def read_lines(rules: Rules, path: Path) -> Iterator[Start]:
     """Read a file of `write_starts`, or lines with a seed and the moves from there."""
-    for number, line in numbered_lines(path):
+    for number, line in read_content_lines(path):
         where = f"{path}:{number}"
         try:
             entry = json.loads(line)
@@ -148,7 +154,7 @@ def read_lines(rules: Rules, path: Path) -> Iterator[Start]:
             raise ConfigError(f"{where}: this line cannot be read; {text}") from None
 
 
-def numbered_lines(path: Path) -> Iterator[tuple[int, str]]:
+def read_content_lines(path: Path) -> Iterator[tuple[int, str]]:
     """Yield the lines of a file that say something; # begins a comment."""
     try:
         text = path.read_text(encoding="utf-8-sig")
@@ -173,7 +179,7 @@ def read_entry(rules: Rules, entry: Mapping[str, Any], where: str) -> Start:
         state = new_state(rules, seed=int(entry.get("seed", 0)))
         for move in entry["moves"]:
             state.apply(move)
-    return Start(position_of(rules, Start(state)), weight, where)
+    return Start(resolve_start(rules, Start(state)), weight, where)
 
 
 def write_starts(path: str | Path, states: Iterable[State]) -> None:

@@ -10,10 +10,10 @@ import numpy.typing as npt
 
 from sparring import _native
 from sparring.errors import ConfigError, IllegalActionError, SparringError, StateError
-from sparring.games.arguments import one_of, shown, whole
+from sparring.games.arguments import check_index, check_int, short_repr
 from sparring.games.lookup import game_module
-from sparring.games.rules import Rewards, Rules, configured, describe_refusal
-from sparring.games.saved import seal, unseal
+from sparring.games.rules import Rewards, Rules, describe_illegal_action, rules_for
+from sparring.games.saved import add_header, split_header
 from sparring.games.seeds import seed_bits
 from sparring.games.views import text_view
 
@@ -110,15 +110,17 @@ class State:
             given = np.atleast_1d(self._numbers(action, None))
             if given.dtype.kind not in "iu" or given.shape != (self.rules.rows,):
                 wanted = "an int" if self.rules.rows == 1 else f"{self.rules.rows} ints"
-                raise IllegalActionError(f"{self.rules.name} needs {wanted}, got {shown(action)}")
+                raise IllegalActionError(
+                    f"{self.rules.name} needs {wanted}, got {short_repr(action)}"
+                )
             limit = np.iinfo(np.int32).max
             refused = self.native.apply_discrete([max(-1, min(int(a), limit)) for a in given])
         if refused is not None:
-            raise IllegalActionError(describe_refusal(self.rules, refused))
+            raise IllegalActionError(describe_illegal_action(self.rules, refused))
 
     def set_up(self, numbers: Sequence[int]) -> str:
         """Go on from a position as the game's own rules read it; returns what is wrong with it."""
-        given = [whole("set_up", number, -(2**63), 2**63 - 1) for number in numbers]
+        given = [check_int("set_up", number, -(2**63), 2**63 - 1) for number in numbers]
         wrong = self.native.setup(given)
         if not wrong:
             self.setup = tuple(given)
@@ -181,7 +183,7 @@ class State:
             more["index"] = self.index
         if self.setup:
             more["setup"] = list(self.setup)
-        return seal(self.rules, more, self.native.serialize())
+        return add_header(self.rules, more, self.native.serialize())
 
     def text(self, viewer: int | None = None) -> str:
         """Return the position as one seat sees it, or everything with viewer=None."""
@@ -195,10 +197,10 @@ class State:
         return f"State({self.rules.name!r}, {status})"
 
     def _seat(self, seat: int) -> int:
-        return one_of(self.rules.name, "seats", seat, self.rules.seats)
+        return check_index(self.rules.name, "seats", seat, self.rules.seats)
 
     def _row(self, row: int) -> int:
-        return one_of(self.rules.name, "rows", row, self.rules.rows)
+        return check_index(self.rules.name, "rows", row, self.rules.rows)
 
     def _numbers(self, action: Action, dtype: Any = np.float32) -> npt.NDArray[Any]:
         """An action as an array; numbers that are too large become infinite and are refused."""
@@ -207,7 +209,7 @@ class State:
                 return np.asarray(action, dtype)
         except (TypeError, ValueError, OverflowError):
             raise IllegalActionError(
-                f"{self.rules.name} needs actions that are numbers, got {shown(action)}"
+                f"{self.rules.name} needs actions that are numbers, got {short_repr(action)}"
             ) from None
 
 
@@ -223,7 +225,7 @@ def new_state(
 
     start: where it begins, for games that can be told, such as `sfen=` for Shogi.
     """
-    rules = configured(game, config)
+    rules = rules_for(game, config)
     state = State(rules, seed, rules.weights(rewards))
     set_start(state, start)
     return state
@@ -245,7 +247,7 @@ def set_start(state: State, start: Mapping[str, Any]) -> None:
 
 def load_state(raw: bytes) -> State:
     """Read what `State.serialize` wrote. The bytes are checked whole before anything is played."""
-    header, body = unseal(raw)
+    header, body = split_header(raw)
     rules = header.rules()
     weights = header.weights(len(rules.native.default_weights))
     index = header.whole("index", 0, MAX_INDEX, 0)

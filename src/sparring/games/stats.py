@@ -25,7 +25,7 @@ class Stat:
     """One of many, such as that of a single round: recorded, but left out of tables and charts."""
 
 
-def values(stats: Sequence[Stat], counts: Sequence[float]) -> dict[str, float]:
+def stat_values(stats: Sequence[Stat], counts: Sequence[float]) -> dict[str, float]:
     """Return the statistics by name; those of which nothing was counted are left out."""
     found = {}
     for stat in stats:
@@ -34,12 +34,12 @@ def values(stats: Sequence[Stat], counts: Sequence[float]) -> dict[str, float]:
     return found
 
 
-def curves(stats: Sequence[Stat], counts: Sequence[float]) -> dict[str, float]:
+def stat_metrics(stats: Sequence[Stat], counts: Sequence[float]) -> dict[str, float]:
     """Return them as learners report them."""
-    return {PREFIX + name: value for name, value in values(stats, counts).items()}
+    return {PREFIX + name: value for name, value in stat_values(stats, counts).items()}
 
 
-def curve_sums(
+def stat_matrices(
     stats: Sequence[Stat], counters: int
 ) -> tuple[list[str], npt.NDArray[np.int64], npt.NDArray[np.int64]]:
     """What `curves` calls them, and the matrices [stats, counters] of what stands above and below.
@@ -53,11 +53,11 @@ def curve_sums(
     return [PREFIX + stat.name for stat in stats], above, below
 
 
-def shown(stats: Sequence[Stat]) -> list[str]:
+def main_stats(stats: Sequence[Stat]) -> list[str]:
     """Return the names of those that tables and charts have."""
     return [stat.name for stat in stats if not stat.detail]
 
 
-def written(value: float) -> str:
+def format_stat(value: float) -> str:
     """Return a value as tables have it: three digits, and more before the point if need be."""
     return f"{value:.0f}" if abs(value) >= 100 else f"{value:.3g}"

@@ -7,20 +7,29 @@ from collections.abc import Iterator
 from functools import lru_cache
 from typing import Literal
 
-from sparring.games.picture import Circle, Point, Polygon, Shape, Text, fit
+from sparring.games.picture import Circle, Point, Polygon, Shape, Text, fit_text
 
 PAPER, PANEL, INK, SOFT, FAINT = "#f4f6f9", "#ffffff", "#16191f", "#5d6572", "#c3cad4"
 ACTIVE, GOOD, BAD = "#d9650d", "#1d7a3c", "#b3261e"
 """Who is to act, points won, points lost."""
-SEATS = ("#2563eb", "#b8371f", "#1d7a3c", "#7d4bb0", "#8a6100", "#0e7490", "#be185d", "#4b5563")
+SEAT_COLORS = (
+    "#2563eb",
+    "#b8371f",
+    "#1d7a3c",
+    "#7d4bb0",
+    "#8a6100",
+    "#0e7490",
+    "#be185d",
+    "#4b5563",
+)
 """Of the discs with the numbers of the seats, which have white figures."""
-ALIKE = 10_000
+CACHED_SHAPES = 10_000
 """Shapes that are kept: most of a frame was in the one before."""
 CORNER = [math.radians(degrees) for degrees in (0, 30, 60, 90)]
 
 
-@lru_cache(ALIKE)
-def box(
+@lru_cache(CACHED_SHAPES)
+def rounded_box(
     middle: Point,
     size: tuple[float, float],
     fill: str,
@@ -51,11 +60,11 @@ def oval(middle: Point, size: tuple[float, float], fill: str, edge: str, width: 
     return Polygon(points=points, fill=fill, edge=edge, edge_width=width)
 
 
-def disc(
+def seat_disc(
     at: Point, seat: int, *, radius: float = 11.0, name: str = "", key: str = ""
 ) -> Iterator[Shape]:
     """Yield the number of a seat in its color; a seat that nobody has shows a letter."""
-    yield Circle(at=at, radius=radius, fill=SEATS[seat], key=f"{key} disc" if key else "")
+    yield Circle(at=at, radius=radius, fill=SEAT_COLORS[seat], key=f"{key} disc" if key else "")
     yield Text(
         at=at,
         text=name or str(seat),
@@ -65,8 +74,8 @@ def disc(
     )
 
 
-@lru_cache(ALIKE)
-def words(
+@lru_cache(CACHED_SHAPES)
+def label(
     at: Point,
     text: str,
     room: float,
@@ -77,4 +86,4 @@ def words(
     key: str = "",
 ) -> Text:
     """Return a line of text that keeps to its room."""
-    return fit(Text(at=at, text=text, size=size, color=color, anchor=anchor, key=key), room)
+    return fit_text(Text(at=at, text=text, size=size, color=color, anchor=anchor, key=key), room)

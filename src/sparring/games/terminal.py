@@ -17,7 +17,7 @@ Type a choice by its number, its short name, or the beginning of its name.
   h  this help      ?  what the best bot would do
   u  take back your last move      q  quit
 Where a choice begins with such a letter, :h, :u and :q are the keys."""
-FEW = 16
+MAX_FIXED_NUMBERS = 16
 """Actions of a game in which every action has its own number from the beginning."""
 
 
@@ -39,7 +39,7 @@ class ActionChoice:
         return (self.action, *self.then)
 
 
-def match(typed: str, choices: Sequence[ActionChoice]) -> list[ActionChoice]:
+def match_choices(typed: str, choices: Sequence[ActionChoice]) -> list[ActionChoice]:
     """Return the choices that a word can mean, by the first way of reading it that fits any."""
     word = typed.strip().lower()
     if not word:
@@ -96,7 +96,10 @@ class Terminal:
     def possible(self, state: State) -> Iterable[tuple[int, ...]]:
         """Return what may be chosen sooner or later in answer to the same question, in order."""
         return (
-            (action,) for action in range(self.rules.actions if self.rules.actions <= FEW else 0)
+            (action,)
+            for action in range(
+                self.rules.actions if self.rules.actions <= MAX_FIXED_NUMBERS else 0
+            )
         )
 
     def list_choices(self, choices: Sequence[ActionChoice]) -> str:
@@ -107,7 +110,7 @@ class Terminal:
         self, state: State, typed: str, choices: Sequence[ActionChoice]
     ) -> list[ActionChoice]:
         """Return what a line can mean."""
-        return match(typed, choices)
+        return match_choices(typed, choices)
 
     def advice(self, state: State, adviser: Callable[[State], int]) -> str:
         """Return what an adviser would do; the state is a copy that may be played on."""

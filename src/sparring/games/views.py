@@ -13,7 +13,7 @@ from sparring.games.lookup import game_module
 from sparring.games.rules import Rules
 
 
-class Viewed(Protocol):
+class ViewableState(Protocol):
     """What is asked of a state that is shown."""
 
     rules: Rules
@@ -26,7 +26,7 @@ class Viewed(Protocol):
         """Return what a seat may know."""
 
 
-def text_view(state: Viewed, viewer: int | None = None) -> str:
+def text_view(state: ViewableState, viewer: int | None = None) -> str:
     """Show a position: by the game's own view if it has one, else as plainly as possible."""
     rules = state.rules
     if viewer is not None and not 0 <= viewer < rules.seats:
@@ -43,7 +43,7 @@ def text_view(state: Viewed, viewer: int | None = None) -> str:
     return "\n".join(f"{name}: {' '.join(map(str, value))}" for name, value in fields.items())
 
 
-def observation_view(state: Viewed, viewer: int) -> str:
+def observation_view(state: ViewableState, viewer: int) -> str:
     """Show what a seat observes, feature by feature where it is not 0. Leaks nothing."""
     seen = zip(state.rules.features, state.observe(viewer), strict=True)
     return "\n".join(f"{feature.name}: {value:g}" for feature, value in seen if value)

@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from sparring.errors import SparringError
-from sparring.games.decisions import same
+from sparring.games.decisions import same_position
 from sparring.games.recorded import Replay
 from sparring.games.rules import Rules
 from sparring.games.state import State
@@ -244,4 +244,4 @@ def play_opening(rules: Rules, table: int, plan: MatchSettings, plies: int) -> S
 def leads_to(was: State, action: int, now: State) -> bool:
     after = was.clone()
     after.apply(action)
-    return same(after, now)
+    return same_position(after, now)

@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from sparring.games.rules import Rules
-from sparring.games.stats import values
+from sparring.games.stats import stat_values
 from sparring.league.intervals import Interval, is_skewed, mean_interval, share_interval
 from sparring.pools.custom.again import is_custom
 
@@ -238,7 +238,7 @@ def summarize(
         distinct_deals=distinct,
         distinct_games=distinct_games,
         opening_plies=opening_plies,
-        stats=values(rules.stats, record.counts.sum(0).tolist()) if len(record.counts) else {},
+        stats=stat_values(rules.stats, record.counts.sum(0).tolist()) if len(record.counts) else {},
         margin=None if ahead is None else float(ahead.mean()),
         margin_interval=(
             (math.nan, math.nan) if ahead is None else mean_interval(ahead, record.deal, distinct)

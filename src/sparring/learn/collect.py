@@ -12,7 +12,7 @@ import torch
 from sparring import _native
 from sparring.config import CollectConfig
 from sparring.errors import ConfigError
-from sparring.games.stats import curve_sums
+from sparring.games.stats import stat_matrices
 from sparring.learn.acting import Actor, ActorOutput, Bytes, GroupedActor, PerGameActor, RngKeys
 from sparring.learn.forward import Forward
 from sparring.learn.learner import Report, Timing
@@ -108,7 +108,7 @@ class Collector:
         self.finished = FinishedEpisodes()
         pool.reset()
         self.groups = groups_of(pool)
-        self._stats, *self._counted = curve_sums(pool.rules.stats, len(pool.counts()))
+        self._stats, *self._counted = stat_matrices(pool.rules.stats, len(pool.counts()))
         self.any_order = FIRST_READY in pool.can
         """Whether slots are played as each is ready."""
 

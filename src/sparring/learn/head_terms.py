@@ -25,7 +25,7 @@ from torch import Tensor
 from torch.nn import functional
 
 from sparring.config import HeadsConfig
-from sparring.games.hidden import Hidden, StateField, field_of
+from sparring.games.hidden import Hidden, StateField, state_field
 from sparring.games.rules import Rules
 from sparring.learn.collect import Collector
 from sparring.learn.rollout import Episodes, Rollout
@@ -281,7 +281,7 @@ def head_terms(rules: Rules, config: HeadsConfig | None) -> list[Term]:
         found.append(ScoreTerm(config.score, outcome))
     if any(config.hidden.values):
         hidden = check_hidden(rules)
-        found.append(HiddenTerm(config.hidden, hidden, field_of(rules, hidden.field)))
+        found.append(HiddenTerm(config.hidden, hidden, state_field(rules, hidden.field)))
     return found
 
 

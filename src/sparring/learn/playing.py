@@ -18,7 +18,7 @@ from torch import Tensor
 
 from sparring.config import CollectConfig, HeadsConfig, HindsightConfig, NetConfig
 from sparring.errors import ConfigError, StateError
-from sparring.games.seeds import mixed_seed
+from sparring.games.seeds import derive_seed
 from sparring.learn.acting import Actor, SlotActor, check_slot
 from sparring.learn.collect import Collector
 from sparring.learn.forward import Forward
@@ -210,7 +210,7 @@ class SelfPlay:
         updates = int(snapshot.meta["update"])
         self.collector.load_state(snapshot.tensors["carried"], snapshot.blobs, snapshot.meta)
         if fresh and updates and "games.bin" not in snapshot.blobs:
-            self.collector.begin(mixed_seed(self.seed, updates))
+            self.collector.begin(derive_seed(self.seed, updates))
         return updates
 
 

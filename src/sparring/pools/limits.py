@@ -7,7 +7,7 @@ import numpy.typing as npt
 
 from sparring import _native
 from sparring.errors import ConfigError
-from sparring.games.arguments import whole
+from sparring.games.arguments import check_int
 from sparring.games.rules import Rules
 
 MEMORY_STEP = 16
@@ -30,7 +30,7 @@ def bytes_per_game(rules: Rules, *, observe: bool = True, memory: int = 0) -> in
 
 def check_memory(memory: int) -> None:
     """Refuse a size that would leave rows unaligned, or is absurd."""
-    if not 0 <= whole("memory", memory) <= MAX_MEMORY or memory % MEMORY_STEP:
+    if not 0 <= check_int("memory", memory) <= MAX_MEMORY or memory % MEMORY_STEP:
         raise ConfigError(
             f"memory={memory} must be a multiple of {MEMORY_STEP} bytes, at most {MAX_MEMORY}"
         )

@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from sparring import _native
 from sparring.errors import ConfigError, nearest
-from sparring.games.arguments import inside, of_kind, whole
+from sparring.games.arguments import check_in_range, check_int, check_type
 from sparring.games.rules import Rules
 
 LEARNER = 0
@@ -50,12 +50,12 @@ def player_id(rules: Rules, player: PlayerId) -> int:
     """Return the number that stands for a player in `policy` arrays; bots are below NOBODY."""
     if isinstance(player, str):
         return FIRST_BOT - rules.bot(player)
-    return inside("policy id", player, MAX_POLICIES + 1)
+    return check_in_range("policy id", player, MAX_POLICIES + 1)
 
 
 def player_name(rules: Rules, player: int) -> str:
     """Return the bot's name, or "policy K"."""
-    number = whole("player", player, FIRST_BOT - len(rules.bots) + 1, MAX_POLICIES)
+    number = check_int("player", player, FIRST_BOT - len(rules.bots) + 1, MAX_POLICIES)
     if number == NOBODY:
         raise ConfigError(f"player={number} is nobody: bots are below it, policies above")
     return f"policy {number}" if number >= 0 else rules.bots[FIRST_BOT - number]
@@ -80,7 +80,7 @@ class FilledMixes:
         before: whose contents stay, by name.
         """
         for lineup in lineups:
-            of_kind("line-ups", lineup, Lineup, "Lineup")
+            check_type("line-ups", lineup, Lineup, "Lineup")
         seats = (player for lineup in lineups for player in lineup.players)
         drawn = dict.fromkeys(mix.name for mix in seats if isinstance(mix, Mix))
         self.drawn = len(drawn)
@@ -102,9 +102,9 @@ class FilledMixes:
     def fill(self, rules: Rules, mixes: Mixes) -> None:
         """Put players into mixes; those that are not named stay as they are."""
         new = list(self.players)
-        of_kind("mixes", mixes, Mapping, "weights by mix")
+        check_type("mixes", mixes, Mapping, "weights by mix")
         for name, weights in mixes.items():
-            of_kind(f"mix {name!r}", weights, Mapping, "weight by player")
+            check_type(f"mix {name!r}", weights, Mapping, "weight by player")
             if name not in self.names:
                 raise ConfigError(
                     f"no line-up draws from a mix {name!r}{nearest(name, self.names)}"

@@ -11,16 +11,16 @@ import numpy.typing as npt
 
 from sparring import _native
 from sparring.errors import ConfigError, IllegalActionError, StateError
-from sparring.games.arguments import inside, of_kind, whole
+from sparring.games.arguments import check_in_range, check_int, check_type
 from sparring.games.goals import check_goals
 from sparring.games.rules import (
     SKIP_FORCED,
     Rewards,
     Rules,
-    configured,
-    describe_refusal,
+    describe_illegal_action,
+    rules_for,
 )
-from sparring.games.saved import seal, unseal
+from sparring.games.saved import add_header, split_header
 from sparring.games.seeds import seed_bits
 from sparring.games.state import State
 from sparring.machine import MAX_THREADS, check_memory_budget, check_threads, show_size
@@ -96,13 +96,13 @@ class Pool:
                 f"device={device!r}: this pool runs on 'cpu'; sparring.pools.cuda.CudaPool is the "
                 "one for GPUs"
             )
-        self.rules = configured(game, config)
+        self.rules = rules_for(game, config)
         threads = threads if threads is not None else min(os.cpu_count() or 1, MAX_THREADS)
-        self.num_games = whole("num_games", num_games, 1)
-        self.threads = check_threads(whole("threads", threads))
-        self.slots = whole("slots", slots, 1)
-        self.first_game = whole("first_game", first_game, 0)
-        opening_plies = check_plies(self.rules, whole("opening_plies", opening_plies, 0))
+        self.num_games = check_int("num_games", num_games, 1)
+        self.threads = check_threads(check_int("threads", threads))
+        self.slots = check_int("slots", slots, 1)
+        self.first_game = check_int("first_game", first_game, 0)
+        opening_plies = check_plies(self.rules, check_int("opening_plies", opening_plies, 0))
         if self.slots > self.num_games:
             raise ConfigError(f"slots={slots} is more than num_games={num_games}")
         check_memory(memory)
@@ -199,7 +199,7 @@ class Pool:
         given = as_given(action, len(self._sampled), self.rules.box)
         refused = (self._native.step_box if self.rules.box else self._native.step_discrete)(given)
         if refused is not None:
-            raise IllegalActionError(describe_refusal(self.rules, refused))
+            raise IllegalActionError(describe_illegal_action(self.rules, refused))
         return self._whole
 
     @phase("games")
@@ -286,7 +286,7 @@ class Pool:
 
     def take_starts(self, packed: Packed) -> None:
         """Begin games from starts that were laid out already."""
-        of_kind("starts", packed, Packed, "Packed")
+        check_type("starts", packed, Packed, "Packed")
         wrong = self._native.set_starts(packed.up_to, packed.games, packed.side_of, packed.sides)
         if wrong:
             raise ConfigError(packed.explain(wrong))
@@ -299,7 +299,7 @@ class Pool:
     def seated(self, policies: int) -> npt.NDArray[np.int64]:
         """Count the seats that each policy id below `policies` holds in the running games."""
         self._check_idle()
-        most = whole("policies", policies, 0, MAX_POLICIES + 1)
+        most = check_int("policies", policies, 0, MAX_POLICIES + 1)
         return np.array(self._native.seated(most), np.int64)
 
     def counts(self) -> npt.NDArray[np.int64]:
@@ -363,12 +363,12 @@ class Pool:
             "table": self._native.tables.shape[1],
             **memory_entry(self.memory_bytes),
         }
-        return seal(self.rules, more, body)
+        return add_header(self.rules, more, body)
 
     def load_state(self, raw: bytes) -> Batch:
         """Continue from `state()` of a pool of the same game, configuration and size."""
         self._check_idle()
-        header, body = unseal(raw)
+        header, body = split_header(raw)
         header.demand(
             {
                 "game": self.rules.name,
@@ -394,7 +394,7 @@ class Pool:
         """Return a copy of one game, to look at or to play on with; the pool's bots sit in it."""
         self._check_idle()
         self._check_started()
-        game = inside("game", game, self.num_games)
+        game = check_in_range("game", game, self.num_games)
         state = State(self.rules, self.seed, self._native.weights(), game=self.first_game + game)
         if wrong := state.native.sit_down(self._native, game):
             raise StateError(f"{self.rules.name} game {game} cannot be played on: {wrong}")
@@ -417,7 +417,7 @@ class Pool:
         """Play random legal actions inside C++ and return the seconds it took."""
         self._check_idle()
         self._check_started()
-        return self._native.run_random(whole("steps", steps, 0, 2**31 - 1))
+        return self._native.run_random(check_int("steps", steps, 0, 2**31 - 1))
 
     def _actions(self, action: npt.ArrayLike, rows: slice) -> npt.NDArray[Any]:
         return as_given(action, rows.stop - rows.start, self.rules.box)
@@ -429,10 +429,10 @@ class Pool:
         else:
             refused = self._native.accept_discrete(slot, given)
         if refused is not None:
-            raise IllegalActionError(describe_refusal(self.rules, refused))
+            raise IllegalActionError(describe_illegal_action(self.rules, refused))
 
     def _slot(self, slot: int) -> int:
-        return inside("slot", slot, self.slots)
+        return check_in_range("slot", slot, self.slots)
 
     def _check_started(self) -> None:
         if not self._started:

@@ -10,9 +10,9 @@ import numpy as np
 import numpy.typing as npt
 
 from sparring.errors import ConfigError, SparringError
-from sparring.games.arguments import of_kind
+from sparring.games.arguments import check_type
 from sparring.games.rules import Rules
-from sparring.games.starts import SavedPosition, Start, position_of, read_starts, write_starts
+from sparring.games.starts import SavedPosition, Start, read_starts, resolve_start, write_starts
 
 __all__ = ["MAX_STARTS", "Packed", "Start", "pack", "read_starts", "write_starts"]
 
@@ -44,7 +44,7 @@ def pack(rules: Rules, starts: Sequence[Start], game_bytes: int, side_bytes: int
     if len(starts) > MAX_STARTS:
         raise ConfigError(f"{len(starts)} starts: a pool draws from {MAX_STARTS} at most")
     for number, start in enumerate(starts):
-        of_kind("starts", start, Start, "Start")
+        check_type("starts", start, Start, "Start")
         name = start.name or f"start {number}"
         position = checked(rules, start, name, game_bytes, side_bytes)
         if position is None:
@@ -70,7 +70,7 @@ def checked(
     if not (math.isfinite(start.weight) and start.weight > 0):
         raise ConfigError(f"starts: {name}: weight {start.weight} must be above 0 and finite")
     try:
-        position = position_of(rules, start)
+        position = resolve_start(rules, start)
     except SparringError as wrong:
         raise ConfigError(f"starts: {name}: {wrong}") from None
     if position is None:

@@ -10,7 +10,7 @@ import numpy as np
 
 from sparring.errors import IllegalActionError
 from sparring.games.lookup import game_module
-from sparring.games.rules import Rules, configured
+from sparring.games.rules import Rules, rules_for
 from sparring.games.state import State, load_state, new_state
 from sparring.pools.native import Pool
 
@@ -59,7 +59,7 @@ def check(
     progress: Callable[[str], None] | None = None,
 ) -> Report:
     """Play a game every way there is and hold the ways against each other."""
-    rules = configured(game, config)
+    rules = rules_for(game, config)
     report = Report(rules.name)
     for name, run in PROPERTIES.items():
         if progress:

@@ -22,7 +22,7 @@ from pathlib import Path
 
 from sparring.errors import ConfigError, nearest
 from sparring.games.rules import BOT_PREFIX, Rules, game_names
-from sparring.games.sources import not_built
+from sparring.games.sources import not_built_hint
 from sparring.pools.custom.again import RANDOM
 from sparring.store.archive_index import ArchiveIndex
 from sparring.store.folders import (
@@ -238,7 +238,7 @@ def unknown_name_error(
     within = path.parent if len(path.parts) > 1 else root
     runs = [run.name for run in reversed(sorted_runs(within))]
     told = f"no {what} {word!r}{f' for {rules.name}' if rules else ''}"
-    if what.startswith("game") and word not in game_names() and (why := not_built(word)):
+    if what.startswith("game") and word not in game_names() and (why := not_built_hint(word)):
         return ConfigError(why)
     if word in game_names():
         told = f"{word} is a game; name a {what}"

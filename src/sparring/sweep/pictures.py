@@ -26,7 +26,7 @@ from sparring.draw.charts.page import (
     set_y_axis,
     write_beside,
 )
-from sparring.games.text_width import fitted
+from sparring.games.text_width import truncate_text
 from sparring.store.files import write_atomic
 from sparring.sweep.knobs import switched
 from sparring.sweep.race import Look, Outcome
@@ -142,7 +142,7 @@ class Sheet(Card):
 
     def draw(self, area: Area, page: ChartPage) -> None:
         area.text(24, 34, self.title, 19, INK)
-        area.text(24, 58, fitted(self.note, 13, area.width - 40))
+        area.text(24, 58, truncate_text(self.note, 13, area.width - 40))
         if self.fill:
             self.fill(area)
         else:
@@ -153,7 +153,7 @@ def draw_importance(importance: Mapping[str, float], area: Area) -> None:
     """Draw bars by setting, the longest on top."""
     rows = sorted(importance.items(), key=lambda pair: pair[1])
     axes = area.axes(320, HEAD, 110, 20)
-    names = [fitted(name, 14, 290) for name, _ in rows]
+    names = [truncate_text(name, 14, 290) for name, _ in rows]
     bars = axes.barh(names, [max(value, 0.0) for _, value in rows], 0.6, color=COLORS[BLUE])
     axes.bar_label(bars, [label(value, "percent") for _, value in rows], padding=8, color=SOFT)
     axes.set_xticks([])
@@ -175,8 +175,8 @@ def draw_parallel(found: Found, area: Area) -> None:
         x, anchor = SIDE + gap * at, "ms"
         if column is columns[-1]:
             x, anchor = x + 40, "rs"
-        area.text(x, HEAD + 22, fitted(column.section, 11, room), 11, SOFT, anchor=anchor)
-        area.text(x, HEAD + 38, fitted(column.name, size, room), size, INK, anchor=anchor)
+        area.text(x, HEAD + 22, truncate_text(column.section, 11, room), 11, SOFT, anchor=anchor)
+        area.text(x, HEAD + 38, truncate_text(column.name, size, room), size, INK, anchor=anchor)
     for one in found.valued:
         draw_line(found, axes, one, (low, high))
     for at, column in enumerate(columns):
@@ -184,7 +184,13 @@ def draw_parallel(found: Found, area: Area) -> None:
         for place, name in column.ticks:
             axes.plot([at], [place], "_", ms=6, color=SOFT, clip_on=False, zorder=4)
             write_beside(
-                axes, (at, place), (6, 0), fitted(name, 11, room), size=11, va="center", color=INK
+                axes,
+                (at, place),
+                (6, 0),
+                truncate_text(name, 11, room),
+                size=11,
+                va="center",
+                color=INK,
             )
 
 
@@ -209,13 +215,13 @@ def draw_slices(found: Found, area: Area) -> None:
         down, across = divmod(index, COLUMNS)
         part = replace(area, left=area.left + across * wide, top=area.top + HEAD + down * PANEL)
         part = replace(part, width=wide, height=PANEL)
-        part.text(LEFT, 20, fitted(column.full, 14, wide - LEFT - 20), 14, INK)
+        part.text(LEFT, 20, truncate_text(column.full, 14, wide - LEFT - 20), 14, INK)
         axes = part.axes(LEFT, 34, 22, 50)
         set_y_axis(axes, *found.span(), found.form, 5)
         axes.set_xlim(-0.045, 1.045)
         axes.spines.bottom.set_visible(True)
         room = (wide - LEFT) / max(len(column.ticks), 1)
-        names = [fitted(name, 11, room) for _, name in column.ticks]
+        names = [truncate_text(name, 11, room) for _, name in column.ticks]
         axes.set_xticks([place for place, _ in column.ticks], names, size=11)
         for (place, _), text in zip(column.ticks, axes.get_xticklabels(), strict=True):
             if len(text.get_text()) > LONG and place in (0, 1):

@@ -12,7 +12,7 @@ from sparring.errors import ConfigError, nearest
 from sparring.games.flags import read_pair
 from sparring.games.lookup import game_module
 from sparring.games.rules import Rules
-from sparring.games.stats import shown, written
+from sparring.games.stats import format_stat, main_stats
 
 COUNTED = ("updates", "decisions", "episodes")
 """Budgets that do not depend on the clock; one of them goes before the minutes."""
@@ -159,8 +159,8 @@ class StopRule:
         """What an evaluation has found that fulfills it: the opponent that is nearest to an end."""
         lows, highs = zip(*(self._ends(found) for found in results.values()), strict=True)
         lower, upper = LOWER_UPPER if self.name in INTERVALS else ("", "")
-        least = f"{self.name} {written(min(lows))}{lower} >= {self.low:g}"
-        most = f"{self.name} {written(max(highs))}{upper} <= {self.high:g}"
+        least = f"{self.name} {format_stat(min(lows))}{lower} >= {self.low:g}"
+        most = f"{self.name} {format_stat(max(highs))}{upper} <= {self.high:g}"
         ends = ((least, self.low), (most, self.high))
         return [text for text, end in ends if math.isfinite(end)]
 
@@ -178,7 +178,7 @@ class StopRule:
 
 def read_stop_rules(words: Sequence[str], rules: Rules) -> tuple[StopRule, ...]:
     """Read rules as NAME=LOW, NAME=LOW.., NAME=..HIGH or NAME=LOW..HIGH."""
-    known = ["score", *(["win"] if rules.seats > 1 else []), *shown(rules.stats)]
+    known = ["score", *(["win"] if rules.seats > 1 else []), *main_stats(rules.stats)]
     shares = ("win", *shares_of(rules.name))
     return tuple(_read(word, rules.name, known, shares) for word in words)
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from sparring.curriculum.state import CurriculumState
-from sparring.curriculum.timeline import curves_of
+from sparring.curriculum.timeline import curriculum_metrics
 from sparring.errors import warn
 from sparring.games.rules import Rules
 from sparring.league.arena import ALONE, default_opponents, guaranteed_share, strength_of
@@ -149,7 +149,7 @@ class Member:
             "charts/opponent_rows": float(report.opponent_rows),
         }
         if self.course:
-            values |= curves_of(self.course)
+            values |= curriculum_metrics(self.course)
             now = Moment(status.decisions, status.progress, status.episodes)
             status.standing = self.course.standing(now)
         if self.league:

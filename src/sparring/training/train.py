@@ -13,7 +13,7 @@ from sparring import ids, trusted
 from sparring.config import TrainConfig
 from sparring.errors import ConfigError, SparringError
 from sparring.factories import check_loaded, keep_factory, lasting_name
-from sparring.games.starts import lasting as lasting_start
+from sparring.games.starts import with_absolute_path as lasting_start
 from sparring.kernels import compiling
 from sparring.pools.custom.faults import same_folder
 from sparring.pools.custom.make import Facts

@@ -15,8 +15,8 @@ import numpy.typing as npt
 from msgspec import Meta, Struct, ValidationError, convert
 
 from sparring.errors import ConfigError, SparringError, nearest
-from sparring.games.packing import narrow
-from sparring.games.recorded import FORMAT, VERSION, read_facts
+from sparring.games.packing import pack_rows
+from sparring.games.recorded import FORMAT, VERSION, replay_from_dict
 from sparring.games.rules import Rules
 from sparring.games.state import State, load_state
 
@@ -164,7 +164,7 @@ def play_replay(given: dict[str, Any], rules: Rules | None) -> State:
     found.setdefault("rules_version", known.rules_version)
     found.setdefault("players", ["?"] * known.seats)
     found.setdefault("scores", [0] * known.seats)
-    *_, last = read_facts(found, "replay").states()
+    *_, last = replay_from_dict(found, "replay").states()
     return last
 
 
@@ -249,7 +249,7 @@ def pack_features(rules: Rules, given: list[float]) -> Bytes:
         raise ConfigError(
             f"numbers: {rules.name} has {len(features)}; there is {len(given)} of them"
         )
-    (row,) = narrow(features, rules.obs_bytes, np.array([given], np.float64))
+    (row,) = pack_rows(features, rules.obs_bytes, np.array([given], np.float64))
     return np.asarray(row)
 
 

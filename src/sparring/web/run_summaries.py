@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from sparring.errors import SparringError
-from sparring.games.flags import latest, read_rules
+from sparring.games.flags import initial_flags, read_rules
 from sparring.games.rules import Rules, game_names
 from sparring.league.results import ALONE
 from sparring.store.files import TEMP
@@ -103,7 +103,7 @@ class RunSummary(Overview):
         if self.game not in game_names():
             return None
         with suppress(SparringError):
-            seats = read_rules(self.game, latest(self.config.get("set", ()))).seats
+            seats = read_rules(self.game, initial_flags(self.config.get("set", ()))).seats
             return 1 / seats if seats > 1 else None
         return None
 

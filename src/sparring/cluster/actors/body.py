@@ -18,7 +18,7 @@ from sparring.cluster.actors.packing import Arrays, pack, shapes_of
 from sparring.cluster.actors.weights import Flat, FlatWeights
 from sparring.cluster.seats import part_of
 from sparring.errors import SparringWarning, StateError
-from sparring.games.seeds import mixed_seed
+from sparring.games.seeds import derive_seed
 from sparring.learn.algos import host_options
 from sparring.learn.ppo import PPO
 from sparring.learn.rollout import groups_of
@@ -118,7 +118,7 @@ class Body:
     def _begin(self) -> None:
         """Begin the games of a later life or a resumed run, once it has heard everything."""
         if not self._born:
-            self.pool.reset(seed=mixed_seed(self._seed, self.place.life))
+            self.pool.reset(seed=derive_seed(self._seed, self.place.life))
             self.collector.groups, self._born = groups_of(self.pool), True
 
     def hear(self, message: Message) -> Message:

@@ -20,7 +20,7 @@ from sparring.cluster.actors.crew import Crew, Order, Parcel
 from sparring.cluster.actors.packing import Gathered, counts_of
 from sparring.cluster.actors.pool import DistributedPool
 from sparring.config import CollectConfig, DistributedConfig
-from sparring.games.stats import curves
+from sparring.games.stats import stat_metrics
 from sparring.learn.acting import Actor
 from sparring.learn.collect import Collector
 from sparring.learn.learner import LostError, Timing
@@ -148,7 +148,7 @@ class DistributedCollector(Collector):
                 self._wait(WAIT_S)
             waited += time.perf_counter() - began
         gather_rows.finish()
-        counted = curves(self.pool.rules.stats, self.pool.counts().tolist())
+        counted = stat_metrics(self.pool.rules.stats, self.pool.counts().tolist())
         return self.finished.stats() | counted | self._figures(taken, waited)
 
     def _give_orders(self) -> None:

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from sparring.games.seeds import mixed_seed
+from sparring.games.seeds import derive_seed
 from sparring.learn.collect import Collector
 from sparring.learn.rollout import Episodes, Truncations, groups_of
 from sparring.pools.lineups import LEARNER, NOBODY
@@ -33,7 +33,7 @@ class WholeEpisodes(Collector):
 
     def collect(self, number: int, *, reset_stats: bool = True) -> dict[str, float]:
         """Play rollout `number`, and keep what is whole."""
-        self.pool.reset(seed=mixed_seed(self.seed, number, 1))
+        self.pool.reset(seed=derive_seed(self.seed, number, 1))
         self.groups = groups_of(self.pool)
         before = self.decisions, self.opponent_rows
         stats = super().collect(number)

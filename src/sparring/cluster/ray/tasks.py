@@ -25,7 +25,7 @@ from sparring.cluster.ray.host import Bytes, as_array
 from sparring.cluster.ray.session import Cluster
 from sparring.config import TrainConfig
 from sparring.errors import ConfigError, SparringError, SparringWarning
-from sparring.games.flags import as_typed, changed_flags, read_rules
+from sparring.games.flags import changed_flags, flags_as_options, read_rules
 from sparring.games.rules import Rules
 from sparring.league.intervals import Sprt, Verdict
 from sparring.league.players import Player
@@ -232,7 +232,7 @@ def match_job(
     places = {id(policy): place for place, policy in enumerate(policies)}
     facts = {
         "game": rules.name,
-        "flags": as_typed(changed_flags(rules)),
+        "flags": flags_as_options(changed_flags(rules)),
         "table": [one if isinstance(one, str) else places[id(one)] for one in table],
         "names": [policy.name for policy in policies],
         "greedy": [policy.greedy for policy in policies],

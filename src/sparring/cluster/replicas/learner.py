@@ -35,7 +35,7 @@ from sparring.cluster.replicas.replica import (
 from sparring.cluster.seats import check_equal_shares
 from sparring.config import TrainConfig
 from sparring.errors import ConfigError, StateError
-from sparring.games.stats import curves
+from sparring.games.stats import stat_metrics
 from sparring.learn.algos import host_options
 from sparring.learn.learner import DivergedError, LostError, Overrides, Report, Snapshot
 from sparring.learn.plan import CPU, Plan
@@ -194,7 +194,11 @@ class ReplicatedPPO:
                 game = ended["game"] + np.int32(rank * self.pool.num_games)
                 finished.batches.append(Episodes(**{**ended, "game": game}))
         facts = [answer.facts for answer in answers]
-        stats = {**report.stats, **finished.stats(), **curves(self.rules.stats, counts.tolist())}
+        stats = {
+            **report.stats,
+            **finished.stats(),
+            **stat_metrics(self.rules.stats, counts.tolist()),
+        }
         for name in SUMMED:
             stats[name] += sum(fact["stats"][name] for fact in facts)
         totals = {

@@ -15,7 +15,7 @@ from sparring.commands.shared.printing import (
     print_table,
 )
 from sparring.errors import ConfigError
-from sparring.games.flags import as_typed
+from sparring.games.flags import flags_as_options
 from sparring.machine import machine_facts
 from sparring.speed.records import Change, Figure, Record, changes, differences, since
 from sparring.targets import check_file
@@ -161,7 +161,7 @@ def show_problems(report: dict[str, Any]) -> None:
 
 def title(report: dict[str, Any]) -> str:
     """Return the game and the flags that are not the usual ones."""
-    return " ".join([report["game"], *as_typed(report["flags"])])
+    return " ".join([report["game"], *flags_as_options(report["flags"])])
 
 
 def short(number: float) -> str:

@@ -11,7 +11,7 @@ from sparring.config.commands import NewGameConfig
 from sparring.errors import ConfigError
 from sparring.games import sources
 from sparring.games.rules import TEST_GAMES
-from sparring.games.sources import GAMES, LIST, listed_games
+from sparring.games.sources import GAME_LIST, GAME_LIST_FILE, listed_games
 from sparring.store.files import write_atomic, write_file
 
 TEMPLATE = Path(__file__).with_name("template")
@@ -50,11 +50,11 @@ def run(config: NewGameConfig) -> int:
         f".venv/bin/sparring {command} {config.name}" for command in ("check", "train", "play")
     )
     if config.json:
-        told = {"game": config.name, "checkout": str(root), "files": files, "list": LIST}
+        told = {"game": config.name, "checkout": str(root), "files": files, "list": GAME_LIST_FILE}
         print_json({**told, "next": [f"{where}make install", check, train, play]})
         return 0
     echo(f"wrote {', '.join(files)}")
-    echo(f"added {config.name} to the list in {LIST}")
+    echo(f"added {config.name} to the list in {GAME_LIST_FILE}")
     echo(f"next: {where}make install && {check}")
     echo(f"then: {train}, {play}")
     return 0
@@ -62,12 +62,17 @@ def run(config: NewGameConfig) -> int:
 
 def find_checkout(into: str = "") -> Path:
     """Return the checkout that is meant: the one that is named, or that sparring runs from."""
-    root = Path(into).resolve() if into else sources.CHECKOUT
-    needed = (LIST, *(str(Path(place).parents[-2]) for place in PLACES.values()))
-    if all((root / name).exists() for name in needed) and listed_games(root / LIST) is not None:
+    root = Path(into).resolve() if into else sources.REPOSITORY
+    needed = (GAME_LIST_FILE, *(str(Path(place).parents[-2]) for place in PLACES.values()))
+    if (
+        all((root / name).exists() for name in needed)
+        and listed_games(root / GAME_LIST_FILE) is not None
+    ):
         return root
     if into:
-        raise ConfigError(f"--into {into} is no checkout of sparring: it needs {LIST} and csrc/")
+        raise ConfigError(
+            f"--into {into} is no checkout of sparring: it needs {GAME_LIST_FILE} and csrc/"
+        )
     raise ConfigError(
         "sparring is installed here without its sources, and a game is compiled with them; clone "
         "the repository, run make install in it, then sparring new-game there, or --into CHECKOUT"
@@ -85,7 +90,7 @@ def write_game(root: Path, name: str) -> list[Path]:
             "another name, or remove it"
         )
     texts = {path: renamed(file.read_text(), name) for path, file in files.items()}
-    games = with_game((root / LIST).read_text(), name)
+    games = with_game((root / GAME_LIST_FILE).read_text(), name)
     made: list[Path] = []
     try:
         for path, text in texts.items():
@@ -93,7 +98,7 @@ def write_game(root: Path, name: str) -> list[Path]:
             path.parent.mkdir(parents=True, exist_ok=True)
             made.append(path)
             write_file(path, text.encode())
-        write_atomic(root / LIST, games.encode())  # last: from here on the game is built
+        write_atomic(root / GAME_LIST_FILE, games.encode())  # last: from here on the game is built
     except BaseException:
         for path in reversed(made):
             path.rmdir() if path.is_dir() else path.unlink(missing_ok=True)
@@ -121,7 +126,7 @@ def check_name(root: Path, name: str) -> None:
         )
     if name in KEYWORDS or keyword.iskeyword(name):
         raise ConfigError(f"{name!r} is a word of C++ or Python; try {name}_game")
-    if name in (listed_games(root / LIST) or ()) or name in TEST_GAMES:
+    if name in (listed_games(root / GAME_LIST_FILE) or ()) or name in TEST_GAMES:
         raise ConfigError(f"there is a game called {name!r} already; choose another name")
     if name in PLAYERS or is_ours(root, name):
         raise ConfigError(f"{name!r} means something else in sparring; try {name}_game")
@@ -138,7 +143,7 @@ def is_ours(root: Path, name: str) -> bool:
 
 def with_game(text: str, name: str) -> str:
     """Return the text of CMakeLists.txt with one more game, at its place in the alphabet."""
-    found = GAMES.search(text)
+    found = GAME_LIST.search(text)
     assert found is not None, "a checkout has the list"
     names = sorted([*found["names"].split(), name])
     lines = "".join(f"    {one}\n" for one in names)

@@ -16,7 +16,7 @@ from sparring.draw.charts.curves import make_charts, make_common_charts, short_n
 from sparring.draw.charts.page import SUFFIXES, ChartPage, check_matplotlib, render
 from sparring.errors import ConfigError, SparringError, printable
 from sparring.factories import is_factory
-from sparring.games.flags import latest, read_rules
+from sparring.games.flags import initial_flags, read_rules
 from sparring.store.files import write_atomic
 from sparring.store.schema import integer, list_of, object_with, optional, parse_json, string
 from sparring.targets import check_file, check_folder, writing
@@ -189,7 +189,7 @@ def fair_share(run: Run) -> float | None:
         if is_factory(game):
             seats = custom_rules(run.path).seats
         else:
-            seats = read_rules(game, latest(run.config.get("set", ()))).seats
+            seats = read_rules(game, initial_flags(run.config.get("set", ()))).seats
         return 1 / seats if seats > 1 else None
     return None
 

@@ -16,7 +16,7 @@ import numpy.typing as npt
 from sparring.commands.shared.players import player_called
 from sparring.config.commands import PlayConfig
 from sparring.errors import ConfigError
-from sparring.games.flags import listed
+from sparring.games.flags import split_list
 from sparring.games.rules import Rules
 from sparring.league.players import BatchPlayer, name_of, random_player
 from sparring.nets.stateful_player import StatefulPlayer
@@ -139,7 +139,7 @@ def play_custom(config: PlayConfig, policy: Policy) -> int:
         raise ConfigError(f"--seat {config.seat} is outside 0..{rules.seats - 1}")
     if config.against and rules.seats == 1:
         raise ConfigError(f"--against {config.against}: {rules.name} has one seat; leave it out")
-    words = listed(config.against)
+    words = split_list(config.against)
     others: list[BatchPlayer] = [policy] * (rules.seats - 1)
     if words:
         others = custom_players(words, rules, rules.seats - 1, "--against")

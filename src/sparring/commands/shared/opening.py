@@ -16,7 +16,7 @@ from sparring.config.arguments import is_option, unknown_option_message, values_
 from sparring.config.ranges import READERS
 from sparring.config.runs import ResumeConfig
 from sparring.errors import ConfigError, printable
-from sparring.games.flags import latest, read_rules
+from sparring.games.flags import initial_flags, read_rules
 from sparring.games.rules import Rules, game_names
 from sparring.machine import cores, may_have_gpu
 from sparring.pools.custom.make import facts_of
@@ -137,7 +137,9 @@ def on_gpu(device: str) -> bool:
 def check_training(config: TrainConfig) -> None:
     """Refuse names that do not exist or that no run can have, and an algorithm that fits not."""
     own = is_factory(config.game)
-    rules = facts_of(config.game).rules if own else read_rules(config.game, latest(config.set))
+    rules = (
+        facts_of(config.game).rules if own else read_rules(config.game, initial_flags(config.set))
+    )
     if refused := combination(rules, config, {}).refusal():
         raise ConfigError(refused)
     for member in members_of(config):
@@ -190,7 +192,7 @@ def open_slow(name: str, config: Any) -> None:
         announce(f"resume {display_path(run.path)}: {told}", quiet=quiet)
     elif name in GAME_COMMANDS:
         if not is_factory(config.game):
-            read_rules(config.game, latest(config.set))
+            read_rules(config.game, initial_flags(config.set))
         announce(f"{name} {ids.shown(config.game)}", quiet=quiet)
     elif name in FILE_COMMANDS:
         if not Path(config.file).is_dir():

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from sparring.errors import ConfigError
-from sparring.games.flags import as_typed, changed_flags, read_pair, read_rules
+from sparring.games.flags import changed_flags, flags_as_options, read_pair, read_rules
 from sparring.games.rules import Rules
 from sparring.league.players import Player
 from sparring.league.seating import load_player as called
@@ -73,7 +73,7 @@ def load_with_flags(path: str, pairs: Sequence[str], threads: int = 1) -> tuple[
         return policy, policy.rules
     anew = {read_pair(pair, "set")[0] for pair in pairs}
     kept = {key: value for key, value in changed_flags(policy.rules).items() if key not in anew}
-    rules = read_rules(policy.rules.name, [*as_typed(kept), *pairs])
+    rules = read_rules(policy.rules.name, [*flags_as_options(kept), *pairs])
     policy.check_fits(rules)
     return policy, rules
 

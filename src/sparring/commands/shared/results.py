@@ -13,7 +13,7 @@ from rich.table import Table
 from sparring.commands.shared.printing import make_table
 from sparring.errors import ConfigError
 from sparring.games.rules import Rules
-from sparring.games.stats import shown, written
+from sparring.games.stats import format_stat, main_stats
 from sparring.league.match_batch import ReplayRecorder
 from sparring.league.results import MatchResult
 from sparring.pools.custom.again import is_custom
@@ -76,13 +76,15 @@ def scores_table(results: Mapping[str, MatchResult], word: str = "score") -> Tab
 
 def stats_table(rules: Rules, results: Mapping[str, MatchResult]) -> Table | None:
     """Return how the challenger played: a line per statistic of the game; None without any."""
-    names = [name for name in shown(rules.stats) if any(name in r.stats for r in results.values())]
+    names = [
+        name for name in main_stats(rules.stats) if any(name in r.stats for r in results.values())
+    ]
     if not names:
         return None
     columns = tuple(f"against {name}" if results[name].seats > 1 else name for name in results)
     table = make_table(("statistic", *columns), numbers=columns)
     for name in names:
-        cells = (written(r.stats[name]) if name in r.stats else "-" for r in results.values())
+        cells = (format_stat(r.stats[name]) if name in r.stats else "-" for r in results.values())
         table.add_row(name, *cells)
     return table
 

@@ -7,11 +7,11 @@ from typing import Any
 from sparring.commands.shared.printing import echo, make_table, print_facts, print_json, print_table
 from sparring.config import TrainConfig
 from sparring.curriculum.timeline import (
-    Entry,
+    TimelineEntry,
     checks_of,
     end_text,
     moment_text,
-    terms_text,
+    overrides_text,
     timeline_of,
 )
 from sparring.learn.memory import memory_line
@@ -85,7 +85,7 @@ def print_kept(kept: Transfer) -> None:
     echo(f"init: {kept.line()}")
 
 
-def print_phases(entries: list[Entry]) -> None:
+def print_phases(entries: list[TimelineEntry]) -> None:
     """When every phase is and who is met, then everything else that holds in it."""
     table = make_table(("phase", "from", "to", "opponents"))
     facts: list[tuple[Any, str]] = []
@@ -97,6 +97,6 @@ def print_phases(entries: list[Entry]) -> None:
             end_text(entry, last=number == len(entries)),
             " ".join(entry["opponents"]),
         )
-        facts.append((f"{number} {entry['name']}", terms_text(entry)))
+        facts.append((f"{number} {entry['name']}", overrides_text(entry)))
     print_table(table)
     print_facts(facts, label=max(len(name) for name, _ in facts))

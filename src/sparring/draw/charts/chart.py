@@ -24,7 +24,7 @@ from sparring.draw.charts.page import (
     set_y_axis,
     write_beside,
 )
-from sparring.games.text_width import fitted, text_width
+from sparring.games.text_width import text_width, truncate_text
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -155,7 +155,7 @@ class Chart(Card):
             if mark.x > 0:
                 axes.axvline(mark.x, color=SOFT, lw=1, ls=DASHES)
             pixels = axes.get_window_extent().width * (end - mark.x) / page.axis.end
-            name = fitted(mark.name, 13, pixels - 12)
+            name = truncate_text(mark.name, 13, pixels - 12)
             if self is page.charts[0] and (len(name) > MIN_NAME or name == mark.name):
                 write_beside(axes, (mark.x, self.y_range[1]), (6, -2), name, va="top")
 
@@ -265,7 +265,7 @@ class EstimateChart(Card):
             top, shown = 54 + ROW * number, row.shown(self.form)
             axes.axhspan(number + 1 / ROW, number + 26 / ROW, color=CARD, alpha=0.8, lw=0)
             room = area.width - 58 - text_width(shown, 14)
-            area.text(20, top + 20, fitted(row.name, 14, room), 14)
+            area.text(20, top + 20, truncate_text(row.name, 14, room), 14)
             area.text(area.width - 20, top + 20, shown, 14, INK, anchor="rs")
             if row.low is not None and row.high is not None:
                 axes.plot(np.clip([row.low, row.high], low, high), [y, y], color=color, lw=3)

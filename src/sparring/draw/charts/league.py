@@ -22,7 +22,7 @@ from sparring.draw.charts.page import (
     Card,
     ChartPage,
 )
-from sparring.games.text_width import fitted, text_width
+from sparring.games.text_width import text_width, truncate_text
 
 LADDER_WIDTH = 1200
 RUNGS = {12: 44, 40: 30, math.inf: 20}
@@ -88,7 +88,9 @@ def draw_names(area: Area, names: Sequence[str], top: float, each: float) -> flo
     for at, name in enumerate(names):
         y = top + each * (at + 0.5)
         area.text(40, y, str(at + 1), size, SOFT, anchor="rm")
-        ends.append(area.text(52, y, fitted(name, size, MAX_NAME_WIDTH), size, INK, anchor="lm"))
+        ends.append(
+            area.text(52, y, truncate_text(name, size, MAX_NAME_WIDTH), size, INK, anchor="lm")
+        )
     return max(ends, default=52)
 
 

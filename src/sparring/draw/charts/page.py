@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 from sparring.draw.charts.axes import Axis, AxisMark, Form, named_ticks
 from sparring.errors import ConfigError
-from sparring.games.text_width import fitted
+from sparring.games.text_width import truncate_text
 
 if TYPE_CHECKING:
     from matplotlib.artist import Artist
@@ -231,8 +231,8 @@ def figure_of(page: ChartPage) -> Figure:
     tall = sum(max(card.height for card in row) + GAP for row in rows)
     figure = new_figure(page.width, head + tall + MARGIN - GAP, PAGE)
     paper = Area(figure, 0, 0, page.width, head + tall)
-    paper.text(MARGIN, 52, fitted(page.title, 26, full), 26, INK)
-    paper.text(MARGIN, 84, fitted("  ·  ".join(page.facts), 15, full), 15)
+    paper.text(MARGIN, 52, truncate_text(page.title, 26, full), 26, INK)
+    paper.text(MARGIN, 84, truncate_text("  ·  ".join(page.facts), 15, full), 15)
     top = float(head)
     for row in rows:
         height = max(card.height for card in row)

@@ -18,7 +18,7 @@ from sparring.games.cage2 import (
 )
 from sparring.games.picture import SvgPicture
 from sparring.games.state import State
-from sparring.games.text_width import fitted, text_width
+from sparring.games.text_width import text_width, truncate_text
 
 BOX_W, BOX_H, GAP, MARGIN = 190, 82, 14, 24
 ROOM = BOX_W - 24
@@ -79,10 +79,10 @@ def host_box(at: Position, h: int, everything: bool) -> list[str]:
         text(x + 12, y + 38, f"believed: {at.labels[h]}", size=11, color="#39413c"),
     ]
     if everything:
-        truth = fitted(f"true: {true_words(at, h)}", 11, ROOM)
+        truth = truncate_text(f"true: {true_words(at, h)}", 11, ROOM)
         parts.append(text(x + 12, y + 54, truth, size=11, color=stroke))
     if at.decoys[h]:
-        shown = fitted(f"decoys: {' '.join(map(str, at.decoys[h]))}", 11, ROOM)
+        shown = truncate_text(f"decoys: {' '.join(map(str, at.decoys[h]))}", 11, ROOM)
         parts.append(text(x + 12, y + 70, shown, size=11, color="#2f6f4f"))
     if at.activity[h] in ACTIVITY_FILL:
         fill = ACTIVITY_FILL[at.activity[h]]

@@ -5,10 +5,10 @@ from __future__ import annotations
 from sparring.errors import ConfigError, nearest
 from sparring.games.cage2 import HOSTS
 from sparring.games.rules import Rules
-from sparring.games.starts import Start, bytes_of
+from sparring.games.starts import Start, saved_position
 from sparring.games.state import new_state
 
-WORDS = "hosts:User1=user,Enterprise0=root"
+START_FORMATS = "hosts:User1=user,Enterprise0=root"
 """What can be named."""
 PREFIX = "hosts:"
 LEVELS = {"user": 1, "root": 2}
@@ -29,4 +29,4 @@ def read_starts(rules: Rules, word: str) -> list[Start] | None:
     state = new_state(rules)
     if wrong := state.set_up(levels):
         raise ConfigError(f"{word!r}: {wrong}")
-    return [Start(bytes_of(state), name=word)]
+    return [Start(saved_position(state), name=word)]

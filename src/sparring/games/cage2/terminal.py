@@ -6,7 +6,7 @@ from collections.abc import Hashable, Sequence
 
 from sparring.games import State
 from sparring.games.cage2 import FAMILIES, HOSTS, move_words, read
-from sparring.games.terminal import HELP, ActionChoice, Terminal, match
+from sparring.games.terminal import HELP, ActionChoice, Terminal, match_choices
 
 RULES = """\
 You defend 13 hosts. Red starts on User0, which it always keeps, and works its way to Op_Server0.
@@ -77,7 +77,7 @@ class Cage2Terminal(Terminal):
             ]
             exact = [choice for choice in fitting if choice.short.split() == words]
             return exact or fitting
-        return match(typed, choices)
+        return match_choices(typed, choices)
 
     def narrate(self, before: State, action: int, after: State) -> list[str]:
         """Say what the step cost; what red did is told to nobody but onlookers."""

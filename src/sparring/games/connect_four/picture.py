@@ -15,7 +15,7 @@ from sparring.games.picture import (
     Shapes,
     Text,
     ViewBox,
-    fit,
+    fit_text,
 )
 from sparring.games.state import State
 
@@ -71,7 +71,7 @@ def nameplates(names: Sequence[str]) -> Iterator[Shape]:
     right = Text(
         at=(COLUMNS, HEIGHT + 0.5), text=second, size=0.4, color=NAME_COLORS[1], anchor="end"
     )
-    yield from (fit(left, NAME_WIDTH), fit(right, NAME_WIDTH))
+    yield from (fit_text(left, NAME_WIDTH), fit_text(right, NAME_WIDTH))
 
 
 def center(column: int, row: int) -> Point:
@@ -129,4 +129,4 @@ def outcome(episode: RecordedEpisode) -> Iterator[Shape]:
             key = f"won {cell}"
             yield Circle(at=center(*cell), radius=RADIUS, edge=INK, edge_width=0.1, key=key)
     label = Text(at=(COLUMNS / 2, -0.75), text=text, size=0.36, color=INK, key="outcome")
-    yield fit(label, VIEW.width - 0.4)
+    yield fit_text(label, VIEW.width - 0.4)

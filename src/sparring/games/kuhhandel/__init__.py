@@ -31,7 +31,7 @@ PRESETS: dict[str, dict[str, Any]] = {
 Pile = tuple[int, ...]
 
 
-def worth(pile: Sequence[int]) -> int:
+def pile_value(pile: Sequence[int]) -> int:
     """Return the sum of a pile of money."""
     return sum(count * note for count, note in zip(pile, NOTES, strict=True))
 
@@ -43,7 +43,7 @@ def show_pile(pile: Sequence[int]) -> str:
     return " ".join(words) or "-"
 
 
-def counted(count: int, thing: str) -> str:
+def count_noun(count: int, thing: str) -> str:
     """Return "1 card" or "2 cards"."""
     plurals = {"goose": "geese", "sheep": "sheep"}
     return f"{count} {thing if count == 1 else plurals.get(thing, f'{thing}s')}"
@@ -92,7 +92,7 @@ def kind_id(name: str) -> int:
 
 
 @dataclass(frozen=True)
-class Position:
+class KuhhandelPosition:
     """The true position in plain numbers, hidden parts included. Views choose what to show."""
 
     players: int
@@ -126,14 +126,14 @@ class Position:
     pointer: int
 
 
-def read(state: State) -> Position:
+def read(state: State) -> KuhhandelPosition:
     """Read a state's fields."""
     raw = state.fields()
     one = {name: int(value[0]) for name, value in raw.items() if value.size == 1}
     players = state.rules.seats
     table = raw["known"].reshape(5, 5)[:players, :players]
-    known = [[pile_of(word) for word in row] for row in table.tolist()]
-    return Position(
+    known = [[unpack_pile(word) for word in row] for row in table.tolist()]
+    return KuhhandelPosition(
         players=players,
         phase=PHASES[one["phase"]],
         actor=one["actor"],
@@ -156,13 +156,13 @@ def read(state: State) -> Position:
         stake=one["stake"],
         ties=one["ties"],
         tied_at=10 * one["tied_tens"],
-        offer=pile_of(raw["offer"][0]),
-        chosen=pile_of(raw["chosen"][0]),
+        offer=unpack_pile(raw["offer"][0]),
+        chosen=unpack_pile(raw["chosen"][0]),
         pointer=one["pointer"],
     )
 
 
-def pile_of(word: np.uint64 | int) -> Pile:
+def unpack_pile(word: np.uint64 | int) -> Pile:
     """Return the counts that the native core packs into one number."""
     return tuple(int(word).to_bytes(8, "little")[: len(NOTES)])
 
@@ -178,7 +178,7 @@ def text_view(state: State, viewer: int | None = None) -> str:
         lines.append(f"tied    once{told}: both bid again")
     if at.phase in ("respond", "counter"):
         seen = f": {show_pile(at.offer)}" if viewer in (None, at.turn) else ""
-        lines.append(f"offer   {counted(sum(at.offer), 'card')}{seen}")
+        lines.append(f"offer   {count_noun(sum(at.offer), 'card')}{seen}")
     if at.phase in ("pay", "offer", "counter") and viewer in (None, at.actor):
         note = NOTES[at.pointer]
         lines.append(f"chosen  {show_pile(at.chosen)}; how many of {note}?")
@@ -189,7 +189,7 @@ def text_view(state: State, viewer: int | None = None) -> str:
     return "\n".join(lines)
 
 
-def headline(at: Position, viewer: int | None = None) -> str:
+def headline(at: KuhhandelPosition, viewer: int | None = None) -> str:
     """Say what is going on, and who decides."""
     who = seat_name(at.actor, viewer)
     s = "" if at.actor == viewer else "s"
@@ -204,13 +204,13 @@ def headline(at: Position, viewer: int | None = None) -> str:
     if at.target >= 0:
         lays = {"offer": f"lay{s} down an offer", "counter": f"lay{s} down a counter-offer"}
         doing = lays.get(at.phase, f"answer{s}")
-        stake = f"{counted(at.stake, KINDS[at.traded])} ({VALUES[at.traded]})"
+        stake = f"{count_noun(at.stake, KINDS[at.traded])} ({VALUES[at.traded]})"
         pair = f"{seat_name(at.turn, viewer)} against {seat_name(at.target, viewer)}"
         return f"Trade for {stake}, {pair}: {who} {doing}"
-    return f"{counted(len(at.deck), 'card')} in the deck: {who} auction{s} or trade{s}"
+    return f"{count_noun(len(at.deck), 'card')} in the deck: {who} auction{s} or trade{s}"
 
 
-def seat_table(state: State, at: Position, viewer: int | None) -> list[str]:
+def seat_table(state: State, at: KuhhandelPosition, viewer: int | None) -> list[str]:
     """Return one line per seat: points, money as far as the viewer knows it, animals."""
     money = [show_money(at, seat, viewer) for seat in range(at.players)]
     wide = max(5, *(len(text) for text in money))
@@ -222,18 +222,18 @@ def seat_table(state: State, at: Position, viewer: int | None) -> list[str]:
     return lines
 
 
-def show_money(at: Position, seat: int, viewer: int | None) -> str:
+def show_money(at: KuhhandelPosition, seat: int, viewer: int | None) -> str:
     """Return a hand, or what the viewer knows of it."""
     hand = at.money[seat]
     if viewer in (None, seat):
-        return f"{worth(hand)}: {show_pile(hand)}"
+        return f"{pile_value(hand)}: {show_pile(hand)}"
     known = at.known[viewer][seat]
     cards, hidden = sum(hand), sum(hand) - sum(known)
     if hidden == 0:
-        return f"{worth(hand)}: {show_pile(hand)}"
+        return f"{pile_value(hand)}: {show_pile(hand)}"
     if hidden == cards:
-        return counted(cards, "unknown card")
-    return f"{counted(cards, 'card')}: {show_pile(known)} and {hidden} unknown"
+        return count_noun(cards, "unknown card")
+    return f"{count_noun(cards, 'card')}: {show_pile(known)} and {hidden} unknown"
 
 
 def show_animals(counts: Sequence[int]) -> str:
@@ -243,7 +243,7 @@ def show_animals(counts: Sequence[int]) -> str:
     return ", ".join(words) or "-"
 
 
-def show_bids(at: Position, viewer: int | None) -> str:
+def show_bids(at: KuhhandelPosition, viewer: int | None) -> str:
     """Return the highest bid, who passed and who is out."""
     words = [f"{at.high_bid} by {seat_name(at.high_bidder, viewer)}" if at.high_bid else "none yet"]
     if at.passed:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from sparring.games.kuhhandel import NOTES, Pile, Position, read, show_pile
+from sparring.games.kuhhandel import NOTES, KuhhandelPosition, Pile, read, show_pile
 from sparring.games.state import State
 from sparring.games.terminal import ActionChoice
 
@@ -49,12 +49,12 @@ def payment_choices(state: State) -> list[ActionChoice]:
             if not is_finished(read(at), action, read(copy)):
                 open_ends.append((copy, actions))
                 continue
-            pile = show_pile(minus(hand, read(copy).money[state.seat]))
+            pile = show_pile(subtract_piles(hand, read(copy).money[state.seat]))
             choices.append(ActionChoice(actions[0], pile, f"pay {pile}", actions[1:]))
     return choices
 
 
-def some_piles(state: State) -> list[ActionChoice]:
+def example_piles(state: State) -> list[ActionChoice]:
     """Return nothing, every single card and the whole hand, as far as they can be laid down."""
     notes = range(len(NOTES))
     singles = [tuple(int(d == note) for d in notes) for note in notes]
@@ -75,7 +75,7 @@ def pile_choice(state: State, wanted: Pile) -> ActionChoice | None:
         actions.append(action)
         now = read(copy)
         finished = is_finished(was, action, now)
-    if laid_down(was, action, now) != wanted:
+    if completed_pile(was, action, now) != wanted:
         return None
     shown = show_pile(wanted)
     name = f"{'pay' if was.phase == 'pay' else 'lay down'} {shown}"
@@ -96,7 +96,7 @@ def read_pile(typed: str, hand: Pile) -> Pile | None:
     return tuple(counts) if held else None
 
 
-def is_finished(was: Position, action: int, now: Position) -> bool:
+def is_finished(was: KuhhandelPosition, action: int, now: KuhhandelPosition) -> bool:
     """Whether an action completed a bid or a pile."""
     if was.phase in BIDS:
         return now.phase != "tens"
@@ -104,11 +104,11 @@ def is_finished(was: Position, action: int, now: Position) -> bool:
     return not (same and now.pointer < was.pointer)
 
 
-def laid_down(was: Position, action: int, now: Position) -> Pile:
+def completed_pile(was: KuhhandelPosition, action: int, now: KuhhandelPosition) -> Pile:
     """Return the pile that an action completed; cards that had to follow are in it."""
     hand = was.money[was.actor]
     if was.phase == "pay":
-        return minus(hand, now.money[was.actor])
+        return subtract_piles(hand, now.money[was.actor])
     pile = list(was.chosen)
     if was.phase in PILES:
         pile[was.pointer] += action - NUMBER_FIRST
@@ -118,5 +118,5 @@ def laid_down(was: Position, action: int, now: Position) -> Pile:
     return tuple(pile)
 
 
-def minus(pile: Pile, other: Pile) -> Pile:
+def subtract_piles(pile: Pile, other: Pile) -> Pile:
     return tuple(a - b for a, b in zip(pile, other, strict=True))

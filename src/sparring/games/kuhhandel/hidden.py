@@ -10,7 +10,7 @@ from sparring.games.rules import Rules
 
 PLAYERS = 5
 """Of the state."""
-MOST = 11
+MAX_COUNT = 11
 """Cards of one kind that are told apart; more count as so many."""
 
 
@@ -26,8 +26,8 @@ def hidden(rules: Rules) -> Hidden:
             sum(known[:, one, one] * (ahead[one] == away)[:, None] for one in range(seats))
             for away in range(1, seats)
         ]
-        return library.clip(library.stack(hands, 1).reshape(len(raw), -1), 0, MOST)
+        return library.clip(library.stack(hands, 1).reshape(len(raw), -1), 0, MAX_COUNT)
 
     items = tuple(f"{away} to the left: {note}" for away in range(1, seats) for note in NOTES)
-    counts = (*map(str, range(MOST)), f"{MOST} or more")
+    counts = (*map(str, range(MAX_COUNT)), f"{MAX_COUNT} or more")
     return Hidden("known", items, counts, read)

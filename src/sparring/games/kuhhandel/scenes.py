@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from sparring.games.decisions import decisions
-from sparring.games.kuhhandel import Pile, Position, read
-from sparring.games.kuhhandel.choices import laid_down
+from sparring.games.kuhhandel import KuhhandelPosition, Pile, read
+from sparring.games.kuhhandel.choices import completed_pile
 from sparring.games.kuhhandel.terminal import KuhhandelTerminal
 from sparring.games.picture import RecordedEpisode
 from sparring.games.state import State
@@ -17,10 +17,10 @@ ONLOOKER = -1
 
 
 @dataclass(frozen=True)
-class Scene:
+class KuhhandelScene:
     """What is seen at one moment."""
 
-    at: Position
+    at: KuhhandelPosition
     scores: tuple[float, ...]
     told: tuple[str, ...]
     """What has just happened, in lines."""
@@ -28,7 +28,7 @@ class Scene:
     """The second pile of a trade, while both lie on the table."""
 
 
-def scenes_of(episode: RecordedEpisode) -> Iterator[Scene]:
+def scenes_of(episode: RecordedEpisode) -> Iterator[KuhhandelScene]:
     """Yield a game from its start to its end; nothing while a bid or a pile is half named."""
     terminal = KuhhandelTerminal(episode.states[0].rules, ONLOOKER)
     yield scene_of(episode.states[0], ("the game begins",))
@@ -38,15 +38,17 @@ def scenes_of(episode: RecordedEpisode) -> Iterator[Scene]:
             continue
         was, now = read(before), read(after)
         if was.phase == "counter":
-            yield Scene(was, tuple(before.scores), told[:1], laid_down(was, action, now))
+            yield KuhhandelScene(
+                was, tuple(before.scores), told[:1], completed_pile(was, action, now)
+            )
         yield scene_of(after, told)
 
 
-def scene_of(state: State, told: tuple[str, ...]) -> Scene:
-    return Scene(read(state), tuple(state.scores), told)
+def scene_of(state: State, told: tuple[str, ...]) -> KuhhandelScene:
+    return KuhhandelScene(read(state), tuple(state.scores), told)
 
 
-def status(at: Position, seat: int) -> str:
+def status(at: KuhhandelPosition, seat: int) -> str:
     """Say what a seat has to do with the auction or the trade."""
     if at.lot >= 0:
         if seat == at.turn:

@@ -9,25 +9,25 @@ from sparring.games.kuhhandel import (
     DONKEY_PAYS,
     KINDS,
     VALUES,
+    KuhhandelPosition,
     Pile,
-    Position,
-    counted,
+    count_noun,
+    pile_value,
     read,
     show_pile,
-    worth,
 )
 from sparring.games.kuhhandel.choices import (
     BIDS,
     PASS,
     PILES,
     bid_choices,
+    completed_pile,
+    example_piles,
     is_finished,
-    laid_down,
-    minus,
     payment_choices,
     pile_choice,
     read_pile,
-    some_piles,
+    subtract_piles,
 )
 from sparring.games.terminal import HELP, ActionChoice, Terminal
 
@@ -92,21 +92,21 @@ class KuhhandelTerminal(Terminal):
         if at.phase == "pay":
             return payment_choices(state)
         if at.phase in PILES:
-            return some_piles(state)
+            return example_piles(state)
         return [self.plain_choice(at, action) for action in state.legal()]
 
-    def plain_choice(self, at: Position, action: int) -> ActionChoice:
+    def plain_choice(self, at: KuhhandelPosition, action: int) -> ActionChoice:
         """Return an action that stands for itself."""
         if TRADE_FIRST <= action < PASS:
-            other, kind = trade_of(at, action)
+            other, kind = trade_partner_and_kind(at, action)
             stake = min(at.animals[at.actor][kind], at.animals[other][kind])
-            name = f"trade {counted(stake, KINDS[kind])} with {self.name(other)}"
+            name = f"trade {count_noun(stake, KINDS[kind])} with {self.name(other)}"
             return ActionChoice(action, f"{KINDS[kind]} {other}", name)
         words = {
             AUCTION: "auction the next animal",
             SELL: f"sell to {self.name(at.high_bidder)} for {at.high_bid}",
             BUY: f"buy for {at.high_bid}",
-            ACCEPT: f"accept {counted(sum(at.offer), 'card')}",
+            ACCEPT: f"accept {count_noun(sum(at.offer), 'card')}",
             COUNTER: "counter",
         }
         return ActionChoice(action, words[action].split()[0], words[action])
@@ -149,7 +149,7 @@ class KuhhandelTerminal(Terminal):
             state.apply(action)
             done = is_finished(was, action, read(state))
         if at.phase not in BIDS:
-            laid = laid_down(was, action, read(state))
+            laid = completed_pile(was, action, read(state))
             return f"{'pay' if at.phase == 'pay' else 'lay down'} {show_pile(laid)}"
         return "pass" if action == PASS else f"bid {read(state).last_bids[at.actor]}"
 
@@ -162,7 +162,7 @@ class KuhhandelTerminal(Terminal):
         tell = self.trade if trades else self.auction
         return [*tell(was, action, now), *self.quartets(was, now, after)]
 
-    def auction(self, was: Position, action: int, now: Position) -> list[str]:
+    def auction(self, was: KuhhandelPosition, action: int, now: KuhhandelPosition) -> list[str]:
         """Tell a step of an auction, or that a trade begins."""
         if was.phase == "turn" and action != AUCTION:
             return self.challenge(was, action, now)
@@ -180,29 +180,29 @@ class KuhhandelTerminal(Terminal):
             lines = []
         return [*lines, *self.unasked(was, action, now), *self.settled(was, now)]
 
-    def challenge(self, was: Position, action: int, now: Position) -> list[str]:
+    def challenge(self, was: KuhhandelPosition, action: int, now: KuhhandelPosition) -> list[str]:
         """Tell that a trade begins, and the offer if there was no choice about it."""
-        other, kind = trade_of(was, action)
+        other, kind = trade_partner_and_kind(was, action)
         stake = min(was.animals[was.actor][kind], was.animals[other][kind])
-        wanted = f"{counted(stake, KINDS[kind])} ({VALUES[kind]})"
+        wanted = f"{count_noun(stake, KINDS[kind])} ({VALUES[kind]})"
         lines = [self.tell(was.actor, f"challenge+ {self.name(other)} for {wanted}")]
         if now.phase == "respond":
             lines.append(self.laying(was.actor, now.offer, [was.actor]))
         return lines
 
-    def decision(self, was: Position, action: int) -> list[str]:
+    def decision(self, was: KuhhandelPosition, action: int) -> list[str]:
         """Tell what the auctioneer chose, and the end of a bluff."""
         bidder = was.high_bidder
         if action == BUY:
             return [self.tell(was.actor, f"buy+ for {was.high_bid}, paid to {self.name(bidder)}")]
         lines = [self.tell(was.actor, f"sell+ to {self.name(bidder)} for {was.high_bid}")]
         hand = was.money[bidder]
-        if worth(hand) < was.high_bid:
-            shown = f"{show_pile(hand)}, that is {worth(hand)}"
+        if pile_value(hand) < was.high_bid:
+            shown = f"{show_pile(hand)}, that is {pile_value(hand)}"
             lines.append("  " + self.tell(bidder, f"cannot pay and show+ {shown}"))
         return lines
 
-    def unasked(self, was: Position, action: int, now: Position) -> list[str]:
+    def unasked(self, was: KuhhandelPosition, action: int, now: KuhhandelPosition) -> list[str]:
         """Tell who passed because he could not raise; it sounds like any other pass."""
         if now.lot < 0 or now.phase == "pay":
             return []
@@ -211,7 +211,7 @@ class KuhhandelTerminal(Terminal):
         told = [was.actor, *([] if cleared else was.passed)]
         return [self.tell(seat, "pass+") for seat in now.passed if seat not in told]
 
-    def settled(self, was: Position, now: Position) -> list[str]:
+    def settled(self, was: KuhhandelPosition, now: KuhhandelPosition) -> list[str]:
         """Tell the end of an auction."""
         kind = was.lot if was.lot >= 0 else was.deck[0] if was.deck else -1
         if now.lot >= 0 or kind < 0:
@@ -222,21 +222,21 @@ class KuhhandelTerminal(Terminal):
         lines = []
         if was.high_bidder >= 0 and changes[owner] < 0:
             other = was.turn if owner != was.turn else was.high_bidder
-            paid = minus(was.money[owner], now.money[owner])
+            paid = subtract_piles(was.money[owner], now.money[owner])
             seen = self.sees([owner, other]) or self.rules.config["open_pay"]
-            cards = counted(sum(paid), "card") + (f": {show_pile(paid)}" if seen else "")
+            cards = count_noun(sum(paid), "card") + (f": {show_pile(paid)}" if seen else "")
             lines.append("  " + self.tell(owner, f"pay+ {self.name(other)} {cards}"))
         free = "" if lines else " for nothing"
         return [*lines, "  " + self.tell(owner, f"take+ the {KINDS[kind]}{free}")]
 
-    def trade(self, was: Position, action: int, now: Position) -> list[str]:
+    def trade(self, was: KuhhandelPosition, action: int, now: KuhhandelPosition) -> list[str]:
         """Tell a step of a trade."""
-        laid = laid_down(was, action, now)
+        laid = completed_pile(was, action, now)
         if was.phase == "offer":
             lines = [self.laying(was.actor, laid, [was.actor])]
             return lines if now.target >= 0 else [*lines, *self.outcome(was, laid, (), now)]
         if action == ACCEPT:
-            cards = counted(sum(was.offer), "card")
+            cards = count_noun(sum(was.offer), "card")
             seen = f": {show_pile(was.offer)}" if self.sees([was.turn, was.target]) else ""
             return [self.tell(was.actor, f"accept+ {cards}{seen}"), *self.won(was, now)]
         if was.phase == "respond" and now.phase == "counter" and now.ties == was.ties:
@@ -244,10 +244,12 @@ class KuhhandelTerminal(Terminal):
         lines = [self.laying(was.actor, laid, [was.turn, was.target])]
         return [*lines, *self.outcome(was, was.offer, laid, now)]
 
-    def outcome(self, was: Position, offer: Pile, counter: Pile, now: Position) -> list[str]:
+    def outcome(
+        self, was: KuhhandelPosition, offer: Pile, counter: Pile, now: KuhhandelPosition
+    ) -> list[str]:
         """Tell how two piles compare."""
-        values = f"{worth(offer)} against {worth(counter)}" if counter else ""
-        if counter and worth(offer) == worth(counter):
+        values = f"{pile_value(offer)} against {pile_value(counter)}" if counter else ""
+        if counter and pile_value(offer) == pile_value(counter):
             lines = ["  equal piles" + (f", {values}" if self.sees([was.turn, was.target]) else "")]
         else:
             lines = [f"  {values}"] if counter and self.sees([was.turn, was.target]) else []
@@ -258,22 +260,22 @@ class KuhhandelTerminal(Terminal):
             lines.append(self.laying(now.turn, now.offer, [now.turn]))
         return lines
 
-    def won(self, was: Position, now: Position) -> list[str]:
+    def won(self, was: KuhhandelPosition, now: KuhhandelPosition) -> list[str]:
         """Tell who took the animals."""
         gained = now.animals[was.turn][was.traded] > was.animals[was.turn][was.traded]
         winner = was.turn if gained else was.target
-        return ["  " + self.tell(winner, f"take+ {counted(was.stake, KINDS[was.traded])}")]
+        return ["  " + self.tell(winner, f"take+ {count_noun(was.stake, KINDS[was.traded])}")]
 
     def laying(self, seat: int, pile: Pile, seen_by: Sequence[int]) -> str:
         """Tell that a pile was laid down; its cards only to those who may know them."""
         seen = f": {show_pile(pile)}" if self.sees(seen_by) else ""
-        return self.tell(seat, f"lay+ down {counted(sum(pile), 'card')}{seen}")
+        return self.tell(seat, f"lay+ down {count_noun(sum(pile), 'card')}{seen}")
 
-    def quartets(self, was: Position, now: Position, after: State) -> list[str]:
+    def quartets(self, was: KuhhandelPosition, now: KuhhandelPosition, after: State) -> list[str]:
         """Tell which quartets were completed."""
         return [
             "  "
-            + self.tell(seat, f"complete+ the {counted(4, KINDS[kind])[2:]}")
+            + self.tell(seat, f"complete+ the {count_noun(4, KINDS[kind])[2:]}")
             + f": {after.scores[seat]:g} points"
             for seat in range(was.players)
             for kind in range(len(KINDS))
@@ -295,7 +297,7 @@ class KuhhandelTerminal(Terminal):
         return "\n".join([RULES, BLUFFS[self.rules.config["bluff"]], POINTS, "", HELP])
 
 
-def trade_of(at: Position, action: int) -> tuple[int, int]:
+def trade_partner_and_kind(at: KuhhandelPosition, action: int) -> tuple[int, int]:
     """Return whom and what a trade names."""
     ahead, kind = divmod(action - TRADE_FIRST, len(KINDS))
     return (at.actor + 1 + ahead) % at.players, kind

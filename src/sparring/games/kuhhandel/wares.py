@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from sparring.games.kuhhandel import KINDS, NOTES, VALUES
 from sparring.games.picture import Point, Shape
-from sparring.games.table_shapes import FAINT, INK, PANEL, SOFT, box, words
+from sparring.games.table_shapes import FAINT, INK, PANEL, SOFT, label, rounded_box
 
 SHORT = ("roost", "goose", "cat", "dog", "sheep", "goat", "donk", "pig", "cow", "horse")
 TILE = (43.0, 33.0)
@@ -27,15 +27,15 @@ def farm(counts: Sequence[int], at: Point, width: float, *, key: str) -> Iterato
         fill = PANEL if not count else MEADOW if count == 4 else HAY
         edge = COMPLETE if count == 4 else FAINT
         tile = f"{key} {kind}"
-        yield box((x, y), TILE, fill, edge=edge, edge_width=1.5, key=tile)
+        yield rounded_box((x, y), TILE, fill, edge=edge, edge_width=1.5, key=tile)
         color = INK if count else FAINT
-        yield words(
+        yield label(
             (x, y + 6), SHORT[kind], TILE[0] - 2, size=14, color=color, anchor="middle", key=tile
         )
         for number in range(count):
             place = (x + (number - (count - 1) / 2) * 9, y - 9)
             fill = COMPLETE if count == 4 else MARK
-            yield box(place, (7, 7), fill, radius=1, key=f"{tile} {number}")
+            yield rounded_box(place, (7, 7), fill, radius=1, key=f"{tile} {number}")
 
 
 def money(pile: Sequence[int], at: Point, width: float, *, key: str) -> Iterator[Shape]:
@@ -47,14 +47,14 @@ def money(pile: Sequence[int], at: Point, width: float, *, key: str) -> Iterator
         y = at[1] - BILL[1] / 2
         bill = f"{key} {note}"
         fill = BILLS[note] if count else PANEL
-        yield box(
+        yield rounded_box(
             (x, y), BILL, fill, edge=SOFT if count else FAINT, edge_width=1, radius=2, key=bill
         )
         color = INK if count else FAINT
         value = str(NOTES[note])
-        yield words((x, y), value, BILL[0] - 2, size=15, color=color, anchor="middle", key=bill)
+        yield label((x, y), value, BILL[0] - 2, size=15, color=color, anchor="middle", key=bill)
         if count:
-            yield words((x, y - 19), f"x{count}", 34, size=15, anchor="middle", key=f"{bill} count")
+            yield label((x, y - 19), f"x{count}", 34, size=15, anchor="middle", key=f"{bill} count")
 
 
 def animal_card(kind: int, count: int, at: Point) -> Iterator[Shape]:
@@ -62,9 +62,11 @@ def animal_card(kind: int, count: int, at: Point) -> Iterator[Shape]:
     x, y = at
     for behind in range(count - 1, -1, -1):
         place = (x + 8 * behind, y + 8 * behind)
-        yield box(place, (104, 116), HAY, edge=MARK, edge_width=2, radius=8, key=f"card {behind}")
+        yield rounded_box(
+            place, (104, 116), HAY, edge=MARK, edge_width=2, radius=8, key=f"card {behind}"
+        )
     if count > 1:
-        yield words((x, y + 44), f"{count} x", 96, anchor="middle", key="stake")
-    yield words((x, y + 20), KINDS[kind], 96, size=22, anchor="middle", key="animal")
-    yield words((x, y - 14), str(VALUES[kind]), 96, size=26, anchor="middle", key="value")
-    yield words((x, y - 40), "the quartet", 96, size=14, color=SOFT, anchor="middle", key="four")
+        yield label((x, y + 44), f"{count} x", 96, anchor="middle", key="stake")
+    yield label((x, y + 20), KINDS[kind], 96, size=22, anchor="middle", key="animal")
+    yield label((x, y - 14), str(VALUES[kind]), 96, size=26, anchor="middle", key="value")
+    yield label((x, y - 40), "the quartet", 96, size=14, color=SOFT, anchor="middle", key="four")

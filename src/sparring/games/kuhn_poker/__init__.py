@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from sparring.games.poker import RANKS, Position
+from sparring.games.poker import RANKS, PokerPosition
 from sparring.games.state import State
 
 BET = 1
 
 
-def read(state: State) -> Position:
+def read(state: State) -> PokerPosition:
     """Return a position in words: a pass is a check or a fold, a bet may be a call."""
     fields = state.fields()
     first, second = (RANKS[int(card)] for card in fields["cards"])
@@ -16,7 +16,7 @@ def read(state: State) -> Position:
     said = tuple(called(moves[:at], move) for at, move in enumerate(moves))
     choices = tuple((action, called(moves, action)) for action in state.legal())
     mine, yours = (int(count) for count in fields["chips"])
-    return Position((first, second), "", (mine, yours), (said,), choices)
+    return PokerPosition((first, second), "", (mine, yours), (said,), choices)
 
 
 def called(before: list[int], action: int) -> str:

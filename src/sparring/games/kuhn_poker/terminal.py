@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from sparring.games import kuhn_poker
-from sparring.games.poker import Position
+from sparring.games.poker import PokerPosition
 from sparring.games.poker_terminal import PokerTerminal
 from sparring.games.state import State
 
@@ -15,7 +15,7 @@ class KuhnTerminal(PokerTerminal):
 Three cards, J Q K, one each. Both put in a chip. Check or bet one more; who faces a bet calls or
 folds. The higher card wins what the other has put in."""
 
-    def read(self, state: State) -> Position:
+    def read(self, state: State) -> PokerPosition:
         return kuhn_poker.read(state)
 
 

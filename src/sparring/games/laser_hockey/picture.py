@@ -21,9 +21,9 @@ from sparring.games.picture import (
     Shapes,
     Text,
     ViewBox,
-    fit,
+    fit_text,
 )
-from sparring.games.text_width import fitted, text_width
+from sparring.games.text_width import text_width, truncate_text
 
 PAPER, ICE, INK, SOFT, FAINT = "#f4f6f9", "#ffffff", "#16191f", "#5d6572", "#d5dae1"
 SEAT = ("#eb6235", "#5d9ec7")
@@ -167,7 +167,7 @@ def nameplates(names: Sequence[str], wins: Sequence[int]) -> Iterator[Shape]:
             color=dark,
             anchor="start" if side < 0 else "end",
         )
-        yield fit(plate, room)
+        yield fit_text(plate, room)
 
 
 def score_of(wins: Sequence[int]) -> str:
@@ -281,7 +281,7 @@ def result(at: Position, names: Sequence[str], size: float, room: float) -> str:
         return f"no goal {played}"
     side = (" on the left", " on the right")[seat] if names[0] == names[1] else ""
     rest = f"{side} scores {played}"
-    return fitted(names[seat], size, room - text_width(rest, size)) + rest
+    return truncate_text(names[seat], size, room - text_width(rest, size)) + rest
 
 
 def puck_way(match: Sequence[Position]) -> Iterator[Shape]:

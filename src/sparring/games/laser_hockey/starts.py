@@ -13,7 +13,7 @@ import numpy as np
 from sparring.errors import ConfigError, nearest
 from sparring.games.laser_hockey import Body, Position, set_position
 from sparring.games.rules import Rules
-from sparring.games.starts import Start, bytes_of
+from sparring.games.starts import Start, saved_position
 from sparring.games.state import State, new_state
 
 EACH = 32
@@ -53,7 +53,7 @@ SITUATIONS: dict[str, Callable[[np.random.Generator], Position]] = {
     "defense": defense,
     "puck_behind": puck_behind,
 }
-WORDS = f"{', '.join(SITUATIONS)} or a .json file of positions in meters"
+START_FORMATS = f"{', '.join(SITUATIONS)} or a .json file of positions in meters"
 """What can be named."""
 
 
@@ -97,7 +97,7 @@ def start_at(state: State, position: Position, name: str) -> Start:
         set_position(state, position)
     except (ConfigError, TypeError, ValueError, OverflowError) as wrong:
         raise ConfigError(f"{name}: {wrong}") from None
-    return Start(bytes_of(state), name=name)
+    return Start(saved_position(state), name=name)
 
 
 def read_file(path: Path) -> list[tuple[str, Position]]:

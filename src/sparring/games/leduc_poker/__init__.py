@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from sparring.games.poker import RANKS, Position
+from sparring.games.poker import RANKS, PokerPosition
 from sparring.games.state import State
 
 RAISE = 2
@@ -10,7 +10,7 @@ MAX_MOVES = 4
 """Of a round."""
 
 
-def read(state: State) -> Position:
+def read(state: State) -> PokerPosition:
     """Return a position in words: a call is a check where there is nothing to pay."""
     fields = state.fields()
     first, second, table = (RANKS[int(card) // 2] for card in fields["cards"])
@@ -22,7 +22,7 @@ def read(state: State) -> Position:
     said = tuple(tuple(called(moves[:i], m) for i, m in enumerate(moves)) for moves in rounds)
     choices = tuple((action, called(rounds[now], action)) for action in state.legal())
     mine, yours = (int(count) for count in fields["chips"])
-    return Position((first, second), table if now else "", (mine, yours), said, choices)
+    return PokerPosition((first, second), table if now else "", (mine, yours), said, choices)
 
 
 def called(before: list[int], action: int) -> str:

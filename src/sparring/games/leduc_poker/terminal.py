@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from sparring.games import leduc_poker
-from sparring.games.poker import Position
+from sparring.games.poker import PokerPosition
 from sparring.games.poker_terminal import PokerTerminal
 from sparring.games.state import State
 
@@ -16,7 +16,7 @@ Six cards, two each of J Q K, one for each player. Both put in a chip. Two round
 raise, fold, with at most two raises: of 2 chips in the first round, of 4 in the second. Between
 them a card is laid on the table. Who has its pair wins, else the higher card; equal cards share."""
 
-    def read(self, state: State) -> Position:
+    def read(self, state: State) -> PokerPosition:
         return leduc_poker.read(state)
 
 

@@ -11,7 +11,7 @@ from typing import Any
 
 from sparring.errors import ConfigError, SparringError
 from sparring.games import shogi
-from sparring.games.files import reason, replace_file
+from sparring.games.files import os_error_text, replace_file
 from sparring.games.rules import Rules
 from sparring.games.shogi.csa import read_csa, write_csa
 from sparring.games.shogi.kif import write_kif
@@ -115,7 +115,7 @@ def load_text(path: str | Path) -> str:
     try:
         raw = Path(path).read_bytes()
     except (OSError, ValueError) as wrong:
-        raise ConfigError(f"cannot read {path}: {reason(wrong)}") from None
+        raise ConfigError(f"cannot read {path}: {os_error_text(wrong)}") from None
     for encoding in ("utf-8-sig", "cp932"):
         with suppress(UnicodeDecodeError):
             return raw.decode(encoding)
@@ -165,4 +165,4 @@ def save_record(record: GameRecord, path: str | Path) -> None:
     try:
         replace_file(target, raw)
     except (OSError, ValueError) as wrong:
-        raise ConfigError(f"cannot write {target}: {reason(wrong)}") from None
+        raise ConfigError(f"cannot write {target}: {os_error_text(wrong)}") from None

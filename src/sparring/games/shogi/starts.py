@@ -7,10 +7,10 @@ from pathlib import Path
 from sparring.errors import ConfigError
 from sparring.games.rules import Rules
 from sparring.games.shogi import set_sfen
-from sparring.games.starts import LINES, Start, bytes_of, numbered_lines
+from sparring.games.starts import STARTS_SUFFIX, Start, read_content_lines, saved_position
 from sparring.games.state import State, new_state
 
-WORDS = "a file of SFEN lines, sfen:POSITION"
+START_FORMATS = "a file of SFEN lines, sfen:POSITION"
 """What can be named."""
 PREFIX = "sfen:"
 
@@ -21,10 +21,10 @@ def read_starts(rules: Rules, word: str) -> list[Start] | None:
     if word.startswith(PREFIX):
         return [start_at(state, word.removeprefix(PREFIX), word)]
     path = Path(word).expanduser()
-    if path.suffix == LINES or not path.is_file():
+    if path.suffix == STARTS_SUFFIX or not path.is_file():
         return None
     starts = []
-    for number, line in numbered_lines(path):
+    for number, line in read_content_lines(path):
         try:
             starts.append(start_at(state, line, f"{path}:{number}"))
         except ConfigError as wrong:
@@ -35,4 +35,4 @@ def read_starts(rules: Rules, word: str) -> list[Start] | None:
 def start_at(state: State, sfen: str, name: str) -> Start:
     """Return a position as a start; the state is only the board that it is set up on."""
     set_sfen(state, sfen.strip().removeprefix("sfen ").strip())
-    return Start(bytes_of(state), name=name)
+    return Start(saved_position(state), name=name)

@@ -53,7 +53,7 @@ def show_cards(cards: Iterable[int]) -> str:
     return " ".join(card_short_name(card) for card in cards) or "-"
 
 
-def show_many_cards(cards: Sequence[int]) -> str:
+def show_card_ranges(cards: Sequence[int]) -> str:
     """Return cards by their short names with runs drawn together, such as "G2-G9"."""
     words: list[str] = []
     start = 0
@@ -119,7 +119,7 @@ def load_round(
 
 
 @dataclass(frozen=True)
-class Position:
+class SkullKingPosition:
     """The true position in plain numbers, hidden parts included. Views choose what to show."""
 
     players: int
@@ -149,7 +149,7 @@ class Position:
     """Alliances: who played the Loot, who won the trick."""
 
 
-def read(state: State) -> Position:
+def read(state: State) -> SkullKingPosition:
     """Read a state's fields."""
     raw = state.fields()
     one = {name: int(value[0]) for name, value in raw.items() if value.size == 1}
@@ -158,7 +158,7 @@ def read(state: State) -> Position:
     seats = players + has_ghost(state.rules)
     size, done = one["trick_size"], one["tricks_done"]
     played_by_ghost = done + any(seat == players for seat in many["trick_seat"][:size])
-    return Position(
+    return SkullKingPosition(
         players=players,
         seats=seats,
         phase=PHASES[one["phase"]],
@@ -198,18 +198,18 @@ def text_view(state: State, viewer: int | None = None) -> str:
         )
         if at.known_out[seat]:
             lines.append(
-                f"{seat_name(at, seat, viewer)} saw: {show_many_cards(at.known_out[seat])}"
+                f"{seat_name(at, seat, viewer)} saw: {show_card_ranges(at.known_out[seat])}"
             )
     if viewer is None:
         if at.seats > at.players:
             lines.append(f"ghost   {show_cards(at.ghost_order)}, in this order")
         if at.gone:
             lines.append(f"gone    {show_cards(at.gone)}")
-        lines.append(f"stock   {show_many_cards(at.stock)}")
+        lines.append(f"stock   {show_card_ranges(at.stock)}")
     return "\n".join(lines)
 
 
-def headline(at: Position) -> str:
+def headline(at: SkullKingPosition) -> str:
     """Say where in the game this is."""
     where = f"Round {at.round} of {at.rounds}, {at.cards} card{'s' * (at.cards != 1)} each"
     doing = {
@@ -225,7 +225,7 @@ def headline(at: Position) -> str:
     return f"{where}: {doing[at.phase]}"
 
 
-def seat_table(state: State, at: Position, viewer: int | None) -> list[str]:
+def seat_table(state: State, at: SkullKingPosition, viewer: int | None) -> list[str]:
     """Return one line per seat with its public numbers, and the secret ones the viewer has."""
     lines = ["        bid won bonus score  played"]
     per = at.by_seat
@@ -243,7 +243,7 @@ def seat_table(state: State, at: Position, viewer: int | None) -> list[str]:
     return lines
 
 
-def seat_notes(state: State, at: Position, seat: int, viewer: int | None) -> list[str]:
+def seat_notes(state: State, at: SkullKingPosition, seat: int, viewer: int | None) -> list[str]:
     """Return what else is to say about a seat."""
     per = at.by_seat
     notes = []
@@ -260,14 +260,14 @@ def seat_notes(state: State, at: Position, seat: int, viewer: int | None) -> lis
     return notes
 
 
-def bid_is_known(state: State, at: Position, seat: int, viewer: int | None) -> bool:
+def bid_is_known(state: State, at: SkullKingPosition, seat: int, viewer: int | None) -> bool:
     """Whether a seat has bid and the viewer may know what."""
     placed = seat < at.players and at.by_seat["bid"][seat] >= 0
     revealed = at.phase != "bid" or bool(state.rules.config["open_bids"])
     return placed and (revealed or viewer is None or seat == viewer)
 
 
-def load_is_known(state: State, at: Position, seat: int, viewer: int | None) -> bool:
+def load_is_known(state: State, at: SkullKingPosition, seat: int, viewer: int | None) -> bool:
     """Whether a seat has chosen a load and the viewer may know which."""
     if not state.rules.config["cannonball"] or at.phase == "bid" or seat >= at.players:
         return False
@@ -277,7 +277,7 @@ def load_is_known(state: State, at: Position, seat: int, viewer: int | None) -> 
     return chosen and (viewer is None or seat == viewer)
 
 
-def show_trick(state: State, at: Position, viewer: int | None) -> list[str]:
+def show_trick(state: State, at: SkullKingPosition, viewer: int | None) -> list[str]:
     """Return the cards of the trick, who wins it so far, and what has to be followed."""
     laid = [f"{seat_name(at, seat, viewer)} {token_short_name(t)}" for seat, t in at.trick]
     winner = winning_seat(state, at)
@@ -286,14 +286,14 @@ def show_trick(state: State, at: Position, viewer: int | None) -> list[str]:
     return [f"trick   {', '.join(laid)}", f"        {wins} so far, {suit} to follow"]
 
 
-def winning_seat(state: State, at: Position) -> int | None:
+def winning_seat(state: State, at: SkullKingPosition) -> int | None:
     """Return who would win the trick now. Public, so any seat's observation tells it."""
     seen = dict(zip((f.name for f in state.rules.features), state.observe(0), strict=True))
     winners = [seat for seat in range(at.seats) if seen[f"seat[{seat}].wins trick now"]]
     return winners[0] if winners else None
 
 
-def seat_name(at: Position, seat: int, viewer: int | None = None) -> str:
+def seat_name(at: SkullKingPosition, seat: int, viewer: int | None = None) -> str:
     """Return "seat 1", "ghost", or "you" for the viewer."""
     if seat == viewer:
         return "you"

@@ -10,7 +10,7 @@ from sparring.games.skull_king import (
     card_short_name,
     token_short_name,
 )
-from sparring.games.table_shapes import INK, box
+from sparring.games.table_shapes import INK, rounded_box
 
 WHITE, GOLD, EDGE = "#ffffff", "#f2a900", "#8a93a0"
 FILLS = {
@@ -67,7 +67,7 @@ def small_face(card: int) -> Shapes:
     name = card_short_name(card)
     kind = kind_of(name)
     ink = WHITE if kind in DARK else INK
-    face = box((0, 0), HAND_CARD, FILLS[kind], edge=EDGE, edge_width=1)
+    face = rounded_box((0, 0), HAND_CARD, FILLS[kind], edge=EDGE, edge_width=1)
     return face, Text(at=(0, 0), text=name, size=16, color=ink)
 
 
@@ -82,7 +82,7 @@ def large_face(token: int, wins: bool) -> Shapes:
     kind = kind_of(name)
     ink = WHITE if kind in DARK else INK
     edge, width = (GOLD, 6.0) if wins else (EDGE, 1.5)
-    face = box((0, 0), TABLE_CARD, FILLS[kind], edge=edge, edge_width=width, radius=6)
+    face = rounded_box((0, 0), TABLE_CARD, FILLS[kind], edge=edge, edge_width=width, radius=6)
     return face, *sign(kind, ink), Text(at=(0, -14), text=name, size=21, color=ink)
 
 

@@ -23,7 +23,7 @@ from sparring.games.skull_king.cards import (
     hand_card,
     table_card,
 )
-from sparring.games.skull_king.scenes import Scene, notes_of, scenes_of
+from sparring.games.skull_king.scenes import SkullKingScene, scenes_of, seat_notes
 from sparring.games.skull_king.sheet import sheet, sheet_height
 from sparring.games.table_shapes import (
     ACTIVE,
@@ -34,10 +34,10 @@ from sparring.games.table_shapes import (
     PANEL,
     PAPER,
     SOFT,
-    box,
-    disc,
+    label,
     oval,
-    words,
+    rounded_box,
+    seat_disc,
 )
 
 WIDTH, MARGIN, GAP = 760.0, 10.0, 10.0
@@ -61,7 +61,7 @@ SPOTS = {
     "BR": (1, -1),
 }
 """Where people sit, clockwise from below: column and row around the middle."""
-SEATED = {
+SEAT_SPOTS = {
     2: "B T",
     3: "B TL TR",
     4: "B L T R",
@@ -73,7 +73,7 @@ SEATED = {
 
 
 @dataclass(frozen=True)
-class Table:
+class TableLayout:
     """Where everything lies."""
 
     names: tuple[str, ...]
@@ -102,7 +102,7 @@ class Table:
 
     def spot(self, seat: int) -> tuple[int, int]:
         """Return where a seat is, as column and row."""
-        return SPOTS[SEATED[self.seats].split()[seat]]
+        return SPOTS[SEAT_SPOTS[self.seats].split()[seat]]
 
     def panel(self, seat: int) -> Point:
         """Return the middle of a seat's place."""
@@ -123,25 +123,25 @@ class Table:
         return x + column * across, y + row * up
 
 
-def table_of(rules: Rules, names: tuple[str, ...], below: float = 0.0) -> Table:
+def make_layout(rules: Rules, names: tuple[str, ...], below: float = 0.0) -> TableLayout:
     flags = rules.config
     cannonball = bool(flags["cannonball"])
     notes = cannonball or bool(flags["abilities"])
-    return Table(names, rules.seats + has_ghost(rules), cannonball, notes, below)
+    return TableLayout(names, rules.seats + has_ghost(rules), cannonball, notes, below)
 
 
-class TablePicture:
+class SkullKingPicture:
     """Draws games of Skull King."""
 
     def film(self, episodes: Sequence[RecordedEpisode]) -> Film:
         """Return the games, a frame for every decision and longer ones for tricks and scores."""
-        table = table_of(episodes[0].states[0].rules, episodes[0].names)
+        table = make_layout(episodes[0].states[0].rules, episodes[0].names)
         frames: list[Shapes] = []
         for episode in episodes:
             scenes = list(scenes_of(episode))
             for number, scene in enumerate(scenes, 1):
                 ends = number == len(scenes)
-                told = verdict(episode) if ends else scene.told
+                told = result_text(episode) if ends else scene.told
                 frames += [tuple(draw_scene(table, scene, told))] * (PAUSES[scene.kind] + 4 * ends)
         return Film(table.view, tuple(draw_table(table)), frames, FRAME_S)
 
@@ -150,17 +150,17 @@ class TablePicture:
         scenes = list(scenes_of(episode))
         rounds = [scene for scene in scenes if scene.kind == "scores"]
         rules = episode.states[0].rules
-        table = table_of(rules, episode.names, sheet_height(rounds))
+        table = make_layout(rules, episode.names, sheet_height(rounds))
         tricks = [scene for scene in scenes if scene.kind == "trick"] or scenes
         fullest = max(reversed(tricks), key=lambda scene: sum(map(len, scene.at.hands)))
         shapes = [*draw_table(table), *draw_scene(table, fullest, fullest.told)]
-        return Drawing(table.view, (*shapes, *sheet(rounds, episode.names, verdict(episode))))
+        return Drawing(table.view, (*shapes, *sheet(rounds, episode.names, result_text(episode))))
 
 
-PICTURE = TablePicture()
+PICTURE = SkullKingPicture()
 
 
-def verdict(episode: RecordedEpisode) -> str:
+def result_text(episode: RecordedEpisode) -> str:
     """Say who won."""
     last, winners = episode.states[-1], episode.winners
     if not last.over:
@@ -171,59 +171,61 @@ def verdict(episode: RecordedEpisode) -> str:
     return f"the game is over: seat {winners[0]} wins with {last.scores[winners[0]]:g} points"
 
 
-def draw_table(table: Table) -> Iterator[Shape]:
+def draw_table(table: TableLayout) -> Iterator[Shape]:
     """Yield what does not change: the table, the places with names, the legend."""
     width = WIDTH - 60
     yield oval(table.middle, (width, MIDDLE_H + 1.2 * table.panel_h), FELT, RIM, 4)
     for seat in range(table.seats):
         x, y = table.panel(seat)
         size = (PANEL_W, table.panel_h)
-        yield box((x, y), size, PANEL, edge=FAINT, edge_width=1.5, radius=8)
+        yield rounded_box((x, y), size, PANEL, edge=FAINT, edge_width=1.5, radius=8)
         ghost = seat >= len(table.names)
         left, top = table.corner(seat)
-        yield from disc((left + 18, top - 18), seat, name="G" if ghost else "")
+        yield from seat_disc((left + 18, top - 18), seat, name="G" if ghost else "")
         name = "ghost" if ghost else table.names[seat]
-        yield words((left + 34, top - 18), name, PANEL_W - 34 - 84, size=18)
+        yield label((left + 34, top - 18), name, PANEL_W - 34 - 84, size=18)
     for line, y in zip(LEGEND, (32, 13), strict=True):
-        yield words((WIDTH / 2, y), line, WIDTH - 20, size=15, color=SOFT, anchor="middle")
+        yield label((WIDTH / 2, y), line, WIDTH - 20, size=15, color=SOFT, anchor="middle")
 
 
-def draw_scene(table: Table, scene: Scene, told: str) -> Iterator[Shape]:
+def draw_scene(table: TableLayout, scene: SkullKingScene, told: str) -> Iterator[Shape]:
     """Yield what changes."""
     at = scene.at
     if at.actor >= 0:
-        around = box(table.panel(at.actor), (PANEL_W, table.panel_h), PANEL, radius=8).points
+        around = rounded_box(
+            table.panel(at.actor), (PANEL_W, table.panel_h), PANEL, radius=8
+        ).points
         yield Polyline(points=(*around, around[0]), color=ACTIVE, width=4, key="active")
     for seat in range(table.seats):
         yield from draw_numbers(table, scene, seat)
     for seat in range(table.seats):
         yield from draw_hand(table, scene, seat)
-    yield words((MARGIN, table.view.top - 24), head(scene), WIDTH - 20, size=21, key="head")
+    yield label((MARGIN, table.view.top - 24), headline_of(scene), WIDTH - 20, size=21, key="head")
     yield from draw_trick(table, scene)
     y = FOOT_H - 22
-    yield words((WIDTH / 2, y), told, WIDTH - 20, size=18, anchor="middle", key="told")
+    yield label((WIDTH / 2, y), told, WIDTH - 20, size=18, anchor="middle", key="told")
 
 
-def head(scene: Scene) -> str:
+def headline_of(scene: SkullKingScene) -> str:
     """Say where in the game this is."""
     if scene.kind == "scores":
         return f"Round {scene.at.round} of {scene.at.rounds} is over"
     return headline(scene.at)
 
 
-def draw_numbers(table: Table, scene: Scene, seat: int) -> Iterator[Shape]:
+def draw_numbers(table: TableLayout, scene: SkullKingScene, seat: int) -> Iterator[Shape]:
     """Yield score, bid, tricks and bonus of a seat, whether it leads, and its notes."""
     left, top = table.corner(seat)
     right, y = left + PANEL_W - 10, top - 41
-    won, notes = tricks_words(scene, seat), notes_of(scene, seat, cannonball=table.cannonball)
-    yield words((left + 10, y), won, PANEL_W - 90, size=17, color=SOFT, key=f"won {seat}")
+    won, notes = tricks_text(scene, seat), seat_notes(scene, seat, cannonball=table.cannonball)
+    yield label((left + 10, y), won, PANEL_W - 90, size=17, color=SOFT, key=f"won {seat}")
     if notes:
         place = (left + 10, y - 19)
-        yield words(place, notes, PANEL_W - 20, color=SOFT, key=f"notes {seat}")
+        yield label(place, notes, PANEL_W - 20, color=SOFT, key=f"notes {seat}")
     beside, color, person = "", ACTIVE, seat < scene.at.players
     if person:
         total = f"{scene.at.by_seat['total'][seat]} pts"
-        yield words((right, top - 18), total, 70, anchor="end", key=f"total {seat}")
+        yield label((right, top - 18), total, 70, anchor="end", key=f"total {seat}")
     if scene.points and person:
         points = scene.points[seat]
         beside, color = f"{points:+}", GOOD if points > 0 else BAD if points < 0 else INK
@@ -231,10 +233,10 @@ def draw_numbers(table: Table, scene: Scene, seat: int) -> Iterator[Shape]:
         beside = "leads"
     if beside:
         key = f"beside {seat}"
-        yield words((right, y), beside, 66, size=18, color=color, anchor="end", key=key)
+        yield label((right, y), beside, 66, size=18, color=color, anchor="end", key=key)
 
 
-def tricks_words(scene: Scene, seat: int) -> str:
+def tricks_text(scene: SkullKingScene, seat: int) -> str:
     """Say what a seat bid and won."""
     at, per = scene.at, scene.at.by_seat
     won, bid = per["won"][seat], per["bid"][seat]
@@ -248,7 +250,7 @@ def tricks_words(scene: Scene, seat: int) -> str:
     return f"won {won} of {bid}{bonus}"
 
 
-def draw_hand(table: Table, scene: Scene, seat: int) -> Iterator[Shape]:
+def draw_hand(table: TableLayout, scene: SkullKingScene, seat: int) -> Iterator[Shape]:
     """Yield the cards a seat holds."""
     at = scene.at
     left, top = table.corner(seat)
@@ -261,7 +263,7 @@ def draw_hand(table: Table, scene: Scene, seat: int) -> Iterator[Shape]:
         yield hand_card(card, (x, high - row * (HAND_CARD[1] + 4)))
 
 
-def draw_trick(table: Table, scene: Scene) -> Iterator[Shape]:
+def draw_trick(table: TableLayout, scene: SkullKingScene) -> Iterator[Shape]:
     """Yield the cards in the middle, and what they demand."""
     at = scene.at
     for seat, token in at.trick:
@@ -276,4 +278,4 @@ def draw_trick(table: Table, scene: Scene) -> Iterator[Shape]:
         lines.append(f"loot: {by} + {ally}")
     for number, line in enumerate(lines):
         up = y + 10 * (len(lines) - 1) - 20 * number
-        yield words((x, up), line, 120, size=16, anchor="middle", key=f"middle {number}")
+        yield label((x, up), line, 120, size=16, anchor="middle", key=f"middle {number}")

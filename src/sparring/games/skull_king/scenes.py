@@ -11,25 +11,25 @@ from sparring.games.skull_king import (
     LOADS,
     TIGRESS,
     TIGRESS_AS_ESCAPE,
-    Position,
+    SkullKingPosition,
     read,
     token_short_name,
     winning_seat,
 )
 from sparring.games.skull_king.tricks import (
     is_destroyed,
-    laid_after,
     round_ended,
-    taker,
+    trick_after,
+    trick_winner,
 )
 from sparring.games.state import State
 
 
 @dataclass(frozen=True)
-class Scene:
+class SkullKingScene:
     """What is seen at one moment."""
 
-    at: Position
+    at: SkullKingPosition
     winner: int | None
     """Who has the trick, or would have it now."""
     told: str
@@ -40,27 +40,29 @@ class Scene:
     """What a round brought each seat."""
 
 
-def scenes_of(episode: RecordedEpisode) -> Iterator[Scene]:
+def scenes_of(episode: RecordedEpisode) -> Iterator[SkullKingScene]:
     """Yield a game from the deal to the last score."""
     start = episode.states[0]
-    yield Scene(read(start), None, "the cards are dealt")
+    yield SkullKingScene(read(start), None, "the cards are dealt")
     for before, action, after in decisions(episode.states):
         was, now = read(before), read(after)
-        told = decision_words(before, was, now, action)
-        if was.phase == "play" and len(laid_after(was, action)) == was.seats:
+        told = describe_decision(before, was, now, action)
+        if was.phase == "play" and len(trick_after(was, action)) == was.seats:
             yield full_trick(was, now, action, told)
         if round_ended(was, now):
             yield round_scores(was, now)
         if now.phase != "over":
-            yield Scene(now, winner_now(after, now), "" if round_ended(was, now) else told)
+            yield SkullKingScene(now, winner_now(after, now), "" if round_ended(was, now) else told)
 
 
-def winner_now(state: State, at: Position) -> int | None:
+def winner_now(state: State, at: SkullKingPosition) -> int | None:
     """Return who would win the trick."""
     return winning_seat(state, at) if at.trick else None
 
 
-def decision_words(before: State, was: Position, now: Position, action: int) -> str:
+def describe_decision(
+    before: State, was: SkullKingPosition, now: SkullKingPosition, action: int
+) -> str:
     """Say what was decided, as everybody at the table with open cards sees it."""
     name = before.action_name(action)
     leads = f"lets seat {now.leader} lead" if now.leader != was.actor else "leads again"
@@ -76,15 +78,17 @@ def decision_words(before: State, was: Position, now: Position, action: int) -> 
     return f"seat {was.actor} {told[was.phase]}"
 
 
-def full_trick(was: Position, now: Position, action: int, told: str) -> Scene:
+def full_trick(
+    was: SkullKingPosition, now: SkullKingPosition, action: int, told: str
+) -> SkullKingScene:
     """Return the table with all cards of a trick on it, and who takes them."""
-    laid = laid_after(was, action)
+    laid = trick_after(was, action)
     played = dict(laid)
     hands = [[c for c in hand if c != card_of(played[s])] for s, hand in enumerate(was.hands)]
     at = replace(was, trick=laid, hands=hands, actor=-1)
     if is_destroyed(laid):
-        return Scene(at, None, f"{told}: the trick is destroyed", "trick")
-    winner = taker(was, now)
+        return SkullKingScene(at, None, f"{told}: the trick is destroyed", "trick")
+    winner = trick_winner(was, now)
     won = [count + (seat == winner) for seat, count in enumerate(was.by_seat["won"])]
     bonus = now.by_seat["last_bonus" if round_ended(was, now) else "bonus"]
     gained = bonus[winner] - was.by_seat["bonus"][winner] if winner < was.players else 0
@@ -92,14 +96,14 @@ def full_trick(was: Position, now: Position, action: int, told: str) -> Scene:
     who = f"seat {winner}" if winner < was.players else "the ghost"
     taken = f"{who} takes the trick with {token_short_name(played[winner])}{more}"
     at = replace(at, by_seat={**was.by_seat, "won": won})
-    return Scene(at, winner, taken, "trick")
+    return SkullKingScene(at, winner, taken, "trick")
 
 
 def card_of(token: int) -> int:
     return TIGRESS if token == TIGRESS_AS_ESCAPE else token - 1
 
 
-def round_scores(was: Position, now: Position) -> Scene:
+def round_scores(was: SkullKingPosition, now: SkullKingPosition) -> SkullKingScene:
     """Return the table after a round, with what it brought."""
     per = {
         **was.by_seat,
@@ -109,10 +113,10 @@ def round_scores(was: Position, now: Position) -> Scene:
     hands: list[list[int]] = [[] for _ in was.hands]
     at = replace(was, trick=[], hands=hands, actor=-1, leader=-1, by_seat=per, phase="over")
     points = tuple(now.by_seat["last_points"][: was.players])
-    return Scene(at, None, f"the points of round {was.round}", "scores", points)
+    return SkullKingScene(at, None, f"the points of round {was.round}", "scores", points)
 
 
-def notes_of(scene: Scene, seat: int, *, cannonball: bool) -> str:
+def seat_notes(scene: SkullKingScene, seat: int, *, cannonball: bool) -> str:
     """Return what else is to say about a seat: its load, its wager, its pirate."""
     at, per = scene.at, scene.at.by_seat
     loaded = at.phase != "cannon" or (seat - at.leader) % at.players < at.placed

@@ -8,10 +8,10 @@ from collections.abc import Sequence
 from sparring.errors import ConfigError
 from sparring.games.rules import Rules
 from sparring.games.skull_king import CARDS, cards_in, has_ghost
-from sparring.games.starts import Start, bytes_of
+from sparring.games.starts import Start, saved_position
 from sparring.games.state import State, new_state
 
-WORDS = "round:7, rounds:7-10 or round:7@120,80,-10,60 with a score per seat"
+START_FORMATS = "round:7, rounds:7-10 or round:7@120,80,-10,60 with a score per seat"
 """What can be named."""
 CARDS_ONLY, CARDS_AND_LEADER = 1, 2
 """What a start leaves to chance; `ToDeal` in csrc/games/skull_king.hpp."""
@@ -22,7 +22,7 @@ def read_starts(rules: Rules, word: str) -> list[Start] | None:
     found = re.fullmatch(r"rounds?:(\d+)(?:-(\d+))?(?:@([-+\d,\s]+))?", word)
     if not found:
         if re.match("rounds?:", word):
-            raise ConfigError(f"{word!r} cannot be read; give {WORDS}")
+            raise ConfigError(f"{word!r} cannot be read; give {START_FORMATS}")
         return None
     first = int(found[1])
     last = int(found[2] or first)
@@ -30,7 +30,7 @@ def read_starts(rules: Rules, word: str) -> list[Start] | None:
         raise ConfigError(f"{word!r}: round {first} comes after round {last}")
     scores = read_scores(found[3]) if found[3] else None
     return [
-        Start(bytes_of(round_start(rules, number, scores)), name=f"round:{number}")
+        Start(saved_position(round_start(rules, number, scores)), name=f"round:{number}")
         for number in range(first, last + 1)
     ]
 

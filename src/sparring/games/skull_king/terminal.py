@@ -7,7 +7,7 @@ from collections.abc import Hashable, Iterable, Sequence
 from sparring.games import State
 from sparring.games.skull_king import (
     TIGRESS,
-    Position,
+    SkullKingPosition,
     card_short_name,
     read,
     show_cards,
@@ -17,10 +17,10 @@ from sparring.games.skull_king.tricks import (
     PLAY_FIRST,
     PLAY_TIGRESS_ESCAPE,
     is_destroyed,
-    laid_after,
     round_ended,
-    taker,
     token_of,
+    trick_after,
+    trick_winner,
 )
 from sparring.games.terminal import HELP, ActionChoice, Terminal
 
@@ -106,7 +106,7 @@ class SkullKingTerminal(Terminal):
             if card == TIGRESS and at.phase == "play":
                 yield (PLAY_TIGRESS_ESCAPE,)
 
-    def choice(self, state: State, at: Position, action: int) -> ActionChoice:
+    def choice(self, state: State, at: SkullKingPosition, action: int) -> ActionChoice:
         """Return an action as it is typed: a bid by its number, a card by its letters."""
         name = state.action_name(action)
         if at.phase == "bid":
@@ -136,7 +136,9 @@ class SkullKingTerminal(Terminal):
             lines += ["", *self.round_scores(was, now)]
         return lines
 
-    def decision(self, before: State, was: Position, now: Position, action: int) -> list[str]:
+    def decision(
+        self, before: State, was: SkullKingPosition, now: SkullKingPosition, action: int
+    ) -> list[str]:
         """Say what was decided; secret things stay secret."""
         if was.phase in ("bid", "cannon"):
             lines = [self.commitment(before, was, action)]
@@ -152,7 +154,7 @@ class SkullKingTerminal(Terminal):
         line = f"{who} {told[was.phase]}"
         return [f"{line} ({token_short_name(token_of(action))})" if was.phase == "play" else line]
 
-    def commitment(self, before: State, was: Position, action: int) -> str:
+    def commitment(self, before: State, was: SkullKingPosition, action: int) -> str:
         """Say that a bid or load was placed, and which if it may be known."""
         who, name = self.name(was.actor), before.action_name(action)
         if was.actor == self.person:
@@ -161,7 +163,7 @@ class SkullKingTerminal(Terminal):
             return f"{who} bids {action}"
         return f"{who} has bid" if was.phase == "bid" else f"{who} has loaded"
 
-    def reveal(self, now: Position, what: str) -> str:
+    def reveal(self, now: SkullKingPosition, what: str) -> str:
         """Say what everybody had chosen in secret."""
         values = now.by_seat[what][: now.players]
         if what == "cannon":
@@ -171,9 +173,9 @@ class SkullKingTerminal(Terminal):
         tricks = f"{now.cards} trick{'s' * (now.cards != 1)}"
         return f"Bids: {told}. That is {sum(values)} for {tricks}."
 
-    def trick(self, was: Position, now: Position, action: int) -> list[str]:
+    def trick(self, was: SkullKingPosition, now: SkullKingPosition, action: int) -> list[str]:
         """Tell the ghost's cards and how the trick ended."""
-        laid = laid_after(was, action)
+        laid = trick_after(was, action)
         lines = []
         if len(laid) > len(was.trick) + 1:
             lines.append(f"the ghost plays {token_short_name(laid[-1][1])}")
@@ -184,13 +186,15 @@ class SkullKingTerminal(Terminal):
             leads = "" if ended else f"; {self.name(now.leader)} lead{self.s(now.leader)} next"
             lines.append(f"  the trick is destroyed{leads}")
         else:
-            winner = taker(was, now)
+            winner = trick_winner(was, now)
             lines += self.taken(was, now, winner, dict(laid)[winner])
         if now.trick and not ended:
             lines.append(f"the ghost leads {token_short_name(now.trick[0][1])}")
         return lines
 
-    def taken(self, was: Position, now: Position, winner: int, token: int) -> list[str]:
+    def taken(
+        self, was: SkullKingPosition, now: SkullKingPosition, winner: int, token: int
+    ) -> list[str]:
         """Say who took the trick, with what, the bonus in it, and what the pirate does."""
         who, s = self.name(winner), self.s(winner)
         line = f"  {who} win{s} the trick with {token_short_name(token)}"
@@ -208,7 +212,7 @@ class SkullKingTerminal(Terminal):
             lines.append(f"  Juanita Jade: {who} look{s} at the stock")
         return lines
 
-    def round_scores(self, was: Position, now: Position) -> list[str]:
+    def round_scores(self, was: SkullKingPosition, now: SkullKingPosition) -> list[str]:
         """Return the score sheet of the round that has just ended."""
         per = now.by_seat
         lines = [f"Round {was.round}  bid won bonus loot points  total"]

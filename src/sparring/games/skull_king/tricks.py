@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from sparring.games.skull_king import TIGRESS, TIGRESS_AS_ESCAPE, Position
+from sparring.games.skull_king import TIGRESS, TIGRESS_AS_ESCAPE, SkullKingPosition
 
 PLAY_FIRST, PLAY_TIGRESS_ESCAPE = 11, 85
 WHALE, KRAKEN = 2, 3
@@ -30,12 +30,12 @@ def is_destroyed(laid: Sequence[tuple[int, int]]) -> bool:
     return leviathans[-1] == KRAKEN or not any(11 <= token <= 66 for token in tokens)
 
 
-def round_ended(was: Position, now: Position) -> bool:
+def round_ended(was: SkullKingPosition, now: SkullKingPosition) -> bool:
     """Whether the scores of a round were written between two positions."""
     return now.round != was.round or now.phase == "over"
 
 
-def laid_after(was: Position, action: int) -> list[tuple[int, int]]:
+def trick_after(was: SkullKingPosition, action: int) -> list[tuple[int, int]]:
     """Return the trick as it lies after a card was played; the ghost follows the last player."""
     laid = [*was.trick, (was.actor, token_of(action))]
     ghost = was.players
@@ -44,7 +44,7 @@ def laid_after(was: Position, action: int) -> list[tuple[int, int]]:
     return laid
 
 
-def taker(was: Position, now: Position) -> int:
+def trick_winner(was: SkullKingPosition, now: SkullKingPosition) -> int:
     """Return who took the trick that ended between two positions; the ghost if nobody else did."""
     won = now.by_seat["last_won" if round_ended(was, now) else "won"]
     return next((s for s in range(was.players) if won[s] > was.by_seat["won"][s]), was.players)

@@ -15,7 +15,7 @@ from sparring.games.picture import (
     Shapes,
     Text,
     ViewBox,
-    fit,
+    fit_text,
 )
 from sparring.games.state import State
 
@@ -64,7 +64,7 @@ def nameplates(names: Sequence[str]) -> Iterator[Shape]:
     cross, circle = names
     left = Text(at=(0, 3.4), text=f"X  {cross}", size=0.22, color=COLORS[0], anchor="start")
     right = Text(at=(3, 3.4), text=f"{circle}  O", size=0.22, color=COLORS[1], anchor="end")
-    yield from (fit(left, NAME_ROOM), fit(right, NAME_ROOM))
+    yield from (fit_text(left, NAME_ROOM), fit_text(right, NAME_ROOM))
 
 
 def middle(cell: int) -> Point:
@@ -113,6 +113,6 @@ def verdict(episode: RecordedEpisode) -> Iterator[Shape]:
                 told = f"{episode.names[seat]} wins"
                 ends = (middle(line[0]), middle(line[2]))
                 yield Polyline(points=ends, color=INK, width=0.04, round=True, key=f"line {line}")
-    yield fit(
+    yield fit_text(
         Text(at=(1.5, -0.4), text=told, size=0.26, color=INK, key="verdict"), VIEW.width - 0.2
     )

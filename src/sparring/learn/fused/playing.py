@@ -20,7 +20,7 @@ from torch import Tensor
 
 from sparring.config import CollectConfig, HeadsConfig, NetConfig
 from sparring.errors import ConfigError, SparringWarning, StateError
-from sparring.games.stats import curves
+from sparring.games.stats import stat_metrics
 from sparring.kernels import KernelModule
 from sparring.learn.acting import check_slot
 from sparring.learn.fused.games import Games
@@ -299,7 +299,7 @@ class FusedSelfPlay:
         if found["earned_seats"]:
             stats["charts/score"] = found["earned_score"] / found["earned_seats"]
         counts = [found[f"count_{i}"] for i in range(len(self.rules.counters))]
-        return stats | curves(self.rules.stats, counts)
+        return stats | stat_metrics(self.rules.stats, counts)
 
     def count(self, member: int, found: Mapping[str, float]) -> None:
         """Add up what a rollout did; raise what went wrong with games on the device."""

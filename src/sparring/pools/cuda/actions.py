@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from sparring.errors import ConfigError, IllegalActionError, SparringError
-from sparring.games.rules import Rules, describe_refusal
+from sparring.games.rules import Rules, describe_illegal_action
 from sparring.pools.cuda.batch import CudaBatch
 from sparring.pools.native import Pool
 
@@ -55,8 +55,8 @@ def why_frozen(
     else:
         wrong = (*asked, int(action), -1, 0.0, options)
     return IllegalActionError(
-        f"{describe_refusal(rules, wrong)}; the game stands still since then, load an earlier "
-        "state or reset"
+        f"{describe_illegal_action(rules, wrong)}; the game stands still since then, load "
+        "an earlier state or reset"
     )
 
 

@@ -12,8 +12,8 @@ from torch import Tensor
 
 from sparring.errors import ConfigError, IllegalActionError, SparringError
 from sparring.games.goals import check_goals
-from sparring.games.rules import Rewards, Rules, configured
-from sparring.games.saved import seal, unseal
+from sparring.games.rules import Rewards, Rules, rules_for
+from sparring.games.saved import add_header, split_header
 from sparring.games.seeds import seed_bits
 from sparring.kernels import build
 from sparring.kernels.views import KernelView
@@ -86,7 +86,7 @@ class CudaPool(CountsOnDevice):
             in global memory, which is slower.
         per_warp: games that a warp plays, up to 32; None: as the game's header says.
         """
-        self.rules = configured(game, config)
+        self.rules = rules_for(game, config)
         self.device = torch.device(device)
         if self.device.type != "cuda" or not torch.cuda.is_available():
             raise ConfigError(f"device={device!r}: this pool needs a GPU that torch can see")
@@ -408,7 +408,7 @@ class CudaPool(CountsOnDevice):
         arrays = (self.tables, self.side, self.memory)
         body = b"".join(array[games].cpu().numpy().tobytes() for array in arrays)
         more = {**self._facts(member), **memory_entry(self.memory_bytes)}
-        return seal(self.rules_of(member), more, body)
+        return add_header(self.rules_of(member), more, body)
 
     def _facts(self, member: int) -> dict[str, int]:
         """What a header says of the games, in the order of a CPU pool's."""
@@ -417,7 +417,7 @@ class CudaPool(CountsOnDevice):
 
     def load_state(self, raw: bytes, member: int = 0) -> CudaBatch:
         """Continue from `state()` of a pool of the same game, configuration and size."""
-        header, body = unseal(raw)
+        header, body = split_header(raw)
         rules = self.rules_of(member)
         mine = {"game": rules.name, "config": rules.config, **self._facts(member)}
         header.demand(mine | {"seed": header.seed(), "memory": self.memory_bytes})

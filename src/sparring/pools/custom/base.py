@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from sparring.errors import ConfigError, IllegalActionError, SparringError
 from sparring.games.rules import Rewards
-from sparring.games.seeds import ANY_ENV, checked_seed
+from sparring.games.seeds import ENV_SEED_LIMIT, check_seed
 from sparring.pools.custom.faults import no_choice, told
 from sparring.pools.custom.layout import ROW_ALIGNMENT
 from sparring.pools.custom.rules import CustomRules
@@ -146,7 +146,7 @@ class CustomPool(ABC):
         """Steps since the reset."""
         self.first_game = 0
         """Games of the same run that are played elsewhere and go before these: seeds count on."""
-        self._seed: int | None = checked_seed(seed)
+        self._seed: int | None = check_seed(seed)
         self._running = False
         self._batch = CustomBatch(rules, num_games, memory, sheet=sheet)
         self._weight = 1.0
@@ -161,7 +161,7 @@ class CustomPool(ABC):
         Who sits where is drawn from a given seed, too.
         """
         if seed is not None:
-            self._episode[:] = seed % ANY_ENV
+            self._episode[:] = seed % ENV_SEED_LIMIT
         seed, self._seed = self._seed if seed is None else seed, None
         batch, self._running, self.steps = self._batch, False, 0
         batch.clear_ends()

@@ -10,7 +10,7 @@ from typing import Any
 import numpy.typing as npt
 
 from sparring.errors import ConfigError
-from sparring.games.seeds import ANY_ENV
+from sparring.games.seeds import ENV_SEED_LIMIT
 from sparring.pools.custom.base import CustomPool
 from sparring.pools.custom.encoding import Encoding, encoding_of
 from sparring.pools.custom.flags import check_of_envs, set_on_envs
@@ -134,4 +134,4 @@ def read_agents(env: Any) -> tuple[list[Any], list[Encoding]]:
 def seeds_of(seed: int | None, first_game: int, games: int) -> list[int | None]:
     """What games are seeded with when a pool is reset: by their number in the run."""
     first = None if seed is None else seed + first_game
-    return [None if first is None else (first + game) % ANY_ENV for game in range(games)]
+    return [None if first is None else (first + game) % ENV_SEED_LIMIT for game in range(games)]

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from sparring.errors import ConfigError, SparringError, SparringWarning
-from sparring.games.seeds import ANY_ENV
+from sparring.games.seeds import ENV_SEED_LIMIT
 from sparring.phases import phase
 from sparring.pools.custom.base import (
     TERMINATED,
@@ -53,7 +53,7 @@ class VectorEnvPool(CustomPool):
     @phase("reset")
     def _reset(self, seed: int | None) -> None:
         if seed is not None:
-            seed = (seed + self.first_game) % (ANY_ENV - self.num_games)
+            seed = (seed + self.first_game) % (ENV_SEED_LIMIT - self.num_games)
         obs, info = self.env.reset(seed=seed)
         check_info(info)
         self._held = self._nobody

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from sparring.errors import ConfigError, EnvError, SparringError, SparringWarning
-from sparring.games.seeds import mixed_seed
+from sparring.games.seeds import derive_seed
 from sparring.messages import Message
 from sparring.pools.workers.parts import Part, Seeds, codes
 from sparring.pools.workers.worker import Worker
@@ -252,7 +252,7 @@ class Crew:
         """Seeds of games that begin because others were lost: by game, and how often it was."""
         life, seed = self.workers[part.worker].life, self.job["seed"]
         first = self.job["first_game"] + part.first
-        return [mixed_seed(seed, first + game, life) for game in range(part.games)]
+        return [derive_seed(seed, first + game, life) for game in range(part.games)]
 
     def _lost(self, worker: Worker) -> None:
         """End what is left of a worker and start it again, or give up."""

@@ -14,7 +14,7 @@ from rich.text import Text
 
 from sparring.draw.columns import Columns
 from sparring.draw.text_charts import bar, shorten_middle, sparkline
-from sparring.games.stats import written
+from sparring.games.stats import format_stat
 from sparring.training.display.lines import (
     clock,
     coming,
@@ -208,7 +208,9 @@ def loss_words(status: Status) -> list[str]:
 
 
 def stat_words(status: Status) -> list[str]:
-    return [f"{name.replace('_', ' ')} {written(value)}" for name, value in status.stats.items()]
+    return [
+        f"{name.replace('_', ' ')} {format_stat(value)}" for name, value in status.stats.items()
+    ]
 
 
 def members(statuses: Sequence[Status], width: int, most: int) -> RenderableType:

@@ -16,7 +16,7 @@ from rich.progress import Progress as Bar
 
 from sparring.errors import ConfigError
 from sparring.games.rules import Rules
-from sparring.games.seeds import mixed_seed
+from sparring.games.seeds import derive_seed
 from sparring.learn.demonstrations import Decisions
 from sparring.learn.head_terms import KLPenalty
 from sparring.learn.imitation import BehaviorCloning, ImitationProgress
@@ -140,7 +140,7 @@ def check_alike(plan: Plan) -> None:
 def read_decisions(plan: Plan, wanted: RunPlan, progress: Progress) -> tuple[Sources, Decisions]:
     rules = plan.rules
     sources = read_sources(rules, wanted.imitate)
-    tasks = tasks_of(sources, wanted.imitation.games, mixed_seed(plan.seed, OWN_LOTS))
+    tasks = tasks_of(sources, wanted.imitation.games, derive_seed(plan.seed, OWN_LOTS))
     decisions = make_decisions(
         rules, pay_of(plan, rules), tasks, threads=plan.threads, tell=progress.read
     )

@@ -17,7 +17,7 @@ from sparring.errors import ConfigError, SparringError, nearest
 from sparring.games.demonstrations import Demonstration, file_kinds, read_demonstrations
 from sparring.games.recorded import Replay
 from sparring.games.rules import Rules
-from sparring.games.seeds import mixed_seed
+from sparring.games.seeds import derive_seed
 from sparring.games.state import State
 from sparring.learn.demonstrations import Decisions, joined
 from sparring.machine import free_memory, show_size
@@ -93,7 +93,7 @@ def bot_game(rules: Rules, bot: str, seed: int, number: int) -> Demonstration:
     """
     plain = plain_rules(rules)
     lots = 0 if rules.chance else number % (OPENING + 1)
-    rng = np.random.default_rng(mixed_seed(seed, number))
+    rng = np.random.default_rng(derive_seed(seed, number))
     state = State(plain, seed, plain.weights(None), game=number)
     actions: list[Any] = []
     while not state.over:

@@ -9,16 +9,16 @@ from typing import Any
 
 from sparring.config import TrainConfig
 from sparring.curriculum.checks import check_flags
-from sparring.curriculum.curriculum import BEGINNING, THE_RUN, Curriculum
+from sparring.curriculum.curriculum import SINGLE_PHASE, START, Curriculum
 from sparring.curriculum.files import as_json, read_curriculum
 from sparring.curriculum.phases import Phase
-from sparring.curriculum.reading import read_phases, words_met, words_of
-from sparring.curriculum.rewards import check_paid, read_rewards, weights_of
+from sparring.curriculum.reading import opponent_texts, parse_texts, read_phases
+from sparring.curriculum.rewards import check_any_reward, read_rewards, weights_of
 from sparring.curriculum.state import CurriculumState
 from sparring.errors import ConfigError
 from sparring.games.flags import scheduled_flags
 from sparring.games.rules import Rules
-from sparring.games.starts import lasting as lasting_start
+from sparring.games.starts import with_absolute_path as lasting_start
 from sparring.learn.learner import Overrides
 from sparring.learn.plan import Participants, pays_apart
 from sparring.pools.custom.base import CustomPool
@@ -40,16 +40,16 @@ def curriculum_of(
 ) -> Curriculum:
     """The curriculum of a run with its participants; one without phases has one that never ends."""
     rewards = read_rewards(rules, config.rewards)
-    check_paid(rules, rewards)
+    check_any_reward(rules, rewards)
     flags = scheduled_flags(rules, config.set)
     check_flags(rules, flags)
     own = Phase(
-        THE_RUN,
+        SINGLE_PHASE,
         flags=flags,
         rewards=rewards,
         starts=config.starts or None,
     )
-    return Curriculum(rules, phases or (Phase(THE_RUN),), participants.seatings, own)
+    return Curriculum(rules, phases or (Phase(SINGLE_PHASE),), participants.seatings, own)
 
 
 def check_custom(pool: CustomPool, curriculum: Curriculum, *, named: bool) -> None:
@@ -98,9 +98,9 @@ def pinned_in(rules: Rules, phase: Mapping[str, Any]) -> dict[str, Any]:
     """A phase with checkpoints for runs, and whole paths of files."""
     told = dict(phase)
     if who := phase.get("opponents"):
-        told["opponents"] = list(pinned(rules, words_met(who)))
+        told["opponents"] = list(pinned(rules, opponent_texts(who)))
     if phase.get("starts"):
-        told["starts"] = [lasting_start(word) for word in words_of(phase["starts"], "starts")]
+        told["starts"] = [lasting_start(word) for word in parse_texts(phase["starts"], "starts")]
     return told
 
 
@@ -160,7 +160,7 @@ def member_overrides(
     own: Sequence[Rules], curricula: Sequence[Curriculum]
 ) -> tuple[Overrides, ...]:
     """What every member's games begin under besides the first one's; none where nobody differs."""
-    paid = [one.rewards_at(0, BEGINNING, BEGINNING) for one in curricula]
+    paid = [one.rewards_at(0, START, START) for one in curricula]
     overrides = []
     for rules, rewards in zip(own, paid, strict=True):
         flags = differing(own[0], rules)

@@ -13,7 +13,7 @@ import torch
 from sparring.config import NetConfig, TrainConfig
 from sparring.errors import ConfigError
 from sparring.factories import is_factory, is_given, require_named
-from sparring.games.flags import latest, read_rules
+from sparring.games.flags import initial_flags, read_rules
 from sparring.games.rules import Rules
 from sparring.machine import cores
 from sparring.nets.custom import keep_net
@@ -71,7 +71,7 @@ def rules_of(config: TrainConfig, pool: GamePool | None = None) -> Rules:
         return pool.rules
     if by_factory(config):
         return facts_of(config.game).rules
-    return read_rules(config.game, latest(config.set))
+    return read_rules(config.game, initial_flags(config.set))
 
 
 def is_maker(game: Any) -> bool:

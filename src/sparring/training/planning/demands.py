@@ -17,7 +17,7 @@ from sparring.config import ImitationConfig, NetConfig, TrainConfig
 from sparring.curriculum.curriculum import Curriculum
 from sparring.errors import ConfigError
 from sparring.factories import is_factory
-from sparring.games.goals import check_goals, check_told
+from sparring.games.goals import check_goals, check_reward_parts
 from sparring.games.rules import Rules
 from sparring.learn.memory import memory_line
 from sparring.learn.plan import Plan
@@ -208,7 +208,7 @@ def check_hindsight(rules: Rules, config: TrainConfig, curriculum: Curriculum) -
         return
     check_goals(rules)
     if config.algo in REMEMBERS:
-        check_told(rules, paid_parts(rules, curriculum))
+        check_reward_parts(rules, paid_parts(rules, curriculum))
 
 
 def paid_parts(rules: Rules, curriculum: Curriculum) -> list[str]:

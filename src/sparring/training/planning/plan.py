@@ -12,12 +12,12 @@ import torch
 from sparring.capabilities.refusals import Asked
 from sparring.config import CollectConfig, TrainConfig
 from sparring.config.algorithms import RATES
-from sparring.curriculum.curriculum import BEGINNING, Curriculum
+from sparring.curriculum.curriculum import START, Curriculum
 from sparring.curriculum.reading import read_phases
 from sparring.errors import ConfigError
 from sparring.games.flags import read_pair
 from sparring.games.rules import Rules
-from sparring.games.seeds import checked_seed
+from sparring.games.seeds import check_seed
 from sparring.learn.algos import LEARNERS, factory_at, factory_of
 from sparring.learn.learner import Learner
 from sparring.learn.memory import check_memory
@@ -126,7 +126,7 @@ def decide(
     place = choose_place(config, asked.values())
     starts = read_starts(rules, config.starts)
     threads = check_threads(config.threads or min(os.cpu_count() or 1, MAX_THREADS))
-    seeds = tuple(checked_seed(member.seed) for member in configs)
+    seeds = tuple(check_seed(member.seed) for member in configs)
     first = first_overrides(played_by, curricula)
     games = None
     if own:
@@ -183,7 +183,7 @@ def computed(rules: Rules, config: TrainConfig, device: str) -> CollectConfig:
 
 def paid_by(curriculum: Curriculum) -> dict[str, Any]:
     return {
-        "rewards": curriculum.rewards_at(0, BEGINNING, BEGINNING),
+        "rewards": curriculum.rewards_at(0, START, START),
         "paid_by_role": curriculum.pays_by_role and not curriculum.is_plain,
     }
 

@@ -18,7 +18,7 @@ from sparring.config.renamed import renamed
 from sparring.config.synonyms import DEFAULT_ALGO, like, setting_named
 from sparring.curriculum.files import as_json, read_curriculum
 from sparring.errors import ConfigError, nearest
-from sparring.games.flags import listed, read_pair
+from sparring.games.flags import read_pair, split_list
 from sparring.games.rules import Rules
 from sparring.ids import canonical
 from sparring.league.seating import load_player
@@ -280,9 +280,9 @@ def read_flags(text: str, word: str) -> list[Any]:
         except tomllib.TOMLDecodeError:
             raise ConfigError(f"vary: {word!r} is not set.KEY=[a,b],[b,a]") from None
         return list(lists)
-    if not listed(text):
+    if not split_list(text):
         raise ConfigError(f"vary: {word!r} is not set.KEY=value,value")
-    return listed(text)
+    return split_list(text)
 
 
 def read_config(table: Mapping[str, Any], where: str) -> TrainConfig:

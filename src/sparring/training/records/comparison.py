@@ -15,7 +15,7 @@ from sparring.config.options import flat
 from sparring.draw.charts.axes import By, Curve, Floats, place_on_axis
 from sparring.errors import ConfigError, nearest
 from sparring.factories import is_factory
-from sparring.games.flags import latest, read_rules
+from sparring.games.flags import initial_flags, read_rules
 from sparring.games.rules import UNIVERSAL_FLAGS, Rules, game_names
 from sparring.league.statistics import (
     Band,
@@ -297,7 +297,7 @@ def common_rules(runs: Sequence[Overview]) -> Rules:
 def rules_of(run: Overview) -> Rules:
     if is_factory(run.game):
         return custom_rules(run.path)
-    return read_rules(run.game, latest(run.config.get("set", ())))
+    return read_rules(run.game, initial_flags(run.config.get("set", ())))
 
 
 def asking(run: Overview) -> dict[str, Any]:

@@ -15,7 +15,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from sparring.errors import ConfigError, SparringError
-from sparring.games.flags import latest, read_rules
+from sparring.games.flags import initial_flags, read_rules
 from sparring.games.rules import Rules, game_names
 from sparring.league.results import ALONE
 from sparring.pools.custom.again import RANDOM
@@ -214,7 +214,9 @@ class Overview:
         """Whom the strength of this game is measured against; "" if that cannot be told yet."""
         if self.game in game_names():
             with suppress(SparringError):
-                return best_opponent(read_rules(self.game, latest(self.config.get("set", ()))))
+                return best_opponent(
+                    read_rules(self.game, initial_flags(self.config.get("set", ())))
+                )
             return ""
         met = {*self.met, *self.opponents}  # of an environment of somebody's own
         return ALONE if ALONE in met else RANDOM if met else ""
