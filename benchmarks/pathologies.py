@@ -12,7 +12,7 @@ following brings is measured afterwards and apart: sick and mended learners take
 gain is the median over pairs of the ratio within a pair. It has to be at least half of what was
 promised. The verdicts were written with the five that have a plain name and those called extra at
 hand, and without those called unseen: of these, workers and replay were named rightly at first
-sight, while rereading had the right place and the advice for writing, and got a cause of its own.
+stack, while rereading had the right place and the advice for writing, and got a cause of its own.
 """
 
 from __future__ import annotations
@@ -37,11 +37,11 @@ from sparring.games.flags import read_rules
 from sparring.machine import cores, machine_facts
 from sparring.nets.make import make_net
 from sparring.nets.policy import Policy
-from sparring.speed.looking import Wish, look_at_custom
+from sparring.speed.profiling import SamplingOptions, profile_new_training
 from sparring.speed.rounds import steady
 from sparring.speed.timer import TimerProcess
-from sparring.speed.verdicts.case import Verdict
 from sparring.speed.verdicts.judge import judge
+from sparring.speed.verdicts.profiled_run import Verdict
 from sparring.store.policies import save_policy
 from sparring.training.planning.settings import merged
 from sparring.training.train import complete
@@ -125,9 +125,9 @@ def opponents(folder: Path, game: str, count: int) -> tuple[str, ...]:
 
 
 def examined(name: str, sick: Pathology, seconds: float) -> dict[str, Any]:
-    """Look, judge, follow, and measure what came of it."""
+    """Profile, judge, follow, and measure what came of it."""
     config = sick.config()
-    seen = look_at_custom(config, Wish(seconds), lambda _: None)
+    seen = profile_new_training(config, SamplingOptions(seconds), lambda _: None)
     with TimerProcess() as timer:
         found = judge(seen.evidence, timer)
     first = found[0]
@@ -173,7 +173,7 @@ def shown(result: Mapping[str, Any]) -> str:
     marks = f"{'right' if result['right'] else 'WRONG':5s}"
     gained = "-" if result["gained"] is None else f"{100 * result['gained']:+.0f} %"
     kept = "kept" if result["kept"] else "NOT KEPT"
-    how = "timed" if result["timed"] else "reckoned"
+    how = "timed" if result["timed"] else "estimated"
     return (
         f"{result['name']:18s} {marks} named {result['named']!r}; promised "
         f"{100 * result['promised']:+.0f} % ({how}), following it {gained}: {kept}\n"

@@ -15,7 +15,7 @@ import pytest
 
 from sparring.cli import main
 from sparring.processes import Parent
-from sparring.speed import child, custom, looking, sampler
+from sparring.speed import profiled_process, profiling, sampling
 from sparring.speed.evidence import processes_of
 from sparring.usage import running
 
@@ -50,7 +50,7 @@ def test_all_files_are_there_and_agree(profiled: Path) -> None:
     assert plain["config"]["ppo"]["minibatch"] == 64
     assert not plain["attached"]
     assert plain["path"].startswith("ppo, perceptron 19-")
-    top = plain["functions"]["own"][0]
+    top = plain["functions"]["self"][0]
     report = (profiled / "report.md").read_text()
     assert f"\n{plain['path']}\n" in report
     assert f"`{top['name'][:60]}" in report
@@ -74,25 +74,25 @@ def test_updates_say_how_long_it_is_looked_at(profiled: Path) -> None:
 
 
 def test_looking_from_within_ends_after_as_many_updates() -> None:
-    looks = child.Looks(cast(Parent, None))
-    looks.after_update()
-    never, soon = looks.in_updates(0), looks.in_updates(2)
+    sampler = profiled_process.SelfSampling(cast(Parent, None))
+    sampler.after_update()
+    never, soon = sampler.event_after(0), sampler.event_after(2)
     for is_over in (False, True):
-        looks.after_update()
+        sampler.after_update()
         assert soon.is_set() == is_over
     assert not never.is_set()
 
 
 def test_nothing_goes_on_behind_it(profiled: Path) -> None:
     assert children() <= OTHERS
-    assert not list(Path().glob("runs/looked-at*"))
+    assert not list(Path().glob("runs/profiled*"))
 
 
 @pytest.mark.slow
 def test_without_py_spy_it_looks_from_within(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(sampler, "NAME", "no-such-program")
+    monkeypatch.setattr(sampling, "NAME", "no-such-program")
     monkeypatch.chdir(tmp_path)
     words = ["--updates", "200", "--no-try-out", "--threads", "1", *SMALL]
     assert main(["profile", "tic_tac_toe", *words]) == 0
@@ -129,15 +129,15 @@ def test_a_step_that_does_not_end_is_looked_at_all_the_same(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(custom, "WARM_LIMIT_S", 2.0)
-    monkeypatch.setattr(looking, "PATIENCE_S", 1.0)
+    monkeypatch.setattr("sparring.speed.profiled.WARM_LIMIT_S", 2.0)
+    monkeypatch.setattr(profiling, "UPDATE_TIMEOUT_S", 1.0)
     Path("stuck.py").write_text(STUCK)
     words = ["--seconds", "1", "--native", "off", "--no-try-out", "--threads", "1"]
     assert main(["profile", "stuck.py:make", *words, "--out", "seen", "--json"]) == 0
     plain = json.loads(Path("seen/profile.json").read_text())
     assert plain["verdicts"][0]["cause"] == "an environment that waits"
     assert "Stuck.step (stuck.py:14)" in plain["verdicts"][0]["text"]
-    assert any("no update ended" in text for text in plain["blind"])
+    assert any("no update ended" in text for text in plain["not_seen"])
 
 
 @pytest.mark.slow
@@ -160,7 +160,7 @@ def test_ctrl_c_leaves_nothing(tmp_path: Path) -> None:
     ours = subprocess.Popen(command, cwd=tmp_path, env={**os.environ, "TMPDIR": str(tmp_path)})
     try:
         until = time.monotonic() + 40
-        while not list(tmp_path.glob("*/looked-at/config.toml")):
+        while not list(tmp_path.glob("*/profiled/config.toml")):
             assert ours.poll() is None
             assert time.monotonic() < until
             time.sleep(0.1)
@@ -180,7 +180,7 @@ def test_a_run_that_goes_on_is_looked_at_and_goes_on(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    if sampler.find_spy() is None:
+    if sampling.find_py_spy() is None:
         pytest.skip("needs py-spy")
     words = "train tic_tac_toe --minutes 5 --name mine --threads 1 --json --net.hidden 8"
     run = subprocess.Popen([sys.executable, "-m", "sparring", *words.split()])
@@ -205,11 +205,11 @@ def test_a_run_that_goes_on_is_looked_at_and_goes_on(
 
 def wait_for_updates(folder: Path, run: subprocess.Popen[bytes]) -> None:
     """Wait until curves of some updates can be read."""
-    from sparring.speed.progress import Progress
+    from sparring.speed.curves import CurveReader
 
-    progress = Progress(folder)
+    progress = CurveReader(folder)
     until = time.monotonic() + 40
-    while progress.look() < 5:
+    while progress.last_update() < 5:
         assert run.poll() is None
         assert time.monotonic() < until
         time.sleep(0.2)

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from sparring.commands.shared import printing
-from sparring.speed import looking
-from sparring.speed.progress import Progress
+from sparring.speed import profiling
+from sparring.speed.curves import CurveReader
 
 
 def test_steps_count_from_one_to_all_and_amounts_are_what_is_done(
@@ -27,12 +27,12 @@ def test_steps_count_from_one_to_all_and_amounts_are_what_is_done(
     assert [line.rpartition(" ")[2] for line in told] == ["(0/64)", "(64/64)"]
 
 
-class Curves(Progress):
+class Curves(CurveReader):
     """A training that makes an update between any two looks."""
 
     made = 0
 
-    def look(self) -> int:
+    def last_update(self) -> int:
         self.made += 1
         return self.made
 
@@ -40,13 +40,15 @@ class Curves(Progress):
 def test_a_profile_by_updates_says_how_many_are_left(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    monkeypatch.setattr(looking, "POLL_S", 0.0)
+    monkeypatch.setattr(profiling, "POLL_S", 0.0)
     said: list[str] = []
 
     def watch(seconds: float, updates: int) -> None:
-        look = looking.Look(0, tmp_path, looking.Wish(), said.append, lambda: None)
-        look.progress = Curves(tmp_path)
-        look.pass_time("sampling", seconds, updates)
+        profiler = profiling.TrainingProfiler(
+            0, tmp_path, profiling.SamplingOptions(), said.append, lambda: None
+        )
+        profiler.curves = Curves(tmp_path)
+        profiler.wait("sampling", seconds, updates)
 
     watch(3600.0, updates=3)
     assert said == ["sampling: update 2, 2 updates left", "sampling: update 3, 1 update left"]

@@ -15,8 +15,8 @@ from sparring.commands import sweep as sweep_command
 from sparring.commands import train as train_command
 from sparring.config import TrainConfig
 from sparring.config.tools import SweepConfig
+from sparring.speed.bench_records import FORMAT, Figure, Record, changes, differences, since
 from sparring.speed.configs import read_named
-from sparring.speed.records import FORMAT, Figure, Record, changes, differences, since
 from sparring.sweep.record import Folder
 from sparring.sweep.search import forget
 from sparring.training.planning.plan import resolve

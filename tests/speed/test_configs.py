@@ -11,7 +11,7 @@ import pytest
 from sparring.cli import main
 from sparring.commands.bench.configs import summary
 from sparring.errors import ConfigError
-from sparring.speed.configs import Progress, cost, read_named
+from sparring.speed.configs import BenchProgress, cost, read_named
 
 FILE = """
 game = "tic_tac_toe"
@@ -89,12 +89,12 @@ def test_what_would_be_refused_later_is_refused_before_anything_is_trained(
 def test_runs_of_other_settings_are_not_taken_for_finished(tmp_path: Path) -> None:
     out = tmp_path / "out"
     run = read_named(written(tmp_path)).runs(out)[0]
-    progress = Progress(out)
+    progress = BenchProgress(out)
     (out / run.name).mkdir(parents=True)
     with pytest.raises(ConfigError, match="no run of this bench"):
         progress.check_same(run)
     progress.note(run, facts={})
-    again = Progress.read(out)
+    again = BenchProgress.read(out)
     again.check_same(run)
     assert again.ended(run)
     other = read_named(written(tmp_path, FILE.replace("[8]", "[9]"))).runs(out)[0]
@@ -176,7 +176,7 @@ def test_an_interrupted_bench_goes_on_where_it_was(tmp_path: Path) -> None:
             program.kill()
     assert "the same command goes on from there" in rest
     assert list((out / "a-s0" / "checkpoints").iterdir())
-    progress = Progress.read(out)
+    progress = BenchProgress.read(out)
     run = read_named(file).runs(out)[0]
     assert run.name in progress.runs
     assert not progress.ended(run)

@@ -7,13 +7,13 @@ from importlib.util import find_spec
 import pytest
 
 from sparring.speed.code import HOME, LOOP, phase_of, phases_in
-from sparring.speed.evidence import DOES, Frame
-from sparring.speed.verdicts import case
+from sparring.speed.evidence import PROCESS_KINDS, Frame
+from sparring.speed.verdicts import profiled_run as run
 from sparring.training.utilization.share import PHASE_NAMES
 
 READ = (
-    *(case.STEPPING, case.GAMES, case.RESET, case.INFERENCE, case.OPPONENTS, case.PAST),
-    *(case.CALLBACK, case.SAVING, case.RECORDING, case.SHOWING, case.LEAGUE, LOOP),
+    *(run.STEPPING, run.GAMES, run.RESET, run.INFERENCE, run.OPPONENTS, run.PAST),
+    *(run.CALLBACK, run.SAVING, run.RECORDING, run.SHOWING, run.LEAGUE, LOOP),
 )
 TIMED = tuple(name for name in PHASE_NAMES if name not in ("other", "rollout"))
 
@@ -38,6 +38,6 @@ def test_the_innermost_phase_counts() -> None:
     assert phase_of(Frame("f", "/home/me/my_env.py", last)) == ""
 
 
-@pytest.mark.parametrize("module", DOES)
+@pytest.mark.parametrize("module", PROCESS_KINDS)
 def test_processes_of_a_training_are_modules_of_ours(module: str) -> None:
     assert find_spec(module) is not None

@@ -11,7 +11,7 @@ import pytest
 from sparring.cli import main
 from sparring.commands.bench.shared import middle
 from sparring.errors import ConfigError
-from sparring.speed.records import (
+from sparring.speed.bench_records import (
     Figure,
     Record,
     change,

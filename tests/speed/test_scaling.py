@@ -9,7 +9,7 @@ from sparring.cli import main
 from sparring.speed.rounds import Measurement, Round
 from sparring.speed.scaling import Point, Row, advise, measure_points, points, ratio
 from sparring.speed.timer import OpenSessions, SessionInfo, TimerProcess
-from speed.gauge_helpers import small
+from speed.timer_helpers import small
 
 USUAL = Point(2, 0, 64)
 OPENED = SessionInfo("cpu", "cpu", fused=False, threads=1, games=1, steps=1, slots=0, parameters=1, seconds=1.0)  # noqa: E501  # fmt: skip

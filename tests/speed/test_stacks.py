@@ -1,4 +1,4 @@
-"""Stacks are read, counted and written as they were met."""
+"""Stacks are read, counted and written as they were sampled."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ import pytest
 
 from sparring.config import TrainConfig
 from sparring.errors import SparringError
-from sparring.speed.evidence import Evidence, Frame, Stack, Stacks, short_place
-from sparring.speed.functions import costliest, costs, flame, write_stacks
-from sparring.speed.report import listed
-from sparring.speed.sampler import (
+from sparring.speed.evidence import CallStack, CallStacks, Evidence, Frame, shorten_path
+from sparring.speed.functions import costliest, flame_blocks, function_costs, to_speedscope
+from sparring.speed.report import top_functions
+from sparring.speed.sampling import (
     NO_SYMBOL,
-    Sampler,
-    leave_out_waits,
+    StackSampler,
+    drop_waits,
     read_stacks,
     short_name,
 )
@@ -57,9 +57,9 @@ def test_equal_stacks_are_counted_together() -> None:
     stacks = read_stacks(plain, 50)
     assert stacks.rate == 50
     assert stacks.stacks == (
-        Stack((MAIN, STEP), 2, "MainThread", 7),
-        Stack((MAIN, Frame("at::add", "libtorch_cpu.so")), 1, "MainThread", 7),
-        Stack((MAIN, Frame(NO_SYMBOL, "libc.so.6")), 1, "MainThread", 9),
+        CallStack((MAIN, STEP), 2, "MainThread", 7),
+        CallStack((MAIN, Frame("at::add", "libtorch_cpu.so")), 1, "MainThread", 7),
+        CallStack((MAIN, Frame(NO_SYMBOL, "libc.so.6")), 1, "MainThread", 9),
     )
     assert [frame.native for frame in stacks.stacks[1].frames] == [False, True]
 
@@ -86,7 +86,7 @@ def test_threads_that_wait_are_left_out_and_the_main_one_never() -> None:
 
 def without_waiting(samples: list[list[int]], allowed: int) -> list[list[int]]:
     counted = Counter(map(tuple, samples))
-    leave_out_waits(counted, allowed)
+    drop_waits(counted, allowed)
     return sorted(map(list, counted.elements()))
 
 
@@ -112,34 +112,36 @@ def test_native_names_are_short(name: str, short: str) -> None:
 
 def test_costs_are_those_counted_by_hand() -> None:
     """observe calls itself once: it is on the stack, not twice in the sum."""
-    stacks = Stacks(
+    stacks = CallStacks(
         (
-            Stack((MAIN, STEP, OBSERVE), 5),
-            Stack((MAIN, STEP, OBSERVE, Frame("Env.observe", "/home/me/env.py", 22)), 1),
-            Stack((MAIN, Frame("Env.step", "/home/me/env.py", 12)), 3),
-            Stack((MAIN,), 1),
+            CallStack((MAIN, STEP, OBSERVE), 5),
+            CallStack((MAIN, STEP, OBSERVE, Frame("Env.observe", "/home/me/env.py", 22)), 1),
+            CallStack((MAIN, Frame("Env.step", "/home/me/env.py", 12)), 3),
+            CallStack((MAIN,), 1),
         )
     )
-    found = {one.name: one for one in costs(stacks)}
-    assert (found["main"].own, found["main"].total) == (0.1, 1.0)
-    assert (found["Env.step"].own, found["Env.step"].total) == (0.3, 0.9)
-    assert (found["Env.observe"].own, found["Env.observe"].total) == (0.6, 0.6)
+    found = {one.name: one for one in function_costs(stacks)}
+    assert (found["main"].self_share, found["main"].total_share) == (0.1, 1.0)
+    assert (found["Env.step"].self_share, found["Env.step"].total_share) == (0.3, 0.9)
+    assert (found["Env.observe"].self_share, found["Env.observe"].total_share) == (0.6, 0.6)
     assert found["Env.observe"].line == 20
     assert found["Env.step"].line == 12, "where it is itself, not where it calls"
-    by_own = [one.name for one in costliest(found.values(), 2, by="own")]
-    assert by_own == ["Env.observe", "Env.step"]
-    assert [one.name for one in listed(list(found.values()), "total")] == [
+    by_self = [one.name for one in costliest(found.values(), 2, by="self")]
+    assert by_self == ["Env.observe", "Env.step"]
+    assert [one.name for one in top_functions(list(found.values()), "total")] == [
         "Env.step",
         "Env.observe",
     ]
 
 
 def test_a_flame_has_all_samples_of_all_processes() -> None:
-    stacks = Stacks((Stack((MAIN, STEP), 4, "MainThread", 7), Stack((MAIN,), 1, "metrics", 7)))
-    beside = Stacks((Stack((MAIN, OBSERVE), 3, "MainThread", 9),))
+    stacks = CallStacks(
+        (CallStack((MAIN, STEP), 4, "MainThread", 7), CallStack((MAIN,), 1, "metrics", 7))
+    )
+    beside = CallStacks((CallStack((MAIN, OBSERVE), 3, "MainThread", 9),))
     named = {7: "training", 9: "worker"}
     seen = Evidence(TrainConfig(), {}, 0.0, 0.0, 1.0, stacks, beside, named)
-    root = flame(seen)
+    root = flame_blocks(seen)
     assert root.total == 8
     tops = [(block.name, block.total) for block in root.blocks.values()]
     assert tops == [
@@ -152,10 +154,10 @@ def test_a_flame_has_all_samples_of_all_processes() -> None:
 
 
 def test_what_is_written_can_be_read_again() -> None:
-    stacks = Stacks(
-        (Stack((MAIN, STEP), 4, "MainThread", 7), Stack((MAIN,), 6, "MainThread", 7)), 20
+    stacks = CallStacks(
+        (CallStack((MAIN, STEP), 4, "MainThread", 7), CallStack((MAIN,), 6, "MainThread", 7)), 20
     )
-    plain = write_stacks(stacks, "a game", {7: "training"})
+    plain = to_speedscope(stacks, "a game", {7: "training"})
     assert plain["$schema"] == "https://www.speedscope.app/file-format-schema.json"
     (profile,) = plain["profiles"]
     needed = {"endValue", "name", "samples", "startValue", "type", "unit", "weights"}
@@ -171,17 +173,17 @@ def test_what_is_written_can_be_read_again() -> None:
 
 def test_a_thread_within_sees_where_the_others_are() -> None:
     """The main thread waits here for the one that looks, and is seen all the same."""
-    sampler = Sampler(100)
+    sampler = StackSampler(100)
 
     def look() -> None:
-        sampler.look()
+        sampler.sample_once()
 
     looking = threading.Thread(target=look)
     looking.start()
     looking.join()
     (stack,) = sampler.sample(0.0).stacks
     assert (stack.thread, stack.process, stack.samples) == ("MainThread", os.getpid(), 1)
-    again = Stacks.read(sampler.sample(0.0).plain(), 100)
+    again = CallStacks.read(sampler.sample(0.0).plain(), 100)
     assert again.stacks == (stack,)
     assert any(
         frame.name == test_a_thread_within_sees_where_the_others_are.__qualname__
@@ -190,9 +192,9 @@ def test_a_thread_within_sees_where_the_others_are() -> None:
 
 
 def test_places_begin_at_the_package() -> None:
-    assert short_place("/usr/lib/python3.11/json/decoder.py") == "json/decoder.py"
-    assert short_place("/v/lib/python3.11/site-packages/torch/nn/functional.py") == (
+    assert shorten_path("/usr/lib/python3.11/json/decoder.py") == "json/decoder.py"
+    assert shorten_path("/v/lib/python3.11/site-packages/torch/nn/functional.py") == (
         "torch/nn/functional.py"
     )
-    assert short_place(costs.__code__.co_filename) == "sparring/speed/functions.py"
-    assert short_place("<frozen runpy>") == "<frozen runpy>"
+    assert shorten_path(function_costs.__code__.co_filename) == "sparring/speed/functions.py"
+    assert shorten_path("<frozen runpy>") == "<frozen runpy>"

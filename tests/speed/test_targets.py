@@ -13,8 +13,8 @@ from sparring.config import TrainConfig
 from sparring.config.tools import ProfileConfig
 from sparring.errors import ConfigError
 from sparring.speed.report import FORMAT, choose_folder
-from sparring.speed.sampler import CannotLookError, NoNativeError, permission, why_not
-from sparring.speed.target import find_target, holder, read_change
+from sparring.speed.sampling import NoNativeStacksError, SamplerError, error_of, permission_advice
+from sparring.speed.target import find_profile_target, holder, read_change
 from sparring.training.planning.settings import written
 from sparring.training.records.run import Run
 
@@ -33,34 +33,32 @@ def run() -> Run:
 
 def test_options_reach_the_training() -> None:
     words = {"threads": 1, "device": "cpu", "change": ("ppo.minibatch=64", "net.hidden=[16,16]")}
-    found = find_target(ProfileConfig("tic_tac_toe", **words)).config  # type: ignore[arg-type]
+    found = find_profile_target(ProfileConfig("tic_tac_toe", **words)).config  # type: ignore[arg-type]
     assert (found.game, found.threads, found.ppo.minibatch) == ("tic_tac_toe", 1, 64)
     assert found.net.hidden == (16, 16)
-    kept = find_target(ProfileConfig("skull_king", set=("num_players=3",))).config
+    kept = find_profile_target(ProfileConfig("skull_king", set=("num_players=3",))).config
     assert "num_players=3" in kept.set
     assert read_change("eval.against=random") == (["eval", "against"], "random")
 
 
 def test_a_run_that_has_ended_lends_its_settings(run: Run) -> None:
     before = sorted(path.name for path in run.path.rglob("*"))
-    target = find_target(ProfileConfig("mi", change=("ppo.epochs=2",)))
+    target = find_profile_target(ProfileConfig("mi", change=("ppo.epochs=2",)))
     assert (target.name, target.run, target.config.ppo.epochs) == ("mine", None, 2)
     assert sorted(path.name for path in run.path.rglob("*")) == before
 
 
 def test_a_run_that_goes_on_is_found_with_its_process(run: Run) -> None:
     with run.held():
-        target = find_target(ProfileConfig("latest"))
+        target = find_profile_target(ProfileConfig("latest"))
         assert (target.run and target.run.absolute(), target.pid) == (run.path, os.getpid())
-        with pytest.raises(
-            ConfigError, match=r"--threads: .* is going on with settings of its own"
-        ):
-            find_target(ProfileConfig("mine", threads=1))
+        with pytest.raises(ConfigError, match=r"--threads: .* is training with its settings"):
+            find_profile_target(ProfileConfig("mine", threads=1))
         (run.path / ".lock").write_text("1 another-machine\n")
         with pytest.raises(ConfigError, match="being trained on another-machine"):
             holder(run.path)
         (run.path / ".lock").write_text("")
-        with pytest.raises(ConfigError, match="does not say by whom"):
+        with pytest.raises(ConfigError, match="names no process"):
             holder(run.path)
 
 
@@ -104,9 +102,9 @@ def test_a_profile_never_takes_anothers_place() -> None:
 def test_why_nothing_was_seen_is_said_with_what_to_do(tmp_path: Path) -> None:
     scope = tmp_path / "scope"
     scope.write_text("1\n")
-    assert "ptrace_scope=0" in permission(scope) or "container" in permission(scope)
-    denied = why_not("Error: Permission Denied: Try running again with elevated permissions\n")
-    assert type(denied) is CannotLookError
-    assert "may not look" in str(denied)
-    native = why_not("Error: Collecting stack traces from native extensions is not supported\n")
-    assert type(native) is NoNativeError
+    assert "ptrace_scope=0" in permission_advice(scope) or "container" in permission_advice(scope)
+    denied = error_of("Error: Permission Denied: Try running again with elevated permissions\n")
+    assert type(denied) is SamplerError
+    assert "may not read" in str(denied)
+    native = error_of("Error: Collecting stack traces from native extensions is not supported\n")
+    assert type(native) is NoNativeStacksError

@@ -18,7 +18,7 @@ from sparring.speed.timer import TimerProcess, UnfitError
 from sparring.training.planning.plan import make_learner, resolve
 from sparring.training.planning.settings import members_of, merged, with_preset
 from sparring.usage import below, cpu_s, memory
-from speed.gauge_helpers import small
+from speed.timer_helpers import small
 
 COUNTS = ("decisions", "samples", "forced", "games", "optimizer_steps", "opponent_rows")
 LIMIT_S = 30.0
@@ -162,7 +162,7 @@ def test_workers_of_an_environment_count_and_go_with_the_gauge() -> None:
 SCRIPT = """
 import sys
 from sparring.speed.timer import TimerProcess
-from speed.gauge_helpers import small
+from speed.timer_helpers import small
 with TimerProcess() as timer:
     timer.open("one", small(), warm_up=0)
     print(timer.pid, flush=True)

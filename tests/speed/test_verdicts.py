@@ -14,10 +14,10 @@ import pytest
 import sparring
 from sparring.config import TrainConfig
 from sparring.speed.code import phases_in
-from sparring.speed.evidence import Evidence, Frame, Stack, Stacks
+from sparring.speed.evidence import CallStack, CallStacks, Evidence, Frame
 from sparring.speed.timer import SessionInfo, TimerProcess
-from sparring.speed.verdicts.case import Case, Verdict, typed, without
-from sparring.speed.verdicts.judge import CANNOT_TELL, LEARNING, Timed, judge
+from sparring.speed.verdicts.judge import CANNOT_TELL, LEARNING, TimedChange, judge
+from sparring.speed.verdicts.profiled_run import ProfiledRun, Verdict, typed, without
 from sparring.training.planning.settings import merged, with_preset
 
 HOME = str(Path(sparring.__file__).parent)
@@ -61,13 +61,13 @@ At = tuple[str, str] | tuple[str, str, int]
 """A function: its file, its name, and the line if that matters."""
 
 
-def stack(share: float, *frames: At, thread: str = "MainThread") -> Stack:
+def stack(share: float, *frames: At, thread: str = "MainThread") -> CallStack:
     """A stack that was met for a share of the time."""
     made = tuple(Frame(name, file, *line or (7,)) for file, name, *line in frames)
-    return Stack(made, round(SAMPLES * share), thread, MAIN)
+    return CallStack(made, round(SAMPLES * share), thread, MAIN)
 
 
-def seen(config: TrainConfig, stacks: Sequence[Stack], **facts: Any) -> Evidence:
+def seen(config: TrainConfig, stacks: Sequence[CallStack], **facts: Any) -> Evidence:
     """Ten seconds of a training on one core of four."""
     usual: dict[str, Any] = {
         "phases": {},
@@ -77,11 +77,11 @@ def seen(config: TrainConfig, stacks: Sequence[Stack], **facts: Any) -> Evidence
         "cpu_cores": 1.0,
         "cores": 1,
     }
-    return Evidence(config=config, stacks=Stacks(tuple(stacks), 100), **(usual | facts))
+    return Evidence(config=config, stacks=CallStacks(tuple(stacks), 100), **(usual | facts))
 
 
 def first(evidence: Evidence) -> Verdict:
-    """The first verdict, reckoned."""
+    """The first verdict, estimated."""
     return judge(evidence)[0]
 
 
@@ -201,7 +201,7 @@ def test_what_happens_in_workers_is_told_with_its_place() -> None:
         replace(OWN, workers="2"),
         [waits, stack(0.1, *UPDATE)],
         **phases(stepping=0.9, update=0.1),
-        beside=Stacks((replace(logs, process=77),), 100),
+        child_stacks=CallStacks((replace(logs, process=77),), 100),
         processes={MAIN: "training", 77: "worker"},
         cores=2,
     )
@@ -281,7 +281,7 @@ SLEEPS = ("timemodule.c", "pysleep")
 
 @pytest.mark.parametrize("known", [True, False])
 def test_an_environment_that_waits_gets_as_many_workers_as_games(known: bool) -> None:
-    """Seen natively, or known from cores that nobody used."""
+    """ProfileResult natively, or known from cores that nobody used."""
     config = changed(OWN, collect={"games": 16})
     step = (*STEP, MINE, SLEEPS) if known else (*STEP, MINE)
     facts = {**phases(stepping=0.9, update=0.1), "cores": 2}
@@ -341,12 +341,12 @@ def test_saving_all_the_time_is_told_apart_from_learning() -> None:
 
 def test_evaluations_that_take_a_core_are_named() -> None:
     config = changed(replace(GAME, threads=2), eval={"every_s": 1.0})
-    evaluates = Stack((Frame("play", f"{HOME}/league/arena.py", 3),), 900, "MainThread", 77)
+    evaluates = CallStack((Frame("play", f"{HOME}/league/arena.py", 3),), 900, "MainThread", 77)
     evidence = seen(
         config,
         [stack(1.0, *UPDATE)],
         **phases(update=0.95),
-        beside=Stacks((evaluates,), 100),
+        child_stacks=CallStacks((evaluates,), 100),
         processes={MAIN: "training", 77: "evaluation"},
         cores=2,
         cpu_cores=1.1,
@@ -367,9 +367,9 @@ def test_a_thread_that_spins_beside_training_is_named() -> None:
 def test_opponents_without_a_slot_are_named_by_their_share() -> None:
     stacks = [stack(0.6, *OTHERS, (f"{TORCH}/linear.py", "Linear.forward")), stack(0.4, *UPDATE)]
     evidence = seen(GAME, stacks, **phases(inference=0.6, update=0.4))
-    case = Case(evidence)
-    assert case.at("opponents") == pytest.approx(0.6)
-    assert case.at("inference") == 0
+    run = ProfiledRun(evidence)
+    assert run.at("opponents") == pytest.approx(0.6)
+    assert run.at("inference") == 0
 
 
 @pytest.mark.parametrize("game", ["skull_king", "tic_tac_toe"])
@@ -384,7 +384,7 @@ def test_a_sound_run_is_told_what_bounds_it_and_nothing_else(game: str) -> None:
 
 
 def test_too_little_evidence_is_said_to_be_so() -> None:
-    evidence = seen(GAME, [], blind=("stacks: py-spy is not installed",))
+    evidence = seen(GAME, [], not_seen=("stacks: py-spy is not installed",))
     (verdict,) = judge(evidence)
     assert verdict.cause == CANNOT_TELL
     assert verdict.gain is None
@@ -392,14 +392,14 @@ def test_too_little_evidence_is_said_to_be_so() -> None:
 
 
 def test_a_change_that_was_not_better_every_time_is_not_sure() -> None:
-    assert Timed((1.5, 1.4, 1.6)).sure
-    assert not Timed((1.5, 0.9, 1.6)).sure
-    assert not Timed((1.01, 1.02, 1.03)).sure
-    assert Timed((1.5, 0.9, 1.6)).open_question
+    assert TimedChange((1.5, 1.4, 1.6)).sure
+    assert not TimedChange((1.5, 0.9, 1.6)).sure
+    assert not TimedChange((1.01, 1.02, 1.03)).sure
+    assert TimedChange((1.5, 0.9, 1.6)).needs_more
     # Of five, one may have met a busy moment.
-    assert Timed((1.5, 0.9, 1.6, 1.4, 1.5)).sure
-    assert not Timed((1.5, 0.9, 1.6, 0.8, 1.5)).sure
-    assert Timed((1.5, 1.4, 1.6)).gain == pytest.approx(0.4)
+    assert TimedChange((1.5, 0.9, 1.6, 1.4, 1.5)).sure
+    assert not TimedChange((1.5, 0.9, 1.6, 0.8, 1.5)).sure
+    assert TimedChange((1.5, 1.4, 1.6)).gain == pytest.approx(0.4)
 
 
 def test_changes_are_shown_as_they_are_typed() -> None:

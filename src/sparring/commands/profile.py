@@ -1,4 +1,4 @@
-"""`sparring profile`: where a training's time goes, and what to do about it."""
+"""`sparring profile`: where the time of a training goes, and how to make it faster."""
 
 from __future__ import annotations
 
@@ -16,45 +16,52 @@ from sparring.commands.shared.printing import (
 )
 from sparring.commands.shared.stopping import interruptible
 from sparring.config.tools import ProfileConfig
-from sparring.draw.text_charts import AsciiRenderable, bar, is_ascii_only, shorten_middle
+from sparring.draw.text_charts import AsciiRenderable, bar, is_ascii_only
 from sparring.errors import ConfigError
 from sparring.machine import machine_facts
-from sparring.speed.looking import Seen, Wish, look_at_custom, look_at_run
+from sparring.speed.profiling import (
+    ProfileResult,
+    SamplingOptions,
+    profile_new_training,
+    profile_run,
+)
 from sparring.speed.report import (
+    FUNCTION_HEADS,
     NUMBERS,
     Profile,
     by_size,
     choose_folder,
-    listed,
-    looked_line,
-    pace_line,
+    function_cells,
+    sampling_line,
+    speed_line,
+    top_functions,
     write_folder,
 )
-from sparring.speed.sampler import CannotLookError, find_spy
-from sparring.speed.target import Target, find_target
+from sparring.speed.sampling import SamplerError, find_py_spy
+from sparring.speed.target import ProfileTarget, find_profile_target
 from sparring.speed.timer import TimerProcess
-from sparring.speed.verdicts.case import Verdict
 from sparring.speed.verdicts.judge import judge
+from sparring.speed.verdicts.profiled_run import Verdict
 
 RATE, NATIVE_RATE, GENTLE_RATE = 100, 25, 20
-"""Samples per second: of Python, of native code, whose stacks take milliseconds to read, and of a
-run that is going on, which is not to notice."""
+"""Samples per second: of Python code; of native code, whose stacks take milliseconds to read; of a
+run in progress, which should not slow down."""
 STAGES = ("starting", "warming up", "watching", "sampling", "recording", "reading", "judging")
 SHOWN = 10
-"""Functions that are shown; the report has more."""
+"""Functions in the printed table; the report has more."""
 NAME_CELLS, BAR_CELLS = 56, 30
 
 
 def run(config: ProfileConfig) -> int:
-    """Look, judge, write, and say what was found."""
-    target = find_target(config)
+    """Profile, find verdicts, write the files, and print the result."""
+    target = find_profile_target(config)
     folder = choose_folder(config.out, target.name)
     with interruptible():
         with ProgressBar(f"profile {target.name}", len(STAGES)) as steps:
-            seen = look(target, config, steps)
+            result = profile_target(target, config, steps)
             steps.next("judging")
-            verdicts = judged(seen, try_out=config.try_out)
-        profile = Profile(target.name, seen, verdicts, machine_facts())
+            verdicts = find_verdicts(result, try_out=config.try_out)
+        profile = Profile(target.name, result, verdicts, machine_facts())
         files = write_folder(folder, profile)
     if config.json:
         print((folder / NUMBERS).read_text(), end="")
@@ -63,30 +70,33 @@ def run(config: ProfileConfig) -> int:
     return 0
 
 
-def look(target: Target, config: ProfileConfig, steps: ProgressBar) -> Seen:
-    ours = target.run is None
-    native = config.native == "on" or (config.native == "auto" and ours)
-    deep = native and find_spy() is not None
-    rate = config.rate or (NATIVE_RATE if deep else RATE if ours else GENTLE_RATE)
-    wish = Wish(config.seconds, rate, native, pausing=ours or native, updates=config.updates)
+def profile_target(
+    target: ProfileTarget, config: ProfileConfig, steps: ProgressBar
+) -> ProfileResult:
+    is_new = target.run is None
+    native = config.native == "on" or (config.native == "auto" and is_new)
+    py_spy_native = native and find_py_spy() is not None
+    rate = config.rate or (NATIVE_RATE if py_spy_native else RATE if is_new else GENTLE_RATE)
+    pausing = is_new or native
+    options = SamplingOptions(config.seconds, rate, native, pausing, config.updates)
 
-    def tell(doing: str) -> None:
+    def show_progress(doing: str) -> None:
         steps.reach(STAGES.index(doing.partition(":")[0]) + 1, doing)
 
     if target.run is None:
-        return look_at_custom(target.config, wish, tell)
+        return profile_new_training(target.config, options, show_progress)
     try:
-        return look_at_run(target.run, target.config, target.pid, wish, tell)
-    except CannotLookError as wrong:
-        raise ConfigError(f"{target.run} is going on and cannot be looked at: {wrong}") from wrong
+        return profile_run(target.run, target.config, target.pid, options, show_progress)
+    except SamplerError as error:
+        raise ConfigError(f"{target.run} cannot be profiled: {error}") from error
 
 
-def judged(seen: Seen, *, try_out: bool) -> list[Verdict]:
-    """Say what to do; beside a run that is going on nothing is timed: each would disturb it."""
-    if not try_out or seen.evidence.attached:
-        return judge(seen.evidence)
+def find_verdicts(result: ProfileResult, *, try_out: bool) -> list[Verdict]:
+    """Return the verdicts. Beside a run in progress nothing is timed: it would slow both down."""
+    if not try_out or result.evidence.attached:
+        return judge(result.evidence)
     with TimerProcess() as timer:
-        return judge(seen.evidence, timer)
+        return judge(result.evidence, timer)
 
 
 def show(profile: Profile, files: Sequence[Path]) -> None:
@@ -98,21 +108,19 @@ def show(profile: Profile, files: Sequence[Path]) -> None:
     print()
     if profile.evidence.path:
         echo(profile.evidence.path)
-    echo(f"{pace_line(profile.evidence)} {looked_line(profile.seen)}")
+    echo(f"{speed_line(profile.evidence)} {sampling_line(profile.result)}")
     print()
     for name, share in by_size(profile.evidence.phases):
         line = Text.assemble(f"  {name:16}", bar(share, BAR_CELLS, style="cyan"), f" {share:6.1%}")
         out.print(AsciiRenderable(line) if is_ascii_only(out) else line)
-    rows = listed(profile.functions, "own", SHOWN)
+    rows = top_functions(profile.functions, "self", SHOWN)
     if rows:
         print()
-        table = make_table(("function", "where", "own", "total"), numbers=("own", "total"))
+        table = make_table(FUNCTION_HEADS, numbers=FUNCTION_HEADS[2:])
         for one in rows:
-            where = f"{one.place}:{one.line}" if one.line else one.place
-            name = shorten_middle(one.name, NAME_CELLS)
-            table.add_row(name, where, f"{one.own:.1%}", f"{one.total:.1%}")
+            table.add_row(*function_cells(one, NAME_CELLS))
         print_table(table)
     print()
-    for text in profile.evidence.blind:
+    for text in profile.evidence.not_seen:
         echo(f"not seen: {text}")
     echo("wrote: " + ", ".join(map(str, files)))

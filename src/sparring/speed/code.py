@@ -1,4 +1,4 @@
-"""Whose code a function is, what kind of work it does, and which phase it names."""
+"""Origin of a stack frame (sparring, library, user), its kind of work, and its phase."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from sparring.speed.evidence import Frame
 OURS, STDLIB, LIBRARY, USER, NATIVE = "ours", "stdlib", "library", "user", "native"
 HOME = Path(sparring.__file__).parent
 LOOP = "training"
-"""The phase of all that a run does."""
+"""Outermost phase: everything that a run does."""
 MARKS = ("phase", "phases")
-"""What names a phase: a decorator, or what a `with` block calls."""
+"""Functions that name a phase, as a decorator or in a `with` statement."""
 
 _PARTS = {
     path.stem if path.is_file() else path.name
@@ -31,7 +31,7 @@ _STANDARD = re.compile(r"lib(?:64)?/python3[^/]*/(.*)")
 _KNOWN = frozenset(
     {"torch", "numpy", "gymnasium", "gym", "pettingzoo", "pandas", "scipy"} | {"cv2", "networkx"}
 )
-"""Packages of no one kind of work that are told by their name: a sampler may shorten paths."""
+"""Packages of no single kind of work, recognized by name: a sampler may shorten paths."""
 
 INFERENCE, LOGGING, COPYING = "asking a network", "logging and writing", "copying"
 RENDERING, CHECKING, WAITING = "rendering", "checking", "waiting"
@@ -48,7 +48,7 @@ _PACKAGES_BY_WORK = {
     IMPORTING: "importlib",
 }
 _BY_PACKAGE = {name: work for work, names in _PACKAGES_BY_WORK.items() for name in names.split()}
-"""What a package is there for, whatever its functions are called."""
+"""Kind of work of a package, whatever its functions are called."""
 
 _BY_FUNCTION = (
     (
@@ -65,7 +65,7 @@ _BY_FUNCTION = (
     ),
     (frozenset({"numpy", "torch"}), re.compile(r"^(_?savez?|savetxt|write_array)$"), LOGGING),
 )
-"""Functions of packages that read as well as write, or do other things besides."""
+"""Functions of packages that do several kinds of work."""
 
 _BY_LINE = (
     (WAITING, re.compile(r"(?<!\bsys)\.std(in|out|err)\.(read|write|flush)")),  # of a program
@@ -81,7 +81,7 @@ _BY_LINE = (
     (WAITING, re.compile(r"\bsleep\(|\.(recv|accept|communicate|urlopen)\(|\.join\(\)|\.wait\(")),
     (GARBAGE, re.compile(r"\bgc\.collect\(")),
 )
-"""What a line calls that has no function of its own on a Python stack."""
+"""Calls that leave no frame on a Python stack, recognized by their line."""
 
 _BY_NATIVE = (
     (
@@ -111,12 +111,12 @@ _BY_FOLDER = (
     ("gymnasium", "env_checker", CHECKING),
     ("gymnasium", "wrappers/rendering", RENDERING),
 )
-"""Parts of packages that are there for something."""
+"""Kind of work of a folder of a package."""
 
 
 @lru_cache(maxsize=65536)
-def within(file: str) -> tuple[str, str]:
-    """Whose a file is, and the package, or the path in ours."""
+def origin_of(file: str) -> tuple[str, str]:
+    """Return the owner of a file, and its package or its path within sparring."""
     if file.startswith("<frozen "):
         return STDLIB, file.removeprefix("<frozen ").split(".")[0].rstrip(">")
     if not file.endswith(".py") and not file.startswith("<"):
@@ -148,21 +148,21 @@ def _first(path: str) -> str:
 
 
 def owner(frame: Frame) -> str:
-    return within(frame.file)[0]
+    return origin_of(frame.file)[0]
 
 
 def phase_of(frame: Frame) -> str:
-    """The innermost phase that our code names around a line, "" if there is none."""
-    whose, path = within(frame.file)
-    if whose != OURS:
+    """Return the innermost phase that encloses a line of sparring, "" if there is none."""
+    file_owner, path = origin_of(frame.file)
+    if file_owner != OURS:
         return ""
-    around = [one for one in phases_in(path) if one[0] <= frame.line <= one[1]]
-    return max(around)[2] if around else ""
+    enclosing = [one for one in phases_in(path) if one[0] <= frame.line <= one[1]]
+    return max(enclosing)[2] if enclosing else ""
 
 
 @lru_cache
 def phases_in(path: str) -> tuple[tuple[int, int, str], ...]:
-    """First line, last line and name of all phases in a file of ours."""
+    """Return first line, last line and name of all phases in a file of sparring."""
     try:
         tree = ast.parse((HOME / path).read_text("utf-8"))
     except (OSError, SyntaxError):
@@ -171,11 +171,11 @@ def phases_in(path: str) -> tuple[tuple[int, int, str], ...]:
         (node.lineno, node.end_lineno or node.lineno, name)
         for node in ast.walk(tree)
         if isinstance(node, ast.With | ast.FunctionDef)
-        for name in _named(node)
+        for name in _phase_names(node)
     )
 
 
-def _named(node: ast.With | ast.FunctionDef) -> Iterator[str]:
+def _phase_names(node: ast.With | ast.FunctionDef) -> Iterator[str]:
     if isinstance(node, ast.With):
         calls = [one.context_expr for one in node.items]
     else:
@@ -183,58 +183,57 @@ def _named(node: ast.With | ast.FunctionDef) -> Iterator[str]:
     for call in calls:
         if not isinstance(call, ast.Call) or len(call.args) != 1:
             continue
-        called, given = call.func, call.args[0]
-        name = called.attr if isinstance(called, ast.Attribute) else getattr(called, "id", "")
-        if name in MARKS and isinstance(given, ast.Constant):
-            yield str(given.value)
+        function, argument = call.func, call.args[0]
+        name = function.attr if isinstance(function, ast.Attribute) else getattr(function, "id", "")
+        if name in MARKS and isinstance(argument, ast.Constant):
+            yield str(argument.value)
 
 
 def work_of(frames: Sequence[Frame]) -> str:
-    """What kind of work somebody's code does here, "" if it is none that is known.
+    """Return the kind of work of the user's code, "" if it is unknown.
 
-    frames: from where their code begins, the outermost in front; the first that tells decides.
+    frames: from the first frame of the user on, outermost first; the first known one decides.
     """
     known = filter(None, map(_by_file, frames))
     return next(known, "") or _by_line(frames) or _by_native(frames)
 
 
 def _by_file(frame: Frame) -> str:
-    """What a function is there for, by where it stands."""
-    whose, where = within(frame.file)
-    if whose == OURS:
-        return INFERENCE if where.startswith("nets/") else ""
+    """Return the kind of work of a function by its file."""
+    file_owner, origin = origin_of(frame.file)
+    if file_owner == OURS:
+        return INFERENCE if origin.startswith("nets/") else ""
     for package, folder, kind in _BY_FOLDER:
-        if where == package and folder in frame.file:
+        if origin == package and folder in frame.file:
             return kind
-    name = frame.name.rpartition(".")[2]  # some samplers say whose method it is
-    for packages, sign, kind in _BY_FUNCTION:
-        if where in packages and sign.search(name):
+    name = frame.name.rpartition(".")[2]  # some samplers add the class
+    for packages, pattern, kind in _BY_FUNCTION:
+        if origin in packages and pattern.search(name):
             return kind
-    return _BY_PACKAGE.get(where, "") if whose in (STDLIB, LIBRARY) else ""
+    return _BY_PACKAGE.get(origin, "") if file_owner in (STDLIB, LIBRARY) else ""
 
 
 def _by_line(frames: Sequence[Frame]) -> str:
-    """What the innermost line of Python calls; in Python's own library, who called it first."""
+    """Return the kind of work of the innermost Python line; in the stdlib, of its caller first."""
     python = [frame for frame in frames if owner(frame) != NATIVE]
-    told = python[-1:]
-    if told and owner(told[0]) == STDLIB and (mine := hottest(frames)) is not None:
-        told = [mine, *told]
-    lines = [linecache.getline(frame.file, frame.line) for frame in told]
-    return next((kind for line in lines for kind, sign in _BY_LINE if sign.search(line)), "")
+    innermost = python[-1:]
+    if innermost and owner(innermost[0]) == STDLIB and (caller := last_user_frame(frames)):
+        innermost = [caller, *innermost]
+    lines = [linecache.getline(frame.file, frame.line) for frame in innermost]
+    return next((kind for line in lines for kind, pattern in _BY_LINE if pattern.search(line)), "")
 
 
 def _by_native(frames: Sequence[Frame]) -> str:
     names = [frame.name for frame in frames if owner(frame) == NATIVE]
-    known = (kind for name in names for kind, sign in _BY_NATIVE if sign.search(name))
+    known = (kind for name in names for kind, pattern in _BY_NATIVE if pattern.search(name))
     return next(known, "")
 
 
-def hottest(frames: Sequence[Frame]) -> Frame | None:
-    own = [frame for frame in frames if owner(frame) == USER]
-    return own[-1] if own else None
+def last_user_frame(frames: Sequence[Frame]) -> Frame | None:
+    found = [frame for frame in frames if owner(frame) == USER]
+    return found[-1] if found else None
 
 
-def place_of(frame: Frame) -> str:
-    """Where to look: file and line."""
+def location_of(frame: Frame) -> str:
     name = Path(frame.file).name
     return f"{frame.name} ({name}:{frame.line})" if frame.line else f"{frame.name} ({name})"

@@ -55,7 +55,7 @@ class HaltedError(SparringError):
 
 
 @dataclass
-class Progress:
+class BenchProgress:
     """What a bench has behind it: a file in its folder, written after every run."""
 
     folder: Path
@@ -63,7 +63,7 @@ class Progress:
     """By name: the settings, and what is known once it has ended."""
 
     @classmethod
-    def read(cls, folder: Path) -> Progress:
+    def read(cls, folder: Path) -> BenchProgress:
         path = folder / STATE
         if not path.exists():
             return cls(folder)
@@ -110,7 +110,7 @@ def plain_settings(run: Planned) -> dict[str, Any]:
     return plain
 
 
-def train_run(run: Planned, progress: Progress, told: Callable[[float, float], None]) -> None:
+def train_run(run: Planned, progress: BenchProgress, told: Callable[[float, float], None]) -> None:
     """Train one run in a process of its own and note what came out.
 
     told: called with the share that is done and the decisions per second. Raises HaltedError if
@@ -134,7 +134,7 @@ def train_run(run: Planned, progress: Progress, told: Callable[[float, float], N
     progress.note(run, facts={**last, **facts_of(Path(run.config.runs) / run.name)})
 
 
-def prepare_folder(run: Planned, progress: Progress) -> None:
+def prepare_folder(run: Planned, progress: BenchProgress) -> None:
     """Make room for a run that was begun and never saved; one with a checkpoint goes on."""
     folder = progress.folder / run.name
     if not folder.is_dir():
@@ -151,7 +151,7 @@ def process_of(run: Planned) -> Iterator[Child]:
 
     If this one is interrupted, the run is asked to save itself before.
     """
-    with Child("sparring.speed.one_run", threads=run.config.threads or cores()) as child:
+    with Child("sparring.speed.run_process", threads=run.config.threads or cores()) as child:
         child.tell(Message("train", written(run.config)))
         try:
             yield child

@@ -1,4 +1,4 @@
-"""What was seen of a training: settings, phases, stacks, and what could not be seen."""
+"""Evidence of a profile: settings, phases, sampled stacks, GPU kernels, and what is missing."""
 
 from __future__ import annotations
 
@@ -13,24 +13,24 @@ from sparring.config import TrainConfig
 from sparring.usage import PROC, below
 
 TRAINING, EVALUATION, OTHER = "training", "evaluation", "other process"
-DOES = {
+PROCESS_KINDS = {
     "sparring.training.evaluate": EVALUATION,
     "sparring.pools.workers.process": "worker",
     "sparring.cluster.actors.actor": "actor",
     "sparring.cluster.replicas.replica": "replica",
 }
-"""What the processes are for that a training starts, by their module."""
+"""Kinds of the processes that a training starts, by module."""
 
 
 def processes_of(pid: int) -> dict[int, str]:
-    """Return a process and all that it has started, with what they do."""
-    return {pid: TRAINING} | {one: does(one) for one in below(pid)}
+    """Return a process and its descendants, with their kinds."""
+    return {pid: TRAINING} | {child: process_kind(child) for child in below(pid)}
 
 
-def does(pid: int) -> str:
+def process_kind(pid: int) -> str:
     with suppress(OSError):
         words = (PROC / str(pid) / "cmdline").read_bytes().decode(errors="replace").split("\0")
-        return next((DOES[word] for word in words if word in DOES), OTHER)
+        return next((PROCESS_KINDS[word] for word in words if word in PROCESS_KINDS), OTHER)
     return OTHER
 
 
@@ -40,7 +40,7 @@ class Frame:
 
     name: str
     file: str
-    """As the program knows it; a library's name where the code is native."""
+    """Path of a Python file; name of a library where the code is native."""
     line: int = 0
 
     @property
@@ -48,14 +48,14 @@ class Frame:
         return not self.file.endswith(".py") and not self.file.startswith("<")
 
     @property
-    def place(self) -> str:
-        """The file as a person knows it: from its package on."""
-        return short_place(self.file)
+    def short_file(self) -> str:
+        """Path from the package on."""
+        return shorten_path(self.file)
 
 
 @dataclass(frozen=True)
-class Stack:
-    """A stack that was met, the outermost function in front."""
+class CallStack:
+    """A stack that was sampled, outermost function first."""
 
     frames: tuple[Frame, ...]
     samples: int
@@ -64,28 +64,28 @@ class Stack:
 
 
 @dataclass(frozen=True)
-class Stacks:
-    """All stacks that were met.
+class CallStacks:
+    """All sampled stacks.
 
-    The training's main thread is there all the time, also where it waits, so that shares of its
-    samples are shares of the time; other threads only while they work.
+    The main thread of the training is sampled all the time, also where it waits, so that shares of
+    its samples are shares of the time; other threads only while they work.
     """
 
-    stacks: tuple[Stack, ...] = ()
+    stacks: tuple[CallStack, ...] = ()
     rate: int = 100
     """Samples per second and thread."""
 
     @classmethod
-    def of(cls, counted: Mapping[tuple[tuple[Frame, ...], str, int], int], rate: int) -> Stacks:
-        """Return stacks that were counted, by frames, thread and process; the commonest first."""
-        found = (Stack(frames, times, *of) for (frames, *of), times in counted.items())  # type: ignore[arg-type]
+    def of(cls, counted: Mapping[tuple[tuple[Frame, ...], str, int], int], rate: int) -> CallStacks:
+        """Return stacks from counts by (frames, thread, process), most frequent first."""
+        found = (CallStack(frames, times, *of) for (frames, *of), times in counted.items())  # type: ignore[arg-type]
         return cls(tuple(sorted(found, key=lambda one: -one.samples)), rate)
 
-    def of_processes(self, pids: Container[int]) -> Stacks:
-        return Stacks(tuple(one for one in self.stacks if one.process in pids), self.rate)
+    def of_processes(self, pids: Container[int]) -> CallStacks:
+        return CallStacks(tuple(one for one in self.stacks if one.process in pids), self.rate)
 
     def plain(self, file: str = "file") -> dict[str, Any]:
-        """As JSON has it, with every frame named once. file: or place, as a person knows it."""
+        """Return JSON with every frame listed once. file: the attribute, or `short_file`."""
         numbers: dict[Frame, int] = {}
         rows = [
             {
@@ -100,10 +100,10 @@ class Stacks:
         return {"frames": frames, "stacks": rows}
 
     @classmethod
-    def read(cls, plain: Mapping[str, Any], rate: int) -> Stacks:
+    def read(cls, plain: Mapping[str, Any], rate: int) -> CallStacks:
         frames = [Frame(*one) for one in plain["frames"]]
         stacks = [
-            Stack(**{**row, "frames": tuple(frames[at] for at in row["frames"])})
+            CallStack(**{**row, "frames": tuple(frames[at] for at in row["frames"])})
             for row in plain["stacks"]
         ]
         return cls(tuple(stacks), rate)
@@ -112,70 +112,70 @@ class Stacks:
     def samples(self) -> int:
         return sum(stack.samples for stack in self.stacks)
 
-    def share(self, met: Callable[[Stack], bool]) -> float:
-        """Share of the samples whose stack is so."""
-        found = sum(stack.samples for stack in self.stacks if met(stack))
+    def share(self, condition: Callable[[CallStack], bool]) -> float:
+        """Share of the samples whose stack fulfills a condition."""
+        found = sum(stack.samples for stack in self.stacks if condition(stack))
         return found / max(self.samples, 1)
 
 
 @dataclass(frozen=True)
-class Kernel:
-    """A kind of work on a GPU: all launches of one kernel."""
+class KernelTime:
+    """Total time of one GPU kernel over all its launches."""
 
     name: str
     kind: str
-    """Such as products, games, optimizer or copies."""
+    """Kind of work, such as products, games, optimizer or copies."""
     seconds: float
     launches: int
 
 
 @dataclass(frozen=True)
 class Evidence:
-    """All that a verdict may rest on."""
+    """Everything that verdicts are computed from."""
 
     config: TrainConfig
-    """The settings of what was looked at."""
+    """Settings of the profiled training."""
     phases: Mapping[str, float]
-    """Shares of the time by phase, as the learner's timers have them."""
+    """Shares of the time by phase, from the learner's timers."""
     decisions_per_s: float
     samples_per_s: float
     seconds: float
-    """Of training, while it was looked at."""
-    stacks: Stacks = field(default_factory=Stacks)
-    """Of the training process, its main thread and those that work for it."""
-    beside: Stacks = field(default_factory=Stacks)
-    """Of the processes that it has started: workers, actors, replicas, evaluation."""
+    """Length of the profile."""
+    stacks: CallStacks = field(default_factory=CallStacks)
+    """Stacks of the training process, all threads."""
+    child_stacks: CallStacks = field(default_factory=CallStacks)
+    """Stacks of its child processes: workers, actors, replicas, evaluation."""
     processes: Mapping[int, str] = field(default_factory=dict)
-    """What the processes of these stacks do: "training", "worker", "actor", "evaluation", ..."""
+    """Kind of each process: "training", "worker", "actor", "evaluation", ..."""
     cpu_cores: float = 0.0
-    """Cores that were busy with it."""
+    """Cores busy with the training."""
     cores: int = 1
-    """That it may use."""
+    """Cores that it may use."""
     load: float = 0.0
-    """What others wanted of the cores at the same time, in cores."""
+    """Cores that other programs wanted at the same time."""
     gpu: Mapping[str, float] = field(default_factory=dict)
-    """Shares of the GPU's time by kind of kernel, and "idle"; empty without one."""
-    kernels: tuple[Kernel, ...] = ()
-    """What a GPU was busy with, the longest first; empty where nobody could look."""
+    """Shares of the GPU's time by kind of kernel, and "idle"; empty without a GPU."""
+    kernels: tuple[KernelTime, ...] = ()
+    """GPU kernels by total time, longest first; empty where they were not recorded."""
     path: str = ""
-    """How its networks are computed, in a line."""
+    """How its networks are computed, as one line."""
     attached: bool = False
-    """It was somebody's run that was going on, not one of ours."""
-    blind: tuple[str, ...] = ()
-    """What could not be seen, and why, in words."""
+    """Whether it is a run of the user that was training, not one started for the profile."""
+    not_seen: tuple[str, ...] = ()
+    """What the profile does not show, and why, as texts."""
 
     @property
-    def everything(self) -> Stacks:
-        return Stacks((*self.stacks.stacks, *self.beside.stacks), self.stacks.rate)
+    def all_stacks(self) -> CallStacks:
+        return CallStacks((*self.stacks.stacks, *self.child_stacks.stacks), self.stacks.rate)
 
 
 PACKAGES = ("site-packages", "dist-packages")
-"""Folders whose members are packages."""
+"""Folders that contain packages."""
 
 
 @lru_cache(maxsize=4096)
-def short_place(file: str) -> str:
-    """A file's name from its package on; of a library, and of a file in no package, its own."""
+def shorten_path(file: str) -> str:
+    """Return a path from its package on; the file name of a library, or of a file in no package."""
     path = Path(file)
     if not file.endswith(".py") or not path.is_absolute():
         return file.rpartition("/")[2] if file.startswith("/") else file

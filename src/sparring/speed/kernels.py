@@ -1,4 +1,4 @@
-"""What a GPU does while a learner learns: kernels, copies, and nothing."""
+"""GPU time of a training by kind of work: kernels, copies, idle time."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from functools import lru_cache
 from typing import Any
 
 from sparring.kernels import HEADERS
-from sparring.speed.evidence import Kernel
+from sparring.speed.evidence import KernelTime
 
 IDLE = "idle"
 OURS = {
@@ -23,9 +23,9 @@ OURS = {
     "grouped": "network",
     "optimizer": "optimizer",
 }
-"""What the kernels of a file in csrc/cuda are for."""
+"""Kind of work of our kernels, by file of csrc/cuda."""
 PRODUCT = "grouped_product"
-"""The one among them that multiplies."""
+"""The one of our kernels that multiplies matrices."""
 OTHERS = (
     ("copies", r"memcpy|memset|copy|cat_?array|fill"),
     ("products", r"gemm|gemv|cutlass|cublas|nvjet|xmma|wgmma|splitk|conv|cudnn|wgrad|dgrad"),
@@ -33,14 +33,14 @@ OTHERS = (
     ("sampling", r"philox|distribution|multinomial|random|exponential"),
     ("loss", r"softmax|reduce|norm"),
 )
-"""What the kernels of libraries are for, by their names; the first that fits."""
+"""Kind of work of library kernels, by a pattern of the name; the first match counts."""
 REST = "elementwise"
 GLOBAL = re.compile(r'extern "C" __global__ void\s+(?:__launch_bounds__\([^)]*\)\s*)?(\w+)\s*\(')
 
 
 @dataclass(frozen=True)
 class Launch:
-    """A kernel or a copy, once."""
+    """One launch of a kernel or a copy."""
 
     name: str
     start_us: float
@@ -49,22 +49,22 @@ class Launch:
 
 @dataclass(frozen=True)
 class GpuTime:
-    """What a GPU did in some seconds."""
+    """GPU time over some seconds, by kind and by kernel."""
 
     shares: Mapping[str, float]
-    """Of the time, by kind, with what it idled; where kernels overlap the first one counts."""
-    kernels: tuple[Kernel, ...]
+    """Shares of the time by kind, and idle; where kernels overlap, the first counts."""
+    kernels: tuple[KernelTime, ...]
 
     def plain(self) -> dict[str, Any]:
         return {"shares": dict(self.shares), "kernels": [asdict(one) for one in self.kernels]}
 
     @classmethod
     def read(cls, plain: Mapping[str, Any]) -> GpuTime:
-        return cls(plain["shares"], tuple(Kernel(**one) for one in plain["kernels"]))
+        return cls(plain["shares"], tuple(KernelTime(**one) for one in plain["kernels"]))
 
 
-def summed(launches: Iterable[Launch], seconds: float) -> GpuTime:
-    """Add up what was seen in so many seconds."""
+def summarize(launches: Iterable[Launch], seconds: float) -> GpuTime:
+    """Add up launches of so many seconds."""
     times: dict[str, float] = {}
     counts: dict[str, int] = {}
     by_kind: dict[str, float] = {}
@@ -80,20 +80,20 @@ def summed(launches: Iterable[Launch], seconds: float) -> GpuTime:
     shares = {kind: spent / whole for kind, spent in by_kind.items()}
     shares = dict(sorted(shares.items(), key=lambda pair: -pair[1]))
     shares[IDLE] = max(1 - sum(shares.values()), 0.0)
-    found = [Kernel(name, kind_of(name), times[name], counts[name]) for name in times]
+    found = [KernelTime(name, kind_of(name), times[name], counts[name]) for name in times]
     return GpuTime(shares, tuple(sorted(found, key=lambda one: -one.seconds)))
 
 
 def kind_of(name: str) -> str:
-    if name in ours():
-        return ours()[name]
+    if name in our_kernels():
+        return our_kernels()[name]
     low = name.lower()
     return next((kind for kind, words in OTHERS if re.search(words, low)), REST)
 
 
 @lru_cache
-def ours() -> dict[str, str]:
-    """Return what our own kernels are for, by name."""
+def our_kernels() -> dict[str, str]:
+    """Return the kind of work of every kernel of ours, by name."""
     found = {
         name: OURS.get(file.stem, REST)
         for file in sorted((HEADERS / "cuda").glob("*.cuh"))
@@ -103,7 +103,7 @@ def ours() -> dict[str, str]:
 
 
 class Recorder:
-    """Records what the GPU does between two updates of a learner, by torch's profiler."""
+    """Records GPU launches with torch's profiler."""
 
     def __init__(self) -> None:
         from torch.profiler import ProfilerActivity, profile
@@ -117,7 +117,7 @@ class Recorder:
         self._profile.start()
 
     def stop(self) -> Sequence[Launch]:
-        """End, and return everything that ran on the GPU."""
+        """Stop, and return all launches."""
         import torch
         from torch._C._autograd import DeviceType
 
@@ -131,7 +131,7 @@ class Recorder:
 
 
 def prepare() -> None:
-    """Load the profiler's library before any graph is captured: it cannot see into older ones."""
+    """Load the profiler's library before CUDA graphs are captured: it misses older graphs."""
     import torch
 
     recorder = Recorder()

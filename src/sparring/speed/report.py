@@ -1,4 +1,4 @@
-"""What was found: as JSON, as a page to keep, and the folder of all files."""
+"""Report of a profile: JSON, Markdown, and the folder with all files."""
 
 from __future__ import annotations
 
@@ -13,47 +13,55 @@ from typing import Any
 import tomlkit
 
 from sparring.draw.charts.flame import draw_flame
+from sparring.draw.text_charts import shorten_middle
 from sparring.errors import ConfigError
 from sparring.speed.evidence import EVALUATION, TRAINING, Evidence
-from sparring.speed.functions import Function, costliest, costs, flame, write_stacks
-from sparring.speed.looking import Seen
-from sparring.speed.verdicts.case import Verdict
+from sparring.speed.functions import (
+    Function,
+    costliest,
+    flame_blocks,
+    function_costs,
+    to_speedscope,
+)
+from sparring.speed.profiling import ProfileResult
+from sparring.speed.verdicts.profiled_run import Verdict
 from sparring.store.files import remove_folder, temp_name
 from sparring.targets import check_folder
 from sparring.training.planning.settings import written
 from sparring.training.records.run import finite, word_of
 
 FORMAT = "sparring profile 1"
-"""What makes a JSON file a profile."""
-MOST = 20
-"""So many functions and kernels are listed."""
-EVERYWHERE = 0.95
-"""A function on so many of the stacks is the way into the program, and no news."""
+"""Format marker of profile.json."""
+MAX_LISTED = 20
+"""Functions and kernels that are listed."""
+ENTRY_SHARE = 0.95
+"""A function on more of the stacks is the entry into the program, and not listed."""
 CODE_LIMIT = 72
+FUNCTION_HEADS = ("function", "where", "self", "total")
 REPORT, FLAME = "report.md", "flame.html"
 SPEEDSCOPE, NUMBERS = "profile.speedscope.json", "profile.json"
 
 
 @dataclass(frozen=True)
 class Profile:
-    """Everything about one look at a training."""
+    """A profile with its verdicts."""
 
     target: str
-    """As it was asked for."""
-    seen: Seen
+    """Game, environment or run, as the user named it."""
+    result: ProfileResult
     verdicts: Sequence[Verdict]
     machine: Mapping[str, Any]
 
     @property
     def evidence(self) -> Evidence:
-        return self.seen.evidence
+        return self.result.evidence
 
     @property
     def functions(self) -> list[Function]:
-        return costs(self.evidence.stacks)
+        return function_costs(self.evidence.stacks)
 
 
-def plain(profile: Profile) -> dict[str, Any]:
+def to_json(profile: Profile) -> dict[str, Any]:
     evidence = profile.evidence
     functions = profile.functions
     return {
@@ -72,28 +80,28 @@ def plain(profile: Profile) -> dict[str, Any]:
         "gpu": dict(evidence.gpu),
         "kernels": [asdict(kernel) for kernel in evidence.kernels],
         "functions": {
-            by: [one.plain() for one in listed(functions, by)] for by in ("own", "total")
+            by: [one.plain() for one in top_functions(functions, by)] for by in ("self", "total")
         },
-        "blind": list(evidence.blind),
+        "not_seen": list(evidence.not_seen),
         "sampling": {
-            "rate": profile.seen.rate,
-            "native": profile.seen.native,
-            "updates": profile.seen.updates,
-            "cost": profile.seen.cost,
+            "rate": profile.result.rate,
+            "native": profile.result.native,
+            "updates": profile.result.updates,
+            "cost": profile.result.cost,
             "samples": evidence.stacks.samples,
-            "beside": evidence.beside.samples,
+            "child_samples": evidence.child_stacks.samples,
         },
         "machine": dict(profile.machine),
         "config": written(evidence.config),
-        "processes": {str(pid): does for pid, does in evidence.processes.items()},
-        "stacks": evidence.everything.plain("place"),
+        "processes": {str(pid): kind for pid, kind in evidence.processes.items()},
+        "stacks": evidence.all_stacks.plain("short_file"),
     }
 
 
-def listed(functions: Sequence[Function], by: str, most: int = MOST) -> list[Function]:
-    """Return the costliest functions; by their total time without those that are on all stacks."""
+def top_functions(functions: Sequence[Function], by: str, most: int = MAX_LISTED) -> list[Function]:
+    """Return the costliest functions; by total time without those that are on all stacks."""
     if by == "total":
-        functions = [one for one in functions if one.total < EVERYWHERE]
+        functions = [one for one in functions if one.total_share < ENTRY_SHARE]
     return costliest(functions, most, by=by)
 
 
@@ -104,18 +112,18 @@ def markdown(profile: Profile) -> str:
         "\n".join(f"- {verdict_line(verdict)}" for verdict in profile.verdicts),
         "## Where the time goes",
         *filter(None, [evidence.path]),
-        f"{pace_line(evidence)} {looked_line(profile.seen)}",
+        f"{speed_line(evidence)} {sampling_line(profile.result)}",
         table(("phase", "share"), [(n, f"{s:.1%}") for n, s in by_size(evidence.phases)]),
     ]
-    for by, words in (("own", "their own time"), ("total", "all that they call")):
-        rows = [function_row(one) for one in listed(profile.functions, by)]
+    for by in ("self", "total"):
+        rows = [function_row(one) for one in top_functions(profile.functions, by)]
         if rows:
-            parts.append(f"## The {len(rows)} costliest functions by {words}")
-            parts.append(table(("function", "where", "own", "total"), rows))
+            parts.append(f"## The {len(rows)} costliest functions by {by} time")
+            parts.append(table(FUNCTION_HEADS, rows))
     parts += gpu_parts(evidence)
-    parts += beside_parts(evidence)
-    parts.append("## What could not be seen")
-    parts.append("\n".join(f"- {text}" for text in evidence.blind) or "Nothing that is known.")
+    parts += child_parts(evidence)
+    parts.append("## Not seen")
+    parts.append("\n".join(f"- {text}" for text in evidence.not_seen) or "Nothing is missing.")
     parts.append("## Machine")
     parts.append(table(("", ""), [(n, str(v)) for n, v in profile.machine.items()]))
     parts += ["## Settings", f"```toml\n{tomlkit.dumps(written(evidence.config)).strip()}\n```"]
@@ -127,34 +135,39 @@ def verdict_line(verdict: Verdict) -> str:
     return f"{line}. Do: `{verdict.do}`" if verdict.do else line
 
 
-def pace_line(evidence: Evidence) -> str:
+def speed_line(evidence: Evidence) -> str:
     measured = EVALUATION in evidence.processes.values()
-    whom = "evaluations and others" if measured else "others"
-    others = f", {evidence.load:.1f} by {whom}" if evidence.load >= 0.1 else ""
+    others = "evaluations and other programs" if measured else "other programs"
+    load = f", {evidence.load:.1f} by {others}" if evidence.load >= 0.1 else ""
     return (
         f"{evidence.decisions_per_s:,.0f} decisions/s, {evidence.samples_per_s:,.0f} samples/s; "
-        f"{evidence.cpu_cores:.1f} of {evidence.cores} cores are used by it{others}."
+        f"the training uses {evidence.cpu_cores:.1f} of {evidence.cores} cores{load}."
     )
 
 
-def looked_line(seen: Seen) -> str:
-    stacks = seen.evidence.stacks
-    kind = "Python and native stacks" if seen.native else "Python stacks"
-    whose = "a run that was going on" if seen.evidence.attached else "a training of its own"
-    cost = "what that has cost is not known"
-    if seen.cost is not None:
-        less = "fewer" if seen.cost > 0 else "more"
-        cost = f"meanwhile it made {abs(seen.cost):.0%} {less} decisions/s, give or take noise"
+def sampling_line(result: ProfileResult) -> str:
+    evidence = result.evidence
+    kind = "Python and native stacks" if result.native else "Python stacks"
+    source = "a run in progress" if evidence.attached else "a training started for this profile"
+    cost = "the cost of sampling is unknown"
+    if result.cost is not None:
+        less = "fewer" if result.cost > 0 else "more"
+        cost = f"{abs(result.cost):.0%} {less} decisions/s during sampling, give or take noise"
     return (
-        f"{kind} of {whose}, {seen.rate} times a second for {seen.evidence.seconds:.0f} s "
-        f"({seen.updates:,} updates): {stacks.samples:,} samples; {cost}."
+        f"{kind} of {source}, {result.rate} times a second for {evidence.seconds:.0f} s "
+        f"({result.updates:,} updates): {evidence.stacks.samples:,} samples; {cost}."
     )
 
 
-def function_row(one: Function) -> tuple[str, str, str, str]:
-    where = f"{one.place}:{one.line}" if one.line else one.place
-    name = one.name if len(one.name) <= CODE_LIMIT else f"{one.name[: CODE_LIMIT - 1]}…"
-    return f"`{name}`", where, f"{one.own:.1%}", f"{one.total:.1%}"
+def function_cells(one: Function, name_cells: int) -> tuple[str, str, str, str]:
+    where = f"{one.file}:{one.line}" if one.line else one.file
+    name = shorten_middle(one.name, name_cells)
+    return name, where, f"{one.self_share:.1%}", f"{one.total_share:.1%}"
+
+
+def function_row(one: Function) -> tuple[str, ...]:
+    name, *rest = function_cells(one, CODE_LIMIT)
+    return f"`{name}`", *rest
 
 
 def gpu_parts(evidence: Evidence) -> list[str]:
@@ -172,27 +185,27 @@ def gpu_parts(evidence: Evidence) -> list[str]:
                 f"{kernel.launches:,}",
                 f"{1e6 * kernel.seconds / kernel.launches:,.1f}",
             )
-            for kernel in evidence.kernels[:MOST]
+            for kernel in evidence.kernels[:MAX_LISTED]
         ]
         heads = ("kernel", "work", "share of its work", "launches", "us each")
         parts.append(table(heads, rows))
     return parts
 
 
-def beside_parts(evidence: Evidence) -> list[str]:
-    if not evidence.beside.samples:
+def child_parts(evidence: Evidence) -> list[str]:
+    if not evidence.child_stacks.samples:
         return []
-    parts = ["## Processes beside it"]
-    kinds = {does for does in evidence.processes.values() if does != TRAINING}
-    for does in sorted(kinds):
-        pids = {pid for pid, what in evidence.processes.items() if what == does}
-        found = evidence.beside.of_processes(pids)
-        if not found.samples:
+    parts = ["## Child processes"]
+    kinds = set(evidence.processes.values()) - {TRAINING}
+    for kind in sorted(kinds):
+        pids = {pid for pid, other in evidence.processes.items() if other == kind}
+        stacks = evidence.child_stacks.of_processes(pids)
+        if not stacks.samples:
             continue
-        busy = found.samples / found.rate / max(evidence.seconds, 1e-9)
-        parts.append(f"{does} ({len(pids)}): {busy:.2f} threads at work on average.")
-        rows = [function_row(one) for one in listed(costs(found), "own", 5)]
-        parts.append(table(("function", "where", "own", "total"), rows))
+        busy = stacks.samples / stacks.rate / max(evidence.seconds, 1e-9)
+        parts.append(f"{kind} ({len(pids)}): {busy:.2f} busy threads on average.")
+        rows = [function_row(one) for one in top_functions(function_costs(stacks), "self", 5)]
+        parts.append(table(FUNCTION_HEADS, rows))
     return parts
 
 
@@ -206,23 +219,21 @@ def table(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     return "\n".join(f"| {' | '.join(line)} |" for line in safe)
 
 
-def choose_folder(asked: str, target: str) -> Path:
-    """Return where a profile is to lie; one that is there already is only replaced if asked for."""
-    if asked:
-        folder = Path(asked)
+def choose_folder(out: str, target: str) -> Path:
+    """Return the folder of a profile. Only a profile that `--out` names is replaced."""
+    if out:
+        folder = Path(out)
         if folder.exists() and not (folder.is_dir() and may_replace(folder)):
-            raise ConfigError(
-                f"--out {asked}: there is something else that is not a profile; choose another name"
-            )
+            raise ConfigError(f"--out {out} exists and is not a profile; choose another name")
     else:
         name = f"profile-{word_of(target) or 'training'}"
-        tries = itertools.chain([name], (f"{name}-{again}" for again in itertools.count(2)))
-        folder = next(Path(one) for one in tries if not Path(one).exists())
+        names = itertools.chain([name], (f"{name}-{number}" for number in itertools.count(2)))
+        folder = next(Path(one) for one in names if not Path(one).exists())
     return check_folder(folder, "--out")
 
 
 def may_replace(folder: Path) -> bool:
-    """Whether a folder is empty, or a profile and nothing else."""
+    """Whether a folder is empty, or contains a profile and nothing else."""
     names = {path.name for path in folder.iterdir()}
     if not names:
         return True
@@ -235,28 +246,28 @@ def may_replace(folder: Path) -> bool:
 
 
 def write_folder(folder: Path, profile: Profile) -> list[Path]:
-    """Write all files; the folder is there whole or not at all."""
+    """Write all files; the folder appears complete or not at all."""
     evidence = profile.evidence
-    everything = evidence.everything
+    stacks = evidence.all_stacks
     title = f"Profile of {profile.target}"
-    facts = [pace_line(evidence), f"{everything.samples:,} samples", str(profile.machine["date"])]
+    facts = [speed_line(evidence), f"{stacks.samples:,} samples", str(profile.machine["date"])]
     texts = {
         REPORT: markdown(profile),
-        FLAME: draw_flame(flame(evidence), title, facts),
-        SPEEDSCOPE: as_json(write_stacks(everything, title, evidence.processes)),
-        NUMBERS: as_json(plain(profile)),
+        FLAME: draw_flame(flame_blocks(evidence), title, facts),
+        SPEEDSCOPE: as_json(to_speedscope(stacks, title, evidence.processes)),
+        NUMBERS: as_json(to_json(profile)),
     }
     folder.parent.mkdir(parents=True, exist_ok=True)
-    made = folder.with_name(temp_name(folder.name))
+    temporary = folder.with_name(temp_name(folder.name))
     try:
-        made.mkdir()
+        temporary.mkdir()
         for name, text in texts.items():
-            (made / name).write_text(text, "utf-8")
+            (temporary / name).write_text(text, "utf-8")
         if folder.exists():
             remove_folder(folder)
-        made.rename(folder)
+        temporary.rename(folder)
     except BaseException:
-        shutil.rmtree(made, ignore_errors=True)
+        shutil.rmtree(temporary, ignore_errors=True)
         raise
     return [folder / name for name in texts]
 

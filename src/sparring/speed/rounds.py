@@ -1,4 +1,4 @@
-"""Rounds of a learner, a rollout and its update each, timed; and what some of them tell."""
+"""Timed rounds of a learner: one rollout and its update each."""
 
 from __future__ import annotations
 
@@ -23,25 +23,25 @@ from sparring.usage import cpu_s
 
 
 def steady(config: TrainConfig) -> TrainConfig:
-    """Return settings whose rounds all cost the same, like those in the middle of a run.
+    """Return settings whose rounds all cost the same, as in the middle of a run.
 
-    All epochs are made, learning from replay has begun, and what plays is the network.
+    All epochs run, learning from replay has begun, and exploration is at its final value.
     """
-    own: dict[str, dict[str, Any]] = {
+    by_algo: dict[str, dict[str, Any]] = {
         "ppo": {"target_kl": 0.0},
         "dqn": {"epsilon": config.dqn.epsilon.values[-1]},
     }
-    changes: dict[str, Any] = {config.algo: own[config.algo]} if config.algo in own else {}
-    if config.hierarchy.on and changes:  # it goes before what roles have of their own
+    changes: dict[str, Any] = {config.algo: by_algo[config.algo]} if config.algo in by_algo else {}
+    if config.hierarchy.on and changes:  # overrides the settings of roles
         changes["roles"] = {role: dict(changes) for role in Rules(config.game).roles}
     if has_replay(config):
         changes["replay"] = {"warmup": 0}
-    calm: TrainConfig = merged(config, changes, "measuring")
-    return calm
+    result: TrainConfig = merged(config, changes, "measuring")
+    return result
 
 
 def has_replay(config: TrainConfig) -> bool:
-    """Whether decisions are remembered, and learned from more than once."""
+    """Whether the algorithm learns from a replay buffer."""
     return "replay" in sections_of(config.algo, config.dqn.mode)
 
 
@@ -51,54 +51,54 @@ class Round:
 
     seconds: float
     decisions: int
-    """The learner's own. Opponents, bots and forced moves are not among them."""
+    """Decisions of the learner; opponents, bots and forced moves do not count."""
     samples: int
-    """Decisions that were learned from."""
+    """Decisions in the minibatches."""
     forced: int
-    """Moves of any seat that were played without asking, because there was only one."""
+    """Moves of any seat with a single legal action, played without inference."""
     games: int
     optimizer_steps: int
     phases: dict[str, float]
     """Seconds by phase."""
     gpu_busy: float = 0.0
-    """Share of the time that a GPU which has everything was at work."""
+    """Share of the time that the GPU of a fused learner was busy."""
     cpu_s: float = 0.0
-    """Time on cores, of all threads of this process and of those that work for it."""
+    """CPU time of this process and its helper processes, all threads."""
     opponent_rows: int = 0
-    """Rows that frozen opponents answered."""
+    """Rows that frozen opponents decided."""
 
 
 @dataclass(frozen=True)
 class Measurement:
-    """Rounds of one learner, timed, and the memory that its process held."""
+    """Timed rounds of one learner, and its memory."""
 
     rounds: tuple[Round, ...]
     memory_bytes: int
-    """Of the process and those that work for it, with everything else that is open in it."""
+    """Memory of the process and its helpers, all open sessions together."""
     gpu_bytes: int = 0
-    """Most that was in use on a GPU, without what else is open."""
+    """Peak GPU memory, without other open sessions."""
 
     @property
     def seconds(self) -> float:
         return sum(one.seconds for one in self.rounds)
 
     def rate(self, unit: str = "decisions") -> float:
-        """So many per second over all rounds together."""
+        """Units per second over all rounds together."""
         return float(sum(getattr(one, unit) for one in self.rounds)) / max(self.seconds, 1e-9)
 
     @property
     def decisions_per_s(self) -> float:
-        """Median over the rounds: one busy moment of the machine does not move it."""
+        """Median over the rounds, robust to short load on the machine."""
         return median(one.decisions / one.seconds for one in self.rounds)
 
     @property
     def samples_per_s(self) -> float:
-        """Decisions that were learned from, median over the rounds."""
+        """Median over the rounds."""
         return median(one.samples / one.seconds for one in self.rounds)
 
     @property
     def cpu_cores(self) -> float:
-        """Cores that were busy with this process and those that work for it."""
+        """Cores busy with this process and its helpers."""
         return self.rate("cpu_s")
 
     @property
@@ -121,7 +121,7 @@ def timed_round(
 ) -> tuple[Sequence[Report], float, dict[str, float]]:
     """Collect and update once; return reports, seconds, and the seconds of every phase.
 
-    free: with games that cost nothing.
+    free: replay recorded observations instead of stepping games, to measure learning alone.
     """
     learner.phases.take()
     started = time.perf_counter()
@@ -133,14 +133,14 @@ def timed_round(
     seconds, phases = time.perf_counter() - started, learner.phases.take()
     at_work = sum(phases.values())
     if free and at_work:
-        seconds = at_work  # without putting back what it changed
+        seconds = at_work  # restoring the learner does not count
     phases["other"] = phases.get("other", 0.0) + max(seconds - at_work, 0.0)
     return reports, seconds, phases
 
 
 def measure_round(learner: Learner, *, free: bool = False, helpers: Sequence[int] = ()) -> Round:
-    """Collect and update once. helpers: processes that work for this one; their cores count."""
-    answered, cpu = answered_by_opponents(learner), cpu_s(helpers)
+    """Collect and update once. helpers: pids of helper processes, whose CPU time counts."""
+    opponent_rows, cpu = count_opponent_rows(learner), cpu_s(helpers)
     reports, seconds, phases = timed_round(learner, free=free)
     busy_s = cpu_s(helpers) - cpu
 
@@ -157,29 +157,29 @@ def measure_round(learner: Learner, *, free: bool = False, helpers: Sequence[int
         phases,
         reports[0].stats.get("charts/gpu_busy", 0.0),
         busy_s,
-        answered_by_opponents(learner) - answered,
+        count_opponent_rows(learner) - opponent_rows,
     )
 
 
-def answered_by_opponents(learner: Learner) -> int:
-    """Return how many rows frozen opponents have answered so far; a population has several."""
+def count_opponent_rows(learner: Learner) -> int:
+    """Return how many rows frozen opponents have decided so far, over all members."""
     counted = getattr(getattr(learner, "collector", learner), "opponent_rows", 0)
     return sum(counted) if isinstance(counted, list) else int(counted)
 
 
 def fill_slots(learner: Learner, plan: Plan) -> None:
-    """Put another fresh network into every slot; all are drawn alike."""
+    """Put a different fresh network into every slot, all with equal weight."""
     if not isinstance(learner, TakesOpponents) or not isinstance(learner, SupportsDryRun):
-        raise ConfigError("this learner takes no frozen opponents")
+        raise ConfigError("this learner takes no frozen opponents; leave past and best out")
     for slot in range(1, plan.participants.slots + 1):
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(1_000_000 + slot)
             weights = make_net(plan.rules, plan.net, roles=plan.role_nets).state_dict()
         for member in range(len(plan.seeds)):
             learner.put(slot, weights, greedy=plan.participants.greedy, member=member)
-    everyone = dict.fromkeys(range(1, plan.participants.past_slots + 1), 1.0)
+    weights_by_slot = dict.fromkeys(range(1, plan.participants.past_slots + 1), 1.0)
     for member in range(len(plan.seeds)):
-        learner.set_mixes(dict.fromkeys(plan.participants.mixes, everyone), member)
+        learner.set_mixes(dict.fromkeys(plan.participants.mixes, weights_by_slot), member)
     learner.pool.reset()
 
 

@@ -1,4 +1,4 @@
-"""What a user wants to have looked at: a game, an environment of their own, or a run."""
+"""Target of `sparring profile`: a game, a custom environment, or a run."""
 
 from __future__ import annotations
 
@@ -24,57 +24,57 @@ from sparring.training.records.run import LOCK, is_held
 from sparring.training.train import check_given, complete
 from sparring.usage import running
 
-OF_TRAINING = ("config", "algo", "threads", "device", "set", "change")
-"""Options that say how to train."""
+TRAINING_OPTIONS = ("config", "algo", "threads", "device", "set", "change")
+"""Options that change the settings of the training."""
 
 
 @dataclass(frozen=True)
-class Target:
-    """Something to look at."""
+class ProfileTarget:
+    """A training to profile."""
 
     name: str
-    """For titles and folders."""
+    """Name in titles and folders."""
     config: TrainConfig
     run: Path | None = None
-    """The run that is going on; None: its settings are trained anew."""
+    """A run that is training now; None: start a training with these settings."""
     pid: int = 0
-    """Who trains it."""
+    """Process that trains the run."""
 
 
-def find_target(config: ProfileConfig) -> Target:
-    """Return what is meant; whatever is wrong with it is said before anything begins."""
+def find_profile_target(config: ProfileConfig) -> ProfileTarget:
+    """Return the training that the options name; refuse mistakes before anything starts."""
     word = config.target
     if word in game_names() or (is_factory(word) and locate(word) is None):
-        return Target(word, trained(word, config))
+        return ProfileTarget(word, settings_of_game(word, config))
     if config.config and locate(word) is None:
-        raise ConfigError(f"--config goes with a game or an environment, and {word!r} is none")
+        raise ConfigError(f"--config needs a game or an environment; {word!r} is neither")
     folder = locate(word)
     if folder is None:
         raise unknown_name_error(word, what="game or run")
     if not is_run(folder):
-        raise ConfigError(f"{folder} is not a run; give the folder that `sparring train` named")
+        raise ConfigError(f"{folder} is not a run; give the folder that `sparring train` printed")
     overview = Overview(folder)
     trusted.admit(folder, overview.config)
     settings = read_config(overview.config, str(folder))
     require_code(settings)
     if not is_held(folder / LOCK):
-        return Target(overview.name, changed(settings, config))
-    given = [f"--{name}" for name in OF_TRAINING if getattr(config, name) != usual(name)]
+        return ProfileTarget(overview.name, settings_of_run(settings, config))
+    given = [f"--{name}" for name in TRAINING_OPTIONS if getattr(config, name) != default(name)]
     if given:
         raise ConfigError(
-            f"{', '.join(given)}: {folder} is going on with settings of its own; leave that out, "
-            "or wait until it has ended"
+            f"{', '.join(given)}: {folder} is training with its settings; leave the option out, "
+            "or wait until the run has ended"
         )
-    return Target(overview.name, settings, folder, holder(folder))
+    return ProfileTarget(overview.name, settings, folder, holder(folder))
 
 
-def usual(name: str) -> Any:
+def default(name: str) -> Any:
     return getattr(ProfileConfig(), name)
 
 
-def trained(game: str, config: ProfileConfig) -> TrainConfig:
-    """Return the settings that `sparring train` would have."""
-    changes = asked(config)
+def settings_of_game(game: str, config: ProfileConfig) -> TrainConfig:
+    """Return the settings that `sparring train` would use."""
+    changes = changes_of(config)
     found = complete(game, config.config, changes)
     if config.set:
         changes["set"] = (*found.set, *config.set)
@@ -83,11 +83,11 @@ def trained(game: str, config: ProfileConfig) -> TrainConfig:
     return found
 
 
-def changed(settings: TrainConfig, config: ProfileConfig) -> TrainConfig:
-    """Return the settings of a run that has ended, with what is to be another."""
-    changes = asked(config)
+def settings_of_run(settings: TrainConfig, config: ProfileConfig) -> TrainConfig:
+    """Return the settings of a run that has ended, with the changes of options."""
+    changes = changes_of(config)
     if config.config or config.algo:
-        raise ConfigError("--config and --algo: a run has its own; name its game instead")
+        raise ConfigError("--config and --algo: a run has its settings; name its game instead")
     if config.set:
         changes["set"] = (*settings.set, *config.set)
     found: TrainConfig = merged(settings, changes, "profile")
@@ -95,23 +95,23 @@ def changed(settings: TrainConfig, config: ProfileConfig) -> TrainConfig:
     return found
 
 
-def asked(config: ProfileConfig) -> dict[str, Any]:
-    """Return the settings that options give, without flags of the game."""
+def changes_of(config: ProfileConfig) -> dict[str, Any]:
+    """Return the settings that options give, without game flags."""
     changes: dict[str, Any] = {}
     for word in config.change:
         keys, value = read_change(word)
-        place(changes, keys, value)
+        put(changes, keys, value)
     if config.algo:
         changes["algo"] = config.algo
     if config.threads:
         changes["threads"] = config.threads
-    if config.device != usual("device"):
+    if config.device != default("device"):
         changes["device"] = config.device
     return changes
 
 
 def read_change(word: str) -> tuple[list[str], Any]:
-    """Turn ppo.minibatch=64 into its keys and its value; what is no TOML is text."""
+    """Split ppo.minibatch=64 into keys and value; a value that is no TOML is a string."""
     name, text = read_pair(word, "change")
     try:
         value = tomllib.loads(f"x = {text}")["x"]
@@ -121,12 +121,12 @@ def read_change(word: str) -> tuple[list[str], Any]:
     return keys, tuple(value) if isinstance(value, list) else value
 
 
-def place(changes: dict[str, Any], keys: Sequence[str], value: Any) -> None:
+def put(changes: dict[str, Any], keys: Sequence[str], value: Any) -> None:
     inner: Any = changes
     for key in keys[:-1]:
         inner = inner.setdefault(key, {})
         if not isinstance(inner, Mapping):
-            raise ConfigError(f"change: {'.'.join(keys)} is given twice in different ways")
+            raise ConfigError(f"--change {'.'.join(keys)}: {key} is given as a value already")
     inner[keys[-1]] = value
 
 
@@ -136,14 +136,14 @@ def holder(folder: Path) -> int:
         pid = int(number)
     except (OSError, ValueError):
         raise ConfigError(
-            f"{folder} is being trained, and its lock does not say by whom: it was begun by an "
-            "older version, or is about to begin; try again, or start it anew"
+            f"{folder} is being trained, but its lock names no process: the run was started by an "
+            "older version, or is just starting; try again, or restart it"
         ) from None
     if host and host != platform.node():
         raise ConfigError(f"{folder} is being trained on {host}; run sparring profile there")
     if not running(pid):
         raise ConfigError(
-            f"{folder} is being trained by process {pid}, which cannot be seen from here, as in a "
-            "container; run sparring profile beside it"
+            f"{folder} is being trained by process {pid}, which is not visible here, as in a "
+            "container; run sparring profile where it runs"
         )
     return pid

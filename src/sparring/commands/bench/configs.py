@@ -22,16 +22,16 @@ from sparring.errors import ConfigError
 from sparring.games.rules import UNIVERSAL_FLAGS
 from sparring.league.statistics import estimate, interquartile_mean
 from sparring.machine import show_size
+from sparring.speed.bench_records import Figure
 from sparring.speed.configs import (
+    BenchProgress,
     HaltedError,
     Named,
     Planned,
-    Progress,
     cost,
     read_named,
     train_run,
 )
-from sparring.speed.records import Figure
 from sparring.targets import check_folder
 from sparring.training.planning.place import choose_device
 from sparring.training.planning.settings import written
@@ -57,7 +57,7 @@ def run(config: BenchConfigsConfig) -> int:
     named = read_named(config.file, minutes=config.minutes, seeds=config.seeds)
     folder = Path(config.out or f"bench-{word_of(Path(config.file).stem) or 'configs'}")
     check_folder(folder, "--out" if config.out else "")
-    progress = Progress.read(folder)
+    progress = BenchProgress.read(folder)
     runs = named.runs(folder)
     for one in runs:
         progress.check_same(one)
@@ -104,7 +104,7 @@ def show_plan(config: BenchConfigsConfig, named: Named, runs: Sequence[Planned],
     return 0
 
 
-def train_all(runs: Sequence[Planned], progress: Progress) -> None:
+def train_all(runs: Sequence[Planned], progress: BenchProgress) -> None:
     """Train what is left; a run that fails is said, and the others go on."""
     with ProgressBar("bench", len(runs)) as steps:
         for run in runs:
@@ -124,7 +124,7 @@ def report(
     config: BenchConfigsConfig,
     named: Named,
     runs: Sequence[Planned],
-    progress: Progress,
+    progress: BenchProgress,
     ledger: Ledger,
 ) -> int:
     """Put everything into one table, compare, and keep it."""

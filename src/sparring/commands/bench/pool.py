@@ -27,7 +27,7 @@ from sparring.games.flags import changed_flags, read_rules
 from sparring.machine import cores, machine_facts, warn_if_busy
 from sparring.pools import Lineup, Pool
 from sparring.proof.validity import Proof, prove
-from sparring.speed.records import Figure
+from sparring.speed.bench_records import Figure
 from sparring.speed.scaling import thread_counts
 
 WARM_UP_STEPS = 20

@@ -24,7 +24,7 @@ from sparring.machine import machine_facts
 from sparring.pools import Pool
 from sparring.pools.cuda import CudaPool
 from sparring.proof.validity import Proof, prove
-from sparring.speed.records import Figure
+from sparring.speed.bench_records import Figure
 
 COMPARED_GAMES, COMPARED_STEPS = 512, 600
 SIZES = (16_384, 65_536, 262_144)

@@ -16,7 +16,7 @@ from sparring.errors import ConfigError, SparringError
 from sparring.factories import is_factory
 from sparring.games.flags import changed_flags
 from sparring.machine import cores, machine_facts, show_size, warn_if_busy
-from sparring.speed.records import Figure
+from sparring.speed.bench_records import Figure
 from sparring.speed.rounds import spread, steady
 from sparring.speed.scaling import Point, Row, advise, measure_points, points
 from sparring.speed.timer import OpenSessions, TimerProcess

@@ -17,7 +17,7 @@ from sparring.commands.shared.printing import (
 from sparring.errors import ConfigError
 from sparring.games.flags import flags_as_options
 from sparring.machine import machine_facts
-from sparring.speed.records import Change, Figure, Record, changes, differences, since
+from sparring.speed.bench_records import Change, Figure, Record, changes, differences, since
 from sparring.targets import check_file
 
 SLOWER, INVALID = 1, 3

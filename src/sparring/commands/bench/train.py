@@ -31,7 +31,7 @@ from sparring.machine import machine_facts, warn_if_busy
 from sparring.pools.lineups import LEARNER
 from sparring.pools.protocol import GamePool
 from sparring.proof.validity import Proof, prove
-from sparring.speed.records import Figure
+from sparring.speed.bench_records import Figure
 from sparring.speed.rounds import (
     Round,
     fill_slots,

@@ -1,4 +1,4 @@
-"""Causes that are settings: sizes, numbers of games, threads and processes, who is met."""
+"""Causes in settings: batch sizes, numbers of games, threads and workers, opponents."""
 
 from __future__ import annotations
 
@@ -13,22 +13,27 @@ from sparring.config import NetConfig, TrainConfig
 from sparring.errors import SparringError
 from sparring.learn.acting import PlayerActor
 from sparring.nets.policy import Policy
+from sparring.speed.curves import BETWEEN
 from sparring.speed.kernels import IDLE
-from sparring.speed.progress import BETWEEN
-from sparring.speed.verdicts.case import (
+from sparring.speed.verdicts.profiled_run import (
     GAMES,
     INFERENCE,
     OPPONENTS,
     PAST,
     STEPPING,
     Candidate,
-    Case,
+    ProfiledRun,
     counted,
     percent,
     typed,
     without,
 )
-from sparring.speed.verdicts.theirs import NOTICED_OPPONENT, ONE_CALL_EACH, SLOW_ENV, hot
+from sparring.speed.verdicts.user_code import (
+    NOTICED_OPPONENT,
+    ONE_CALL_EACH,
+    SLOW_ENV,
+    mostly_in,
+)
 from sparring.training.planning.custom import by_factory, rules_of
 from sparring.training.planning.participants import participants_of
 from sparring.training.planning.roles import nets_by_role, read_roles
@@ -36,31 +41,31 @@ from sparring.training.planning.settings import with_preset
 from sparring.training.utilization.advice import advise_minibatch, sizes_to_try
 
 FULL_BATCH, FULL_BATCH_GPU = 1024, 16384
-"""Samples per optimizer step from which on a step is mostly arithmetic, not calls."""
-CALLS = 0.1
-"""Share of a tiny step's time that a larger minibatch does not save."""
+"""Minibatch size from which on a step is mostly arithmetic, not call overhead."""
+FIXED = 0.1
+"""Share of a tiny step that a larger minibatch does not save."""
 FULL_ROWS = 256
-"""Rows that are answered at once from which on an answer is mostly arithmetic."""
+"""Rows per inference call from which on it is mostly arithmetic."""
 MAX_WAITING = 64
-"""Workers for an environment that waits: they take no core."""
+"""Workers of an environment that waits: they need no core."""
 MAX_GAMES = 4096
 FEW_SAMPLES = 1024
-"""Samples of a rollout below which what surrounds an update counts."""
+"""Samples of a rollout below which the overhead per update counts."""
 NO_BOTS = ("self", "past", "best", "given")
 WAITING_ENV, FEW_WORKERS = "an environment that waits", "too few workers"
 TOO_MANY_WORKERS = "too many workers"
 
 
-def candidates(case: Case) -> list[Candidate]:
-    """Changes of settings that what was seen speaks for, none that is in place already."""
-    named = [batches(case), *threads(case), games(case), *workers(case)]
-    named += [unused_gpu(case), games_on_cpu(case), float32(case)]
+def candidates(run: ProfiledRun) -> list[Candidate]:
+    """Return changes of settings that the profile suggests."""
+    named = [batches(run), *threads(run), games(run), *workers(run)]
+    named += [unused_gpu(run), games_on_cpu(run), float32(run)]
     found = sorted(filter(None, named), key=lambda one: one.hope, reverse=True)
-    others = [bots(case), past_selves(case), actors(case), rollouts(case)]
-    usual = preset(case.config.game, case.config.algo, gpu=case.on_gpu)
+    others = [bots(run), past_selves(run), actors(run), rollouts(run)]
+    usual = preset(run.config.game, run.config.algo, gpu=run.on_gpu)
     if usual is not None:
-        others += [epochs(case, usual), ratio(case, usual), net(case, usual)]
-    return [*opponents(case), *found, *filter(None, others)]
+        others += [epochs(run, usual), ratio(run, usual), net(run, usual)]
+    return [*opponents(run), *found, *filter(None, others)]
 
 
 @cache
@@ -71,17 +76,17 @@ def preset(game: str, algo: str, *, gpu: bool) -> TrainConfig | None:
         return None
 
 
-def batches(case: Case) -> Candidate | None:
-    """Optimizer steps so small that calling costs more than computing."""
-    section, name, size = case.batch
-    share, collect = case.phase("update", "sampling"), case.config.collect
-    full = FULL_BATCH_GPU if case.on_gpu else FULL_BATCH
+def batches(run: ProfiledRun) -> Candidate | None:
+    """Minibatches so small that call overhead exceeds the arithmetic."""
+    section, name, size = run.batch
+    share, collect = run.phase("update", "sampling"), run.config.collect
+    full = FULL_BATCH_GPU if run.on_gpu else FULL_BATCH
     if not size or share < 0.2 or 2 * size > full:
         return None
     max_size = max(full, 4 * size)
-    if not case.remembers:
+    if not run.has_replay:
         max_size = min(max_size, max(collect.games * collect.steps, size))
-    ratios = [(s, CALLS + (1 - CALLS) * size / s) for s in sizes_to_try(size, max_size) if s > size]
+    ratios = [(s, FIXED + (1 - FIXED) * size / s) for s in sizes_to_try(size, max_size) if s > size]
     advice = advise_minibatch(size, [(s, ratio, ratio) for s, ratio in ratios], share)
     if advice is None:
         return None
@@ -95,19 +100,19 @@ def batches(case: Case) -> Candidate | None:
         "than the arithmetic",
         f"take {larger}; fewer and calmer steps learn a little less from each sample, so "
         f"watch the curves, and raise {rate} with it if they slow down",
-        reckoned=without(share, 0.5) if 8 * size <= full else None,
+        estimated=without(share, 0.5) if 8 * size <= full else None,
         hope=advice.gain,
         alters=True,
         rows=larger,
     )
 
 
-def threads(case: Case) -> list[Candidate]:
-    """Threads that get into each other's way, or cores without one."""
-    now, cores, load = case.threads, case.evidence.cores, case.evidence.load
-    if case.on_gpu and case.phase("stepping") < 0.2:
+def threads(run: ProfiledRun) -> list[Candidate]:
+    """Threads that block each other, or cores without a thread."""
+    now, cores, load = run.threads, run.evidence.cores, run.evidence.load
+    if run.on_gpu and run.phase("stepping") < 0.2:
         return []
-    busy = case.evidence.cpu_cores
+    busy = run.evidence.cpu_cores
     tries = [cores] if now > cores else []
     if now > 1 and (busy < 0.8 * min(now, cores) or load > 0.3 or now > cores):
         tries.append(1 if now <= 2 or cores <= 2 else cores // 2)
@@ -121,34 +126,34 @@ def threads(case: Case) -> list[Candidate]:
             {"threads": fewer},
             f"{why}: they wait for each other",
             f"use {fewer}",
-            reckoned=0.1 if now > cores else None,
-            hope=2.0 if now >= 2 * cores else 0.1 + 0.4 * case.phase("update", "inference"),
+            estimated=0.1 if now > cores else None,
+            hope=2.0 if now >= 2 * cores else 0.1 + 0.4 * run.phase("update", "inference"),
         )
         for fewer in dict.fromkeys(tries)
     ]
     if now < cores and busy > 0.8 * now and load < cores - now:
-        part = case.phase("update", "inference", "stepping")
+        part = run.phase("update", "inference", "stepping")
         hope = without(part, 0.5 * (1 - now / cores))
         why, change = f"{counted(now, 'thread')} at work on {cores} cores", {"threads": cores}
         found.append(Candidate("too few threads", part, change, why, f"use {cores}", hope=hope))
     return found
 
 
-def games(case: Case) -> Candidate | None:
-    """So few games at once that a call of the network is mostly overhead."""
-    collect = case.config.collect
-    now, share = collect.games, case.phase("inference")
-    if not case.custom_env:
-        share += case.at(STEPPING)
-    share = max(share, case.at(INFERENCE, PAST))
-    full = 16 * FULL_ROWS if case.on_gpu else FULL_ROWS
-    if share < 0.15 or 2 * now > full or case.config.actors:
+def games(run: ProfiledRun) -> Candidate | None:
+    """So few games at once that an inference call is mostly overhead."""
+    collect = run.config.collect
+    now, share = collect.games, run.phase("inference")
+    if not run.custom_env:
+        share += run.at(STEPPING)
+    share = max(share, run.at(INFERENCE, PAST))
+    full = 16 * FULL_ROWS if run.on_gpu else FULL_ROWS
+    if share < 0.15 or 2 * now > full or run.config.actors:
         return None
     more = min(now * 4, full)
     change: dict[str, int] = {"games": more}
     text = f"play {more}"
     fewer = max(collect.steps * now // more, 1)
-    if not case.remembers and fewer >= 16:
+    if not run.has_replay and fewer >= 16:
         change["steps"] = fewer
         text += f" with collect.steps {fewer}, so that an update sees as many samples"
     return Candidate(
@@ -163,21 +168,21 @@ def games(case: Case) -> Candidate | None:
     )
 
 
-def workers(case: Case) -> list[Candidate]:
-    """Environments of one's own in too few processes, or in too many."""
-    config, cores, word = case.config, case.evidence.cores, case.config.workers
-    if not by_factory(config) or config.actors or not case.repeatable or not word.isdigit():
+def workers(run: ProfiledRun) -> list[Candidate]:
+    """Custom environments in too few workers, or in too many."""
+    config, cores, word = run.config, run.evidence.cores, run.config.workers
+    if not by_factory(config) or config.actors or not run.repeatable or not word.isdigit():
         return []
     now = int(word)
-    waits, total = case.env_waits(), max(case.env_share(), case.phase("stepping"))
+    waits, total = run.env_waits(), max(run.env_share(), run.phase("stepping"))
     if now == 0:
-        return first_workers(case, total, waits)
+        return first_workers(run, total, waits)
     if now > cores and waits < 0.3 * total:
-        text = f"{now} workers on {counted(cores, 'core')}: they push each other aside"
+        text = f"{now} workers on {counted(cores, 'core')}: they compete for cores"
         advice = {cores: f"take {cores}", 0: "step the environment in the training process"}
         return [
-            Candidate(TOO_MANY_WORKERS, total, {"workers": str(fewer)}, text, told, hope=0.5)
-            for fewer, told in advice.items()
+            Candidate(TOO_MANY_WORKERS, total, {"workers": str(fewer)}, text, remedy, hope=0.5)
+            for fewer, remedy in advice.items()
         ]
     if total < 0.15:
         text = f"{counted(now, 'worker')}, and only {percent(total)} of the time in stepping"
@@ -192,8 +197,8 @@ def workers(case: Case) -> list[Candidate]:
     return []
 
 
-def first_workers(case: Case, total: float, waits: float) -> list[Candidate]:
-    games, where = case.config.collect.games, hot(case)
+def first_workers(run: ProfiledRun, total: float, waits: float) -> list[Candidate]:
+    games, where = run.config.collect.games, mostly_in(run)
     if total < 0.25:
         return []
     if waits > 0.5 * total and games > 1:
@@ -206,11 +211,11 @@ def first_workers(case: Case, total: float, waits: float) -> list[Candidate]:
                 f"{percent(waits)} in waiting inside your environment's step{where}, one game "
                 "after the other",
                 f"let {many} workers wait at the same time",
-                reckoned=without(waits, 0.8 * (1 - 1 / many)),
+                estimated=without(waits, 0.8 * (1 - 1 / many)),
                 hope=without(waits, 0.9 * (1 - 1 / many)),
             )
         ]
-    many = min(case.evidence.cores, games)
+    many = min(run.evidence.cores, games)
     if many < 2:
         return []
     return [
@@ -220,40 +225,40 @@ def first_workers(case: Case, total: float, waits: float) -> list[Candidate]:
             {"workers": str(many)},
             f"{percent(total)} in your environment's step{where}, in one process",
             f"step it in {many} workers, or make that function faster",
-            reckoned=without(total, 0.6 * (1 - 1 / many)),
+            estimated=without(total, 0.6 * (1 - 1 / many)),
             hope=without(total, 1 - 1 / many),
         )
     ]
 
 
-def unused_gpu(case: Case) -> Candidate | None:
-    """A GPU that nobody asked."""
-    if case.config.device != "cpu" or not torch.cuda.is_available() or case.on_gpu:
+def unused_gpu(run: ProfiledRun) -> Candidate | None:
+    """A GPU that is not used."""
+    if run.config.device != "cpu" or not torch.cuda.is_available() or run.on_gpu:
         return None
-    cause, part = "a GPU that is not used", case.phase("update", "inference")
+    cause, part = "a GPU that is not used", run.phase("update", "inference")
     text = f"{percent(part)} in the network on a CPU, beside a GPU"
     return Candidate(cause, part, {"device": "cuda"}, text, "use it", hope=without(part, 0.8))
 
 
-def float32(case: Case) -> Candidate | None:
-    """A GPU that computes in more digits than it has to."""
-    part = case.phase("update", "inference")
-    if not case.on_gpu or case.config.collect.bf16 or part < 0.3:
+def float32(run: ProfiledRun) -> Candidate | None:
+    """A GPU that computes in float32 where bfloat16 is enough."""
+    part = run.phase("update", "inference")
+    if not run.on_gpu or run.config.collect.bf16 or part < 0.3:
         return None
     text, change = f"{percent(part)} in the network, in float32", {"collect": {"bf16": True}}
     hope = without(part, 0.3)
     return Candidate("float32 on a GPU", part, change, text, "compute in bfloat16", hope=hope)
 
 
-def games_on_cpu(case: Case) -> Candidate | None:
-    idle = case.evidence.gpu.get(IDLE, 0.0)
-    share = case.phase("stepping", "transfer") or case.at(GAMES)
-    if idle < 0.3 or case.custom_env or share < 0.2:
+def games_on_cpu(run: ProfiledRun) -> Candidate | None:
+    idle = run.evidence.gpu.get(IDLE, 0.0)
+    share = run.phase("stepping", "transfer") or run.at(GAMES)
+    if idle < 0.3 or run.custom_env or share < 0.2:
         return None
-    if case.config.pool == "cpu":
+    if run.config.pool == "cpu":
         change: dict[str, Any] = {"pool": "cuda"}
         advice = "play on the GPU too"
-    elif case.config.collect.groups == 1:
+    elif run.config.collect.groups == 1:
         change, advice = {"collect": {"groups": 2}}, "let one half step while the other is answered"
     else:
         return None
@@ -262,26 +267,26 @@ def games_on_cpu(case: Case) -> Candidate | None:
     return Candidate("games on the CPU", idle, change, text, advice, hope=hope)
 
 
-def opponents(case: Case) -> list[Candidate]:
-    """Networks of another kind than the learner's: each is asked by a call of its own."""
-    share = case.share(lambda sight: sight.phase == OPPONENTS and not sight.theirs)
+def opponents(run: ProfiledRun) -> list[Candidate]:
+    """Opponent networks unlike the learner's: each needs a separate call."""
+    share = run.share(lambda stack: stack.phase == OPPONENTS and not stack.user_frames)
     if share < NOTICED_OPPONENT:
         return []
-    config, others = case.config, apart(case)
+    config, others = run.config, policies_without_slot(run)
     count = len(others) or sum(not word.startswith("self") for word in config.opponents)
     whom = f"each of {count} policies" if count > 1 else "one policy"
     why = f"{percent(share)} in opponents' inference, one call for {whom}"
-    found, change = [], alike(case, others) if count > 1 else {}
+    found, change = [], common_net(run, others) if count > 1 else {}
     if change:
         found.append(
             Candidate(
                 ONE_CALL_EACH,
                 share,
                 {"net": change},
-                f"{why}, as their network is another than the learner's",
-                f"group them: with {typed({'net': change})} it has theirs, and all are answered "
-                "together",
-                reckoned=without(share, 0.5 * (1 - 1 / count)),
+                f"{why}, as their network differs from the learner's",
+                f"group them: with {typed({'net': change})} the learner has the same network, and "
+                "all are answered together",
+                estimated=without(share, 0.5 * (1 - 1 / count)),
                 hope=without(share, 0.9) + 0.2,
                 alters=True,
             )
@@ -303,23 +308,23 @@ def opponents(case: Case) -> list[Candidate]:
     return found
 
 
-def alike(case: Case, others: list[Policy]) -> dict[str, Any]:
-    """What the learner's network has to change to be that of all opponents, if they have one."""
-    nets = {replace(policy.net.config, sparse=case.config.net.sparse) for policy in others}
-    if len(nets) != 1 or case.config.hierarchy.on:
+def common_net(run: ProfiledRun, others: list[Policy]) -> dict[str, Any]:
+    """Return the change of `net` to the opponents' network, {} if they have different ones."""
+    nets = {replace(policy.net.config, sparse=run.config.net.sparse) for policy in others}
+    if len(nets) != 1 or run.config.hierarchy.on:
         return {}
-    mine = asdict(case.config.net)
+    mine = asdict(run.config.net)
     return {key: value for key, value in asdict(nets.pop()).items() if mine[key] != value}
 
 
-def apart(case: Case) -> list[Policy]:
-    """Policies that the run meets and that have no slot."""
-    if not case.repeatable:
+def policies_without_slot(run: ProfiledRun) -> list[Policy]:
+    """Return the opponent policies that have no slot."""
+    if not run.repeatable:
         return []
     try:
-        rules = rules_of(case.config)
-        nets = nets_by_role(read_roles(rules, [case.config]), case.config)
-        participants = participants_of(rules, case.config, nets)
+        rules = rules_of(run.config)
+        nets = nets_by_role(read_roles(rules, [run.config]), run.config)
+        participants = participants_of(rules, run.config, nets)
     except SparringError:
         return []
     players = [
@@ -328,77 +333,77 @@ def apart(case: Case) -> list[Policy]:
     return [player for player in players if isinstance(player, Policy)]
 
 
-def epochs(case: Case, usual: TrainConfig) -> Candidate | None:
-    now, less, share = case.config.ppo.epochs, usual.ppo.epochs, case.phase("update")
-    if case.config.algo != "ppo" or now < 2 * less or share < 0.3:
+def epochs(run: ProfiledRun, usual: TrainConfig) -> Candidate | None:
+    now, less, share = run.config.ppo.epochs, usual.ppo.epochs, run.phase("update")
+    if run.config.algo != "ppo" or now < 2 * less or share < 0.3:
         return None
     return Candidate(
         "many epochs",
         share,
         {"ppo": {"epochs": less}},
         f"{percent(share)} in the update, {now} epochs over each rollout",
-        f"take {less}, as the preset has; more of them learn little from the same samples",
+        f"take {less}, as in the preset; more epochs learn little from the same samples",
         hope=without(share, 1 - less / now),
         alters=True,
     )
 
 
-def ratio(case: Case, usual: TrainConfig) -> Candidate | None:
-    now, less = case.config.replay.ratio, usual.replay.ratio
-    share = case.phase("update", "sampling")
-    if not case.remembers or now < 2 * less or share < 0.3:
+def ratio(run: ProfiledRun, usual: TrainConfig) -> Candidate | None:
+    now, less = run.config.replay.ratio, usual.replay.ratio
+    share = run.phase("update", "sampling")
+    if not run.has_replay or now < 2 * less or share < 0.3:
         return None
     return Candidate(
         "a high replay ratio",
         share,
         {"replay": {"ratio": less}},
         f"{percent(share)} in the update, {now:g} samples trained per decision",
-        f"take {less:g}, as the preset has",
+        f"take {less:g}, as in the preset",
         hope=without(share, 1 - less / now),
         alters=True,
     )
 
 
 def weights(net: NetConfig) -> int:
-    """About how many weights lie between the hidden layers."""
+    """Return the approximate number of weights between hidden layers."""
     if net.kind != "mlp":
         return net.blocks * 18 * net.channels**2
     wide = [net.hidden[0], *net.hidden]
     return sum(first * second for first, second in pairwise(wide))
 
 
-def net(case: Case, usual: TrainConfig) -> Candidate | None:
-    mine, theirs, share = case.config.net, usual.net, case.phase("update", "inference", "sampling")
-    if weights(mine) < 4 * weights(theirs) or share < 0.4 or case.config.hierarchy.on:
+def net(run: ProfiledRun, usual: TrainConfig) -> Candidate | None:
+    now, small, share = run.config.net, usual.net, run.phase("update", "inference", "sampling")
+    if weights(now) < 4 * weights(small) or share < 0.4 or run.config.hierarchy.on:
         return None
-    small: dict[str, Any] = {"hidden": theirs.hidden} if theirs.kind == "mlp" else {}
-    if mine.kind != theirs.kind or not small:
-        small |= {"kind": theirs.kind, "channels": theirs.channels, "blocks": theirs.blocks}
-    times = weights(mine) / weights(theirs)
+    change: dict[str, Any] = {"hidden": small.hidden} if small.kind == "mlp" else {}
+    if now.kind != small.kind or not change:
+        change |= {"kind": small.kind, "channels": small.channels, "blocks": small.blocks}
+    times = weights(now) / weights(small)
     return Candidate(
         "a large network",
         share,
-        {"net": small},
+        {"net": change},
         f"{percent(share)} in the network, which is {times:.0f} times as large as the preset's",
-        f"take the preset's ({typed({'net': small})}), unless only the larger one learns the game",
+        f"take the preset's ({typed({'net': change})}), unless only the larger one learns the game",
         hope=without(share, 0.7),
         alters=True,
     )
 
 
-def bots(case: Case) -> Candidate | None:
+def bots(run: ProfiledRun) -> Candidate | None:
     """Bots that are slower than the games themselves."""
-    config, share = case.config, case.phase("stepping") or case.at(GAMES)
+    config, share = run.config, run.phase("stepping") or run.at(GAMES)
     named = [word for word in config.opponents if is_bot(word)]
-    if case.custom_env or share < 0.4 or not named:
+    if run.custom_env or share < 0.4 or not named:
         return None
     others = tuple(word for word in config.opponents if word not in named) or ("self=1",)
     return Candidate(
-        "bots that think",
+        "slow bots",
         share,
         {"opponents": others},
-        f"{percent(share)} in stepping games, in which {', '.join(named)} think",
-        "leave them out, or meet them less often (WHO=WEIGHT) for a part of it",
+        f"{percent(share)} in stepping games, in which the bots {', '.join(named)} search",
+        "leave them out, or give them less weight (BOT=WEIGHT)",
         hope=without(share, 0.7),
         alters=True,
     )
@@ -410,8 +415,8 @@ def is_bot(word: str) -> bool:
     return any(player.partition(":")[0].partition("@")[0] not in NO_BOTS for player in named)
 
 
-def past_selves(case: Case) -> Candidate | None:
-    share, now = case.at(PAST), case.config.league.slots
+def past_selves(run: ProfiledRun) -> Candidate | None:
+    share, now = run.at(PAST), run.config.league.slots
     if share < 0.25 or now < 8:
         return None
     fewer = now // 4
@@ -419,16 +424,16 @@ def past_selves(case: Case) -> Candidate | None:
         "many past selves",
         share,
         {"league": {"slots": fewer}},
-        f"{percent(share)} in the answers of up to {now} past selves",
-        f"meet {fewer} at a time",
+        f"{percent(share)} in inference of up to {now} past selves",
+        f"play against {fewer} at a time",
         hope=without(share, 0.5),
         alters=True,
     )
 
 
-def actors(case: Case) -> Candidate | None:
-    now, cores = case.config.actors, case.evidence.cores
-    if now <= cores or case.config.cluster:
+def actors(run: ProfiledRun) -> Candidate | None:
+    now, cores = run.config.actors, run.evidence.cores
+    if now <= cores or run.config.cluster:
         return None
     fewer = max(cores - 1, 0)
     return Candidate(
@@ -441,20 +446,20 @@ def actors(case: Case) -> Candidate | None:
     )
 
 
-def rollouts(case: Case) -> Candidate | None:
-    """Rollouts so short that what is done once per update counts."""
-    collect, share = case.config.collect, case.phase("other", BETWEEN, "advantage")
-    if case.remembers or collect.games * collect.steps >= FEW_SAMPLES or share < 0.1:
+def rollouts(run: ProfiledRun) -> Candidate | None:
+    """Rollouts so short that the overhead per update counts."""
+    collect, share = run.config.collect, run.phase("other", BETWEEN, "advantage")
+    if run.has_replay or collect.games * collect.steps >= FEW_SAMPLES or share < 0.1:
         return None
     longer = -(-2 * FEW_SAMPLES // collect.games)
     return Candidate(
-        "updates too short",
+        "short updates",
         share,
         {"collect": {"steps": longer}},
-        f"{percent(share)} in what is done once per update, and an update has no more than "
+        f"{percent(share)} in overhead per update, and an update has only "
         f"{collect.games * collect.steps} samples",
         f"make rollouts longer: collect.steps {longer}",
-        reckoned=without(share, 0.5),
+        estimated=without(share, 0.5),
         hope=without(share, 0.8),
         alters=True,
     )

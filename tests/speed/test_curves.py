@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from sparring.speed.kernels import Launch, kind_of, ours, summed
-from sparring.speed.progress import BETWEEN, Progress
+from sparring.speed.curves import BETWEEN, CurveReader
+from sparring.speed.kernels import Launch, kind_of, our_kernels, summarize
 from sparring.training.records import metrics
 from sparring.training.records.metrics import MetricsWriter
 
@@ -25,10 +25,10 @@ def test_the_pace_is_that_of_the_updates_within(tmp_path: Path) -> None:
             values |= {"charts/samples_per_s": 2 * made / 0.9, "phases/update": 0.75}
             values |= {"phases/stepping": 0.25}
             out.add(update, values, seconds=float(update))
-    progress = Progress(tmp_path)
-    assert progress.look() == 10
+    progress = CurveReader(tmp_path)
+    assert progress.last_update() == 10
     now = time.monotonic()  # the last update ended just now, as far as anybody knows
-    late = progress.pace(now - 4.5, now + 1)
+    late = progress.speed(now - 4.5, now + 1)
     assert late.updates == 5
     assert late.decisions_per_s == pytest.approx(200)
     assert late.samples_per_s == pytest.approx(400)
@@ -37,10 +37,10 @@ def test_the_pace_is_that_of_the_updates_within(tmp_path: Path) -> None:
         "stepping": pytest.approx(0.225),
         BETWEEN: pytest.approx(0.1),
     }
-    early = progress.pace(now - 8.5, now - 4.5)
+    early = progress.speed(now - 8.5, now - 4.5)
     assert early.updates == 4
     assert early.decisions_per_s == pytest.approx(100)
-    assert progress.pace(now + 5, now + 9).updates == 0
+    assert progress.speed(now + 5, now + 9).updates == 0
 
 
 def test_of_a_long_run_only_what_is_asked_for_is_read(
@@ -60,20 +60,20 @@ def test_of_a_long_run_only_what_is_asked_for_is_read(
         return rows
 
     monkeypatch.setattr(metrics, "ask", counting)
-    progress = Progress(tmp_path)
-    assert progress.look() == 1000
+    progress = CurveReader(tmp_path)
+    assert progress.last_update() == 1000
     assert asked == [1]
     now = time.monotonic()
-    pace = progress.pace(now - 4.5, now + 1)
+    pace = progress.speed(now - 4.5, now + 1)
     assert pace.updates == 5
     assert pace.decisions_per_s == pytest.approx(10)
     assert asked[1:] == [1000, 15]
 
 
 def test_a_run_without_curves_has_no_pace(tmp_path: Path) -> None:
-    progress = Progress(tmp_path)
-    assert progress.look() == 0
-    assert progress.pace(0.0, time.monotonic()).updates == 0
+    progress = CurveReader(tmp_path)
+    assert progress.last_update() == 0
+    assert progress.speed(0.0, time.monotonic()).updates == 0
 
 
 def test_kernels_add_up_to_the_time() -> None:
@@ -84,7 +84,7 @@ def test_kernels_add_up_to_the_time() -> None:
         Launch("step", 450_000.0, 600_000.0),
         Launch("Memcpy DtoH (Device -> Pageable)", 700_000.0, 750_000.0),
     ]
-    found = summed(launches, 1.0)
+    found = summarize(launches, 1.0)
     assert found.shares == {
         "products": pytest.approx(0.4),
         "games": pytest.approx(0.1),
@@ -97,8 +97,8 @@ def test_kernels_add_up_to_the_time() -> None:
 
 def test_our_own_kernels_are_known_by_name() -> None:
     """Their names are read from the sources, so that none is forgotten."""
-    assert ours()["step"] == ours()["open_rows"] == "games"
-    assert ours()["adam"] == "optimizer"
-    assert ours()["grouped_product"] == "products"
+    assert our_kernels()["step"] == our_kernels()["open_rows"] == "games"
+    assert our_kernels()["adam"] == "optimizer"
+    assert our_kernels()["grouped_product"] == "products"
     assert kind_of("void at::native::vectorized_elementwise_kernel<4>") == "elementwise"
     assert kind_of("multi_tensor_apply_kernel") == "optimizer"

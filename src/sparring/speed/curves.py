@@ -1,4 +1,4 @@
-"""How fast a run is, from the curves that it writes, and when."""
+"""Speed of a run, read from the metrics that it writes while it trains."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ DECISIONS, RATE, SAMPLES = "charts/decisions", "charts/SPS", "charts/samples_per
 GPU, CPU = "charts/gpu_busy", "charts/cpu_share"
 PHASES = "phases/"
 BETWEEN = "between updates"
-"""The phase of all time in which nobody plays or learns: curves, checkpoints, callbacks."""
+"""Phase between updates: metrics, checkpoints, callbacks."""
 
 Floats = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True)
-class Pace:
-    """How fast a run was over some updates."""
+class RunSpeed:
+    """Rates and phases of a run over some updates."""
 
     updates: int = 0
     seconds: float = 0.0
@@ -35,36 +35,36 @@ class Pace:
     gpu_busy: float | None = None
 
 
-class Progress:
-    """Reads a run's curves while it trains, and learns when its clock began."""
+class CurveReader:
+    """Reads the metrics of a run that is training, and finds out when its clock began."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self._began = float("inf")
 
-    def look(self) -> int:
-        """Return the last update that can be read; 0 before the first."""
+    def last_update(self) -> int:
+        """Return the last update on disk; 0 before the first."""
         try:
             found = metrics.last(self.folder, DECISIONS)
-        except SparringError:  # a file that is being made
+        except SparringError:  # the file is being created
             return 0
         if found is None:
             return 0
-        # Curves are late, never early: the earliest beginning that they allow is the nearest.
+        # Metrics come late, never early: the earliest start that they allow is the best estimate.
         self._began = min(self._began, time.monotonic() - found[1])
         return found[0]
 
-    def pace(self, since: float, until: float) -> Pace:
-        """Return how fast it was between two moments of the monotonic clock."""
+    def speed(self, since: float, until: float) -> RunSpeed:
+        """Return the speed between two times of the monotonic clock."""
         counted = metrics.read(self.folder, DECISIONS).get(DECISIONS)
         if counted is None:
-            return Pace()
+            return RunSpeed()
         numbers, ends, decisions = counted
         inside = (ends >= since - self._began) & (ends <= until - self._began)
-        inside[0] = False  # nobody knows when the first one began
+        inside[0] = False  # the start of the first update is unknown
         if not inside.any():
-            return Pace()
-        # A run of days has millions of numbers, and it is still training beside us.
+            return RunSpeed()
+        # A run of days has millions of values, and it is still training: read only what is needed.
         first = int(numbers[inside][0])
         curves = metrics.read(self.folder, "charts/*", f"{PHASES}*", since=first)
         took = np.diff(ends, prepend=ends[:1])
@@ -72,7 +72,7 @@ class Progress:
         whole = float(took[inside].sum())
 
         def values(name: str) -> Floats:
-            """Return a curve at these updates, 0 where it has nothing."""
+            """Return a metric at these updates, 0 where it has no value."""
             at, _, found = curves.get(name, (numbers[:0], ends[:0], ends[:0]))
             full = np.zeros(len(numbers))
             full[np.searchsorted(numbers, at[np.isin(at, numbers)])] = found[np.isin(at, numbers)]
@@ -87,7 +87,7 @@ class Progress:
         }
         shares[BETWEEN] = max(1 - sum(shares.values()), 0.0)
         busy = float((values(GPU) * worked).sum()) / whole if GPU in curves else None
-        return Pace(
+        return RunSpeed(
             updates=int(inside.sum()),
             seconds=whole,
             decisions_per_s=float(made[inside].sum()) / whole,

@@ -1,4 +1,4 @@
-"""A training of our own, made to be looked at, in a folder that goes with it."""
+"""Handle of a training process that is started to be profiled, in a temporary folder."""
 
 from __future__ import annotations
 
@@ -15,30 +15,30 @@ from sparring.errors import SparringError
 from sparring.machine import cores
 from sparring.messages import Message, checked
 from sparring.processes import Child
+from sparring.speed.curves import CurveReader
 from sparring.speed.evidence import processes_of
-from sparring.speed.progress import Progress
 from sparring.speed.rounds import has_replay, steady
 from sparring.store.folders import CONFIG
 from sparring.training.planning.settings import members_of, written
 from sparring.usage import running
 
-NAME = "looked-at"
+NAME = "profiled"
 MINUTES = 24 * 60.0
-"""A budget that nobody reaches; it is ended when enough was seen."""
+"""A budget that is never reached: the profiler ends the training."""
 WARM_UPDATES = 3
-"""A training is not under way before so many."""
+"""Updates of the warm-up."""
 WARM_LIMIT_S = 30.0
-"""Nobody waits longer for them: who is that slow has to be looked at all the more."""
+"""Longest warm-up; a training that is slower is profiled all the same."""
 POLL_S = 0.1
 END_S = 5.0
 VARIABLES = ("OMP_NUM_THREADS", "MKL_NUM_THREADS")
 
 
-def to_look_at(config: TrainConfig, folder: Path) -> TrainConfig:
-    """Return settings for a training that leaves nothing elsewhere and is soon under way."""
+def profiling_config(config: TrainConfig, folder: Path) -> TrainConfig:
+    """Return settings that write nothing outside the folder and skip slow starts."""
     config = members_of(config)[0]
     if has_replay(config):
-        config = steady(config)  # or it would be looked at while it fills its memory
+        config = steady(config)  # or the replay would still be filling
     return replace(
         config,
         name=NAME,
@@ -54,63 +54,63 @@ def to_look_at(config: TrainConfig, folder: Path) -> TrainConfig:
     )
 
 
-class CustomTraining:
-    """A process that trains with some settings until it is closed."""
+class ProfiledTraining:
+    """Training process: start it, request samples, stop it."""
 
     def __init__(self, config: TrainConfig) -> None:
         self._folder = tempfile.TemporaryDirectory(
             prefix="sparring-profile-", ignore_cleanup_errors=True
         )
         root = Path(self._folder.name)
-        self.config, self.folder = to_look_at(config, root), root / NAME
+        self.config, self.folder = profiling_config(config, root), root / NAME
         variables = {name: os.environ[name] for name in VARIABLES if name in os.environ}
-        self._child = Child("sparring.speed.child", threads=cores(), variables=variables)
+        self._child = Child("sparring.speed.profiled_process", threads=cores(), variables=variables)
         self._child.tell(Message("train", written(self.config)))
         self.pid = self._child.pid
 
-    def __enter__(self) -> CustomTraining:
+    def __enter__(self) -> ProfiledTraining:
         return self
 
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    def warm_up(self, progress: Progress, seconds: float, said: Callable[[str], None]) -> None:
-        """Wait until it is under way, for so many seconds at least.
+    def warm_up(self, curves: CurveReader, seconds: float, echo: Callable[[str], None]) -> None:
+        """Wait for the first updates, and for so many seconds at least.
 
-        One whose first update takes minutes is looked at all the same: its stacks say why.
+        A training whose first update takes minutes is profiled all the same: its stacks tell why.
         """
         while not (self.folder / CONFIG).is_file():
-            said("starting: loading torch")
-            self.check()
+            echo("starting: loading torch")
+            self.check_running()
             time.sleep(POLL_S)
         began = time.monotonic()
         while (spent := time.monotonic() - began) < WARM_LIMIT_S:
-            made = progress.look()
-            if made >= WARM_UPDATES and spent >= seconds:
+            updates = curves.last_update()
+            if updates >= WARM_UPDATES and spent >= seconds:
                 return
-            said(f"warming up: update {made}")
-            self.check()
+            echo(f"warming up: update {updates}")
+            self.check_running()
             time.sleep(POLL_S)
 
-    def ask(self, what: str, timeout_s: float, **request: Any) -> Mapping[str, Any]:
-        """Let it look at itself, and return what it has seen."""
+    def request(self, what: str, timeout_s: float, **facts: Any) -> Mapping[str, Any]:
+        """Let the process sample itself or record kernels, and return the result."""
         try:
-            return self._child.ask(Message(what, request), timeout_s).facts
+            return self._child.ask(Message(what, facts), timeout_s).facts
         except TimeoutError:
             raise SparringError(f"{what}: no answer within {timeout_s:g} s") from None
 
-    def check(self) -> None:
-        """Raise if it has ended: refused, failed or killed."""
-        for said in self._child.hear():
-            checked(said)
+    def check_running(self) -> None:
+        """Raise an error if the process has ended: refused, failed or killed."""
+        for message in self._child.hear():
+            checked(message)
         if self._child.gone:
             raise SparringError(f"the training failed: {self._child.last_words()}")
 
     def close(self) -> None:
-        """End it, whatever it does, and remove what it has written."""
-        family = processes_of(self.pid)
+        """End the process and its children, and remove the folder."""
+        pids = processes_of(self.pid)
         self._child.end()
-        until = time.monotonic() + END_S  # those that it has started end with it
-        while any(map(running, family)) and time.monotonic() < until:
+        until = time.monotonic() + END_S  # its children end with it
+        while any(map(running, pids)) and time.monotonic() < until:
             time.sleep(POLL_S / 10)
         self._folder.cleanup()

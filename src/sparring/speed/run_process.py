@@ -1,4 +1,4 @@
-"""The process of one run of a bench."""
+"""Main module of a run of `sparring bench configs`: trains, evaluates, reports."""
 
 from __future__ import annotations
 
@@ -23,33 +23,33 @@ from sparring.training.planning.settings import read_config
 from sparring.training.records.run import Run, finite
 from sparring.training.train import resume, train_with
 
-TELL_EVERY_S = 1.0
+REPORT_EVERY_S = 1.0
 KIB = 1024
 
 
-def train_one(config: TrainConfig, tell: Callable[..., None]) -> dict[str, Any]:
-    """Train a run, or go on with one that is there, and measure it."""
-    folder, told = Path(config.runs) / config.name, [0.0]
+def train_one(config: TrainConfig, send: Callable[..., None]) -> dict[str, Any]:
+    """Train or resume a run, and play its final games."""
+    folder, last_report = Path(config.runs) / config.name, [0.0]
 
-    def look(watched: Watched) -> None:
+    def report(watched: Watched) -> None:
         now, status = time.monotonic(), watched.status
-        if now - told[0] >= TELL_EVERY_S:
-            told[0] = now
-            tell("progress", share=status.progress, decisions_per_s=status.decisions_per_s)
+        if now - last_report[0] >= REPORT_EVERY_S:
+            last_report[0] = now
+            send("progress", share=status.progress, decisions_per_s=status.decisions_per_s)
 
     if folder.is_dir():
-        agent = resume(folder, quiet=True, on_update=look)
+        agent = resume(folder, quiet=True, on_update=report)
     else:
-        agent = train_with(config, quiet=True, callbacks=Callbacks(on_update=look))
+        agent = train_with(config, quiet=True, callbacks=Callbacks(on_update=report))
     if agent.ended.startswith("SIG"):
         return {"stopped": agent.ended}
-    tell("progress", share=1.0, decisions_per_s=0.0)
+    send("progress", share=1.0, decisions_per_s=0.0)
     settings = read_config(Run.open(agent.run).config, str(agent.run))
     measure(agent, settings.eval, threads=settings.threads or 1)
-    return ended(agent)
+    return result_of(agent)
 
 
-def ended(agent: Agent) -> dict[str, Any]:
+def result_of(agent: Agent) -> dict[str, Any]:
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     return {
         "ended": agent.ended,
@@ -62,19 +62,19 @@ def main() -> None:
     parent = Parent()
     warnings.simplefilter("ignore")
 
-    def tell(name: str, **facts: Any) -> None:
+    def send(name: str, **facts: Any) -> None:
         parent.tell(Message(name, finite(facts)))
 
     try:
-        tell("ended", **train_one(read_config(next(parent).facts, "settings"), tell))
-    except DivergedError as wrong:
-        tell("ended", failed=f"diverged: {wrong}")
-    except ConfigError as wrong:
-        tell("ended", failed=f"refused: {wrong}")
-    except SparringError as wrong:
-        tell("ended", failed=str(wrong))
+        send("ended", **train_one(read_config(next(parent).facts, "settings"), send))
+    except DivergedError as error:
+        send("ended", failed=f"diverged: {error}")
+    except ConfigError as error:
+        send("ended", failed=f"refused: {error}")
+    except SparringError as error:
+        send("ended", failed=str(error))
     except (MemoryError, torch.OutOfMemoryError):
-        tell("ended", failed="memory ran out")
+        send("ended", failed="memory ran out")
 
 
 if __name__ == "__main__":
