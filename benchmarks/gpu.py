@@ -20,7 +20,7 @@ import torch
 
 from pages import README, file_of, keep, write_table
 from sparring.games import game_names
-from sparring.machine import machine_facts
+from sparring.machine import machine_info
 from sparring.training.records.metrics import read
 
 GAME = "skull_king"
@@ -73,7 +73,7 @@ def main() -> None:
         game, *rest = options if options and options[0] in game_names() else (GAME, *options)
         parts[f"train {name}"] = ["bench", "train", game, *rest]
     record: dict[str, Any] = {
-        "machine": {**machine_facts(), "gpu": gpu, "torch": torch.__version__},
+        "machine": {**machine_info(), "gpu": gpu, "torch": torch.__version__},
         "parts": {},
     }
     for name, words in parts.items():

@@ -35,7 +35,7 @@ from sparring.league.ratings import Rating, connected_groups, rate
 from sparring.league.seating import load_player
 from sparring.league.usi.engine import Engine, EngineError
 from sparring.league.usi.match import GO, Opening, random_opening, set_up
-from sparring.machine import machine_facts
+from sparring.machine import machine_info
 from sparring.nets.policy import Policy
 from sparring.pools.limits import MAX_PLIES
 
@@ -286,7 +286,7 @@ def measure(given: argparse.Namespace) -> dict[str, Any]:
         }
     options = ("games", "opening_plies", "seed", "sampled", "all", "set")
     return {
-        "machine": machine_facts(),
+        "machine": machine_info(),
         "options": {name: getattr(given, name) for name in options},
         "prior_draws_per_player": PRIOR,
         "engines": engines,

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from pages import README, ROOT, file_of, keep, stored, write_table
-from sparring.machine import machine_facts
+from sparring.machine import machine_info
 
 GAME = "skull_king"
 
@@ -59,7 +59,7 @@ def train_all(given: argparse.Namespace) -> list[dict[str, Any]]:
 
 def store(reports: list[dict[str, Any]]) -> Path:
     """Write a machine's record, replacing its older one."""
-    machine = machine_facts()
+    machine = machine_info()
     name = f"{machine['cpu']}, {machine['cores']} cores"
     record = {
         "game": GAME,

@@ -34,7 +34,7 @@ import torch
 from sparring import trusted
 from sparring.config import NetConfig, TrainConfig
 from sparring.games.flags import read_rules
-from sparring.machine import cores, machine_facts
+from sparring.machine import cores, machine_info
 from sparring.nets.make import make_net
 from sparring.nets.policy import Policy
 from sparring.speed.profiling import SamplingOptions, profile_new_training
@@ -76,7 +76,7 @@ class Pathology:
 
 def env(name: str) -> str:
     """An environment by its factory's name, which whoever runs this has named."""
-    trusted.name(f"{ENVS}:make_{name}")
+    trusted.allow(f"{ENVS}:make_{name}")
     return f"{ENVS}:make_{name}"
 
 
@@ -199,7 +199,7 @@ def main(words: Sequence[str] | None = None) -> int:
             print(shown(results[-1]), file=sys.stderr if asked.json else sys.stdout, flush=True)
         os.chdir("/")
     if asked.json:
-        print(json.dumps({"machine": machine_facts(), "pathologies": results}))
+        print(json.dumps({"machine": machine_info(), "pathologies": results}))
     return 0 if results and all(one["right"] and one["kept"] for one in results) else 1
 
 

@@ -27,7 +27,7 @@ from sparring import Lineup, Pool
 from sparring.config import CollectConfig, DQNConfig, NetConfig, ReplayConfig, SACConfig
 from sparring.learn.dqn import DQN
 from sparring.learn.sac import SAC
-from sparring.machine import machine_facts, warn_if_busy
+from sparring.machine import machine_info, warn_if_busy
 from sparring.nets.run.native import resolve_cpu
 from sparring.schedule import Moment
 
@@ -126,7 +126,7 @@ def main() -> None:
     )
     parser.add_argument("--json", type=Path, help="a file for the figures")
     given = parser.parse_args()
-    facts = machine_facts()
+    facts = machine_info()
     warn_if_busy(facts["load_average"])
     torch.set_num_threads(given.threads)
     meant = resolve_cpu(given.cpu)

@@ -2,7 +2,7 @@
 
 python benchmarks/scaling.py                          sizes of all games; 1, 2 and 4 actors of one
 python benchmarks/scaling.py --sizes                  sizes alone: needs a few seconds
-python benchmarks/scaling.py --crews processes --json scaling.json
+python benchmarks/scaling.py --supervisors processes --json scaling.json
 
 An actor needs `a` seconds of a core for a rollout, the learner `u` for what it does with one. With
 N actors on machines of their own there are min(N / a, 1 / u) rollouts per second; on one machine
@@ -26,14 +26,14 @@ from typing import Any
 
 import numpy as np
 
-from sparring.cluster.actors.body import Body
-from sparring.cluster.actors.learner import DistributedPPO, places_of
+from sparring.cluster.actors.learner import DistributedPPO, actor_shares
+from sparring.cluster.actors.runner import ActorRunner
 from sparring.cluster.learners import with_actors
-from sparring.cluster.ray.host import FEW, as_array, trimmed
+from sparring.cluster.ray.host import PADDED, as_array, trim
 from sparring.config import TrainConfig
 from sparring.errors import SparringError, SparringWarning
 from sparring.games.rules import game_names
-from sparring.machine import machine_facts, warn_if_busy
+from sparring.machine import machine_info, warn_if_busy
 from sparring.messages import Message
 from sparring.training.planning.plan import resolve
 from sparring.training.planning.settings import with_preset, written
@@ -57,51 +57,51 @@ def settings(game: str, actors: int, games: int = 0) -> TrainConfig:
     )
 
 
-def body_of(config: TrainConfig) -> Body:
+def body_of(config: TrainConfig) -> ActorRunner:
     """The first actor of a run, in this process."""
-    return Body(written(config), places_of(config)[0])
+    return ActorRunner(written(config), actor_shares(config)[0])
 
 
-def flat_of(body: Body) -> np.ndarray[Any, Any]:
+def flat_of(runner: ActorRunner) -> np.ndarray[Any, Any]:
     """Its weights."""
-    flat = np.zeros(body.weights.size, np.uint8)
-    body.weights.write(body._player.net, flat)
+    flat = np.zeros(runner.weights.size, np.uint8)
+    runner.weights.write(runner._player.net, flat)
     return flat
 
 
 def sizes(game: str) -> dict[str, Any]:
     """What a rollout of one of a few actors takes, and a network's weights."""
     config = settings(game, SHARE)
-    body = body_of(config)
+    runner = body_of(config)
     used = room = 0
-    for name, (kind, shape) in body.shapes.items():
+    for name, (kind, shape) in runner.shapes.items():
         size = np.dtype(kind).itemsize * int(np.prod(shape, dtype=np.int64))
-        used, room = used + (size if name not in FEW else 0), room + size
-    rows = config.collect.steps * body.pool.num_games * body.pool.rules.rows
+        used, room = used + (size if name not in PADDED else 0), room + size
+    rows = config.collect.steps * runner.pool.num_games * runner.pool.rules.rows
     return {
         "game": game,
-        "games": body.pool.num_games,
+        "games": runner.pool.num_games,
         "steps": config.collect.steps,
         "rollout_bytes": used,
         "room_bytes": room,
         "bytes_per_row": used / rows,
-        "weights_bytes": body.weights.size,
+        "weights_bytes": runner.weights.size,
     }
 
 
 def times(config: TrainConfig, rollouts: int = 12) -> dict[str, float]:
     """Seconds of a core that the pieces of an actor's work take."""
-    body = body_of(config)
-    flat = flat_of(body)
-    out = {name: np.zeros(shape, kind) for name, (kind, shape) in body.shapes.items()}
+    runner = body_of(config)
+    flat = flat_of(runner)
+    out = {name: np.zeros(shape, kind) for name, (kind, shape) in runner.shapes.items()}
     found: dict[str, list[float]] = {"play": [], "weights": [], "message": [], "read": []}
     for number in range(rollouts):
         clock = [time.process_time()]
-        body.play(number, out)
+        runner.play(number, out)
         clock.append(time.process_time())
-        body.take_weights(flat)
+        runner.load_weights(flat)
         clock.append(time.process_time())
-        sent = as_array(Message("parcel", {}, trimmed(out)))
+        sent = as_array(Message("rollout", {}, trim(out)))
         clock.append(time.process_time())
         for array in Message.unpack(sent.data).arrays.values():
             array.copy()
@@ -124,13 +124,13 @@ def seen(config: TrainConfig, seconds: float) -> dict[str, float]:
     try:
         for _ in range(2 * config.actors + 2):  # everybody is there, everything warm
             learner.iterate(0.1)
-        pids = learner.crew.pids  # type: ignore[attr-defined]
+        pids = learner.supervisor.pids  # type: ignore[attr-defined]
         started, busy, rollouts = time.perf_counter(), time.process_time(), 0.0
         playing = sum(map(core_seconds, pids))
         lag: list[float] = []
         while time.perf_counter() - started < seconds:
             (report,) = learner.iterate(0.1)
-            rollouts += report.stats["distributed/lanes"]
+            rollouts += report.stats["distributed/rollouts"]
             lag.append(report.stats["distributed/lag_mean"])
         wall, busy = time.perf_counter() - started, time.process_time() - busy
         playing = sum(map(core_seconds, pids)) - playing
@@ -157,23 +157,32 @@ def predicted(actors: int, cores: int, a: float, u: float) -> float:
     return min(actors / a, 1 / u, cores / (a + u))
 
 
-def measured(game: str, each: int, actors: list[int], crews: list[str], seconds: float) -> Any:
+def measured(
+    game: str, each: int, actors: list[int], supervisors: list[str], seconds: float
+) -> Any:
     """The model held against what is seen."""
     pieces = times(settings(game, 1, each))
     a, cores = pieces["play"] + pieces["weights"], os.cpu_count() or 1
     rows = []
-    for crew in crews:
-        extra = pieces["message"] if crew == "ray" else 0.0
+    for supervisor in supervisors:
+        extra = pieces["message"] if supervisor == "ray" else 0.0
         u = 0.0
         for count in actors:
-            config = replace(settings(game, count, each), cluster=CREWS[crew])
+            config = replace(settings(game, count, each), cluster=CREWS[supervisor])
             found = seen(config, seconds)
             u = u or found["learner_s"]
             model = predicted(count, cores, a + extra, u)
-            row = {"crew": crew, "actors": count, "a": a + extra, "u": u, "model": model, **found}
+            row = {
+                "supervisor": supervisor,
+                "actors": count,
+                "a": a + extra,
+                "u": u,
+                "model": model,
+                **found,
+            }
             rows.append(row)
             print(
-                f"{crew:9} {count:2} actors: model {model:7.2f} rollouts/s, seen "
+                f"{supervisor:9} {count:2} actors: model {model:7.2f} rollouts/s, seen "
                 f"{found['rollouts_per_s']:7.2f} ({found['rollouts_per_s'] / model:.2f}) on "
                 f"{found['cores']:.2f} cores; core s of a rollout: model {a + extra + u:.3f}, "
                 f"seen {found['actor_s'] + found['learner_s']:.3f}; lag {found['lag']:.1f}",
@@ -188,12 +197,12 @@ def main() -> None:
     parser.add_argument("--game", default="skull_king")
     parser.add_argument("--games", type=int, default=64, help="of every actor")
     parser.add_argument("--actors", type=int, nargs="+", default=[1, 2, 4])
-    parser.add_argument("--crews", nargs="+", choices=CREWS, default=list(CREWS))
+    parser.add_argument("--supervisors", nargs="+", choices=CREWS, default=list(CREWS))
     parser.add_argument("--seconds", type=float, default=10.0)
     parser.add_argument("--sizes", action="store_true", help="sizes alone")
     parser.add_argument("--json", type=Path)
     options = parser.parse_args()
-    facts = machine_facts()
+    facts = machine_info()
     warn_if_busy(facts["load_average"])
     warnings.simplefilter("ignore", SparringWarning)
     found: dict[str, Any] = {"machine": facts, "sizes": []}
@@ -213,7 +222,7 @@ def main() -> None:
     if not options.sizes:
         print(f"{options.game}, {options.games} games per actor, {os.cpu_count()} cores")
         found["model"] = measured(
-            options.game, options.games, options.actors, options.crews, options.seconds
+            options.game, options.games, options.actors, options.supervisors, options.seconds
         )
         pieces = found["model"]["pieces"]
         print(", ".join(f"{name} {value * 1e3:.2f} ms" for name, value in list(pieces.items())[:4]))

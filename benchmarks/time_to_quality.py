@@ -25,7 +25,7 @@ from sides.cores import core_groups, side_by_side, threads_for
 from sides.reaching import described, mean_curve
 from sides.words import read_side
 from sparring.errors import SparringError
-from sparring.machine import machine_facts, warn_if_busy
+from sparring.machine import machine_info, warn_if_busy
 
 SCRIPT = Path(__file__).parent / "sides" / "quality.py"
 LABELS = {
@@ -66,7 +66,7 @@ def options() -> argparse.Namespace:
 def main() -> None:
     """Train everybody and print."""
     given = options()
-    facts = machine_facts()
+    facts = machine_info()
     warn_if_busy(facts["load_average"])
     try:
         found = train_all(given)

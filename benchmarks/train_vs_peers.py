@@ -28,7 +28,7 @@ from peers.entries import BOT, GAME, QUICK, SEATS, Entry, Settings, entries
 from peers.figures import docs_figures, original_lines, ratio_lines, text_table
 from peers.serve import serve
 from sides.words import read_side
-from sparring.machine import machine_facts, warn_if_busy
+from sparring.machine import machine_info, warn_if_busy
 
 QUICK_RESULTS = ROOT / "build" / "benchmarks"
 SHORT_RESULTS = QUICK_RESULTS / "short"
@@ -97,7 +97,7 @@ def report(given: argparse.Namespace) -> None:
 
 def measure(given: argparse.Namespace) -> dict[str, Any]:
     """Run the contest and return one record for this machine."""
-    facts = machine_facts()
+    facts = machine_info()
     warn_if_busy(facts["load_average"])
     settings = replace(
         QUICK if given.quick else Settings(),

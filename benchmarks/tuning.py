@@ -27,7 +27,7 @@ from typing import Any
 from sparring.sweep.hparams import GAMES, MINIBATCH, STEPS, THREADS, Point, hparam
 
 from sparring.config.tools import TuneConfig
-from sparring.machine import cores, machine_facts, warn_if_busy
+from sparring.machine import cores, machine_info, warn_if_busy
 from sparring.speed.rounds import steady
 from sparring.speed.timer import TimerProcess, UnfitError
 from sparring.sweep.grid import Grid, make_grid
@@ -136,7 +136,7 @@ def compare(args: argparse.Namespace) -> dict[str, Any]:
             for point, found in timed.items()
         ],
         "search": outcome.plain(),
-        "machine": machine_facts(),
+        "machine": machine_info(),
     }
 
 
@@ -156,7 +156,7 @@ def main() -> None:
     reader.add_argument("--json", nargs="?", const="-", help="write the report, to a file if named")
     args = reader.parse_args()
     warnings.simplefilter("always")
-    warn_if_busy(machine_facts()["load_average"])
+    warn_if_busy(machine_info()["load_average"])
     report = compare(args)
     if args.json == "-":
         print(json.dumps(report, indent=2))

@@ -21,7 +21,7 @@ from typing import Any
 from sides.cores import core_groups
 from sides.turns import Side, Terms, summed_up, take_turns
 from sparring.errors import SparringError
-from sparring.machine import machine_facts, warn_if_busy
+from sparring.machine import machine_info, warn_if_busy
 
 HERE = Path(__file__).resolve().parents[1] / "src"
 
@@ -54,7 +54,7 @@ def sides_of(given: argparse.Namespace) -> list[Side]:
 def main() -> None:
     """Measure and print."""
     given = options()
-    facts = machine_facts()
+    facts = machine_info()
     warn_if_busy(facts["load_average"])
     try:
         cores = core_groups(given.pin, given.threads, 1)[0] if given.pin else ()

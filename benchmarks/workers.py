@@ -28,7 +28,7 @@ from typing import Any
 import gymnasium
 import numpy as np
 
-from sparring.machine import cores, machine_facts
+from sparring.machine import cores, machine_info
 from sparring.pools.custom import make_pool
 from sparring.pools.workers import WorkerPool
 from sparring.pools.workers.auto import easy
@@ -224,7 +224,7 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=1.0, help="of every turn")
     given = parser.parse_args()
     warnings.simplefilter("ignore")
-    record: dict[str, Any] = {"machine": machine_facts(), "cores": cores(), "parts": {}}
+    record: dict[str, Any] = {"machine": machine_info(), "cores": cores(), "parts": {}}
     for name, part in parts(cores()).items():
         if not name.startswith(given.only):
             continue

@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 import sparring
-from sparring.machine import machine_facts
+from sparring.machine import machine_info
 from sparring.nets.policy import Policy
 from sparring.proof.exploitability import Tree, exploitability, mixture_exploitability
 from sparring.training.callbacks import Watched
@@ -106,7 +106,7 @@ def main() -> None:
                 found.append(one)
                 end = one["curve"][-1]
                 print(f"{game} {variant} seed {seed}: {end} {one.get('mixture', '')}", flush=True)
-    report = {"command": "yardsticks", "machine": machine_facts(), "runs": found}
+    report = {"command": "yardsticks", "machine": machine_info(), "runs": found}
     if options.out:
         Path(options.out).write_text(json.dumps(report, indent=1) + "\n")
 

@@ -44,7 +44,7 @@ import sys, sparring
 loaded = [name for name in sys.modules if name.startswith(("sparring.", "numpy"))]
 assert loaded == [], loaded
 assert set(dir(sparring)) == {*sparring.__all__, "errors", "games", "pools", "__version__"}
-assert sparring.Rules("tic_tac_toe").seats == 2 and sparring.pools.NOBODY < 0
+assert sparring.Rules("tic_tac_toe").seats == 2 and sparring.pools.NO_POLICY < 0
 assert "torch" not in sys.modules
 assert all(getattr(sparring, name) is not None for name in sparring.__all__)
 assert not hasattr(sparring, "nothing")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from sparring.errors import LONGEST, ConfigError, in_one_line
+from sparring.errors import MAX_CHARACTERS, ConfigError, in_one_line
 
 
 @pytest.mark.parametrize("quoted", ["a\nb", "\x1b[31m", "\0", "\u202e", "\ud800", "\u2028", "\r"])
@@ -17,11 +17,13 @@ def test_control_characters_are_spelled_out(quoted: str) -> None:
 
 def test_a_long_value_leaves_the_beginning_and_the_advice() -> None:
     told = str(ConfigError(f"no game {'y' * 10**6}; there is tic_tac_toe"))
-    assert len(told) <= LONGEST
+    assert len(told) <= MAX_CHARACTERS
     assert told.startswith("no game yyy")
     assert told.endswith("; there is tic_tac_toe")
 
 
-@pytest.mark.parametrize("text", ["", "two  spaces stay", "KIF: 先手 is unknown", "x" * LONGEST])
+@pytest.mark.parametrize(
+    "text", ["", "two  spaces stay", "KIF: 先手 is unknown", "x" * MAX_CHARACTERS]
+)
 def test_other_texts_stay_as_they_are(text: str) -> None:
     assert in_one_line(text) == text

@@ -17,7 +17,14 @@ import pytest
 from pools.workers.helpers import alive, gone, open_files
 from sparring.errors import ConfigError, StateError
 from sparring.messages import Message
-from sparring.processes import LAST_WORDS, MAX_WORDS, Child, GoneError, SharedArrays, ready
+from sparring.processes import (
+    MAX_OUTPUT_BYTES,
+    OUTPUT_TAIL_BYTES,
+    Child,
+    ProcessEndedError,
+    SharedArrays,
+    wait_any,
+)
 
 CHILD = '''
 import os, subprocess, sys, time
@@ -29,7 +36,7 @@ class OwnError(SparringError):
     """Nobody else knows it."""
 
 def answer(message):
-    facts = message.facts
+    facts = message.payload
     if message.name == "refuse":
         raise {"ConfigError": ConfigError, "OwnError": OwnError}[facts["kind"]](facts["text"])
     if message.name == "raise":
@@ -76,11 +83,11 @@ def test_it_answers_until_it_is_let_go_and_leaves_nothing(module: str) -> None:
     before = open_files()
     with Child(module, threads=3) as child:
         arrays = {"x": np.arange(500_000, dtype=np.float32), "none": np.zeros((0, 2), np.uint8)}
-        said = child.ask(Message("echo", {"a": [1, "b"]}, arrays), 60)
-        assert said.facts == {"a": [1, "b"]}
+        said = child.request(Message("echo", {"a": [1, "b"]}, arrays), 60)
+        assert said.payload == {"a": [1, "b"]}
         assert (said.arrays["x"] == arrays["x"]).all()
         assert said.arrays["none"].shape == (0, 2)
-        found = child.ask(Message("path"), 60).facts
+        found = child.request(Message("path"), 60).payload
         assert found == {"path": sys.path, "threads": "3"}
         pid = child.pid
     assert not alive(pid)
@@ -89,99 +96,99 @@ def test_it_answers_until_it_is_let_go_and_leaves_nothing(module: str) -> None:
 
 def test_kinds_of_errors_survive_the_trip(child: Child) -> None:
     with pytest.raises(ConfigError, match="minibatch 0"):
-        child.ask(Message("refuse", {"kind": "ConfigError", "text": "minibatch 0"}), 60)
+        child.request(Message("refuse", {"kind": "ConfigError", "text": "minibatch 0"}), 60)
     with pytest.raises(Exception, match="elsewhere") as wrong:
-        child.ask(Message("refuse", {"kind": "OwnError", "text": "elsewhere"}), 60)
+        child.request(Message("refuse", {"kind": "OwnError", "text": "elsewhere"}), 60)
     assert type(wrong.value).__name__ == "SparringError"  # a kind that is not known here
-    assert child.ask(Message("echo"), 60).name == "echo"
+    assert child.request(Message("echo"), 60).name == "echo"
 
 
 @pytest.mark.parametrize(
     ("message", "said"),
     [
         (Message("raise"), "ended with exit code 1: ValueError: the simulator lost its way"),
-        (Message("exit", {"code": 3}), "ended with exit code 3: no word"),
+        (Message("exit", {"code": 3}), "ended with exit code 3: it printed nothing"),
         (Message("crash"), r"ended with signal SIGSEGV: in __init__.py:\d+"),
     ],
 )
 def test_a_dead_process_has_last_words(module: str, message: Message, said: str) -> None:
     before = open_files()
     child = Child(module)
-    with pytest.raises(GoneError, match=said):
-        child.ask(message, 60)
-    with pytest.raises(GoneError, match=said):  # and goes on saying so
-        child.ask(Message("echo"), 60)
+    with pytest.raises(ProcessEndedError, match=said):
+        child.request(message, 60)
+    with pytest.raises(ProcessEndedError, match=said):  # and goes on saying so
+        child.request(Message("echo"), 60)
     assert open_files() == before
 
 
 def test_a_killed_one_is_told_as_such_and_what_it_said_before_is_heard(child: Child) -> None:
-    child.tell(Message("echo", {"n": 1}))
-    child.tell(Message("sleep", {"s": 1000}))
-    assert child.answer(60).facts == {"n": 1}
+    child.send(Message("echo", {"n": 1}))
+    child.send(Message("sleep", {"s": 1000}))
+    assert child.next_message(60).payload == {"n": 1}
     os.kill(child.pid, signal.SIGKILL)
-    with pytest.raises(GoneError, match="was killed, as happens when memory runs out"):
-        child.answer(60)
+    with pytest.raises(ProcessEndedError, match="was killed, as happens when memory runs out"):
+        child.next_message(60)
 
 
 def test_nobody_waits_for_ever(child: Child) -> None:
-    child.ask(Message("echo"), 60)
+    child.request(Message("echo"), 60)
     with pytest.raises(TimeoutError):
-        child.ask(Message("sleep", {"s": 1000}), 0.2)
+        child.request(Message("sleep", {"s": 1000}), 0.2)
     assert not alive(child.pid)  # its answer would be taken for another one
 
 
 def test_telling_never_waits(child: Child) -> None:
-    child.ask(Message("echo"), 60)
+    child.request(Message("echo"), 60)
     os.kill(child.pid, signal.SIGSTOP)
     began = time.monotonic()
     for n in range(4):
-        child.tell(Message("echo", {"n": n}, {"x": np.zeros(1 << 20, np.uint8)}))
-        assert child.hear() == []
+        child.send(Message("echo", {"n": n}, {"x": np.zeros(1 << 20, np.uint8)}))
+        assert child.receive() == []
     assert time.monotonic() - began < 5
     os.kill(child.pid, signal.SIGCONT)
-    assert [child.answer(60).facts["n"] for _ in range(4)] == [0, 1, 2, 3]
+    assert [child.next_message(60).payload["n"] for _ in range(4)] == [0, 1, 2, 3]
 
 
 def test_files_and_memory_go_along(child: Child) -> None:
     memory = SharedArrays({"a": (np.int32, (4,))})
-    child.tell(Message("memory"), [memory.fd])
-    child.answer(60)
+    child.send(Message("memory"), [memory.fd])
+    child.next_message(60)
     assert memory["a"].tolist() == [7, 0, 0, 0]
     memory.close()
 
 
 def test_what_it_prints_is_overheard_and_fills_no_disk(child: Child) -> None:
-    child.ask(Message("say", {"text": "a word"}), 60)
-    assert child.overhear() == b"a word\n"
-    assert child.overhear() == b""
-    child.ask(Message("say", {"text": "x" * MAX_WORDS}), 60)
-    assert len(child.overhear()) == MAX_WORDS + 1
-    child.ask(Message("say", {"text": "the last"}), 60)
-    assert child.overhear() == b"the last\n"
-    assert len(child.tail) == LAST_WORDS
+    child.request(Message("say", {"text": "a word"}), 60)
+    assert child.read_output() == b"a word\n"
+    assert child.read_output() == b""
+    child.request(Message("say", {"text": "x" * MAX_OUTPUT_BYTES}), 60)
+    assert len(child.read_output()) == MAX_OUTPUT_BYTES + 1
+    child.request(Message("say", {"text": "the last"}), 60)
+    assert child.read_output() == b"the last\n"
+    assert len(child.output_tail) == OUTPUT_TAIL_BYTES
 
 
 def test_several_are_waited_for_at_once(module: str) -> None:
     with Child(module) as one, Child(module) as other:
         for each in (one, other):
-            each.ask(Message("echo"), 60)
-        assert ready([one, other], 0.0) == []
-        one.tell(Message("sleep", {"s": 1000}))
-        other.tell(Message("echo"))
-        while not (found := ready([one, other], 1.0)):
+            each.request(Message("echo"), 60)
+        assert wait_any([one, other], 0.0) == []
+        one.send(Message("sleep", {"s": 1000}))
+        other.send(Message("echo"))
+        while not (found := wait_any([one, other], 1.0)):
             pass
         assert found == [other]
-        other.answer()
+        other.next_message()
         os.kill(one.pid, signal.SIGKILL)
-        while not (found := ready([one, other], 1.0)):
+        while not (found := wait_any([one, other], 1.0)):
             pass
         assert found == [one]
-        assert one.hear() == []
-        assert one.gone
+        assert one.receive() == []
+        assert one.has_ended
 
 
 def test_what_it_has_started_ends_with_it(child: Child) -> None:
-    simulator = child.ask(Message("simulator"), 60).facts["pid"]
+    simulator = child.request(Message("simulator"), 60).payload["pid"]
     assert alive(simulator)
     child.end()
     assert gone([simulator])
@@ -189,7 +196,7 @@ def test_what_it_has_started_ends_with_it(child: Child) -> None:
 
 def test_it_ends_with_whoever_has_it(module: str) -> None:
     child = Child(module)
-    child.ask(Message("echo"), 60)
+    child.request(Message("echo"), 60)
     pid = child.pid
     del child
     gc.collect()
@@ -201,8 +208,8 @@ import sys
 from sparring.messages import Message
 from sparring.processes import Child
 child = Child("a_child")
-print(child.pid, child.ask(Message("simulator")).facts["pid"], flush=True)
-child.ask(Message("sleep", {"s": 1000}))
+print(child.pid, child.request(Message("simulator")).payload["pid"], flush=True)
+child.request(Message("sleep", {"s": 1000}))
 """
 
 

@@ -130,10 +130,10 @@ def nobody_named(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, stranger: Booty
 ) -> Iterator[None]:
     """Nothing is named and nothing is remembered at first; no trace is left at the end."""
-    for kept in ("_named", "_admitted"):
+    for kept in ("_allowed", "_remembered"):
         monkeypatch.setattr(trusted, kept, set())
-    monkeypatch.setattr(trusted, "_asked_by", {})
-    monkeypatch.setattr(trusted, "_memory", True)
+    monkeypatch.setattr(trusted, "_refused_for", {})
+    monkeypatch.setattr(trusted, "_use_remembered", True)
     monkeypatch.setenv(trusted.STATE, str(tmp_path / "state"))
     monkeypatch.chdir(tmp_path)
     yield
@@ -276,8 +276,8 @@ def train_mine(file: Path, what: str = "Net") -> Path:
 
 def typed(line: str) -> int:
     """Type a command; what an earlier one was told is known only as far as it is remembered."""
-    trusted._named.clear()
-    trusted._admitted.clear()
+    trusted._allowed.clear()
+    trusted._remembered.clear()
     return main([*line.split(), "--json"])
 
 
@@ -343,7 +343,7 @@ def test_a_function_is_named_each_time(mine: Path, capsys: pytest.CaptureFixture
 def test_trust_in_python(mine: Path) -> None:
     run = train_mine(mine)
     copy = shutil.copytree(run, "runs/copy")
-    trusted._named.clear()
+    trusted._allowed.clear()
     with pytest.raises(UntrustedError):
         sparring.load(copy)
     assert sparring.load(copy, trust=f"{mine}:Net").net is not None
@@ -351,11 +351,11 @@ def test_trust_in_python(mine: Path) -> None:
 
 def test_what_the_server_was_started_with_is_all_that_counts(mine: Path) -> None:
     run = train_mine(mine)
-    trusted._named.clear()
-    trusted.forget_memory()
+    trusted._allowed.clear()
+    trusted.ignore_remembered()
     with pytest.raises(UntrustedError):
         sparring.load(run)
-    trusted.name(f"{mine}:Net")
+    trusted.allow(f"{mine}:Net")
     assert sparring.load(run).net is not None
 
 
@@ -364,16 +364,16 @@ def test_what_the_server_was_started_with_is_all_that_counts(mine: Path) -> None
 
 def test_a_command_line_names_what_stands_on_it(tmp_path: Path) -> None:
     line = ["train", "a:b", "--net.kind=c:d", "--roles", "x.net.kind=e:f", "--trust", "g:h"]
-    assert trusted.name_typed(line) == line[:-2]
-    assert all(trusted.is_named(word) for word in ("a:b", "c:d", "e:f", "g:h"))
-    assert not trusted.is_named("train")
+    assert trusted.allow_typed(line) == line[:-2]
+    assert all(trusted.is_allowed_now(word) for word in ("a:b", "c:d", "e:f", "g:h"))
+    assert not trusted.is_allowed_now("train")
 
 
 def test_a_folder_is_no_name(tmp_path: Path) -> None:
     for folder in ("pydoc:pipepager", "x=pydoc:pipepager", "runs/y,pydoc:pipepager"):
         Path(folder).mkdir(parents=True)
-    trusted.name_typed(["eval", "pydoc:pipepager", "x=pydoc:pipepager", "y,pydoc:pipepager"])
-    assert not trusted.is_named("pydoc:pipepager")
+    trusted.allow_typed(["eval", "pydoc:pipepager", "x=pydoc:pipepager", "y,pydoc:pipepager"])
+    assert not trusted.is_allowed_now("pydoc:pipepager")
 
 
 def test_a_name_without_a_form_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
@@ -383,11 +383,11 @@ def test_a_name_without_a_form_is_refused(capsys: pytest.CaptureFixture[str]) ->
 
 
 def test_memory_that_others_can_write_does_not_count(tmp_path: Path, mine: Path) -> None:
-    trusted.name(f"{mine}:Net")
+    trusted.allow(f"{mine}:Net")
     trusted.remember(tmp_path, [f"{mine}:Net"])
-    assert trusted.recall(tmp_path)
-    trusted.memory_of(tmp_path).parent.chmod(0o777)
-    assert not trusted.recall(tmp_path)
+    assert trusted.read_remembered(tmp_path)
+    trusted.memory_file(tmp_path).parent.chmod(0o777)
+    assert not trusted.read_remembered(tmp_path)
 
 
 def test_nothing_is_imported_to_look_at_code(

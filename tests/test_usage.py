@@ -9,7 +9,7 @@ import time
 
 import pytest
 
-from sparring.usage import PROC, busy_ticks, running
+from sparring.usage import PROC, busy_ticks, is_running
 
 STAT = """cpu  700 0 70 9000 5 0 7 0 0 0
 cpu0 100 0 10 3000 2 0 1 0 0 0
@@ -26,11 +26,11 @@ def test_only_cores_that_may_be_used_count_as_busy() -> None:
 
 @pytest.mark.skipif(not PROC.is_dir(), reason="there is no /proc")
 def test_a_process_that_has_ended_does_not_run_though_nobody_asked() -> None:
-    assert running(os.getpid())
+    assert is_running(os.getpid())
     process = subprocess.Popen([sys.executable, "-c", ""])
     until = time.monotonic() + 20
-    while running(process.pid) and time.monotonic() < until:
+    while is_running(process.pid) and time.monotonic() < until:
         time.sleep(0.01)
-    assert not running(process.pid)
+    assert not is_running(process.pid)
     process.wait()
-    assert not running(process.pid)
+    assert not is_running(process.pid)

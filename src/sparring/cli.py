@@ -15,7 +15,7 @@ from typing import Any, TextIO
 
 from sparring import trusted
 from sparring.commands.shared.table import COMMANDS, Command
-from sparring.errors import ConfigError, SparringError, SparringWarning, nearest, printable
+from sparring.errors import ConfigError, SparringError, SparringWarning, printable, suggestion
 
 SIMILAR = {"±": "+-", "…": "...", "–": "-", "—": "-", "×": "x", "│": "|", "┃": "|", "²": "2"}
 SIMILAR |= dict.fromkeys("─━╭╮╰╯┌┐└┘├┤┬┴┼╞╡═╸╺", "-") | dict.fromkeys("█▇▆▅▄▃▂▁", "#")
@@ -34,7 +34,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     try:
         with warnings.catch_warnings():
             warnings.showwarning = show_warning
-            return dispatch(trusted.name_typed(args))
+            return dispatch(trusted.allow_typed(args))
     except ConfigError as wrong:
         return complain(str(wrong), USAGE)
     except SparringError as wrong:
@@ -162,7 +162,7 @@ def find(args: list[str]) -> tuple[Command, list[str]]:
         raise ConfigError(f"{args[0]!r} needs a second word: {', '.join(inner)}")
     typed = " ".join(args[:2]) if inner else args[0]
     names = inner or [c.name for c in COMMANDS]
-    raise ConfigError(f"no command called {typed!r}{nearest(typed, names)}")
+    raise ConfigError(f"no command called {typed!r}{suggestion(typed, names)}")
 
 
 def explain(command: Command, args: list[str]) -> str:

@@ -1,4 +1,4 @@
-"""What can go wrong, each with a message that says what to do."""
+"""Errors and warnings of the package. Each message says what to do next."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ import difflib
 import warnings
 from collections.abc import Iterable
 
-LIKE, ALIKE = 0.6, 0.7
-"""How similar a word is to what may be meant: where they begin alike, as tpi and tpe do, and where
-they do not, as a2c and sac."""
-LONGEST = 600
-"""Characters of an error's text: whatever a file has in it, the error about it fits a terminal."""
+SIMILAR, VERY_SIMILAR = 0.6, 0.7
+"""Similarity from which a word is suggested: if the first letters agree (tpi, tpe), and if they
+differ (a2c, sac)."""
+MAX_CHARACTERS = 600
+"""Longest error text: an error that quotes a file still fits a terminal."""
 
 
 class SparringError(Exception):
@@ -25,27 +25,27 @@ class ConfigError(SparringError, ValueError):
 
 
 class UntrustedError(ConfigError):
-    """Code that a file asks for and that nobody has named. It was not run."""
+    """Code that a file names and the user has not trusted. It was not run."""
 
 
 class VectorError(ConfigError):
-    """A factory of environments makes a vector of them where single ones are needed."""
+    """A factory makes a vector of environments where single ones are needed."""
 
 
 class EnvError(SparringError):
-    """An environment of somebody's own has failed. What was learned before can still be saved."""
+    """A custom environment failed. What was learned before can still be saved."""
 
 
 class IllegalActionError(SparringError, ValueError):
-    """An action that the rules do not allow. Nothing was changed."""
+    """An action that the rules do not allow. The state did not change."""
 
 
 class StateError(SparringError, ValueError):
     """Saved bytes that do not belong to this game, configuration or rules version."""
 
 
-RAISED = (Exception, SystemExit)
-"""What is caught of somebody's own code: every error, and `sys.exit`. Ctrl-C is the person's."""
+USER_CODE_ERRORS = (Exception, SystemExit)
+"""Errors caught around user code: every exception, and `sys.exit`. Ctrl-C passes through."""
 
 
 class SparringWarning(UserWarning):
@@ -53,25 +53,25 @@ class SparringWarning(UserWarning):
 
 
 def warn(text: str) -> None:
-    """Say that something works, but not as well as it could; the caller goes on."""
+    """Warn that something works, but not as well as it could."""
     warnings.warn(SparringWarning(text), stacklevel=3)
 
 
 def in_one_line(text: str) -> str:
-    """Return text that quotes anything as one line, the middle of a long one left out."""
-    if len(text) > LONGEST:
-        text = f"{text[: LONGEST // 2]} ... {text[-LONGEST // 3 :]}"
+    """Return a text as one line; the middle of a long text is left out."""
+    if len(text) > MAX_CHARACTERS:
+        text = f"{text[: MAX_CHARACTERS // 2]} ... {text[-MAX_CHARACTERS // 3 :]}"
     return text if text.isprintable() else printable(" ".join(text.split()))
 
 
 def printable(text: str) -> str:
-    """Return a text as a terminal may have it: what would steer the terminal is spelled out."""
+    """Escape the characters of a text that would control the terminal."""
     if text.isprintable():
         return text
     return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
 
 
-def nearest(word: str, choices: Iterable[str]) -> str:
+def suggestion(word: str, choices: Iterable[str]) -> str:
     """Return "; did you mean X?" for the closest choice, or the list of all of them."""
     known = list(choices)
     if close := closest(word, known):
@@ -79,11 +79,11 @@ def nearest(word: str, choices: Iterable[str]) -> str:
     return f"; there are: {', '.join(known)}" if known else "; there are none"
 
 
-def closest(word: str, choices: Iterable[str], like: float = LIKE) -> str:
-    """Return the choice that is most like a word, in capitals or not, "" if none is like it."""
+def closest(word: str, choices: Iterable[str], similarity: float = SIMILAR) -> str:
+    """Return the choice most similar to a word, ignoring case; "" if none is similar."""
     word, lowered = word.lower(), {choice.lower(): choice for choice in choices}
-    for close in difflib.get_close_matches(word, lowered, 3, like):
+    for close in difflib.get_close_matches(word, lowered, 3, similarity):
         ratio = difflib.SequenceMatcher(None, word, close).ratio()
-        if ratio >= ALIKE or word[:1] == close[:1]:
+        if ratio >= VERY_SIMILAR or word[:1] == close[:1]:
             return lowered[close]
     return ""

@@ -1,9 +1,8 @@
-"""Things that somebody else wrote, by name: `module:factory`, or `path/to/file.py:factory`.
+"""Loading of user code by name: `module:factory`, or `path/to/file.py:factory`.
 
-Environments of Gymnasium and PettingZoo have names of their own, which `ids` writes in this form.
+`ids` converts names of Gymnasium and PettingZoo environments to this form.
 
-A name can be written to a file, typed, and sent to another process or machine, which an object
-cannot.
+A name, unlike an object, can be written to a file, typed, and sent to another process or machine.
 """
 
 from __future__ import annotations
@@ -24,32 +23,32 @@ from sparring import ids, trusted
 from sparring.errors import ConfigError, SparringError
 from sparring.trusted import is_factory as is_factory  # noqa: PLC0414 - asked for here
 
-_given: dict[str, Callable[..., Any]] = {}
-"""What this program itself has under a name: its module is not loaded a second time."""
-GIVEN = "given"
-"""Stands for the module of what no other program finds: given:NAME is an object of this one."""
-_loading: list[str] = []
-"""Modules whose code is being run, the innermost last."""
+_registered: dict[str, Callable[..., Any]] = {}
+"""Factories that this program passed as objects: their modules are not imported a second time."""
+OBJECT = "given"
+"""Module part of the name of an object that other processes cannot import: given:NAME."""
+_importing: list[str] = []
+"""Modules that are being imported, the innermost last."""
 _files: list[ModuleType] = []
-"""Modules that were loaded from files: another file of the same name may take their place."""
+"""Modules loaded from files: a file of the same name may replace them."""
 
 
 def load_factory(word: str, what: str) -> Callable[..., Any]:
-    """Return what a name stands for, which runs its module's code: only if the person named it.
+    """Import and return a factory. Refuses names that the user has not trusted.
 
-    what: the setting that the name was given for, the first word of errors.
+    what: the setting that holds the name; errors begin with it.
     """
-    if word in _given:
-        return _given[word]
-    if is_given(word):
+    if word in _registered:
+        return _registered[word]
+    if is_object_name(word):
         raise ConfigError(
-            f"{what} {word!r} was an object of another program; give it again, or its module's name"
+            f"{what} {word!r} was an object of another program; pass it again, or name its module"
         )
     if not is_factory(word):
-        raise ConfigError(f"{what} {word!r} is not module:factory, nor file.py:factory")
-    require_named(word, what)
+        raise ConfigError(f"{what} {word!r} is neither module:factory nor file.py:factory")
+    check_factory_trusted(word, what)
     if ids.is_id(word):
-        return ids.made_by_id(word, what)
+        return ids.make_by_id(word, what)
     module, _, name = word.rpartition(":")
     found: Any = load_module(module, what)
     try:
@@ -58,36 +57,35 @@ def load_factory(word: str, what: str) -> Callable[..., Any]:
     except AttributeError:
         raise ConfigError(f"{what} {word!r}: {module} has no {name!r}") from None
     if not callable(found):
-        raise ConfigError(f"{what} {word!r}: {name} cannot be called")
+        raise ConfigError(f"{what} {word!r}: {name} is not callable")
     factory: Callable[..., Any] = found
     return factory
 
 
-def require_named(word: str, what: str) -> None:
-    """Refuse a factory that neither the person nor this program named; other words are fine."""
-    if is_factory(word) and word not in _given and not is_given(word):
-        trusted.require(word, what)
+def check_factory_trusted(word: str, what: str) -> None:
+    """Refuse a factory that neither the user nor this program named; other words pass."""
+    if is_factory(word) and word not in _registered and not is_object_name(word):
+        trusted.check_trusted(word, what)
 
 
 def load_module(name: str, what: str) -> ModuleType:
-    """Import a module by its name, or a file; the folder that a command is typed in is searched."""
-    here = str(Path.cwd())
-    if here not in sys.path:  # a command's own folder is searched, the one it is typed in is not
-        sys.path.append(here)
+    """Import a module by name or file; the current folder is searched, too."""
+    folder = str(Path.cwd())
+    if folder not in sys.path:  # an installed command does not search the current folder
+        sys.path.append(folder)
     if name.endswith(".py"):
         return load_file(Path(name), what)
-    with being_loaded(name, what):
+    with importing(name, what):
         try:
             return importlib.import_module(name)
         except ModuleNotFoundError as missing:
-            where = f"; it is looked for in {here} and among installed packages"
-            raise ConfigError(
-                f"{what} {name!r}: no module called {missing.name!r}{ids.missing(name) or where}"
-            ) from None
+            searched = f"; searched {folder} and installed packages"
+            hint = ids.install_hint(name) or searched
+            raise ConfigError(f"{what} {name!r}: no module called {missing.name!r}{hint}") from None
 
 
 def load_file(path: Path, what: str) -> ModuleType:
-    """Import a file under its own name, once; what lies beside it can be imported from it."""
+    """Import a file once, under its own name; its folder is added to the import path."""
     if not path.is_file():
         raise ConfigError(f"{what}: there is no file {path}")
     path = path.resolve()
@@ -96,8 +94,8 @@ def load_file(path: Path, what: str) -> ModuleType:
         return known
     if known is not None and known not in _files:
         raise ConfigError(
-            f"{what}: {path} is called like the module {path.stem!r}, which others import; rename "
-            "the file"
+            f"{what}: {path} has the name of the module {path.stem!r}, which is imported already; "
+            "rename the file"
         )
     if str(path.parent) not in sys.path:
         sys.path.append(str(path.parent))
@@ -108,7 +106,7 @@ def load_file(path: Path, what: str) -> ModuleType:
     sys.modules[path.stem] = module
     _files.append(module)
     try:
-        with being_loaded(str(path), what):
+        with importing(str(path), what):
             spec.loader.exec_module(module)
     except BaseException:
         del sys.modules[path.stem]
@@ -117,30 +115,30 @@ def load_file(path: Path, what: str) -> ModuleType:
 
 
 @contextmanager
-def being_loaded(name: str, what: str) -> Iterator[None]:
-    """Note whose code is run, and tell in one line what is wrong with it."""
-    _loading.append(name)
+def importing(name: str, what: str) -> Iterator[None]:
+    """Report errors of a module's code as one line, and record that it is being imported."""
+    _importing.append(name)
     try:
         yield
     except SparringError:
         raise
-    except (Exception, SystemExit) as wrong:  # a script that reads its own command line may exit
-        raise ConfigError(f"{what} {name!r} cannot be imported: {in_a_line(wrong)}") from wrong
+    except (Exception, SystemExit) as wrong:  # a script that parses a command line may exit
+        raise ConfigError(f"{what} {name!r} cannot be imported: {describe_error(wrong)}") from wrong
     finally:
-        _loading.pop()
+        _importing.pop()
 
 
-def check_loaded(what: str) -> None:
-    """Refuse to begin something while a module that only has to be read is run."""
-    if _loading:
+def check_not_importing(what: str) -> None:
+    """Refuse to start work while a module is imported: its import would start the same work."""
+    if _importing:
         raise ConfigError(
-            f"{what} is called while {_loading[-1]} is imported for its environments, and would "
-            "begin anew without end; put the call under: if __name__ == '__main__':"
+            f"{what} is called while {_importing[-1]} is imported for its environments, which "
+            "never ends; put the call under: if __name__ == '__main__':"
         )
 
 
-def in_a_line(wrong: BaseException) -> str:
-    """Say what somebody's code raised, and where; code that was never run says it itself."""
+def describe_error(wrong: BaseException) -> str:
+    """One line about an error in user code: type, message, and the file and line that raised it."""
     ours = Path(__file__).parent
     frames = [f for f in extract_tb(wrong.__traceback__) if ours not in Path(f.filename).parents]
     if isinstance(wrong, SyntaxError):
@@ -150,8 +148,8 @@ def in_a_line(wrong: BaseException) -> str:
     return f"{type(wrong).__name__}: {first}{at}"
 
 
-def name_of_factory(factory: Any) -> str:
-    """The name by which another process finds a function or class, "" if none would."""
+def factory_name(factory: Any) -> str:
+    """Name under which another process can import a function or class, "" if there is none."""
     name = getattr(factory, "__qualname__", "")
     module = getattr(factory, "__module__", "")
     if not name or "<" in name or not module:
@@ -168,54 +166,54 @@ def name_of_factory(factory: Any) -> str:
     return f"{file}:{name}" if file.is_file() and file.suffix == ".py" else ""
 
 
-def keep_factory(factory: Callable[..., Any]) -> str:
-    """Return a function's name, which from now on means this very one here; "" if it has none."""
-    name = name_of_factory(factory)
+def register_factory(factory: Callable[..., Any]) -> str:
+    """Return a function's name, which from now on means this object; "" if it has none."""
+    name = factory_name(factory)
     if name:
-        _given[name] = factory
-        trusted.name(name)
+        _registered[name] = factory
+        trusted.allow(name)
     return name
 
 
-def keep_object(factory: Callable[..., Any], name: str) -> str:
-    """Return a name for something that has none elsewhere; from now on it means this one here.
+def register_object(factory: Callable[..., Any], name: str) -> str:
+    """Return a name for an object that other processes cannot import.
 
-    name: a word of its own, or a whole name that it had before.
+    name: a new word, or the full name that the object had before.
     """
-    word = name if is_factory(name) else f"{GIVEN}:{name}"
-    _given[word] = factory
-    trusted.name(word)  # by its old name other processes find the class
+    word = name if is_factory(name) else f"{OBJECT}:{name}"
+    _registered[word] = factory
+    trusted.allow(word)  # under its old name other processes find the class
     return word
 
 
-def is_given(word: str) -> bool:
-    """Whether a name is that of an object of the program which gave it."""
-    return word.startswith(f"{GIVEN}:")
+def is_object_name(word: str) -> bool:
+    """Whether a name stands for an object that other programs cannot import."""
+    return word.startswith(f"{OBJECT}:")
 
 
-def is_here(word: str) -> bool:
-    """Whether a name means an object of this program, or was named for this very process."""
-    return word in _given or trusted.is_named(word)
+def is_allowed_here(word: str) -> bool:
+    """Whether this program registered the name, or the user named it for this process."""
+    return word in _registered or trusted.is_allowed_now(word)
 
 
-def is_of_this_program(word: str) -> bool:
-    """Whether a name means what no other process has, or what it would have to run anew for."""
-    return is_given(word) or getattr(_given.get(word), "__module__", "") == "__main__"
+def is_local_factory(word: str) -> bool:
+    """Whether other processes cannot import it, or only by running this program again."""
+    return is_object_name(word) or getattr(_registered.get(word), "__module__", "") == "__main__"
 
 
-def lasting_name(word: str) -> str:
-    """The same name with the whole path of a file, so that it is found from everywhere."""
-    lasting = trusted.lasting(word)
-    if word in _given:
-        _given[lasting] = _given[word]
-    return lasting
+def absolute_name(word: str) -> str:
+    """The same name with the absolute path of its file."""
+    absolute = trusted.absolute_name(word)
+    if word in _registered:
+        _registered[absolute] = _registered[word]
+    return absolute
 
 
 def read_keywords(words: Sequence[str], what: str = "set") -> dict[str, Any]:
-    """Read arguments of a factory as they are typed: key=value.
+    """Read arguments of a factory from words of the form key=value.
 
-    A value is a number, true, false, null, a JSON list or just text. what: the setting that has
-    them, the first word of errors.
+    A value is a number, true, false, null, a JSON list or text. what: the setting that holds them;
+    errors begin with it.
     """
     found: dict[str, Any] = {}
     for word in words:

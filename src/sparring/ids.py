@@ -1,11 +1,12 @@
-"""Environments of libraries by the names that people know them by.
+"""Names of Gymnasium and PettingZoo environments, converted to factory names.
 
     CartPole-v1, gym:CartPole-v1          a Gymnasium id
-    ale_py:ALE/Pong-v5                    the same, of a package that registers it when imported
-    pettingzoo.classic.connect_four_v3    a module of PettingZoo's, or of that form
+    ale_py:ALE/Pong-v5                    an id that a package registers when it is imported
+    pettingzoo.classic.connect_four_v3    a module of PettingZoo, or of the same form
 
-Each is written as a factory, module:name, so that it is trusted, remembered and found by other
-processes as any other: gymnasium:CartPole-v1, pettingzoo.classic.connect_four_v3:env.
+Each becomes a factory name, module:name (gymnasium:CartPole-v1,
+pettingzoo.classic.connect_four_v3:env), so that trust, saved settings and other processes treat it
+as any other factory.
 """
 
 from __future__ import annotations
@@ -18,35 +19,35 @@ from pathlib import Path
 from typing import Any
 
 from sparring import trusted
-from sparring.errors import ConfigError, closest, nearest
+from sparring.errors import ConfigError, closest, suggestion
 
 GYMNASIUM = "gymnasium:"
-"""In front of an id."""
+"""Module part of the factory name of a Gymnasium id."""
 PREFIXES = (GYMNASIUM, "gym:")
 ID = re.compile(r"(?:[\w.]+:)?(?:[\w-]+/)?[\w.-]+-v\d+")
-"""What only an id can be: no name of Python's has a dash in it."""
+"""Matches Gymnasium ids only: no Python name contains a dash."""
 MODULE = re.compile(r"\w+(?:\.\w+)+")
-TOGETHER, TURNS = "parallel_env", "env"
-"""What modules of PettingZoo's are called by: all seats act at once, or in turns."""
+PARALLEL_ENV, TURN_BASED_ENV = "parallel_env", "env"
+"""Functions of a PettingZoo module that make an environment: all seats act at once, or in turns."""
 
 
-def canonical(word: str) -> str:
-    """Return an id or a module as a factory; any other word stays as it is. Nothing is imported."""
+def to_factory(word: str) -> str:
+    """Convert an id or a module to a factory name without importing it; other words stay."""
     for prefix in PREFIXES:
         if word.startswith(prefix):
             return GYMNASIUM + word.removeprefix(prefix)
     if ID.fullmatch(word):
         return GYMNASIUM + word
     if MODULE.fullmatch(word) and not word.endswith(".py"):
-        return f"{word}:{maker_in(word)}"
+        return f"{word}:{find_env_maker(word)}"
     return word
 
 
-def named(word: str) -> str:
-    """Return an id or a module as a factory that may run, because the person named it."""
-    factory = canonical(word)
+def trust_typed(word: str) -> str:
+    """Convert an id or a module that the user typed to a factory name, and allow it to run."""
+    factory = to_factory(word)
     if factory != word:
-        trusted.name(factory)
+        trusted.allow(factory)
     return factory
 
 
@@ -54,42 +55,42 @@ def is_id(factory: str) -> bool:
     return factory.startswith(GYMNASIUM)
 
 
-def shown(factory: str) -> str:
-    """Return a factory as people call it: an id without the library in front."""
+def display_name(factory: str) -> str:
+    """Name of a factory for display: a Gymnasium id without the module part."""
     return factory.removeprefix(GYMNASIUM)
 
 
-def maker_in(module: str) -> str:
-    """Return what a module calls the function that makes its environments."""
-    files = trusted.sources_of(module)
+def find_env_maker(module: str) -> str:
+    """Find the function of a PettingZoo-like module that makes its environments."""
+    files = trusted.source_files(module)
     if not files:
-        raise ConfigError(f"game {module!r}: {why_no_module(module)}")
+        raise ConfigError(f"game {module!r}: {missing_module_reason(module)}")
     text = Path(files[-1]).read_text("utf-8", "replace")
-    maker = next((name for name in (TOGETHER, TURNS) if re.search(rf"\b{name}\b", text)), "")
+    makers = (PARALLEL_ENV, TURN_BASED_ENV)
+    maker = next((name for name in makers if re.search(rf"\b{name}\b", text)), "")
     if not maker:
         raise ConfigError(
-            f"game {module!r} has neither {TURNS} nor {TOGETHER}, as PettingZoo's modules have; "
-            f"name what makes its environments: {module}:NAME"
+            f"game {module!r} has neither {TURN_BASED_ENV} nor {PARALLEL_ENV}, which PettingZoo "
+            f"modules have; name the function that makes its environments: {module}:NAME"
         )
     return maker
 
 
-def why_no_module(module: str) -> str:
-    """Say what to do about a module that is not there."""
+def missing_module_reason(module: str) -> str:
     parent, _, name = module.rpartition(".")
     package = module.partition(".")[0]
-    if not trusted.sources_of(package):
+    if not trusted.source_files(package):
         extra = "; pip install 'sparring[pettingzoo]'" if package == "pettingzoo" else ""
         return f"no package called {package!r} is installed{extra}"
-    around = trusted.sources_of(parent)
-    there = [file.stem for file in around[-1].parent.glob("*.py")] if around else []
-    close = closest(name, sorted(there))
+    parent_files = trusted.source_files(parent)
+    siblings = [file.stem for file in parent_files[-1].parent.glob("*.py")] if parent_files else []
+    close = closest(name, sorted(siblings))
     hint = f"; did you mean {parent}.{close}?" if close else ""
-    return f"{parent if around else package} has no module of that name{hint}"
+    return f"{parent if parent_files else package} has no module of that name{hint}"
 
 
-def made_by_id(factory: str, what: str) -> Callable[..., Any]:
-    """Return what makes environments of a Gymnasium id, which has been named."""
+def make_by_id(factory: str, what: str) -> Callable[..., Any]:
+    """Return the function that makes environments of a Gymnasium id."""
     name = factory.removeprefix(GYMNASIUM)
     try:
         gymnasium = importlib.import_module("gymnasium")
@@ -99,40 +100,40 @@ def made_by_id(factory: str, what: str) -> Callable[..., Any]:
             "pip install 'sparring[gymnasium]'"
         ) from None
     if ":" not in name and name not in gymnasium.registry:
-        check_known(name, what, list(gymnasium.registry))
+        check_registered(name, what, list(gymnasium.registry))
     return partial(gymnasium.make, name, disable_env_checker=True)
 
 
-def check_known(name: str, what: str, known: Sequence[str]) -> None:
-    """Refuse an id that nobody has registered, with the nearest one."""
-    space, slash, _ = name.rpartition("/")
-    spaces = {one.rpartition("/")[0] for one in known}
-    if slash and space not in spaces:
+def check_registered(name: str, what: str, known: Sequence[str]) -> None:
+    """Refuse an id that no package has registered, and suggest the closest one."""
+    namespace, slash, _ = name.rpartition("/")
+    namespaces = {one.rpartition("/")[0] for one in known}
+    if slash and namespace not in namespaces:
         raise ConfigError(
-            f"{what} {name!r}: no package has registered {space}/; install the one that has, and "
-            f"name its module in front, as in ale_py:ALE/Pong-v5"
+            f"{what} {name!r}: no installed package registers {namespace}/; install the package "
+            f"and put its module in front, as in ale_py:ALE/Pong-v5"
         )
-    newest = [one for one in known if one.rpartition("-v")[0] == name]
-    if newest:  # without a version Gymnasium takes the newest one
+    versions = [one for one in known if one.rpartition("-v")[0] == name]
+    if versions:  # without a version Gymnasium takes the newest
         return
-    close = nearest(name, known)
+    close = suggestion(name, known)
     hint = close if "did you mean" in close else "; gymnasium.pprint_registry() lists them"
-    raise ConfigError(f"{what} {name!r} is no id of Gymnasium{hint}")
+    raise ConfigError(f"{what} {name!r} is not a Gymnasium id{hint}")
 
 
-def missing(module: str) -> str:
-    """Say what to install for a module of PettingZoo's that another package is missing for."""
+def install_hint(module: str) -> str:
+    """Say what to install when a PettingZoo module lacks a dependency; "" for other modules."""
     library, _, rest = module.partition(".")
     family = rest.partition(".")[0]
     return f"; pip install 'pettingzoo[{family}]'" if library == "pettingzoo" and family else ""
 
 
-def like(word: str) -> str:
-    """Say which environment of a library a word may mean that is no game, "" if none."""
-    package = trusted.sources_of("pettingzoo")
+def suggest_env(word: str) -> str:
+    """Suggest a library environment whose name resembles an unknown game; "" if none does."""
+    package = trusted.source_files("pettingzoo")
     for file in package[-1].parent.glob(f"*/{word}.py") if package and word.isidentifier() else ():
         return f"; PettingZoo has pettingzoo.{file.parent.name}.{word}"
-    if not trusted.sources_of("gymnasium") or not word.replace("-", "").isalnum():
+    if not trusted.source_files("gymnasium") or not word.replace("-", "").isalnum():
         return ""
     registry = importlib.import_module("gymnasium").registry
     versions = [one for one in registry if one.rpartition("-v")[0].lower() == word.lower()]

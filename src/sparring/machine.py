@@ -1,4 +1,4 @@
-"""Facts about the machine: what a number was measured on, and what fits into its memory."""
+"""Facts about the machine: what a measurement depends on, and how much memory is free."""
 
 from __future__ import annotations
 
@@ -18,35 +18,35 @@ import sparring
 from sparring import _native
 from sparring.errors import ConfigError, SparringWarning
 
-UNNOTICED = 256 * 2**20
-"""Bytes that are asked for without a look at what is free."""
+UNCHECKED_BYTES = 256 * 2**20
+"""Allocations below this size are not checked against free memory."""
 MAX_THREADS: int = _native.MAX_THREADS
 CGROUPS = Path("/sys/fs/cgroup")
 
 
 def cores() -> int:
-    """Return how many cores this process may use."""
+    """Number of cores that this process may use."""
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1
 
 
 def may_have_gpu() -> bool:
-    """Whether a GPU's driver is installed; without one there is no need to ask torch for a GPU."""
+    """Whether a GPU driver is installed; without one torch need not be asked for a GPU."""
     try:
         ctypes.CDLL("nvcuda.dll" if os.name == "nt" else "libcuda.so.1")
     except OSError:
-        return Path("/dev/kfd").exists()  # AMD's, which torch calls cuda as well
+        return Path("/dev/kfd").exists()  # AMD's driver: torch calls it cuda, too
     return True
 
 
 def free_memory() -> int:
-    """Return the bytes that this process may still use, within the limits of its container."""
-    facts = Path("/proc/meminfo")
+    """Bytes that this process may still allocate, within the limits of its container."""
+    meminfo = Path("/proc/meminfo")
     groups = (cgroup_memory(CGROUPS), cgroup_memory(CGROUPS / "memory"))
     known = [limit for limit in groups if limit is not None]
-    if facts.exists():
-        lines = dict(line.split(":") for line in facts.read_text().splitlines() if ":" in line)
+    if meminfo.exists():
+        lines = dict(line.split(":") for line in meminfo.read_text().splitlines() if ":" in line)
         known.append(int(lines["MemAvailable"].split()[0]) * 1024)
     else:
         known.append(os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"))
@@ -54,7 +54,7 @@ def free_memory() -> int:
 
 
 def cgroup_memory(folder: Path) -> int | None:
-    """Return what a control group leaves free; None without a limit. Both versions of them."""
+    """Free bytes within a control group (version 1 or 2); None without a limit."""
     try:
         names = {path.name for path in folder.iterdir()}
         new = "memory.max" in names
@@ -70,24 +70,24 @@ def cgroup_memory(folder: Path) -> int | None:
 def check_memory_budget(
     name: str, count: int, each: int, what: str, *, free: int | None = None
 ) -> None:
-    """Refuse `count` games that need `each` bytes if they do not fit, before anything is made.
+    """Refuse `count` games of `each` bytes if they do not fit into memory, before allocation.
 
-    name: the setting that says how many. what: what takes the room, for the error.
-    free: bytes there are; None asks the machine.
+    name: the setting with the number of games. what: what needs the memory, for the error.
+    free: free bytes; None asks the machine.
     """
     needed = count * each
-    if needed < UNNOTICED and free is None:
+    if needed < UNCHECKED_BYTES and free is None:
         return
     free = free_memory() if free is None else free
     if needed > free:
         raise ConfigError(
-            f"{name}={count}: {what} would need {show_size(needed)} of memory, "
-            f"{show_size(free)} are free; at most {free // each} games fit"
+            f"{name}={count}: {what} would need {format_bytes(needed)} of memory, "
+            f"{format_bytes(free)} are free; at most {free // each} games fit"
         )
 
 
-def show_size(count: float) -> str:
-    """Return bytes as a person reads them."""
+def format_bytes(count: float) -> str:
+    """Format a number of bytes: 1.5 GiB."""
     for unit in ("B", "KiB", "MiB", "GiB", "TiB"):
         if count < 1024:
             return f"{count:.0f} {unit}" if unit == "B" else f"{count:.1f} {unit}"
@@ -106,10 +106,10 @@ def check_threads(threads: int) -> int:
 
 @cache
 def cpu_model() -> str:
-    """Return the processor's name."""
-    named = ask("lscpu") or ""
-    facts = Path("/proc/cpuinfo")
-    for line in [*named.splitlines(), *(facts.read_text().splitlines() if facts.exists() else [])]:
+    output = run_program("lscpu") or ""
+    cpuinfo = Path("/proc/cpuinfo")
+    lines = cpuinfo.read_text().splitlines() if cpuinfo.exists() else []
+    for line in [*output.splitlines(), *lines]:
         if line.lower().startswith("model name"):
             return line.partition(":")[2].strip()
     return platform.processor() or platform.machine()
@@ -117,20 +117,21 @@ def cpu_model() -> str:
 
 @cache
 def git_commit() -> str | None:
-    """Return the commit of a source checkout, "+" after it if files changed; None elsewhere.
+    """Commit of a source checkout, with "+" if files have changed; None elsewhere.
 
-    Asked once: it is about the sources that this process runs.
+    Cached: it describes the sources that this process runs.
     """
     git = ("git", "-C", str(Path(sparring.__file__).resolve().parent))
-    # A wheel in somebody else's repository is not under its version control.
-    if ask(*git, "ls-files", "--error-unmatch", "__init__.py") is None:
+    # A wheel installed inside another repository is not under its version control.
+    if run_program(*git, "ls-files", "--error-unmatch", "__init__.py") is None:
         return None
-    commit = ask(*git, "rev-parse", "--short=12", "HEAD")
-    return f"{commit}+" if commit and ask(*git, "status", "--porcelain", "-uno") else commit
+    commit = run_program(*git, "rev-parse", "--short=12", "HEAD")
+    changed = commit and run_program(*git, "status", "--porcelain", "-uno")
+    return f"{commit}+" if changed else commit
 
 
-def ask(*command: str) -> str | None:
-    """Return what a program prints, None if it is not there or fails."""
+def run_program(*command: str) -> str | None:
+    """Return what a program prints; None if it is not installed or fails."""
     try:
         done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=10)
     except (OSError, subprocess.SubprocessError):
@@ -139,20 +140,20 @@ def ask(*command: str) -> str | None:
 
 
 def load_average() -> float | None:
-    """Return how many processes wanted a core over the last minute."""
+    """Mean number of processes that wanted a core over the last minute."""
     return round(os.getloadavg()[0], 2) if hasattr(os, "getloadavg") else None
 
 
 def memory_used() -> int | None:
-    """Return how many bytes of memory this process holds, None where nobody tells."""
-    facts = Path("/proc/self/statm")
-    if not facts.exists():
+    """Resident bytes of this process; None where /proc is missing."""
+    statm = Path("/proc/self/statm")
+    if not statm.exists():
         return None
-    return int(facts.read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+    return int(statm.read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
 
 
 def warn_if_busy(load: float | None) -> None:
-    """Warn when other work shares the cores."""
+    """Warn if other programs use the cores."""
     if load is not None and load > max(0.5, 0.1 * cores()):
         warnings.warn(
             f"load average {load:g} on {cores()} cores: other work seems to be running; "
@@ -162,8 +163,8 @@ def warn_if_busy(load: float | None) -> None:
         )
 
 
-def machine_facts() -> dict[str, Any]:
-    """Return what a measurement depends on."""
+def machine_info() -> dict[str, Any]:
+    """What a measurement depends on: processor, versions, commit, date, load."""
     return {
         "cpu": cpu_model(),
         "cores": cores(),

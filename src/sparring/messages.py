@@ -1,6 +1,6 @@
-"""What processes say to each other: a name, plain values and arrays, as bytes.
+"""Messages between processes: a name, JSON values and numpy arrays, as bytes.
 
-No code travels in it: JSON for the values, the bytes of the arrays behind it.
+They carry no code: JSON for the values, followed by the bytes of the arrays.
 """
 
 from __future__ import annotations
@@ -21,114 +21,111 @@ import numpy.typing as npt
 from sparring.errors import SparringError, StateError
 
 ALIGNMENT = 16
-REFUSED = "refused"
-"""What an answer is called that says what is wrong."""
-HEAD = 8
-"""Bytes that say how long a message is."""
+ERROR = "refused"
+"""Name of a reply that reports an error."""
+HEADER_BYTES = 8
+"""Bytes in front of a message on a socket: its length."""
 MAX_FILES = 32
 CHUNK = 1 << 20
 
 
 @dataclass(frozen=True)
 class Message:
-    """One of them."""
+    """A name, JSON values and numpy arrays."""
 
     name: str
-    facts: Mapping[str, Any] = field(default_factory=dict)
-    """Plain values."""
+    payload: Mapping[str, Any] = field(default_factory=dict)
+    """Values that JSON can hold."""
     arrays: Mapping[str, npt.NDArray[Any]] = field(default_factory=dict)
 
     def pack(self) -> bytes:
         shapes = {name: (array.dtype.str, array.shape) for name, array in self.arrays.items()}
-        head = json.dumps([self.name, self.facts, shapes]).encode()
+        head = json.dumps([self.name, self.payload, shapes]).encode()
         parts = [len(head).to_bytes(8, "little"), padded(head)]
         parts += [padded(np.ascontiguousarray(array).tobytes()) for array in self.arrays.values()]
         return b"".join(parts)
 
     @classmethod
     def unpack(cls, raw: bytes | bytearray | memoryview) -> Message:
-        """Read it; its arrays are views into these bytes."""
+        """Read a message; its arrays are views of the bytes."""
         view = memoryview(raw)
         try:
             length = int.from_bytes(view[:8], "little")
-            name, facts, shapes = json.loads(bytes(view[8 : 8 + length]))
-            at, arrays = 8 + padded_size(length), {}
-            for key, (kind, shape) in shapes.items():
+            name, payload, shapes = json.loads(bytes(view[8 : 8 + length]))
+            offset, arrays = 8 + padded_size(length), {}
+            for key, (dtype, shape) in shapes.items():
                 count = int(np.prod(shape, dtype=np.int64))
-                arrays[key] = np.frombuffer(view, kind, count, at).reshape(shape)
-                at += padded_size(arrays[key].nbytes)
+                arrays[key] = np.frombuffer(view, dtype, count, offset).reshape(shape)
+                offset += padded_size(arrays[key].nbytes)
         except (ValueError, TypeError, KeyError) as wrong:
             raise StateError(f"a message of {len(view)} bytes cannot be read: {wrong}") from wrong
-        return cls(name, facts, arrays)
+        return cls(name, payload, arrays)
 
 
 def padded_size(size: int) -> int:
-    """With what it takes to the next boundary."""
+    """Round up to the alignment."""
     return -(-size // ALIGNMENT) * ALIGNMENT
 
 
 def padded(raw: bytes) -> bytes:
-    """Bytes up to the next boundary."""
     return raw + bytes(padded_size(len(raw)) - len(raw))
 
 
-def refusal(wrong: SparringError) -> Message:
-    return Message(REFUSED, {"kind": type(wrong).__name__, "text": str(wrong)})
+def error_reply(error: SparringError) -> Message:
+    return Message(ERROR, {"kind": type(error).__name__, "text": str(error)})
 
 
-def checked(message: Message) -> Message:
-    """Return an answer; raise what another process found wrong as if it had happened here."""
-    if message.name == REFUSED:
-        raise error_of(message)
+def raise_if_error(message: Message) -> Message:
+    """Return a reply; raise the error that it reports as if it had happened here."""
+    if message.name == ERROR:
+        raise to_exception(message)
     return message
 
 
-def error_of(message: Message) -> SparringError:
-    """The error of a refusal. A kind that nobody has loaded here is a plain one."""
-    kinds = {kind.__name__: kind for kind in kinds_below(SparringError)}
-    kind = kinds.get(str(message.facts.get("kind")), SparringError)
-    return kind(str(message.facts.get("text", f"another process says {message.name!r}")))
+def to_exception(message: Message) -> SparringError:
+    """The exception of an error reply: a `SparringError` if its class is not loaded here."""
+    classes = {one.__name__: one for one in subclasses(SparringError)}
+    kind = classes.get(str(message.payload.get("kind")), SparringError)
+    return kind(str(message.payload.get("text", f"another process sent {message.name!r}")))
 
 
-def kinds_below(kind: type[SparringError]) -> Iterator[type[SparringError]]:
-    """Yield all kinds of an error that this process knows."""
+def subclasses(kind: type[SparringError]) -> Iterator[type[SparringError]]:
+    """Yield all loaded subclasses of an error, also indirect ones."""
     for one in kind.__subclasses__():
         yield one
-        yield from kinds_below(one)
+        yield from subclasses(one)
 
 
 class Channel:
-    """One end of a socket between two processes of a machine: messages, files included.
+    """One end of a socket between two processes of a machine: sends messages and open files.
 
-    Where the socket does not block, nobody ever waits here: what cannot be sent yet goes with
-    the next `flush`. That the other side is gone is noticed by whoever reads.
+    On a non-blocking socket no call waits: unsent bytes go with the next `flush`. `read` notices
+    that the other side has closed.
     """
 
     def __init__(self, end: socket.socket) -> None:
-        """Speak and hear over a socket."""
         self.socket = end
         self.fds: list[int] = []
-        """Files that came along."""
+        """Files received and not yet taken."""
         self.closed = False
-        """Whether the other side has said everything that it ever will."""
+        """Whether the other side has closed its end."""
         self._raw = bytearray()
         self._unsent: deque[tuple[memoryview, Sequence[int]]] = deque()
         self._sending = threading.Lock()
 
     @property
-    def waits(self) -> bool:
-        """Whether something has not been sent yet."""
+    def has_unsent(self) -> bool:
         return bool(self._unsent)
 
     def send(self, message: Message, fds: Sequence[int] = ()) -> None:
-        """Send a message, and files along with it."""
+        """Send a message, and open files along with it."""
         raw = message.pack()
         with self._sending:
-            self._unsent.append((memoryview(len(raw).to_bytes(HEAD, "little") + raw), fds))
+            self._unsent.append((memoryview(len(raw).to_bytes(HEADER_BYTES, "little") + raw), fds))
         self.flush()
 
     def flush(self) -> None:
-        """Send as much as goes."""
+        """Send as many bytes as the socket takes."""
         with self._sending, contextlib.suppress(BlockingIOError):
             while self._unsent:
                 raw, fds = self._unsent[0]
@@ -144,7 +141,7 @@ class Channel:
                     self._unsent.popleft()
 
     def read(self) -> bool:
-        """Read what is there, something at least if the socket blocks; whether there was any."""
+        """Read available bytes, at least one if the socket blocks; return whether any came."""
         try:
             raw, fds, _, _ = socket.recv_fds(self.socket, CHUNK, MAX_FILES)
         except BlockingIOError:
@@ -159,18 +156,18 @@ class Channel:
         return bool(raw)
 
     def messages(self) -> list[Message]:
-        """Return those that are complete."""
+        """Return the complete messages received so far."""
         found = []
-        while len(self._raw) >= HEAD:
-            end = HEAD + int.from_bytes(self._raw[:HEAD], "little")
+        while len(self._raw) >= HEADER_BYTES:
+            end = HEADER_BYTES + int.from_bytes(self._raw[:HEADER_BYTES], "little")
             if len(self._raw) < end:
                 break
-            found.append(Message.unpack(self._raw[HEAD:end]))
+            found.append(Message.unpack(self._raw[HEADER_BYTES:end]))
             del self._raw[:end]
         return found
 
     def close(self) -> None:
-        """Let go of the socket, and of files that nobody has taken."""
+        """Close the socket, and received files that were not taken."""
         self.socket.close()
         for fd in self.fds:
             os.close(fd)

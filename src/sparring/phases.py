@@ -1,7 +1,8 @@
-"""What a training spends its time with, as its code names it; a profile reads the names there.
+"""Phases of training time, as a profile reports them.
 
 A block `with self.phases("update")` is a phase whose seconds are counted. A function that is too
-quick for a clock, or that is in no curve, is marked instead, which costs nothing when it runs.
+short to time, or that has no metric, is marked with `phase` instead, which costs nothing at run
+time: the profile reads the mark in the source.
 """
 
 from __future__ import annotations
@@ -13,6 +14,6 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 
 
 def phase(name: str) -> Callable[[Function], Function]:
-    """Mark a function: whatever it calls is that phase, but for what has one of its own."""
-    del name  # read in the source
+    """Mark a function: what it calls belongs to the phase, unless it is marked itself."""
+    del name  # read from the source
     return lambda function: function

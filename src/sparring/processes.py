@@ -1,7 +1,7 @@
-"""Processes that work for this one: what they say, the memory that they share, how they end.
+"""Child processes: messages to and from them, shared memory, and how they end.
 
-A `Child` is the process as whoever started it sees it, a `Parent` is the other side. The memory has
-no name, so that nothing is left behind however a process ends.
+A parent process holds a `Child`, and the child process a `Parent`. Shared memory has no name, so
+that nothing is left behind however a process ends.
 """
 
 from __future__ import annotations
@@ -34,47 +34,47 @@ import numpy.typing as npt
 
 from sparring import trusted
 from sparring.errors import SparringError
-from sparring.messages import Channel, Message, checked, refusal
+from sparring.messages import Channel, Message, error_reply, raise_if_error
 
 PR_SET_PDEATHSIG = 1
 F_SETSIG = 10
 LIFELINE = "SPARRING_LIFELINE"
-"""Variable of a process of `start_python`: the end of a pipe that closes with its parent."""
-LAST_WORDS = 4000
-"""Bytes of what a process has printed that are kept for its end."""
-MAX_WORDS = 1 << 20
-"""Bytes that it may have printed before the file is emptied: a disk is not filled by words."""
+"""Environment variable of a child: the read end of a pipe that closes when its parent ends."""
+OUTPUT_TAIL_BYTES = 4000
+"""Last bytes of a process's output that are kept, to report how it ended."""
+MAX_OUTPUT_BYTES = 1 << 20
+"""Size from which the file with a process's output is emptied, so that it never fills the disk."""
 CRASHED = "Fatal Python error"
 FRAME = re.compile(r'^  File "(.*)", line (\d+) in ', re.MULTILINE)
-"""What Python writes when a process crashes: the innermost call comes first."""
+"""A stack frame as faulthandler prints it when a process crashes: the innermost call is first."""
 LOOK_S = 1.0
-"""Seconds after which a wait looks whether a process has ended, where no file tells."""
+"""Longest single wait in seconds, after which a wait checks whether a process has ended."""
 CLOSE_S = 5.0
-"""Seconds that a process may take to end that has nothing more to say."""
+"""Seconds that a process may take to end after its socket is closed."""
 ALIGNMENT = 64
-"""Arrays begin at multiples of this many bytes: on cache lines of their own."""
+"""Arrays begin at multiples of this many bytes, so that no two share a cache line."""
 
 Shapes = Mapping[str, tuple[npt.DTypeLike, tuple[int, ...]]]
-"""Kinds and shapes of arrays by name."""
+"""Dtypes and shapes of arrays by name."""
 
 
 class SharedArrays:
-    """Named arrays in memory that several processes see. What is never written takes no room."""
+    """Named arrays in memory that several processes share. Unwritten pages take no memory."""
 
     def __init__(self, shapes: Shapes, fd: int | None = None) -> None:
-        """Make the memory, or map what another process made with the same shapes."""
-        places, size = {}, 0
-        for name, (kind, shape) in shapes.items():
-            places[name] = size
-            wide = np.dtype(kind).itemsize * int(np.prod(shape, dtype=np.int64))
-            size += -(-wide // ALIGNMENT) * ALIGNMENT
+        """Allocate the memory, or map what another process allocated with the same shapes."""
+        offsets, size = {}, 0
+        for name, (dtype, shape) in shapes.items():
+            offsets[name] = size
+            num_bytes = np.dtype(dtype).itemsize * int(np.prod(shape, dtype=np.int64))
+            size += -(-num_bytes // ALIGNMENT) * ALIGNMENT
         self.size = max(size, ALIGNMENT)
         self.fd = make_memory(self.size) if fd is None else fd
-        """To be inherited by the process that is to share it."""
+        """File descriptor that a process inherits to map the same memory."""
         self._memory = mmap.mmap(self.fd, self.size)
         self._arrays: dict[str, npt.NDArray[Any]] = {
-            name: np.ndarray(shape, kind, self._memory, places[name])
-            for name, (kind, shape) in shapes.items()
+            name: np.ndarray(shape, dtype, self._memory, offsets[name])
+            for name, (dtype, shape) in shapes.items()
         }
 
     def __getitem__(self, name: str) -> npt.NDArray[Any]:
@@ -84,7 +84,7 @@ class SharedArrays:
         return self._arrays
 
     def close(self) -> None:
-        """Let go of it. The memory itself goes when nobody has any of its arrays any more."""
+        """Close the descriptor. The memory is freed with the last of its arrays."""
         self._arrays = {}
         if self.fd >= 0:
             os.close(self.fd)
@@ -92,7 +92,7 @@ class SharedArrays:
 
 
 def make_memory(size: int) -> int:
-    """Return a file without a name, of so many bytes that are 0."""
+    """Return a nameless file of this many zero bytes."""
     if hasattr(os, "memfd_create"):
         fd = os.memfd_create("sparring")
     else:
@@ -104,24 +104,24 @@ def make_memory(size: int) -> int:
 
 def start_python(
     module: str,
-    words: Sequence[str],
+    args: Sequence[str],
     *,
     fds: Sequence[int] = (),
     threads: int = 1,
     variables: Mapping[str, str] | None = None,
     **options: Any,
 ) -> subprocess.Popen[bytes]:
-    """Start `python -m module` in a process group of its own: Ctrl-C is for this process alone.
+    """Start `python -m module` in its own process group: Ctrl-C reaches only this process.
 
     fds: files that it inherits, under the same numbers.
-    variables: of its environment, beside those of this process.
+    variables: environment variables to add to those of this process.
     """
-    room = {"OMP_NUM_THREADS": str(threads), "MKL_NUM_THREADS": str(threads)}
-    room[LIFELINE] = str(lifeline())
+    added = {"OMP_NUM_THREADS": str(threads), "MKL_NUM_THREADS": str(threads)}
+    added[LIFELINE] = str(lifeline())
     return subprocess.Popen(
-        [sys.executable, "-m", module, *words],
+        [sys.executable, "-m", module, *args],
         pass_fds=(*fds, lifeline()),
-        env={**os.environ, **trusted.variables(), **room, **(variables or {})},
+        env={**os.environ, **trusted.environment(), **added, **(variables or {})},
         process_group=0,
         **options,
     )
@@ -129,61 +129,61 @@ def start_python(
 
 @cache
 def lifeline() -> int:
-    """Return the end of a pipe whose other end stays open until this process ends."""
-    theirs, _ = os.pipe()
-    return theirs
+    """Return the read end of a pipe whose write end stays open until this process ends."""
+    read_end, _ = os.pipe()
+    return read_end
 
 
-def end_group(process: subprocess.Popen[bytes]) -> None:
-    """End a process of `start_python` and what it has started, also if it has ended already."""
+def kill_group(process: subprocess.Popen[bytes]) -> None:
+    """Kill a process of `start_python` and its children, even if it has ended itself."""
     with contextlib.suppress(ProcessLookupError, PermissionError):
         os.killpg(process.pid, signal.SIGKILL)
     process.wait()
 
 
-class GoneError(SparringError):
-    """A process has ended that was to answer; the text tells its last words."""
+class ProcessEndedError(SparringError):
+    """A process ended before it answered; the text says how."""
 
 
 class Child:
-    """A process of Python that works for this one. Messages go to and fro; it ends with this one.
+    """A Python process that works for this one. They exchange messages; it ends with this one.
 
-    It is `python -m module PARENT SOCKET [FILE ...]` and takes its side with `Parent`. What it
-    prints is kept for its last words.
+    The command is `python -m module PARENT_PID SOCKET_FD [FD ...]`; the module creates a `Parent`.
+    The end of its output is kept, to report a crash.
     """
 
     def __init__(self, module: str, *, fds: Sequence[int] = (), **options: Any) -> None:
-        """Start it. fds: files that it inherits. options: of `start_python`, and of `Popen`."""
+        """Start it. fds: files that it inherits. options: of `start_python` and `Popen`."""
         mine, theirs = socket.socketpair()
         mine.setblocking(False)
-        self._said = tempfile.TemporaryFile(buffering=0)  # noqa: SIM115
-        # It writes at the end wherever we read, and also after we have emptied the file.
-        fcntl.fcntl(self._said, fcntl.F_SETFL, os.O_RDWR | os.O_APPEND)
+        self._output = tempfile.TemporaryFile(buffering=0)  # noqa: SIM115
+        # The child always appends, wherever this process reads, and also after truncation.
+        fcntl.fcntl(self._output, fcntl.F_SETFL, os.O_RDWR | os.O_APPEND)
         try:
             self.process = start_python(
                 module,
-                [str(word) for word in (os.getpid(), theirs.fileno(), *fds)],
+                [str(arg) for arg in (os.getpid(), theirs.fileno(), *fds)],
                 fds=(theirs.fileno(), *fds),
-                **{"stdin": subprocess.DEVNULL, "stdout": self._said, **options},
-                stderr=self._said,
+                **{"stdin": subprocess.DEVNULL, "stdout": self._output, **options},
+                stderr=self._output,
             )
         except BaseException:
             mine.close()
-            self._said.close()
+            self._output.close()
             raise
         finally:
             theirs.close()
         self.pid, self.channel = self.process.pid, Channel(mine)
-        self.gone = False
-        """Whether it has said everything that it ever will."""
-        self.tail = b""
-        """The end of what it has printed, as far as it was overheard."""
-        self._at, self._rest = 0, b""
-        self._heard: deque[Message] = deque()
-        self._watched = watched(self.pid)
-        files = (self.channel, self._said, self._watched)
-        self._release = weakref.finalize(self, let_go, self.process, *files)
-        self.tell(Message("path", {"path": [str(place) for place in sys.path]}))
+        self.has_ended = False
+        """Whether no further message will come."""
+        self.output_tail = b""
+        """The end of its output, as far as `read_output` has read it."""
+        self._offset, self._unread = 0, b""
+        self._received: deque[Message] = deque()
+        self._pidfd = open_pidfd(self.pid)
+        files = (self.channel, self._output, self._pidfd)
+        self._release = weakref.finalize(self, release, self.process, *files)
+        self.send(Message("path", {"path": [str(folder) for folder in sys.path]}))
 
     def __enter__(self) -> Self:
         return self
@@ -191,111 +191,111 @@ class Child:
     def __exit__(self, *_: object) -> None:
         self.end()
 
-    def tell(self, message: Message, fds: Sequence[int] = ()) -> None:
-        """Say something, without waiting. That it is gone is noticed when it is listened to."""
+    def send(self, message: Message, fds: Sequence[int] = ()) -> None:
+        """Send a message without waiting. Whether the process has ended shows at `receive`."""
         if self._release.alive:
             self.channel.send(message, fds)
 
-    def hear(self, wait_s: float = 0.0) -> list[Message]:
-        """Return what it has said; wait so long for something."""
+    def receive(self, wait_s: float = 0.0) -> list[Message]:
+        """Return the messages received so far; wait up to `wait_s` seconds for one."""
         if not self._release.alive:
             return []
         if wait_s > 0:
-            ready([self], wait_s)
+            wait_any([self], wait_s)
         self.channel.flush()
-        ended = self.process.poll() is not None  # asked first, so that nothing is read too early
+        ended = self.process.poll() is not None  # polled first, so that no last message is missed
         while self.channel.read():
             pass
-        self.gone = self.channel.closed or ended
+        self.has_ended = self.channel.closed or ended
         return self.channel.messages()
 
-    def answer(self, timeout_s: float = math.inf) -> Message:
-        """Wait for the next thing that it says, `TimeoutError` if it takes too long."""
+    def next_message(self, timeout_s: float = math.inf) -> Message:
+        """Wait for the next message; raises `TimeoutError` or `ProcessEndedError`."""
         until = time.monotonic() + timeout_s
-        while not self._heard:
-            if self.gone:
-                raise GoneError(self.last_words())
+        while not self._received:
+            if self.has_ended:
+                raise ProcessEndedError(self.exit_reason())
             if (left := until - time.monotonic()) <= 0:
                 raise TimeoutError
-            self._heard.extend(self.hear(min(left, LOOK_S)))
-        return self._heard.popleft()
+            self._received.extend(self.receive(min(left, LOOK_S)))
+        return self._received.popleft()
 
     def __iter__(self) -> Iterator[Message]:
-        """Yield what it says until it ends."""
-        while self._heard or not self.gone:
-            self._heard.extend(self.hear(LOOK_S))
-            while self._heard:
-                yield self._heard.popleft()
+        """Yield messages until the process ends."""
+        while self._received or not self.has_ended:
+            self._received.extend(self.receive(LOOK_S))
+            while self._received:
+                yield self._received.popleft()
 
-    def ask(self, message: Message, timeout_s: float = math.inf) -> Message:
-        """Say something and wait for the answer; what it refuses is raised here."""
-        self.tell(message)
+    def request(self, message: Message, timeout_s: float = math.inf) -> Message:
+        """Send a message and wait for the reply; an error reply is raised here."""
+        self.send(message)
         try:
-            said = self.answer(timeout_s)
+            reply = self.next_message(timeout_s)
         except BaseException:
-            self.end()  # its answer would be taken for that of the next question
+            self.end()  # a late reply would be taken for that of the next request
             raise
-        return checked(said)
+        return raise_if_error(reply)
 
-    def overhear(self) -> bytes:
-        """Return what it has printed since the last time."""
+    def read_output(self) -> bytes:
+        """Return what the process has printed since the last call."""
         if not self._release.alive:
-            raw, self._rest = self._rest, b""
+            raw, self._unread = self._unread, b""
             return raw
-        file = self._said.fileno()
-        raw = os.pread(file, os.fstat(file).st_size - self._at, self._at)
-        self._at += len(raw)
-        self.tail = (self.tail + raw)[-LAST_WORDS:]
-        if self._at > MAX_WORDS:
+        file = self._output.fileno()
+        raw = os.pread(file, os.fstat(file).st_size - self._offset, self._offset)
+        self._offset += len(raw)
+        self.output_tail = (self.output_tail + raw)[-OUTPUT_TAIL_BYTES:]
+        if self._offset > MAX_OUTPUT_BYTES:
             os.ftruncate(file, 0)
-            self._at = 0
+            self._offset = 0
         return raw
 
     def end(self, patience_s: float = 0.0) -> None:
-        """End it and all that it has started; so long it may take to end by itself."""
+        """End it and its children; it may take `patience_s` seconds to end by itself."""
         if not self._release.alive:
             return
-        self.channel.close()  # this alone ends one that listens
+        self.channel.close()  # a process that reads messages ends by itself
         with contextlib.suppress(subprocess.TimeoutExpired):
             self.process.wait(patience_s)
-        end_group(self.process)
-        self._rest, self.gone = self.overhear(), True
+        kill_group(self.process)
+        self._unread, self.has_ended = self.read_output(), True
         self._release()
 
     @property
-    def ended(self) -> str:
-        """How it has ended, in words."""
+    def exit_status(self) -> str:
+        """How it ended: "signal SIGKILL", or "exit code 1"."""
         code = self.process.returncode
         return f"signal {signal.Signals(-code).name}" if code < 0 else f"exit code {code}"
 
-    def last_words(self) -> str:
-        """End it if it lingers, and say why it has ended unasked."""
+    def exit_reason(self) -> str:
+        """End it if it still runs, and say why it ended early."""
         self.end(CLOSE_S)
         if self.process.returncode == -signal.SIGKILL:
             return "its process was killed, as happens when memory runs out"
-        at, last = self.last_line()
-        return f"its process ended with {self.ended}: {f'in {at}' if at else last or 'no word'}"
+        location, last = self.crash_location()
+        why = f"in {location}" if location else last or "it printed nothing"
+        return f"its process ended with {self.exit_status}: {why}"
 
-    def last_line(self) -> tuple[str, str]:
-        """Where in somebody's code it crashed, if it did, and the last line that it printed."""
-        text = self.tail.decode(errors="replace").strip()
+    def crash_location(self) -> tuple[str, str]:
+        """File and line of user code that crashed, or else the last line of the output."""
+        text = self.output_tail.decode(errors="replace").strip()
         _, crashed, frames = text.rpartition(CRASHED)
-        place = FRAME.search(frames) if crashed else None
-        at = f"{Path(place[1]).name}:{place[2]}" if place else ""
-        return at, "" if crashed or not text else text.splitlines()[-1]
+        frame = FRAME.search(frames) if crashed else None
+        location = f"{Path(frame[1]).name}:{frame[2]}" if frame else ""
+        return location, "" if crashed or not text else text.splitlines()[-1]
 
 
-def let_go(process: subprocess.Popen[bytes], channel: Channel, said: IO[bytes], fd: int) -> None:
-    """Leave nothing of a process."""
+def release(process: subprocess.Popen[bytes], channel: Channel, output: IO[bytes], fd: int) -> None:
     channel.close()
-    end_group(process)
-    said.close()
+    kill_group(process)
+    output.close()
     if fd >= 0:
         os.close(fd)
 
 
-def watched(pid: int) -> int:
-    """A file that can be read when a process has ended, -1 where there are none of these."""
+def open_pidfd(pid: int) -> int:
+    """File descriptor that is readable once a process has ended; -1 where the system has none."""
     try:
         return os.pidfd_open(pid)
     except (AttributeError, OSError):
@@ -305,104 +305,104 @@ def watched(pid: int) -> int:
 AnyChild = TypeVar("AnyChild", bound=Child)
 
 
-def ready(children: Iterable[AnyChild], wait_s: float) -> list[AnyChild]:
-    """Wait until some of them have said something or ended, so long at most; return those."""
-    poll, of_file = select.poll(), {}
+def wait_any(children: Iterable[AnyChild], wait_s: float) -> list[AnyChild]:
+    """Wait until some children have sent a message or ended; return those."""
+    poll, by_fd = select.poll(), {}
     for child in children:
         if child._release.alive:
-            sends = select.POLLOUT if child.channel.waits else 0
+            sends = select.POLLOUT if child.channel.has_unsent else 0
             poll.register(child.channel.socket, select.POLLIN | sends)
-            of_file[child.channel.socket.fileno()] = child
-            if child._watched >= 0:
-                poll.register(child._watched, select.POLLIN)
-                of_file[child._watched] = child
+            by_fd[child.channel.socket.fileno()] = child
+            if child._pidfd >= 0:
+                poll.register(child._pidfd, select.POLLIN)
+                by_fd[child._pidfd] = child
     found = poll.poll(min(max(wait_s, 0.0), LOOK_S) * 1000)
-    return list({of_file[fd].pid: of_file[fd] for fd, _ in found}.values())
+    return list({by_fd[fd].pid: by_fd[fd] for fd, _ in found}.values())
 
 
 class Parent:
-    """The process that has started this one as its `Child`."""
+    """The process that started this one as its `Child`."""
 
     def __init__(self) -> None:
-        """Read the command line; from now on this process ends with the other one."""
+        """Read the command line; from now on this process ends with its parent."""
         parent, fd, *self.fds = map(int, sys.argv[1:])
-        follow_parent(parent)
+        exit_with_parent(parent)
         faulthandler.enable()
-        for one in (fd, *self.fds):  # what is started here shall not hold them
+        for one in (fd, *self.fds):  # children of this process must not inherit them
             os.set_inheritable(one, False)
         self.channel = Channel(socket.socket(fileno=fd))
-        self._heard: deque[Message] = deque()
-        sys.path[:] = next(self).facts["path"]
+        self._received: deque[Message] = deque()
+        sys.path[:] = next(self).payload["path"]
 
     def __iter__(self) -> Iterator[Message]:
         return self
 
     def __next__(self) -> Message:
-        while not self._heard:
+        while not self._received:
             if self.channel.closed:
                 raise StopIteration
             self.channel.read()
-            self._heard.extend(self.channel.messages())
+            self._received.extend(self.channel.messages())
+        return self._received.popleft()
         return self._heard.popleft()
 
-    def tell(self, message: Message, fds: Sequence[int] = ()) -> None:
-        """Say something."""
+    def send(self, message: Message, fds: Sequence[int] = ()) -> None:
         self.channel.send(message, fds)
 
-    def listen(self, hear: Callable[[Message], Any]) -> None:
-        """Hear messages in a thread; its end ends this process, whatever is done here."""
+    def listen(self, handle: Callable[[Message], Any]) -> None:
+        """Handle messages in a thread; this process ends when the parent closes the socket."""
 
         def run() -> None:
             for message in self:
-                hear(message)
-            end_with_children()
+                handle(message)
+            exit_with_children()
 
         threading.Thread(target=run, name="parent", daemon=True).start()
 
-    def serve(self, answer: Callable[[Message], Message]) -> None:
-        """Answer one message after the other until nobody asks; what is refused is an answer."""
+    def serve(self, respond: Callable[[Message], Message]) -> None:
+        """Reply to messages one by one until the parent closes the socket; errors are replies."""
         for message in self:
             try:
-                said = answer(message)
+                reply = respond(message)
             except SparringError as wrong:
-                said = refusal(wrong)
-            self.tell(said)
+                reply = error_reply(wrong)
+            self.send(reply)
 
 
-def end_with_children() -> NoReturn:
-    """End this process at once, and what it has started, such as the simulator of an env.
+def exit_with_children() -> NoReturn:
+    """End this process at once, and its children, such as the simulator of an environment.
 
-    That is the group which `start_python` has made; another one is left alone.
+    Kills the process group that `start_python` made; any other group is left alone.
     """
     if os.getpgrp() == os.getpid():
         os.killpg(os.getpid(), signal.SIGKILL)
     os._exit(0)
 
 
-def follow_parent(parent: int) -> None:
-    """End when the process that started this one does, also if it is killed."""
+def exit_with_parent(parent: int) -> None:
+    """End this process when its parent ends, also if the parent is killed."""
 
     def look(*_: object) -> None:
-        # Linux also signals when only the thread that started us ended; then we stay.
+        # Linux also signals when only the thread that started this process ended.
         if os.getppid() != parent:
-            end_with_children()
+            exit_with_children()
 
     if sys.platform == "linux":
         signal.signal(signal.SIGUSR1, look)
         ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGUSR1)
-        hold_lifeline()
-    look()  # it may have died before we asked for the signal
+        kill_with_lifeline()
+    look()  # the parent may have died before the signal was requested
 
 
-def hold_lifeline() -> None:
-    """Have the system kill this group when the parent ends, also while Python hears nothing.
+def kill_with_lifeline() -> None:
+    """Have the kernel kill this group when the parent ends, also while C code runs.
 
-    A handler of Python's waits for C code to come back; what the system sends needs nobody.
+    A Python signal handler runs only after C code returns; SIGKILL needs no handler.
     """
     inherited = os.environ.pop(LIFELINE, "")
     if not inherited or os.getpgrp() != os.getpid():
         return
-    # Opened anew: who is signaled belongs to the opened file, which others have inherited too.
+    # Opened again: the signal's target belongs to the open file, which other processes inherited.
     mine = os.open(f"/proc/self/fd/{inherited}", os.O_RDONLY | os.O_NONBLOCK)
     os.close(int(inherited))
     fcntl.fcntl(mine, fcntl.F_SETOWN, -os.getpgrp())

@@ -224,7 +224,7 @@ def rounded(number: float) -> str:
     return f"{digits}e{int(exponent)}" if power else digits
 
 
-class AtMoment:
+class ScheduledValues:
     """A dataclass of numbers, each named as the schedule that it is read from."""
 
     @classmethod

@@ -1,4 +1,4 @@
-"""What processes use, ours and those of others: time of cores, and memory, as /proc says it."""
+"""CPU time and memory of processes, from /proc: this program's, and other programs'."""
 
 from __future__ import annotations
 
@@ -15,23 +15,23 @@ from sparring.machine import cores, memory_used
 
 PROC = Path("/proc")
 STATE, PARENT, TIMES, PAGES = 0, 1, slice(11, 13), 21
-"""Columns of /proc/PID/stat behind the name."""
+"""Columns of /proc/PID/stat after the name."""
 ENDED = ("Z", "X")
-"""States of processes that only have a number left."""
+"""States of processes that have ended."""
 EVERY_S = 5.0
-"""Looking takes some milliseconds."""
-NOTICED = 0.5
-"""Cores that others want, below which nobody minds."""
+"""Seconds between two reads of /proc, each of which takes some milliseconds."""
+MIN_CORES = 0.5
+"""Cores used by other programs, below which they are ignored."""
 FULL = 0.9
-"""Share of the cores that are busy, from which on somebody waits for one."""
+"""Share of busy cores from which programs compete for them."""
 
 
-def below(pid: int = 0) -> list[int]:
-    """Return the processes below one, this one if none is named; none where nobody tells."""
+def descendants(pid: int = 0) -> list[int]:
+    """Return all descendants of a process, by default this one; none where /proc is missing."""
     started: dict[int, list[int]] = {}
     for folder in PROC.glob("[0-9]*"):
-        if facts := facts_of(folder):
-            started.setdefault(int(facts[PARENT]), []).append(int(folder.name))
+        if columns := read_stat(folder):
+            started.setdefault(int(columns[PARENT]), []).append(int(folder.name))
     found: list[int] = []
     waiting = list(started.get(pid or os.getpid(), ()))
     while waiting:
@@ -40,25 +40,25 @@ def below(pid: int = 0) -> list[int]:
     return sorted(found)
 
 
-def facts_of(folder: Path) -> list[str]:
-    """Return what /proc/PID/stat says behind the name, which may hold blanks; "" if it is gone."""
+def read_stat(folder: Path) -> list[str]:
+    """Columns of /proc/PID/stat after the name, which may contain blanks; [] if it has ended."""
     with suppress(OSError):
         return (folder / "stat").read_text().rpartition(")")[2].split()
     return []
 
 
 def seconds_of(folder: Path) -> float:
-    """Return the CPU seconds of a process or thread so far, 0 if it is gone."""
-    return sum(map(int, facts_of(folder)[TIMES])) / os.sysconf("SC_CLK_TCK")
+    """CPU seconds of a process or thread so far, 0 if it has ended."""
+    return sum(map(int, read_stat(folder)[TIMES])) / os.sysconf("SC_CLK_TCK")
 
 
 def cpu_s(pids: Iterable[int] = ()) -> float:
-    """Return the time that this process and some others have had on cores so far."""
+    """CPU seconds of this process and some others so far."""
     return time.process_time() + sum(seconds_of(PROC / str(pid)) for pid in pids)
 
 
 def thread_seconds(pids: Iterable[int]) -> dict[tuple[int, int], float]:
-    """Return the CPU seconds of every thread so far, by process and thread."""
+    """CPU seconds of every thread so far, by process and thread."""
     return {
         (pid, int(folder.name)): seconds_of(folder)
         for pid in pids
@@ -66,15 +66,15 @@ def thread_seconds(pids: Iterable[int]) -> dict[tuple[int, int], float]:
     }
 
 
-def memory(pids: Iterable[int] = ()) -> int:
-    """Return the bytes that this process and some others hold, 0 where nobody tells."""
-    others = [facts for pid in pids if (facts := facts_of(PROC / str(pid)))]
-    pages = sum(int(facts[PAGES]) for facts in others)
+def resident_bytes(pids: Iterable[int] = ()) -> int:
+    """Memory of this process and some others, 0 where /proc is missing."""
+    others = [columns for pid in pids if (columns := read_stat(PROC / str(pid)))]
+    pages = sum(int(columns[PAGES]) for columns in others)
     return (memory_used() or 0) + pages * os.sysconf("SC_PAGE_SIZE")
 
 
-def trim() -> None:
-    """Give memory back to the system that was let go of, so that what follows is seen to grow."""
+def trim_heap() -> None:
+    """Return freed memory to the system, so that later growth can be measured."""
     if sys.platform == "linux":
         with suppress(OSError, AttributeError):  # a C library without it
             ctypes.CDLL(None).malloc_trim(0)
@@ -82,102 +82,101 @@ def trim() -> None:
 
 @dataclass(frozen=True)
 class Usage:
-    """CPU seconds at some moment."""
+    """CPU seconds up to some moment."""
 
-    own: float
-    """Of the processes asked for."""
-    everybody: float
-    """Of everybody on the cores that this process may use."""
+    processes: float
+    """Of the given processes."""
+    all: float
+    """Of all processes on the cores that this process may use."""
 
     def cores_since(self, before: Usage, seconds: float) -> tuple[float, float]:
-        """Return the cores that were busy since then: with the processes, and with others."""
-        own = max(self.own - before.own, 0.0) / seconds  # one of them may have ended
-        return own, max((self.everybody - before.everybody) / seconds - own, 0.0)
+        """Cores busy since then: with the given processes, and with others."""
+        mine = max(self.processes - before.processes, 0.0) / seconds  # a process may have ended
+        return mine, max((self.all - before.all) / seconds - mine, 0.0)
 
 
-def usage(pids: Iterable[int]) -> Usage:
-    """Return what processes, and everybody, have used of the CPUs so far."""
-    everybody = 0
+def read_usage(pids: Iterable[int]) -> Usage:
+    """CPU seconds of some processes, and of all processes, so far."""
+    ticks = 0
     with suppress(OSError, ValueError):
-        everybody = busy_ticks((PROC / "stat").read_text(), mine())
-    own = sum(seconds_of(PROC / str(pid)) for pid in pids)
-    return Usage(own, everybody / os.sysconf("SC_CLK_TCK"))
+        ticks = busy_ticks((PROC / "stat").read_text(), usable_cores())
+    seconds = sum(seconds_of(PROC / str(pid)) for pid in pids)
+    return Usage(seconds, ticks / os.sysconf("SC_CLK_TCK"))
 
 
-def mine() -> set[int]:
-    """The numbers of the cores that this process may use, none where nobody says."""
+def usable_cores() -> set[int]:
+    """Numbers of the cores that this process may use; empty where the system does not tell."""
     return os.sched_getaffinity(0) if hasattr(os, "sched_getaffinity") else set()
 
 
 def busy_ticks(stat: str, numbers: set[int]) -> int:
-    """How long some cores have been busy, as /proc/stat says it: cores of others do not count."""
+    """Ticks that the given cores have been busy, from the text of /proc/stat."""
     wanted = {f"cpu{number}" for number in numbers} or {"cpu"}
     total = 0
     for line in stat.splitlines():
-        name, *words = line.split()
+        name, *columns = line.split()
         if name in wanted:
-            user, nice, system, _idle, _waiting, irq, soft = map(int, words[:7])
+            user, nice, system, _idle, _waiting, irq, soft = map(int, columns[:7])
             total += user + nice + system + irq + soft
     return total
 
 
-def running(pid: int) -> bool:
-    """Whether there is such a process, and it has not ended."""
+def is_running(pid: int) -> bool:
+    """Whether a process exists and has not ended."""
     try:
         os.kill(pid, 0)
     except ProcessLookupError:
         return False
     except PermissionError:
         return True
-    # One whose parent has not asked for its end is there still.
-    facts = facts_of(PROC / str(pid))
-    return not facts or facts[STATE] not in ENDED
+    # A zombie still exists: its parent has not read its exit status.
+    columns = read_stat(PROC / str(pid))
+    return not columns or columns[STATE] not in ENDED
 
 
 @dataclass(frozen=True)
-class Crowd:
-    """Programs of somebody else's on the same cores."""
+class Contention:
+    """Use of the same cores by other programs."""
 
     wanted: float
     """Cores."""
     cores: int
 
-    @property
-    def words(self) -> str:
+    def __str__(self) -> str:
         return f"other programs want {self.wanted:.1f} of {self.cores} cores"
 
 
-def crowd_of(own: float, others: float, there: int) -> Crowd | None:
-    """The crowd on some cores, None where there is room for everybody. own, others: in cores."""
-    crowded = others >= NOTICED and own + others >= FULL * there
-    return Crowd(others, there) if crowded else None
+def find_contention(mine: float, others: float, num_cores: int) -> Contention | None:
+    """Contention for some cores, None if there is none. mine, others: cores in use."""
+    contended = others >= MIN_CORES and mine + others >= FULL * num_cores
+    return Contention(others, num_cores) if contended else None
 
 
-def own_usage() -> Usage:
-    """What this process and all that it has started have used, and everybody."""
-    return usage([os.getpid(), *below()])
+def current_usage() -> Usage:
+    """CPU seconds of this process and its descendants, and of all processes."""
+    return read_usage([os.getpid(), *descendants()])
 
 
-class Beside:
-    """Looks now and then at what others use."""
+class LoadMonitor:
+    """Measures from time to time what other programs use."""
 
     def __init__(
         self,
-        look: Callable[[], Usage] = own_usage,
+        read: Callable[[], Usage] = current_usage,
         now: Callable[[], float] = time.monotonic,
         *,
-        there: int = 0,
+        num_cores: int = 0,
     ) -> None:
-        """Begin now. there: cores, 0 for all that this process may use."""
-        self._look, self._now, self._cores = look, now, there or cores()
-        self._at, self._before = now(), look()
-        self._crowd: Crowd | None = None
+        """num_cores: 0 for all cores that this process may use."""
+        self._read, self._now, self._cores = read, now, num_cores or cores()
+        self._at, self._before = now(), read()
+        self._contention: Contention | None = None
 
-    def crowd(self) -> Crowd | None:
-        """Who was there in the last stretch of `EVERY_S` seconds."""
+    def contention(self) -> Contention | None:
+        """Contention in the last `EVERY_S` seconds."""
         seconds = self._now() - self._at
         if seconds >= EVERY_S:
-            after, before = self._look(), self._before
-            self._crowd = crowd_of(*after.cores_since(before, seconds), self._cores)
+            after, before = self._read(), self._before
+            self._contention = find_contention(*after.cores_since(before, seconds), self._cores)
             self._at, self._before = self._at + seconds, after
-        return self._crowd
+        return self._contention

@@ -1,4 +1,4 @@
-"""Crews in Ray that remember what came of every order."""
+"""Crews in Ray that remember what came of every request."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from sparring.cluster.actors.crew import Order, Parcel
-from sparring.cluster.actors.learner import DistributedPPO, places_of
+from sparring.cluster.actors.learner import DistributedPPO, actor_shares
 from sparring.cluster.actors.packing import counts_of
+from sparring.cluster.actors.supervisor import RolloutBatch, RolloutRequest
 from sparring.cluster.ray.session import Cluster
 from sparring.config import TrainConfig
 from sparring.training.planning.plan import resolve
@@ -26,31 +26,33 @@ NEEDS_RAY = [
 
 
 def learner_in(cluster: Cluster, config: TrainConfig, **options: Any) -> DistributedPPO:
-    crew = recording()(cluster, written(config), places_of(config), config.distributed, **options)
-    return DistributedPPO(crew, config.distributed, resolve([config]))
+    supervisor = recording()(
+        cluster, written(config), actor_shares(config), config.distributed, **options
+    )
+    return DistributedPPO(supervisor, config.distributed, resolve([config]))
 
 
 def recording() -> Any:
-    """A crew that remembers what came of every order."""
-    from sparring.cluster.ray.crew import RayCrew
+    """A supervisor that remembers what came of every request."""
+    from sparring.cluster.ray.supervisor import RaySupervisor
 
-    class Recording(RayCrew):
+    class Recording(RaySupervisor):
         def __init__(self, *words: Any, **options: Any) -> None:
-            self.taken: list[Order] = []
-            self.gone: list[Order] = []
+            self.taken: list[RolloutRequest] = []
+            self.gone: list[RolloutRequest] = []
             self.decisions = 0
-            self.lives: set[tuple[int, int]] = set()
-            """Actors that have handed something in, and in which life."""
+            self.incarnations: set[tuple[int, int]] = set()
+            """Actors that have handed something in, and in which incarnation."""
             super().__init__(*words, **options)
 
-        def take(self, timeout_s: float) -> Sequence[Parcel]:
-            found = super().take(timeout_s)
-            self.taken += [parcel.order for parcel in found]
-            self.decisions += sum(counts_of(parcel.arrays)["decisions"] for parcel in found)
-            self.lives |= {(parcel.order.actor, parcel.life) for parcel in found}
+        def receive(self, timeout_s: float) -> Sequence[RolloutBatch]:
+            found = super().receive(timeout_s)
+            self.taken += [batch.request for batch in found]
+            self.decisions += sum(counts_of(batch.arrays)["decisions"] for batch in found)
+            self.incarnations |= {(batch.request.actor, batch.incarnation) for batch in found}
             return found
 
-        def lost(self) -> Sequence[Order]:
+        def pop_lost(self) -> Sequence[RolloutRequest]:
             found = super().lost()
             self.gone += found
             return found

@@ -18,14 +18,14 @@ import pytest
 import torch
 
 import sparring
-from cluster.crews import TINY, alone, children, settings, shared_memory
+from cluster.supervisors import TINY, alone, children, settings, shared_memory
 from pools.workers.helpers import alive, gone
 from sparring import trusted
-from sparring.cluster.actors.crew import Hand, Parcel
 from sparring.cluster.actors.learner import DistributedPPO
 from sparring.cluster.actors.packing import counts_of
-from sparring.cluster.actors.processes import ProcessCrew
-from sparring.cluster.learners import make_crew
+from sparring.cluster.actors.processes import ProcessSupervisor
+from sparring.cluster.actors.supervisor import ActorHandle, RolloutBatch
+from sparring.cluster.learners import start_actors
 from sparring.config import TrainConfig
 from sparring.errors import SparringError, SparringWarning
 from sparring.learn.learner import LostError
@@ -38,39 +38,41 @@ LONG_S = 500.0
 
 
 class Recording:
-    """A crew that remembers what was handed in."""
+    """A supervisor that remembers what was handed in."""
 
-    def __init__(self, crew: ProcessCrew) -> None:
-        self.crew, self.counts = crew, dict[Any, int]()
-        self.lives = set[tuple[int, int]]()
-        """Actors that have handed in something, and in which life."""
+    def __init__(self, supervisor: ProcessSupervisor) -> None:
+        self.supervisor, self.counts = supervisor, dict[Any, int]()
+        self.incarnations = set[tuple[int, int]]()
+        """Actors that have handed in something, and in which incarnation."""
 
     def __getattr__(self, name: str) -> Any:
-        return getattr(self.crew, name)
+        return getattr(self.supervisor, name)
 
-    def take(self, timeout_s: float) -> list[Parcel]:
-        parcels = list(self.crew.take(timeout_s))
-        for parcel in parcels:
-            assert parcel.order not in self.counts, "handed in twice"
-            self.counts[parcel.order] = counts_of(parcel.arrays)["decisions"]
-            self.lives.add((parcel.order.actor, parcel.life))
-        return parcels
+    def receive(self, timeout_s: float) -> list[RolloutBatch]:
+        batches = list(self.supervisor.receive(timeout_s))
+        for batch in batches:
+            assert batch.request not in self.counts, "handed in twice"
+            self.counts[batch.request] = counts_of(batch.arrays)["decisions"]
+            self.incarnations.add((batch.request.actor, batch.incarnation))
+        return batches
 
-    def has_played(self, hand: Hand) -> bool:
-        return (hand.place.index, hand.place.life) in self.lives
+    def has_played(self, handle: ActorHandle) -> bool:
+        return (handle.share.index, handle.share.incarnation) in self.incarnations
 
     def learned_from(self, learner: DistributedPPO) -> int:
         """Decisions of everything that was handed in and not left lying."""
-        lanes = learner.collector.lanes
-        waiting = {one.order for lane in lanes for one in lane.pending if one.parcel is not None}
-        return sum(count for order, count in self.counts.items() if order not in waiting)
+        queues = learner.collector.queues
+        waiting = {
+            one.request for queue in queues for one in queue.pending if one.batch is not None
+        }
+        return sum(count for request, count in self.counts.items() if request not in waiting)
 
 
 def recorded(config: TrainConfig) -> tuple[DistributedPPO, Recording]:
     plan = resolve([config])
-    crew = make_crew(config, plan)
-    assert isinstance(crew, ProcessCrew)
-    recording = Recording(crew)
+    supervisor = start_actors(config, plan)
+    assert isinstance(supervisor, ProcessSupervisor)
+    recording = Recording(supervisor)
     return DistributedPPO(recording, config.distributed, plan), recording
 
 
@@ -82,7 +84,7 @@ def check_nothing_left() -> None:
 
 def test_two_processes_play_as_one_does_and_leave_nothing() -> None:
     config = settings(actors=2, distributed={"lockstep": True})
-    learner, crew = recorded(config)
+    learner, supervisor = recorded(config)
     try:
         one: Any = alone(config)
         for update in range(2):
@@ -92,29 +94,33 @@ def test_two_processes_play_as_one_does_and_leave_nothing() -> None:
         for group, tensors in theirs.tensors.items():
             for name, value in tensors.items():
                 assert torch.equal(value, mine.tensors[group][name]), (group, name)
-        assert learner.collector.decisions == crew.learned_from(learner) == one.collector.decisions
+        assert (
+            learner.collector.decisions
+            == supervisor.learned_from(learner)
+            == one.collector.decisions
+        )
     finally:
         learner.close()
     learner.close()  # a second time does nothing
-    del learner, crew, mine
+    del learner, supervisor, mine
     check_nothing_left()
 
 
 @pytest.mark.slow
 def test_one_that_is_killed_in_lockstep_is_started_again_and_saved() -> None:
     config = settings(actors=2, distributed={"lockstep": True})
-    learner, crew = recorded(config)
+    learner, supervisor = recorded(config)
     try:
         before = learner.iterate(0.0)[0].decisions
-        os.kill(crew.pids[0], signal.SIGKILL)
+        os.kill(supervisor.pids[0], signal.SIGKILL)
         with pytest.warns(SparringWarning, match=r"actor 0 died \(signal SIGKILL\)"):
             report = learner.iterate(0.3)[0]
         assert report.stats["distributed/restarts"] == 1
-        assert report.decisions == crew.learned_from(learner) > before
+        assert report.decisions == supervisor.learned_from(learner) > before
         assert {"games.bin", "open.bin"} <= learner.snapshot().blobs.keys()
     finally:
         learner.close()
-    del learner, crew, report
+    del learner, supervisor, report
     check_nothing_left()
 
 
@@ -123,60 +129,66 @@ def test_one_that_is_killed_in_lockstep_is_started_again_and_saved() -> None:
 @pytest.mark.filterwarnings("ignore::sparring.errors.SparringWarning")
 def test_twenty_kills_lose_what_was_in_flight_and_nothing_is_counted_twice() -> None:
     config = settings(actors=4, distributed={"max_lag": 4, "actors_per_update": 1})
-    learner, crew = recorded(config)
+    learner, supervisor = recorded(config)
     rng, until = np.random.default_rng(0), time.monotonic() + LONG_S
     decisions, killed, at_once = 0, set[tuple[int, int]](), [1, 3, 2, 1, 3, 2, 1, 3, 2, 2]
 
-    def dead(hand: Hand) -> bool:  # and nobody knows yet
-        return (hand.place.index, hand.place.life) in killed
+    def dead(handle: ActorHandle) -> bool:  # and nobody knows yet
+        return (handle.share.index, handle.share.incarnation) in killed
 
     try:
-        while crew.crew.restarts < 20:
-            assert time.monotonic() < until, f"{killed} killed, {crew.crew.restarts} restarts"
+        while supervisor.supervisor.restarts < 20:
+            assert time.monotonic() < until, (
+                f"{killed} killed, {supervisor.supervisor.restarts} restarts"
+            )
             report = learner.iterate(0.0)[0]
             assert report.decisions > decisions
             decisions = report.decisions
             assert report.stats["distributed/lag_max"] <= 4
-            assert decisions == crew.learned_from(learner)
-            hands = [hand for hand in crew.crew._hands if crew.has_played(hand) and not dead(hand)]
-            if at_once and len(hands) >= at_once[0]:
-                for hand in rng.permutation(np.array(hands, object))[: at_once.pop(0)]:
-                    os.kill(hand.process.pid, signal.SIGKILL)
-                    killed.add((hand.place.index, hand.place.life))
+            assert decisions == supervisor.learned_from(learner)
+            handles = [
+                handle
+                for handle in supervisor.supervisor._handles
+                if supervisor.has_played(handle) and not dead(handle)
+            ]
+            if at_once and len(handles) >= at_once[0]:
+                for handle in rng.permutation(np.array(handles, object))[: at_once.pop(0)]:
+                    os.kill(handle.process.pid, signal.SIGKILL)
+                    killed.add((handle.share.index, handle.share.incarnation))
         assert report.stats["distributed/restarts"] == len(killed) == 20
         assert report.stats["distributed/lost"] <= 20
     finally:
         learner.close()
-    del learner, crew, report, hand, hands
+    del learner, supervisor, report, handle, handles
     check_nothing_left()
 
 
 @pytest.mark.slow
 def test_an_actor_that_hangs_is_ended_and_started_again() -> None:
     config = settings(actors=2, distributed={"lockstep": True, "timeout_s": 5.0})
-    learner, crew = recorded(config)
+    learner, supervisor = recorded(config)
     try:
         learner.iterate(0.0)
-        os.kill(crew.pids[1], signal.SIGSTOP)
+        os.kill(supervisor.pids[1], signal.SIGSTOP)
         with pytest.warns(SparringWarning, match="actor 1 hung"):
             report = learner.iterate(0.0)[0]
         assert report.stats["distributed/restarts"] == 1
-        os.kill(crew.pids[0], signal.SIGSTOP)  # also one that cannot hear is ended
+        os.kill(supervisor.pids[0], signal.SIGSTOP)  # also one that cannot hear is ended
         began = time.monotonic()
     finally:
         learner.close()
     assert time.monotonic() - began < 10
-    del learner, crew
+    del learner, supervisor
     check_nothing_left()
 
 
 @pytest.mark.slow
 def test_a_run_gives_up_after_so_many_deaths() -> None:
     config = settings(actors=1, distributed={"lockstep": True, "max_restarts": 0})
-    learner, crew = recorded(config)
+    learner, supervisor = recorded(config)
     try:
         learner.iterate(0.0)
-        os.kill(crew.pids[0], signal.SIGKILL)
+        os.kill(supervisor.pids[0], signal.SIGKILL)
         with pytest.raises(LostError, match=r"distributed.max_restarts is 0"):
             learner.iterate(0.0)
         left = learner.snapshot()  # what was learned is saved, without games
@@ -184,7 +196,7 @@ def test_a_run_gives_up_after_so_many_deaths() -> None:
         assert not left.blobs
     finally:
         learner.close()
-    del learner, crew
+    del learner, supervisor
     check_nothing_left()
 
 
@@ -202,20 +214,20 @@ def test_what_is_wrong_in_an_actor_is_told_in_one_line() -> None:
 
 
 def make_distributed(theirs: TrainConfig, mine: TrainConfig, plan: Any) -> DistributedPPO:
-    return DistributedPPO(make_crew(theirs, plan), mine.distributed, plan)
+    return DistributedPPO(start_actors(theirs, plan), mine.distributed, plan)
 
 
 # What is left when a learner ends
 
 SCRIPT = """
 import sys
-from cluster.crews import settings
+from cluster.supervisors import settings
 from sparring.cluster.learners import with_actors
 from sparring.training.planning.plan import resolve
 config = settings(actors=2)
 learner = with_actors(config, resolve([config]))
 learner.iterate(0.0)
-print(*learner.crew.pids, flush=True)
+print(*learner.supervisor.pids, flush=True)
 while True:
     learner.iterate(0.0)
 """
@@ -344,8 +356,8 @@ def test_what_environments_have_started_ends_with_their_actor(
     monkeypatch.syspath_prepend(str(tmp_path))
     monkeypatch.setenv("PYTHONPATH", searched()["PYTHONPATH"])
     monkeypatch.setenv("SIMULATORS", str(tmp_path / "simulators"))
-    trusted.name("served:make_env")
-    for key, value in trusted.variables().items():
+    trusted.allow("served:make_env")
+    for key, value in trusted.environment().items():
         monkeypatch.setenv(key, value)
 
     def left() -> list[int]:
@@ -355,13 +367,13 @@ def test_what_environments_have_started_ends_with_their_actor(
 
     base = merged(TrainConfig(), TINY, "test")
     changes = {"game": "served:make_env", "actors": 1, "collect": {"games": 2}}
-    learner, crew = recorded(merged(base, changes, "test"))
+    learner, supervisor = recorded(merged(base, changes, "test"))
     try:
         learner.iterate(0.0)
         first = left()
         assert first
-        os.kill(crew.pids[0], signal.SIGKILL)
-        while not crew.restarts:
+        os.kill(supervisor.pids[0], signal.SIGKILL)
+        while not supervisor.restarts:
             learner.iterate(0.0)
         assert gone(first)
         learner.iterate(0.0)

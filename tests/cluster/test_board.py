@@ -11,17 +11,17 @@ import pytest
 import torch
 from torch import nn
 
-from sparring.cluster.actors.weights import Board, FlatWeights
+from sparring.cluster.actors.weights import FlatWeights, SharedWeights
 from sparring.errors import ConfigError, SparringError, StateError
 from sparring.learn.learner import DivergedError, LostError
-from sparring.messages import Channel, Message, error_of, refusal
+from sparring.messages import Channel, Message, error_reply, to_exception
 from sparring.processes import SharedArrays
 from sparring.sweep.training import reason
 
 
 def test_weights_are_never_torn_however_fast_they_change() -> None:
     size = 200_000
-    board = Board(size)
+    board = SharedWeights(size)
     board.write(1, np.full(size, 1, np.uint8))
     over = threading.Event()
 
@@ -53,7 +53,7 @@ def test_weights_are_never_torn_however_fast_they_change() -> None:
 
 
 def test_half_written_weights_are_not_read() -> None:
-    board = Board(64)
+    board = SharedWeights(64)
     board.write(1, np.ones(64, np.uint8))
     board._flat[int(board._newest[0])][:32] = 7  # a writer that died in the middle
     with pytest.raises(Exception, match="no whole weights"):
@@ -94,7 +94,7 @@ def test_messages_come_whole_and_in_order_with_their_files() -> None:
         found += inbox.messages()
     assert inbox.closed
     assert [message.name for message in found] == ["first", "second", "third"]
-    assert found[0].facts == sent[0].facts
+    assert found[0].payload == sent[0].payload
     for name, array in arrays.items():
         assert found[0].arrays[name].dtype == array.dtype
         assert (found[0].arrays[name] == array).all()
@@ -108,15 +108,15 @@ def test_messages_come_whole_and_in_order_with_their_files() -> None:
 
 @pytest.mark.parametrize("kind", [DivergedError, LostError, ConfigError, StateError, SparringError])
 def test_what_is_wrong_elsewhere_is_the_same_error_here(kind: type[SparringError]) -> None:
-    error = error_of(Message.unpack(refusal(kind("the loss is nan")).pack()))
+    error = to_exception(Message.unpack(error_reply(kind("the loss is nan")).pack()))
     assert type(error) is kind
     assert str(error) == "the loss is nan"
 
 
 def test_an_error_that_nobody_knows_here_is_a_plain_one() -> None:
     for name in ("NotKnownHere", "difflib"):
-        assert type(error_of(Message("refused", {"kind": name, "text": "no"}))) is SparringError
+        assert type(to_exception(Message("refused", {"kind": name, "text": "no"}))) is SparringError
 
 
 def test_a_sweep_hears_that_a_run_elsewhere_diverged() -> None:
-    assert reason(error_of(refusal(DivergedError("update 3")))) == "diverged: update 3"
+    assert reason(to_exception(error_reply(DivergedError("update 3")))) == "diverged: update 3"

@@ -1,4 +1,4 @@
-"""What a learner makes of actors' rollouts, with bodies in this process in place of actors."""
+"""What a learner makes of actors' rollouts, with runners in this process in place of actors."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pytest
 import torch
 
 import sparring
-from cluster.crews import TINY, LocalCrew, alone, settings, together
+from cluster.supervisors import TINY, LocalSupervisor, alone, settings, together
 from sparring.cluster.actors.packing import counts_of
 from sparring.config import TrainConfig
 from sparring.errors import ConfigError, SparringWarning
@@ -158,7 +158,7 @@ def test_phases_begin_in_actors_as_they_do_in_one_process() -> None:
 
 
 def scripted(seed: int) -> Any:
-    """Hand in something, of whom a lot decides; sometimes nobody does."""
+    """ActorHandle in something, of whom a lot decides; sometimes nobody does."""
     rng = np.random.default_rng(seed)
 
     def deliver(able: list[int]) -> list[int]:
@@ -175,23 +175,25 @@ def test_no_rollout_is_ever_too_old_and_none_is_counted_twice(lag: int, queue: i
     distributed = {"max_lag": lag, "queue": queue, "actors_per_update": 1}
     config = settings(actors=4, distributed=distributed)
     learner = together(config, deliver=scripted(lag))
-    crew = learner.crew
-    assert isinstance(crew, LocalCrew)
+    supervisor = learner.supervisor
+    assert isinstance(supervisor, LocalSupervisor)
     lags, absent = [], 0
     for update in range(15):
         report = learner.iterate(update / 15)[0]
         lags.append(int(report.stats["distributed/lag_max"]))
-        absent += 4 - int(report.stats["distributed/lanes"])
+        absent += 4 - int(report.stats["distributed/rollouts"])
         assert learner.collector.lag.shape == (8,)
         assert learner.collector.lag.max() <= lag
         rows = learner.collector.rollout.policy.reshape(8, 4, 2)
-        lanes = (rows >= 0).any((0, 2))
-        assert lanes.sum() == report.stats["distributed/lanes"]
+        queues = (rows >= 0).any((0, 2))
+        assert queues.sum() == report.stats["distributed/rollouts"]
     assert max(lags) == lag  # the script does its worst, and the bound is met
     assert absent or queue >= lag  # with so much ahead, something is always about to be too old
-    waiting = [one.parcel for lane in learner.collector.lanes for one in lane.pending if one.parcel]
-    counted = sum(counts_of(parcel.arrays)["decisions"] for parcel in crew.handed_in)
-    counted -= sum(counts_of(parcel.arrays)["decisions"] for parcel in waiting)
+    waiting = [
+        one.batch for queue in learner.collector.queues for one in queue.pending if one.batch
+    ]
+    counted = sum(counts_of(batch.arrays)["decisions"] for batch in supervisor.handed_in)
+    counted -= sum(counts_of(batch.arrays)["decisions"] for batch in waiting)
     assert counted == learner.collector.decisions
 
 
@@ -225,14 +227,14 @@ def test_an_absent_lane_keeps_its_open_decisions() -> None:
     learner.iterate(0.0)
     before = learner.collector.pending_state()
     learner.iterate(0.0)
-    assert learner.collector.lanes[1].pending
+    assert learner.collector.queues[1].pending
     after = learner.collector.pending_state()
     half = len(learner.collector.transitions.pending) // 2
     assert (learner.collector.transitions.pending_rows()[half:] == -1).all()  # it never came
-    learner.crew.deliver = lambda able: able[-1:]  # type: ignore[attr-defined]
+    learner.supervisor.deliver = lambda able: able[-1:]  # type: ignore[attr-defined]
     learner.iterate(0.0)
     late = learner.collector.pending_state()
-    learner.crew.deliver = lambda able: able[:1]  # type: ignore[attr-defined]
+    learner.supervisor.deliver = lambda able: able[:1]  # type: ignore[attr-defined]
     learner.iterate(0.0)
     last = learner.collector.pending_state()
     assert (learner.collector.transitions.pending_rows()[half:] >= 0).any()
@@ -245,25 +247,25 @@ def test_what_dies_is_played_again_and_its_open_decisions_are_forgotten() -> Non
     config = settings("skull_king", **LOCKSTEP)
     learner = together(config, deliver=lambda able: able[:1])
     iterated(learner, 1)
-    crew, taken = learner.crew, learner.collector.decisions
-    assert isinstance(crew, LocalCrew)
+    supervisor, taken = learner.supervisor, learner.collector.decisions
+    assert isinstance(supervisor, LocalSupervisor)
     each = len(learner.collector.transitions.pending) // 2
     opened = learner.collector.transitions.pending_rows()
     assert (opened[:each] >= 0).any() and (opened[each:] >= 0).any()
-    deliver, crew.deliver = crew.deliver, lambda able: []
+    deliver, supervisor.deliver = supervisor.deliver, lambda able: []
     kills = iter([1])
 
     def die(able: list[int]) -> list[int]:
         for actor in kills:
-            crew.kill(actor)
+            supervisor.kill(actor)
             return []
-        crew.deliver = deliver
+        supervisor.deliver = deliver
         return []
 
-    crew.deliver = die
+    supervisor.deliver = die
     report = learner.iterate(0.1)[0]
     assert report.stats["distributed/restarts"] == report.stats["distributed/lost"] == 1
-    counted = sum(counts_of(parcel.arrays)["decisions"] for parcel in crew.handed_in)
+    counted = sum(counts_of(batch.arrays)["decisions"] for batch in supervisor.handed_in)
     assert counted == learner.collector.decisions > taken
     front = learner.collector.transitions.end[: 2 * each] > 0
     assert front[:each].any() and not front[each:].any()
@@ -291,7 +293,7 @@ def test_slots_are_free_only_when_every_actor_knows_that_nobody_is_drawn_from_th
     while learner.seated()[1] and updates < 60:
         learner.iterate(0.0)
         updates += 1
-    assert all(body.pool.seated(3)[1] == 0 for body in learner.crew.bodies)  # type: ignore[attr-defined]
+    assert all(runner.pool.seated(3)[1] == 0 for runner in learner.supervisor.runners)  # type: ignore[attr-defined]
     assert learner.seated()[2] > 0
 
 
@@ -303,11 +305,11 @@ def test_a_restored_learner_forgets_what_was_played_for_the_weights_before() -> 
     learner.restore(learner.snapshot())
     assert not (learner.collector.transitions.pending_rows() >= 0).any()
     decisions = learner.collector.decisions
-    before = len(learner.crew.handed_in)  # type: ignore[attr-defined]
-    gone = sum(len(lane.dropped) for lane in learner.collector.lanes)
+    before = len(learner.supervisor.handed_in)  # type: ignore[attr-defined]
+    gone = sum(len(queue.dropped) for queue in learner.collector.queues)
     iterated(learner, 5)
-    handed_in = learner.crew.handed_in[before:]  # type: ignore[attr-defined]
-    waiting = [one for lane in learner.collector.lanes for one in lane.pending if one.parcel]
+    handed_in = learner.supervisor.handed_in[before:]  # type: ignore[attr-defined]
+    waiting = [one for queue in learner.collector.queues for one in queue.pending if one.batch]
     assert gone
     taken = (learner.collector.decisions - decisions) / counts_of(handed_in[0].arrays)["decisions"]
     assert taken == len(handed_in) - gone - len(waiting)
@@ -323,9 +325,13 @@ def test_actors_of_a_run_that_goes_on_begin_other_games() -> None:
     second.restore(first.snapshot())
     second.iterate(0.1)
     third.restore(second.snapshot())
-    crews = [each.crew for each in (first, second, third)]
-    seeds = [{body._seed for body in crew.bodies} for crew in crews if isinstance(crew, LocalCrew)]
-    assert all(body._born for crew in crews for body in crew.bodies)  # type: ignore[attr-defined]
+    supervisors = [each.supervisor for each in (first, second, third)]
+    seeds = [
+        {runner._seed for runner in supervisor.runners}
+        for supervisor in supervisors
+        if isinstance(supervisor, LocalSupervisor)
+    ]
+    assert all(runner._started for supervisor in supervisors for runner in supervisor.runners)  # type: ignore[attr-defined]
     assert [len(each) for each in seeds] == [1, 1, 1]
     assert len(set.union(*seeds)) == 3
 
@@ -407,8 +413,8 @@ def test_games_that_take_too_long_are_left_out_and_told_of_once() -> None:
 @pytest.mark.parametrize(
     ("changes", "said"),
     [
-        ({"actors": 3}, "collect.games 8 cannot be shared out equally; nearest: 6"),
-        ({"actors": 16}, "collect.games 8 cannot be shared out equally; nearest: 16"),
+        ({"actors": 3}, "collect.games 8 does not divide equally; nearest: 6"),
+        ({"actors": 16}, "collect.games 8 does not divide equally; nearest: 16"),
         ({"actors": 2, "algo": "dqn"}, "actors 2 needs .*, and algo dqn is none; use --algo ppo"),
         ({"actors": 2, "hierarchy": {"on": True}, "game": "skull_king"}, "leave hierarchy.on out"),
         ({"actors": 2, "hindsight": {"on": True}, "game": "skull_king"}, "hindsight.on"),
@@ -464,5 +470,5 @@ def test_a_resumed_run_begins_other_games_than_it_began_with() -> None:
     after = first_rows(again)
     assert (before != after).any(1).all()
     assert len(np.unique(after, axis=0)) == 8
-    again.crew.kill(0)  # type: ignore[attr-defined]
+    again.supervisor.kill(0)  # type: ignore[attr-defined]
     assert (first_rows(again)[:4] != after[:4]).any(1).all()

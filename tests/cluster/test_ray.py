@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 import torch
 
-from cluster.crews import alone, settings
 from cluster.rays import NEEDS_RAY, learner_in
+from cluster.supervisors import alone, settings
 from sparring.cluster.ray.session import Cluster, connect
 from sparring.config import TrainConfig
 from sparring.errors import SparringWarning
@@ -49,10 +49,10 @@ def test_an_actor_that_takes_too_long_is_started_again(cluster: Cluster) -> None
     config = settings("tic_tac_toe", actors=1, distributed={"timeout_s": 3.0})
     learner = learner_in(cluster, config, shared=True)
     learner.iterate(0.1)
-    (pid,) = learner.crew.pids  # type: ignore[attr-defined]
+    (pid,) = learner.supervisor.pids  # type: ignore[attr-defined]
     os.kill(pid, signal.SIGSTOP)
     with pytest.warns(SparringWarning, match="actor 0 hung"):
-        while not learner.crew.restarts:
+        while not learner.supervisor.restarts:
             learner.iterate(0.1)
     learner.iterate(0.1)
     learner.close()
@@ -70,14 +70,14 @@ def test_runs_as_tasks_are_the_runs_of_one_process(cluster: Cluster, tmp_path: P
     members.append(replace(members[0], name="bad", init=str(tmp_path / "nowhere")))
     done = {one.number: one for one in train_runs(cluster, members)}
     assert sorted(done) == [0, 1, 2]
-    assert "no policy" in str(done[2].wrong) and not done[0].wrong and not done[1].wrong
+    assert "no policy" in str(done[2].error) and not done[0].error and not done[1].error
     assert not (tmp_path / "there" / "bad").exists()
     for number in range(2):
         here = train_with(replace(members[number], runs=str(tmp_path / "here")), quiet=True)
         weights = here.policy.net.state_dict()
-        there = load_policy(done[number].facts["run"]).net.state_dict()
+        there = load_policy(done[number].summary["run"]).net.state_dict()
         assert all(torch.equal(weights[name], there[name]) for name in weights)
-        assert set(done[number].facts["results"]) == {"random", "careful"}
+        assert set(done[number].summary["results"]) == {"random", "careful"}
 
 
 def test_the_folder_of_a_run_comes_back_from_another_machine(
@@ -90,7 +90,7 @@ def test_the_folder_of_a_run_comes_back_from_another_machine(
         (done,) = train_runs(cluster, [small(tmp_path, name="far")])
     finally:
         cluster.node = node
-    assert done.facts["run"] == str(tmp_path / "far")
+    assert done.summary["run"] == str(tmp_path / "far")
     assert load_policy(tmp_path / "far").rules.name == "tic_tac_toe"
     assert (tmp_path / "far" / "results.json").is_file()
 

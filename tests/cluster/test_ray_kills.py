@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
-from cluster.crews import children, settings
 from cluster.rays import NEEDS_RAY, learner_in
+from cluster.supervisors import children, settings
 from sparring.cluster.ray.reaper import processes_with
 from sparring.cluster.ray.session import connect
 
@@ -25,20 +25,22 @@ def test_ten_kills_lose_rollouts_and_leave_nothing() -> None:
     before = set(Path("/dev/shm").iterdir()), set(Path("/tmp").glob("sparring-*"))
     config = settings("tic_tac_toe", actors=2, distributed={"timeout_s": 60.0})
     learner = learner_in(connect("local", cpus=2), config)
-    crew: Any = learner.crew
+    supervisor: Any = learner.supervisor
     killed: set[tuple[int, int]] = set()
-    while crew.restarts < KILLS:
+    while supervisor.restarts < KILLS:
         learner.iterate(0.5)
-        alive = crew.pids
-        for actor, life in crew.lives - killed if len(killed) < KILLS else ():
-            killed.add((actor, life))
+        alive = supervisor.pids
+        for actor, incarnation in supervisor.incarnations - killed if len(killed) < KILLS else ():
+            killed.add((actor, incarnation))
             if alive[actor]:
                 os.kill(alive[actor], signal.SIGKILL)
     learner.iterate(0.5)
-    assert len(crew.taken) == len(set(crew.taken)), "a rollout came twice"
-    assert not set(crew.taken) & set(crew.gone), "a rollout that was lost came all the same"
-    assert learner.collector.decisions <= crew.decisions, "a rollout was learned from twice"
-    assert crew.restarts >= KILLS
+    assert len(supervisor.taken) == len(set(supervisor.taken)), "a rollout came twice"
+    assert not set(supervisor.taken) & set(supervisor.gone), (
+        "a rollout that was lost came all the same"
+    )
+    assert learner.collector.decisions <= supervisor.decisions, "a rollout was learned from twice"
+    assert supervisor.restarts >= KILLS
     learner.close()
     assert not [name for name in children() if "ray" in name]
     assert set(Path("/dev/shm").iterdir()) <= before[0]

@@ -16,7 +16,7 @@ import torch
 import sparring
 from sparring.cluster.learners import with_replicas
 from sparring.cluster.replicas.learner import ReplicatedPPO
-from sparring.cluster.replicas.replica import Replica, Share
+from sparring.cluster.replicas.replica import Replica, ReplicaShare
 from sparring.config import CollectConfig, EvaluationConfig, NetConfig, PPOConfig, TrainConfig
 from sparring.errors import ConfigError
 from sparring.learn.learner import LostError, Overrides, Report
@@ -55,7 +55,7 @@ def config_of(**changes: Any) -> TrainConfig:
         ({"algo": "dqn"}, "replicas 2 needs .*, and algo dqn is none; use --algo ppo"),
         ({"cluster": "10.0.0.1:6379"}, "listens without a token.*--distributed.trusted_network"),
         ({"actors": 2}, "replicas 2 and actors 2 do not combine: actors play for one learner"),
-        ({"replicas": 3}, "replicas 3: collect.games 8 cannot be shared out equally; nearest: 6"),
+        ({"replicas": 3}, "replicas 3: collect.games 8 does not divide equally; nearest: 6"),
         (
             {"net": {"hidden": [16], "normalize": True}},
             "net.normalize do not combine",
@@ -165,7 +165,7 @@ def check_death(learner: ReplicatedPPO) -> None:
 
 def test_a_lower_rate_is_lower_for_every_replica() -> None:
     config = config_of()
-    share = asdict(Share(rank=1, size=2, games=4, threads=1, lr_factor=0.1))
+    share = asdict(ReplicaShare(rank=1, size=2, games=4, threads=1, lr_factor=0.1))
     alone = replace(config, replicas=1)
     (wanted,) = resolve([alone], lr_factor=0.1).settings
     assert wanted.lr == config.ppo.lr.scaled(0.1)

@@ -1,4 +1,4 @@
-"""What is refused before a cluster is touched, and what a crew keeps account of. No Ray needed."""
+"""Errors before a cluster is used, and the bookkeeping of a supervisor. Needs no Ray."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from typing import Any
 import numpy as np
 import pytest
 
-from cluster.crews import settings
+from cluster.supervisors import settings
 from sparring import trusted
-from sparring.cluster.actors.body import Body
-from sparring.cluster.actors.crew import MAX_FAILED, Crew, Order
-from sparring.cluster.actors.learner import places_of
+from sparring.cluster.actors.learner import actor_shares
 from sparring.cluster.actors.packing import counts_of
-from sparring.cluster.ray.host import FEW, trimmed
-from sparring.cluster.ray.session import connect, kept_environment
+from sparring.cluster.actors.runner import ActorRunner
+from sparring.cluster.actors.supervisor import MAX_FAILED, ActorSupervisor, RolloutRequest
+from sparring.cluster.ray.host import PADDED, trim
+from sparring.cluster.ray.session import connect, restored_environment
 from sparring.cluster.ray.tasks import archive, unpack_archive
 from sparring.errors import ConfigError, SparringError, SparringWarning
 from sparring.learn.learner import LostError
@@ -28,7 +28,7 @@ from sparring.training.planning.settings import members_of, value_at, written
 @pytest.fixture(autouse=True)
 def _no_token(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("HOME", str(tmp_path))
-    trusted.name("10.0.0.1:6379", "127.0.0.1:1")
+    trusted.allow("10.0.0.1:6379", "127.0.0.1:1")
     for name in ("RAY_AUTH_MODE", "RAY_AUTH_TOKEN", "RAY_AUTH_TOKEN_PATH", "RAY_ADDRESS"):
         monkeypatch.delenv(name, raising=False)
 
@@ -51,7 +51,7 @@ def test_a_cluster_without_a_token_is_not_joined(monkeypatch: pytest.MonkeyPatch
     with pytest.raises(ConfigError, match="/nowhere/token is no file"):
         connect("10.0.0.1:6379")
     monkeypatch.setenv("RAY_AUTH_MODE", "disabled")
-    with pytest.raises(ConfigError, match="lets everybody in"):
+    with pytest.raises(ConfigError, match="lets anyone in"):
         connect("auto")
     assert os.environ["RAY_AUTH_MODE"] == "disabled"
 
@@ -59,15 +59,15 @@ def test_a_cluster_without_a_token_is_not_joined(monkeypatch: pytest.MonkeyPatch
 def test_what_is_no_address_is_refused_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     some_ray(monkeypatch)
     monkeypatch.setenv("RAY_AUTH_TOKEN", "0" * 32)
-    with pytest.raises(ConfigError, match="neither local nor auto nor HOST:PORT"):
+    with pytest.raises(ConfigError, match="give local, auto, or HOST:PORT"):
         connect("locl")
-    with pytest.raises(SparringError, match="nobody answers there"):
+    with pytest.raises(SparringError, match="no connection"):
         connect("127.0.0.1:1")
     assert "RAY_AUTH_MODE" not in os.environ
 
 
 def test_variables_are_as_before() -> None:
-    with kept_environment():
+    with restored_environment():
         os.environ["RAY_AUTH_MODE"] = "token"
     assert "RAY_AUTH_MODE" not in os.environ
 
@@ -76,31 +76,31 @@ def test_one_run_alone_has_no_use_for_a_cluster(capsys: pytest.CaptureFixture[st
     from sparring.cli import main
 
     assert main(["train", "tic_tac_toe", "--cluster", "local", "--updates", "1"]) == 2
-    assert "one run alone has no use for it" in capsys.readouterr().err
+    assert "a single run does not use a cluster" in capsys.readouterr().err
     assert not Path("runs").exists()
 
 
 def test_what_is_sent_leaves_out_unused_room() -> None:
     config = settings("cage2", actors=1, set=("max_steps=5",))
-    body = Body(written(config), places_of(config)[0])
+    runner = ActorRunner(written(config), actor_shares(config)[0])
     out: dict[str, Any] = {
-        name: np.zeros(shape, kind) for name, (kind, shape) in body.shapes.items()
+        name: np.zeros(shape, kind) for name, (kind, shape) in runner.shapes.items()
     }
-    body.play(0, out)
-    counts, sent = counts_of(out), trimmed(out)
+    runner.play(0, out)
+    counts, sent = counts_of(out), trim(out)
     assert counts["cuts"] and counts["ends"]
-    assert sent.keys() == out.keys() and FEW.keys() <= sent.keys()
+    assert sent.keys() == out.keys() and PADDED.keys() <= sent.keys()
     for name, array in sent.items():
-        assert len(array) == (counts[FEW[name]] if name in FEW else len(out[name])), name
+        assert len(array) == (counts[PADDED[name]] if name in PADDED else len(out[name])), name
         assert np.array_equal(array, out[name][: len(array)], equal_nan=array.dtype.kind == "f")
-    assert not any(out[name][counts[FEW[name]] :].any() for name in FEW)
+    assert not any(out[name][counts[PADDED[name]] :].any() for name in PADDED)
 
 
 def test_of_what_was_said_the_last_is_said_again() -> None:
-    crew = Crew([], 5)
+    supervisor = ActorSupervisor([], 5)
     for name, key in (("put", 1), ("flags", None), ("put", 2), ("put", 1)):
-        crew.keep(Message(name, {"key": key} if key else {}))
-    assert [(one.name, one.facts.get("key")) for one in crew.kept] == [
+        supervisor.remember(Message(name, {"key": key} if key else {}))
+    assert [(one.name, one.payload.get("key")) for one in supervisor.remembered] == [
         ("flags", None),
         ("put", 2),
         ("put", 1),
@@ -108,46 +108,46 @@ def test_of_what_was_said_the_last_is_said_again() -> None:
 
 
 def test_deaths_are_counted_told_once_and_end_a_run_at_last() -> None:
-    crew, order = Crew([], 3), Order(0, 7)
+    supervisor, request = ActorSupervisor([], 3), RolloutRequest(0, 7)
     with pytest.warns(SparringWarning, match="actor 0 died") as told:
-        crew.died(0, "died", [order], words="oh", ready=True)
-        crew.died(0, "died", [], words="oh", ready=True)
-    assert len(told) == 1 and crew.restarts == 2
-    assert crew.lost() == [order] and crew.lost() == []
-    with pytest.warns(SparringWarning), pytest.raises(SparringError, match="max_restarts is 3"):
-        crew.died(1, "hung", [], ready=True)
-        crew.died(1, "hung", [], ready=True)
+        supervisor.note_death(0, "died", [request], output="oh", ready=True)
+        supervisor.note_death(0, "died", [], output="oh", ready=True)
+    assert len(told) == 1 and supervisor.restarts == 2
+    assert supervisor.pop_lost() == [request] and supervisor.pop_lost() == []
+    with pytest.warns(SparringWarning), pytest.raises(SparringError, match="max_restarts 3"):
+        supervisor.note_death(1, "hung", [], ready=True)
+        supervisor.note_death(1, "hung", [], ready=True)
 
 
 @pytest.mark.filterwarnings("ignore::sparring.errors.SparringWarning")
 def test_an_actor_that_never_gets_ready_ends_a_run() -> None:
-    crew = Crew([], 100)
-    crew.died(1, "died", [], ready=True)
+    supervisor = ActorSupervisor([], 100)
+    supervisor.note_death(1, "died", [], ready=True)
     with pytest.raises(SparringError, match="3 times in a row without a rollout"):
-        for life in range(1, MAX_FAILED + 1):
-            crew.died(0, "died", [], ready=False, life=life)
+        for incarnation in range(1, MAX_FAILED + 1):
+            supervisor.note_death(0, "died", [], ready=False, incarnation=incarnation)
     with pytest.raises(SparringError, match="before it was ready"):
-        crew.died(2, "died", [], ready=False, life=0)
+        supervisor.note_death(2, "died", [], ready=False, incarnation=0)
 
 
 @pytest.mark.filterwarnings("ignore::sparring.errors.SparringWarning")
 def test_kills_say_nothing_of_the_next_life() -> None:
-    crew = Crew([], 100)
-    for life in range(10):
-        crew.died(0, "died", [], ready=True, life=life, killed=True)
-    crew.died(1, "died", [], ready=False, life=0, killed=True)
-    assert crew.restarts == 11
+    supervisor = ActorSupervisor([], 100)
+    for incarnation in range(10):
+        supervisor.note_death(0, "died", [], ready=True, incarnation=incarnation, killed=True)
+    supervisor.note_death(1, "died", [], ready=False, incarnation=0, killed=True)
+    assert supervisor.restarts == 11
 
 
 @pytest.mark.filterwarnings("ignore::sparring.errors.SparringWarning")
 def test_an_actor_that_never_hands_in_anything_ends_a_run_that_is_saved() -> None:
-    crew = Crew([], 100)
+    supervisor = ActorSupervisor([], 100)
     for _ in range(2 * MAX_FAILED):
-        crew.died(0, "died", [])
-        crew.played(0)
+        supervisor.note_death(0, "died", [])
+        supervisor.note_rollout(0)
     with pytest.raises(LostError, match="3 times in a row without a rollout"):
         for _ in range(MAX_FAILED):
-            crew.died(0, "died", [])
+            supervisor.note_death(0, "died", [])
 
 
 def test_flags_vary_from_run_to_run() -> None:

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from cluster.crews import LocalCrew
+from cluster.supervisors import LocalCrew
 from combinations.cells import FUNCTION, Cell, Game
 from sparring.cluster.actors.learner import DistributedPPO, check_distributed
 from sparring.cluster.replicas.learner import ReplicatedPPO, check_replicas

@@ -17,7 +17,7 @@ from sparring.cli import main
 from sparring.processes import Parent
 from sparring.speed import profiled_process, profiling, sampling
 from sparring.speed.evidence import processes_of
-from sparring.usage import running
+from sparring.usage import is_running
 
 SMALL = ["--change", "net.hidden=[8]", "collect.games=8", "collect.steps=16", "ppo.minibatch=64"]
 FILES = {"report.md", "flame.html", "profile.speedscope.json", "profile.json"}
@@ -170,7 +170,7 @@ def test_ctrl_c_leaves_nothing(tmp_path: Path) -> None:
     finally:
         ours.kill()
     assert family
-    assert not any(map(running, family))
+    assert not any(map(is_running, family))
     assert not list(tmp_path.glob("sparring-*"))
     assert not list(tmp_path.glob("profile-*"))
 

@@ -21,7 +21,7 @@ REFUSED = r"EmptyMask.*, step 3: seat 0 is to act and its action mask allows not
 @pytest.fixture
 def policy() -> Policy:
     rules = make_pool(EmptyMask, 1).rules
-    rules.factory = factories.keep_object(EmptyMask, "EmptyMask")
+    rules.factory = factories.register_object(EmptyMask, "EmptyMask")
     torch.manual_seed(0)
     return Policy(rules, make_net(rules, NetConfig(hidden=(8,))))
 

@@ -139,9 +139,9 @@ def test_whoever_evaluates_carries_it(kind: str) -> None:
 def test_environments_of_ones_own_are_played_with_what_is_remembered(factory: str) -> None:
     """Given decision by decision: with another memory every policy would play other episodes."""
     pytest.importorskip("gymnasium")
-    from sparring.pools.custom.again import made_again
+    from sparring.pools.custom.cache import cached_pool
 
-    rules: Any = made_again(f"own_envs:{factory}", 1).rules
+    rules: Any = cached_pool(f"own_envs:{factory}", 1).rules
     rules.factory = f"own_envs:{factory}"
     policy, calls = remembering(rules), []
     decide = policy.decide

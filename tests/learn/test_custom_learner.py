@@ -97,7 +97,7 @@ def test_the_command_line_takes_it(tmp_path: Path, capsys: pytest.CaptureFixture
         ("no.such.module:make", "no module called"),
         ("learn.reinforce:made", "has no 'made'"),
         ("learn.reinforce:", "neither module:factory"),
-        ("learn.reinforce:POLICY", "cannot be called"),
+        ("learn.reinforce:POLICY", "is not callable"),
     ],
 )
 def test_a_wrong_name_leaves_nothing_behind(

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from cluster.crews import settings
+from cluster.supervisors import settings
 from remembering import remembering
 from sparring import ConfigError
 from sparring.learn.acting import PlayerActor

@@ -20,7 +20,7 @@ from sparring.learn.learner import Timing
 from sparring.learn.memory import check_replay
 from sparring.learn.replay import ReplayBatch, ReplayBuffer, replay_bytes
 from sparring.learn.rollout import Truncations
-from sparring.machine import UNNOTICED
+from sparring.machine import UNCHECKED_BYTES
 from sparring.pools.custom import pool_of
 from sparring.training.planning.plan import resolve
 from sparring.training.planning.settings import merged
@@ -314,7 +314,7 @@ def test_a_million_decisions_of_hockey_are_under_250_mb() -> None:
 def test_a_replay_that_does_not_fit_is_refused_before_it_is_made(
     algo: str, capacity: int, said: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("sparring.learn.memory.free_memory", lambda: UNNOTICED)
+    monkeypatch.setattr("sparring.learn.memory.free_memory", lambda: UNCHECKED_BYTES)
     game = "tic_tac_toe"
     small = {"games": 12, "steps": 1}
     given = {"game": game, "algo": algo, "device": "cpu", "collect": small}

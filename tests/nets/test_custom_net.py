@@ -53,7 +53,7 @@ def test_what_cannot_be_trained_is_refused_in_a_line(how: str) -> None:
 
 
 def test_a_class_that_is_no_module_is_refused() -> None:
-    trusted.name("own_nets:Nobody")
+    trusted.allow("own_nets:Nobody")
     with pytest.raises(ConfigError, match=r"own_nets:NotANetwork is no torch[.]nn[.]Module"):
         own("NotANetwork")
     with pytest.raises(

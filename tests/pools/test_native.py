@@ -223,7 +223,7 @@ def test_a_table_of_bots_plays_one_decision_per_step() -> None:
     pool = Pool("skull_king", 4, seed=1, lineups=[Lineup(("captain",) * 4)])
     batch = pool.reset()
     for step in range(260):
-        assert (batch.policy == sparring.pools.NOBODY).all()
+        assert (batch.policy == sparring.pools.NO_POLICY).all()
         batch = pool.step(np.zeros(4, np.int32))
         assert batch.terminated.all() == (step == 259)
     assert len(batch.final_game) == 4

@@ -17,7 +17,7 @@ from sparring.speed.rounds import Round, fill_slots, measure_round, steady
 from sparring.speed.timer import TimerProcess, UnfitError
 from sparring.training.planning.plan import make_learner, resolve
 from sparring.training.planning.settings import members_of, merged, with_preset
-from sparring.usage import below, cpu_s, memory
+from sparring.usage import cpu_s, descendants, resident_bytes
 from speed.timer_helpers import small
 
 COUNTS = ("decisions", "samples", "forced", "games", "optimizer_steps", "opponent_rows")
@@ -106,15 +106,15 @@ def test_settings_of_a_run_under_way_do_the_same_work_in_every_round() -> None:
 
 
 def test_those_that_work_for_a_process_count() -> None:
-    before = memory(below())
+    before = resident_bytes(descendants())
     with subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE) as child:
         try:
-            assert child.pid in below()
-            assert memory(below()) > before
-            assert cpu_s(below()) >= cpu_s()
+            assert child.pid in descendants()
+            assert resident_bytes(descendants()) > before
+            assert cpu_s(descendants()) >= cpu_s()
         finally:
             child.kill()
-    assert child.pid not in below()
+    assert child.pid not in descendants()
 
 
 @pytest.mark.slow
@@ -147,14 +147,14 @@ def test_memory_that_runs_out_ends_the_settings_alone() -> None:
 
 @pytest.mark.slow
 def test_workers_of_an_environment_count_and_go_with_the_gauge() -> None:
-    others = below()  # that measurements of other tests keep
+    others = descendants()  # that measurements of other tests keep
     with TimerProcess() as timer:
         config = small("own_envs:make_cards", workers="2")
         opened = timer.open("cards", config, warm_up=0)
         assert opened.workers == 2
         assert opened.memory_bytes > 2 * 5 * 2**20
         assert timer.time("cards", 0.3).cpu_cores > 0
-        workers = [pid for pid in below() if pid not in (timer.pid, *others)]
+        workers = [pid for pid in descendants() if pid not in (timer.pid, *others)]
         assert len(workers) == 2
     assert all(map(gone, workers))
 

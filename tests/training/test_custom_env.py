@@ -14,7 +14,7 @@ from sparring.config import ReplayConfig, TrainConfig
 from sparring.learn.sac import SAC
 from sparring.pools.custom import CustomRules, pool_of
 from sparring.pools.custom.bounds import Bounds
-from sparring.pools.custom.make import Facts
+from sparring.pools.custom.make import EnvInfo
 from sparring.schedule import Moment
 from sparring.training.records.metrics import read
 from sparring.training.train import complete
@@ -30,7 +30,7 @@ def own_settings(
     """What an env with so many games, and numbers in an action, is trained with."""
     bounds = Bounds((-1.0,) * box, (1.0,) * box, (box,), "float32") if box else None
     rules = CustomRules("own", seats=1, rows=1, actions=0, numbers=1, bounds=bounds)
-    return complete("", file, changes, facts=Facts(rules, games))
+    return complete("", file, changes, facts=EnvInfo(rules, games))
 
 
 def pendulums(count: int) -> Any:

@@ -306,7 +306,7 @@ def test_what_only_this_program_has_is_measured_in_it(monkeypatch: pytest.Monkey
 
     monkeypatch.setattr(make, "__module__", "__main__")
     word = "/no/such/file.py:make"
-    monkeypatch.setitem(factories._given, word, make)
+    monkeypatch.setitem(factories._registered, word, make)
     policy.rules.factory = word  # type: ignore[attr-defined]
     same = evaluate(policy, [], games=5, seed=2)["alone"].record
     assert same.score.tolist() == wanted.score.tolist()
@@ -321,10 +321,10 @@ def test_environments_that_are_kept_no_more_are_closed(monkeypatch: pytest.Monke
         closed.append(self)
 
     monkeypatch.setattr(own_envs.Cards, "close", close)
-    first = again.made_again(CARDS, 2)
-    assert again.made_again(CARDS, 2) is first
-    again.made_again(CARDS, 1)
-    assert again.made_again("own_envs:make_vector", 8).num_games == 4  # as many as it has
+    first = again.cached_pool(CARDS, 2)
+    assert again.cached_pool(CARDS, 2) is first
+    again.cached_pool(CARDS, 1)
+    assert again.cached_pool("own_envs:make_vector", 8).num_games == 4  # as many as it has
     assert [table.env for table in again.tables_of(first)] == closed[:2]
     again.close_kept()
     assert len(closed) == 2 + 1 + 4

@@ -67,7 +67,7 @@ def test_what_nobody_gave_again_is_said(tmp_path: Path, monkeypatch: pytest.Monk
         pass
 
     agent = train(tmp_path, Local)
-    monkeypatch.setattr("sparring.factories._given", {})
+    monkeypatch.setattr("sparring.factories._registered", {})
     with pytest.raises(SparringError, match="'given:Local' was an object of another program"):
         sparring.load(agent.run)
     with pytest.raises(ConfigError, match="'given:Local' was an object of another program"):

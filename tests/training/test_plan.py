@@ -139,7 +139,7 @@ def test_nothing_is_ignored_for_an_environment_of_ones_own(tmp_path: Path) -> No
 def test_a_learner_of_ones_own_has_its_games_on_the_cpu(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("torch.cuda.is_available", lambda: True)
     monkeypatch.setattr("torch.cuda.device_count", lambda: 1)
-    trusted.name("mine:make")
+    trusted.allow("mine:make")
     config = merged(TrainConfig(), {"algo": "mine:make", "device": "cuda"}, "test")
     plan = resolve([config])
     assert (plan.device, plan.games_on, plan.fused, plan.spare_threads) == ("cuda", "cpu", False, 1)

@@ -16,7 +16,7 @@ from sparring.config import NetConfig
 from sparring.errors import ConfigError
 from sparring.nets.make import make_net
 from sparring.nets.policy import Policy
-from sparring.pools.custom.again import made_again
+from sparring.pools.custom.cache import cached_pool
 from sparring.store.policies import save_policy
 from sparring.web import description
 from sparring.web.agent_page import agent_page
@@ -90,7 +90,7 @@ def test_networks_that_no_browser_computes_are_refused_by_name(tmp_path, capsys)
     with_memory = save_policy(Policy(rules, net), tmp_path / "remembering")
     assert main(["export", str(with_memory), "--html", str(tmp_path / "agent.html")]) == 2
     assert "16 bytes of memory behind the observation has no passes" in capsys.readouterr().err
-    own = made_again("own_envs:make_cards", 1).rules
+    own = cached_pool("own_envs:make_cards", 1).rules
     policy = Policy(own, make_net(own, NetConfig(hidden=(8,))), name="cards")
     with pytest.raises(ConfigError, match="cards plays an environment of your own"):
         agent_page(policy, "cards")

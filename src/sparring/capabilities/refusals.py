@@ -34,7 +34,7 @@ from sparring.factories import is_factory
 from sparring.games.hidden import hidden_of
 from sparring.games.lookup import game_module
 from sparring.games.rules import Rules, game_names
-from sparring.pools.custom.again import is_custom
+from sparring.pools.custom.cache import is_custom
 
 HIERARCHY = "hierarchy.on"
 """The feature that makes another learner of PPO."""

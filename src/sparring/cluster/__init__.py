@@ -1,4 +1,1 @@
-"""Beyond one process: actors that play for a learner, here or on other machines.
-
-Imported only when it is asked for.
-"""
+"""Training with several processes: actors, replicas, and Ray clusters. Imported only when used."""

@@ -1,4 +1,4 @@
-"""Learners with processes that play for them, or learn as one with them, here or in a cluster."""
+"""Factories of learners that share their work with actors or replicas."""
 
 from __future__ import annotations
 
@@ -6,18 +6,18 @@ import contextlib
 from collections.abc import Callable, Sequence
 from functools import partial
 
-from sparring.cluster.actors.crew import Crew
-from sparring.cluster.actors.learner import DistributedPPO, check_distributed, places_of
-from sparring.cluster.actors.processes import ProcessCrew
+from sparring.cluster.actors.learner import DistributedPPO, actor_shares, check_distributed
+from sparring.cluster.actors.processes import ProcessSupervisor
+from sparring.cluster.actors.supervisor import ActorSupervisor
 from sparring.cluster.actors.weights import FlatWeights
 from sparring.cluster.replicas.learner import (
-    Other,
+    ReplicaHandle,
     ReplicaProcess,
     ReplicatedPPO,
     check_replicas,
 )
 from sparring.cluster.replicas.process_group import LOOPBACK
-from sparring.cluster.replicas.replica import Share
+from sparring.cluster.replicas.replica import ReplicaShare
 from sparring.config import TrainConfig
 from sparring.learn.plan import Plan
 from sparring.nets.make import make_net
@@ -27,48 +27,50 @@ from sparring.training.planning.settings import written
 
 def with_actors(config: TrainConfig, plan: Plan) -> DistributedPPO:
     check_distributed(config, plan)
-    crew = make_crew(config, plan)
+    supervisor = start_actors(config, plan)
     try:
-        return DistributedPPO(crew, config.distributed, plan)
+        return DistributedPPO(supervisor, config.distributed, plan)
     except BaseException:
-        crew.close()
+        supervisor.close()
         raise
 
 
-def make_crew(config: TrainConfig, plan: Plan) -> Crew:
-    """Start the actors of a run: processes of this machine, or anywhere in a cluster."""
+def start_actors(config: TrainConfig, plan: Plan) -> ActorSupervisor:
+    """Start the actors of a run, as processes of this machine or in a Ray cluster."""
     if config.cluster:
-        from sparring.cluster.ray.crew import ray_crew
+        from sparring.cluster.ray.supervisor import start_ray_actors
 
-        return ray_crew(config.cluster, written(config), places_of(config), config.distributed)
+        return start_ray_actors(
+            config.cluster, written(config), actor_shares(config), config.distributed
+        )
     heads = configured_heads(plan.rules, plan.heads)
     net = make_net(plan.rules, plan.net, heads=heads, memory=plan.memory)
-    places = places_of(config)
-    return ProcessCrew(written(config), places, config.distributed, FlatWeights(net).size)
+    shares = actor_shares(config)
+    return ProcessSupervisor(written(config), shares, config.distributed, FlatWeights(net).size)
 
 
 def with_replicas(config: TrainConfig, plan: Plan) -> ReplicatedPPO:
     check_replicas(config, plan)
     size = config.replicas
     games, threads = config.collect.games // size, max(plan.threads // size, 1)
-    shares = [Share(rank, size, games, threads, plan.lr_factor) for rank in range(size)]
-    with contextlib.ExitStack() as started:
-        host, others = start_others(config, shares[1:], started)
+    shares = [ReplicaShare(rank, size, games, threads, plan.lr_factor) for rank in range(size)]
+    with contextlib.ExitStack() as cleanup:
+        host, others = start_replicas(config, shares[1:], cleanup)
         timeout_s = config.distributed.timeout_s
         learner = ReplicatedPPO(others, shares[0], plan, host=host, timeout_s=timeout_s)
-        learner.ending = started.pop_all()
+        learner.cleanup = cleanup.pop_all()
     return learner
 
 
-def start_others(
-    config: TrainConfig, shares: Sequence[Share], started: contextlib.ExitStack
-) -> tuple[str, list[Other]]:
-    """Start the other learners; return the address at which they find the first, and them.
+def start_replicas(
+    config: TrainConfig, shares: Sequence[ReplicaShare], cleanup: contextlib.ExitStack
+) -> tuple[str, list[ReplicaHandle]]:
+    """Start all replicas but the first; return the address of the first, and their handles.
 
-    started: is told how they end.
+    cleanup: ends them.
     """
     settings, timeout_s = written(config), config.distributed.timeout_s
-    make: Callable[[Share], Other]
+    make: Callable[[ReplicaShare], ReplicaHandle]
     if not config.cluster:
         host = LOOPBACK
         make = partial(ReplicaProcess, settings, timeout_s=timeout_s)
@@ -78,13 +80,13 @@ def start_others(
 
         threads = sum(share.threads for share in shares)
         cluster = connect(config.cluster, cpus=threads)
-        started.callback(cluster.close)
+        cleanup.callback(cluster.close)
         cluster.check_cpus(threads, f"replicas {config.replicas}: all but the first")
-        here = str(cluster.ray.util.get_node_ip_address())
-        host = LOOPBACK if config.cluster == LOCAL else here
+        address = str(cluster.ray.util.get_node_ip_address())
+        host = LOOPBACK if config.cluster == LOCAL else address
         make = partial(RayReplica, cluster, settings, timeout_s=timeout_s)
-    others: list[Other] = []
+    others: list[ReplicaHandle] = []
     for share in shares:
         others.append(make(share))
-        started.callback(others[-1].end)
+        cleanup.callback(others[-1].end)
     return host, others

@@ -22,7 +22,7 @@ from sparring.commands.shared.printing import ProgressBar, make_console, print_f
 from sparring.config.commands import DoctorConfig
 from sparring.errors import ConfigError
 from sparring.games import Rules, game_names
-from sparring.machine import MAX_THREADS, ask, cores, cpu_model, git_commit, load_average
+from sparring.machine import MAX_THREADS, cores, cpu_model, git_commit, load_average, run_program
 from sparring.proof.conformance import check
 from sparring.proof.validity import SIGNATURE_WAYS, signature
 from sparring.web.description import MODULES
@@ -91,7 +91,7 @@ def look_at_versions() -> Iterator[Finding]:
     yield Finding("ok", "numpy", np.__version__)
     built = Path(str(_native.__file__))
     yield Finding("ok", "native core", f"{built.name}, {built.stat().st_size / 1e6:.1f} MB")
-    compiler = ask(os.environ.get("CXX", "c++"), "--version")
+    compiler = run_program(os.environ.get("CXX", "c++"), "--version")
     if compiler:
         yield Finding("ok", "compiler", compiler.splitlines()[0])
     else:

@@ -20,21 +20,21 @@ from sparring.commands.shared.players import tell_origin
 from sparring.commands.shared.printing import ProgressBar, print_json
 from sparring.config.commands import ExportConfig
 from sparring.errors import ConfigError, SparringError
-from sparring.factories import in_a_line
+from sparring.factories import describe_error
 from sparring.games.rules import Rules
-from sparring.machine import show_size
+from sparring.machine import format_bytes
 from sparring.nets.custom import CustomNet
 from sparring.nets.hierarchy import nets_by_role
 from sparring.nets.net import MEMORY, POLICY, VALUE, head_width
 from sparring.nets.policy import Policy
 from sparring.nets.sizes import count
-from sparring.pools.custom.again import check_same, is_custom, made_again
+from sparring.output_files import check_file, writing
+from sparring.pools.custom.cache import cached_pool, check_same, is_custom
 from sparring.pools.custom.rules import CustomRules
 from sparring.pools.native import Pool
 from sparring.store.files import temp_name, write_atomic
 from sparring.store.lookup import find_policy
 from sparring.store.policies import load_policy
-from sparring.targets import check_file, writing
 from sparring.web.agent_page import MARK, agent_page
 
 OPSET = 20
@@ -222,7 +222,7 @@ def own_errors(policy: Policy) -> Iterator[None]:
         while first.__cause__ is not None and isinstance(first.__cause__, Exception):
             first = first.__cause__
         raise SparringError(
-            f"{policy.net.what} cannot be written as ONNX: {in_a_line(first)}"
+            f"{policy.net.what} cannot be written as ONNX: {describe_error(first)}"
         ) from wrong
 
 
@@ -298,7 +298,7 @@ def custom_observations(rules: Rules, rows: int) -> npt.NDArray[np.uint8]:
         rng = np.random.default_rng(0)
         size = 10.0 ** rng.integers(-2, 3, (rows, 1))
         return rules.pack(rng.normal(size=(rows, rules.numbers)) * size)
-    pool = made_again(rules.factory, 1)
+    pool = cached_pool(rules.factory, 1)
     check_same("the policy", rules, pool.rules)
     parts = [pool.reset().obs.copy()]
     while sum(map(len, parts)) < rows:
@@ -345,9 +345,8 @@ def write_page(policy: Policy, word: str, target: Path) -> dict[str, Any]:
 
 def print_page(policy: Policy, facts: dict[str, Any]) -> None:
     again = ", in place of the one before" if facts["replaced"] else ""
-    print(
-        f"{facts['file']}: {policy.name} plays {facts['game']}, {show_size(facts['bytes'])}{again}"
-    )
-    sizes = ", ".join(f"{name} {show_size(size)}" for name, size in facts["parts"].items())
+    size = format_bytes(facts["bytes"])
+    print(f"{facts['file']}: {policy.name} plays {facts['game']}, {size}{again}")
+    sizes = ", ".join(f"{name} {format_bytes(size)}" for name, size in facts["parts"].items())
     print(f"inside: {sizes}; bots {', '.join(facts['bots'])}")
     print("Open it in a browser, from a disk or from any server; it needs no network.")

@@ -23,9 +23,9 @@ from sparring.games.recorded import Replay
 from sparring.games.terminal import ActionChoice, match_choices, terminal_of
 from sparring.league.players import Player, name_of
 from sparring.nets.stateful_player import Memories, StatefulPlayer
-from sparring.pools.custom.again import is_custom
+from sparring.output_files import check_file
+from sparring.pools.custom.cache import is_custom
 from sparring.store.lookup import find_bot, locate, split_style, unknown_name_error
-from sparring.targets import check_file
 
 with contextlib.suppress(ImportError):
     import readline  # noqa: F401  (arrow keys and history for input())

@@ -22,8 +22,8 @@ from sparring.config.runs import PlotConfig
 from sparring.draw.charts.axes import CLOCK, By
 from sparring.draw.charts.page import check_matplotlib
 from sparring.errors import ConfigError
+from sparring.output_files import check_file
 from sparring.store.folders import display_path
-from sparring.targets import check_file
 from sparring.training.records import metrics
 from sparring.training.records.run import Run
 

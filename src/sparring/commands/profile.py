@@ -18,7 +18,7 @@ from sparring.commands.shared.stopping import interruptible
 from sparring.config.tools import ProfileConfig
 from sparring.draw.text_charts import AsciiRenderable, bar, is_ascii_only
 from sparring.errors import ConfigError
-from sparring.machine import machine_facts
+from sparring.machine import machine_info
 from sparring.speed.profiling import (
     ProfileResult,
     SamplingOptions,
@@ -61,7 +61,7 @@ def run(config: ProfileConfig) -> int:
             result = profile_target(target, config, steps)
             steps.next("judging")
             verdicts = find_verdicts(result, try_out=config.try_out)
-        profile = Profile(target.name, result, verdicts, machine_facts())
+        profile = Profile(target.name, result, verdicts, machine_info())
         files = write_folder(folder, profile)
     if config.json:
         print((folder / NUMBERS).read_text(), end="")

@@ -28,10 +28,10 @@ from sparring.games.flags import changed_flags, split_list
 from sparring.games.picture import RecordedEpisode, SvgPicture, picture_of
 from sparring.games.recorded import Replay
 from sparring.league.players import BatchPlayer, Player, name_of
-from sparring.machine import show_size
+from sparring.machine import format_bytes
 from sparring.nets.stateful_player import StatefulPlayer
-from sparring.pools.custom.again import is_custom
-from sparring.targets import check_file
+from sparring.output_files import check_file
+from sparring.pools.custom.cache import is_custom
 
 PIXELS = "rgb_array"
 USUAL_FPS = 10.0
@@ -83,7 +83,7 @@ def run(config: RenderConfig) -> int:
         else:
             print(result_line(rules, names=names, **episode))
     shape = f"{facts['frames']} frames, {facts['seconds']:.1f} s" if facts["frames"] else "a still"
-    print(f"{out}: {shape}, {show_size(told['bytes'])}")
+    print(f"{out}: {shape}, {format_bytes(told['bytes'])}")
     if kept:
         print(f"saved: {', '.join(map(str, kept))}; next: sparring replay {kept[0]}")
     return 0

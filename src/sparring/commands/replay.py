@@ -24,8 +24,8 @@ from sparring.games import State
 from sparring.games.picture import RecordedEpisode, SvgPicture, picture_of
 from sparring.games.recorded import Replay
 from sparring.games.terminal import terminal_of
-from sparring.machine import show_size
-from sparring.targets import check_file
+from sparring.machine import format_bytes
+from sparring.output_files import check_file
 
 RECORDS = (".kif", ".kifu", ".csa", ".usi")
 """Kinds of files in which Shogi is kept elsewhere."""
@@ -63,7 +63,7 @@ def run(config: ReplayFileConfig) -> int:
     for difference in differences:
         print(f"sparring: {config.file}: {difference}", file=sys.stderr)
     if config.out:
-        print(f"{config.out}: {len(replay.actions)} steps, {show_size(facts['bytes'])}")
+        print(f"{config.out}: {len(replay.actions)} steps, {format_bytes(facts['bytes'])}")
         return 0
     viewer = Viewer(replay, states, config.seat)
     if config.text:

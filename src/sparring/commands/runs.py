@@ -11,10 +11,10 @@ from typing import Any
 from sparring.commands.shared.printing import echo, make_table, print_json, print_table
 from sparring.config.runs import RunsConfig
 from sparring.draw.columns import Columns
-from sparring.errors import ConfigError, SparringError, nearest, printable
+from sparring.errors import ConfigError, SparringError, printable, suggestion
 from sparring.games.flags import split_list
 from sparring.games.rules import game_names
-from sparring.machine import show_size
+from sparring.machine import format_bytes
 from sparring.store.files import remove_folder
 from sparring.store.folders import CHECKPOINTS, CONFIG, RUNS, latest_run
 from sparring.store.lookup import find_run, unknown_name_error
@@ -54,7 +54,7 @@ COLUMNS: dict[str, Callable[[Told], str]] = {
     "decisions": lambda run: short_count(run["decisions"]),
     "strength": lambda run: strength_text(run) or "–",
     "parameters": lambda run: "–" if run["parameters"] is None else short_count(run["parameters"]),
-    "size": lambda run: show_size(run["size"]),
+    "size": lambda run: format_bytes(run["size"]),
     "date": lambda run: f"{datetime.fromisoformat(run['date']):%Y-%m-%d %H:%M}",
     "tags": lambda run: ",".join(run["tags"]),
     "note": lambda run: one_line(run["note"]),
@@ -79,7 +79,7 @@ DISPENSABLE = (
 
 def run(config: RunsConfig) -> int:
     if config.sort not in ORDERS:
-        raise ConfigError(f"--sort {config.sort!r}{nearest(config.sort, ORDERS)}")
+        raise ConfigError(f"--sort {config.sort!r}{suggestion(config.sort, ORDERS)}")
     root = Path(config.runs)
     if not root.is_dir() and root != RUNS:
         raise ConfigError(f"--runs {root}: no such folder; give the one that holds the runs")
@@ -104,7 +104,7 @@ def run(config: RunsConfig) -> int:
         elif one["state"] == UNMEASURED:
             why = f" ({printable(one['not_measured'])})" if one["not_measured"] else ""
             echo(f"{printable(one['name'])} is not measured: sparring resume {one['run']}{why}")
-    total = show_size(sum(one["size"] for one in found))
+    total = format_bytes(sum(one["size"] for one in found))
     of_all = "" if len(found) == len(everything) else f" of {len(everything)}"
     latest = latest_run(root)
     named = f"; latest: {latest.name}" if latest else ""
@@ -118,13 +118,13 @@ def chosen(everything: Sequence[Told], config: RunsConfig) -> list[Told]:
     if config.game and found:
         games = {one["game"] for one in found}
         if config.game not in {*games, *game_names()}:
-            raise ConfigError(f"--game {config.game!r}{nearest(config.game, sorted(games))}")
+            raise ConfigError(f"--game {config.game!r}{suggestion(config.game, sorted(games))}")
         found = [one for one in found if one["game"] == config.game]
     if config.tagged and found:
         known = sorted({tag for one in everything for tag in one["tags"]})
         for tag in split_list(config.tagged):
             if tag not in known:
-                raise ConfigError(f"--tagged {tag!r}{nearest(tag, known)}")
+                raise ConfigError(f"--tagged {tag!r}{suggestion(tag, known)}")
             found = [one for one in found if tag in one["tags"]]
     for word in config.names if everything else ():
         if not any(matches(one, word) for one in everything):
@@ -222,9 +222,9 @@ def remove(config: RunsConfig, root: Path) -> int:
         print_json({"removed": gone, "freed": freed})
         return 0
     for one in gone:
-        print(printable(f"removed {one['run']}: {show_size(one['freed'])}"))
+        print(printable(f"removed {one['run']}: {format_bytes(one['freed'])}"))
     if len(gone) > 1:
-        print(f"{len(gone)} runs, {show_size(freed)} freed")
+        print(f"{len(gone)} runs, {format_bytes(freed)} freed")
     return 0
 
 
@@ -252,7 +252,9 @@ def confirmed(doomed: Sequence[Overview]) -> bool:
         raise ConfigError("--remove asks before it removes; without a terminal, add --yes")
     for one in map(Overview.plain, doomed):
         strength = strength_text(one) or "not measured"
-        facts = f"{one['game']}, {one['minutes']:.1f} minutes, {strength}, {show_size(one['size'])}"
+        facts = (
+            f"{one['game']}, {one['minutes']:.1f} minutes, {strength}, {format_bytes(one['size'])}"
+        )
         print(printable(f"{one['run']}: {facts}"))
     try:
         answer = input(f"remove {'it' if len(doomed) == 1 else 'them'} for good? [y/N] ")

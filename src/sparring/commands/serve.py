@@ -29,7 +29,7 @@ def run(config: ServeConfig) -> int:
     missing = [name for name in NEEDED if importlib.util.find_spec(name) is None]
     if missing:
         raise ConfigError(f'{" and ".join(missing)} missing here: pip install "sparring[web]"')
-    trusted.forget_memory()  # whoever asks is not who named something here before
+    trusted.ignore_remembered()  # whoever asks is not who named something here before
     if config.folder and config.runs not in (config.folder, str(RUNS)):
         raise ConfigError(f"{config.folder} and --runs {config.runs} are two folders; give one")
     config = replace(config, runs=config.folder or config.runs)

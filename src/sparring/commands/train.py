@@ -265,14 +265,14 @@ def train_in_cluster(
     well = True
     with connect(config.cluster) as cluster:
         for done in train_runs(cluster, members):
-            member, facts = members[done.number], done.facts
+            member, facts = members[done.number], done.summary
             what = varied(config, member)
             which = f"run {done.number + 1} of {len(members)} ({what})"
             for text in facts.get("warnings", ()):
                 print(f"sparring: {which}: {text}", file=sys.stderr)
-            if done.wrong:
+            if done.error:
                 well = False
-                print(f"sparring: {which} failed: {done.wrong}", file=sys.stderr)
+                print(f"sparring: {which} failed: {done.error}", file=sys.stderr)
                 continue
             well = well and not facts["unsaved"] and bool(facts["results"])
             print(f"{which}: {facts['ended']}, {facts['run']}", file=sys.stderr)

@@ -15,7 +15,7 @@ from sparring.commands.shared.stopping import Interrupted, interruptible
 from sparring.config.tools import TuneConfig
 from sparring.draw.charts.axes import label
 from sparring.errors import ConfigError
-from sparring.machine import machine_facts, show_size, warn_if_busy
+from sparring.machine import format_bytes, machine_info, warn_if_busy
 from sparring.speed.timer import TimerProcess
 from sparring.sweep.grid import Grid, make_grid
 from sparring.sweep.knobs import switched
@@ -54,7 +54,7 @@ def run(config: TuneConfig) -> int:
     grid = make_grid(config)
     if config.same_learning and config.goal == "strength":
         raise ConfigError("same_learning is for speed: what does not learn otherwise is timed")
-    facts = machine_facts()
+    facts = machine_info()
     warn_if_busy(facts["load_average"])
     found, code = searched(config, grid)
     if isinstance(found, Found):
@@ -215,7 +215,7 @@ def looks_table(found: Outcome) -> Any:
 
 def cells(look: Look, found: Outcome) -> tuple[str, ...]:
     name = found.name(look.point)
-    size = show_size(look.bytes) if look.bytes else ""
+    size = format_bytes(look.bytes) if look.bytes else ""
     told = WORDS.get(look.state, look.state)
     if look.point == found.best and found.better:
         told = "chosen"

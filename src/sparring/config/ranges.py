@@ -24,7 +24,7 @@ import tyro
 from tyro.constructors import ConstructorRegistry, PrimitiveConstructorSpec, PrimitiveTypeInfo
 
 from sparring.config.synonyms import VALUES
-from sparring.errors import ConfigError, nearest
+from sparring.errors import ConfigError, suggestion
 from sparring.schedule import Schedule
 
 Scheduled = Annotated[
@@ -93,7 +93,7 @@ class WordChoice:
         synonym = VALUES.get(word.lower(), "")
         words = (f"a {self.placeholder}", *self.words) if self.placeholder else self.words
         known = " or ".join(filter(None, (", ".join(words[:-1]), words[-1])))
-        close = nearest(word, self.words)
+        close = suggestion(word, self.words)
         if synonym in self.words:
             close = f"; did you mean {synonym!r}?"
         hint = close if "did you mean" in close else ""

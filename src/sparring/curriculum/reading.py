@@ -13,7 +13,7 @@ from sparring.curriculum.checks import check_flags, check_phase_length, check_ph
 from sparring.curriculum.files import Key, default_name, locate_errors, name_file_and_line
 from sparring.curriculum.phases import Phase, Threshold
 from sparring.curriculum.rewards import check_any_reward, read_rewards
-from sparring.errors import ConfigError, nearest
+from sparring.errors import ConfigError, suggestion
 from sparring.games.flags import read_flag, read_pair
 from sparring.games.rules import Rules
 from sparring.games.starts import read_starts
@@ -83,7 +83,7 @@ class PhaseReader:
         for key in table:
             with locate_errors(index, name, key):
                 if key not in KEYS:
-                    raise ConfigError(f"no key {key!r}{nearest(key, KEYS)}")
+                    raise ConfigError(f"no key {key!r}{suggestion(key, KEYS)}")
         with locate_errors(index, name if is_printable_name(name) else "", "name"):
             if not name.strip():
                 raise ConfigError(f"name {table['name']!r} must be text; give the phase a name")
@@ -148,7 +148,7 @@ class PhaseReader:
             raise ConfigError(f"until needs a table such as {{ win = 0.6 }}, not {given!r}")
         for key in given:
             if key not in UNTIL:
-                raise ConfigError(f"until: no key {key!r}{nearest(key, UNTIL)}")
+                raise ConfigError(f"until: no key {key!r}{suggestion(key, UNTIL)}")
         if ("win" in given) == ("score" in given):
             raise ConfigError("until needs either win or score; give one of them")
         if self.config.eval.off:
@@ -255,7 +255,7 @@ class PhaseReader:
         for key, value in given.items():
             with locate_errors(index, name, section, key):
                 if key not in may:
-                    known = "" if key in kinds else nearest(key, may)
+                    known = "" if key in kinds else suggestion(key, may)
                     why = f"cannot change in a run; those that can: {', '.join(may)}"
                     raise ConfigError(
                         f"{section}.{key} " + (f"is unknown{known}" if known else why)

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from sparring.errors import ConfigError, nearest
+from sparring.errors import ConfigError, suggestion
 from sparring.games.flags import read_pair
 from sparring.games.rules import Rules
 from sparring.schedule import Schedule
@@ -26,9 +26,9 @@ def read_rewards(rules: Rules, given: Any, where: str = "rewards") -> dict[str, 
     for name, weight in read_pairs(given, where):
         role, _, part = name.rpartition(".")
         if role and role not in rules.roles:
-            raise ConfigError(f"{where}: no role {role!r}{nearest(role, rules.roles)}")
+            raise ConfigError(f"{where}: no role {role!r}{suggestion(role, rules.roles)}")
         if part not in rules.parts:
-            raise ConfigError(f"{where}: no reward part {part!r}{nearest(part, rules.parts)}")
+            raise ConfigError(f"{where}: no reward part {part!r}{suggestion(part, rules.parts)}")
         if name in found:
             raise ConfigError(f"{where}: {name} was given twice; give it once")
         found[name] = read_weight(name, weight, where)

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from sparring.errors import ConfigError, nearest
+from sparring.errors import ConfigError, suggestion
 from sparring.games.rules import Rules
 from sparring.games.seeds import seed_bits
 
@@ -28,7 +28,7 @@ class Illegal:
         reward: what "random" adds to the learner's reward for it.
         """
         if choice not in CHOICES:
-            raise ConfigError(f"illegal={choice!r} is unknown{nearest(choice, CHOICES)}")
+            raise ConfigError(f"illegal={choice!r} is unknown{suggestion(choice, CHOICES)}")
         if not math.isfinite(reward):
             raise ConfigError(f"illegal_reward={reward} must be finite")
         if reward and choice == "error":

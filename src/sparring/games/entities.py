@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
 
-from sparring.errors import ConfigError, nearest
+from sparring.errors import ConfigError, suggestion
 from sparring.games.features import FeatureBlock
 from sparring.games.lookup import game_module
 from sparring.games.rules import Rules
@@ -92,7 +92,7 @@ class EntitySpec:
             names = pointer.entity_sets
             for name in names:
                 if name not in sets:
-                    raise spec_error(rules, f"points to {name!r}{nearest(name, sets)}")
+                    raise spec_error(rules, f"points to {name!r}{suggestion(name, sets)}")
             for item, action in pointer.actions.items():
                 items = (item,) if isinstance(item, int) else item
                 inside = all(
@@ -156,7 +156,7 @@ def block_of(rules: Rules, name: str) -> FeatureBlock | None:
     blocks = {block.name: block for block in rules.blocks}
     block = blocks.get(name.removesuffix("?"))
     if block is None and not name.endswith("?"):
-        raise ConfigError(f"{rules.name} has no block {name!r}{nearest(name, blocks)}")
+        raise ConfigError(f"{rules.name} has no block {name!r}{suggestion(name, blocks)}")
     return block
 
 
@@ -187,7 +187,7 @@ def columns(rules: Rules, block: str, items: Iterable[object], called: str = "{}
     for name in names:
         if name not in found.columns:
             raise ConfigError(
-                f"block {block!r} of {rules.name} has no {name!r}{nearest(name, found.columns)}"
+                f"block {block!r} of {rules.name} has no {name!r}{suggestion(name, found.columns)}"
             )
     return tuple(
         tuple(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from sparring.errors import ConfigError, nearest
+from sparring.errors import ConfigError, suggestion
 from sparring.games.rules import SKIP_FORCED, UNIVERSAL_FLAGS, Field, Rules
 from sparring.schedule import Schedule, shown
 
@@ -62,7 +62,7 @@ def read_flag(rules: Rules, key: str, given: Any) -> Any:
         return Schedule.read(given, key) if is_schedule(given) else given
     fields = {**rules.fields, "skip_forced": SKIP_FORCED}
     if key not in fields:
-        raise ConfigError(f"set: {rules.name} has no flag {key!r}{nearest(key, fields)}")
+        raise ConfigError(f"set: {rules.name} has no flag {key!r}{suggestion(key, fields)}")
     field = fields[key]
     if not field.live:
         may = ", ".join(name for name, one in fields.items() if one.live) or "none"

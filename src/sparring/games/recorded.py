@@ -22,7 +22,7 @@ from sparring.games.rules import Rules
 from sparring.games.saved import is_int, is_int64, is_number, shorten
 from sparring.games.seeds import check_seed
 from sparring.games.state import State
-from sparring.targets import check_file
+from sparring.output_files import check_file
 
 FORMAT, VERSION = "sparring-replay", 1
 MAX_BYTES = 16 * 2**20

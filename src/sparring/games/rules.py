@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from sparring import _native
-from sparring.errors import ConfigError, nearest
+from sparring.errors import ConfigError, suggestion
 from sparring.games.arguments import check_index, check_type, short_repr
 from sparring.games.features import Feature, FeatureBlock, Run, runs_of
 from sparring.games.lookup import game_module
@@ -69,7 +69,7 @@ class Field:
         if isinstance(given, str) and self.words:
             if given.upper() in self.words:
                 return float(self.words.index(given.upper()))
-            raise ConfigError(f"{self.name}={given!r} is unknown{nearest(given, self.words)}")
+            raise ConfigError(f"{self.name}={given!r} is unknown{suggestion(given, self.words)}")
         try:
             value = float(given)
         except OverflowError:
@@ -117,7 +117,7 @@ class Rules:
         if name not in _native.game_names():
             if why := not_built_hint(name):
                 raise ConfigError(why)
-            hint = nearest(name, game_names())
+            hint = suggestion(name, game_names())
             if ":" in name or name.endswith(".py") or is_python_file(name):
                 hint = "; an environment of your own is module:factory, or file.py:factory"
             raise ConfigError(f"no game called {short_repr(name)}{hint}")
@@ -127,7 +127,7 @@ class Rules:
         for key in given:
             if key not in fields:
                 known = [*fields, *UNIVERSAL_FLAGS]
-                raise ConfigError(f"{name} has no flag {key!r}{nearest(key, known)}")
+                raise ConfigError(f"{name} has no flag {key!r}{suggestion(key, known)}")
         values = [
             make_field(row).parse(given[key]) if key in given else list(row[8])
             for key, row in fields.items()
@@ -305,7 +305,7 @@ class Rules:
         flat = np.zeros((len(self.parts), len(self.roles)), np.float32)
         for part, weight in rewards.items():
             if part not in self.parts:
-                raise ConfigError(f"no reward part {part!r}{nearest(part, self.parts)}")
+                raise ConfigError(f"no reward part {part!r}{suggestion(part, self.parts)}")
             row = np.asarray(weight, np.float32)
             if row.shape not in ((), (len(self.roles),)):
                 raise ConfigError(f"reward {part!r} needs one weight or {len(self.roles)}")
@@ -319,7 +319,7 @@ class Rules:
         if not isinstance(name, str):
             raise ConfigError(f"{self.name} has no bot {short_repr(name)}; bots have names")
         if name not in self.bots:
-            raise ConfigError(f"{self.name} has no bot {name!r}{nearest(name, self.bots)}")
+            raise ConfigError(f"{self.name} has no bot {name!r}{suggestion(name, self.bots)}")
         return self.bots.index(self.bots.called(name))
 
     def bot_called(self, text: str) -> str | None:

@@ -23,8 +23,8 @@ from sparring.league.players import (
 from sparring.league.results import ALONE, MatchResult, PlayerResult, summarize
 from sparring.league.seating import resolve_player
 from sparring.pools import limits
-from sparring.pools.custom.again import RANDOM, is_custom
 from sparring.pools.custom.base import CustomPool
+from sparring.pools.custom.cache import RANDOM, is_custom
 from sparring.pools.lineups import PlayerId
 
 __all__ = [

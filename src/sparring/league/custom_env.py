@@ -22,14 +22,14 @@ from sparring.games.rules import Rules
 from sparring.league.players import BatchPlayer
 from sparring.league.results import MatchRecord
 from sparring.nets.stateful_player import Memories
-from sparring.pools.custom.again import check_same, factory_of, made_again
 from sparring.pools.custom.base import TERMINATED, TRUNCATED, CustomPool
+from sparring.pools.custom.buffers import GAME_RUNNING, GAME_TRUNCATED
+from sparring.pools.custom.cache import cached_pool, check_same, factory_of
 from sparring.pools.custom.faults import no_choice
-from sparring.pools.custom.seats import TablesPool
-from sparring.pools.custom.sheet import CUT, RUNNING
-from sparring.pools.lineups import NOBODY
-from sparring.pools.workers.crew import Limits
-from sparring.pools.workers.episodes import Episodes, Here, episodes_of
+from sparring.pools.custom.seats import TablePool
+from sparring.pools.lineups import NO_POLICY
+from sparring.pools.workers.episodes import Episodes, Here, open_episodes
+from sparring.pools.workers.supervisor import Limits
 
 CUSTOM_ENV_GAMES = 128
 """Episodes of a measurement, unless somebody says otherwise: they may take seconds each."""
@@ -115,7 +115,7 @@ def play_custom(
     results = FinishedEpisodes(terms, deals * rules.seats, told)
     if given is None:
         play_in_new_envs(rules, players, results, deals)
-    elif isinstance(given, TablesPool):
+    elif isinstance(given, TablePool):
         play_separately(Here(given), players, results, deals)
     else:
         play_in_vector_env(given, players, results, deals)
@@ -135,9 +135,9 @@ def play_in_new_envs(
     """Play in environments that a factory makes."""
     word, games = factory_of(rules), min(MAX_ENVS, deals * rules.seats)
     try:
-        episodes = episodes_of(word, games, limits_of(players))
+        episodes = open_episodes(word, games, limits_of(players))
     except VectorError:
-        pool = made_again(word, games)
+        pool = cached_pool(word, games)
         check_env_unchanged(players, rules, pool.rules)
         play_in_vector_env(pool, players, results, deals)
     else:
@@ -180,7 +180,7 @@ def play_separately(
         for deal in range(deals)
         for ahead in range(seats)
     )
-    free, going = [*range(len(games.sheets))], dict[int, MatchEpisode]()
+    free, going = [*range(len(games.game_buffers))], dict[int, MatchEpisode]()
     step = 0
     while results.may_go_on:
         for episode in islice(waiting, len(free)) if results.may_begin else ():
@@ -192,19 +192,19 @@ def play_separately(
             return
         answers = choose_actions(games, players, going, results.terms, step)
         for game, action in answers.items():
-            sheet = games.sheets[game]
-            going[game].note(sheet.obs, action)
-            going[game].length += int((sheet.seat >= 0).sum())
+            buffers = games.game_buffers[game]
+            going[game].note(buffers.obs, action)
+            going[game].length += int((buffers.seat >= 0).sum())
             games.step(game, action)
         games.wait()
         step += 1
         for game in answers:
-            sheet, episode = games.sheets[game], going[game]
-            episode.score += sheet.reward[0]
-            episode.note(sheet.reward)
-            if sheet.end[0] != RUNNING:
-                episode.note(sheet.last_obs)
-                episode.end = TRUNCATED if sheet.end[0] == CUT else TERMINATED
+            buffers, episode = games.game_buffers[game], going[game]
+            episode.score += buffers.reward[0]
+            episode.note(buffers.reward)
+            if buffers.end[0] != GAME_RUNNING:
+                episode.note(buffers.last_obs)
+                episode.end = TRUNCATED if buffers.end[0] == GAME_TRUNCATED else TERMINATED
                 episode.held.clear()
                 results.add(going.pop(game))
                 free.append(game)
@@ -224,10 +224,10 @@ def choose_actions(
     actions = {game: np.zeros(shape, kind) for game in going}
     asked: dict[int, list[tuple[int, int, int]]] = {}
     for game, episode in going.items():
-        sheet = games.sheets[game]
-        for row, seat in enumerate(sheet.seat.tolist()):
+        buffers = games.game_buffers[game]
+        for row, seat in enumerate(buffers.seat.tolist()):
             if seat >= 0:
-                if not rules.box and not sheet.mask[row].any():
+                if not rules.box and not buffers.mask[row].any():
                     raise no_choice(f"{rules.name}, step {episode.length}", seat)
                 number = (seat - episode.ahead) % rules.seats
                 asked.setdefault(number, []).append((game, row, seat))
@@ -235,8 +235,8 @@ def choose_actions(
         player = players[number]
         nothing = np.zeros(player.memory_bytes, np.uint8)
         answers, memory = player.decide(
-            np.stack([games.sheets[game].obs[row] for game, row, _ in places]),
-            np.stack([games.sheets[game].mask[row] for game, row, _ in places]),
+            np.stack([games.game_buffers[game].obs[row] for game, row, _ in places]),
+            np.stack([games.game_buffers[game].mask[row] for game, row, _ in places]),
             np.stack([going[game].held.get(seat, nothing) for game, _, seat in places]),
             greedy=terms.greedy,
             seed=terms.seed,
@@ -268,7 +268,7 @@ def play_in_vector_env(
         }
         while going and results.may_go_on:
             action = pool.sample_actions()
-            mine = np.array([row for row in going if batch.policy[row] != NOBODY], np.intp)
+            mine = np.array([row for row in going if batch.policy[row] != NO_POLICY], np.intp)
             how: dict[str, Any] = {"greedy": terms.greedy, "seed": terms.seed, "step": step}
             action[mine], memory[mine] = players[0].decide(
                 batch.obs[mine], batch.mask[mine], memory[mine], **how

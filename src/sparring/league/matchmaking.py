@@ -13,7 +13,7 @@ from typing import TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from sparring.errors import ConfigError, nearest
+from sparring.errors import ConfigError, suggestion
 
 Weights = npt.NDArray[np.float64]
 Key = TypeVar("Key", bound=Hashable)
@@ -97,7 +97,7 @@ def weights(
     skill_range: for `skill`, in the unit of the ratings.
     """
     if choose not in CHOICES:
-        raise ConfigError(f"league.sampling {choose!r} is unknown{nearest(choose, CHOICES)}")
+        raise ConfigError(f"league.sampling {choose!r} is unknown{suggestion(choose, CHOICES)}")
     if not known:
         return np.zeros(0)
     if choose == "skill":

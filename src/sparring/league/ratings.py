@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from sparring.errors import ConfigError, nearest
+from sparring.errors import ConfigError, suggestion
 from sparring.league.elo import EloFit, PairScore, sum_by_pair
 from sparring.league.plackett_luce import Rankings, RankingsFit
 from sparring.league.results import MatchResult
@@ -134,7 +134,7 @@ def check_names(
         raise ConfigError(f"{twice[0]} is there twice; give each player once")
     for name, rating in anchors.items():
         if name not in names:
-            raise ConfigError(f"the anchor {name!r} does not play{nearest(name, names)}")
+            raise ConfigError(f"the anchor {name!r} does not play{suggestion(name, names)}")
         if not np.isfinite(rating):
             raise ConfigError(f"the anchor {name!r} has the rating {rating}; give a number")
     for match in matches:

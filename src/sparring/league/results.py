@@ -14,7 +14,7 @@ import numpy.typing as npt
 from sparring.games.rules import Rules
 from sparring.games.stats import stat_values
 from sparring.league.intervals import Interval, is_skewed, mean_interval, share_interval
-from sparring.pools.custom.again import is_custom
+from sparring.pools.custom.cache import is_custom
 
 HASH_FACTOR = np.uint64(0x9E3779B97F4A7C15)
 """Keeps apart what is added up to a key: an odd number with bits all over."""

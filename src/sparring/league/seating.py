@@ -20,8 +20,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, cast
 
-from sparring.errors import RAISED, ConfigError
-from sparring.factories import in_a_line
+from sparring.errors import USER_CODE_ERRORS, ConfigError
+from sparring.factories import describe_error
 from sparring.games.flags import read_pair
 from sparring.games.rules import Rules
 from sparring.league.players import (
@@ -317,8 +317,8 @@ class FactoryPlayer:
             made = call_factory(self.maker, self.rules.seats - 1, GameInfo(self.rules, index))
         except ConfigError:
             raise
-        except RAISED as wrong:
-            raise ConfigError(f"opponents: {self.name} failed: {in_a_line(wrong)}") from wrong
+        except USER_CODE_ERRORS as wrong:
+            raise ConfigError(f"opponents: {self.name} failed: {describe_error(wrong)}") from wrong
         if self._last and made is self._last[0]:
             return self._last[1]
         if isinstance(made, list | tuple) or (

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from sparring import PLACED_LEARNERS
-from sparring.errors import ConfigError, nearest
+from sparring.errors import ConfigError, suggestion
 from sparring.factories import is_factory, load_factory
 from sparring.learn.dqn import DQN
 from sparring.learn.learner import Learner
@@ -120,7 +120,7 @@ def factory_of(algo: str) -> Factory:
         return LEARNERS[algo]
     if not is_factory(algo):
         raise ConfigError(
-            f"algo {algo!r} is neither module:factory nor known{nearest(algo, LEARNERS)}"
+            f"algo {algo!r} is neither module:factory nor known{suggestion(algo, LEARNERS)}"
         )
     return load_factory(algo, "algo")
 

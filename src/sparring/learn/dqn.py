@@ -24,7 +24,7 @@ from sparring.learn.experience import Experience, Losses, means
 from sparring.learn.forward import Forward
 from sparring.learn.learner import Overrides, Report, Snapshot, apply_game_overrides
 from sparring.learn.losses import dqn_loss, spread_epsilon, td_target
-from sparring.learn.plan import AtMoment
+from sparring.learn.plan import ScheduledValues
 from sparring.learn.playing import SelfPlay, copied, share_normalizer
 from sparring.learn.replay import ReplayBatch
 from sparring.nets.make import make_net
@@ -36,7 +36,7 @@ from sparring.schedule import Moment
 
 
 @dataclass(frozen=True)
-class DQNHparams(AtMoment):
+class DQNHparams(ScheduledValues):
     """The numbers of `DQNConfig` that a schedule may change, as they are in one rollout."""
 
     lr: float

@@ -13,7 +13,7 @@ from sparring.learn.plan import CPU, Plan
 from sparring.learn.replay import replay_bytes
 from sparring.learn.ring import MAX_PLACES, check_capacity
 from sparring.learn.transitions import PENDING_DTYPE
-from sparring.machine import UNNOTICED, check_memory_budget, free_memory, show_size
+from sparring.machine import UNCHECKED_BYTES, check_memory_budget, format_bytes, free_memory
 from sparring.nets.sizes import pass_bytes
 from sparring.pools.limits import bytes_per_game
 
@@ -107,8 +107,8 @@ def memory_line(plan: Plan) -> str:
     each, members = room.per_game // len(plan.seeds), len(plan.seeds)
     of = f" of each of {members} runs" if members > 1 else ""
     return (
-        f"{show_size(each)} per game on the GPU and {show_size(room.fixed)} besides; of "
-        f"{show_size(free)} that are free, at most {room.games_in(free)} games{of} "
+        f"{format_bytes(each)} per game on the GPU and {format_bytes(room.fixed)} besides; of "
+        f"{format_bytes(free)} that are free, at most {room.games_in(free)} games{of} "
         "(collect.games) fit"
     )
 
@@ -231,14 +231,14 @@ def check_replay(plan: Plan, taken: int, free: int | None = None) -> None:
         device=bool(where),
         records=plan.hindsight.relabels,
     )
-    if free is None and needed < UNNOTICED:
+    if free is None and needed < UNCHECKED_BYTES:
         return
     left = max((free_memory() if free is None else free) - taken, 0)
     if needed > left:
         of = f" of each of {members} runs" if members > 1 else ""
         raise ConfigError(
-            f"replay.capacity {replay.capacity}{of} needs {show_size(needed)}{where}, "
-            f"{show_size(left)} are free; at most {int(left / needed * replay.capacity)} fit"
+            f"replay.capacity {replay.capacity}{of} needs {format_bytes(needed)}{where}, "
+            f"{format_bytes(left)} are free; at most {int(left / needed * replay.capacity)} fit"
         )
 
 

@@ -19,7 +19,7 @@ from sparring.pools.lineups import Lineup
 from sparring.pools.native import Pool
 from sparring.pools.protocol import GamePool
 from sparring.pools.starts import Start
-from sparring.schedule import AtMoment, Schedule
+from sparring.schedule import Schedule, ScheduledValues
 
 SHARES = {
     0.25: "a quarter",
@@ -327,11 +327,11 @@ def check_shared(algo: str, settings: Sequence[Any]) -> None:
             raise ConfigError(f"members of a population share {algo}.{name}; it decides the shapes")
 
 
-__all__ = ["AtMoment", "PPOHparams"]
+__all__ = ["PPOHparams", "ScheduledValues"]
 
 
 @dataclass(frozen=True)
-class PPOHparams(AtMoment):
+class PPOHparams(ScheduledValues):
     """The numbers of `PPOConfig` that a schedule may change, as they are in one update.
 
     In the order of `PPOHparams` in csrc/cuda.

@@ -25,7 +25,7 @@ from sparring.learn.backends.torch import OPTIMIZER, TorchBackend
 from sparring.learn.learner import DivergedError, Overrides, Report, Snapshot, apply_game_overrides
 from sparring.learn.losses import dqn_loss, q_values, spread_epsilon
 from sparring.learn.minibatches import Metrics, RolloutSamples, mean_metrics, shuffle_rng
-from sparring.learn.plan import AtMoment
+from sparring.learn.plan import ScheduledValues
 from sparring.learn.playing import SelfPlay, update_normalizer
 from sparring.learn.process_group import SINGLE
 from sparring.nets.net import POLICY, VALUE, HeadOutputs
@@ -38,7 +38,7 @@ EPS = 1e-8
 
 
 @dataclass(frozen=True)
-class PQNHparams(AtMoment):
+class PQNHparams(ScheduledValues):
     """The numbers of `DQNConfig` that a schedule may change, as they are in one update."""
 
     lr: float

@@ -15,7 +15,7 @@ from sparring.games.hidden import StateField
 from sparring.games.rules import Rules
 from sparring.learn.transitions import Transitions
 from sparring.nets.net import HIDDEN
-from sparring.pools.lineups import FIRST_BOT, LEARNER, NOBODY
+from sparring.pools.lineups import FIRST_BOT, LEARNER, NO_POLICY
 from sparring.pools.protocol import BatchLike, GamePool
 
 RECORD = "record"
@@ -232,13 +232,15 @@ class Episodes:
             player = self.policy[:, other].astype(np.intp)
             place = np.where(player >= 0, player, policies + FIRST_BOT - player)
             for mine in seats:
-                both = (self.policy[:, mine] == LEARNER) & (player != LEARNER) & (player != NOBODY)
+                both = (
+                    (self.policy[:, mine] == LEARNER) & (player != LEARNER) & (player != NO_POLICY)
+                )
                 ahead = np.sign(self.score[both, mine] - self.score[both, other]).astype(np.intp)
                 np.add.at(found, (place[both], 1 - ahead), 1)
         return found
 
 
-def episodes_of(batch: BatchLike, first_game: int = 0) -> Episodes:
+def open_episodes(batch: BatchLike, first_game: int = 0) -> Episodes:
     """Copy the games that ended in a step."""
     return Episodes(
         batch.final_game + first_game,
@@ -258,7 +260,7 @@ class FinishedEpisodes:
     def add(self, batch: BatchLike, first_game: int = 0) -> None:
         """Note the games that ended in this step."""
         if len(batch.final_game):
-            self.batches.append(episodes_of(batch, first_game))
+            self.batches.append(open_episodes(batch, first_game))
 
     def episodes(self) -> Episodes | None:
         """All of them in the order of their ends, None if there was none."""

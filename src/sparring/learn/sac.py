@@ -35,7 +35,7 @@ from sparring.learn.losses import (
     step_noise,
     temperature_loss,
 )
-from sparring.learn.plan import AtMoment
+from sparring.learn.plan import ScheduledValues
 from sparring.learn.playing import SelfPlay, copied
 from sparring.learn.replay import ReplayBatch
 from sparring.nets.critics import Critics
@@ -49,7 +49,7 @@ from sparring.schedule import Moment
 
 
 @dataclass(frozen=True)
-class SACHparams(AtMoment):
+class SACHparams(ScheduledValues):
     """The numbers of `SACConfig` that a schedule may change, as they are in one rollout."""
 
     lr: float

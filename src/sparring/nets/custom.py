@@ -17,12 +17,12 @@ from torch import Tensor, nn
 from sparring.config import NetConfig
 from sparring.errors import ConfigError, UntrustedError
 from sparring.factories import (
-    in_a_line,
-    is_here,
-    keep_factory,
-    keep_object,
+    describe_error,
+    is_allowed_here,
     load_factory,
     read_keywords,
+    register_factory,
+    register_object,
 )
 from sparring.games.rules import Rules
 from sparring.nets.custom_inputs import BYTES, FLOATS, READS, Reader, describe_inputs
@@ -123,7 +123,8 @@ class CustomNet(Net):
             said = self.module(self.reader(obs))
         except Exception as wrong:
             raise ConfigError(
-                f"{self.what}: its forward fails for {PROBED} rows of zeros: {in_a_line(wrong)}"
+                f"{self.what}: its forward fails for {PROBED} rows of zeros: "
+                f"{describe_error(wrong)}"
             ) from wrong
         return checked(said, self.heads, self.what)
 
@@ -164,7 +165,7 @@ def make_module(config: NetConfig, given: Any) -> nn.Module:
     named = read_keywords(config.set, "net.set")
     if isinstance(kind, type) and not issubclass(kind, nn.Module):
         raise ConfigError(f"{what} is no torch.nn.Module; have the class inherit from it")
-    if not isinstance(kind, type) and not is_here(config.kind):
+    if not isinstance(kind, type) and not is_allowed_here(config.kind):
         raise UntrustedError(
             f"{what} is a function, which runs only where it is named each time: --trust "
             f"{config.kind} (in Python: trust={config.kind!r}); a class of torch.nn.Module is "
@@ -176,7 +177,8 @@ def make_module(config: NetConfig, given: Any) -> nn.Module:
         raise
     except Exception as wrong:
         raise ConfigError(
-            f"{what} cannot be made with {', '.join(['inputs', *config.set])}: {in_a_line(wrong)}"
+            f"{what} cannot be made with {', '.join(['inputs', *config.set])}: "
+            f"{describe_error(wrong)}"
         ) from wrong
     if not isinstance(made, nn.Module):
         raise ConfigError(f"{what} makes {a_kind(made)}; it has to make a torch.nn.Module")
@@ -205,10 +207,10 @@ def keep_net(given: Any, name: str = "") -> str:
         )
     make = copy_factory(given) if isinstance(given, nn.Module) else given
     if name:
-        return keep_object(make, name)
-    kept = "" if isinstance(given, nn.Module) else keep_factory(make)
+        return register_object(make, name)
+    kept = "" if isinstance(given, nn.Module) else register_factory(make)
     kind = given if hasattr(given, "__name__") else type(given)
-    return kept or keep_object(make, str(kind.__name__).strip("<>"))
+    return kept or register_object(make, str(kind.__name__).strip("<>"))
 
 
 def copy_factory(module: nn.Module) -> Callable[..., nn.Module]:

@@ -12,7 +12,7 @@ from torch import Tensor
 from torch.nn import functional
 
 from sparring.config import NetConfig
-from sparring.errors import ConfigError, nearest
+from sparring.errors import ConfigError, suggestion
 from sparring.games.features import Feature, FeatureBlock, runs_of
 from sparring.games.rules import Rules
 
@@ -129,7 +129,7 @@ def select_blocks(rules: Rules, seen: Sequence[str]) -> tuple[FeatureBlock, ...]
     for name in seen:
         if not name.endswith("?") and name not in known:
             raise ConfigError(
-                f"net.inputs: {rules.name} has no block {name!r}{nearest(name, known)}"
+                f"net.inputs: {rules.name} has no block {name!r}{suggestion(name, known)}"
             )
     wanted = {name.removesuffix("?") for name in seen}
     found = tuple(block for block in rules.blocks if not seen or block.name in wanted)

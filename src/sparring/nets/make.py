@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from sparring.capabilities.refusals import check_network
 from sparring.config import NetConfig
-from sparring.errors import ConfigError, nearest
+from sparring.errors import ConfigError, suggestion
 from sparring.factories import is_factory
 from sparring.games.rules import Rules
 from sparring.nets.attention import AttentionNet
@@ -51,7 +51,7 @@ def make_net(
         return HierarchyNet(rules, nets)
     custom_kind = is_factory(config.kind)
     if not custom_kind and config.kind not in KINDS:
-        raise ConfigError(f"net.kind {config.kind!r} is unknown{nearest(config.kind, KINDS)}")
+        raise ConfigError(f"net.kind {config.kind!r} is unknown{suggestion(config.kind, KINDS)}")
     check_network(config)
     memory = fit_memory_bytes(rules, config, memory)
     if custom_kind:

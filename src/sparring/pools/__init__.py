@@ -1,13 +1,13 @@
 """Pools: many games behind one interface."""
 
 from sparring.pools.batch import Batch
-from sparring.pools.lineups import LEARNER, NOBODY, Lineup, Mix
+from sparring.pools.lineups import LEARNER, NO_POLICY, Lineup, Mix
 from sparring.pools.native import Pool
 from sparring.pools.starts import Start, read_starts, write_starts
 
 __all__ = [
     "LEARNER",
-    "NOBODY",
+    "NO_POLICY",
     "Batch",
     "Lineup",
     "Mix",

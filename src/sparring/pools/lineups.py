@@ -10,13 +10,13 @@ import numpy as np
 import numpy.typing as npt
 
 from sparring import _native
-from sparring.errors import ConfigError, nearest
+from sparring.errors import ConfigError, suggestion
 from sparring.games.arguments import check_in_range, check_int, check_type
 from sparring.games.rules import Rules
 
 LEARNER = 0
 """The policy id of the learner in a line-up."""
-NOBODY = -1
+NO_POLICY = -1
 """The `policy` of a row whose action is ignored."""
 FIRST_BOT = -2
 """The player id of a game's first bot; the others count down from it."""
@@ -47,7 +47,7 @@ class Lineup:
 
 
 def player_id(rules: Rules, player: PlayerId) -> int:
-    """Return the number that stands for a player in `policy` arrays; bots are below NOBODY."""
+    """Return the number that stands for a player in `policy` arrays; bots are below NO_POLICY."""
     if isinstance(player, str):
         return FIRST_BOT - rules.bot(player)
     return check_in_range("policy id", player, MAX_POLICIES + 1)
@@ -56,7 +56,7 @@ def player_id(rules: Rules, player: PlayerId) -> int:
 def player_name(rules: Rules, player: int) -> str:
     """Return the bot's name, or "policy K"."""
     number = check_int("player", player, FIRST_BOT - len(rules.bots) + 1, MAX_POLICIES)
-    if number == NOBODY:
+    if number == NO_POLICY:
         raise ConfigError(f"player={number} is nobody: bots are below it, policies above")
     return f"policy {number}" if number >= 0 else rules.bots[FIRST_BOT - number]
 
@@ -107,7 +107,7 @@ class FilledMixes:
             check_type(f"mix {name!r}", weights, Mapping, "weight by player")
             if name not in self.names:
                 raise ConfigError(
-                    f"no line-up draws from a mix {name!r}{nearest(name, self.names)}"
+                    f"no line-up draws from a mix {name!r}{suggestion(name, self.names)}"
                 )
             if len(weights) > _native.MAX_MIX_PLAYERS:
                 raise ConfigError(

@@ -23,7 +23,7 @@ from sparring.games.rules import (
 from sparring.games.saved import add_header, split_header
 from sparring.games.seeds import seed_bits
 from sparring.games.state import State
-from sparring.machine import MAX_THREADS, check_memory_budget, check_threads, show_size
+from sparring.machine import MAX_THREADS, check_memory_budget, check_threads, format_bytes
 from sparring.phases import phase
 from sparring.pools.batch import Batch
 from sparring.pools.limits import (
@@ -134,8 +134,8 @@ class Pool:
             )
         except MemoryError:  # a limit that does not show in what is free
             raise ConfigError(
-                f"num_games={num_games}: the system refuses {show_size(each * self.num_games)} of "
-                "memory; give fewer games"
+                f"num_games={num_games}: the system refuses "
+                f"{format_bytes(each * self.num_games)} of memory; give fewer games"
             ) from None
         self.memory: npt.NDArray[np.uint8] = self._native.memory
         """[N, seats, memory_bytes]: what is written here shows in that seat's next row, behind

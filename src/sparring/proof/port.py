@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from sparring import trusted
-from sparring.errors import ConfigError, nearest
+from sparring.errors import ConfigError, suggestion
 from sparring.factories import load_factory
 from sparring.games.rules import Rules
 from sparring.games.state import State, new_state
@@ -98,9 +98,11 @@ def port(
     """
     for word in ignore:
         if word not in COMPARISONS:
-            raise ConfigError(f"ignore {word!r} is not compared anyway{nearest(word, COMPARISONS)}")
+            raise ConfigError(
+                f"ignore {word!r} is not compared anyway{suggestion(word, COMPARISONS)}"
+            )
     if isinstance(factory, str):
-        trusted.name(factory)
+        trusted.allow(factory)
     function = load_factory(factory, "env") if isinstance(factory, str) else factory
     word = factory if isinstance(factory, str) else getattr(function, "__name__", "the factory")
     with warnings.catch_warnings():

@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from sparring.errors import RAISED, ConfigError
+from sparring.errors import USER_CODE_ERRORS, ConfigError
 from sparring.games.rules import Rules
 from sparring.games.state import State
 from sparring.pools.custom.encoding import Encoding, encoding_of
@@ -67,7 +67,7 @@ class EnvSide:
         assert method is not None
         try:
             return method(*words)
-        except RAISED as error:
+        except USER_CODE_ERRORS as error:
             raise EnvRaisedError(f"{name}()", error) from error
 
     def start(self, seed: int, state: State, *, load: bool) -> None:

@@ -122,10 +122,10 @@ def train_run(run: Planned, progress: BenchProgress, told: Callable[[float, floa
     with process_of(run) as child:
         for said in child:
             if said.name == "progress":
-                told(said.facts["share"], said.facts["decisions_per_s"])
+                told(said.payload["share"], said.payload["decisions_per_s"])
             else:
-                last = said.facts
-        last = last or {"failed": child.last_words()}
+                last = said.payload
+        last = last or {"failed": child.exit_reason()}
     if "stopped" in last:
         raise HaltedError(f"{last['stopped']}: {run.name} is saved and will go on")
     if "failed" in last:
@@ -152,7 +152,7 @@ def process_of(run: Planned) -> Iterator[Child]:
     If this one is interrupted, the run is asked to save itself before.
     """
     with Child("sparring.speed.run_process", threads=run.config.threads or cores()) as child:
-        child.tell(Message("train", written(run.config)))
+        child.send(Message("train", written(run.config)))
         try:
             yield child
         except BaseException:
@@ -252,7 +252,7 @@ def read_named(file: str, *, minutes: float = 0.0, seeds: int = 0) -> Named:
     minutes, seeds: go before what the file says.
     """
     table = read_toml(file)
-    trusted.admit(Path(file), table)
+    trusted.allow_remembered(Path(file), table)
     inner, targets = table.pop("configs", None), table.pop("targets", ())
     if not isinstance(inner, dict) or not all(isinstance(one, dict) for one in inner.values()):
         raise ConfigError(f"{file} has no [configs.NAME] tables; give one for each configuration")

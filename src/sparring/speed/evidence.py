@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from sparring.config import TrainConfig
-from sparring.usage import PROC, below
+from sparring.usage import PROC, descendants
 
 TRAINING, EVALUATION, OTHER = "training", "evaluation", "other process"
 PROCESS_KINDS = {
@@ -24,7 +24,7 @@ PROCESS_KINDS = {
 
 def processes_of(pid: int) -> dict[int, str]:
     """Return a process and its descendants, with their kinds."""
-    return {pid: TRAINING} | {child: process_kind(child) for child in below(pid)}
+    return {pid: TRAINING} | {child: process_kind(child) for child in descendants(pid)}
 
 
 def process_kind(pid: int) -> str:

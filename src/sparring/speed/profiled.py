@@ -13,14 +13,14 @@ from typing import Any
 from sparring.config import TrainConfig
 from sparring.errors import SparringError
 from sparring.machine import cores
-from sparring.messages import Message, checked
+from sparring.messages import Message, raise_if_error
 from sparring.processes import Child
 from sparring.speed.curves import CurveReader
 from sparring.speed.evidence import processes_of
 from sparring.speed.rounds import has_replay, steady
 from sparring.store.folders import CONFIG
 from sparring.training.planning.settings import members_of, written
-from sparring.usage import running
+from sparring.usage import is_running
 
 NAME = "profiled"
 MINUTES = 24 * 60.0
@@ -65,7 +65,7 @@ class ProfiledTraining:
         self.config, self.folder = profiling_config(config, root), root / NAME
         variables = {name: os.environ[name] for name in VARIABLES if name in os.environ}
         self._child = Child("sparring.speed.profiled_process", threads=cores(), variables=variables)
-        self._child.tell(Message("train", written(self.config)))
+        self._child.send(Message("train", written(self.config)))
         self.pid = self._child.pid
 
     def __enter__(self) -> ProfiledTraining:
@@ -95,22 +95,22 @@ class ProfiledTraining:
     def request(self, what: str, timeout_s: float, **facts: Any) -> Mapping[str, Any]:
         """Let the process sample itself or record kernels, and return the result."""
         try:
-            return self._child.ask(Message(what, facts), timeout_s).facts
+            return self._child.request(Message(what, facts), timeout_s).payload
         except TimeoutError:
             raise SparringError(f"{what}: no answer within {timeout_s:g} s") from None
 
     def check_running(self) -> None:
         """Raise an error if the process has ended: refused, failed or killed."""
-        for message in self._child.hear():
-            checked(message)
-        if self._child.gone:
-            raise SparringError(f"the training failed: {self._child.last_words()}")
+        for message in self._child.receive():
+            raise_if_error(message)
+        if self._child.has_ended:
+            raise SparringError(f"the training failed: {self._child.exit_reason()}")
 
     def close(self) -> None:
         """End the process and its children, and remove the folder."""
         pids = processes_of(self.pid)
         self._child.end()
         until = time.monotonic() + END_S  # its children end with it
-        while any(map(running, pids)) and time.monotonic() < until:
+        while any(map(is_running, pids)) and time.monotonic() < until:
             time.sleep(POLL_S / 10)
         self._folder.cleanup()

@@ -16,7 +16,7 @@ import warnings
 from typing import Any
 
 from sparring.errors import ConfigError, SparringError
-from sparring.messages import Message, refusal
+from sparring.messages import Message, error_reply
 from sparring.processes import Parent
 from sparring.speed.sampling import StackSampler
 
@@ -44,9 +44,9 @@ class SelfSampling:
         if request.name == "kernels":
             self._requests.put(request)
             return
-        over = self.event_after(request.facts["updates"])
-        stacks = StackSampler(request.facts["rate"]).sample(request.facts["seconds"], over)
-        self._parent.tell(Message("stacks", stacks.plain()))
+        over = self.event_after(request.payload["updates"])
+        stacks = StackSampler(request.payload["rate"]).sample(request.payload["seconds"], over)
+        self._parent.send(Message("stacks", stacks.plain()))
 
     def event_after(self, updates: int) -> threading.Event:
         """Return an event that is set after so many more updates; never for 0."""
@@ -63,7 +63,7 @@ class SelfSampling:
                 event.set()
         if self._recorder is None:
             with contextlib.suppress(queue.Empty):
-                self._request = dict(self._requests.get_nowait().facts)
+                self._request = dict(self._requests.get_nowait().payload)
                 self._begin()
             return
         self._updates += 1
@@ -85,7 +85,7 @@ class SelfSampling:
         seconds = time.perf_counter() - self._began
         launches = self._recorder.stop()
         self._recorder = None
-        self._parent.tell(Message("kernels", summarize(launches, seconds).plain()))
+        self._parent.send(Message("kernels", summarize(launches, seconds).plain()))
 
 
 def allow_ptrace() -> None:
@@ -98,7 +98,7 @@ def main() -> int:
     parent = Parent()
     allow_ptrace()
     warnings.simplefilter("ignore")
-    settings = next(parent).facts
+    settings = next(parent).payload
     sampling = SelfSampling(parent)
     parent.listen(sampling.handle)
     try:
@@ -110,7 +110,7 @@ def main() -> int:
         error = SparringError(f"the training failed: {raised}")
     except Exception as raised:
         error = SparringError(f"the training failed: {type(raised).__name__}: {raised}")
-    parent.tell(refusal(error))
+    parent.send(error_reply(error))
     return 1
 
 

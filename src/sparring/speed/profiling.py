@@ -19,7 +19,7 @@ from sparring.speed.sampling import NO_SYMBOL, NoNativeStacksError, PySpy, Sampl
 from sparring.training.planning.place import uses_gpu
 from sparring.training.planning.settings import members_of
 from sparring.training.records.overview import Overview
-from sparring.usage import running, usage
+from sparring.usage import is_running, read_usage
 
 POLL_S = 0.2
 WARM_S = 3.0
@@ -117,7 +117,7 @@ def profile_run(
     """Profile a run that is training now; the run goes on and is not changed."""
 
     def check_running() -> None:
-        if not running(pid):
+        if not is_running(pid):
             raise SparringError(f"{folder} ended while it was profiled; profile a longer run")
         if not folder.is_dir():
             raise SparringError(f"{folder} was removed while it was profiled")
@@ -158,11 +158,11 @@ class TrainingProfiler:
         """Let it train without sampling, which would change rates and busy cores."""
         options = self.options
         pids = [pid for pid, kind in processes_of(self.pid).items() if kind != EVALUATION]
-        began, before = time.monotonic(), usage(pids)
+        began, before = time.monotonic(), read_usage(pids)
         updates = max(options.updates // 4, MIN_UPDATES) if options.updates else 0
         self.wait("watching", min(max(options.timeout_s / 4, MIN_S), MAX_S), updates)
         ended = time.monotonic()
-        self.cores = usage(pids).cores_since(before, max(ended - began, 1e-9))
+        self.cores = read_usage(pids).cores_since(before, max(ended - began, 1e-9))
         return began, ended
 
     def sample(self) -> Span:

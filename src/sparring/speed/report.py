@@ -15,6 +15,7 @@ import tomlkit
 from sparring.draw.charts.flame import draw_flame
 from sparring.draw.text_charts import shorten_middle
 from sparring.errors import ConfigError
+from sparring.output_files import check_folder
 from sparring.speed.evidence import EVALUATION, TRAINING, Evidence
 from sparring.speed.functions import (
     Function,
@@ -26,7 +27,6 @@ from sparring.speed.functions import (
 from sparring.speed.profiling import ProfileResult
 from sparring.speed.verdicts.profiled_run import Verdict
 from sparring.store.files import remove_folder, temp_name
-from sparring.targets import check_folder
 from sparring.training.planning.settings import written
 from sparring.training.records.run import finite, word_of
 

@@ -63,10 +63,10 @@ def main() -> None:
     warnings.simplefilter("ignore")
 
     def send(name: str, **facts: Any) -> None:
-        parent.tell(Message(name, finite(facts)))
+        parent.send(Message(name, finite(facts)))
 
     try:
-        send("ended", **train_one(read_config(next(parent).facts, "settings"), send))
+        send("ended", **train_one(read_config(next(parent).payload, "settings"), send))
     except DivergedError as error:
         send("ended", failed=f"diverged: {error}")
     except ConfigError as error:

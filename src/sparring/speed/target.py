@@ -22,7 +22,7 @@ from sparring.training.planning.settings import merged, read_config
 from sparring.training.records.overview import Overview, is_run
 from sparring.training.records.run import LOCK, is_held
 from sparring.training.train import check_given, complete
-from sparring.usage import running
+from sparring.usage import is_running
 
 TRAINING_OPTIONS = ("config", "algo", "threads", "device", "set", "change")
 """Options that change the settings of the training."""
@@ -54,7 +54,7 @@ def find_profile_target(config: ProfileConfig) -> ProfileTarget:
     if not is_run(folder):
         raise ConfigError(f"{folder} is not a run; give the folder that `sparring train` printed")
     overview = Overview(folder)
-    trusted.admit(folder, overview.config)
+    trusted.allow_remembered(folder, overview.config)
     settings = read_config(overview.config, str(folder))
     require_code(settings)
     if not is_held(folder / LOCK):
@@ -141,7 +141,7 @@ def holder(folder: Path) -> int:
         ) from None
     if host and host != platform.node():
         raise ConfigError(f"{folder} is being trained on {host}; run sparring profile there")
-    if not running(pid):
+    if not is_running(pid):
         raise ConfigError(
             f"{folder} is being trained by process {pid}, which is not visible here, as in a "
             "container; run sparring profile where it runs"

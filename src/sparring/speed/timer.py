@@ -21,7 +21,7 @@ from sparring.config import TrainConfig
 from sparring.errors import ConfigError, SparringError
 from sparring.machine import cores
 from sparring.messages import Message
-from sparring.processes import Child, GoneError
+from sparring.processes import Child, ProcessEndedError
 from sparring.speed.rounds import Measurement, Round
 from sparring.training.planning.settings import written
 
@@ -118,8 +118,8 @@ class TimerProcess:
     def _request(self, what: str, **facts: Any) -> Mapping[str, Any]:
         self._child = self._child or Child("sparring.speed.timer_process", threads=cores())
         try:
-            return self._child.ask(Message(what, facts)).facts
-        except GoneError as error:
+            return self._child.request(Message(what, facts)).payload
+        except ProcessEndedError as error:
             self.stop()
             raise UnfitError(str(error)) from None
         except SparringError as error:

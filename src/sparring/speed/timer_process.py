@@ -24,7 +24,7 @@ from sparring.training.planning.demands import check_processes
 from sparring.training.planning.plan import make_learner, resolve
 from sparring.training.planning.settings import members_of, read_config
 from sparring.training.session import close_games, closing_games
-from sparring.usage import below, memory, trim
+from sparring.usage import descendants, resident_bytes, trim_heap
 
 CAPTURE_ROUNDS = 1
 """Additional warm-up rounds of a fused learner: it captures CUDA graphs in them."""
@@ -49,8 +49,8 @@ class TimedLearner:
 
 def open_session(sessions: dict[str, TimedLearner], request: Mapping[str, Any]) -> dict[str, Any]:
     """Make a learner and warm it up."""
-    trim()  # or memory freed by closed sessions would hide what this one takes
-    started, used, used_there = time.perf_counter(), memory(below()), gpu_used()
+    trim_heap()  # or memory freed by closed sessions would hide what this one takes
+    started, used, used_there = time.perf_counter(), resident_bytes(descendants()), gpu_used()
     config = read_config(request["config"], "settings")
     check_processes(config)
     plan = resolve(members_of(config))
@@ -79,7 +79,7 @@ def open_session(sessions: dict[str, TimedLearner], request: Mapping[str, Any]) 
         parameters=sum(parameter.numel() for parameter in net.parameters()),
         seconds=time.perf_counter() - started,
         workers=getattr(plan.custom, "workers", 0),
-        memory_bytes=max(memory(below()) - used, 0),
+        memory_bytes=max(resident_bytes(descendants()) - used, 0),
         gpu_bytes=session.gpu_bytes,
         free_bytes=free_memory(),
         gpu_free_bytes=torch.cuda.mem_get_info()[0] if plan.device != CPU else 0,
@@ -94,13 +94,13 @@ def time_session(sessions: dict[str, TimedLearner], request: Mapping[str, Any]) 
     others = gpu_used() - session.gpu_bytes if on_gpu else 0
     if on_gpu:
         torch.cuda.reset_peak_memory_stats()
-    helpers = below()
+    helpers = descendants()
     until = time.perf_counter() + request["seconds"]
     rounds: list[Round] = []
     while len(rounds) < request["min_rounds"] or time.perf_counter() < until:
         rounds.append(measure_round(session.learner, helpers=helpers))
     used = torch.cuda.max_memory_allocated() - others if on_gpu else 0
-    return asdict(Measurement(tuple(rounds), memory(helpers), max(used, 0)))
+    return asdict(Measurement(tuple(rounds), resident_bytes(helpers), max(used, 0)))
 
 
 def close_session(sessions: dict[str, TimedLearner], request: Mapping[str, Any]) -> dict[str, Any]:
@@ -123,7 +123,7 @@ def gpu_used() -> int:
 
 def free_memory_of_closed() -> None:
     gc.collect()
-    trim()
+    trim_heap()
     if torch.cuda.is_available():
         torch.cuda.empty_cache()
 
@@ -138,7 +138,7 @@ HANDLERS: dict[str, Callable[[dict[str, TimedLearner], Mapping[str, Any]], dict[
 def respond(sessions: dict[str, TimedLearner], request: Message) -> Message:
     """Handle a request; any failure becomes a ConfigError or an UnfitError."""
     try:
-        return Message("done", HANDLERS[request.name](sessions, request.facts))
+        return Message("done", HANDLERS[request.name](sessions, request.payload))
     except ConfigError as error:
         raised: SparringError = ConfigError(str(error))
     except SparringError as error:

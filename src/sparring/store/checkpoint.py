@@ -14,7 +14,7 @@ from types import TracebackType
 from typing import Any
 
 from sparring.errors import SparringWarning
-from sparring.machine import show_size
+from sparring.machine import format_bytes
 from sparring.store.errors import CheckpointError
 from sparring.store.files import TEMP, locked, remove_folder, sync_folder, temp_name
 from sparring.store.manifest import (
@@ -138,12 +138,12 @@ def explain_os_errors(folder: Path, checkpoint: Checkpoint) -> Iterator[None]:
         text += wrong.strerror or str(wrong)
         needs = checkpoint.size + bytes_to_write(checkpoint.segments)
         if wrong.errno in (errno.ENOSPC, errno.EDQUOT):
-            text += f"; it needs {show_size(needs)}"
+            text += f"; it needs {format_bytes(needs)}"
             with suppress(OSError):
-                text += f", {show_size(shutil.disk_usage(folder).free)} are free"
+                text += f", {format_bytes(shutil.disk_usage(folder).free)} are free"
             text += "; free some space, for example by deleting old runs, or keep fewer checkpoints"
         elif wrong.errno in (errno.EACCES, errno.EPERM, errno.EROFS):
-            text += f"; it needs {show_size(needs)} in a folder that this user may write"
+            text += f"; it needs {format_bytes(needs)} in a folder that this user may write"
         elif wrong.errno == errno.ENOENT:
             text += "; was the run's folder moved or deleted?"
         else:

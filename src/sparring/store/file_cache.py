@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Generic, TypeVar
 
-from sparring.machine import show_size
+from sparring.machine import format_bytes
 from sparring.store.files import read_regular
 
 T = TypeVar("T")
@@ -35,7 +35,7 @@ class CacheStatistics:
     max_bytes: int
 
     def __str__(self) -> str:
-        room = f"{show_size(self.bytes)} of {show_size(self.max_bytes)}"
+        room = f"{format_bytes(self.bytes)} of {format_bytes(self.max_bytes)}"
         return (
             f"{self.held} in memory ({room}), {self.hits} found there, {self.misses} read, "
             f"{self.evictions} given up"

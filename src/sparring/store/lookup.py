@@ -20,10 +20,10 @@ from dataclasses import dataclass
 from difflib import SequenceMatcher
 from pathlib import Path
 
-from sparring.errors import ConfigError, nearest
+from sparring.errors import ConfigError, suggestion
 from sparring.games.rules import BOT_PREFIX, Rules, game_names
 from sparring.games.sources import not_built_hint
-from sparring.pools.custom.again import RANDOM
+from sparring.pools.custom.cache import RANDOM
 from sparring.store.archive_index import ArchiveIndex
 from sparring.store.folders import (
     CHECKPOINTS,
@@ -231,7 +231,7 @@ def unknown_name_error(
     """
     name, at, style = word.rpartition("@")
     if at and what == "player" and (find_bot(name, rules)[0] or locate(name)):
-        return ConfigError(f"{word}: @{style} is unknown{nearest(style, STYLES)}")
+        return ConfigError(f"{word}: @{style} is unknown{suggestion(style, STYLES)}")
     path = Path(word)
     if wrong := unknown_checkpoint_error(word, root):
         return wrong

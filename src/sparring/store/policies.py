@@ -65,9 +65,9 @@ def load_policy(
     net: that network, or its class, where it was an object of the program that trained it.
     trust: classes and factories that the policy may use, such as my_nets:Net.
     """
-    trusted.name(*([trust] if isinstance(trust, str) else trust))
+    trusted.allow(*([trust] if isinstance(trust, str) else trust))
     folder, saved = load_playable(find_policy(path))
-    trusted.admit(run_of(folder), saved.meta)
+    trusted.allow_remembered(run_of(folder), saved.meta)
     rules = rules_from_meta(folder, saved.meta)
     kind = saved.meta["net"].get("kind", "")
     if net is not None and is_factory(kind):
@@ -272,7 +272,7 @@ def save_policy(policy: Policy, path: str | Path) -> Path:
         if target.exists():
             target.rename(workshop / "replaced")
         made.rename(target)
-        trusted.remember(target, trusted.texts(meta))
+        trusted.remember(target, trusted.strings_in(meta))
     finally:
         shutil.rmtree(workshop, ignore_errors=True)
     return target

@@ -8,7 +8,7 @@ from dataclasses import asdict
 
 from sparring.config import TrainConfig
 from sparring.messages import Message
-from sparring.processes import LOOK_S, Child, ready
+from sparring.processes import LOOK_S, Child, wait_any
 from sparring.sweep.points import may_share
 from sparring.sweep.record import read_trial
 from sparring.sweep.trials import Job, Judge, Point, Trial, failed
@@ -40,7 +40,7 @@ class Trainer(Child):
             for job in jobs
         ]
         order = {"jobs": told, "raised": raised, "threads": self.threads}
-        self.tell(Message("train", order))
+        self.send(Message("train", order))
 
     def judged(self, number: int, point: Point) -> None:
         """Take in an evaluation, and tell the process whether there is hope."""
@@ -50,7 +50,7 @@ class Trainer(Child):
         why = self.judge(number, curve)
         if why != self.hopeless.get(number, ""):
             self.hopeless[number] = why
-            self.tell(Message("hopeless", {"number": number, "why": why}))
+            self.send(Message("hopeless", {"number": number, "why": why}))
 
 
 class Children:
@@ -105,30 +105,30 @@ class Children:
     def wait(self) -> list[Trial]:
         found: list[Trial] = []
         while not found and (self._busy or self._waiting):
-            for child in ready(self._children, LOOK_S):
+            for child in wait_any(self._children, LOOK_S):
                 found += self._hear(child)
             self._start()
         return found
 
     def _hear(self, child: Trainer) -> list[Trial]:
         idle = False
-        for message in child.hear():
+        for message in child.receive():
             if message.name == "point":
-                child.judged(message.facts["number"], tuple(message.facts["point"]))
+                child.judged(message.payload["number"], tuple(message.payload["point"]))
             elif message.name == "ended":
-                trial = read_trial(message.facts)
+                trial = read_trial(message.payload)
                 child.found[trial.number] = trial
             elif message.name == "refused":
-                child.refused = message.facts["why"]
+                child.refused = message.payload["why"]
             else:
                 idle = True
-        if not idle and not child.gone:
+        if not idle and not child.has_ended:
             return []
         jobs, child.jobs = child.jobs, []  # it is told once, however it ends
         why = child.refused
-        if child.gone and not why:
-            why = child.last_words()
-        if child.gone or self._populations:  # a device is given back whole by one that ends
+        if child.has_ended and not why:
+            why = child.exit_reason()
+        if child.has_ended or self._populations:  # a device is given back whole by one that ends
             self._children.remove(child)
             child.end()
         if child.refused and child.judge and len(jobs) > 1:  # a population that does not fit

@@ -11,7 +11,7 @@ from sparring.config.options import paths_of
 from sparring.config.ranges import Checked, at_least, between, one_of
 from sparring.config.synonyms import like
 from sparring.config.tools import SweepConfig
-from sparring.errors import ConfigError, nearest
+from sparring.errors import ConfigError, suggestion
 from sparring.sweep.space import Range, read_ranges
 from sparring.sweep.trials import STRENGTH
 from sparring.training.planning.settings import read_file, said_by
@@ -108,7 +108,7 @@ def read_search(given: Mapping[str, Any], where: str) -> Search:
     for key in given:
         if key not in words:
             raise ConfigError(
-                f"{where}: [sweep] has no key {key!r}{nearest(key, [*words, 'ranges'])}"
+                f"{where}: [sweep] has no key {key!r}{suggestion(key, [*words, 'ranges'])}"
             )
     found = {words[key]: value for key, value in given.items()}
     if "prune" in found:

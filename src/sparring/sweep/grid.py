@@ -17,8 +17,8 @@ from sparring.games.rules import Rules
 from sparring.learn.memory import LIST_BYTES, places_per_game, rollout_bytes
 from sparring.learn.plan import CPU
 from sparring.learn.replay import replay_bytes
-from sparring.machine import cores, free_memory, show_size
-from sparring.pools.custom.make import facts_of
+from sparring.machine import cores, format_bytes, free_memory
+from sparring.pools.custom.make import env_info
 from sparring.pools.limits import bytes_per_game
 from sparring.speed.rounds import has_replay
 from sparring.sweep.knobs import (
@@ -95,7 +95,7 @@ class Grid:
             return "the games are on the CPU in any case"
         needed = self.bytes(point)
         if self.max_bytes and needed > self.max_bytes:
-            return f"needs {show_size(needed)} of memory, at most {show_size(self.max_bytes)}"
+            return f"needs {format_bytes(needed)} of memory, at most {format_bytes(self.max_bytes)}"
         return ""
 
     def bytes(self, point: Point) -> int:
@@ -179,7 +179,7 @@ def make_grid(config: TuneConfig) -> Grid:
         games_on=plan.games_on,
         gpu=torch.cuda.is_available(),
         own=own,
-        fixed_games=bool(own and facts_of(settings.game).games),
+        fixed_games=bool(own and env_info(settings.game).games),
     )
     free = config.device == settings.device == "auto"
     known = knobs_of(settings, ground, free_device=free)
@@ -194,7 +194,7 @@ def make_grid(config: TuneConfig) -> Grid:
     if grid.max_bytes and needed > grid.max_bytes:
         raise ConfigError(
             f"gigabytes {config.gigabytes:g}: games and rollout of the preset alone need "
-            f"{show_size(needed)}; give more, or begin with fewer games in a file (--config)"
+            f"{format_bytes(needed)}; give more, or begin with fewer games in a file (--config)"
         )
     return grid
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from sparring.config import TrainConfig
-from sparring.errors import ConfigError, nearest
+from sparring.errors import ConfigError, suggestion
 from sparring.sweep.space import CHOICE, Range
 from sparring.training.planning.algorithms import sections_of
 
@@ -139,7 +139,7 @@ def chosen(knobs: Sequence[Range], only: Sequence[str], *, same_learning: bool) 
         name, equals, text = word.partition("=")
         name = name.replace("-", "_")
         if name not in known:
-            raise ConfigError(f"only: nothing to try called {name!r}{nearest(name, known)}")
+            raise ConfigError(f"only: nothing to try called {name!r}{suggestion(name, known)}")
         found[name] = with_values(known[name], text) if equals else known[name]
     found = found or known
     if same_learning:

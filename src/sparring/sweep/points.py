@@ -18,11 +18,11 @@ from sparring.config.options import joined
 from sparring.errors import ConfigError, SparringError
 from sparring.factories import is_factory
 from sparring.learn.plan import SHARED, check_shared
+from sparring.output_files import check_file
 from sparring.store.files import write_atomic
 from sparring.sweep.file import SweepFile
 from sparring.sweep.knobs import Point
 from sparring.sweep.space import shown
-from sparring.targets import check_file
 from sparring.training.planning.curricula import check_alike
 from sparring.training.planning.plan import resolve
 from sparring.training.planning.settings import FLAGS, OF_A_RUN, as_plain, read_file, with_flag
@@ -123,7 +123,7 @@ def write_settings(path: Path, table: Mapping[str, Any], comments: Sequence[str]
     if tomllib.loads(text) != plain:
         raise ConfigError("the settings do not survive TOML; use tables, lists and values")
     write_atomic(path, text.encode())
-    trusted.remember(path, trusted.texts(plain))
+    trusted.remember(path, trusted.strings_in(plain))
 
 
 def check_points(file: SweepFile) -> TrainConfig:

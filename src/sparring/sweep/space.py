@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from sparring.config.ranges import is_number
-from sparring.errors import ConfigError, nearest
+from sparring.errors import ConfigError, suggestion
 from sparring.sweep.trials import DONE, Trial
 
 FLOAT, INT, CHOICE, PERMUTATION = "float", "int", "choice", "permutation"
@@ -196,7 +196,7 @@ def read_range(name: str, given: Any, where: str) -> Range:
         raise ConfigError(f"{said} is {shown(given)!r}, one value; {HOW}")
     for key in given:
         if key not in KEYS:
-            raise ConfigError(f"{said}: no key {key!r}{nearest(key, sorted(KEYS))}")
+            raise ConfigError(f"{said}: no key {key!r}{suggestion(key, sorted(KEYS))}")
     if "permutation" in given:
         return Range(name, PERMUTATION, choices=read_items(given, said))
     return read_numbers(name, given, said)

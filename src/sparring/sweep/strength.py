@@ -19,7 +19,7 @@ from typing import Any
 
 from sparring.config import TrainConfig
 from sparring.errors import SparringError
-from sparring.pools.custom.again import is_custom
+from sparring.pools.custom.cache import is_custom
 from sparring.sweep.grid import Grid
 from sparring.sweep.knobs import Point
 from sparring.sweep.timings import Answer, Clock

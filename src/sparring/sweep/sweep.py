@@ -15,6 +15,7 @@ from sparring.config.ranges import shortened
 from sparring.config.tools import SweepConfig
 from sparring.errors import ConfigError
 from sparring.machine import cores
+from sparring.output_files import check_folder
 from sparring.store.files import write_atomic
 from sparring.sweep.children import Children, populated
 from sparring.sweep.file import Search as SearchTable
@@ -25,7 +26,6 @@ from sparring.sweep.sampling import importance
 from sparring.sweep.search import START_S, Confirmed, Noticed, Search, confirm
 from sparring.sweep.space import shown
 from sparring.sweep.trials import Executor, Trial, best_of, check_raised
-from sparring.targets import check_folder
 from sparring.training.planning.custom import rules_of
 from sparring.training.planning.place import uses_gpu
 from sparring.training.planning.settings import budget_of
@@ -195,7 +195,7 @@ def with_kept(options: SweepConfig, folder: Folder) -> SweepConfig:
     """Options of which nothing is said now are those of the beginning."""
     usual = SweepConfig("")
     before = folder.options if folder.is_sweep else {}
-    trusted.admit(folder.path / FILE, before)
+    trusted.allow_remembered(folder.path / FILE, before)
     silent = [name for name in KEPT if getattr(options, name) == getattr(usual, name)]
     return replace(options, **{name: before[name] for name in silent if name in before})
 
@@ -256,7 +256,7 @@ def conduct(
     folder = sweep.folder
     if not folder.is_sweep:
         Folder.make(folder.path, Path(sweep.file.where).read_bytes(), sweep.options)
-    trusted.remember(folder.path / FILE, trusted.texts([sweep.file.table, sweep.options]))
+    trusted.remember(folder.path / FILE, trusted.strings_in([sweep.file.table, sweep.options]))
     with folder.held():
         folder.keep(sweep.options)
         executor = sweep.place.executor(sweep.file.search.raised)

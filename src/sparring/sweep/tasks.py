@@ -57,9 +57,9 @@ class Tasks:
         self._left -= 1
         if not self._left:
             self._running = None
-        if done.wrong:
-            return [failed(job.trial, reason(done.wrong))]
-        return [ended_of(job, done.facts, self._raised)]
+        if done.error:
+            return [failed(job.trial, reason(done.error))]
+        return [ended_of(job, done.summary, self._raised)]
 
     def close(self) -> None:
         if self._running is not None:

@@ -12,7 +12,7 @@ from typing import Any, Literal
 
 from sparring.errors import ConfigError
 from sparring.league.intervals import student_95
-from sparring.machine import show_size
+from sparring.machine import format_bytes
 from sparring.speed.rounds import Measurement, steady
 from sparring.speed.timer import OpenSessions, Timer, UnfitError, is_memory
 from sparring.sweep.grid import Grid
@@ -213,7 +213,7 @@ class Timings:
         took, most = self.memory[point], self.grid.max_bytes
         if most and took > most:
             self.sessions.close(name)
-            why = f"took {show_size(took)} of memory, at most {show_size(most)}"
+            why = f"took {format_bytes(took)} of memory, at most {format_bytes(most)}"
             raise PassedOverError(why, memory=True)
         return rate_of(measurement)
 

@@ -11,7 +11,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from sparring.config import TrainConfig
-from sparring.errors import ConfigError, nearest
+from sparring.errors import ConfigError, suggestion
 from sparring.games.rules import Rules
 from sparring.league.arena import ALONE, default_opponents
 
@@ -155,7 +155,7 @@ def check_raised(raised: str, config: TrainConfig, rules: Rules, where: str) -> 
     known = [STRENGTH, SCORE]
     known += [] if rules.seats == 1 else [HARDEST, *measured_against(config, rules)]
     if raised not in known:
-        raise ConfigError(f"{where}: sweep.raise {raised!r} is unknown{nearest(raised, known)}")
+        raise ConfigError(f"{where}: sweep.raise {raised!r} is unknown{suggestion(raised, known)}")
 
 
 def value_of(raised: str, results: Mapping[str, Mapping[str, Any]]) -> Value:

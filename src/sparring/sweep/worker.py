@@ -22,10 +22,10 @@ def main() -> None:
 
     def hear(message: Message) -> None:
         if message.name == "hopeless":
-            hopeless[message.facts["number"]] = message.facts["why"]
+            hopeless[message.payload["number"]] = message.payload["why"]
         else:
             hopeless.clear()  # here: what was said late about the jobs before is gone, too
-            orders.put(message.facts)
+            orders.put(message.payload)
 
     parent.listen(hear)
 
@@ -36,7 +36,7 @@ def main() -> None:
     from sparring.training.records.run import finite
 
     def tell(name: str, **facts: Any) -> None:
-        parent.tell(Message(name, finite(facts)))
+        parent.send(Message(name, finite(facts)))
 
     while True:
         order = orders.get()

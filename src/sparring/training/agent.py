@@ -26,8 +26,8 @@ from sparring.league.custom_env import EpisodeSettings
 from sparring.league.results import MatchResult, load_result
 from sparring.nets.policy import Policy, is_position
 from sparring.nets.predict import predict, rows_of, to_masks
-from sparring.pools.custom.again import RANDOM
 from sparring.pools.custom.base import CustomPool
+from sparring.pools.custom.cache import RANDOM
 from sparring.pools.custom.rules import CustomRules
 from sparring.store.files import read_regular
 from sparring.store.folders import display_path

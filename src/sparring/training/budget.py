@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol
 
 from sparring.config import EvaluationConfig
-from sparring.errors import ConfigError, nearest
+from sparring.errors import ConfigError, suggestion
 from sparring.games.flags import read_pair
 from sparring.games.lookup import game_module
 from sparring.games.rules import Rules
@@ -219,7 +219,7 @@ def is_met(words: Sequence[str], events: Sequence[Mapping[str, Any]]) -> bool:
 def _read(word: str, game: str, known: Sequence[str], shares: Sequence[str]) -> StopRule:
     name, told = read_pair(word, KEY)
     if name not in known:
-        raise ConfigError(f"{KEY} {word}: {game} measures no {name!r}{nearest(name, known)}")
+        raise ConfigError(f"{KEY} {word}: {game} measures no {name!r}{suggestion(name, known)}")
     low, _, high = told.partition("..")
     try:
         ends = float(low or -math.inf), float(high or math.inf)

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from sparring import trusted
-from sparring.errors import RAISED, SparringError, warn
+from sparring.errors import USER_CODE_ERRORS, SparringError, warn
 from sparring.messages import Message
 from sparring.processes import CLOSE_S, Child, Parent
 
@@ -95,13 +95,13 @@ class EvalWorker:
     def start(self) -> None:
         """Start the process before there is anything to ask: it takes seconds to load torch."""
         if self._process is None:
-            self._loaded, self._trust = False, trusted.variables()
+            self._loaded, self._trust = False, trusted.environment()
             # A new session would keep Ctrl-C away too, but Linux gives each session an equal share
             # of the CPU whatever the priorities within it.
             self._process = Child(
                 "sparring.training.evaluate", threads=self._begin["threads"], cwd=self._folder
             )
-            self._process.tell(Message("begin", self._begin))
+            self._process.send(Message("begin", self._begin))
 
     def submit(self, request: Mapping[str, Any]) -> None:
         """Ask for an evaluation; the process is started if there is none."""
@@ -111,7 +111,7 @@ class EvalWorker:
         self._exchange()
         self.start()
         assert self._process
-        self._process.tell(Message("play", request))
+        self._process.send(Message("play", request))
         self._open[number] = max_seconds(request)
         self._exchange()
 
@@ -141,22 +141,22 @@ class EvalWorker:
     def serves(self, threads: int) -> bool:
         """Whether a worker that was started early is what would be started now."""
         same = self._begin["threads"] == threads and self._folder == Path.cwd()
-        return same and self.pid is not None and self._trust == trusted.variables()
+        return same and self.pid is not None and self._trust == trusted.environment()
 
     def _exchange(self) -> None:
         """Move words as far as they go, and notice a process that died."""
         if self._process is None:
             return
-        for message in self._process.hear():
+        for message in self._process.receive():
             if message.name == LOADED:
                 self._loaded = True
             elif message.name == BEGAN:
-                self._playing = message.facts["id"], time.monotonic()
+                self._playing = message.payload["id"], time.monotonic()
             else:
                 self._playing = None
-                self._open.pop(message.facts["id"], None)
-                self._answers.append(dict(message.facts))
-        if self._process.gone:
+                self._open.pop(message.payload["id"], None)
+                self._answers.append(dict(message.payload))
+        if self._process.has_ended:
             self._bury(self._process)
         elif self._playing is not None:
             self._end_if_hung(*self._playing)
@@ -177,8 +177,8 @@ class EvalWorker:
     def _bury(self, process: Child) -> None:
         """Say once why the process died, and answer what it leaves behind."""
         process.end(CLOSE_S)
-        said = process.tail[-STDERR_TAIL:].decode(errors="replace").strip()
-        lost = f"the evaluation process {process.pid} ended with {process.ended}"
+        said = process.output_tail[-STDERR_TAIL:].decode(errors="replace").strip()
+        lost = f"the evaluation process {process.pid} ended with {process.exit_status}"
         self._answers += [{"id": number, "error": lost} for number in self._open]
         self.close()
         warn(f"{lost}; the next request starts another. Its last words: {said!r}")
@@ -219,7 +219,7 @@ def main() -> None:
     """Answer requests until nobody is there: that ends the process, in a match too."""
     parent, told = Parent(), queue.SimpleQueue[Message]()
     parent.listen(told.put)
-    begin = told.get().facts
+    begin = told.get().payload
     threads = begin["threads"]
 
     import torch
@@ -227,15 +227,15 @@ def main() -> None:
     import sparring.league.arena  # noqa: F401  (before somebody waits for an answer)
 
     torch.set_num_threads(threads)
-    parent.tell(Message(LOADED))
+    parent.send(Message(LOADED))
     in_front = True
     while True:
-        request = told.get().facts
+        request = told.get().payload
         if in_front and not request.get("urgent"):
             in_front = False
             step_back(begin["nice"], begin["idle"])
-        parent.tell(Message(BEGAN, {"id": request["id"]}))
-        parent.tell(Message("answer", answer(request, threads)))
+        parent.send(Message(BEGAN, {"id": request["id"]}))
+        parent.send(Message("answer", answer(request, threads)))
 
 
 def max_seconds(request: Mapping[str, Any]) -> float:
@@ -263,7 +263,7 @@ def answer(request: Mapping[str, Any], threads: int = 1) -> Answer:
         results = play(request, threads)
     except SparringError as wrong:
         return {"id": number, "error": str(wrong)}
-    except RAISED as wrong:
+    except USER_CODE_ERRORS as wrong:
         return {"id": number, "error": f"{type(wrong).__name__}: {wrong}"}
     return {"id": number, "results": results, "seconds": time.monotonic() - started}
 

@@ -14,7 +14,7 @@ from sparring.games.rules import Rules
 from sparring.league.arena import ALONE, default_opponents, guaranteed_share, strength_of
 from sparring.learn.learner import Report, Snapshot
 from sparring.phases import phase
-from sparring.pools.custom.again import is_custom
+from sparring.pools.custom.cache import is_custom
 from sparring.schedule import Moment
 from sparring.store import checkpoint as checkpoints
 from sparring.store.folders import BEST, SNAPSHOT, display_path

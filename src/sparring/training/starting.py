@@ -16,7 +16,7 @@ from sparring.nets.make import make_net
 from sparring.nets.net import configured_heads, set_wdl_blend
 from sparring.nets.policy import BY_VALUE, Policy
 from sparring.nets.transfer import Transfer, transferred
-from sparring.pools.custom.again import is_custom
+from sparring.pools.custom.cache import is_custom
 from sparring.store.lookup import find_policy
 from sparring.store.policies import load_playable, load_policy
 

@@ -12,11 +12,11 @@ from typing import Any, overload
 from sparring import ids, trusted
 from sparring.config import TrainConfig
 from sparring.errors import ConfigError, SparringError
-from sparring.factories import check_loaded, keep_factory, lasting_name
+from sparring.factories import absolute_name, check_not_importing, register_factory
 from sparring.games.starts import with_absolute_path as lasting_start
 from sparring.kernels import compiling
 from sparring.pools.custom.faults import same_folder
-from sparring.pools.custom.make import Facts
+from sparring.pools.custom.make import EnvInfo
 from sparring.pools.protocol import GamePool
 from sparring.store import checkpoint as checkpoints
 from sparring.store.folders import display_path
@@ -101,9 +101,9 @@ def train(
     trust: classes and factories that the files which are read may use, such as my_nets:Net.
     net: a table of settings, or a network of your own: its class, or a torch.nn.Module as it is.
     """
-    check_loaded("sparring.train")
+    check_not_importing("sparring.train")
     changes: dict[str, Any] = dict(settings)
-    trusted.name(*trusted.texts([game, changes, changes.pop("trust", ())]))
+    trusted.allow(*trusted.strings_in([game, changes, changes.pop("trust", ())]))
     opponents = given_opponents(changes)
     name_net(changes)
     if isinstance(changes.get("league"), str):
@@ -116,12 +116,12 @@ def train(
         changes["minutes"] = float(minutes)
     file = str(changes.pop("config", ""))
     if is_maker(game):
-        game = keep_factory(game) or game
+        game = register_factory(game) or game
     brought = game is not None and not isinstance(game, str)
     if brought:
         config = complete("", file, changes, facts=facts_of_given(game))
     else:
-        config = complete(ids.named(game or ""), file, changes)
+        config = complete(ids.trust_typed(game or ""), file, changes)
     check_given(config, changes)
     if config.dry_run:
         raise ConfigError("dry_run: use `sparring train --dry-run`; here everything is trained")
@@ -140,7 +140,7 @@ def train(
 
 
 def complete(
-    game: str, file: str, changes: Mapping[str, Any], *, facts: Facts | None = None
+    game: str, file: str, changes: Mapping[str, Any], *, facts: EnvInfo | None = None
 ) -> TrainConfig:
     """Every setting of a run. facts: of an environment that the program brings along."""
     changes = dict(changes)
@@ -291,8 +291,8 @@ def resume(
     trust: classes and factories that the run may use, such as my_nets:Net, if it is not yours.
     clear_replay: forget what is remembered and begin the replay anew.
     """
-    check_loaded("sparring.resume")
-    trusted.name(*([trust] if isinstance(trust, str) else trust))
+    check_not_importing("sparring.resume")
+    trusted.allow(*([trust] if isinstance(trust, str) else trust))
     budget = {"minutes": minutes, "updates": updates, "decisions": decisions, "episodes": episodes}
     callbacks = Callbacks(on_update, on_evaluation, on_episode)
     run = Run.open(path)
@@ -398,8 +398,8 @@ def lasting(
     return replace(
         config,
         collect=computed(rules, config, choose_device(config.device)),
-        game=lasting_name(config.game),
-        net=replace(config.net, kind=lasting_name(config.net.kind)),
+        game=absolute_name(config.game),
+        net=replace(config.net, kind=absolute_name(config.net.kind)),
         init=found_init(config.init),
         opponents=config.opponents if opponents else pinned(rules, config.opponents),
         starts=tuple(map(lasting_start, config.starts)),

@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 from msgspec import Meta, Struct, ValidationError, convert
 
-from sparring.errors import ConfigError, SparringError, nearest
+from sparring.errors import ConfigError, SparringError, suggestion
 from sparring.games.packing import pack_rows
 from sparring.games.recorded import FORMAT, VERSION, replay_from_dict
 from sparring.games.rules import Rules
@@ -114,7 +114,7 @@ def parse_request(body: Any) -> ActRequest:
     for key in body:
         if key not in ActRequest.__struct_fields__:
             raise ConfigError(
-                f"{key!r} is unknown{nearest(str(key), ActRequest.__struct_fields__)}"
+                f"{key!r} is unknown{suggestion(str(key), ActRequest.__struct_fields__)}"
             )
     try:
         question = convert(body, ActRequest)
@@ -150,7 +150,7 @@ def play_replay(given: dict[str, Any], rules: Rules | None) -> State:
     """Return the position after the actions of a replay; game, seed and actions are enough."""
     for key in given:
         if key not in REPLAY_KEYS:
-            raise ConfigError(f"replay: {key!r} is unknown{nearest(str(key), REPLAY_KEYS)}")
+            raise ConfigError(f"replay: {key!r} is unknown{suggestion(str(key), REPLAY_KEYS)}")
     actions = given.get("actions")
     if isinstance(actions, list) and len(actions) > MAX_ACTIONS:
         raise ConfigError(f"replay: more than {MAX_ACTIONS:,} actions; send obs and mask instead")

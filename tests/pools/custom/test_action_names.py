@@ -132,7 +132,7 @@ def test_a_person_types_names_or_numbers(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     rules = rules_of(Named())
-    rules.factory = factories.keep_object(Named, "Named")
+    rules.factory = factories.register_object(Named, "Named")
     torch.manual_seed(0)
     policy = Policy(rules, make_net(rules, NetConfig(hidden=(8,))))
     game = CustomGame("me", rules)

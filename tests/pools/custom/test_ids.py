@@ -60,14 +60,14 @@ def package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     ],
 )
 def test_names_become_factories_without_an_import(word: str, factory: str, package: Path) -> None:
-    assert ids.canonical(word) == factory
+    assert ids.to_factory(word) == factory
     assert not (package.parent / "mark").exists()
 
 
 @pytest.mark.parametrize(
     ("word", "hint"),
     [
-        ("CartPol-v1", "is no id of Gymnasium; did you mean 'CartPole-v1'?"),
+        ("CartPol-v1", "is not a Gymnasium id; did you mean 'CartPole-v1'?"),
         ("CartPole", "Gymnasium has CartPole-v1"),
         ("cartpole", "Gymnasium has CartPole-v1"),
         ("connect_four_v3", "PettingZoo has pettingzoo.classic.connect_four_v3"),
@@ -95,7 +95,7 @@ def test_what_is_not_there_is_one_line(
 def test_gymnasium_itself_may_be_missing(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "gymnasium", None)
     with pytest.raises(ConfigError, match=r"not installed; pip install 'sparring\[gymnasium\]'"):
-        load_factory(ids.named("CartPole-v1"), "game")
+        load_factory(ids.trust_typed("CartPole-v1"), "game")
 
 
 @pytest.mark.parametrize(
@@ -133,7 +133,7 @@ def test_continuous_actions_are_refused_by_dqn_and_fit_ppo(
     assert make_pool("Pendulum-v1", 1).rules.box == 1
     assert main(["train", "Pendulum-v1", "--algo", "dqn"]) == 2
     assert "use --algo sac" in capsys.readouterr().err
-    assert with_preset(ids.named("Pendulum-v1")).algo == "ppo"
+    assert with_preset(ids.trust_typed("Pendulum-v1")).algo == "ppo"
 
 
 @pytest.mark.filterwarnings("ignore:CartPole-v1 cannot be saved")

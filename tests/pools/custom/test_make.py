@@ -15,23 +15,23 @@ import own_envs
 from pools.foreign_envs import Countdown, by_hash, episodes
 from sparring import ConfigError, SparringError, trusted
 from sparring.factories import (
-    check_loaded,
+    absolute_name,
+    check_not_importing,
+    factory_name,
     is_factory,
-    keep_factory,
-    lasting_name,
     load_factory,
-    name_of_factory,
+    register_factory,
 )
 from sparring.pools.custom import SoloPool, make_pool, pool_of
+from sparring.pools.custom.buffers import SharedBuffers
 from sparring.pools.custom.encoding import encoding_of
-from sparring.pools.custom.make import facts_of
-from sparring.pools.custom.seats import TablesPool
-from sparring.pools.custom.sheet import Sheet
+from sparring.pools.custom.make import env_info
+from sparring.pools.custom.seats import TablePool
 
 
 def typed(word: str) -> str:
     """A name as somebody types it, who thereby says that its code may run."""
-    trusted.name(word)
+    trusted.allow(word)
     return word
 
 
@@ -110,7 +110,7 @@ def test_times_change_nothing_that_happens() -> None:
 
 def test_a_vector_brings_its_own_number_of_games() -> None:
     assert make_pool("own_envs:make_vector").num_games == 4
-    assert (facts_of("own_envs:make_vector").games, facts_of(own_envs.make_cards).games) == (4, 0)
+    assert (env_info("own_envs:make_vector").games, env_info(own_envs.make_cards).games) == (4, 0)
     with pytest.raises(ConfigError, match=r"collect.games 3: .*vector of 4 envs.*leave it out"):
         make_pool("own_envs:make_vector", 3)
 
@@ -121,8 +121,8 @@ def test_a_vector_brings_its_own_number_of_games() -> None:
         ("own_envs:make_nothing", "returns NoneType; it has to return a gymnasium.Env"),
         ("own_envs:make_trouble", r"OSError: the simulator's port is taken \(own_envs.py:\d+\)"),
         ("own_envs:make_nobody", "own_envs has no 'make_nobody'"),
-        ("own_envs:CARDS", "CARDS cannot be called"),
-        ("no_such_module:make", "no module called 'no_such_module'; it is looked for in"),
+        ("own_envs:CARDS", "CARDS is not callable"),
+        ("no_such_module:make", "no module called 'no_such_module'; searched"),
         ("./nowhere.py:make", "there is no file"),
         ("own_envs", "is not module:factory"),
     ],
@@ -149,7 +149,7 @@ def test_a_file_is_a_module_whose_code_is_run_once(tmp_path: Path) -> None:
     file.write_text(
         "from own_envs import make_cards\nmade = []\n\ndef make():\n    return make_cards()\n"
     )
-    word = lasting_name(f"{file}:make")
+    word = absolute_name(f"{file}:make")
     assert make_pool(typed(word), 1).rules.name == "Cards"
     load_factory(typed("my_cards:make"), "game")  # the folder is searched from now on
     assert sys.modules.pop("my_cards") is not None
@@ -163,16 +163,16 @@ def test_a_script_without_a_guard_does_not_begin_anew_without_end(tmp_path: Path
     file.write_text("import sparring\nsparring.train('no_guard:make')\n")
     with pytest.raises(ConfigError, match=r"imported for its environments.*if __name__"):
         load_factory(typed(f"{file}:make"), "game")
-    check_loaded("sparring.train")  # nothing is being loaded any more
+    check_not_importing("sparring.train")  # nothing is being loaded any more
 
 
 def test_functions_have_names_that_others_find() -> None:
-    assert name_of_factory(own_envs.make_cards) == "own_envs:make_cards"
-    assert name_of_factory(own_envs.Cards) == "own_envs:Cards"
-    assert name_of_factory(lambda: own_envs.Cards(None)) == ""
-    assert name_of_factory(own_envs.make_lambda) == ""
-    assert name_of_factory(own_envs.make_cards().reset) == ""
-    word = keep_factory(own_envs.make_walk)
+    assert factory_name(own_envs.make_cards) == "own_envs:make_cards"
+    assert factory_name(own_envs.Cards) == "own_envs:Cards"
+    assert factory_name(lambda: own_envs.Cards(None)) == ""
+    assert factory_name(own_envs.make_lambda) == ""
+    assert factory_name(own_envs.make_cards().reset) == ""
+    word = register_factory(own_envs.make_walk)
     assert load_factory(typed(word), "game") is own_envs.make_walk
     assert [is_factory(w) for w in ("a:b", "a.py:b", "./a.py:b", ".a:b", "a", "a:", ":b")] == (
         [True] * 3 + [False] * 4
@@ -186,13 +186,13 @@ def test_every_reset_is_a_sign_of_life() -> None:
     def beat() -> None:
         beats[0] += 1
 
-    assert isinstance(pool, TablesPool)
-    playing = pool.playing(0, 3, Sheet.make(pool.rules, 3), beat)
+    assert isinstance(pool, TablePool)
+    playing = pool.playing(0, 3, SharedBuffers.make(pool.rules, 3), beat)
     playing.start([1, 2, 3])
     assert beats == [3]
     for _ in range(6):  # all of them last six steps
-        playing.step(playing.sheet.mask.argmax(axis=1))
-    assert playing.sheet.end.all()
+        playing.step(playing.buffers.mask.argmax(axis=1))
+    assert playing.buffers.end.all()
     assert beats == [3 + 6 * 3 + 3]
 
 
@@ -234,7 +234,7 @@ class Unready(Countdown):
 )
 def test_an_env_that_cannot_be_reset_is_refused_in_one_line(fault: str, said: str) -> None:
     with pytest.raises(ConfigError, match=said) as refused:
-        facts_of(lambda: Unready(fault))
+        env_info(lambda: Unready(fault))
     assert "\n" not in str(refused.value)
 
 

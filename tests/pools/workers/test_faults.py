@@ -216,7 +216,7 @@ def test_what_was_finished_counts_and_nothing_is_linked_across() -> None:
 def test_errors_of_groups_say_their_step_and_lines_end_with_a_word(
     capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("sparring.pools.workers.crew.MAX_LINES", 2)
+    monkeypatch.setattr("sparring.pools.workers.supervisor.MAX_LINES", 2)
     with WorkerPool("pools.workers.faulty_envs:make_chatty", 2, workers=1) as pool:
         pool.reset()
         for step in range(4):

@@ -10,7 +10,7 @@ from __future__ import annotations
 from fractions import Fraction
 
 from reference.kuhhandel.piles import Piles
-from reference.kuhhandel.rules import DONKEY, DONKEY_PAYOUTS, NOBODY, total
+from reference.kuhhandel.rules import DONKEY, DONKEY_PAYOUTS, NO_POLICY, total
 from reference.kuhhandel.table import Auction
 
 
@@ -96,7 +96,7 @@ class Auctions(Piles):
 
     def _close_bidding(self) -> None:
         auction = self.now
-        if auction.high_bidder != NOBODY:
+        if auction.high_bidder != NO_POLICY:
             self.phase, self.seat = "DECIDE", auction.auctioneer
             return
         self._event(6, auction.auctioneer, a=auction.animal)
@@ -121,7 +121,7 @@ class Auctions(Piles):
         self._event(7, player, *self.money[player])
         auction = self.now
         auction.exposed[player] = True
-        auction.high, auction.high_bidder = 0, NOBODY
+        auction.high, auction.high_bidder = 0, NO_POLICY
         auction.last_asked = auction.auctioneer
         auction.last_bid = [0] * self.num_players
         auction.passed = [False] * self.num_players

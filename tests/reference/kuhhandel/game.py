@@ -42,7 +42,7 @@ from reference.kuhhandel.rules import (
     FIRST_TRADE,
     KINDS,
     MIN_RAISE,
-    NOBODY,
+    NO_POLICY,
     PASS,
     SELL,
     START_HAND,
@@ -218,7 +218,7 @@ class Kuhhandel(Auctions, Trades):
             "known": [[list(hand) for hand in row] for row in self.known],
             "donkeys": self.donkeys,
             "decisions": self.decisions,
-            "lot": NOBODY if self.auction is None else self.auction.animal,
+            "lot": NO_POLICY if self.auction is None else self.auction.animal,
             "auction": None
             if auction is None
             else {

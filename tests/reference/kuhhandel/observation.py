@@ -16,7 +16,7 @@ from reference.kuhhandel.rules import (
     AUCTION_PHASES,
     COMPOSING_PHASES,
     KINDS,
-    NOBODY,
+    NO_POLICY,
     PHASES,
     QUARTET_VALUES,
     TRADE_PHASES,
@@ -170,7 +170,7 @@ def history(game: Kuhhandel, seats: Sequence[int]) -> list[float]:
     for event in reversed(game.events):
         row: list[float] = list(event)
         for column in SEATS_OF_EVENTS.get(event[0], (1, 2)):
-            if event[column] != NOBODY:
+            if event[column] != NO_POLICY:
                 row[column] = seats.index(event[column])
         row[3] /= 10
         shown.extend(map(float, row))

@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from reference.kuhhandel.rules import NOBODY, auto_payment, offer_counts, payment_counts, total
+from reference.kuhhandel.rules import NO_POLICY, auto_payment, offer_counts, payment_counts, total
 from reference.kuhhandel.table import Composing, Table
 
 
@@ -20,9 +20,9 @@ class Piles(Table):
         may_be_empty = bool(self.config["empty_offer"])
         return offer_counts(hand, pile.selected, pile.denomination, may_be_empty)
 
-    def _compose(self, phase: str, player: int, price: int = 0, payee: int = NOBODY) -> None:
+    def _compose(self, phase: str, player: int, price: int = 0, payee: int = NO_POLICY) -> None:
         self.phase, self.seat = phase, player
-        payer = player if phase == "PAY" else NOBODY
+        payer = player if phase == "PAY" else NO_POLICY
         self.composing = Composing([0] * 6, 6, price, payer, payee)
         if phase == "PAY" and self.config["pay_mode"] == "AUTO":
             self.composing.selected = auto_payment(self.money[player], price)

@@ -14,7 +14,7 @@ from typing import Any
 
 from reference.kuhhandel import rewards
 from reference.kuhhandel.config import checked_config
-from reference.kuhhandel.rules import DONKEY, FIRST_TRADE, KINDS, NOBODY, quartets, score, total
+from reference.kuhhandel.rules import DONKEY, FIRST_TRADE, KINDS, NO_POLICY, quartets, score, total
 from reference.philox import CHANCE, Philox, Rng
 
 EVENTS_KEPT = 64
@@ -28,8 +28,8 @@ class Auction:
     passed: list[bool]
     exposed: list[bool]
     high: int = 0
-    high_bidder: int = NOBODY
-    last_asked: int = NOBODY
+    high_bidder: int = NO_POLICY
+    last_asked: int = NO_POLICY
     hundreds: int = 0
 
 
@@ -51,8 +51,8 @@ class Composing:
     selected: list[int]
     denomination: int
     price: int = 0
-    payer: int = NOBODY
-    payee: int = NOBODY
+    payer: int = NO_POLICY
+    payee: int = NO_POLICY
 
 
 class Table:
@@ -143,7 +143,7 @@ class Table:
         self.terminated = True
         self.end = why
         self.phase = "DONE"
-        self.seat = NOBODY
+        self.seat = NO_POLICY
         scores = self.scores()
         for player in self.players:
             self._earn("rank", player, rewards.rank_rewards(scores)[player])
@@ -191,8 +191,8 @@ class Table:
     def _event(
         self,
         kind: int,
-        actor: int = NOBODY,
-        other: int = NOBODY,
+        actor: int = NO_POLICY,
+        other: int = NO_POLICY,
         a: int = 0,
         b: int = 0,
         c: int = 0,

@@ -6,7 +6,7 @@ from sparring.learn.learner import Report
 from sparring.training.utilization.monitor import UtilizationMonitor
 from sparring.training.utilization.share import MinibatchTimings, Peaks
 from sparring.training.utilization.work import WorkPerSample
-from sparring.usage import EVERY_S, Beside, Crowd, Usage, own_usage
+from sparring.usage import EVERY_S, Contention, LoadMonitor, Usage, current_usage
 
 WORK = WorkPerSample({"": 1000.0}, {"": 2800.0}, {"": 4}, {"": 100})
 STATS = {"learning/decisions": 500.0, "learning/samples": 400.0, "learning/optimizer_steps": 16.0}
@@ -23,15 +23,15 @@ class Cores:
         self.own += own * seconds
         self.others += others * seconds
 
-    def beside(self) -> Beside:
+    def load(self) -> LoadMonitor:
         look = lambda: Usage(self.own, self.own + self.others)  # noqa: E731
-        return Beside(look, lambda: self.seconds, there=2)
+        return LoadMonitor(look, lambda: self.seconds, num_cores=2)
 
 
 def test_the_line_of_a_run_says_who_else_wants_the_cores() -> None:
     cores = Cores()
     pace = MinibatchTimings(1024, ((1024, 1.0, 1.0), (4096, 0.5, 0.6)))
-    monitor = UtilizationMonitor(WORK, Peaks(1e6, 5e4), timings=pace, beside=cores.beside())
+    monitor = UtilizationMonitor(WORK, Peaks(1e6, 5e4), timings=pace, load=cores.load())
 
     def line() -> str:
         monitor.add_update([Report(STATS, 0, 0)], 20.0, {"update": 20.0})
@@ -51,17 +51,17 @@ def test_the_line_of_a_run_says_who_else_wants_the_cores() -> None:
 
 def test_others_who_leave_room_are_no_crowd_and_looks_are_seldom() -> None:
     cores = Cores()
-    beside = cores.beside()
+    load = cores.load()
     cores.passed(EVERY_S, own=0.5, others=1.0)
-    assert beside.crowd() is None
+    assert load.contention() is None
     cores.passed(EVERY_S, own=1.0, others=1.0)
-    assert beside.crowd() == Crowd(1.0, 2)
+    assert load.contention() == Contention(1.0, 2)
     cores.passed(EVERY_S / 2, own=2.0, others=0.0)
-    assert beside.crowd() == Crowd(1.0, 2), "the last stretch is not over"
+    assert load.contention() == Contention(1.0, 2), "the last stretch is not over"
 
 
 def test_this_process_is_none_of_the_others() -> None:
-    before = own_usage()
+    before = current_usage()
     sum(range(10**6))
-    after = own_usage()
+    after = current_usage()
     assert before.own <= after.own and before.everybody <= after.everybody

@@ -1,1 +1,1 @@
-"""Actors: processes that play for a learner, and the learner that learns from their rollouts."""
+"""Actors: processes that play rollouts, and the learner that learns from them."""

@@ -1,4 +1,4 @@
-"""An actor as a process: it hears messages and plays orders in the order in which they come."""
+"""Main program of an actor process: plays requests and applies messages in order of arrival."""
 
 from __future__ import annotations
 
@@ -8,45 +8,45 @@ import signal
 import numpy as np
 
 from sparring.errors import SparringError
-from sparring.messages import Message, refusal
+from sparring.messages import Message, error_reply
 from sparring.processes import Parent, SharedArrays
 
 
 def main() -> None:
-    """Play until the learner is gone, which ends this process whatever it does."""
+    """Play until the learner closes the socket, which ends this process at once."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the learner decides when to end
-    learner, told = Parent(), queue.SimpleQueue[Message]()
-    learner.listen(told.put)
+    learner, received = Parent(), queue.SimpleQueue[Message]()
+    learner.listen(received.put)
+    from sparring.cluster.actors.runner import ActorRunner, ActorShare
+    from sparring.cluster.actors.weights import SharedWeights
 
-    from sparring.cluster.actors.body import Body, Place
-    from sparring.cluster.actors.weights import Board
-
-    begin = told.get().facts
+    begin = received.get().payload
     try:
-        body = Body(begin["settings"], Place(**begin["place"]))
+        runner = ActorRunner(begin["settings"], ActorShare(**begin["share"]))
     except SparringError as wrong:
-        learner.tell(refusal(wrong))
+        learner.send(error_reply(wrong))
         raise
-    board, shapes = Board(begin["size"], learner.fds[0]), body.shapes
+    weights, shapes = SharedWeights(begin["size"], learner.fds[0]), runner.shapes
     buffers = [SharedArrays(shapes) for _ in range(begin["buffers"])]
-    plain = {name: [np.dtype(kind).str, list(shape)] for name, (kind, shape) in shapes.items()}
-    learner.tell(Message("ready", {"shapes": plain}), [one.fd for one in buffers])
+    plain = {name: [np.dtype(dtype).str, list(shape)] for name, (dtype, shape) in shapes.items()}
+    learner.send(Message("ready", {"shapes": plain}), [one.fd for one in buffers])
     while True:
-        message = told.get()
-        facts = message.facts
-        if message.name == "order":
-            out = buffers[facts["buffer"]].items()
-            learner.tell(Message("parcel", body.fulfill(facts["number"], out, board.newer)))
+        message = received.get()
+        payload = message.payload
+        if message.name == "play":
+            out = buffers[payload["buffer"]].items()
+            rollout = runner.play_request(payload["number"], out, weights.read_newer)
+            learner.send(Message("rollout", rollout))
             continue
         try:
-            said = body.hear(message)
+            reply = runner.handle(message)
         except SparringError as wrong:
-            if "asked" not in facts:
+            if "call" not in payload:
                 raise
-            said = refusal(wrong)
-        if "asked" in facts:
-            answer = {**said.facts, "asked": facts["asked"]}
-            learner.tell(Message(said.name, answer, said.arrays))
+            reply = error_reply(wrong)
+        if "call" in payload:
+            values = {**reply.payload, "call": payload["call"]}
+            learner.send(Message(reply.name, values, reply.arrays))
 
 
 if __name__ == "__main__":

@@ -1,7 +1,7 @@
-"""Collecting from actors: an update takes whichever rollouts are there, none of them too old.
+"""Collects rollouts from actors: an update takes those that have arrived, none of them too old.
 
-Every actor has a lane, its stretch of games in the rollout of all games. A lane that is absent from
-an update has rows that nobody decides, so that decisions which are open there simply stay open.
+Every actor fills a slice of the games in the learner's rollout. The slice of an actor that is not
+in an update has rows without a policy, so that its open decisions stay open.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ from typing import Any
 import numpy as np
 import torch
 
-from sparring.cluster.actors.crew import Crew, Order, Parcel
-from sparring.cluster.actors.packing import Gathered, counts_of
+from sparring.cluster.actors.packing import RolloutAssembler, counts_of
 from sparring.cluster.actors.pool import DistributedPool
+from sparring.cluster.actors.supervisor import ActorSupervisor, RolloutBatch, RolloutRequest
 from sparring.config import CollectConfig, DistributedConfig
 from sparring.games.stats import stat_metrics
 from sparring.learn.acting import Actor
@@ -27,41 +27,41 @@ from sparring.learn.learner import LostError, Timing
 from sparring.pools.lineups import check_answered
 
 WAIT_S = 1.0
-"""Seconds after which a wait looks around; a signal is heard then."""
+"""Longest single wait in seconds: signals are handled between waits."""
 Publish = Callable[[int], None]
-"""Shows the present weights to actors, under a version."""
+"""Sends the current weights to actors, under a version."""
 
 
 @dataclass
 class Pending:
-    """An order that is not learned from yet."""
+    """A request whose rollout has not been learned from."""
 
-    order: Order
+    request: RolloutRequest
     version: int
-    """The oldest weights that may play it; once it is there, those that did."""
-    parcel: Parcel | None = None
+    """Oldest version of the weights that may play it; once it has arrived, the version that did."""
+    batch: RolloutBatch | None = None
 
 
 @dataclass
-class Lane:
-    """An actor's stretch of games, and what it was asked for."""
+class ActorQueue:
+    """Requests to one actor, and the slice of games that its rollouts fill."""
 
     actor: int
     first_game: int
     games: int
     pending: deque[Pending] = field(default_factory=deque)
-    dropped: set[Order] = field(default_factory=set)
-    """Orders whose rollouts nobody wants any more."""
+    dropped: set[RolloutRequest] = field(default_factory=set)
+    """Requests whose rollouts will be discarded."""
     number: int = 0
-    """Of its next rollout."""
+    """Number of its next rollout."""
     taken: bool = False
-    """Whether the present update has a rollout of it."""
-    life: int = 0
-    """Of the actor whose decisions are open."""
+    """Whether the current update has a rollout of this actor."""
+    incarnation: int = 0
+    """Incarnation of the actor that the open decisions belong to."""
 
 
 class DistributedCollector(Collector):
-    """A collector whose games are played by a crew."""
+    """A collector whose games are played by actors."""
 
     def __init__(
         self,
@@ -76,219 +76,219 @@ class DistributedCollector(Collector):
         opponents: int = 0,
         **options: Any,
     ) -> None:
-        """Take over a crew.
+        """Collect from the actors of a pool's supervisor.
 
-        actor: never asked; actors answer rows where they play.
+        actor: unused; actors compute actions where they play.
         opponents: slots of frozen networks, which actors have, too.
         """
         super().__init__(pool, config, actor, columns, phases, **options)
         self._opponents = opponents
-        self.distributed_pool, self.crew, self._publish = pool, pool.crew, publish
-        crew: Crew = self.crew
-        games = config.games // crew.size
-        self.lanes = [Lane(index, index * games, games) for index in range(crew.size)]
+        self.distributed_pool, self.supervisor, self._publish = pool, pool.supervisor, publish
+        supervisor: ActorSupervisor = self.supervisor
+        games = config.games // supervisor.size
+        self.queues = [ActorQueue(index, index * games, games) for index in range(supervisor.size)]
         self.lag = np.zeros(config.games, np.int32)
-        """By game, updates that the weights which played the last rollout were behind."""
+        """By game, how many updates behind the weights were that played the last rollout."""
         self.lockstep = distributed.lockstep
         self.max_lag = 0 if distributed.lockstep else distributed.max_lag
-        self._credits = 1 if distributed.lockstep else distributed.queue + 1
-        wanted = distributed.actors_per_update or (crew.size + 1) // 2
-        self._least = crew.size if distributed.lockstep else wanted
+        self._max_requests = 1 if distributed.lockstep else distributed.queue + 1
+        wanted = distributed.actors_per_update or (supervisor.size + 1) // 2
+        self._min_rollouts = supervisor.size if distributed.lockstep else wanted
         self.version = 0
-        """Of the newest weights."""
+        """Version of the newest weights."""
         self.lost = 0
-        """Rollouts that died with their actors."""
+        """Rollouts lost with their actors."""
         self.unfinished = 0
-        """Games that were left out because they took too long."""
-        self._given_up = False
-        """Whether an actor is gone that is not started again."""
+        """Games left out because they took longer than a rollout."""
+        self._has_dead_actor = False
+        """Whether an actor has ended and is not restarted."""
         self._cycle_began = time.perf_counter()
 
     @property
     def answered(self) -> set[int]:
-        """The policies whose rows actors answer."""
+        """Policies whose actions actors compute."""
         return {*self.actors, *range(1, self._opponents + 1)}
 
     # Weights
 
     def publish(self) -> None:
-        """Let actors have the present weights; whoever may play on does."""
+        """Send the current weights to actors; those that may play ahead go on."""
         self.version += 1
         self._publish(self.version)
-        for lane in self.lanes:
-            lane.taken = False
+        for queue in self.queues:
+            queue.taken = False
         if not self.lockstep:
-            self._give_orders()
+            self._submit_requests()
 
     # Rollouts
 
     def collect(self, number: int, *, reset_stats: bool = True) -> dict[str, float]:
-        """Take a rollout of as many lanes as are there, and wait for those that must not age.
+        """Assemble a rollout from the actors that are ready; wait for those that would get too old.
 
-        number: of the update; in lock-step also of the rollout.
+        number: of the update; in lockstep also of the rollout.
         """
         check_answered(self.pool.policies, self.answered)
         if not self.version:
             self.publish()
         self.pool.clear_counts()
         self.lag.fill(0)
-        for lane in self.lanes:
-            lane.taken = False
-            lane.number = number if self.lockstep else max(lane.number, number)
-        gather_rows, taken, waited = Gathered(self), [], 0.0
-        self._give_orders()
+        for queue in self.queues:
+            queue.taken = False
+            queue.number = number if self.lockstep else max(queue.number, number)
+        assembler, taken, waited = RolloutAssembler(self), [], 0.0
+        self._submit_requests()
         while True:
             with self.phases("stepping"):
-                taken += self._take_ready(gather_rows)
-            self._give_orders()
-            if len(taken) >= self._least and not any(map(self._is_due, self.lanes)):
+                taken += self._take_ready(assembler)
+            self._submit_requests()
+            if len(taken) >= self._min_rollouts and not any(map(self._is_due, self.queues)):
                 break
             began = time.perf_counter()
             with self.phases("stepping"):
                 self._wait(WAIT_S)
             waited += time.perf_counter() - began
-        gather_rows.finish()
+        assembler.finish()
         counted = stat_metrics(self.pool.rules.stats, self.pool.counts().tolist())
-        return self.finished.stats() | counted | self._figures(taken, waited)
+        return self.finished.stats() | counted | self._metrics(taken, waited)
 
-    def _give_orders(self) -> None:
-        """Have rollouts played that can be learned from before they are too old."""
-        for lane in self.lanes:
-            while len(lane.pending) + len(lane.dropped) < self._credits:
-                ahead = len(lane.pending) + int(lane.taken)
-                if ahead > self.max_lag:
+    def _submit_requests(self) -> None:
+        """Request rollouts that can be learned from before they are too old."""
+        for queue in self.queues:
+            while len(queue.pending) + len(queue.dropped) < self._max_requests:
+                waiting = len(queue.pending) + int(queue.taken)
+                if waiting > self.max_lag:
                     break
-                order = Order(lane.actor, lane.number)
-                lane.number += not self.lockstep
-                lane.pending.append(Pending(order, self.version))
-                self.crew.give(order)
+                request = RolloutRequest(queue.actor, queue.number)
+                queue.number += not self.lockstep
+                queue.pending.append(Pending(request, self.version))
+                self.supervisor.submit(request)
 
-    def _is_due(self, lane: Lane) -> bool:
-        """Whether a rollout would be too old if this update went without the lane."""
-        behind = [self.version - one.version for one in lane.pending]
-        return not lane.taken and any(
-            ahead + lag > self.max_lag for ahead, lag in enumerate(behind, start=1)
+    def _is_due(self, queue: ActorQueue) -> bool:
+        """Whether a rollout would get too old if this update did not include the actor."""
+        behind = [self.version - one.version for one in queue.pending]
+        return not queue.taken and any(
+            waiting + lag > self.max_lag for waiting, lag in enumerate(behind, start=1)
         )
 
     def _wait(self, timeout_s: float) -> None:
-        """Note what has come, and what never will."""
+        """Receive rollouts, and forget requests that were lost."""
         with self._noting_loss():
-            parcels = self.crew.take(timeout_s)
-        for parcel in parcels:
-            self._arrived(parcel)
-        lost = self.crew.lost()
-        self.lost += len({order.actor for order in lost})
-        for order in lost:
-            lane = self.lanes[order.actor]
-            lane.dropped.discard(order)
-            kept = [one for one in lane.pending if one.order != order or one.parcel is not None]
-            lane.pending = deque(kept)
+            batches = self.supervisor.receive(timeout_s)
+        for batch in batches:
+            self._arrived(batch)
+        lost = self.supervisor.pop_lost()
+        self.lost += len({request.actor for request in lost})
+        for request in lost:
+            queue = self.queues[request.actor]
+            queue.dropped.discard(request)
+            kept = [one for one in queue.pending if one.request != request or one.batch is not None]
+            queue.pending = deque(kept)
         if lost:
-            self._give_orders()
+            self._submit_requests()
 
-    def _arrived(self, parcel: Parcel) -> None:
-        lane = self.lanes[parcel.order.actor]
-        if parcel.order in lane.dropped:
-            lane.dropped.remove(parcel.order)
-            self.crew.release(parcel)
+    def _arrived(self, batch: RolloutBatch) -> None:
+        queue = self.queues[batch.request.actor]
+        if batch.request in queue.dropped:
+            queue.dropped.remove(batch.request)
+            self.supervisor.release(batch)
             return
-        first = next(at for at, one in enumerate(lane.pending) if one.order == parcel.order)
-        lane.pending[first].parcel, lane.pending[first].version = parcel, parcel.version
-        for later in list(lane.pending)[first + 1 :]:
-            later.version = max(later.version, parcel.version)
+        first = next(i for i, one in enumerate(queue.pending) if one.request == batch.request)
+        queue.pending[first].batch, queue.pending[first].version = batch, batch.version
+        for later in list(queue.pending)[first + 1 :]:
+            later.version = max(later.version, batch.version)
 
-    def _take_ready(self, gather_rows: Gathered) -> list[Parcel]:
-        """Copy a rollout of every lane that has one and is not in this update yet."""
+    def _take_ready(self, assembler: RolloutAssembler) -> list[RolloutBatch]:
+        """Copy a rollout of every actor that has one and is not in this update yet."""
         self._wait(0.0)
         taken = []
-        for lane in self.lanes:
-            if lane.taken or not lane.pending or lane.pending[0].parcel is None:
+        for queue in self.queues:
+            if queue.taken or not queue.pending or queue.pending[0].batch is None:
                 continue
-            parcel = lane.pending.popleft().parcel
-            assert parcel is not None
-            self._unpack(lane, parcel, gather_rows)
-            self.crew.release(parcel)
-            taken.append(parcel)
+            batch = queue.pending.popleft().batch
+            assert batch is not None
+            self._unpack(queue, batch, assembler)
+            self.supervisor.release(batch)
+            taken.append(batch)
         return taken
 
-    def _unpack(self, lane: Lane, parcel: Parcel, gather_rows: Gathered) -> None:
-        """Copy a rollout to its lane, and count it; this is the only place that does."""
-        lane.taken = True
-        self._meet(lane, parcel.life)
-        arrays, counts = parcel.arrays, counts_of(parcel.arrays)
-        gather_rows.add(arrays, lane.first_game, lane.games)
+    def _unpack(self, queue: ActorQueue, batch: RolloutBatch, assembler: RolloutAssembler) -> None:
+        """Copy a rollout into its slice of games and count it; nothing else counts rollouts."""
+        queue.taken = True
+        self._update_incarnation(queue, batch.incarnation)
+        arrays, counts = batch.arrays, counts_of(batch.arrays)
+        assembler.add(arrays, queue.first_game, queue.games)
         self.decisions += counts["decisions"]
         self.opponent_rows += counts["opponent_rows"]
         self.unfinished += counts["unfinished"]
         self.distributed_pool.add_counts(arrays["counted"])
-        self.distributed_pool.note(lane.actor, arrays["seated"], counts["heard"])
-        behind = self.version - parcel.version
-        self.lag[lane.first_game : lane.first_game + lane.games] = behind
+        self.distributed_pool.note(queue.actor, arrays["seated"], counts["last_message"])
+        behind = self.version - batch.version
+        self.lag[queue.first_game : queue.first_game + queue.games] = behind
 
-    def _meet(self, lane: Lane, life: int) -> None:
-        """Forget open decisions in games that are gone."""
-        if lane.life != life:
-            lane.life = life
-            self._forget_open(lane)
+    def _update_incarnation(self, queue: ActorQueue, incarnation: int) -> None:
+        """Drop open decisions of games that ended with an earlier incarnation."""
+        if queue.incarnation != incarnation:
+            queue.incarnation = incarnation
+            self._drop_open_decisions(queue)
 
-    def _forget_open(self, lane: Lane) -> None:
+    def _drop_open_decisions(self, queue: ActorQueue) -> None:
         each = self.pool.rules.seats * self.transitions.chains
-        self.transitions.pending["row"][lane.first_game * each :][: lane.games * each] = -1
+        self.transitions.pending["row"][queue.first_game * each :][: queue.games * each] = -1
 
-    def _figures(self, taken: Sequence[Parcel], waited_s: float) -> dict[str, float]:
-        """How actors and learner kept step, as curves show it."""
+    def _metrics(self, taken: Sequence[RolloutBatch], waited_s: float) -> dict[str, float]:
+        """Lag of the weights, idle times, and queue lengths."""
         now = time.perf_counter()
         cycle_s, self._cycle_began = now - self._cycle_began, now
-        lags = [self.version - parcel.version for parcel in taken]
-        idle_s = sum(parcel.idle_s for parcel in taken)
-        busy_s = sum(parcel.played_s for parcel in taken)
-        queued = [one for lane in self.lanes for one in lane.pending if one.parcel is not None]
-        figures = {
+        lags = [self.version - batch.version for batch in taken]
+        idle_s = sum(batch.idle_s for batch in taken)
+        busy_s = sum(batch.played_s for batch in taken)
+        queued = [one for queue in self.queues for one in queue.pending if one.batch is not None]
+        metrics = {
             "lag_mean": sum(lags) / len(lags),
             "lag_max": max(lags),
             "actor_idle": idle_s / max(idle_s + busy_s, 1e-9),
             "learner_idle": min(waited_s / max(cycle_s, 1e-9), 1.0),
-            "lanes": len(taken),
+            "rollouts": len(taken),
             "queued": len(queued),
-            "restarts": self.crew.restarts,
+            "restarts": self.supervisor.restarts,
             "lost": self.lost,
         }
-        return {f"distributed/{name}": float(value) for name, value in figures.items()}
+        return {f"distributed/{name}": float(value) for name, value in metrics.items()}
 
     def dry_run(self, number: int) -> None:
-        """Not offered: rows are answered where they are played."""
+        """Not supported: actors compute actions in other processes."""
         raise NotImplementedError
 
     # Saving
 
     @contextmanager
     def _noting_loss(self) -> Iterator[None]:
-        """Remember that an actor is gone for good: its games cannot be saved any more."""
+        """Note that an actor is not restarted: its games can no longer be saved."""
         try:
             yield
         except LostError:
-            self._given_up = True
+            self._has_dead_actor = True
             raise
 
     def state(self) -> tuple[dict[str, torch.Tensor], dict[str, bytes]]:
-        """Return the rows of open decisions, and the games in flight if they can be saved."""
-        if not self.exact or self._given_up:
+        """Return the rows of open decisions, and the running games if they can be saved."""
+        if not self.exact or self._has_dead_actor:
             return self.pending_state()[0], {}
         with self._noting_loss():
-            lives, games = self.distributed_pool.states()
-        for lane, life in zip(self.lanes, lives, strict=True):
-            self._meet(lane, life)
-        rows, pending = self.pending_state()
-        return rows, {"games.bin": games, "open.bin": pending}
+            incarnations, games = self.distributed_pool.states()
+        for queue, incarnation in zip(self.queues, incarnations, strict=True):
+            self._update_incarnation(queue, incarnation)
+        rows, open_decisions = self.pending_state()
+        return rows, {"games.bin": games, "open.bin": open_decisions}
 
     def load_state(self, rows: Any, blobs: Any, meta: Any) -> None:
-        """Continue from `state`; what actors play for the weights before is not wanted any more."""
-        for lane in self.lanes:
-            for one in lane.pending:
-                if one.parcel is not None:
-                    self.crew.release(one.parcel)
+        """Continue from `state`; rollouts of older weights are discarded."""
+        for queue in self.queues:
+            for one in queue.pending:
+                if one.batch is not None:
+                    self.supervisor.release(one.batch)
                 else:
-                    lane.dropped.add(one.order)
-            lane.pending.clear()
-            self._forget_open(lane)
+                    queue.dropped.add(one.request)
+            queue.pending.clear()
+            self._drop_open_decisions(queue)
         super().load_state(rows, blobs, meta)

@@ -1,7 +1,7 @@
-"""Rollouts of whole games: in every place one, from its beginning to its end.
+"""Rollouts of whole games: one game per index of the pool, from its start to its end.
 
 Nothing is carried from one rollout to the next, and no game is played by two versions of the
-weights. What a place plays after its game has ended, until the others are done, belongs to nobody.
+weights. Steps after the first game of an index are discarded.
 """
 
 from __future__ import annotations
@@ -15,24 +15,24 @@ import numpy.typing as npt
 from sparring.games.seeds import derive_seed
 from sparring.learn.collect import Collector
 from sparring.learn.rollout import Episodes, Truncations, groups_of
-from sparring.pools.lineups import LEARNER, NOBODY
+from sparring.pools.lineups import LEARNER, NO_POLICY
 
 NEVER = np.iinfo(np.int64).max
 
 
 class WholeEpisodes(Collector):
-    """Begins all games anew with every rollout, and keeps the first of every place."""
+    """Starts all games anew with every rollout, and keeps the first of every index."""
 
     unfinished = 0
-    """Games of the last rollout that were left out because they took too long."""
+    """Games of the last rollout that were left out because they took longer than it."""
 
-    def __init__(self, *given: Any, seed: int, **options: Any) -> None:
-        """seed: of the run; what begins is another game in every rollout."""
-        super().__init__(*given, **options)
+    def __init__(self, *args: Any, seed: int, **options: Any) -> None:
+        """seed: of the run; every rollout starts other games."""
+        super().__init__(*args, **options)
         self.seed = seed
 
     def collect(self, number: int, *, reset_stats: bool = True) -> dict[str, float]:
-        """Play rollout `number`, and keep what is whole."""
+        """Play rollout `number`, and keep the games that ended."""
         self.pool.reset(seed=derive_seed(self.seed, number, 1))
         self.groups = groups_of(self.pool)
         before = self.decisions, self.opponent_rows
@@ -44,12 +44,12 @@ class WholeEpisodes(Collector):
         return {**stats, **self.finished.stats()}
 
     def _play_in_turn(self, number: int) -> None:
-        """Play until the last game has ended; pools with several slots play all steps."""
+        """Play until all games have ended; pools with several groups play all steps."""
         if len(self.groups) > 1:
             super()._play_in_turn(number)
             return
         rollout, (group,) = self.rollout, self.groups
-        rollout.policy.fill(NOBODY)
+        rollout.policy.fill(NO_POLICY)
         rollout.terminated.fill(False)
         rollout.truncated.fill(False)
         over = np.zeros(self.pool.num_games, np.bool_)
@@ -61,7 +61,7 @@ class WholeEpisodes(Collector):
                 break
 
     def _keep_whole(self) -> None:
-        """Leave out what came after every place's first game, and games that did not end."""
+        """Discard the steps after every index's first game, and games that did not end."""
         rollout, rows = self.rollout, self.pool.rules.rows
         ended = rollout.terminated | rollout.truncated
         steps = np.arange(self.steps)[:, None]
@@ -70,13 +70,13 @@ class WholeEpisodes(Collector):
         self._keep_first_ends()
         self._keep_cuts(last)
         out = (steps > last) | (last == NEVER)
-        rollout.policy[np.repeat(out, rows, axis=1)] = NOBODY
+        rollout.policy[np.repeat(out, rows, axis=1)] = NO_POLICY
         for array in (rollout.reward, rollout.skipped, rollout.terminated, rollout.truncated):
             array[out] = 0
         rollout.final_value[out] = np.nan
 
     def _keep_first_ends(self) -> None:
-        """Of finished games, keep the first of every place."""
+        """Of the finished games, keep the first of every index."""
         found = self.finished.episodes()
         if found is None:
             return
@@ -87,12 +87,12 @@ class WholeEpisodes(Collector):
         ]
 
     def _keep_cuts(self, last: npt.NDArray[np.int64]) -> None:
-        """Of cuts, keep those that ended a place's first game."""
-        truncations, seats = self.rollout.truncations, self.pool.rules.seats
-        if not truncations.where:
+        """Of the truncations, keep those that ended an index's first game."""
+        cuts, seats = self.rollout.truncations, self.pool.rules.seats
+        if not cuts.where:
             return
         arrays: dict[str, npt.NDArray[Any]] = {
-            one.name: np.concatenate(getattr(truncations, one.name)) for one in fields(Truncations)
+            one.name: np.concatenate(getattr(cuts, one.name)) for one in fields(Truncations)
         }
         step, game = np.divmod(arrays["where"] // seats, self.pool.num_games)
         kept = step == last[game]

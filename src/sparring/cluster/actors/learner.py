@@ -10,12 +10,13 @@ import numpy as np
 import numpy.typing as npt
 from torch import Tensor
 
-from sparring.cluster.actors.body import Place
 from sparring.cluster.actors.collector import DistributedCollector
-from sparring.cluster.actors.crew import Crew
 from sparring.cluster.actors.pool import DistributedPool
+from sparring.cluster.actors.runner import ActorShare
+from sparring.cluster.actors.supervisor import ActorSupervisor
 from sparring.cluster.actors.weights import FlatWeights
-from sparring.cluster.seats import check_equal_shares
+from sparring.cluster.game_messages import check_equal_shares
+from sparring.cluster.wrapper import PPOWrapper
 from sparring.config import DistributedConfig, TrainConfig
 from sparring.errors import ConfigError, SparringWarning
 from sparring.learn.acting import check_slot
@@ -26,29 +27,29 @@ from sparring.learn.memory import chains_of, rollout_bytes
 from sparring.learn.plan import Plan
 from sparring.learn.ppo import PPO
 from sparring.machine import check_memory_budget
-from sparring.pools.custom.make import facts_of
+from sparring.pools.custom.make import env_info
 from sparring.training.planning.custom import by_factory
 
 
-def places_of(config: TrainConfig) -> list[Place]:
+def actor_shares(config: TrainConfig) -> list[ActorShare]:
     games = config.collect.games // config.actors
-    return [Place(index, games, config.distributed.threads) for index in range(config.actors)]
+    return [ActorShare(index, games, config.distributed.threads) for index in range(config.actors)]
 
 
 def check_distributed(config: TrainConfig, plan: Plan) -> None:
-    """Refuse numbers of actors that do not fit."""
+    """Refuse numbers of actors that do not fit the run."""
     actors, games, distributed = config.actors, config.collect.games, config.distributed
     if not actors:
         raise ConfigError(
-            f"cluster {config.cluster}: one run alone has no use for it; add --actors or "
-            "--replicas, or train several with --seeds or --vary"
+            f"cluster {config.cluster}: a single run does not use a cluster; add --actors or "
+            "--replicas, or train several runs with --seeds or --vary"
         )
     check_equal_shares(config, "actors", actors)
-    vector = facts_of(config.game).games if by_factory(config) else 0
+    vector = env_info(config.game).games if by_factory(config) else 0
     if vector not in (0, games // actors):
         raise ConfigError(
-            f"actors {actors}: {config.game} makes a vector of {vector} envs, which are the games "
-            f"of one actor; set collect.games {vector * actors}"
+            f"actors {actors}: {config.game} makes a vector of {vector} envs, the games of one "
+            f"actor; set collect.games {vector * actors}"
         )
     if distributed.actors_per_update > actors:
         raise ConfigError(
@@ -60,7 +61,7 @@ def check_distributed(config: TrainConfig, plan: Plan) -> None:
 
 
 def check_rollouts(config: TrainConfig, plan: Plan) -> None:
-    """Refuse rollouts that do not fit: the learner's, the actors' own, and those between them."""
+    """Refuse rollouts that do not fit into memory: the learner's, the actors', and those queued."""
     rules, steps, queue = plan.rules, config.collect.steps, config.distributed.queue
     row = rules.obs_bytes + plan.memory
     each = rollout_bytes(rules, row, steps, chains=chains_of(plan)) * (2 + queue + 1)
@@ -68,14 +69,17 @@ def check_rollouts(config: TrainConfig, plan: Plan) -> None:
     check_memory_budget("collect.games", config.collect.games, each, what)
 
 
-class DistributedPPO:
-    """PPO that learns from what a crew of actors plays: another collector, and V-trace."""
+class DistributedPPO(PPOWrapper):
+    """PPO that learns from the rollouts of actors: another collector, and V-trace."""
 
-    def __init__(self, crew: Crew, distributed: DistributedConfig, plan: Plan) -> None:
-        """Take over a crew that plays under the same plan."""
-        self.crew, self.slots, self._distributed = crew, plan.participants.slots, distributed
+    def __init__(
+        self, supervisor: ActorSupervisor, distributed: DistributedConfig, plan: Plan
+    ) -> None:
+        """Use a supervisor whose actors play under the same plan."""
+        self.supervisor, self._distributed = supervisor, distributed
+        self.slots = plan.participants.slots
         self.pool = DistributedPool(
-            crew,
+            supervisor,
             plan.rules,
             plan.collect.games,
             lineups=plan.participants.lineups,
@@ -85,34 +89,26 @@ class DistributedPPO:
             lockstep=distributed.lockstep,
             exact=distributed.lockstep and plan.custom is None,
         )
-        gather = partial(
+        make_collector = partial(
             DistributedCollector,
             distributed=distributed,
             publish=self._publish,
             opponents=self.slots,
         )
-        options = {**host_options(plan), "slots": 0, "collector": gather}
+        options = {**host_options(plan), "slots": 0, "collector": make_collector}
         options["correction"] = self.correction = VTrace(distributed.rho_clip, distributed.c_clip)
-        ppo = self.ppo = PPO(self.pool, plan.collect, plan.settings[0], plan.net, **options)
-        assert isinstance(ppo.collector, DistributedCollector)
-        self.collector = ppo.collector
-        self.rules, self.net, self.forward = ppo.rules, ppo.net, ppo.forward
-        self.phases, self.terms, self.exact = ppo.phases, ppo.terms, ppo.exact
-        self.apply_overrides, self.set_mixes = ppo.apply_overrides, ppo.set_mixes
-        self.policy, self.snapshot = ppo.policy, ppo.snapshot
-        self._flat = FlatWeights(self.net)
-        self._shown = np.zeros(self._flat.size, np.uint8)
+        self.ppo = PPO(self.pool, plan.collect, plan.settings[0], plan.net, **options)
+        assert isinstance(self.ppo.collector, DistributedCollector)
+        self.collector = self.ppo.collector
+        self._layout = FlatWeights(self.ppo.net)
+        self._flat = np.zeros(self._layout.size, np.uint8)
 
     def _publish(self, version: int) -> None:
-        self._flat.write(self.net, self._shown)
-        self.crew.publish(version, self._shown)
-
-    @property
-    def updates(self) -> int:
-        return self.ppo.updates
+        self._layout.write(self.ppo.net, self._flat)
+        self.supervisor.publish(version, self._flat)
 
     def iterate(self, progress: float) -> list[Report]:
-        """Take rollouts, learn from them, and let actors have what came of it."""
+        """Collect rollouts, learn from them, and publish the new weights."""
         before = self.collector.unfinished
         reports = self.ppo.iterate(progress)
         with self.phases("transfer"):
@@ -130,8 +126,8 @@ class DistributedPPO:
         return reports
 
     def dry_run(self) -> list[Report]:
-        """Not offered: what is measured here would not be what actors do."""
-        raise ConfigError("actors: an update cannot be rehearsed without them; leave actors out")
+        """Not supported: it would not measure what actors do."""
+        raise ConfigError("actors: an update cannot be rehearsed with actors; leave actors out")
 
     # Frozen opponents, which actors alone answer
 
@@ -152,4 +148,4 @@ class DistributedPPO:
         self.collector.publish()
 
     def close(self) -> None:
-        self.crew.close()
+        self.supervisor.close()

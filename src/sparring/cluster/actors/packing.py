@@ -1,7 +1,6 @@
-"""A rollout as arrays of fixed sizes, filled where it is played and read where it is learned from.
+"""A rollout as arrays of fixed shapes, which an actor fills and the learner reads.
 
-Games that end and games that are cut are few or many; there is room for all of them, which takes no
-memory as long as it is not used.
+Arrays of ended and truncated games are as long as they could get; unused pages take no memory.
 """
 
 from __future__ import annotations
@@ -15,49 +14,49 @@ import numpy.typing as npt
 
 from sparring.learn.collect import Collector
 from sparring.learn.rollout import Episodes, FinishedEpisodes, Truncations
-from sparring.pools.lineups import NOBODY
+from sparring.pools.lineups import NO_POLICY
 from sparring.processes import Shapes
 
 Arrays = Mapping[str, npt.NDArray[Any]]
-Stretch = tuple[int, npt.NDArray[np.intp], dict[str, npt.NDArray[Any]]]
-"""Entries of some games: the first of the games, the step of every entry, and arrays by name."""
+Entries = tuple[int, npt.NDArray[np.intp], dict[str, npt.NDArray[Any]]]
+"""Entries of a slice of games: its first game, the step of every entry, and arrays by name."""
 BY_ROW = ("seat", "role", "policy")
-"""Of a rollout: [steps, games * rows]."""
+"""Rollout arrays [steps, games * rows]."""
 BY_GAME = ("reward", "skipped", "terminated", "truncated", "final_value", "final_role")
-"""Of a rollout: [steps, games, ...]."""
-COUNTS = ("decisions", "opponent_rows", "cuts", "ends", "unfinished", "heard")
-"""How many there are, in the array `counts`. Unfinished: games that were left out because they took
-too long. Heard: the number of the last message that the actor had heard."""
+"""Rollout arrays [steps, games, ...]."""
+COUNTS = ("decisions", "opponent_rows", "cuts", "ends", "unfinished", "last_message")
+"""Entries of the array `counts`. unfinished: games left out because they took longer than the
+rollout. last_message: number of the last message that the actor had applied."""
 
 
-def shapes_of(collector: Collector) -> Shapes:
-    """What the rollouts of a collector take."""
+def packed_shapes(collector: Collector) -> Shapes:
+    """Shapes of the packed rollouts of a collector."""
     rollout, pool, rules = collector.rollout, collector.pool, collector.pool.rules
     steps, games, rows = collector.steps, pool.num_games, pool.num_games * rules.rows
-    found: dict[str, tuple[Any, tuple[int, ...]]] = {"counts": (np.int64, (len(COUNTS),))}
+    shapes: dict[str, tuple[Any, tuple[int, ...]]] = {"counts": (np.int64, (len(COUNTS),))}
     for name, array in rollout.rows().items():
-        found[name] = (array.dtype, (steps, rows, *array.shape[1:]))
+        shapes[name] = (array.dtype, (steps, rows, *array.shape[1:]))
     for name in (*BY_ROW, *BY_GAME):
         array = getattr(rollout, name)
-        found[name] = (array.dtype, array.shape)
-    found["counted"] = (np.int64, (len(rules.counters),))
-    found["seated"] = (np.int64, ((collector.slots.slots if collector.slots else 0) + 1,))
+        shapes[name] = (array.dtype, array.shape)
+    shapes["counted"] = (np.int64, (len(rules.counters),))
+    shapes["seated"] = (np.int64, ((collector.slots.slots if collector.slots else 0) + 1,))
     most = steps * games
-    found["cut.where"] = (np.int64, (most * rules.seats,))
-    found["cut.obs"] = (np.uint8, (most * rules.seats, pool.row_bytes))
-    found["cut.mask"] = (np.uint8, (most * rules.seats, rules.actions))
-    found["cut.mirrored"] = (np.bool_, (most * rules.seats,))
+    shapes["cut.where"] = (np.int64, (most * rules.seats,))
+    shapes["cut.obs"] = (np.uint8, (most * rules.seats, pool.row_bytes))
+    shapes["cut.mask"] = (np.uint8, (most * rules.seats, rules.actions))
+    shapes["cut.mirrored"] = (np.bool_, (most * rules.seats,))
     ends: dict[str, Any] = {"game": np.int32, "length": np.int32, "end": np.uint8}
-    found |= {f"end.{name}": (kind, (most,)) for name, kind in ends.items()}
-    found["end.score"] = (np.float32, (most, rules.seats))
-    found["end.policy"] = (np.int16, (most, rules.seats))
-    return found
+    shapes |= {f"end.{name}": (kind, (most,)) for name, kind in ends.items()}
+    shapes["end.score"] = (np.float32, (most, rules.seats))
+    shapes["end.policy"] = (np.int16, (most, rules.seats))
+    return shapes
 
 
 def pack(collector: Collector, out: Arrays, **counts: int) -> None:
-    """Copy the last rollout of a collector; not what is carried in front of it.
+    """Copy the last rollout of a collector, without the decisions carried in front of it.
 
-    counts: those of `COUNTS` that the rollout itself does not tell.
+    counts: entries of `COUNTS` that the rollout does not contain.
     """
     rollout, first = collector.rollout, collector.transitions.max_pending
     for name, array in rollout.rows().items():
@@ -66,48 +65,48 @@ def pack(collector: Collector, out: Arrays, **counts: int) -> None:
         out[name][...] = getattr(rollout, name)
     out["counted"][...] = collector.pool.counts()
     out["seated"][...] = collector.pool.seated(len(out["seated"]))
-    truncations = {one.name: getattr(rollout.truncations, one.name) for one in fields(Truncations)}
+    cuts = {one.name: getattr(rollout.truncations, one.name) for one in fields(Truncations)}
     batches = collector.finished.batches
     ended = {one.name: [getattr(batch, one.name) for batch in batches] for one in fields(Episodes)}
-    known = {"cuts": put(out, "cut.", truncations), "ends": put(out, "end.", ended), **counts}
+    known = {"cuts": put(out, "cut.", cuts), "ends": put(out, "end.", ended), **counts}
     out["counts"][:] = [known.get(name, 0) for name in COUNTS]
 
 
-def put(out: Arrays, before: str, lists: Mapping[str, Sequence[npt.NDArray[Any]]]) -> int:
-    """Copy lists of arrays one behind the other; return how many entries that makes."""
+def put(out: Arrays, prefix: str, lists: Mapping[str, Sequence[npt.NDArray[Any]]]) -> int:
+    """Concatenate lists of arrays into the arrays of this prefix; return the number of entries."""
     count = 0
     for name, parts in lists.items():
         count = sum(map(len, parts))
         if count:
-            np.concatenate(parts, out=out[before + name][:count])
+            np.concatenate(parts, out=out[prefix + name][:count])
     return count
 
 
 def counts_of(arrays: Arrays) -> dict[str, int]:
-    """How many decisions, rows of opponents, cuts and ends there are in a packed rollout."""
+    """The counts of a packed rollout by name."""
     return dict(zip(COUNTS, arrays["counts"].tolist(), strict=True))
 
 
-class Gathered:
-    """Packed rollouts of several stretches of games, put together as if one pool had played them.
+class RolloutAssembler:
+    """Puts packed rollouts of several slices of games together, as if one pool had played them.
 
-    Whatever is in the order of time comes in the order of (step, stretch).
+    Entries in order of time are sorted by (step, slice).
     """
 
     def __init__(self, collector: Collector) -> None:
-        """Begin with a rollout in which nobody decided anything."""
+        """Start with a rollout without decisions."""
         self.collector, rollout = collector, collector.rollout
-        rollout.policy.fill(NOBODY)
+        rollout.policy.fill(NO_POLICY)
         rollout.seat.fill(-1)
         for array in (rollout.reward, rollout.skipped, rollout.terminated, rollout.truncated):
             array.fill(0)
         rollout.final_value.fill(np.nan)
         rollout.final_role.fill(-1)
-        self._cuts: list[Stretch] = []
-        self._ends: list[Stretch] = []
+        self._cuts: list[Entries] = []
+        self._ends: list[Entries] = []
 
     def add(self, arrays: Arrays, first_game: int, games: int) -> None:
-        """Copy the rollout of some games to its place."""
+        """Copy the rollout of a slice of games."""
         collector, rollout, rules = (
             self.collector,
             self.collector.rollout,
@@ -129,24 +128,26 @@ class Gathered:
         count, seats = counts_of(arrays)["cuts"], self.collector.pool.rules.seats
         if not count:
             return
-        found = {one.name: arrays[f"cut.{one.name}"][:count].copy() for one in fields(Truncations)}
-        game, seat = np.divmod(found["where"], seats)
+        entries = {
+            one.name: arrays[f"cut.{one.name}"][:count].copy() for one in fields(Truncations)
+        }
+        game, seat = np.divmod(entries["where"], seats)
         step, game = np.divmod(game, games)
         every = self.collector.pool.num_games
-        found["where"] = (step * every + first_game + game) * seats + seat
-        self._cuts.append((first_game, step, found))
+        entries["where"] = (step * every + first_game + game) * seats + seat
+        self._cuts.append((first_game, step, entries))
 
     def _add_ends(self, arrays: Arrays, first_game: int) -> None:
         count = counts_of(arrays)["ends"]
         if not count:
             return
-        found = {one.name: arrays[f"end.{one.name}"][:count].copy() for one in fields(Episodes)}
-        step = steps_of(found["game"], arrays["terminated"] | arrays["truncated"])
-        found["game"] += np.int32(first_game)
-        self._ends.append((first_game, step, found))
+        entries = {one.name: arrays[f"end.{one.name}"][:count].copy() for one in fields(Episodes)}
+        step = steps_of(entries["game"], arrays["terminated"] | arrays["truncated"])
+        entries["game"] += np.int32(first_game)
+        self._ends.append((first_game, step, entries))
 
     def finish(self) -> None:
-        """Hand over cuts and finished games, in the order in which one pool would have had them."""
+        """Pass truncations and finished games to the collector, in the order of one pool."""
         self.collector.rollout.truncations, self.collector.finished = (
             Truncations(),
             FinishedEpisodes(),
@@ -158,23 +159,24 @@ class Gathered:
             self.collector.finished.batches.append(Episodes(**in_order(self._ends)))
 
 
-def in_order(stretches: list[Stretch]) -> dict[str, npt.NDArray[Any]]:
-    """Join entries of several stretches of games in the order of (step, stretch)."""
-    stretches = sorted(stretches, key=lambda one: one[0])
-    order = np.argsort(np.concatenate([step for _, step, _ in stretches]), kind="stable")
-    names = stretches[0][2]
-    return {name: np.concatenate([one[2][name] for one in stretches])[order] for name in names}
+def in_order(slices: list[Entries]) -> dict[str, npt.NDArray[Any]]:
+    """Join entries of several slices of games, sorted by (step, slice)."""
+    slices = sorted(slices, key=lambda one: one[0])
+    order = np.argsort(np.concatenate([step for _, step, _ in slices]), kind="stable")
+    names = slices[0][2]
+    return {name: np.concatenate([one[2][name] for one in slices])[order] for name in names}
 
 
 def steps_of(game: npt.NDArray[np.int32], ended: npt.NDArray[np.bool_]) -> npt.NDArray[np.intp]:
-    """In which step every one of some games ended, those of a place in the order of time.
+    """Step in which each finished game ended.
 
-    game: which place each was in. ended: [steps, places]; it may tell of games that nobody has.
+    game: index of the game of every entry, in order of time per index. ended: [steps, games], which
+    may contain more ends than there are entries.
     """
-    place, step = np.nonzero(ended.T)
+    index, step = np.nonzero(ended.T)
     order = np.argsort(game, kind="stable")
-    mine = game[order]
-    nth = np.arange(len(mine)) - np.searchsorted(mine, mine)
-    found = np.empty(len(game), np.intp)
-    found[order] = step[np.searchsorted(place, mine) + nth]
-    return found
+    ordered = game[order]
+    nth = np.arange(len(ordered)) - np.searchsorted(ordered, ordered)
+    steps = np.empty(len(game), np.intp)
+    steps[order] = step[np.searchsorted(index, ordered) + nth]
+    return steps

@@ -1,4 +1,4 @@
-"""The games of all actors as a learner sees them: told things and counted, never stepped."""
+"""The games of all actors as one pool of the learner. Actors step them; the pool never does."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ import numpy as np
 import numpy.typing as npt
 
 from sparring import _native
-from sparring.cluster import seats
-from sparring.cluster.actors.crew import Crew
+from sparring.cluster import game_messages
+from sparring.cluster.actors.supervisor import ActorSupervisor
 from sparring.errors import ConfigError, SparringError, StateError
 from sparring.games.rules import SKIP_FORCED, Rewards, Rules
 from sparring.messages import Message
@@ -21,13 +21,13 @@ from sparring.pools.starts import Start
 
 
 class DistributedPool:
-    """A pool whose games are in other processes, each of which has an equal share of them."""
+    """A pool whose games are played by actors, an equal share by each."""
 
     slots = 1
 
     def __init__(
         self,
-        crew: Crew,
+        supervisor: ActorSupervisor,
         rules: Rules,
         games: int,
         *,
@@ -38,45 +38,46 @@ class DistributedPool:
         lockstep: bool = False,
         exact: bool = False,
     ) -> None:
-        """Speak for the actors of a crew, who know all of this already.
+        """Represent the games of a supervisor's actors, which were started with the same settings.
 
-        policies: ids that may sit at tables: the learner's and those of slots.
+        policies: number of policy ids that may be seated: the learner's and those of slots.
         lockstep: actors play only while the learner waits for them.
         exact: games are saved with a checkpoint.
         """
-        self.crew, self.rules, self.num_games, self.memory_bytes = crew, rules, games, memory
+        self.supervisor, self.rules = supervisor, rules
+        self.num_games, self.memory_bytes = games, memory
         self.row_bytes = rules.obs_bytes + memory
         self.memory = np.zeros((0, rules.seats, memory), np.uint8)
-        """Nothing: it is where the games are."""
+        """Empty: actors hold it."""
         self.can = frozenset({EXACT} if exact else ())
         self._lockstep = lockstep
         self._flags: dict[str, Any] = {}
         self._mixes = FilledMixes(())
         self._lineups: Sequence[Lineup] = ()
         self._counts = np.zeros(len(rules.counters), np.int64)
-        self._seated: list[npt.NDArray[np.int64] | None] = [None] * crew.size
+        self._seated: list[npt.NDArray[np.int64] | None] = [None] * supervisor.size
         """By actor, as its last rollout left them; None: it has to be asked."""
-        self._heard = [0] * crew.size
-        self._policies, self._told = policies, 0
+        self._heard = [0] * supervisor.size
+        self._policies, self._sent = policies, 0
         self._out_since = np.zeros(policies, np.int64)
-        """By policy, the message since which it is drawn no more; of those that are, the next."""
+        """By policy, the message since which it is not drawn; the maximum while it is drawn."""
         self._seats: frozenset[int] = frozenset()
-        self._sit(lineups or [Lineup((LEARNER,) * rules.seats)], mixes)
+        self._set_lineups(lineups or [Lineup((LEARNER,) * rules.seats)], mixes)
         self._note_drawn()
 
-    # Said to every actor
+    # Messages to all actors
 
-    def _tell(self, message: Message) -> None:
-        """Say it with a number, so that a rollout can tell what was known when it was played."""
-        self._told += 1
-        facts = {**message.facts, "number": self._told}
-        self.crew.tell(Message(message.name, facts, message.arrays))
+    def _broadcast(self, message: Message) -> None:
+        """Send a numbered message: a rollout reports the last message its actor had applied."""
+        self._sent += 1
+        payload = {**message.payload, "number": self._sent}
+        self.supervisor.broadcast(Message(message.name, payload, message.arrays))
 
     def set_lineups(self, lineups: Sequence[Lineup], mixes: Sequence[str] = ()) -> None:
-        self._sit(lineups, mixes)
-        self._tell_tables()
+        self._set_lineups(lineups, mixes)
+        self._send_lineups()
 
-    def _sit(self, lineups: Sequence[Lineup], mixes: Sequence[str]) -> None:
+    def _set_lineups(self, lineups: Sequence[Lineup], mixes: Sequence[str]) -> None:
         filled = FilledMixes(lineups, mixes, self._mixes)
         ids = numbered(self.rules, lineups, _native.MAX_LINEUPS, filled)
         self._seats = frozenset(player for lineup in ids for player in lineup if player >= 0)
@@ -84,21 +85,21 @@ class DistributedPool:
 
     def set_mixes(self, mixes: Mixes) -> None:
         self._mixes.fill(self.rules, mixes)
-        self._tell_tables()
+        self._send_lineups()
 
-    def _tell_tables(self) -> None:
+    def _send_lineups(self) -> None:
         filled = dict(zip(self._mixes.names, self._mixes.players, strict=True))
         by_name = {
-            name: {self._player(player): weight for player, weight in inside.items()}
-            for name, inside in filled.items()
+            name: {self._player(player): weight for player, weight in players.items()}
+            for name, players in filled.items()
         }
-        before = self._out_since > self._told
-        self._tell(seats.tables(self._lineups, self._mixes.names, by_name))
-        self._out_since[before] = self._told
+        before = self._out_since > self._sent
+        self._broadcast(game_messages.lineups_message(self._lineups, self._mixes.names, by_name))
+        self._out_since[before] = self._sent
         self._note_drawn()
 
     def _note_drawn(self) -> None:
-        """Remember who may be drawn: no actor can have heard yet that it is not."""
+        """Mark policies that may be drawn: no actor can know yet that they are not."""
         drawn = [player for player in self.policies if player < len(self._out_since)]
         self._out_since[drawn] = np.iinfo(np.int64).max
 
@@ -107,7 +108,7 @@ class DistributedPool:
         return player if player >= 0 else self.rules.bots[-2 - player]
 
     def put(self, slot: int, weights: Any, *, greedy: bool) -> None:
-        self._tell(seats.put(slot, weights, greedy=greedy))
+        self._broadcast(game_messages.weights_message(slot, weights, greedy=greedy))
 
     def set_config(self, **flags: Any) -> None:
         """Change flags that may change while games run; each game follows at its next reset."""
@@ -118,29 +119,29 @@ class DistributedPool:
                 raise ConfigError(f"{', '.join(fixed)} cannot change in running games")
             self.rules = self.rules.changed(flags)
         self._flags |= flags
-        self._tell(Message(seats.FLAGS, {"flags": self._flags}))
+        self._broadcast(Message(game_messages.FLAGS, {"flags": self._flags}))
 
     def set_rewards(self, rewards: Rewards) -> None:
         self.rules.weights(rewards)
-        self._tell(Message(seats.REWARDS, {"rewards": plain_rewards(rewards)}))
+        self._broadcast(Message(game_messages.REWARDS, {"rewards": plain_rewards(rewards)}))
 
     def set_starts(self, starts: Sequence[Start]) -> None:
-        self._tell(seats.starts(self.rules, starts))
+        self._broadcast(game_messages.starts_message(self.rules, starts))
 
-    # Known of every actor
+    # State of the actors
 
     def note(self, actor: int, seated: npt.NDArray[np.int64], heard: int) -> None:
-        """Remember who sits in the games of an actor, as a rollout of it ended."""
+        """Store the seated policies of an actor's games at the end of its last rollout."""
         self._seated[actor], self._heard[actor] = seated.copy(), heard
 
     def seated(self, policies: int) -> npt.NDArray[np.int64]:
         """Count the seats that each policy id below `policies` holds in the running games.
 
-        Where actors do not wait, one that has not heard yet that a policy is drawn no more may
-        seat it any moment: it counts as seated.
+        Actors that do not wait may still draw a policy until they have read that it is out: until
+        then it counts as seated.
         """
         found = np.zeros(policies, np.int64)
-        for actor in range(self.crew.size):
+        for actor in range(self.supervisor.size):
             known = self._seated[actor]
             if known is None:
                 known = self.ask_seated(actor)
@@ -150,9 +151,9 @@ class DistributedPool:
         return found
 
     def ask_seated(self, actor: int) -> npt.NDArray[np.int64]:
-        question = Message(seats.SEATED, {"policies": self._policies})
-        known = self.crew.ask(question, actor).arrays["seated"].copy()
-        self.note(actor, known, self._told)
+        question = Message(game_messages.SEATED, {"policies": self._policies})
+        known = self.supervisor.call(question, actor).arrays["seated"].copy()
+        self.note(actor, known, self._sent)
         return known
 
     @property
@@ -175,40 +176,44 @@ class DistributedPool:
     # Saving
 
     def states(self) -> tuple[list[int], bytes]:
-        """The games of all actors, which have no orders; and in which life each of them is."""
-        answers = [self.crew.ask(Message(seats.STATE), actor) for actor in range(self.crew.size)]
-        games = {str(actor): answer.arrays["games"] for actor, answer in enumerate(answers)}
-        return [int(answer.facts["life"]) for answer in answers], Message("games", {}, games).pack()
+        """The incarnation of every actor, and the games of all as bytes; no rollout may be open."""
+        actors = range(self.supervisor.size)
+        replies = [self.supervisor.call(Message(game_messages.STATE), actor) for actor in actors]
+        games = {str(actor): reply.arrays["games"] for actor, reply in enumerate(replies)}
+        incarnations = [int(reply.payload["incarnation"]) for reply in replies]
+        return incarnations, Message("games", {}, games).pack()
 
     def state(self) -> bytes:
         return self.states()[1]
 
     def load_state(self, raw: bytes) -> BatchLike:
-        games = Message.unpack(raw).arrays
-        if len(games) != self.crew.size:
+        games, size = Message.unpack(raw).arrays, self.supervisor.size
+        if len(games) != size:
             raise StateError(
-                f"the checkpoint has the games of {len(games)} actors, there are {self.crew.size}"
+                f"the checkpoint has the games of {len(games)} actors, and there are {size}; set "
+                f"actors {len(games)}"
             )
-        for actor in range(self.crew.size):
-            self.crew.ask(Message(seats.LOAD, {}, {"games": games[str(actor)]}), actor)
-        self._seated = [None] * self.crew.size
+        for actor in range(size):
+            message = Message(game_messages.LOAD, {}, {"games": games[str(actor)]})
+            self.supervisor.call(message, actor)
+        self._seated = [None] * self.supervisor.size
         return self.batch()
 
-    # What actors do
+    # Stepping, which actors do
 
     def reset(self, seed: int | None = None) -> BatchLike:
-        """With a seed, have actors begin other games; the first ones they begin themselves."""
+        """With a seed, make actors start new games; they start their first games themselves."""
         if seed is not None:
-            self._tell(Message(seats.BEGIN, {"seed": seed}))
-            self._seated = [None] * self.crew.size
+            self._broadcast(Message(game_messages.RESTART, {"seed": seed}))
+            self._seated = [None] * self.supervisor.size
         return self.batch()
 
     def batch(self, slot: int | None = None) -> BatchLike:
-        """No rows: they are where the games are."""
+        """No batch: actors hold the rows."""
         return cast(BatchLike, None)
 
     def step(self, action: npt.ArrayLike) -> NoReturn:
-        raise SparringError("these games are stepped by actors; ask a crew for a rollout")
+        raise SparringError("actors step these games; submit a RolloutRequest to the supervisor")
 
     def send(self, action: npt.ArrayLike, slot: int = 0) -> None:
         self.step(action)
@@ -220,7 +225,7 @@ class DistributedPool:
         self.step(())
 
     def audit(self) -> str:
-        """Nothing is known here."""
+        """Actors do not report this."""
         return ""
 
 

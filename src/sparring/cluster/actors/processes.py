@@ -1,4 +1,4 @@
-"""Actors as processes of this machine: rollouts and weights in shared memory, words by sockets."""
+"""Actors as processes of this machine: rollouts and weights in shared memory."""
 
 from __future__ import annotations
 
@@ -11,45 +11,50 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from sparring.cluster.actors.body import Place
-from sparring.cluster.actors.crew import LOOK_S, Crew, Hand, Order, Parcel
-from sparring.cluster.actors.weights import Board
+from sparring.cluster.actors.runner import ActorShare
+from sparring.cluster.actors.supervisor import (
+    LOOK_S,
+    ActorHandle,
+    ActorSupervisor,
+    RolloutBatch,
+    RolloutRequest,
+)
+from sparring.cluster.actors.weights import SharedWeights
 from sparring.config import DistributedConfig
 from sparring.learn.learner import LostError
-from sparring.messages import Message, checked, error_of
-from sparring.processes import CLOSE_S, Child, SharedArrays, ready
+from sparring.messages import Message, raise_if_error, to_exception
+from sparring.processes import CLOSE_S, Child, SharedArrays, wait_any
 
-KILLS = ("signal SIGKILL", "signal SIGTERM")
-"""Ends that somebody else brought about."""
-LAST_WORDS = 2000
-"""Characters of a dead actor's last words that are shown."""
+KILLED = ("signal SIGKILL", "signal SIGTERM")
+"""Exit statuses of processes that were ended from outside."""
+MAX_OUTPUT = 2000
+"""Characters of a dead actor's output that are shown."""
 
 
-class ProcessHand(Hand):
-    """An actor's process, and the buffers that it plays rollouts into."""
+class ProcessActorHandle(ActorHandle):
+    """Handle of an actor process, with the buffers that its rollouts are written to."""
 
     process: Child | None = None
 
-    def __init__(self, place: Place) -> None:
-        super().__init__(place)
+    def __init__(self, share: ActorShare) -> None:
+        super().__init__(share)
         self.free: list[int] = []
-        """Buffers that nobody needs."""
+        """Indices of unused buffers."""
         self.memory: list[SharedArrays] = []
 
-    def tell(self, message: Message) -> None:
-        """Say something, if there is anybody."""
+    def send(self, message: Message) -> None:
         if self.process is not None:
-            self.process.tell(message)
+            self.process.send(message)
 
-    def begin(self, process: Child, shapes: Mapping[str, Any]) -> None:
-        """It is ready: take over its memory."""
-        known = {name: (np.dtype(kind), tuple(shape)) for name, (kind, shape) in shapes.items()}
+    def map_buffers(self, process: Child, shapes: Mapping[str, Any]) -> None:
+        """Map the buffers of an actor that is ready."""
+        known = {name: (np.dtype(dtype), tuple(shape)) for name, (dtype, shape) in shapes.items()}
         self.memory = [SharedArrays(known, fd) for fd in process.channel.fds]
         process.channel.fds, self.ready = [], True
         self.since = time.monotonic()
 
-    def bury(self, patience_s: float = 0.0) -> tuple[str, str]:
-        """End the process and let go of everything; return how it ended, and its last words."""
+    def end(self, patience_s: float = 0.0) -> tuple[str, str]:
+        """End the process and free its memory; return its exit status and last output."""
         process, self.process = self.process, None
         if process is None:
             return "", ""
@@ -57,142 +62,145 @@ class ProcessHand(Hand):
         for memory in self.memory:
             memory.close()
         self.memory = []
-        return process.ended, process.tail[-LAST_WORDS:].decode(errors="replace").strip()
+        output = process.output_tail[-MAX_OUTPUT:].decode(errors="replace").strip()
+        return process.exit_status, output
 
 
-class ProcessCrew(Crew):
+class ProcessSupervisor(ActorSupervisor):
     """One process for every actor."""
 
-    _hands: Sequence[ProcessHand]
+    _handles: Sequence[ProcessActorHandle]
 
     def __init__(
         self,
         settings: Mapping[str, Any],
-        places: Sequence[Place],
+        shares: Sequence[ActorShare],
         distributed: DistributedConfig,
         size: int,
     ) -> None:
-        """Start them; they are ready some seconds later.
+        """Start the processes; they are ready some seconds later.
 
-        settings: of the run, as its file has them. size: bytes of the network's weights.
+        settings: of the run, as in its file. size: bytes of the network's weights.
         """
-        super().__init__([ProcessHand(place) for place in places], distributed.max_restarts)
-        self._settings, self._distributed, self._board = settings, distributed, Board(size)
-        self._parcels: list[Parcel] = []
-        self._buffers: dict[int, tuple[ProcessHand, int, int]] = {}
-        """Whose buffer every parcel lies in, by its identity: hand, life and number."""
-        self._answers: dict[int, Message] = {}
-        self._questions = 0
-        self._end = weakref.finalize(self, end_all, self._hands, self._board)
-        for hand in self._hands:
-            self._start(hand)
+        super().__init__([ProcessActorHandle(share) for share in shares], distributed.max_restarts)
+        self._settings, self._distributed = settings, distributed
+        self._weights = SharedWeights(size)
+        self._batches: list[RolloutBatch] = []
+        """Rollouts that arrived during a call."""
+        self._buffers: dict[int, tuple[ProcessActorHandle, int, int]] = {}
+        """Handle, incarnation and buffer index of every unreleased batch, by its `id`."""
+        self._replies: dict[int, Message] = {}
+        self._calls = 0
+        self._end = weakref.finalize(self, end_all, self._handles, self._weights)
+        for handle in self._handles:
+            self._start(handle)
 
     @property
     def pids(self) -> list[int]:
-        return [hand.process.pid for hand in self._hands if hand.process]
+        return [handle.process.pid for handle in self._handles if handle.process]
 
     def publish(self, version: int, weights: npt.NDArray[np.uint8]) -> None:
-        self._board.write(version, weights)
+        self._weights.write(version, weights)
 
-    def give(self, order: Order) -> None:
-        hand = self._hands[order.actor]
-        buffer = hand.free.pop()
-        hand.expect(buffer, order)
-        hand.tell(Message("order", {"number": order.number, "buffer": buffer}))
+    def submit(self, request: RolloutRequest) -> None:
+        handle = self._handles[request.actor]
+        buffer = handle.free.pop()
+        handle.add_pending(buffer, request)
+        handle.send(Message("play", {"number": request.number, "buffer": buffer}))
 
-    def release(self, parcel: Parcel) -> None:
-        hand, life, buffer = self._buffers.pop(id(parcel))
-        if hand.place.life == life:
-            hand.free.append(buffer)
+    def release(self, batch: RolloutBatch) -> None:
+        handle, incarnation, buffer = self._buffers.pop(id(batch))
+        if handle.share.incarnation == incarnation:
+            handle.free.append(buffer)
 
-    def ask(self, message: Message, actor: int) -> Message:
-        hand = self._hands[actor]
-        self._questions += 1
-        asked = Message(message.name, {**message.facts, "asked": self._questions}, message.arrays)
-        life = -1
-        while self._questions not in self._answers:
-            if hand.process is None:
-                raise LostError(f"actor {actor} is gone, and not started again")
-            if hand.place.life != life:  # a new one has not heard the question
-                life = hand.place.life
-                hand.expect(self._questions)
-                hand.tell(asked)
-            self._parcels += self._exchange(LOOK_S)
-        return checked(self._answers.pop(self._questions))
+    def call(self, message: Message, actor: int) -> Message:
+        handle = self._handles[actor]
+        self._calls += 1
+        numbered = Message(message.name, {**message.payload, "call": self._calls}, message.arrays)
+        incarnation = -1
+        while self._calls not in self._replies:
+            if handle.process is None:
+                raise LostError(f"actor {actor} has ended and is not restarted")
+            if handle.share.incarnation != incarnation:  # a restarted actor has not received it
+                incarnation = handle.share.incarnation
+                handle.add_pending(self._calls)
+                handle.send(numbered)
+            self._batches += self._exchange(LOOK_S)
+        return raise_if_error(self._replies.pop(self._calls))
 
     def close(self) -> None:
         self._end()
 
-    def _tell(self, message: Message) -> None:
-        for hand in self._hands:
-            hand.tell(message)
+    def _send_all(self, message: Message) -> None:
+        for handle in self._handles:
+            handle.send(message)
 
-    def _start(self, hand: ProcessHand) -> None:
-        hand.free, board = list(range(self._distributed.queue + 1)), self._board
-        hand.process = Child(
-            "sparring.cluster.actors.actor", fds=[board.fd], threads=hand.place.threads
+    def _start(self, handle: ProcessActorHandle) -> None:
+        handle.free, weights = list(range(self._distributed.queue + 1)), self._weights
+        handle.process = Child(
+            "sparring.cluster.actors.actor", fds=[weights.fd], threads=handle.share.threads
         )
-        hand.since = time.monotonic()
-        begin = {"settings": self._settings, "place": asdict(hand.place), "size": board.size}
-        hand.tell(Message("begin", {**begin, "buffers": len(hand.free)}))
-        for message in self.kept:
-            hand.tell(message)
+        handle.since = time.monotonic()
+        begin = {"settings": self._settings, "share": asdict(handle.share), "size": weights.size}
+        handle.send(Message("begin", {**begin, "buffers": len(handle.free)}))
+        for message in self.remembered:
+            handle.send(message)
 
-    # Listening
+    # Receiving
 
-    def _look(self, wait_s: float) -> list[Parcel]:
-        parcels, self._parcels = self._parcels, []
-        return parcels + self._exchange(0.0 if parcels else wait_s)
+    def _poll(self, wait_s: float) -> list[RolloutBatch]:
+        batches, self._batches = self._batches, []
+        return batches + self._exchange(0.0 if batches else wait_s)
 
-    def _exchange(self, wait_s: float) -> list[Parcel]:
-        """Take in what has come, notice who is gone or hangs, and start those again."""
-        ready([hand.process for hand in self._hands if hand.process], wait_s)
-        parcels: list[Parcel] = []
-        for hand in self._hands:
-            if hand.process is None:
+    def _exchange(self, wait_s: float) -> list[RolloutBatch]:
+        """Receive messages, and restart actors that have died or hang."""
+        wait_any([handle.process for handle in self._handles if handle.process], wait_s)
+        batches: list[RolloutBatch] = []
+        for handle in self._handles:
+            if handle.process is None:
                 continue
-            for message in hand.process.hear():
-                parcels += self._hear(hand, message)
-            hand.process.overhear()
-            if hand.process.gone:
-                self._bury(hand, "died")
-            elif hand.late(self._distributed.timeout_s):
-                self._bury(hand, "hung")
-        return parcels
+            for message in handle.process.receive():
+                batches += self._handle_message(handle, message)
+            handle.process.read_output()
+            if handle.process.has_ended:
+                self._replace(handle, "died")
+            elif handle.late(self._distributed.timeout_s):
+                self._replace(handle, "hung")
+        return batches
 
-    def _hear(self, hand: ProcessHand, message: Message) -> list[Parcel]:
-        facts = message.facts
+    def _handle_message(self, handle: ProcessActorHandle, message: Message) -> list[RolloutBatch]:
+        payload = message.payload
         if message.name == "ready":
-            assert hand.process
-            hand.begin(hand.process, facts["shapes"])
-        elif message.name == "parcel":
-            given = hand.asked.popleft()
-            self.played(hand.place.index)
-            assert given.order
-            parcel = hand.parcel(given.order, facts, hand.memory[given.answer].items())
-            self._buffers[id(parcel)] = (hand, hand.place.life, given.answer)
-            return [parcel]
-        elif "asked" in facts:
-            self._answers[hand.asked.popleft().answer] = message
-            hand.since = time.monotonic()
+            assert handle.process
+            handle.map_buffers(handle.process, payload["shapes"])
+        elif message.name == "rollout":
+            pending = handle.pending.popleft()
+            self.note_rollout(handle.share.index)
+            assert pending.request
+            arrays = handle.memory[pending.answer].items()
+            batch = handle.make_batch(pending.request, payload, arrays)
+            self._buffers[id(batch)] = (handle, handle.share.incarnation, pending.answer)
+            return [batch]
+        elif "call" in payload:
+            self._replies[handle.pending.popleft().answer] = message
+            handle.since = time.monotonic()
         else:
-            raise error_of(message)
+            raise to_exception(message)
         return []
 
-    def _bury(self, hand: ProcessHand, how: str) -> None:
-        """End an actor, and start it again."""
-        ended, words = hand.bury()
+    def _replace(self, handle: ProcessActorHandle, how: str) -> None:
+        status, output = handle.end()
         died = how == "died"
-        told = f"{how} ({ended})" if died else how
-        self._again(hand, told, words, killed=died and ended in KILLS)
+        text = f"{how} ({status})" if died else how
+        self._restart(handle, text, output, killed=died and status in KILLED)
 
 
-def end_all(hands: Sequence[ProcessHand], board: Board) -> None:
-    """End processes: all are asked first, and then waited for, so long together at most."""
-    for hand in hands:
-        if hand.process is not None:
-            hand.process.channel.close()
+def end_all(handles: Sequence[ProcessActorHandle], weights: SharedWeights) -> None:
+    """End all processes within `CLOSE_S` seconds together."""
+    for handle in handles:
+        if handle.process is not None:
+            handle.process.channel.close()
     until = time.monotonic() + CLOSE_S
-    for hand in hands:
-        hand.bury(max(until - time.monotonic(), 0.0))
-    board.close()
+    for handle in handles:
+        handle.end(max(until - time.monotonic(), 0.0))
+    weights.close()

@@ -1,9 +1,9 @@
-"""The weights that actors play with: a network as one array of bytes, and shared memory for it.
+"""Weights for actors: a network as one array of bytes, and shared memory for it.
 
-In shared memory one writes and everybody reads. There is room for two versions. The next is written
-where nobody begins to read, and whoever read slowly notices by a checksum that what it has is not
-one version, and reads again. Nobody ever waits for anybody, so that an actor that hangs or dies in
-the middle of a read harms nobody.
+In shared memory the learner writes and all actors read. It holds two versions: the next one is
+written where no reader starts, and a slow reader detects by a checksum that it has read a mixture,
+and reads again. There are no locks, so that an actor that hangs or dies while reading blocks
+nothing.
 """
 
 from __future__ import annotations
@@ -23,44 +23,44 @@ MAX_TRIES = 10_000
 
 
 class FlatWeights:
-    """Where every parameter and buffer of a network lies in one array."""
+    """Layout of a network's parameters and buffers in one array of bytes."""
 
     def __init__(self, net: nn.Module) -> None:
-        """Lay out the network; any of the same kind fits."""
-        self._places: list[tuple[str, slice]] = []
-        at = 0
+        """Lay out a network; every network of the same structure fits."""
+        self._slices: list[tuple[str, slice]] = []
+        offset = 0
         for name, value in net.state_dict().items():
             size = value.numel() * value.element_size()
-            self._places.append((name, slice(at, at + size)))
-            at += -(-size // 16) * 16
-        self.size = at
+            self._slices.append((name, slice(offset, offset + size)))
+            offset += -(-size // 16) * 16
+        self.size = offset
         """Bytes."""
 
     @torch.no_grad()
     def write(self, net: nn.Module, out: Flat) -> None:
         """Copy the network into an array."""
         state = net.state_dict()
-        for name, place in self._places:
+        for name, part in self._slices:
             value: Tensor = state[name].detach().cpu().contiguous()
-            out[place] = value.reshape(-1).view(torch.uint8).numpy()
+            out[part] = value.reshape(-1).view(torch.uint8).numpy()
 
     @torch.no_grad()
     def read(self, net: nn.Module, flat: Flat) -> None:
         """Copy an array into the network."""
         if flat.shape != (self.size,):
-            raise StateError(f"weights of {flat.shape} bytes, need {(self.size,)}")
+            raise StateError(f"weights have shape {flat.shape}, need {(self.size,)} bytes")
         state = net.state_dict()
-        for name, place in self._places:
+        for name, part in self._slices:
             value = state[name]
-            raw = torch.from_numpy(flat[place].copy())
+            raw = torch.from_numpy(flat[part].copy())
             value.copy_(raw.view(value.dtype).reshape(value.shape))
 
 
-class Board:
-    """A network's flat weights and their version."""
+class SharedWeights:
+    """The flat weights of a network and their version, in shared memory."""
 
     def __init__(self, size: int, fd: int | None = None) -> None:
-        """Make one for weights of `size` bytes, or open what another process made."""
+        """Allocate memory for weights of `size` bytes, or map what another process allocated."""
         shapes = {
             "newest": (np.int64, (1,)),
             "version": (np.int64, (2,)),
@@ -74,11 +74,11 @@ class Board:
 
     @property
     def fd(self) -> int:
-        """To be inherited by readers."""
+        """File descriptor for readers to inherit."""
         return self._memory.fd
 
     def write(self, version: int, flat: Flat) -> None:
-        """Show another version. Versions begin at 1."""
+        """Write another version. Versions begin at 1."""
         side = 1 - int(self._newest[0])
         self._version[side] = version
         self._flat[side] = flat
@@ -86,28 +86,28 @@ class Board:
         self._newest[0] = side
 
     def newest(self) -> int:
-        """The version that would be read now."""
+        """Version that `read` would return."""
         return int(self._version[int(self._newest[0])])
 
-    def newer(self, version: int) -> tuple[int, Flat] | None:
-        """Copy the newest version, unless it is this one."""
+    def read_newer(self, version: int) -> tuple[int, Flat] | None:
+        """Copy the newest version, None if it is this one."""
         return None if self.newest() == version else self.read()
 
     def read(self) -> tuple[int, Flat]:
-        """Copy the newest version, whole."""
+        """Copy the newest version."""
         for _ in range(MAX_TRIES):
             side = int(self._newest[0])
             version, flat = int(self._version[side]), self._flat[side].copy()
             if checksum(version, flat) == int(self._checksum[side]):
                 return version, flat
-        raise SparringError(f"no whole weights in {MAX_TRIES} tries; publish less often")
+        raise SparringError(f"no consistent weights in {MAX_TRIES} reads; publish less often")
 
     def close(self) -> None:
-        """Let go of the memory; nothing can be read afterwards."""
+        """Unmap the memory; nothing can be read afterwards."""
         self._memory.close()
         del self._memory, self._newest, self._version, self._checksum, self._flat
 
 
 def checksum(version: int, flat: Flat) -> int:
-    """Of weights and their version together."""
+    """Checksum of weights and version."""
     return zlib.crc32(flat.data, version & 0xFFFFFFFF)

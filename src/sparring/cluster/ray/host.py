@@ -1,4 +1,4 @@
-"""What runs inside an actor of Ray: a body, and the newest weights that it was sent.
+"""What runs inside an actor of Ray: a runner, and the newest weights that it was sent.
 
 Text, bytes and arrays go in and out. It is made by a name that every machine has installed.
 """
@@ -14,71 +14,70 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from sparring.cluster.actors.body import Body, Place
 from sparring.cluster.actors.packing import counts_of
+from sparring.cluster.actors.runner import ActorRunner, ActorShare
 from sparring.errors import SparringError
 from sparring.learn.rollout import Episodes, Truncations
-from sparring.messages import Message, refusal
+from sparring.messages import Message, error_reply
 
 Bytes = npt.NDArray[np.uint8]
-FEW = {f"cut.{one.name}": "cuts" for one in fields(Truncations)} | {
+PADDED = {f"cut.{one.name}": "cuts" for one in fields(Truncations)} | {
     f"end.{one.name}": "ends" for one in fields(Episodes)
 }
-"""Arrays with room for more than there usually is, and what says how much is used."""
+"""Arrays that are longer than needed, and the count that says how many entries are used."""
 
 
-class Host:
-    """Plays orders one after the other; weights may come in the middle of one."""
+class ActorHost:
+    """A Ray actor that plays requests in order; weights may arrive during a rollout."""
 
     def __init__(self) -> None:
-        """Be there; games begin with `begin`, which can say what is wrong with them."""
         self._newest: tuple[int, Bytes] = 0, np.zeros(0, np.uint8)
 
     def begin(self, begin: str) -> str:
-        """Make the games; return what cannot be, as JSON, nothing if all is well."""
-        facts = json.loads(begin)
+        """Make games and network; return an error as JSON, "" if there is none."""
+        values = json.loads(begin)
         try:
-            self._body = Body(facts["settings"], Place(**facts["place"]))
+            self._runner = ActorRunner(values["settings"], ActorShare(**values["share"]))
         except SparringError as wrong:
-            return json.dumps(refusal(wrong).facts)
+            return json.dumps(error_reply(wrong).payload)
         self._out = {
-            name: np.zeros(shape, kind) for name, (kind, shape) in self._body.shapes.items()
+            name: np.zeros(shape, dtype) for name, (dtype, shape) in self._runner.shapes.items()
         }
         return ""
 
     def pid(self) -> int:
-        """The process that it lives in."""
         return os.getpid()
 
     def post(self, version: int, weights: Bytes) -> None:
-        """Let the next rollout be played with these weights, if there are none newer."""
+        """Use these weights for the next rollout, unless there are newer ones."""
         if version > self._newest[0]:
             self._newest = version, weights
 
     def play(self, number: int, version: int, weights: Bytes) -> Bytes:
-        """Play a rollout with these weights or newer ones; return a message as bytes."""
+        """Play a rollout with these weights or newer ones; return it as a message in bytes."""
         self.post(version, weights)
-        facts = self._body.fulfill(
+        payload = self._runner.play_request(
             number, self._out, lambda known: self._newest if self._newest[0] != known else None
         )
-        return as_array(Message("parcel", facts, trimmed(self._out)))
+        return as_array(Message("rollout", payload, trim(self._out)))
 
-    def hear(self, said: Bytes) -> Bytes:
-        """Hear a message between two rollouts; return the answer."""
+    def handle(self, raw: Bytes) -> Bytes:
+        """Apply a message between two rollouts; return the reply."""
         try:
-            return as_array(self._body.hear(Message.unpack(said.data)))
+            return as_array(self._runner.handle(Message.unpack(raw.data)))
         except SparringError as wrong:
-            return as_array(refusal(wrong))
+            return as_array(error_reply(wrong))
 
 
-def trimmed(arrays: Mapping[str, npt.NDArray[Any]]) -> dict[str, npt.NDArray[Any]]:
-    """Leave out room that a packed rollout does not use."""
+def trim(arrays: Mapping[str, npt.NDArray[Any]]) -> dict[str, npt.NDArray[Any]]:
+    """Cut off the unused entries of a packed rollout."""
     counts = counts_of(arrays)
     return {
-        name: array[: counts[FEW[name]]] if name in FEW else array for name, array in arrays.items()
+        name: array[: counts[PADDED[name]]] if name in PADDED else array
+        for name, array in arrays.items()
     }
 
 
 def as_array(message: Message) -> Bytes:
-    """A message as Ray keeps it without a copy."""
+    """A message as an array, which Ray stores without a copy."""
     return np.frombuffer(message.pack(), np.uint8)

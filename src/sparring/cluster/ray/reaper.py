@@ -1,8 +1,8 @@
-"""Ends what a local cluster leaves behind when its program is killed: `... reaper FOLDER`.
+"""Ends what a local Ray cluster leaves behind when its program is killed: `... reaper FOLDER`.
 
-Ray's own processes notice such a death one after the other, and some never do. This one waits for
-the end of its input, which also comes when the program dies, and then ends every process that was
-given the token in that folder.
+Ray's processes notice the death of their program late, or never. This process waits for the end of
+its input, which also comes when the program dies, and then kills every process that was started
+with the token in the folder.
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ import sys
 from pathlib import Path
 
 DONE = "done"
-"""Said by a program that has ended its cluster itself."""
+"""Input from a program that has ended its cluster itself."""
 
 
 def main(folder: str) -> None:
-    """Wait, then end what is left."""
+    """Wait, then kill what is left."""
     for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, signal.SIG_IGN)  # meant for the program, which says when it is done
+        signal.signal(number, signal.SIG_IGN)  # the program handles them
     if sys.stdin.read().strip() != DONE:
         while left := processes_with(str(Path(folder) / "token")):
             for pid in left:
@@ -31,13 +31,13 @@ def main(folder: str) -> None:
 
 
 def processes_with(token: str) -> list[int]:
-    """Processes that were started with a token; those that have ended do not count."""
+    """Processes that were started with a token, zombies excluded."""
     wanted = f"RAY_AUTH_TOKEN_PATH={token}".encode()
     found = []
-    for place in Path("/proc").glob("[0-9]*/environ"):
+    for environ in Path("/proc").glob("[0-9]*/environ"):
         with contextlib.suppress(OSError):
-            if wanted in place.read_bytes().split(b"\0"):
-                found.append(int(place.parent.name))
+            if wanted in environ.read_bytes().split(b"\0"):
+                found.append(int(environ.parent.name))
     return [pid for pid in found if pid != os.getpid()]
 
 

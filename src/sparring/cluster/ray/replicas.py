@@ -1,4 +1,4 @@
-"""Other learners in a Ray cluster, one actor each; sums go between them, not through Ray."""
+"""Replicas in a Ray cluster, one Ray actor each; gradients are summed directly, not through Ray."""
 
 from __future__ import annotations
 
@@ -9,39 +9,38 @@ from dataclasses import asdict
 from typing import Any
 
 from sparring.cluster.ray.session import Cluster
-from sparring.cluster.replicas.replica import Replica, Share
+from sparring.cluster.replicas.replica import Replica, ReplicaShare
 from sparring.errors import SparringError
 from sparring.learn.learner import LostError
-from sparring.messages import Message, refusal
+from sparring.messages import Message, error_reply
 
 START_S = 120.0
-"""Seconds more than `distributed.timeout_s` that the first answer may take."""
+"""Seconds more than `distributed.timeout_s` that the first reply may take."""
 
 
 class ReplicaHost:
-    """What runs inside an actor: bytes go in and out."""
+    """A Ray actor that holds a replica; messages are bytes."""
 
-    def begin(self, facts: str) -> bytes:
-        """Make games and network; say what is wrong with them."""
-        told = json.loads(facts)
+    def begin(self, begin: str) -> bytes:
+        """Make games and network; return "ready" or an error."""
+        values = json.loads(begin)
         try:
-            self._replica = Replica(told["settings"], told["share"])
+            self._replica = Replica(values["settings"], values["share"])
         except SparringError as wrong:
-            return refusal(wrong).pack()
+            return error_reply(wrong).pack()
         return Message("ready").pack()
 
-    def hear(self, raw: bytes) -> bytes:
-        """Do what a message says."""
-        return self._replica.hear(raw)
+    def handle(self, raw: bytes) -> bytes:
+        return self._replica.handle_bytes(raw)
 
 
 class RayReplica:
-    """An actor that learns with the run's learner."""
+    """Handle of a replica in Ray."""
 
     def __init__(
-        self, cluster: Cluster, settings: Mapping[str, Any], share: Share, timeout_s: float
+        self, cluster: Cluster, settings: Mapping[str, Any], share: ReplicaShare, timeout_s: float
     ) -> None:
-        """Start it; it says when it is ready."""
+        """Start it; its first message says that it is ready."""
         self.share, self._ray, self._limit_s = share, cluster.ray, timeout_s
         host = cluster.ray.remote(
             num_cpus=share.threads,
@@ -51,29 +50,26 @@ class RayReplica:
         )(ReplicaHost)
         self.actor: Any = host.remote()
         begin = json.dumps({"settings": settings, "share": asdict(share)})
-        self._answers = deque([self.actor.begin.remote(begin)])
+        self._replies = deque([self.actor.begin.remote(begin)])
         self._patience_s = timeout_s + START_S
 
-    def tell(self, message: Message) -> None:
-        """Have it do something; it does one thing after the other."""
-        self._answers.append(self.actor.hear.remote(message.pack()))
+    def send(self, message: Message) -> None:
+        self._replies.append(self.actor.handle.remote(message.pack()))
 
-    def answer(self) -> Message:
-        """Wait for what it says to that."""
-        wrongs = self._ray.exceptions
+    def next_message(self) -> Message:
+        errors = self._ray.exceptions
         try:
-            raw = self._ray.get(self._answers.popleft(), timeout=self._patience_s)
-        except wrongs.GetTimeoutError:
+            raw = self._ray.get(self._replies.popleft(), timeout=self._patience_s)
+        except errors.GetTimeoutError:
             raise LostError(
-                f"replica {self.share.rank} has said nothing for {self._patience_s:g} s "
+                f"replica {self.share.rank} sent nothing for {self._patience_s:g} s "
                 "(distributed.timeout_s)"
             ) from None
-        except (wrongs.RayError, IndexError) as wrong:
+        except (errors.RayError, IndexError) as wrong:
             first = next(iter(str(wrong).strip().splitlines()), "")
             raise LostError(f"replica {self.share.rank} has died: {first}") from None
         self._patience_s = self._limit_s
         return Message.unpack(raw)
 
     def end(self) -> None:
-        """Let it go."""
         self._ray.kill(self.actor)

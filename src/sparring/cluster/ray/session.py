@@ -1,6 +1,6 @@
-"""Starting or joining a Ray cluster, and leaving nothing of it behind.
+"""Start or join a Ray cluster, and clean up afterwards.
 
-Ray is an extra and loads slowly: it is imported when a cluster is asked for.
+Ray is an optional dependency and loads slowly: it is imported when a cluster is used.
 """
 
 from __future__ import annotations
@@ -29,29 +29,29 @@ from sparring.processes import start_python
 
 LOCAL, AUTO = "local", "auto"
 ANSWER_S, JOIN_S = 10.0, 60.0
-"""Seconds within which somebody has to answer at an address, and to let us in."""
-LONGEST_FOLDER = 40
-"""Letters of a folder in which Ray can still make its sockets."""
+"""Seconds for a connection to an address, and for joining its cluster."""
+MAX_FOLDER = 40
+"""Longest path of a folder in which Ray can create its sockets."""
 MODE, TOKEN, TOKEN_PATH = "RAY_AUTH_MODE", "RAY_AUTH_TOKEN", "RAY_AUTH_TOKEN_PATH"
-USUAL_TOKEN = Path("~/.ray/auth_token")
-"""Where Ray itself looks for a token."""
-OURS = {
-    "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0",  # listen on 127.0.0.1 and nowhere else
+DEFAULT_TOKEN = Path("~/.ray/auth_token")
+"""Where Ray looks for a token by default."""
+LOCAL_VARIABLES = {
+    "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0",  # listen on 127.0.0.1 only
     "RAY_worker_niceness": "0",  # actors are as important as their learner
 }
-"""What else a cluster of our own is told."""
+"""Environment variables of a local cluster."""
 
 
 class Cluster:
     """A Ray cluster that this process has joined."""
 
     def __init__(self, ray: Any, cleanup: contextlib.ExitStack) -> None:
-        """Take over a connection. cleanup: what is to be done when it has ended."""
+        """Use a connection. cleanup: callbacks for when it ends."""
         self.ray, self._cleanup = ray, cleanup
         self.open = True
-        """Until it is closed. Ray must not be asked for anything later: it would start anew."""
+        """Until it is closed. Ray must not be called later: it would start a new cluster."""
         self.node = str(ray.get_runtime_context().get_node_id())
-        """This machine, as Ray calls it."""
+        """Ray's id of this machine."""
 
     @property
     def cpus(self) -> int:
@@ -64,7 +64,7 @@ class Cluster:
         return int(self.ray.cluster_resources().get("GPU", 0))
 
     def check_cpus(self, count: int, why: str) -> None:
-        """Refuse what could never be placed: Ray would wait for it without end."""
+        """Refuse work that does not fit the cluster: Ray would wait for it forever."""
         if count > self.cpus:
             raise ConfigError(
                 f"{why} need {count} CPUs, and the cluster has {self.cpus}; ask for less, or join "
@@ -72,7 +72,7 @@ class Cluster:
             )
 
     def close(self) -> None:
-        """Leave the cluster; one that was started for this process ends."""
+        """Leave the cluster; one that was started by this process ends."""
         self.open = False
         self._cleanup.close()
         atexit.unregister(self.close)
@@ -84,132 +84,132 @@ class Cluster:
         self.close()
 
 
-def connect(word: str, *, cpus: int = 0) -> Cluster:
+def connect(address: str, *, cpus: int = 0) -> Cluster:
     """Start or join a cluster.
 
-    word: local starts one on this machine, which ends with `close`; auto joins the one that runs
-        here or that RAY_ADDRESS names; anything else is the address of one.
-    cpus: that a local one has at least, however many cores there are: actors share them then, as
-        processes do.
+    address: local starts one on this machine, which ends with `close`; auto joins the one that runs
+        here or that RAY_ADDRESS names; anything else is HOST:PORT.
+    cpus: fewest CPUs of a local cluster, even if the machine has fewer cores: actors then share
+        them, as processes do.
     """
-    if trusted.is_factory(word):  # an address: whoever answers there may send code
-        trusted.require(word, "cluster")
+    if trusted.is_factory(address):  # HOST:PORT: a cluster may send code
+        trusted.check_trusted(address, "cluster")
     if importlib.util.find_spec("ray") is None:
         raise ConfigError(
-            f"cluster {word}: Ray is not installed; install it with: "
+            f"cluster {address}: Ray is not installed; install it with: "
             'pip install "sparring[cluster]"'
         )
     if "ray" in sys.modules and sys.modules["ray"].is_initialized():
-        raise ConfigError(f"cluster {word}: this process is in a cluster already; leave it first")
+        raise ConfigError(f"cluster {address}: this process has joined one already; leave it first")
     with contextlib.ExitStack() as cleanup:
-        cleanup.enter_context(kept_environment())
-        options: dict[str, Any] = {"address": word}
-        if word == LOCAL:
-            options |= own_cluster(cleanup, cpus)
+        cleanup.enter_context(restored_environment())
+        options: dict[str, Any] = {"address": address}
+        if address == LOCAL:
+            options |= local_options(cleanup, cpus)
         else:
-            check_token(word)
-            check_answer(os.environ.get("RAY_ADDRESS", word) if word == AUTO else word)
-        with time_limit(JOIN_S, f"cluster {word}: no answer within {JOIN_S:.0f} s"):
-            ray = initialized(cleanup, options)
+            check_token(address)
+            check_reachable(os.environ.get("RAY_ADDRESS", address) if address == AUTO else address)
+        with time_limit(JOIN_S, f"cluster {address}: no answer within {JOIN_S:.0f} s"):
+            ray = start_ray(cleanup, options)
         cluster = Cluster(ray, cleanup.pop_all())
         atexit.register(cluster.close)  # for programs that end without closing it
         return cluster
 
 
-def own_cluster(cleanup: contextlib.ExitStack, cpus: int) -> dict[str, Any]:
-    """Return how to start a cluster on this machine that nobody else can use."""
+def local_options(cleanup: contextlib.ExitStack, cpus: int) -> dict[str, Any]:
+    """Return options of `ray.init` for a local cluster that only this process can use."""
     folder = make_folder()
     cleanup.callback(shutil.rmtree, folder, ignore_errors=True)
-    cleanup.callback(let_go, watched(folder))
+    cleanup.callback(stop_reaper, start_reaper(folder))
     token = folder / "token"
     token.touch(mode=0o600)
     token.write_text(secrets.token_hex(32), "utf-8")
     os.environ.pop(TOKEN, None)
-    os.environ.update({MODE: "token", TOKEN_PATH: str(token), **OURS})
+    os.environ.update({MODE: "token", TOKEN_PATH: str(token), **LOCAL_VARIABLES})
     return {
         "num_cpus": max(cpus, os.cpu_count() or 1),
         "include_dashboard": False,
-        "_temp_dir": str(folder / "ray"),  # which it opens for everybody; the one around stays ours
+        "_temp_dir": str(folder / "ray"),  # Ray makes it public; the folder around it is private
     }
 
 
-def watched(folder: Path) -> subprocess.Popen[bytes]:
-    """Have somebody clear up should this process be killed."""
+def start_reaper(folder: Path) -> subprocess.Popen[bytes]:
+    """Start the process that cleans up if this process is killed."""
     return start_python("sparring.cluster.ray.reaper", [str(folder)], stdin=subprocess.PIPE)
 
 
-def let_go(reaper: subprocess.Popen[bytes]) -> None:
-    """Say that all has ended as it should."""
+def stop_reaper(reaper: subprocess.Popen[bytes]) -> None:
+    """Tell the reaper that the cluster has ended."""
     reaper.communicate(DONE.encode())
 
 
-def check_token(word: str) -> None:
-    """Refuse a cluster that anybody could use: who may run code there is who has the token."""
+def check_token(address: str) -> None:
+    """Refuse a cluster without a token: anyone could run code there."""
     if os.environ.get(MODE, "token") != "token":
         raise ConfigError(
-            f"cluster {word}: {MODE} is {os.environ[MODE]}, which lets everybody in; set it to "
+            f"cluster {address}: {MODE} is {os.environ[MODE]}, which lets anyone in; set it to "
             "token here and on every machine"
         )
     os.environ[MODE] = "token"
     path = os.environ.get(TOKEN_PATH)
-    if os.environ.get(TOKEN) or Path(path or USUAL_TOKEN).expanduser().is_file():
+    if os.environ.get(TOKEN) or Path(path or DEFAULT_TOKEN).expanduser().is_file():
         return
-    missing = f"{TOKEN_PATH} {path} is no file" if path else f"no token in {USUAL_TOKEN}"
+    missing = f"{TOKEN_PATH} {path} is not a file" if path else f"no token in {DEFAULT_TOKEN}"
     raise ConfigError(
-        f"cluster {word}: {missing}; make one with `ray get-auth-token --generate`, bring it to "
-        f"every machine, and set {TOKEN_PATH} where it lies elsewhere"
+        f"cluster {address}: {missing}; create one with `ray get-auth-token --generate`, copy it "
+        f"to every machine, and set {TOKEN_PATH} if it is not in the default file"
     )
 
 
-def check_answer(address: str) -> None:
-    """Refuse an address at which nobody listens: Ray would try for minutes."""
+def check_reachable(address: str) -> None:
+    """Refuse an address that does not accept connections: Ray would retry for minutes."""
     host, _, port = address.rpartition(":")
     if address == AUTO:
         return
     if not host or not port.isdigit() or "/" in host:
         raise ConfigError(
-            f"cluster {address}: is neither local nor auto nor HOST:PORT, as ray start prints it"
+            f"cluster {address}: give local, auto, or HOST:PORT as ray start prints it"
         )
     try:
         socket.create_connection((host, int(port)), ANSWER_S).close()
     except (OSError, OverflowError) as wrong:
         raise SparringError(
-            f"cluster {address}: nobody answers there ({wrong}); is it the address that ray start "
-            "--head has printed?"
+            f"cluster {address}: no connection ({wrong}); is it the address that ray start --head "
+            "has printed?"
         ) from wrong
 
 
-def initialized(cleanup: contextlib.ExitStack, options: Mapping[str, Any]) -> Any:
-    """Return Ray, connected; what it has to say stays out of our display."""
+def start_ray(cleanup: contextlib.ExitStack, options: Mapping[str, Any]) -> Any:
+    """Initialize Ray and return its module; its output stays off the terminal."""
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
-    os.environ["RAY_ENABLE_AUTO_CONNECT"] = "0"  # a call after the end would start another one
+    os.environ["RAY_ENABLE_AUTO_CONNECT"] = "0"  # a later call would start another cluster
     known = "ray" in sys.modules
     import ray
 
     if known:
         forget_token()
-    cleanup.callback(ended, ray)
+    cleanup.callback(shut_down, ray)
     try:
-        with own_signals(), muted():
+        with restored_signals(), muted():
             ray.init(
                 log_to_driver=False,
                 logging_level=logging.ERROR,
-                runtime_env={"env_vars": trusted.variables()},
+                runtime_env={"env_vars": trusted.environment()},
                 **options,
             )
     except SparringError:
         raise
     except Exception as wrong:
         why = next((line for line in str(wrong).splitlines() if line.strip()), repr(wrong))
-        hint = "" if options["address"] == LOCAL else "; is the token here the one that it has?"
+        hint = "" if options["address"] == LOCAL else "; is the token here that of the cluster?"
         raise SparringError(f"cluster {options['address']}: {why.strip()}{hint}") from wrong
     silence(cleanup)
     return ray
 
 
 def silence(cleanup: contextlib.ExitStack) -> None:
-    """Keep Ray from printing that a worker has died: that is told by whoever starts it again."""
-    from ray._private import worker  # has no switch for it
+    """Keep Ray from printing that a worker has died: the supervisor reports it."""
+    from ray._private import worker  # Ray has no option for it
 
     usual = getattr(worker, "print_to_stdstream", None)
     if usual is not None:
@@ -217,15 +217,14 @@ def silence(cleanup: contextlib.ExitStack) -> None:
         cleanup.callback(setattr, worker, "print_to_stdstream", usual)
 
 
-def ended(ray: Any) -> None:
-    """Leave a cluster, or end the one that was started."""
-    with own_signals(), contextlib.suppress(Exception):
+def shut_down(ray: Any) -> None:
+    with restored_signals(), contextlib.suppress(Exception):
         ray.shutdown()
 
 
 @contextlib.contextmanager
-def kept_environment() -> Iterator[None]:
-    """Put variables back as they were: what Ray was told holds for one cluster."""
+def restored_environment() -> Iterator[None]:
+    """Restore Ray's environment variables afterwards: they hold for one cluster."""
     before = {name: value for name, value in os.environ.items() if name.startswith("RAY_")}
     try:
         yield
@@ -236,26 +235,26 @@ def kept_environment() -> Iterator[None]:
 
 
 def forget_token() -> None:
-    """Let Ray read mode and token anew: it keeps those it was imported or last used with."""
-    from ray import _raylet  # has no public name
+    """Make Ray read mode and token again: it caches those of its import or last use."""
+    from ray import _raylet  # not public
 
-    own: Any = _raylet
+    internals: Any = _raylet
     with contextlib.suppress(AttributeError):
-        own.Config.initialize("")
-        own.AuthenticationTokenLoader.instance().reset_cache()
+        internals.Config.initialize("")
+        internals.AuthenticationTokenLoader.instance().reset_cache()
 
 
 def make_folder() -> Path:
-    """Make a folder of our own for token, sockets and logs."""
+    """Make a private folder for token, sockets and logs."""
     parent = tempfile.gettempdir()
     return Path(
-        tempfile.mkdtemp(prefix="sparring-", dir=parent if len(parent) < LONGEST_FOLDER else "/tmp")
+        tempfile.mkdtemp(prefix="sparring-", dir=parent if len(parent) < MAX_FOLDER else "/tmp")
     )
 
 
 @contextlib.contextmanager
-def own_signals() -> Iterator[None]:
-    """Keep who hears signals in this process; Ray would hear some itself."""
+def restored_signals() -> Iterator[None]:
+    """Restore this process's signal handlers afterwards; Ray installs its own."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return
@@ -269,26 +268,26 @@ def own_signals() -> Iterator[None]:
 
 @contextlib.contextmanager
 def muted() -> Iterator[None]:
-    """Keep what native code prints meanwhile from the terminal; what matters is raised."""
-    kept = os.dup(2)
+    """Discard what native code prints to stderr; errors are raised."""
+    stderr = os.dup(2)
     try:
-        with Path(os.devnull).open("wb") as nowhere:
-            os.dup2(nowhere.fileno(), 2)
+        with Path(os.devnull).open("wb") as devnull:
+            os.dup2(devnull.fileno(), 2)
             yield
     finally:
-        os.dup2(kept, 2)
-        os.close(kept)
+        os.dup2(stderr, 2)
+        os.close(stderr)
 
 
 @contextlib.contextmanager
-def time_limit(seconds: float, wrong: str) -> Iterator[None]:
-    """End what takes longer, where a signal can interrupt it."""
+def time_limit(seconds: float, error: str) -> Iterator[None]:
+    """Raise an error after some seconds, where a signal can interrupt the code."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return
 
     def late(*_: object) -> None:
-        raise SparringError(wrong)
+        raise SparringError(error)
 
     before = signal.signal(signal.SIGALRM, late)
     signal.setitimer(signal.ITIMER_REAL, seconds)

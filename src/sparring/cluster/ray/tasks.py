@@ -1,7 +1,7 @@
-"""Many pieces of work as tasks of Ray, each placed where there are CPUs for it: runs, or matches.
+"""Training runs and matches as Ray tasks, each placed where enough CPUs are free.
 
-They come back in any order; one that fails does not keep the others from it. A job is a message and
-so is what comes of it; no code travels in either.
+Tasks end in any order; one that fails does not stop the others. A job and its result are messages
+and carry no code.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ from typing import Any
 import numpy as np
 import torch
 
-from sparring.cluster.ray.crew import why
 from sparring.cluster.ray.host import Bytes, as_array
 from sparring.cluster.ray.session import Cluster
+from sparring.cluster.ray.supervisor import describe
 from sparring.config import TrainConfig
 from sparring.errors import ConfigError, SparringError, SparringWarning
 from sparring.games.flags import changed_flags, flags_as_options, read_rules
@@ -31,7 +31,7 @@ from sparring.league.intervals import Sprt, Verdict
 from sparring.league.players import Player
 from sparring.league.results import MatchRecord, MatchResult, summarize
 from sparring.league.round_robin import RoundRobinSettings, play_pairing
-from sparring.messages import REFUSED, Message, error_of, refusal
+from sparring.messages import ERROR, Message, error_reply, to_exception
 from sparring.nets.policy import Policy
 from sparring.store.policies import load_policy, save_policy
 from sparring.training.agent import measure
@@ -41,24 +41,23 @@ from sparring.training.train import train_with
 TRAIN, MATCH = "train", "match"
 STOP_S = 30.0
 """Seconds that runs have to save themselves when they are stopped."""
-AGAIN = 3
-"""How often a match is played again whose worker has died: it always says the same."""
+MAX_RETRIES = 3
+"""Retries of a match whose worker has died; a match is deterministic."""
 
 
 @dataclass(frozen=True)
-class Done:
-    """One of the runs, when it has ended."""
+class FinishedRun:
+    """A training run that has ended."""
 
     number: int
-    """Which of them, from 0."""
-    facts: Mapping[str, Any]
-    """What came of it; nothing if it failed."""
-    wrong: SparringError | None = None
-    """Why it failed."""
+    """Index among the runs, from 0."""
+    summary: Mapping[str, Any]
+    """Its results; empty if it failed."""
+    error: SparringError | None = None
 
 
 def check_tasks(config: TrainConfig) -> None:
-    """Refuse what runs in a cluster cannot do."""
+    """Refuse settings that runs in a cluster do not support."""
     if config.population > 1:
         raise ConfigError(
             f"cluster {config.cluster}: a population of {config.population} is trained on one GPU; "
@@ -67,34 +66,34 @@ def check_tasks(config: TrainConfig) -> None:
 
 
 def share_of(cluster: Cluster, jobs: int, threads: int) -> int:
-    """CPUs of every job: as many as were asked for, or an equal share."""
+    """CPUs of every job: the number asked for, or an equal share."""
     cpus = threads or max(1, cluster.cpus // jobs)
     cluster.check_cpus(cpus, f"threads {cpus}:")
     return cpus
 
 
-def train_runs(cluster: Cluster, members: Sequence[TrainConfig]) -> Iterator[Done]:
-    """Train and measure runs, each in a task; yield every one when it has ended.
+def train_runs(cluster: Cluster, members: Sequence[TrainConfig]) -> Iterator[FinishedRun]:
+    """Train and evaluate runs, one task each; yield them as they end.
 
-    On this machine each writes its folder itself. On others it comes back when the run has ended.
+    On this machine a run writes its folder itself. From other machines the folder is sent back.
     """
     cpus = share_of(cluster, len(members), members[0].threads)
-    place = {"node": cluster.node, "folder": str(Path.cwd())}
+    origin = {"node": cluster.node, "folder": str(Path.cwd())}
     gpus = 1 if cluster.gpus else 0
     run = cluster.ray.remote(work).options(num_cpus=cpus, num_gpus=gpus, max_retries=0)
     tasks = {}
     for number, member in enumerate(members):
         settings = written(replace(member, threads=cpus, cluster=""))
-        job = Message(TRAIN, {"settings": settings, **place})
+        job = Message(TRAIN, {"settings": settings, **origin})
         tasks[run.remote(as_array(job))] = number
-    for number, answer in ended(cluster, tasks):
-        if isinstance(answer, SparringError):
-            yield Done(number, {}, answer)
+    for number, result in results(cluster, tasks):
+        if isinstance(result, SparringError):
+            yield FinishedRun(number, {}, result)
             continue
         root = Path(members[number].runs)
-        if "folder" in answer.arrays:
-            unpack_archive(answer.arrays["folder"], root)
-        yield Done(number, {**answer.facts, "run": str(root / answer.facts["run"])})
+        if "folder" in result.arrays:
+            unpack_archive(result.arrays["folder"], root)
+        yield FinishedRun(number, {**result.payload, "run": str(root / result.payload["run"])})
 
 
 def play_pairings(
@@ -104,10 +103,10 @@ def play_pairings(
     settings: RoundRobinSettings,
     threads: int,
 ) -> Iterator[tuple[int, tuple[MatchResult, Verdict]]]:
-    """Play pairings, each in a task; yield the number of every one and what it says."""
+    """Play pairings, one task each; yield the index and result of each as it ends."""
     cpus = share_of(cluster, len(tables), threads)
     settings = replace(settings, threads=cpus)
-    match = cluster.ray.remote(work).options(num_cpus=cpus, max_retries=AGAIN)
+    match = cluster.ray.remote(work).options(num_cpus=cpus, max_retries=MAX_RETRIES)
     sent: dict[int, Any] = {}
     tasks = {}
     for number, table in enumerate(tables):
@@ -117,91 +116,89 @@ def play_pairings(
                 sent[id(policy)] = cluster.ray.put(packed_policy(policy))
         archives = [sent[id(policy)] for policy in policies]
         tasks[match.remote(as_array(job), *archives)] = number
-    for number, answer in ended(cluster, tasks):
-        if isinstance(answer, SparringError):
-            raise answer
-        yield number, read_match(rules, answer)
+    for number, result in results(cluster, tasks):
+        if isinstance(result, SparringError):
+            raise result
+        yield number, read_match(rules, result)
 
 
-def ended(
+def results(
     cluster: Cluster, tasks: Mapping[Any, int]
 ) -> Iterator[tuple[int, Message | SparringError]]:
-    """Yield tasks as they end: what came of each, or what is wrong.
+    """Yield the index and the result or error of every task as it ends.
 
-    Whoever stops to ask stops the tasks: runs are saved.
+    A caller that stops iterating stops the tasks; runs are saved.
     """
     ray, waiting = cluster.ray, list(tasks)
     try:
         while waiting:
-            come, waiting = ray.wait(waiting, num_returns=1, timeout=1.0)
-            for task in come:
-                yield tasks[task], answer_of(ray, task)
+            ended, waiting = ray.wait(waiting, num_returns=1, timeout=1.0)
+            for task in ended:
+                yield tasks[task], result_of(ray, task)
     finally:
         for task in waiting:
-            ray.cancel(task)  # to a run this is Ctrl-C
+            ray.cancel(task)  # a KeyboardInterrupt in the run
         until = time.monotonic() + STOP_S
         if waiting:
             ray.wait(waiting, num_returns=len(waiting), timeout=max(until - time.monotonic(), 0))
 
 
-def answer_of(ray: Any, task: Any) -> Message | SparringError:
+def result_of(ray: Any, task: Any) -> Message | SparringError:
     try:
-        answer = Message.unpack(ray.get(task).data)
+        result = Message.unpack(ray.get(task).data)
     except ray.exceptions.RayError as wrong:
-        return SparringError(why(wrong))
-    return error_of(answer) if answer.name == REFUSED else answer
+        return SparringError(describe(wrong))
+    return to_exception(result) if result.name == ERROR else result
 
 
-# In a worker of Ray
+# In a Ray worker
 
 
-def work(job: Bytes, *more: Bytes) -> Bytes:
-    """Do a job in a worker of Ray; what it refuses is an answer too.
+def work(job: Bytes, *archives: Bytes) -> Bytes:
+    """Do a job in a Ray worker; an error is a result, too.
 
-    more: archives that several jobs need; they were sent once.
+    archives: of policies, which are sent once for several jobs.
     """
     message = Message.unpack(job.data)
     try:
-        answer = WORK[message.name](message, more)
+        result = WORK[message.name](message, archives)
     except SparringError as wrong:
-        answer = refusal(wrong)
-    return as_array(answer)
+        result = error_reply(wrong)
+    return as_array(result)
 
 
 # Runs
 
 
 def train_one(job: Message, _: Sequence[Bytes]) -> Message:
-    """Train and measure one run. Where its folder cannot be made, an archive of it comes back."""
-    facts = job.facts
-    member = read_config(facts["settings"], "the run's settings")
-    here = here_is(facts["node"])
-    if here:
-        os.chdir(facts["folder"])
+    """Train and evaluate one run; on another machine, return an archive of its folder."""
+    values = job.payload
+    member = read_config(values["settings"], "the run's settings")
+    local = is_this_node(values["node"])
+    if local:
+        os.chdir(values["folder"])
     with tempfile.TemporaryDirectory(prefix="sparring-run-") as folder:
-        if not here:
+        if not local:
             member = replace(member, runs=folder)
-        told: list[str] = []
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always", SparringWarning)
             agent = train_with(member, quiet=True)
             threads, stopped = member.threads or 1, agent.ended.startswith("SIG")
             results = {} if stopped else measure(agent, member.eval, threads=threads)
-            told = [str(one.message) for one in caught if one.category is SparringWarning]
-        done = {
+            messages = [str(one.message) for one in caught if one.category is SparringWarning]
+        summary = {
             "run": agent.run.name,
             "ended": agent.ended,
             "unsaved": agent.unsaved,
             "decisions": agent.decisions,
             "minutes": agent.minutes,
-            "results": {name: found.summary() for name, found in results.items()},
-            "warnings": told,
+            "results": {name: result.summary() for name, result in results.items()},
+            "warnings": messages,
         }
-        return Message("done", done, {} if here else {"folder": archive(agent.run)})
+        return Message("done", summary, {} if local else {"folder": archive(agent.run)})
 
 
-def here_is(node: str) -> bool:
-    """Whether a machine of a cluster is this one."""
+def is_this_node(node: str) -> bool:
     import ray
 
     return bool(ray.get_runtime_context().get_node_id() == node)
@@ -215,7 +212,7 @@ def archive(folder: Path) -> Bytes:
 
 
 def unpack_archive(raw: Bytes, into: Path) -> None:
-    """Write an archive's folder; nothing outside it can be touched."""
+    """Extract an archive into a folder; paths outside of it are refused."""
     into.mkdir(parents=True, exist_ok=True)
     with tarfile.open(fileobj=io.BytesIO(raw.tobytes())) as tar:
         tar.extractall(into, filter="data")
@@ -229,47 +226,47 @@ def match_job(
 ) -> tuple[Message, list[Policy]]:
     """Return the job of one pairing, and the policies whose archives it needs."""
     policies = list({id(one): one for one in table if not isinstance(one, str)}.values())
-    places = {id(policy): place for place, policy in enumerate(policies)}
-    facts = {
+    indices = {id(policy): index for index, policy in enumerate(policies)}
+    values = {
         "game": rules.name,
         "flags": flags_as_options(changed_flags(rules)),
-        "table": [one if isinstance(one, str) else places[id(one)] for one in table],
+        "table": [one if isinstance(one, str) else indices[id(one)] for one in table],
         "names": [policy.name for policy in policies],
         "greedy": [policy.greedy for policy in policies],
         "settings": asdict(settings),
         "number": number,
     }
-    return Message(MATCH, facts), policies
+    return Message(MATCH, values), policies
 
 
 def packed_policy(policy: Policy) -> Bytes:
-    """A policy as an archive, equal to the last bit."""
+    """A policy as an archive; loading it gives the same bits."""
     with tempfile.TemporaryDirectory(prefix="sparring-policy-") as folder:
         return archive(save_policy(policy, Path(folder) / "policy"))
 
 
 def play_one(job: Message, packed: Sequence[Bytes]) -> Message:
-    facts = job.facts
-    rules = read_rules(facts["game"], facts["flags"])
-    given = dict(facts["settings"])
+    values = job.payload
+    rules = read_rules(values["game"], values["flags"])
+    given = dict(values["settings"])
     if given["sprt"] is not None:
         given["sprt"] = Sprt(**given["sprt"])
     settings = RoundRobinSettings(**given)
     torch.set_num_threads(settings.threads)
     players = [
         opened_policy(raw, name, greedy, settings.threads)
-        for raw, name, greedy in zip(packed, facts["names"], facts["greedy"], strict=True)
+        for raw, name, greedy in zip(packed, values["names"], values["greedy"], strict=True)
     ]
-    table = [one if isinstance(one, str) else players[one] for one in facts["table"]]
-    result, verdict = play_pairing(rules, table, settings, facts["number"], lambda _: None)
+    table = [one if isinstance(one, str) else players[one] for one in values["table"]]
+    result, verdict = play_pairing(rules, table, settings, values["number"], lambda _: None)
     record = {field.name: getattr(result.record, field.name) for field in fields(MatchRecord)}
     names = [player.name for player in result.players]
-    said = {"names": names, "opening_plies": result.opening_plies, "verdict": verdict}
-    return Message("done", said, record)
+    summary = {"names": names, "opening_plies": result.opening_plies, "verdict": verdict}
+    return Message("done", summary, record)
 
 
 def opened_policy(raw: Bytes, name: str, greedy: bool | None, threads: int) -> Policy:
-    """Return a policy from its archive, under the name that results carry."""
+    """Load a policy from its archive, under the name that results show."""
     with tempfile.TemporaryDirectory(prefix="sparring-policy-") as folder:
         unpack_archive(raw, Path(folder))
         policy = load_policy(Path(folder) / "policy", threads=threads)
@@ -278,11 +275,11 @@ def opened_policy(raw: Bytes, name: str, greedy: bool | None, threads: int) -> P
 
 
 def read_match(rules: Rules, done: Message) -> tuple[MatchResult, Verdict]:
-    """The result of a match from what came of its job."""
+    """Read the result of a match from the message of its task."""
     record = MatchRecord(**{name: array.copy() for name, array in done.arrays.items()})
-    facts = done.facts
-    result = summarize(rules, facts["names"], record, opening_plies=facts["opening_plies"])
-    return result, facts["verdict"]
+    values = done.payload
+    result = summarize(rules, values["names"], record, opening_plies=values["opening_plies"])
+    return result, values["verdict"]
 
 
 WORK: Mapping[str, Callable[[Message, Sequence[Bytes]], Message]] = {

@@ -1,1 +1,1 @@
-"""Replicas: learners that share the work of every update and learn as one."""
+"""Replicas: data-parallel learners, which sum their gradients in every update."""

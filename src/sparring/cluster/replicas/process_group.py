@@ -1,4 +1,4 @@
-"""Learners of several processes that learn as one, by torch.distributed: gloo, on GPUs NCCL."""
+"""Process groups of replicas by torch.distributed: gloo on CPUs, NCCL on GPUs."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ from sparring.learn.process_group import ProcessGroup
 dist: Any = torch.distributed
 """Untyped."""
 LOOPBACK = "127.0.0.1"
-"""Nobody outside this machine can join."""
+"""Only processes of this machine can join."""
 MEETING_S = 60.0
-"""Seconds that learners wait for each other when they meet."""
+"""Seconds that replicas wait for each other to join."""
 
 
 class TorchProcessGroup(ProcessGroup):
-    """One of several learners. All of them call the same sums in the same order."""
+    """The process group of one replica. All replicas call the same sums in the same order."""
 
     def __init__(
         self,
@@ -37,17 +37,17 @@ class TorchProcessGroup(ProcessGroup):
         timeout_s: float = 300.0,
         device: str = "cpu",
     ) -> None:
-        """Meet the others.
+        """Join the others.
 
-        store: where they find each other, of torch.distributed. host: the address of this machine
-        that they reach it at. timeout_s: how long a sum waits for them.
+        store: of torch.distributed, the same for all replicas. host: address of this machine that
+        the others can reach. timeout_s: how long a sum waits for the others.
         """
         self.rank, self.size = rank, size
         gloo = dist.ProcessGroupGloo
         options = gloo._Options()
         options._devices = [gloo.create_device(hostname=host)]
         options._timeout = timedelta(seconds=timeout_s)
-        with lost("a learner that was to share the work did not come"):
+        with lost("another replica did not join"):
             self._group = gloo(dist.PrefixStore("cpu", store), rank, size, options)
         self._on_gpu: Any = None
         if device.startswith("cuda"):
@@ -55,22 +55,22 @@ class TorchProcessGroup(ProcessGroup):
             self._on_gpu = nccl(dist.PrefixStore("gpu", store), rank, size, nccl.Options())
 
     def sum_(self, flat: Tensor) -> None:
-        """Make a tensor the sum of all learners' tensors, the same bits in each."""
+        """Sum a tensor in place over all replicas, the same bits in each."""
         group = self._on_gpu if flat.is_cuda else self._group
-        with lost("a learner that shares the work is gone"):
+        with lost("another replica has ended"):
             group.allreduce([flat]).wait()
 
     def totals(self, values: Sequence[float]) -> list[float]:
-        """Return sums over all learners."""
+        """Return sums over all replicas."""
         flat = torch.tensor(values, dtype=torch.float64)
         self.sum_(flat)
-        found: list[float] = flat.tolist()
-        return found
+        totals: list[float] = flat.tolist()
+        return totals
 
 
 @contextmanager
 def lost(text: str) -> Iterator[None]:
-    """Turn what torch says when a connection breaks into an error of ours."""
+    """Turn torch's error about a broken connection into a `LostError`."""
     try:
         yield
     except RuntimeError as wrong:
@@ -79,11 +79,11 @@ def lost(text: str) -> Iterator[None]:
 
 
 def open_store(host: str = LOOPBACK) -> tuple[Any, int]:
-    """Return a place to meet that this process keeps, and its port, open at one address only."""
+    """Open a store for joining in this process, at one address only; return it and its port."""
     try:
         listening = socket.create_server((host, 0))
     except OSError as wrong:
-        raise ConfigError(f"replicas: {host} is no address of this machine: {wrong}") from None
+        raise ConfigError(f"replicas: {host} is not an address of this machine: {wrong}") from None
     port: int = listening.getsockname()[1]
     limit = timedelta(seconds=MEETING_S)
     store = dist.TCPStore(
@@ -98,14 +98,14 @@ def open_store(host: str = LOOPBACK) -> tuple[Any, int]:
 
 
 def find_store(host: str, port: int) -> Any:
-    """Return the place to meet that another process keeps."""
-    with lost("the learner of the run is not there"):
+    """Connect to the store of another process."""
+    with lost("the run's learner does not answer"):
         limit = timedelta(seconds=MEETING_S)
         return dist.TCPStore(host, port, is_master=False, timeout=limit, wait_for_workers=False)
 
 
 def own_address(host: str, port: int) -> str:
-    """Return the address of this machine that another one sees when they talk."""
-    with socket.create_connection((host, port), timeout=MEETING_S) as there:
-        address: str = there.getsockname()[0]
+    """Return the address of this machine that another machine sees."""
+    with socket.create_connection((host, port), timeout=MEETING_S) as connection:
+        address: str = connection.getsockname()[0]
     return address

@@ -1,7 +1,6 @@
-"""One of several learners that learn as one: it has a share of the games and does what it is told.
+"""One of several data-parallel learners: it plays a share of the games and handles messages.
 
-As a process it ends with the learner of the run, the first of them. Anywhere else it is a `Replica`
-that is handed bytes.
+As a process it ends with the run's learner, the first replica.
 """
 
 from __future__ import annotations
@@ -15,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from sparring.errors import SparringError, SparringWarning, StateError
-from sparring.messages import Message, refusal
+from sparring.messages import Message, error_reply
 from sparring.processes import Parent
 
 if TYPE_CHECKING:
@@ -24,47 +23,46 @@ if TYPE_CHECKING:
 
 JOIN, ITERATE, STATE, RESTORE = "join", "iterate", "state", "restore"
 SETTINGS, MIXES = "settings", "mixes"
-"""What it is told, besides what `seats` has."""
+"""Messages to replicas, besides those of `game_messages`."""
 SUMMED = ("learning/samples", "learning/decisions", "charts/forced")
-"""What curves show of all of them together; losses and means are everybody's already."""
+"""Metrics that are summed over all replicas; losses and means are those of all already."""
 
 
 @dataclass(frozen=True)
-class Share:
-    """Which part of a run a learner has."""
+class ReplicaShare:
+    """The part of a run's games and threads that a replica has."""
 
     rank: int
     size: int
     games: int
     threads: int
     lr_factor: float = 1.0
-    """What learning rates are multiplied with, in a run that has diverged."""
+    """Factor of learning rates, below 1 in a run that has diverged."""
 
     @property
     def first_game(self) -> int:
-        """Games of others that go before its own."""
         return self.rank * self.games
 
 
 class Replica:
-    """Plays and learns its share."""
+    """A PPO with a share of the games, controlled by messages."""
 
     def __init__(self, settings: Mapping[str, Any], share: Mapping[str, Any]) -> None:
-        """Make games and network. settings: of the run, as its file has them."""
+        """settings: of the run, as in its file."""
         import torch
 
-        from sparring.cluster.seats import part_of
+        from sparring.cluster.game_messages import process_config
         from sparring.learn.algos import host_options
         from sparring.learn.ppo import PPO
         from sparring.training.planning.plan import resolve
         from sparring.training.planning.settings import read_config
 
-        self.share = Share(**share)
+        self.share = ReplicaShare(**share)
         torch.set_num_threads(self.share.threads)
         config = read_config(settings, "the run's settings")
-        config = part_of(config, self.share.games, self.share.threads)
+        config = process_config(config, self.share.games, self.share.threads)
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore", SparringWarning)  # the first has said it already
+            warnings.simplefilter("ignore", SparringWarning)  # the first replica has shown it
             plan = resolve(
                 [config], first_game=self.share.first_game, lr_factor=self.share.lr_factor
             )
@@ -72,50 +70,51 @@ class Replica:
             plan.host_pool(), plan.collect, plan.settings[0], plan.net, **host_options(plan)
         )
 
-    def hear(self, raw: bytes) -> bytes:
-        """Do what a message says; what is wrong with it is an answer, too."""
+    def handle_bytes(self, raw: bytes) -> bytes:
+        """Handle a message; an error becomes a reply."""
         try:
-            return self.answer(Message.unpack(raw)).pack()
+            return self.handle(Message.unpack(raw)).pack()
         except SparringError as wrong:
-            return refusal(wrong).pack()
+            return error_reply(wrong).pack()
 
-    def answer(self, message: Message) -> Message:
-        from sparring.cluster import seats
+    def handle(self, message: Message) -> Message:
+        from sparring.cluster import game_messages
         from sparring.learn.learner import Overrides
 
-        facts, learner = message.facts, self.learner
+        payload, learner = message.payload, self.learner
         if message.name == JOIN:
-            self._join(facts)
+            self._join(payload)
         elif message.name == ITERATE:
-            (report,) = learner.iterate(facts["progress"])
-            return told(learner, report)
+            (report,) = learner.iterate(payload["progress"])
+            return report_message(learner, report)
         elif message.name == STATE:
             return packed(STATE, state_of(learner))
         elif message.name == RESTORE:
             learner.restore(unpacked(message))
         elif message.name == SETTINGS:
-            learner.apply_overrides(Overrides(settings=read_settings(facts["settings"])))
+            learner.apply_overrides(Overrides(settings=read_settings(payload["settings"])))
         elif message.name == MIXES:
-            learner.set_mixes({name: dict(map(tuple, inside)) for name, inside in facts["filled"]})
-        elif message.name == seats.PUT:
-            weights = seats.heard_weights(message.arrays)
-            learner.put(facts["key"], weights, greedy=facts["greedy"])
-        elif message.name == seats.SEATED:
-            return Message("answer", arrays={"seated": learner.seated()})
-        elif not seats.hear_games(learner.pool, message):
-            raise StateError(f"a replica was told {message.name!r}, which it does not know")
-        return Message("answer")
+            mixes = {name: dict(map(tuple, players)) for name, players in payload["filled"]}
+            learner.set_mixes(mixes)
+        elif message.name == game_messages.PUT:
+            weights = game_messages.read_weights(message.arrays)
+            learner.put(payload["key"], weights, greedy=payload["greedy"])
+        elif message.name == game_messages.SEATED:
+            return Message("reply", arrays={"seated": learner.seated()})
+        elif not game_messages.apply_message(learner.pool, message):
+            raise StateError(f"a replica received an unknown message {message.name!r}")
+        return Message("reply")
 
-    def _join(self, facts: Mapping[str, Any]) -> None:
+    def _join(self, payload: Mapping[str, Any]) -> None:
         from sparring.cluster.replicas.process_group import (
             TorchProcessGroup,
             find_store,
             own_address,
         )
 
-        host, port, share = facts["host"], facts["port"], self.share
+        host, port, share = payload["host"], payload["port"], self.share
         place: dict[str, Any] = {
-            "timeout_s": facts["timeout_s"],
+            "timeout_s": payload["timeout_s"],
             "device": str(self.learner.device),
         }
         place["host"] = own_address(host, port)
@@ -124,11 +123,11 @@ class Replica:
         )
 
 
-# What goes to and fro
+# Contents of messages
 
 
 def plain_settings(settings: Any) -> dict[str, Any]:
-    """The settings of PPO as JSON has them."""
+    """The settings of PPO as JSON values."""
     from sparring.training.planning.settings import as_plain
 
     plain: dict[str, Any] = as_plain(asdict(settings))
@@ -136,16 +135,16 @@ def plain_settings(settings: Any) -> dict[str, Any]:
 
 
 def read_settings(plain: Mapping[str, Any]) -> Any:
-    """The same as a learner takes them."""
+    """Read `plain_settings`."""
     from sparring.config import PPOConfig
     from sparring.training.planning.settings import merged
 
     return merged(PPOConfig(), plain, "the run's settings")
 
 
-def told(learner: PPO, report: Report) -> Message:
-    """What one learner adds to the report of all."""
-    facts = {
+def report_message(learner: PPO, report: Report) -> Message:
+    """What one replica adds to the report of all."""
+    payload = {
         "decisions": report.decisions,
         "samples": report.samples,
         "opponent_rows": report.opponent_rows,
@@ -154,11 +153,11 @@ def told(learner: PPO, report: Report) -> Message:
     arrays = {"counts": np.asarray(learner.pool.counts(), np.int64)}
     if report.episodes is not None:
         arrays |= {f"end.{name}": array for name, array in vars(report.episodes).items()}
-    return Message("report", facts, arrays)
+    return Message("report", payload, arrays)
 
 
 def state_of(learner: PPO) -> Snapshot:
-    """What a checkpoint needs of one learner besides what all of them have: its games."""
+    """The part of a checkpoint that only this replica has: its games and counts."""
     from sparring.learn.learner import Snapshot
 
     collector = learner.collector
@@ -195,21 +194,21 @@ def unpacked(message: Message) -> Snapshot:
         else:
             group, _, name = name.partition("/")
             tensors.setdefault(group, {})[name] = torch.from_numpy(array.copy())
-    return Snapshot(tensors, blobs, dict(message.facts["meta"]))
+    return Snapshot(tensors, blobs, dict(message.payload["meta"]))
 
 
 def main() -> None:
-    """Learn until the first learner is gone."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # it decides when to end
-    begun: list[Replica] = []
+    """Handle messages until the first replica closes the socket."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the first replica decides when to end
+    started: list[Replica] = []
 
-    def answer(message: Message) -> Message:
-        if begun:
-            return begun[0].answer(message)
-        begun.append(Replica(message.facts["settings"], message.facts["share"]))
+    def respond(message: Message) -> Message:
+        if started:
+            return started[0].handle(message)
+        started.append(Replica(message.payload["settings"], message.payload["share"]))
         return Message("ready")
 
-    Parent().serve(answer)
+    Parent().serve(respond)
 
 
 if __name__ == "__main__":

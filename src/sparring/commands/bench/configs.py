@@ -21,7 +21,8 @@ from sparring.draw.columns import Columns
 from sparring.errors import ConfigError
 from sparring.games.rules import UNIVERSAL_FLAGS
 from sparring.league.statistics import estimate, interquartile_mean
-from sparring.machine import show_size
+from sparring.machine import format_bytes
+from sparring.output_files import check_folder
 from sparring.speed.bench_records import Figure
 from sparring.speed.configs import (
     BenchProgress,
@@ -32,7 +33,6 @@ from sparring.speed.configs import (
     read_named,
     train_run,
 )
-from sparring.targets import check_folder
 from sparring.training.planning.place import choose_device
 from sparring.training.planning.settings import written
 from sparring.training.records.compared import described, notes
@@ -279,13 +279,13 @@ def config_table(found: Mapping[str, Mapping[str, Any]], targets: Sequence[float
 
 def cells(one: Mapping[str, Any], goals: Mapping[str, str], *, gpu: bool) -> list[str]:
     strong = one["strength"]
-    busy = [f"{one['gpu_busy']:.0%}" if one["gpu_busy"] else "–", show_size(one["gpu_bytes"])]
+    busy = [f"{one['gpu_busy']:.0%}" if one["gpu_busy"] else "–", format_bytes(one["gpu_bytes"])]
     return [
         short(one["decisions_per_s"]),
         short(one["samples_per_s"]),
         f"{one['cpu_cores']:.1f}",
         *(busy if gpu else ()),
-        show_size(one["memory_bytes"]),
+        format_bytes(one["memory_bytes"]),
         number(strong["value"], 3),
         "–" if strong["low"] is None else f"{strong['low']:.3f} .. {strong['high']:.3f}",
         *(time_cell(one["targets"][goal]) for goal in goals),

@@ -24,7 +24,7 @@ from sparring.config.commands import BenchPoolConfig
 from sparring.errors import ConfigError
 from sparring.games import Rules
 from sparring.games.flags import changed_flags, read_rules
-from sparring.machine import cores, machine_facts, warn_if_busy
+from sparring.machine import cores, machine_info, warn_if_busy
 from sparring.pools import Lineup, Pool
 from sparring.proof.validity import Proof, prove
 from sparring.speed.bench_records import Figure
@@ -51,7 +51,7 @@ def run(config: BenchPoolConfig) -> int:
         return run_on_gpu(config)
     rules = read_rules(config.game, config.set)
     lineups = bot_lineups(rules, config.bots)
-    facts = machine_facts()
+    facts = machine_info()
     report: dict[str, Any] = {
         "command": "bench pool",
         "game": rules.name,

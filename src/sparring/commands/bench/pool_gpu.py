@@ -20,7 +20,7 @@ from sparring.commands.shared.printing import (
 from sparring.config.commands import BenchPoolConfig
 from sparring.games import Rules
 from sparring.games.flags import changed_flags, read_rules
-from sparring.machine import machine_facts
+from sparring.machine import machine_info
 from sparring.pools import Pool
 from sparring.pools.cuda import CudaPool
 from sparring.proof.validity import Proof, prove
@@ -42,7 +42,7 @@ def run(config: BenchPoolConfig) -> int:
         "game": rules.name,
         "flags": changed_flags(rules),
         "options": {k: getattr(config, k) for k in ("games", "seconds", "rounds", "seed")},
-        "machine": {**machine_facts(), "gpu": torch.cuda.get_device_name()},
+        "machine": {**machine_info(), "gpu": torch.cuda.get_device_name()},
     }
     known = {"game": rules.name, "flags": report["flags"], "games": sizes, "seed": config.seed}
     ledger = Ledger(config, "bench pool", known, config.device)

@@ -15,7 +15,7 @@ from sparring.draw.columns import Columns
 from sparring.errors import ConfigError, SparringError
 from sparring.factories import is_factory
 from sparring.games.flags import changed_flags
-from sparring.machine import cores, machine_facts, show_size, warn_if_busy
+from sparring.machine import cores, format_bytes, machine_info, warn_if_busy
 from sparring.speed.bench_records import Figure
 from sparring.speed.rounds import spread, steady
 from sparring.speed.scaling import Point, Row, advise, measure_points, points
@@ -54,7 +54,7 @@ def run(config: BenchScalingConfig) -> int:
             own=own,
         )
     ]
-    facts = machine_facts()
+    facts = machine_info()
     warn_if_busy(facts["load_average"])
     ledger = Ledger(config, "bench scaling", measured_settings(settings), plan.device)
     with (
@@ -201,6 +201,6 @@ def table_of(report: dict[str, Any]) -> Columns:
         ]
         if gpu:
             cells += [f"{row['gpu_busy']:.0%}" if row["gpu_busy"] else "–"]
-            cells += [show_size(row["gpu_bytes"])]
-        table.add_row(*head, *cells, show_size(row["memory_bytes"]))
+            cells += [format_bytes(row["gpu_bytes"])]
+        table.add_row(*head, *cells, format_bytes(row["memory_bytes"]))
     return table

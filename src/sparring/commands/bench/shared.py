@@ -16,9 +16,9 @@ from sparring.commands.shared.printing import (
 )
 from sparring.errors import ConfigError
 from sparring.games.flags import flags_as_options
-from sparring.machine import machine_facts
+from sparring.machine import machine_info
+from sparring.output_files import check_file
 from sparring.speed.bench_records import Change, Figure, Record, changes, differences, since
-from sparring.targets import check_file
 
 SLOWER, INVALID = 1, 3
 """Exit codes: of --fail-slower, and of games that are not valid."""
@@ -48,7 +48,7 @@ class Ledger:
         self.options = options
         if options.save:
             check_file(options.save, "--save", parents=True)
-        facts = {**machine_facts(), "device": device.partition(":")[0], **torch_facts(device)}
+        facts = {**machine_info(), "device": device.partition(":")[0], **torch_facts(device)}
         self.now = Record(command, dict(settings), facts, {})
         self.then = Record.read(Path(options.record)) if options.record else None
         if (options.anyway or options.fail_slower) and not options.record:

@@ -27,7 +27,7 @@ from sparring.games.rules import Rules
 from sparring.learn.learner import SupportsDryRun
 from sparring.learn.memory import memory_line, memory_uses
 from sparring.learn.plan import CPU, Plan
-from sparring.machine import machine_facts, warn_if_busy
+from sparring.machine import machine_info, warn_if_busy
 from sparring.pools.lineups import LEARNER
 from sparring.pools.protocol import GamePool
 from sparring.proof.validity import Proof, prove
@@ -165,7 +165,7 @@ def describe(
             "pool": plan.games_on,
             "population": len(plan.seeds),
         },
-        "machine": {**machine_facts(), "torch": torch.__version__},
+        "machine": {**machine_info(), "torch": torch.__version__},
     }
 
 

@@ -17,9 +17,9 @@ from sparring.draw.charts.page import SUFFIXES, ChartPage, check_matplotlib, ren
 from sparring.errors import ConfigError, SparringError, printable
 from sparring.factories import is_factory
 from sparring.games.flags import initial_flags, read_rules
+from sparring.output_files import check_file, check_folder, writing
 from sparring.store.files import write_atomic
 from sparring.store.schema import integer, list_of, object_with, optional, parse_json, string
-from sparring.targets import check_file, check_folder, writing
 from sparring.training.records import metrics
 from sparring.training.records.overview import custom_rules, events_of
 from sparring.training.records.run import PHASE, Run

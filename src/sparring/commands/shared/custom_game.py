@@ -20,10 +20,10 @@ from sparring.games.flags import split_list
 from sparring.games.rules import Rules
 from sparring.league.players import BatchPlayer, name_of, random_player
 from sparring.nets.stateful_player import StatefulPlayer
-from sparring.pools.custom.again import (
+from sparring.pools.custom.cache import (
+    cached_pool,
     check_same,
     factory_of,
-    made_again,
     modes_of,
     tables_of,
 )
@@ -43,7 +43,7 @@ class CustomGame:
     def __init__(self, name: str, rules: Rules, mode: str = "") -> None:
         """Make the environment that a policy was trained in; name: what the policy is called."""
         word = factory_of(rules)
-        pool = made_again(word, 1, mode)
+        pool = cached_pool(word, 1, mode)
         if not tables_of(pool):
             raise ConfigError(
                 f"{word} makes a vector; a single game needs a factory of a single environment"

@@ -15,8 +15,8 @@ from sparring.draw.pictures import pixels, svg
 from sparring.errors import ConfigError
 from sparring.games import Rules
 from sparring.games.picture import Film, Picture, RecordedEpisode, SvgPicture
+from sparring.output_files import check_file, writing
 from sparring.store.files import temp_name
-from sparring.targets import check_file, writing
 
 FPS = {".gif": 25.0, ".mp4": 50.0}
 MAX_FPS = {".gif": 50.0, ".mp4": 240.0}

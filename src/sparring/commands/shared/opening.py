@@ -19,7 +19,7 @@ from sparring.errors import ConfigError, printable
 from sparring.games.flags import initial_flags, read_rules
 from sparring.games.rules import Rules, game_names
 from sparring.machine import cores, may_have_gpu
-from sparring.pools.custom.make import facts_of
+from sparring.pools.custom.make import env_info
 from sparring.store.folders import display_path
 from sparring.store.lookup import find_bot, find_player, locate, split_style, unknown_name_error
 from sparring.training.budget import BUDGETS
@@ -48,7 +48,7 @@ def read_training(words: list[str], parse: Parse) -> TrainConfig:
     parse: reads the words of the command line over a configuration.
     """
     if words and not is_option(words[0]):  # nearly always the game, known before all else is read
-        check_game(ids.canonical(words[0]))
+        check_game(ids.to_factory(words[0]))
     asked = read_typed(words)
     if asked.game:
         check_game(asked.game)
@@ -59,7 +59,7 @@ def read_training(words: list[str], parse: Parse) -> TrainConfig:
     check_of_mode(mode, names)
     check_heard(base.roles, typed(words, BY_ROLE))
     config = parse(words, base)
-    config = replace(config, game=ids.canonical(config.game))
+    config = replace(config, game=ids.to_factory(config.game))
     check_training(config)
     announce(training_line(config), quiet=config.json or config.dry_run)
     if not on_gpu(config.device):
@@ -78,7 +78,7 @@ def read_typed(words: list[str]) -> TrainConfig:
     budget = {kind: given[kind] for kind in BUDGETS if kind in given}
     return replace(
         plain,
-        game=ids.named(given.get("game", "")),
+        game=ids.trust_typed(given.get("game", "")),
         config=given.get("config", plain.config),
         algo=given.get("algo", ""),
         curriculum=given.get("curriculum", plain.curriculum),
@@ -138,7 +138,7 @@ def check_training(config: TrainConfig) -> None:
     """Refuse names that do not exist or that no run can have, and an algorithm that fits not."""
     own = is_factory(config.game)
     rules = (
-        facts_of(config.game).rules if own else read_rules(config.game, initial_flags(config.set))
+        env_info(config.game).rules if own else read_rules(config.game, initial_flags(config.set))
     )
     if refused := combination(rules, config, {}).refusal():
         raise ConfigError(refused)
@@ -153,7 +153,7 @@ def check_game(word: str) -> None:
     try:
         Rules(word)
     except ConfigError as wrong:
-        raise ConfigError(f"{wrong}{ids.like(word)}") from None
+        raise ConfigError(f"{wrong}{ids.suggest_env(word)}") from None
 
 
 def training_line(config: TrainConfig) -> str:
@@ -165,7 +165,7 @@ def training_line(config: TrainConfig) -> str:
     members = len(members_of(config))
     several = f"{members} runs, " if members > 1 else ""
     return (
-        f"{ids.shown(config.game)}: {several}{algo}, {threads} thread{'s' * (threads > 1)}, "
+        f"{ids.display_name(config.game)}: {several}{algo}, {threads} thread{'s' * (threads > 1)}, "
         f"{amount:,.10g} {kind[:-1] if amount == 1 else kind}, {where}"
     )
 
@@ -177,7 +177,7 @@ def open_command(name: str, config: Any) -> Any:
     """
     word = getattr(config, ENVIRONMENTS[name]) if name in ENVIRONMENTS else ""
     if word and not is_path(word):
-        config = replace(config, **{ENVIRONMENTS[name]: ids.named(word)})
+        config = replace(config, **{ENVIRONMENTS[name]: ids.trust_typed(word)})
     if HEAVY not in sys.modules:  # otherwise it looks its names up itself, and at once
         open_slow(name, config)
     return config
@@ -193,7 +193,7 @@ def open_slow(name: str, config: Any) -> None:
     elif name in GAME_COMMANDS:
         if not is_factory(config.game):
             read_rules(config.game, initial_flags(config.set))
-        announce(f"{name} {ids.shown(config.game)}", quiet=quiet)
+        announce(f"{name} {ids.display_name(config.game)}", quiet=quiet)
     elif name in FILE_COMMANDS:
         if not Path(config.file).is_dir():
             check_file(name, config.file)
@@ -202,7 +202,7 @@ def open_slow(name: str, config: Any) -> None:
         check_players(name, config)
         word = first_word(config)
         with_bots = name == "play" and word in game_names()  # the table itself is soon there
-        announce(f"{name} {ids.shown(word)}", quiet=quiet or with_bots)
+        announce(f"{name} {ids.display_name(word)}", quiet=quiet or with_bots)
 
 
 ENVIRONMENTS = {

@@ -11,7 +11,7 @@ from sparring.games.flags import changed_flags, flags_as_options, read_pair, rea
 from sparring.games.rules import Rules
 from sparring.league.players import Player
 from sparring.league.seating import load_player as called
-from sparring.pools.custom.again import is_custom
+from sparring.pools.custom.cache import is_custom
 from sparring.store.lookup import common_game, find_player, split_style
 
 if TYPE_CHECKING:

@@ -16,9 +16,9 @@ from sparring.games.rules import Rules
 from sparring.games.stats import format_stat, main_stats
 from sparring.league.match_batch import ReplayRecorder
 from sparring.league.results import MatchResult
-from sparring.pools.custom.again import is_custom
+from sparring.output_files import check_folder, writing
+from sparring.pools.custom.cache import is_custom
 from sparring.pools.custom.rules import CustomRules
-from sparring.targets import check_folder, writing
 
 OTHERS = re.compile(r"[^A-Za-z0-9._@-]+")
 """What names of players may have that those of folders should not."""

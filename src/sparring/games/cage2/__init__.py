@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from sparring.errors import ConfigError, nearest
+from sparring.errors import ConfigError, suggestion
 from sparring.games.rules import Rules
 from sparring.games.state import State
 
@@ -53,7 +53,7 @@ def action_id(name: str) -> int:
     for number, known in enumerate(ACTIONS):
         if known.lower() == name.lower():
             return number
-    raise ConfigError(f"no action called {name!r}{nearest(name, ACTIONS)}")
+    raise ConfigError(f"no action called {name!r}{suggestion(name, ACTIONS)}")
 
 
 def game_length(rules: Rules) -> int:

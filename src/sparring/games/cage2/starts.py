@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from sparring.errors import ConfigError, nearest
+from sparring.errors import ConfigError, suggestion
 from sparring.games.cage2 import HOSTS
 from sparring.games.rules import Rules
 from sparring.games.starts import Start, saved_position
@@ -22,7 +22,7 @@ def read_starts(rules: Rules, word: str) -> list[Start] | None:
     for pair in word.removeprefix(PREFIX).split(","):
         host, equals, level = (part.strip() for part in pair.partition("="))
         if host not in HOSTS:
-            raise ConfigError(f"{word!r}: no host {host!r}{nearest(host, HOSTS)}")
+            raise ConfigError(f"{word!r}: no host {host!r}{suggestion(host, HOSTS)}")
         if not equals or level not in LEVELS:
             raise ConfigError(f"{word!r}: {pair!r} is not HOST=user or HOST=root")
         levels[HOSTS.index(host)] = LEVELS[level]

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from sparring.errors import ConfigError, nearest
+from sparring.errors import ConfigError, suggestion
 from sparring.games.state import State, new_state
 
 SHARES = ("auctions_won", "bluffs", "bluff_bids", "trades_won")
@@ -87,7 +87,7 @@ def load_position(
 def kind_id(name: str) -> int:
     """Return the number of an animal."""
     if name not in KINDS:
-        raise ConfigError(f"no animal called {name!r}{nearest(name, KINDS)}")
+        raise ConfigError(f"no animal called {name!r}{suggestion(name, KINDS)}")
     return KINDS.index(name)
 
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from sparring.errors import ConfigError, nearest
+from sparring.errors import ConfigError, suggestion
 from sparring.games.state import State, new_state
 
 SHARES = ("keep_time",)
@@ -102,7 +102,9 @@ def load_position(
 def set_position(state: State, position: Position) -> None:
     """Continue a match from a position. A bad one changes nothing."""
     if position.mode not in MODES:
-        raise ConfigError(f"mode={position.mode!r} is unknown{nearest(str(position.mode), MODES)}")
+        raise ConfigError(
+            f"mode={position.mode!r} is unknown{suggestion(str(position.mode), MODES)}"
+        )
     whole = [
         MODES.index(position.mode),
         position.time,

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from typing import Any
 
-from sparring.errors import ConfigError, nearest
+from sparring.errors import ConfigError, suggestion
 from sparring.games.laser_hockey import MODES, TIME_LIMIT
 from sparring.schedule import shown
 
@@ -249,7 +249,9 @@ class Original:
             known(given, OPPONENT, "opponent")
             kind = given.get("type")
             if kind not in TYPES:
-                raise ConfigError(f"opponent.type {kind!r} is unknown{nearest(str(kind), TYPES)}")
+                raise ConfigError(
+                    f"opponent.type {kind!r} is unknown{suggestion(str(kind), TYPES)}"
+                )
             if kind != "weighted_mixture":
                 return self._players(kind, given)
             inner = given.get("opponents")
@@ -352,12 +354,12 @@ def known(keys: Any, allowed: Sequence[str], where: str) -> None:
     """Refuse keys that nobody knows."""
     for key in keys:
         if key not in allowed:
-            raise ConfigError(f"{where}: no key {key!r}{nearest(str(key), allowed)}")
+            raise ConfigError(f"{where}: no key {key!r}{suggestion(str(key), allowed)}")
 
 
 def mode_of(given: Any) -> str:
     if given not in MODES:
-        raise ConfigError(f"environment.mode {given!r} is unknown{nearest(str(given), MODES)}")
+        raise ConfigError(f"environment.mode {given!r} is unknown{suggestion(str(given), MODES)}")
     return str(given)
 
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from sparring.errors import ConfigError, nearest
+from sparring.errors import ConfigError, suggestion
 from sparring.games.laser_hockey import Body, Position, set_position
 from sparring.games.rules import Rules
 from sparring.games.starts import Start, saved_position
@@ -143,7 +143,7 @@ def checked(entry: Any, known: set[str], where: str) -> Mapping[str, Any]:
         raise ConfigError(f"{where}: an object is needed, not {entry!r}")
     for key in entry:
         if key not in known:
-            raise ConfigError(f"{where}: no field {key!r}{nearest(str(key), sorted(known))}")
+            raise ConfigError(f"{where}: no field {key!r}{suggestion(str(key), sorted(known))}")
     return entry
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from sparring import _native
-from sparring.errors import ConfigError, IllegalActionError, nearest
+from sparring.errors import ConfigError, IllegalActionError, suggestion
 from sparring.games.state import State, new_state
 
 SHARES = ("captures", "drops", "promotions", "checks")
@@ -78,7 +78,7 @@ def camp(sfen: str, declaration: str = "POINTS27") -> Camp:
     """Return what the side to move has in the other's camp, and whether it may declare."""
     if declaration not in DECLARATIONS:
         raise ConfigError(
-            f"declaration={declaration!r} is unknown{nearest(declaration, DECLARATIONS)}"
+            f"declaration={declaration!r} is unknown{suggestion(declaration, DECLARATIONS)}"
         )
     try:
         pieces, points, claim = _native.shogi_camp(
@@ -129,7 +129,7 @@ def action_of(state: State, move: str) -> int:
     """Return the action of a legal USI move."""
     known = moves(state)
     if move not in known:
-        raise IllegalActionError(f"shogi: {move} is not legal here{nearest(move, known)}")
+        raise IllegalActionError(f"shogi: {move} is not legal here{suggestion(move, known)}")
     return known[move]
 
 

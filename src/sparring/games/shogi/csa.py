@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from sparring.errors import ConfigError, SparringError, nearest
+from sparring.errors import ConfigError, SparringError, suggestion
 from sparring.games import shogi
 from sparring.games.shogi.line import (
     BROKEN_BY,
@@ -253,7 +253,7 @@ class Reader:
             self.end = BROKEN_BY[self.line.side]
             return
         if word not in WORD_ENDS:
-            raise ConfigError(f"{word!r} is no end of a game{nearest(word, WORD_ENDS)}")
+            raise ConfigError(f"{word!r} is no end of a game{suggestion(word, WORD_ENDS)}")
         self.end = WORD_ENDS[word]
 
     def record(self) -> GameRecord:
@@ -283,5 +283,5 @@ def sfen_cell(cell: str) -> str:
 
 def piece_of(code: str) -> str:
     if code not in PIECES:
-        raise ConfigError(f"{code!r} is no piece{nearest(code, PIECES)}")
+        raise ConfigError(f"{code!r} is no piece{suggestion(code, PIECES)}")
     return PIECES[code]

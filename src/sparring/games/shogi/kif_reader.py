@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from sparring.errors import ConfigError, SparringError, nearest
+from sparring.errors import ConfigError, SparringError, suggestion
 from sparring.games import shogi
 from sparring.games.shogi.kanji import RANK_SIGNS, WIDE_DIGITS
 from sparring.games.shogi.kif import (
@@ -100,7 +100,9 @@ class Reader:
         if name == "手合割" and not hand:
             self.once(name)
             if value not in (*HANDICAPS, OTHER_START):
-                raise ConfigError(f"the handicap {value!r} is unknown{nearest(value, HANDICAPS)}")
+                raise ConfigError(
+                    f"the handicap {value!r} is unknown{suggestion(value, HANDICAPS)}"
+                )
             self.handicap = value
         elif name in SIDES and not hand:
             self.once(SIDE_NAMES[SIDES[name]])

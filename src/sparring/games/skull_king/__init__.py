@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from sparring.errors import ConfigError, nearest
+from sparring.errors import ConfigError, suggestion
 from sparring.games.rules import Rules
 from sparring.games.state import State, new_state
 
@@ -44,7 +44,7 @@ def card_id(name: str) -> int:
     """Return the id of a card given by its short name."""
     if name.upper() not in _IDS:
         names = [card_short_name(card) for card in range(CARDS)]
-        raise ConfigError(f"no card called {name!r}{nearest(name, names)}")
+        raise ConfigError(f"no card called {name!r}{suggestion(name, names)}")
     return _IDS[name.upper()]
 
 

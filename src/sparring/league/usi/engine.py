@@ -15,7 +15,7 @@ import time
 from collections.abc import Mapping
 from typing import IO, Literal
 
-from sparring.errors import ConfigError, SparringError, nearest
+from sparring.errors import ConfigError, SparringError, suggestion
 
 START_S = 60.0
 """Engines may read large files before they are ready."""
@@ -78,7 +78,7 @@ class Engine:
             declared = self.introduction()
             for name, value in self.options.items():
                 if name not in (*declared, *UNDECLARED_OPTIONS):
-                    known = nearest(name, declared)
+                    known = suggestion(name, declared)
                     raise ConfigError(f"{self.name} has no option {name!r}{known}")
                 self.send(f"setoption name {name} value {value}")
             self.get_ready()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from sparring.errors import ConfigError, SparringError, nearest
+from sparring.errors import ConfigError, SparringError, suggestion
 from sparring.games import Rules, State, shogi
 from sparring.games.shogi.protocol import (
     centipawns,
@@ -98,7 +98,7 @@ class UsiServer:
         try:
             if words[0] not in self.commands:
                 raise ConfigError(
-                    f"no command called {words[0]!r}{nearest(words[0], self.commands)}"
+                    f"no command called {words[0]!r}{suggestion(words[0], self.commands)}"
                 )
             return self.commands[words[0]](words[1:])
         except SparringError as wrong:
@@ -128,7 +128,7 @@ class UsiServer:
             self.state = self.set_up()
         elif name == "declaration":
             if value not in shogi.DECLARATIONS:
-                known = nearest(value, shogi.DECLARATIONS)
+                known = suggestion(value, shogi.DECLARATIONS)
                 raise ConfigError(f"Declaration {value!r} is unknown{known}")
             self.declaration = value
         return []

@@ -16,7 +16,7 @@ from sparring.errors import ConfigError, SparringError
 from sparring.games.rules import Rules
 from sparring.learn.fused.rollout import EARNED, FusedRollout
 from sparring.learn.learner import Overrides, apply_game_overrides
-from sparring.learn.rollout import episodes_of, movers_of
+from sparring.learn.rollout import movers_of, open_episodes
 from sparring.pools.batch import Batch
 from sparring.pools.cuda import CudaPool
 from sparring.pools.cuda.memory import put_memory
@@ -272,7 +272,7 @@ class GameRecorder:
         for name, of_ended in found.items():
             self.earned[at][ended, EARNED.index(name)] += of_ended
         if not mine.all():
-            self.met[0] += episodes_of(batch).met(self.policies, len(self.rules.bots))
+            self.met[0] += open_episodes(batch).met(self.policies, len(self.rules.bots))
         if batch.truncated.any():
             self._keep_cuts(step, at.start, batch)
 

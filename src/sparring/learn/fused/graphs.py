@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from sparring.errors import SparringWarning
-from sparring.factories import in_a_line, is_factory
+from sparring.factories import describe_error, is_factory
 from sparring.learn.fused.games import Games
 from sparring.learn.fused.rollout import EARNED, FusedRollout
 from sparring.learn.learner import Timing
@@ -72,7 +72,7 @@ class Graphs:
                 raise
             torch.cuda.set_stream(stream)  # a capture that fails leaves its own behind
             self._end_capture()
-            self._give_up(in_a_line(wrong.__context__ or wrong))
+            self._give_up(describe_error(wrong.__context__ or wrong))
             return False
         self._captured[name], self._pool = graph, graph.pool()
         return True

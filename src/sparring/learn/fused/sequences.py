@@ -19,7 +19,7 @@ from sparring.learn.transitions import NOT_A_SAMPLE, TO_NEXT
 from sparring.nets.run.captured import CapturedNet, UnrolledPass
 from sparring.nets.run.flat import FlatNet
 
-NOBODY = -1
+NO_POLICY = -1
 """In place of a place, where a segment has ended or a minibatch has none."""
 
 
@@ -70,7 +70,7 @@ def in_a_row(rollout: FusedRollout) -> Tensor:
     at = torch.cat((brought, (owner * times + time).view(-1)))
     nowhere = owners * times
     at = torch.where(rollout.end != NOT_A_SAMPLE, at, nowhere)
-    found = torch.full((nowhere + 1,), NOBODY, dtype=torch.int32, device=device)
+    found = torch.full((nowhere + 1,), NO_POLICY, dtype=torch.int32, device=device)
     found.scatter_(0, at, torch.arange(rollout.places, dtype=torch.int32, device=device))
     return found[:nowhere].view(owners, times)
 
@@ -89,7 +89,7 @@ def segments_of(by_time: Tensor, cut: Cut) -> tuple[Tensor, Tensor]:
     first = (member * most + ends - each).view(-1, 1)
     nowhere = members * most * length
     at = torch.where(taken, first * length + number, nowhere)
-    found = torch.full((nowhere + 1,), NOBODY, dtype=torch.int32, device=by_time.device)
+    found = torch.full((nowhere + 1,), NO_POLICY, dtype=torch.int32, device=by_time.device)
     found.scatter_(0, at.view(-1), by_time.reshape(-1))
     return found[:nowhere].view(members, most, length), ends[:, -1].to(torch.int32)
 
@@ -117,7 +117,7 @@ def spread(dealt: Tensor, table: Tensor) -> Tensor:
     found = table.view(-1, length).index_select(0, at.view(-1)).view(*dealt.shape, length)
     if table.dtype == torch.bool:
         return found
-    return torch.where(dealt[..., None] >= 0, found, NOBODY)
+    return torch.where(dealt[..., None] >= 0, found, NO_POLICY)
 
 
 class Sequences:

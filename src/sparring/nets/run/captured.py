@@ -19,7 +19,7 @@ from torch.func import functional_call
 
 from sparring.config import NetConfig
 from sparring.errors import ConfigError
-from sparring.factories import in_a_line
+from sparring.factories import describe_error
 from sparring.games.rules import Rules
 from sparring.nets.make import make_net
 from sparring.nets.net import MEMORY, POLICY, VALUE, WDL, HeadOutputs, Net, blend_wdl, head_width
@@ -265,7 +265,7 @@ def capture_unsupported_reason(net: CapturedNet) -> str:
             passing.forward()
             passing.backward()
     except RuntimeError as wrong:
-        return in_a_line(wrong)
+        return describe_error(wrong)
     net.grad.zero_()
     return ""
 

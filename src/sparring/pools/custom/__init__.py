@@ -38,8 +38,8 @@ def make_pool(factory: Any, games: int = 0, **options: Any) -> CustomPool:
     factory: a function or class, or its name, which thereby may run.
     """
     if isinstance(factory, str):
-        factory = ids.named(factory)
-        trusted.name(factory)
+        factory = ids.trust_typed(factory)
+        trusted.allow(factory)
     return make.make_pool(factory, games, **options)
 
 

@@ -12,11 +12,11 @@ import numpy.typing as npt
 from sparring.errors import ConfigError, IllegalActionError, SparringError
 from sparring.games.rules import Rewards
 from sparring.games.seeds import ENV_SEED_LIMIT, check_seed
+from sparring.pools.custom.buffers import GAME_TERMINATED, GAME_TRUNCATED, SharedBuffers
 from sparring.pools.custom.faults import no_choice, told
 from sparring.pools.custom.layout import ROW_ALIGNMENT
 from sparring.pools.custom.rules import CustomRules
-from sparring.pools.custom.sheet import CUT, OVER, Sheet
-from sparring.pools.lineups import LEARNER, NOBODY, Draw, FilledMixes, Lineup, Mixes
+from sparring.pools.lineups import LEARNER, NO_POLICY, Draw, FilledMixes, Lineup, Mixes
 from sparring.pools.starts import Start
 
 TERMINATED, TRUNCATED = 0, 1
@@ -32,28 +32,28 @@ class CustomBatch:
         games: int,
         memory: int = 0,
         *,
-        sheet: Sheet | None = None,
+        buffers: SharedBuffers | None = None,
         whole: CustomBatch | None = None,
         first: int = 0,
     ) -> None:
         """Make the arrays.
 
-        sheet: where rows are written by those who step the envs; then they are not copied.
+        buffers: where rows are written by those who step the envs; then they are not copied.
         whole: take over a stretch of another batch, from its game `first` on.
         """
         rows, self._rules, self._row_bytes = games * rules.rows, rules, rules.obs_bytes + memory
-        self.first, self.sheet = first, sheet
+        self.first, self.buffers = first, buffers
         if whole is not None:
             by_row = slice(first * rules.rows, first * rules.rows + rows)
-            self.sheet = whole.sheet and whole.sheet.part(rules.rows, first, games)
+            self.buffers = whole.buffers and whole.buffers.part(rules.rows, first, games)
             for name in ("obs", "mask", "seat", "role", "policy"):
                 setattr(self, name, getattr(whole, name)[by_row])
             for name in ("reward", "skipped", "terminated", "truncated"):
                 setattr(self, name, getattr(whole, name)[first : first + games])
         else:
             self._make(rows, games)
-            if sheet is not None:
-                self.obs, self.mask, self.seat = sheet.obs, sheet.mask, sheet.seat
+            if buffers is not None:
+                self.obs, self.mask, self.seat = buffers.obs, buffers.mask, buffers.seat
         self.rows = np.arange(rows)
         self.make_ends(0)
         self._no_ends = {key: value for key, value in vars(self).items() if key.startswith("final")}
@@ -64,30 +64,30 @@ class CustomBatch:
         self.mask = np.zeros((rows, rules.actions), np.uint8)
         self.seat = np.full(rows, -1, np.int8)
         self.role = np.zeros(rows, np.int8)
-        self.policy = np.full(rows, NOBODY, np.int16)
+        self.policy = np.full(rows, NO_POLICY, np.int16)
         self.reward = np.zeros((games, rules.seats, 1), np.float32)
         self.skipped = np.zeros((games, rules.seats), np.uint16)
         self.terminated = np.zeros(games, np.bool_)
         self.truncated = np.zeros(games, np.bool_)
 
-    def take(self, sheet: Sheet) -> None:
+    def take(self, buffers: SharedBuffers) -> None:
         """Read what a step brought from where tables have written it; rows are there already."""
-        np.minimum(sheet.seat, LEARNER, out=self.policy, casting="unsafe")  # -1 is nobody
-        self.reward[:, :, 0] = sheet.reward
-        np.equal(sheet.end, OVER, out=self.terminated)
-        np.equal(sheet.end, CUT, out=self.truncated)
-        games = sheet.end.nonzero()[0]
+        np.minimum(buffers.seat, LEARNER, out=self.policy, casting="unsafe")  # -1 is nobody
+        self.reward[:, :, 0] = buffers.reward
+        np.equal(buffers.end, GAME_TERMINATED, out=self.terminated)
+        np.equal(buffers.end, GAME_TRUNCATED, out=self.truncated)
+        games = buffers.end.nonzero()[0]
         if not len(games):
             if len(self.final_game):
                 self.clear_ends()
             return
         self.clear_ends(len(games))
         self.final_game[:] = games
-        self.final_obs[:] = sheet.last_obs[games]
-        self.final_mask[:] = sheet.last_mask[games]
-        self.final_over[:] = sheet.last_over[games]
-        self.final_score[:] = sheet.last_score[games]
-        self.final_length[:] = sheet.last_length[games]
+        self.final_obs[:] = buffers.last_obs[games]
+        self.final_mask[:] = buffers.last_mask[games]
+        self.final_over[:] = buffers.last_over[games]
+        self.final_score[:] = buffers.last_score[games]
+        self.final_length[:] = buffers.last_length[games]
         self.final_reason[:] = np.where(self.truncated[games], TRUNCATED, TERMINATED)
 
     @property
@@ -117,7 +117,7 @@ class CustomBatch:
 
     def ask_nobody(self, rows: Any) -> None:
         """Ignore the actions of these rows in the next step."""
-        self.mask[rows], self.seat[rows], self.policy[rows] = 0, -1, NOBODY
+        self.mask[rows], self.seat[rows], self.policy[rows] = 0, -1, NO_POLICY
 
 
 class CustomPool(ABC):
@@ -135,7 +135,7 @@ class CustomPool(ABC):
         agents: Sequence[Any],
         memory: int = 0,
         *,
-        sheet: Sheet | None = None,
+        buffers: SharedBuffers | None = None,
     ):
         if memory < 0 or memory % ROW_ALIGNMENT:
             raise ConfigError(f"memory={memory} must be a multiple of {ROW_ALIGNMENT} bytes")
@@ -148,7 +148,7 @@ class CustomPool(ABC):
         """Games of the same run that are played elsewhere and go before these: seeds count on."""
         self._seed: int | None = check_seed(seed)
         self._running = False
-        self._batch = CustomBatch(rules, num_games, memory, sheet=sheet)
+        self._batch = CustomBatch(rules, num_games, memory, buffers=buffers)
         self._weight = 1.0
         self._draw = Draw(rules, [Lineup((LEARNER,) * rules.seats)], seed)
         self._players = np.full((num_games, rules.seats), LEARNER, np.int16)
@@ -329,7 +329,7 @@ class CustomPool(ABC):
             self._players[game] = self._draw.seats(place, int(self._episode[game]))
         if not self.memory_bytes and not self._players.any():
             return  # the learner is everybody, as rows say already
-        asked = np.flatnonzero(batch.policy != NOBODY)
+        asked = np.flatnonzero(batch.policy != NO_POLICY)
         game, seat = batch.first + asked // self.rules.rows, batch.seat[asked]
         batch.policy[asked] = self._players[game, seat]
         if self.memory_bytes:
@@ -367,7 +367,7 @@ class CustomPool(ABC):
         within = given.min() >= 0 and given.max() < rules.actions
         if within and batch.mask[batch.rows, given].all():  # as nearly always
             return given
-        asked = batch.policy != NOBODY
+        asked = batch.policy != NO_POLICY
         known = (given >= 0) & (given < rules.actions)
         answer = np.where(known & asked, given, 0).astype(np.int64)
         legal = known & (batch.mask[np.arange(len(given)), answer] != 0)
@@ -385,7 +385,7 @@ class CustomPool(ABC):
         fine = np.isfinite(given)
         if fine.all():
             return given
-        asked = (batch.policy != NOBODY)[:, None]
+        asked = (batch.policy != NO_POLICY)[:, None]
         for row, number in np.argwhere(asked & ~fine)[:1]:
             raise IllegalActionError(
                 f"{self._who(row, batch)}: action component {number} is {given[row, number]}; give "
@@ -404,7 +404,7 @@ class CustomPool(ABC):
         """Refuse a decision without a choice; no policy could answer it."""
         if self.rules.box or batch.mask.any(axis=1).all():
             return
-        stuck = (batch.policy != NOBODY) & ~batch.mask.any(axis=1)
+        stuck = (batch.policy != NO_POLICY) & ~batch.mask.any(axis=1)
         for row in np.flatnonzero(stuck)[:1]:
             where = self._where(batch.first + row // self.rules.rows)
             raise no_choice(where, batch.seat[row])

@@ -6,8 +6,8 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from sparring.errors import RAISED, ConfigError, EnvError, SparringError
-from sparring.factories import in_a_line
+from sparring.errors import USER_CODE_ERRORS, ConfigError, EnvError, SparringError
+from sparring.factories import describe_error
 
 
 @contextmanager
@@ -22,8 +22,8 @@ def told(doing: str, advice: str = "") -> Iterator[None]:
         raise
     except SparringError as wrong:  # what the environment answered was refused
         raise EnvError(str(wrong)) from wrong
-    except RAISED as wrong:
-        raise EnvError(f"{doing}: {in_a_line(wrong)}{advice}") from wrong
+    except USER_CODE_ERRORS as wrong:
+        raise EnvError(f"{doing}: {describe_error(wrong)}{advice}") from wrong
 
 
 @contextmanager
@@ -52,4 +52,4 @@ def no_choice(where: str, seat: object) -> EnvError:
 def first_line(wrong: BaseException) -> str:
     """What the environment itself raised, or what was refused of it."""
     raised = wrong.__cause__ if isinstance(wrong, EnvError) and wrong.__cause__ else wrong
-    return str(raised) if isinstance(raised, SparringError) else in_a_line(raised)
+    return str(raised) if isinstance(raised, SparringError) else describe_error(raised)

@@ -8,9 +8,9 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
-from sparring.errors import RAISED, ConfigError, EnvError, SparringError
-from sparring.factories import in_a_line, load_factory, name_of_factory
-from sparring.ids import shown
+from sparring.errors import USER_CODE_ERRORS, ConfigError, EnvError, SparringError
+from sparring.factories import describe_error, factory_name, load_factory
+from sparring.ids import display_name
 from sparring.pools.custom.base import CustomPool
 from sparring.pools.custom.encoding import library
 from sparring.pools.custom.faults import first_line, same_folder
@@ -21,7 +21,7 @@ from sparring.pools.custom.vector import VectorEnvPool
 
 Factory = Callable[[], Any]
 
-USUAL_GAMES = 16
+DEFAULT_GAMES = 16
 """Games of a factory's, where nobody says how many."""
 MADE = "a gymnasium.Env, a gymnasium VectorEnv, a PettingZoo AECEnv or a PettingZoo ParallelEnv"
 SOLO, VECTOR, TURNS, TOGETHER = "env", "vector", "aec", "parallel"
@@ -30,7 +30,7 @@ POOLS = {SOLO: SoloPool, TURNS: AECPool, TOGETHER: ParallelPool}
 
 
 @dataclass(frozen=True)
-class Facts:
+class EnvInfo:
     """What is known of a factory's environments before any is played."""
 
     rules: CustomRules
@@ -38,7 +38,7 @@ class Facts:
     """Those of a vector, whose sub-envs they are; 0: as many as one likes."""
 
 
-def facts_of(factory: str | Factory) -> Facts:
+def env_info(factory: str | Factory) -> EnvInfo:
     """What is known of a factory's environments; of a name it is found out once."""
     if isinstance(factory, str) and factory in _facts:
         return _facts[factory]
@@ -50,11 +50,11 @@ def facts_of(factory: str | Factory) -> Facts:
     return facts
 
 
-def look_at(factory: Factory, what: str) -> Facts:
+def look_at(factory: Factory, what: str) -> EnvInfo:
     """Make one environment, begin an episode in it and close it."""
     pool = make_pool(factory, 0, copies=1, what=what)
     begin(pool, what)
-    facts = Facts(pool.rules, pool.num_games if isinstance(pool, VectorEnvPool) else 0)
+    facts = EnvInfo(pool.rules, pool.num_games if isinstance(pool, VectorEnvPool) else 0)
     try:
         pool.close()
     except EnvError as wrong:
@@ -62,7 +62,7 @@ def look_at(factory: Factory, what: str) -> Facts:
     return facts
 
 
-_facts: dict[str, Facts] = {}
+_facts: dict[str, EnvInfo] = {}
 
 
 def make_pool(
@@ -72,7 +72,7 @@ def make_pool(
     seed: int = 0,
     first_game: int = 0,
     memory: int = 0,
-    copies: int = USUAL_GAMES,
+    copies: int = DEFAULT_GAMES,
     what: str = "",
 ) -> CustomPool:
     """Return a pool of environments that a factory makes, all in this process.
@@ -108,8 +108,8 @@ def make_pool(
 
 def named(factory: str | Factory) -> str:
     """What errors call a factory."""
-    word = factory if isinstance(factory, str) else name_of_factory(factory)
-    return f"game {shown(word) or getattr(factory, '__name__', type(factory).__name__)!r}"
+    word = factory if isinstance(factory, str) else factory_name(factory)
+    return f"game {display_name(word) or getattr(factory, '__name__', type(factory).__name__)!r}"
 
 
 def made(factory: Factory, what: str) -> Any:
@@ -118,8 +118,8 @@ def made(factory: Factory, what: str) -> Any:
         return factory()
     except SparringError:
         raise
-    except RAISED as wrong:
-        raise ConfigError(f"{what} cannot be made: {in_a_line(wrong)}") from wrong
+    except USER_CODE_ERRORS as wrong:
+        raise ConfigError(f"{what} cannot be made: {describe_error(wrong)}") from wrong
 
 
 def begin(pool: CustomPool, what: str) -> None:

@@ -12,16 +12,16 @@ import numpy.typing as npt
 from sparring.errors import ConfigError
 from sparring.games.seeds import ENV_SEED_LIMIT
 from sparring.pools.custom.base import CustomPool
+from sparring.pools.custom.buffers import SharedBuffers
 from sparring.pools.custom.encoding import Encoding, encoding_of
 from sparring.pools.custom.flags import check_of_envs, set_on_envs
 from sparring.pools.custom.layout import plain_layout
-from sparring.pools.custom.playing import Playing
 from sparring.pools.custom.rules import rules_for
-from sparring.pools.custom.sheet import Sheet
+from sparring.pools.custom.stepper import Playing
 from sparring.pools.custom.tables import ParallelTable, Table, TurnTable, env_name
 
 
-class TablesPool(CustomPool):
+class TablePool(CustomPool):
     """Envs of one kind, each a game."""
 
     table: type[Table]
@@ -43,9 +43,9 @@ class TablesPool(CustomPool):
         self.tables = [self.table(env, index, agents, encodings) for index, env in enumerate(envs)]
         rows = 1 if self.turns else len(agents)
         rules = rules_for(self.name_of(envs[0]), encodings[0], seats=len(agents), rows=rows)
-        sheet = Sheet.make(rules, len(envs), memory)
-        super().__init__(rules, len(envs), seed, agents, memory, sheet=sheet)
-        self._playing = self.playing(0, len(envs), sheet)
+        buffers = SharedBuffers.make(rules, len(envs), memory)
+        super().__init__(rules, len(envs), seed, agents, memory, buffers=buffers)
+        self._playing = self.playing(0, len(envs), buffers)
 
     @staticmethod
     def read(env: Any) -> tuple[list[Any], list[Encoding]]:
@@ -59,18 +59,18 @@ class TablesPool(CustomPool):
         self,
         first: int,
         games: int,
-        sheet: Sheet,
+        buffers: SharedBuffers,
         beat: Callable[[], None] | None = None,
         *,
         again: bool = True,
     ) -> Playing:
-        """Who steps a stretch of the games and writes onto a sheet of its own."""
+        """Who steps a stretch of the games and writes onto a buffers of its own."""
         tables = self.tables[first : first + games]
-        return Playing(tables, self.rules, sheet, beat, again=again)
+        return Playing(tables, self.rules, buffers, beat, again=again)
 
     def _reset(self, seed: int | None) -> None:
         self._playing.start(seeds_of(seed, self.first_game, self.num_games))
-        self._batch.take(self._playing.sheet)
+        self._batch.take(self._playing.buffers)
 
     def _close(self) -> None:
         with ExitStack() as closing:
@@ -86,16 +86,16 @@ class TablesPool(CustomPool):
 
     def _step(self, action: npt.NDArray[Any]) -> None:
         self._playing.step(action)
-        self._batch.take(self._playing.sheet)
+        self._batch.take(self._playing.buffers)
 
 
-class AECPool(TablesPool):
+class AECPool(TablePool):
     """AECEnvs: one row per game, the agent whose turn it is."""
 
     table, turns = TurnTable, True
 
 
-class ParallelPool(TablesPool):
+class ParallelPool(TablePool):
     """ParallelEnvs: one row per seat; a seat that is out is asked nothing."""
 
     table, turns = ParallelTable, False

@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from sparring.errors import ConfigError, SparringError
 from sparring.pools.custom.encoding import MASK, Encoding, encoding_of
-from sparring.pools.custom.seats import TablesPool
+from sparring.pools.custom.seats import TablePool
 from sparring.pools.custom.tables import Table
 
 PLAYER = "player"
@@ -52,7 +52,7 @@ class SoloTable(Table):
         return {**info, MASK: np.asarray(self.env.get_wrapper_attr("action_masks")())}
 
 
-class SoloPool(TablesPool):
+class SoloPool(TablePool):
     """gymnasium.Envs of one kind, each a game with one seat."""
 
     table, turns = SoloTable, True

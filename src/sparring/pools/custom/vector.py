@@ -21,7 +21,7 @@ from sparring.pools.custom.base import (
 from sparring.pools.custom.encoding import MASK, Mask, Numbers, encoding_of, library
 from sparring.pools.custom.flags import check_of_vector, set_on_vector
 from sparring.pools.custom.rules import rules_for
-from sparring.pools.lineups import LEARNER, NOBODY
+from sparring.pools.lineups import LEARNER, NO_POLICY
 
 Bools = npt.NDArray[np.bool_]
 
@@ -78,7 +78,7 @@ class VectorEnvPool(CustomPool):
     @phase("stepping")
     def _step(self, action: npt.NDArray[Any]) -> None:
         batch, held = self._batch, self._held
-        self._length += batch.policy != NOBODY
+        self._length += batch.policy != NO_POLICY
         own = self.rules.env_actions(action).astype(self.env.single_action_space.dtype, copy=False)
         obs, reward, terminated, truncated, info = self.env.step(own)
         check_info(info)

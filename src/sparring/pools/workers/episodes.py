@@ -16,14 +16,14 @@ from typing import Any
 import numpy.typing as npt
 
 from sparring.errors import SparringError, VectorError
-from sparring.factories import is_of_this_program
+from sparring.factories import is_local_factory
+from sparring.pools.custom.buffers import SharedBuffers
 from sparring.pools.custom.faults import told
 from sparring.pools.custom.make import make_pool
 from sparring.pools.custom.rules import CustomRules
-from sparring.pools.custom.seats import TablesPool
-from sparring.pools.custom.sheet import Sheet
-from sparring.pools.workers.crew import Crew, Limits
+from sparring.pools.custom.seats import TablePool
 from sparring.pools.workers.parts import parts_of, shared_shapes
+from sparring.pools.workers.supervisor import Crew, Limits
 from sparring.processes import SharedArrays
 
 
@@ -31,7 +31,7 @@ class Episodes(ABC):
     """Some games of a factory's. One that has ended rests until it is started again."""
 
     rules: CustomRules
-    sheets: list[Sheet]
+    game_buffers: list[SharedBuffers]
     """What every game shows, once it was waited for."""
 
     @abstractmethod
@@ -61,9 +61,9 @@ class Away(Episodes):
         self._end: Callable[[], Any] = weakref.finalize(self, self._crew.end)
         self.rules = CustomRules(**self._crew.hello["hello"])
         shared = SharedArrays(shared_shapes(self.rules, games, 1, 0))
-        self._action, whole = shared["action"], Sheet.of(shared.items())
+        self._action, whole = shared["action"], SharedBuffers.of(shared.items())
         self._crew.share(shared)
-        self.sheets = [whole.part(self.rules.rows, game, 1) for game in range(games)]
+        self.game_buffers = [whole.part(self.rules.rows, game, 1) for game in range(games)]
 
     @property
     def ended(self) -> bool:
@@ -89,11 +89,13 @@ class Here(Episodes):
 
     ended = False
 
-    def __init__(self, pool: TablesPool) -> None:
+    def __init__(self, pool: TablePool) -> None:
         self._pool, self.rules = pool, pool.rules
-        whole, games = Sheet.make(pool.rules, pool.num_games), range(pool.num_games)
-        self.sheets = [whole.part(self.rules.rows, game, 1) for game in games]
-        self._playing = [pool.playing(game, 1, self.sheets[game], again=False) for game in games]
+        whole, games = SharedBuffers.make(pool.rules, pool.num_games), range(pool.num_games)
+        self.game_buffers = [whole.part(self.rules.rows, game, 1) for game in games]
+        self._playing = [
+            pool.playing(game, 1, self.game_buffers[game], again=False) for game in games
+        ]
 
     def start(self, game: int, seed: int) -> None:
         with told(f"{self.rules.name} failed in its reset"):
@@ -115,7 +117,7 @@ KEPT = 2
 _kept: dict[tuple[str, int, Limits], Away | Here] = {}
 
 
-def episodes_of(word: str, games: int, limits: Limits) -> Episodes:
+def open_episodes(word: str, games: int, limits: Limits) -> Episodes:
     """Make games by their factory's name, or take those that are kept.
 
     What only this program has, or would begin anew elsewhere, is played in this process.
@@ -123,7 +125,7 @@ def episodes_of(word: str, games: int, limits: Limits) -> Episodes:
     key = word, games, limits
     found = _kept.pop(key, None)
     if found is None or found.ended:
-        found = here(word, games) if is_of_this_program(word) else Away(word, games, limits)
+        found = here(word, games) if is_local_factory(word) else Away(word, games, limits)
     _kept[key] = found  # the newest is the last
     while len(_kept) > KEPT:
         close(_kept.pop(next(iter(_kept))))
@@ -132,7 +134,7 @@ def episodes_of(word: str, games: int, limits: Limits) -> Episodes:
 
 def here(word: str, games: int) -> Here:
     pool = make_pool(word, copies=games)
-    if not isinstance(pool, TablesPool):
+    if not isinstance(pool, TablePool):
         pool.close()
         raise VectorError(f"{word} makes a vector of envs, which steps them itself")
     return Here(pool)

@@ -8,8 +8,8 @@ from itertools import pairwise
 import numpy as np
 
 from sparring.errors import ConfigError
+from sparring.pools.custom.buffers import buffer_shapes
 from sparring.pools.custom.rules import CustomRules
-from sparring.pools.custom.sheet import sheet_shapes
 from sparring.processes import Shapes
 
 Seeds = list[int | None]
@@ -88,11 +88,11 @@ def parts_of(games: int, workers: int, groups: int) -> list[Part]:
 
 
 def shared_shapes(rules: CustomRules, games: int, workers: int, memory: int) -> Shapes:
-    """What is in the shared memory: a sheet, actions, and how workers fare."""
+    """What is in the shared memory: a buffers, actions, and how workers fare."""
     rows = games * rules.rows
     action = (np.float64, (rows, rules.box)) if rules.box else (np.int64, (rows,))
     return {
-        **sheet_shapes(rules, games, memory),
+        **buffer_shapes(rules, games, memory),
         "action": action,
         "beat": (np.int64, (workers, LINE)),
         "busy": (np.float64, (workers, LINE)),

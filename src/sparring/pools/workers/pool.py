@@ -14,12 +14,12 @@ from sparring import trusted
 from sparring.errors import ConfigError, IllegalActionError
 from sparring.messages import Message
 from sparring.pools.custom.base import CustomBatch, CustomPool
+from sparring.pools.custom.buffers import SharedBuffers
 from sparring.pools.custom.rules import CustomRules
 from sparring.pools.custom.seats import seeds_of
-from sparring.pools.custom.sheet import Sheet
 from sparring.pools.protocol import FIRST_READY
-from sparring.pools.workers.crew import Crew, Limits
 from sparring.pools.workers.parts import Part, parts_of, shared_shapes
+from sparring.pools.workers.supervisor import Crew, Limits
 from sparring.processes import SharedArrays
 
 
@@ -53,7 +53,9 @@ class WorkerPool(CustomPool):
         word: the factory's name, module:factory or file.py:factory.
         groups: 0 for two per worker.
         """
-        trusted.name(word)  # by whoever calls this; the words of a run's file were asked for before
+        trusted.allow(
+            word
+        )  # by whoever calls this; the words of a run's file were asked for before
         parts = parts_of(games, workers, groups)
         job = {
             "word": word,
@@ -70,9 +72,9 @@ class WorkerPool(CustomPool):
         shapes = shared_shapes(rules, games, workers, memory)
         shared = SharedArrays(shapes)
         self._crew, self._action, self._busy = crew, shared["action"], shared["busy"]
-        sheet = Sheet.of(shared.items())
+        buffers = SharedBuffers.of(shared.items())
         crew.share(shared)
-        super().__init__(rules, games, seed, crew.hello["agents"], memory, sheet=sheet)
+        super().__init__(rules, games, seed, crew.hello["agents"], memory, buffers=buffers)
         self.first_game = first_game
         self.word, self.workers, self.slots = word, workers, parts[-1].slot + 1
         self._slots = [[part for part in parts if part.slot == slot] for slot in range(self.slots)]
@@ -158,8 +160,8 @@ class WorkerPool(CustomPool):
 
     def _finish(self, batch: CustomBatch, parts: Sequence[Part]) -> None:
         """Read what workers have written; games that were lost are cut, unseen."""
-        assert batch.sheet is not None
-        batch.take(batch.sheet)
+        assert batch.buffers is not None
+        batch.take(batch.buffers)
         lost = None
         gone = [part for part in parts if part.anew]
         if gone:
@@ -182,8 +184,8 @@ class WorkerPool(CustomPool):
             crew.begin(part, seeds[part.first : part.first + part.games])
         crew.wait(parts)
         for batch in (self._batch, *self._stretches):
-            assert batch.sheet is not None
-            batch.take(batch.sheet)
+            assert batch.buffers is not None
+            batch.take(batch.buffers)
 
     def _step(self, action: npt.NDArray[Any]) -> None:
         raise NotImplementedError("workers step")
@@ -207,7 +209,7 @@ class WorkerPool(CustomPool):
         try:
             message.pack()
         except TypeError:
-            told = {message.name: message.facts["flags"]}
+            told = {message.name: message.payload["flags"]}
             raise ConfigError(
                 f"flags {told} cannot be sent to worker processes; give numbers, texts, lists"
             ) from None

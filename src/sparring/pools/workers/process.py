@@ -10,14 +10,14 @@ from collections.abc import Mapping
 from typing import Any
 
 from sparring.errors import ConfigError, SparringError, VectorError
-from sparring.factories import in_a_line
-from sparring.messages import Message, refusal
+from sparring.factories import describe_error
+from sparring.messages import Message, error_reply
+from sparring.pools.custom.buffers import SharedBuffers
 from sparring.pools.custom.make import make_pool
-from sparring.pools.custom.playing import Playing
-from sparring.pools.custom.seats import TablesPool
-from sparring.pools.custom.sheet import Sheet
+from sparring.pools.custom.seats import TablePool
+from sparring.pools.custom.stepper import Playing
 from sparring.pools.workers.parts import CONTROL, code, codes, shared_shapes
-from sparring.processes import Parent, SharedArrays, end_with_children
+from sparring.processes import Parent, SharedArrays, exit_with_children
 
 READ_BYTES = 4096
 
@@ -25,7 +25,7 @@ READ_BYTES = 4096
 class Service:
     """Plays the parts of one worker."""
 
-    def __init__(self, job: Mapping[str, Any], pool: TablesPool, memory: SharedArrays) -> None:
+    def __init__(self, job: Mapping[str, Any], pool: TablePool, memory: SharedArrays) -> None:
         self.pool, self.memory, mine = pool, memory, job["worker"]
         self.action = memory["action"]
         beat, self.busy = memoryview(memory["beat"][mine]), memory["busy"][mine]
@@ -34,11 +34,11 @@ class Service:
         def answered() -> None:
             beat[0] += 1
 
-        sheet, rows = Sheet.of(memory.items()), pool.rules.rows
+        buffers, rows = SharedBuffers.of(memory.items()), pool.rules.rows
         self.parts: dict[int, tuple[Playing, slice]] = {}
         for index, first, games in job["parts"]:
             local = first - job["first"]
-            own, again = sheet.part(rows, first, games), job.get("again", True)
+            own, again = buffers.part(rows, first, games), job.get("again", True)
             playing = pool.playing(local, games, own, answered, again=again)
             self.parts[index] = playing, slice(first * rows, (first + games) * rows)
 
@@ -51,7 +51,7 @@ class Service:
 
     def hear(self, message: Message) -> Message | None:
         """Do what was said; return an answer, None where a part's number is one."""
-        facts = message.facts
+        facts = message.payload
         try:
             if message.name == "start":
                 self.parts[facts["part"]][0].start(facts["seeds"])
@@ -77,10 +77,10 @@ def serve(service: Service, parent: Parent) -> None:
                 message = next(parent, None)
                 if message is None:
                     return
-                part = message.facts.get("part", CONTROL)
+                part = message.payload.get("part", CONTROL)
                 answer = service.hear(message)
                 if answer:
-                    parent.tell(answer)
+                    parent.send(answer)
             else:
                 service.step(told)
             busy[0] += clock() - began
@@ -88,10 +88,10 @@ def serve(service: Service, parent: Parent) -> None:
                 os.write(done, code(part))
 
 
-def make(job: Mapping[str, Any]) -> TablesPool:
+def make(job: Mapping[str, Any]) -> TablePool:
     """Make the environments; vectors are refused."""
     pool = make_pool(job["word"], copies=job["games"])  # seeds come when games begin
-    if not isinstance(pool, TablesPool):
+    if not isinstance(pool, TablePool):
         raise VectorError(
             f"workers: {job['word']} makes a vector of {pool.num_games} envs, which steps them "
             "itself; give a factory of single envs, or --workers 0"
@@ -103,13 +103,13 @@ def make(job: Mapping[str, Any]) -> TablesPool:
 
 def work(parent: Parent) -> None:
     """Make environments, say what they are, play."""
-    job = next(parent).facts
+    job = next(parent).payload
     os.chdir(job["folder"])
     pool = make(job)
     if job["flags"]:
         pool.set_config(**job["flags"])
     agents = [str(agent) for agent in pool.agents]
-    parent.tell(Message("hello", {"hello": pool.rules.plain(), "agents": agents}))
+    parent.send(Message("hello", {"hello": pool.rules.plain(), "agents": agents}))
     if next(parent, None) is None:
         return
     (fd,), rules = parent.channel.fds, pool.rules
@@ -123,7 +123,7 @@ def work(parent: Parent) -> None:
 def leave() -> None:
     """Take along what environments have started: the pool may be dead and cannot do it."""
     sys.stdout.flush()
-    end_with_children()
+    exit_with_children()
 
 
 def main() -> int:
@@ -132,8 +132,8 @@ def main() -> int:
     try:
         work(parent)
     except BaseException as wrong:  # the pool tells it, once
-        said = wrong if isinstance(wrong, SparringError) else SparringError(in_a_line(wrong))
-        parent.tell(refusal(said))
+        said = wrong if isinstance(wrong, SparringError) else SparringError(describe_error(wrong))
+        parent.send(error_reply(said))
         return 1
     return 0
 

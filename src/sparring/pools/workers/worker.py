@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from sparring.errors import SparringError
-from sparring.messages import REFUSED, Message, error_of
+from sparring.messages import ERROR, Message, to_exception
 from sparring.pools.workers.parts import CONTROL, Part, code
 from sparring.processes import Child
 
@@ -64,11 +64,11 @@ class Worker:
         self.go, self.runs = mine, True
         self.up, self.steady, self.said, self.answers = False, False, None, []
         self.since, self.beat, self.owes = time.monotonic(), 0, False
-        self.process.tell(Message("job", job))
+        self.process.send(Message("job", job))
 
     def share(self, fd: int) -> None:
         """Hand over the memory; it may play now."""
-        self.process.tell(Message("memory"), [fd])
+        self.process.send(Message("memory"), [fd])
         self.up = True
 
     def tell(self, part: Part) -> None:
@@ -83,7 +83,7 @@ class Worker:
 
     def say(self, message: Message) -> None:
         """Say something that is no step."""
-        self.process.tell(message)
+        self.process.send(message)
         self._write(code(CONTROL))
 
     def _write(self, raw: bytes) -> None:
@@ -92,9 +92,9 @@ class Worker:
 
     def hear(self) -> None:
         """Take in what it says; a refusal is its last word."""
-        for message in self.process.hear():
-            if message.name == REFUSED:
-                self.said = error_of(message)
+        for message in self.process.receive():
+            if message.name == ERROR:
+                self.said = to_exception(message)
             else:
                 self.answers.append(message)
 
@@ -130,7 +130,7 @@ class Worker:
 
     def farewell(self) -> str:
         """How it ended; if nothing was raised, with the place of its crash or its last line."""
-        at, last = self.process.last_line()
+        at, last = self.process.crash_location()
         if self.said or not (at or last):
             return self.how()
         return f"{self.how()} ({at})" if at else f"{self.how()}; it last said: {last}"
@@ -139,5 +139,5 @@ class Worker:
         """How the process ended, in a line."""
         if self.said:
             return str(self.said)
-        kind, _, which = self.process.ended.partition(" ")
+        kind, _, which = self.process.exit_status.partition(" ")
         return f"killed by {which}" if kind == "signal" else f"ended with exit {which}"

@@ -16,7 +16,7 @@ import numpy as np
 
 from sparring import trusted
 from sparring.errors import ConfigError
-from sparring.factories import load_factory, name_of_factory
+from sparring.factories import factory_name, load_factory
 from sparring.pools.custom.encoding import ActionNamesError, encoding_of
 from sparring.pools.custom.make import made
 from sparring.pools.custom.seats import read_agents
@@ -63,9 +63,9 @@ def check_env(
     settings: keyword arguments of the factory.
     """
     if isinstance(factory, str):
-        trusted.name(factory)
+        trusted.allow(factory)
     function = load_factory(factory, "game") if isinstance(factory, str) else factory
-    word = factory if isinstance(factory, str) else name_of_factory(function)
+    word = factory if isinstance(factory, str) else factory_name(function)
     checked = Check(function, word, dict(settings or {}), Clock(seconds), games, steps, seed)
     kept = random.getstate(), np.random.get_state()
     try:

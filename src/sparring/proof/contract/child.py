@@ -32,7 +32,7 @@ def play_elsewhere(
     variables = {"PYTHONHASHSEED": hashes}
     try:
         with Child("sparring.proof.contract.child", variables=variables) as child:
-            told = child.ask(Message("play", asked), wait_s).facts["found"]
+            told = child.request(Message("play", asked), wait_s).payload["found"]
     except TimeoutError:
         return [], f"it had not played {len(episodes)} episodes after {wait_s:.0f} s"
     except SparringError as wrong:
@@ -43,7 +43,7 @@ def play_elsewhere(
 
 
 def answer(asked: Message) -> Message:
-    facts = asked.facts
+    facts = asked.payload
     make = load_factory(facts["word"], "game")
     found = []
     try:

@@ -14,7 +14,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
-from sparring.errors import RAISED
+from sparring.errors import USER_CODE_ERRORS
 from sparring.pools.custom.encoding import MASK
 from sparring.proof.contract.values import Fact, fact_of
 
@@ -124,7 +124,7 @@ class Driver(ABC):
         """Call a method of the env."""
         try:
             return getattr(self.env, name)(*words, **keywords)
-        except RAISED as error:
+        except USER_CODE_ERRORS as error:
             raise EnvRaisedError(f"{name}()", error) from error
 
     def timed_step(self, actions: Any) -> Any:

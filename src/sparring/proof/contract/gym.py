@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from sparring.errors import RAISED
+from sparring.errors import USER_CODE_ERRORS
 from sparring.pools.custom.encoding import MASK, library
 from sparring.pools.custom.vector import row_of
 from sparring.proof.contract.drivers import (
@@ -105,7 +105,7 @@ class SoloDriver(Driver):
             return None
         try:
             return method()
-        except RAISED as error:
+        except USER_CODE_ERRORS as error:
             raise EnvRaisedError("action_masks()", error) from error
 
 

@@ -18,7 +18,7 @@ from sparring.speed.verdicts.profiled_run import (
     estimated,
     percent,
 )
-from sparring.usage import crowd_of
+from sparring.usage import find_contention
 
 BUSY = "other programs"
 NOTICED = 0.06
@@ -138,9 +138,9 @@ def others(run: ProfiledRun) -> Verdict | None:
     """Other programs on the same cores."""
     evidence = run.evidence
     load = max(evidence.load - evaluation_cores(run), 0.0)
-    crowd = crowd_of(evidence.cpu_cores + evidence.load - load, load, evidence.cores)
+    crowd = find_contention(evidence.cpu_cores + evidence.load - load, load, evidence.cores)
     if crowd is None:
         return None
-    text = f"{crowd.words} at the same time: end them, or train when they are done"
+    text = f"{crowd} at the same time: end them, or train when they are done"
     share = load / (evidence.cpu_cores + load)
     return estimated(BUSY, text, share, 0.4, do="top shows them; nice lowers their priority")

@@ -171,7 +171,7 @@ def phase_words(status: Status) -> list[str]:
     return [f"{name} {share:3.0%}" for name, share in status.phases.items()]
 
 
-def machine_facts(status: Status, machine: Machine) -> list[tuple[str, str]]:
+def machine_info(status: Status, machine: Machine) -> list[tuple[str, str]]:
     told = []
     if not math.isnan(status.cpu_cores):
         told.append(("CPU", f"{status.cpu_cores:.1f} of {machine.cores} cores"))
@@ -187,7 +187,7 @@ def machine_facts(status: Status, machine: Machine) -> list[tuple[str, str]]:
 
 def machine_grid(status: Status, machine: Machine) -> Table:
     grid = grid_of(LABEL)
-    for label, value in machine_facts(status, machine):
+    for label, value in machine_info(status, machine):
         grid.add_row(Text(label, style="dim"), value)
     return grid
 
@@ -306,7 +306,7 @@ def one_column(
     parts: list[RenderableType] = [learned(statuses, width), Text()]
     if len(statuses) == 1:
         parts += [strengths(status, width, most), Text()]
-    uses = [f"{label} {value}" for label, value in machine_facts(status, machine)]
+    uses = [f"{label} {value}" for label, value in machine_info(status, machine)]
     return [*parts, flow(phase_words(status), width), flow(uses, width)]
 
 

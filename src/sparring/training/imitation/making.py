@@ -13,16 +13,16 @@ from typing import Any
 
 import numpy as np
 
-from sparring.errors import ConfigError, SparringError, nearest
+from sparring.errors import ConfigError, SparringError, suggestion
 from sparring.games.demonstrations import Demonstration, file_kinds, read_demonstrations
 from sparring.games.recorded import Replay
 from sparring.games.rules import Rules
 from sparring.games.seeds import derive_seed
 from sparring.games.state import State
 from sparring.learn.demonstrations import Decisions, joined
-from sparring.machine import free_memory, show_size
+from sparring.machine import format_bytes, free_memory
 from sparring.messages import Message
-from sparring.processes import Child, GoneError, Parent
+from sparring.processes import Child, Parent, ProcessEndedError
 from sparring.training.imitation.positions import Pay, decisions_of, plain_rules
 
 MAGIC = "*?["
@@ -73,7 +73,7 @@ def files_called(rules: Rules, word: str) -> list[Path]:
     else:
         raise ConfigError(
             f"imitate: {word!r} is neither a bot of {rules.name} nor a file or folder"
-            f"{nearest(word, rules.bots)}"
+            f"{suggestion(word, rules.bots)}"
         )
     if not found:
         raise ConfigError(f"imitate: {word} has no files that end in {', '.join(kinds)}")
@@ -167,8 +167,8 @@ def make_decisions(
         if size > room:
             raise ConfigError(
                 f"imitate: {rows:,} positions of {number} of {len(tasks)} parts need "
-                f"{show_size(size)}, and {show_size(room)} of memory may be taken; name fewer "
-                "files, or lower imitation.games"
+                f"{format_bytes(size)}, and {format_bytes(room)} of memory may be taken; "
+                "name fewer files, or lower imitation.games"
             )
         if tell:
             tell(number, len(tasks), rows)
@@ -209,12 +209,12 @@ class Helper(Child):
     def __init__(self, rules: Rules, pay: Pay) -> None:
         super().__init__(MODULE)
         facts = {"game": rules.name, "config": rules.config, "pay": asdict(pay)}
-        self.tell(Message("begin", facts))
+        self.send(Message("begin", facts))
 
     def made(self, task: Task) -> Decisions | None:
         try:
-            arrays = self.ask(Message("task", asdict(task))).arrays
-        except GoneError as gone:
+            arrays = self.request(Message("task", asdict(task))).arrays
+        except ProcessEndedError as gone:
             raise SparringError(f"imitate: making positions failed: {gone}") from None
         return Decisions(**arrays) if arrays else None
 
@@ -222,11 +222,11 @@ class Helper(Child):
 def main() -> None:
     """Answer one task after the other, until there are none."""
     parent = Parent()
-    first = next(parent).facts
+    first = next(parent).payload
     rules, pay = Rules(first["game"], first["config"]), Pay(**first["pay"])
 
     def answer(task: Message) -> Message:
-        found = done(rules, pay, Task(**task.facts))
+        found = done(rules, pay, Task(**task.payload))
         return Message("made", arrays=found.arrays if found else {})
 
     parent.serve(answer)

@@ -20,7 +20,7 @@ from sparring.config import HeadsConfig, NetConfig, TrainConfig
 from sparring.curriculum.phases import Phase
 from sparring.factories import is_factory
 from sparring.games.rules import Rules, game_names
-from sparring.pools.custom.again import is_custom
+from sparring.pools.custom.cache import is_custom
 from sparring.training.planning.algorithms import REMEMBERS, ROLLOUTS
 from sparring.training.planning.presets import presets_of
 

@@ -12,7 +12,7 @@ import torch
 
 from sparring.config import NetConfig, TrainConfig
 from sparring.errors import ConfigError
-from sparring.factories import is_factory, is_given, require_named
+from sparring.factories import check_factory_trusted, is_factory, is_object_name
 from sparring.games.flags import initial_flags, read_rules
 from sparring.games.rules import Rules
 from sparring.machine import cores
@@ -23,7 +23,7 @@ from sparring.nets.net import Net, configured_heads
 from sparring.nets.run.trace import TracedPerceptron, trace_perceptron
 from sparring.pools.custom import pool_of
 from sparring.pools.custom.base import CustomPool
-from sparring.pools.custom.make import Facts, facts_of, make_pool
+from sparring.pools.custom.make import EnvInfo, env_info, make_pool
 from sparring.pools.custom.rules import CustomRules
 from sparring.pools.protocol import GamePool
 from sparring.pools.workers import WorkerPool
@@ -43,7 +43,7 @@ def custom_pool(config: TrainConfig, first_game: int = 0) -> CustomPool:
     room: dict[str, Any] = {
         "seed": config.seed,
         "first_game": first_game,
-        "memory": memory_bytes_of(facts_of(config.game).rules, config.net),
+        "memory": memory_bytes_of(env_info(config.game).rules, config.net),
     }
     if not workers:
         return make_pool(config.game, games, **room)
@@ -52,7 +52,7 @@ def custom_pool(config: TrainConfig, first_game: int = 0) -> CustomPool:
 
 def one_game(config: TrainConfig) -> GamePool:
     """A single environment to look at, where its games are played by others or not at all."""
-    memory = memory_bytes_of(facts_of(config.game).rules, config.net)
+    memory = memory_bytes_of(env_info(config.game).rules, config.net)
     return make_pool(config.game, copies=1, memory=memory)
 
 
@@ -70,7 +70,7 @@ def rules_of(config: TrainConfig, pool: GamePool | None = None) -> Rules:
     if pool is not None:
         return pool.rules
     if by_factory(config):
-        return facts_of(config.game).rules
+        return env_info(config.game).rules
     return read_rules(config.game, initial_flags(config.set))
 
 
@@ -79,12 +79,12 @@ def is_maker(game: Any) -> bool:
     return (callable(game) and not hasattr(game, "reset")) or isinstance(game, type)
 
 
-def facts_of_given(game: Any) -> Facts:
+def facts_of_given(game: Any) -> EnvInfo:
     """What is known of an environment that a program brings along."""
     if is_maker(game):
-        return facts_of(game)
+        return env_info(game)
     pool = pool_of(game)
-    return Facts(pool.rules, pool.num_games)
+    return EnvInfo(pool.rules, pool.num_games)
 
 
 def given_pool(game: Any, config: TrainConfig) -> CustomPool:
@@ -109,7 +109,7 @@ def pool_again(
             "again, in Python: sparring.resume(run, game=env)"
         )
     if game is None:
-        check_unchanged(facts_of(config.game).rules, meta, run)
+        check_unchanged(env_info(config.game).rules, meta, run)
         return None
     pool = given_pool(game, config)
     check_unchanged(pool.rules, meta, run)
@@ -155,7 +155,7 @@ def require_code(config: TrainConfig) -> None:
         if key.endswith(".net.kind"):
             named.append((f"roles {key}", value))
     for what, word in named:
-        require_named(word, what)
+        check_factory_trusted(word, what)
 
 
 def check_custom_nets(rules: Rules, config: TrainConfig, nets: Mapping[str, NetConfig]) -> None:
@@ -163,7 +163,9 @@ def check_custom_nets(rules: Rules, config: TrainConfig, nets: Mapping[str, NetC
     for net in nets.values():
         if not is_factory(net.kind):
             continue
-        if is_given(config.net.kind) and (config.actors or config.cluster or config.replicas > 1):
+        if is_object_name(config.net.kind) and (
+            config.actors or config.cluster or config.replicas > 1
+        ):
             raise ConfigError(
                 f"net.kind {net.kind}: other processes cannot find an object of this program; give "
                 "a class of a module, or leave actors, replicas and cluster out"

@@ -21,13 +21,13 @@ from sparring.games.goals import check_goals, check_reward_parts
 from sparring.games.rules import Rules
 from sparring.learn.memory import memory_line
 from sparring.learn.plan import Plan
-from sparring.machine import UNNOTICED, free_memory, show_size
+from sparring.machine import UNCHECKED_BYTES, format_bytes, free_memory
 from sparring.nets.critics import Critics
 from sparring.nets.inputs import Inputs, memory_bytes_of
 from sparring.nets.sizes import num_parameters
+from sparring.output_files import check_folder
 from sparring.pools.limits import MAX_MEMORY
 from sparring.schedule import Schedule
-from sparring.targets import check_folder
 from sparring.training.planning.algorithms import REMEMBERS, ROLLOUTS, check_custom_settings
 from sparring.training.planning.asked import changed
 from sparring.training.planning.custom import check_custom_nets
@@ -81,14 +81,14 @@ def check_network(rules: Rules, config: TrainConfig, nets: Mapping[str, NetConfi
     Inputs(rules, seen=config.net.inputs)  # refuses blocks that there are not
     check_custom_nets(rules, config, nets)
     needed = 4 * learned_numbers(rules, config, nets)
-    if needed < UNNOTICED:
+    if needed < UNCHECKED_BYTES:
         return
     free = free_memory()
     if needed > free:
         told = described(config.net, config.sac.critic_hidden)
         raise ConfigError(
-            f"the network ({told}) needs {show_size(needed)} to learn, and {show_size(free)} of "
-            "memory are free; make it smaller"
+            f"the network ({told}) needs {format_bytes(needed)} to learn, and "
+            f"{format_bytes(free)} of memory are free; make it smaller"
         )
 
 

@@ -27,7 +27,7 @@ from sparring.factories import is_factory
 from sparring.games.lookup import game_module
 from sparring.games.rules import Rules
 from sparring.league.custom_env import CUSTOM_ENV_GAMES
-from sparring.pools.custom.make import USUAL_GAMES, Facts, facts_of
+from sparring.pools.custom.make import DEFAULT_GAMES, EnvInfo, env_info
 from sparring.training.planning.algorithms import OF_ALGORITHMS, ROLLOUTS, sections_of
 
 PQN = "pqn"
@@ -90,15 +90,15 @@ def presets_of(
     *,
     gpu: bool = False,
     hierarchy: bool = False,
-    facts: Facts | None = None,
+    facts: EnvInfo | None = None,
 ) -> Iterator[tuple[str, Mapping[str, Any]]]:
     """Yield what presets say, each with where it stands; a later one goes before. mode: of DQN."""
     kind = kind_of(algo, mode)
     if facts or is_factory(game):
-        facts = facts or facts_of(game)
+        facts = facts or env_info(game)
         box = BOX_ALGOS.get(kind, {}) if facts.rules.box else {}
         games: Mapping[str, Any] = {
-            "collect": {"games": facts.games or USUAL_GAMES},
+            "collect": {"games": facts.games or DEFAULT_GAMES},
             "eval": {"games": OWN_EVALUATION, "final_games": CUSTOM_ENV_GAMES},
         }
         for table in (games, OWN_ALGOS.get(kind, {}), box):

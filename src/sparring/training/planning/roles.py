@@ -8,7 +8,7 @@ from typing import Any, get_args, get_origin
 
 from sparring.config import HierarchyConfig, NetConfig, TrainConfig
 from sparring.config.ranges import read_count, settings_of
-from sparring.errors import ConfigError, nearest
+from sparring.errors import ConfigError, suggestion
 from sparring.games.flags import read_pair
 from sparring.games.rules import Rules
 from sparring.learn.plan import RolePlan
@@ -66,7 +66,7 @@ def check_hierarchy(rules: Rules, config: TrainConfig) -> None:
         return
     words = ("together", "alternately", *rules.roles)
     if hierarchy.learn not in words:
-        hint = nearest(hierarchy.learn, words)
+        hint = suggestion(hierarchy.learn, words)
         raise ConfigError(f"hierarchy.learn {hierarchy.learn!r} is unknown{hint}")
 
 
@@ -76,7 +76,7 @@ def read_words(rules: Rules, config: TrainConfig) -> dict[str, Said]:
         name, text = read_pair(word, "roles")
         role, _, setting = name.partition(".")
         if role not in said:
-            raise ConfigError(f"roles: {rules.name} has no role {role!r}{nearest(role, said)}")
+            raise ConfigError(f"roles: {rules.name} has no role {role!r}{suggestion(role, said)}")
         section, _, key = setting.partition(".")
         if setting == ENDED_BY:
             said[role].ended_by = read_ends(rules, role, text)
@@ -95,7 +95,7 @@ def read_ends(rules: Rules, role: str, text: str) -> tuple[str, ...]:
     for other in ends:
         if other not in rules.roles or other == role:
             others = [one for one in rules.roles if one != role]
-            raise ConfigError(f"roles: {role}.ended_by {other!r}{nearest(other, others)}")
+            raise ConfigError(f"roles: {role}.ended_by {other!r}{suggestion(other, others)}")
     return ends
 
 

@@ -17,13 +17,13 @@ from sparring.config.ranges import Checked
 from sparring.config.renamed import renamed
 from sparring.config.synonyms import DEFAULT_ALGO, like, setting_named
 from sparring.curriculum.files import as_json, read_curriculum
-from sparring.errors import ConfigError, nearest
+from sparring.errors import ConfigError, suggestion
 from sparring.games.flags import read_pair, split_list
 from sparring.games.rules import Rules
-from sparring.ids import canonical
+from sparring.ids import to_factory
 from sparring.league.seating import load_player
-from sparring.pools.custom.again import is_custom
-from sparring.pools.custom.make import Facts
+from sparring.pools.custom.cache import is_custom
+from sparring.pools.custom.make import EnvInfo
 from sparring.schedule import Schedule
 from sparring.store.folders import CHECKPOINTS
 from sparring.training.budget import COUNTED, only_one
@@ -83,7 +83,7 @@ def meant_by(key: str, config: Any, changes: Mapping[str, Any], where: str) -> s
     if now := renamed(f"{section}{key}"):
         return f"; it is now {now!r}"
     own = [field.name for field in fields(config)]
-    close = nearest(key, own)
+    close = suggestion(key, own)
     if "did you mean" in close and not setting_named(key):
         return close
     algo = str(changes.get("algo", "")) or getattr(config, "algo", DEFAULT_ALGO)
@@ -101,7 +101,7 @@ def with_preset(
     mode: str = "",
     curriculum: str = "",
     hierarchy: bool = False,
-    facts: Facts | None = None,
+    facts: EnvInfo | None = None,
 ) -> TrainConfig:
     """The defaults with what suits the game, the algorithm, the league, and what a file says.
 
@@ -119,7 +119,7 @@ def with_preset(
     course = read_curriculum(curriculum, game or told.game, algo) if curriculum else {}
     given = {**own, **course}
     told = merged(told, course, curriculum)
-    game, algo, mode = canonical(game or told.game), algo or told.algo, mode or mode_of(given)
+    game, algo, mode = to_factory(game or told.game), algo or told.algo, mode or mode_of(given)
     game = facts.rules.name if facts else game
     for source, table in ((file, own), (curriculum, course)):
         with said_by(source):
@@ -166,7 +166,7 @@ def read_file(file: str) -> dict[str, Any]:
     with said_by("config"):
         given = read_toml(file)
     of_run = (Path(file).parent / CHECKPOINTS).is_dir()
-    trusted.admit(Path(file).parent if of_run else Path(file), given)
+    trusted.allow_remembered(Path(file).parent if of_run else Path(file), given)
     if of_run:
         return {key: value for key, value in given.items() if key not in OF_A_RUN}
     return given

@@ -10,7 +10,7 @@ from typing import Any
 from sparring.config import EvaluationConfig, ImitationConfig, LeagueConfig, TrainConfig
 from sparring.curriculum.curriculum import Curriculum
 from sparring.curriculum.state import CurriculumState
-from sparring.factories import is_factory, is_given
+from sparring.factories import is_factory, is_object_name
 from sparring.learn.learner import Learner
 from sparring.learn.plan import Plan
 from sparring.pools.protocol import GamePool
@@ -66,7 +66,7 @@ def run_plan(config: TrainConfig) -> RunPlan:
         factory=config.game if by_factory(config) else "",
         custom_net=is_factory(config.net.kind)
         or any(".net.kind=" in word for word in config.roles),
-        only_here=is_given(config.net.kind),
+        only_here=is_object_name(config.net.kind),
         processes=played_elsewhere(config) or config.replicas > 1,
         plays_on=bool(config.actors) and not config.distributed.lockstep,
     )

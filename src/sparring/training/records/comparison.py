@@ -13,7 +13,7 @@ import numpy as np
 
 from sparring.config.options import flat
 from sparring.draw.charts.axes import By, Curve, Floats, place_on_axis
-from sparring.errors import ConfigError, nearest
+from sparring.errors import ConfigError, suggestion
 from sparring.factories import is_factory
 from sparring.games.flags import initial_flags, read_rules
 from sparring.games.rules import UNIVERSAL_FLAGS, Rules, game_names
@@ -356,7 +356,7 @@ def read_keys(by: str, entries: Sequence[Entry]) -> tuple[str, ...]:
         if key != EACH_RUN and key not in there:
             known = [EACH_RUN, *there]
             inner = [name for name in known if name.rpartition(".")[2] == key]
-            hint = f"; did you mean {inner[0]!r}?" if inner else nearest(key, known)
+            hint = f"; did you mean {inner[0]!r}?" if inner else suggestion(key, known)
             raise ConfigError(f"--by: no setting {word!r}{hint}")
         keys.append(key)
     if not keys:

@@ -18,7 +18,7 @@ from sparring.errors import ConfigError, SparringError
 from sparring.games.flags import initial_flags, read_rules
 from sparring.games.rules import Rules, game_names
 from sparring.league.results import ALONE
-from sparring.pools.custom.again import RANDOM
+from sparring.pools.custom.cache import RANDOM
 from sparring.pools.custom.rules import CustomRules
 from sparring.store.files import TEMP
 from sparring.store.folders import (

@@ -26,7 +26,7 @@ from tomlkit.exceptions import TOMLKitError
 
 from sparring import ids, trusted
 from sparring.errors import ConfigError, SparringError
-from sparring.machine import machine_facts
+from sparring.machine import machine_info
 from sparring.store.files import (
     NO_LOCKS,
     check_no_outside_links,
@@ -113,14 +113,14 @@ class Run:
             (path / CHECKPOINTS).mkdir()
             metrics.connect(path).close()
             run = cls(path, tomllib.loads(text))
-            run.write_json("machine.json", {**machine_facts(), **learning_facts()})
+            run.write_json("machine.json", {**machine_info(), **learning_facts()})
             if made_by:
                 run.write_json(MADE_BY_FILE, {"command": made_by})
             if fill:
                 fill(path)
             # Last: a folder that has a configuration is a run with everything in place.
             write_atomic(path / CONFIG, text.encode())
-            trusted.remember(path, trusted.texts(run.config))
+            trusted.remember(path, trusted.strings_in(run.config))
         except (OSError, sqlite3.Error, SparringError) as wrong:
             if path:
                 shutil.rmtree(path, ignore_errors=True)
@@ -182,7 +182,7 @@ class Run:
         except (ValueError, RecursionError) as wrong:
             raise ConfigError(f"{folder / CONFIG} cannot be read: {wrong}") from wrong
         remove_stale_files(folder)
-        trusted.admit(folder, config)
+        trusted.allow_remembered(folder, config)
         return cls(folder, config)
 
     def write_json(self, name: str, obj: Any) -> Path:
@@ -233,7 +233,7 @@ def check_name(root: Path, name: str) -> None:
 
 def word_of(text: str) -> str:
     """Return text as a part of a folder's name; of a file with a factory, the file's own name."""
-    text = ids.shown(text)
+    text = ids.display_name(text)
     path, colon, factory = text.rpartition(":")
     if path.endswith(".py"):
         text = f"{Path(path).stem}{colon}{factory}"

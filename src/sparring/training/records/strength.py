@@ -16,7 +16,7 @@ import numpy as np
 
 from sparring.games.rules import Rules
 from sparring.league.results import ALONE
-from sparring.pools.custom.again import RANDOM, is_custom
+from sparring.pools.custom.cache import RANDOM, is_custom
 from sparring.training.records.metrics import Curve, MetricsError, read
 from sparring.training.status import PREVIOUS_BEST
 

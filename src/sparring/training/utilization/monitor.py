@@ -42,7 +42,7 @@ from sparring.training.utilization.share import (
     compute_utilization,
 )
 from sparring.training.utilization.work import WorkPerSample, work_of
-from sparring.usage import Beside
+from sparring.usage import LoadMonitor
 
 INTERVAL_S = 0.5
 """The share is computed anew after so many seconds of updates, so that short updates stay cheap."""
@@ -93,16 +93,16 @@ class UtilizationMonitor:
         timings: MinibatchTimings | None = None,
         unknown_reason: str = "",
         on_peaks_exceeded: Callable[[], None] | None = None,
-        beside: Beside | None = None,
+        load: LoadMonitor | None = None,
     ) -> None:
         """Monitor a run, from its work and the machine's peaks.
 
         on_peaks_exceeded: called once if the run is faster than the peaks.
-        beside: measures how much of the cores other programs use.
+        load: measures how much of the cores other programs use.
         """
         self.work, self.peaks, self.timings = work, peaks, timings
         self.unknown_reason = unknown_reason
-        self._on_peaks_exceeded, self._beside = on_peaks_exceeded, beside
+        self._on_peaks_exceeded, self._load = on_peaks_exceeded, load
         self._metrics = {role: metric_names(role) for role in (work.inference if work else ())}
         self._current = WorkDone()
         self._intervals: deque[WorkDone] = deque(maxlen=WINDOW)
@@ -159,8 +159,8 @@ class UtilizationMonitor:
         if result.exceeds_peaks and self._on_peaks_exceeded and len(self._intervals) == WINDOW:
             self._on_peaks_exceeded()
             self._on_peaks_exceeded = None
-        if self._beside and (crowd := self._beside.crowd()):
-            return replace(result, crowd=crowd)
+        if self._load and (contention := self._load.contention()):
+            return replace(result, contention=contention)
         if self.timings is None or result.unknown_reason:
             return result
         update_share = total.phases.get("update", 0.0) / total.seconds
@@ -235,7 +235,7 @@ def make_monitor(
         peaks,
         timings=saved_timings(plan, net, cache) if can_time_minibatches(plan, run.algo) else None,
         on_peaks_exceeded=lambda: cache.drop(needed_entries(run)),
-        beside=Beside(),
+        load=LoadMonitor(),
     )
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from sparring.training.utilization.advice import MinibatchAdvice
-from sparring.usage import Crowd
+from sparring.usage import Contention
 
 if TYPE_CHECKING:
     from sparring.training.utilization.work import WorkPerSample
@@ -106,7 +106,7 @@ class Utilization:
     """Stepping cannot be measured, so its time is left out too."""
     exceeds_peaks: bool = False
     """The run was faster than the peaks: they were measured on a busy machine."""
-    crowd: Crowd | None = None
+    contention: Contention | None = None
     """Other programs that use the cores; then neither `bound` nor `advice` is shown."""
     unknown_reason: str = ""
     """Why there is no share."""
@@ -118,8 +118,8 @@ class Utilization:
         parts = [f"{percent(self.share)} of this machine"]
         if self.without_stepping:
             parts = [f"{percent(self.share)} of this machine without stepping"]
-        if self.crowd:
-            return [*parts, self.crowd.words]
+        if self.contention:
+            return [*parts, str(self.contention)]
         if self.exceeds_peaks:
             parts.append("faster than the measured peak: run sparring doctor --measure")
         elif self.bound:

@@ -291,7 +291,7 @@ export class LineChart {
     const inside = place !== null && place >= from && place <= to;
     const dots = [];
     for (const [at, line] of lines.entries()) {
-      const row = inside ? nearest(line, place) : -1;
+      const row = inside ? suggestion(line, place) : -1;
       const value = inside ? line.y[row] : lastOf(line);
       const text = line.off ? "" : shown(value, this.spec.form);
       if (this.values[at].textContent !== text) this.values[at].textContent = text;
@@ -312,7 +312,7 @@ export class LineChart {
   }
 }
 
-function nearest({ x }, place) {
+function suggestion({ x }, place) {
   const right = indexOf(x, place);
   if (right <= 0) return 0;
   if (right >= x.length) return x.length - 1;

@@ -1,4 +1,4 @@
-"""Actors without processes: bodies that play in this one, and hand in what a script says."""
+"""Actors without processes: runners that play in this one, and handle in what a script says."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from typing import Any
 
 import numpy as np
 
-from sparring.cluster.actors.body import Body, Place
-from sparring.cluster.actors.crew import Order, Parcel
-from sparring.cluster.actors.learner import DistributedPPO, places_of
+from sparring.cluster.actors.learner import DistributedPPO, actor_shares
+from sparring.cluster.actors.runner import ActorRunner, ActorShare
+from sparring.cluster.actors.supervisor import RolloutBatch, RolloutRequest
 from sparring.config import TrainConfig
 from sparring.learn.learner import Learner
 from sparring.messages import Message
@@ -45,14 +45,14 @@ def alone(config: TrainConfig) -> Learner:
 
 
 def together(config: TrainConfig, **options: Any) -> DistributedPPO:
-    """A run whose actors are bodies in this process."""
-    return DistributedPPO(LocalCrew(config, **options), config.distributed, resolve([config]))
+    """A run whose actors are runners in this process."""
+    return DistributedPPO(LocalSupervisor(config, **options), config.distributed, resolve([config]))
 
 
-class LocalCrew:
-    """Plays every order as soon as it is given, with the weights of that moment.
+class LocalSupervisor:
+    """Plays every request as soon as it is given, with the weights of that moment.
 
-    deliver: of the actors with something to hand in, those that do when somebody asks.
+    deliver: of the actors with something to handle in, those that do when somebody asks.
     """
 
     restarts = 0
@@ -62,31 +62,31 @@ class LocalCrew:
         config: TrainConfig,
         deliver: Callable[[Sequence[int]], Sequence[int]] = lambda able: able,
     ) -> None:
-        self.bodies = [Body(written(config), place) for place in places_of(config)]
-        self.size, self.deliver = len(self.bodies), deliver
+        self.runners = [ActorRunner(written(config), share) for share in actor_shares(config)]
+        self.size, self.deliver = len(self.runners), deliver
         self.config, self.version, self.flat = config, 0, np.zeros(0, np.uint8)
-        self.done: list[deque[Parcel]] = [deque() for _ in self.bodies]
+        self.done: list[deque[RolloutBatch]] = [deque() for _ in self.runners]
         self.out = [0] * self.size
-        """Orders and parcels that every actor holds."""
-        self.handed_in: list[Parcel] = []
-        self.kept: dict[tuple[str, Any], Message] = {}
-        self.dead: list[Order] = []
+        """Orders and batches that every actor holds."""
+        self.handed_in: list[RolloutBatch] = []
+        self.remembered: dict[tuple[str, Any], Message] = {}
+        self.dead: list[RolloutRequest] = []
 
     def publish(self, version: int, weights: Any) -> None:
         self.version, self.flat = version, weights.copy()
 
-    def give(self, order: Order) -> None:
-        self.out[order.actor] += 1
-        assert self.out[order.actor] <= self.config.distributed.queue + 1
-        body = self.bodies[order.actor]
-        arrays = SharedArrays(body.shapes).items()
-        body.take_weights(self.flat)
-        body.play(order.number, arrays)
-        self.done[order.actor].append(
-            Parcel(order, self.version, arrays, 1.0, 0.5, body.place.life)
+    def submit(self, request: RolloutRequest) -> None:
+        self.out[request.actor] += 1
+        assert self.out[request.actor] <= self.config.distributed.queue + 1
+        runner = self.runners[request.actor]
+        arrays = SharedArrays(runner.shapes).items()
+        runner.load_weights(self.flat)
+        runner.play(request.number, arrays)
+        self.done[request.actor].append(
+            RolloutBatch(request, self.version, arrays, 1.0, 0.5, runner.share.incarnation)
         )
 
-    def take(self, timeout_s: float) -> list[Parcel]:
+    def receive(self, timeout_s: float) -> list[RolloutBatch]:
         if not timeout_s:
             return []
         able = [actor for actor in range(self.size) if self.done[actor]]
@@ -94,32 +94,32 @@ class LocalCrew:
         self.handed_in += found
         return found
 
-    def release(self, parcel: Parcel) -> None:
-        self.out[parcel.order.actor] -= 1
+    def release(self, batch: RolloutBatch) -> None:
+        self.out[batch.request.actor] -= 1
 
-    def lost(self) -> list[Order]:
+    def pop_lost(self) -> list[RolloutRequest]:
         dead, self.dead = self.dead, []
         return dead
 
     def kill(self, actor: int) -> None:
         """What it holds is gone; another one begins games of its own."""
-        self.dead += [parcel.order for parcel in self.done[actor]]
+        self.dead += [batch.request for batch in self.done[actor]]
         self.out[actor] -= len(self.done[actor])
         self.done[actor].clear()
-        place: Place = self.bodies[actor].place
-        again = replace(place, life=place.life + 1)
-        self.bodies[actor] = Body(written(self.config), again)
-        for message in self.kept.values():
-            self.bodies[actor].hear(Message.unpack(message.pack()))
+        share: ActorShare = self.runners[actor].share
+        again = replace(share, incarnation=share.incarnation + 1)
+        self.runners[actor] = ActorRunner(written(self.config), again)
+        for message in self.remembered.values():
+            self.runners[actor].handle(Message.unpack(message.pack()))
         self.restarts += 1
 
-    def tell(self, message: Message) -> None:
-        self.kept[message.name, message.facts.get("key")] = message
-        for body in self.bodies:
-            body.hear(Message.unpack(message.pack()))
+    def broadcast(self, message: Message) -> None:
+        self.remembered[message.name, message.payload.get("key")] = message
+        for runner in self.runners:
+            runner.handle(Message.unpack(message.pack()))
 
-    def ask(self, message: Message, actor: int) -> Message:
-        return self.bodies[actor].hear(message)
+    def call(self, message: Message, actor: int) -> Message:
+        return self.runners[actor].handle(message)
 
     def close(self) -> None:
         pass

@@ -13,12 +13,12 @@ from functools import partial
 from typing import Any
 
 from sparring.errors import ConfigError, SparringError
-from sparring.factories import load_factory, require_named
+from sparring.factories import check_factory_trusted, load_factory
 from sparring.games.rules import Rules
 from sparring.pools.custom.base import CustomPool
 from sparring.pools.custom.make import make_pool
 from sparring.pools.custom.rules import CustomRules
-from sparring.pools.custom.seats import TablesPool
+from sparring.pools.custom.seats import TablePool
 from sparring.pools.custom.tables import Table
 
 RANDOM = "random"
@@ -39,7 +39,7 @@ def factory_of(rules: Rules) -> str:
             f"{rules.name} is your own environment, given as an object, which cannot be made "
             "again; train on a factory, such as my_module:make_env, to measure, play and draw it"
         )
-    require_named(rules.factory, "game")
+    check_factory_trusted(rules.factory, "game")
     return rules.factory
 
 
@@ -48,7 +48,7 @@ KEPT = 2
 _kept: dict[tuple[str, int, str], CustomPool] = {}
 
 
-def made_again(word: str, games: int, mode: str = "") -> CustomPool:
+def cached_pool(word: str, games: int, mode: str = "") -> CustomPool:
     """Make environments by their factory; they are kept, as some take long to start.
 
     games: a vector has as many as it has.
@@ -81,7 +81,7 @@ def close_kept() -> None:
 
 def tables_of(pool: CustomPool) -> list[Table]:
     """Environments that play one game each; a vector has none."""
-    return pool.tables if isinstance(pool, TablesPool) else []
+    return pool.tables if isinstance(pool, TablePool) else []
 
 
 def close(pool: CustomPool) -> None:

@@ -127,7 +127,7 @@ class Crew:
         for worker in self.workers:
             worker.owes = False
         told = [worker.answers.pop(0) for worker in self.workers if worker.answers]
-        return next((answer.facts["refused"] for answer in told if answer.facts["refused"]), "")
+        return next((answer.payload["refused"] for answer in told if answer.payload["refused"]), "")
 
     def memory_mib(self) -> float:
         return sum(worker.memory_mib() for worker in self.workers)
@@ -158,7 +158,7 @@ class Crew:
         """Wait a little for anything to happen, and deal with it."""
         if self.ended:
             raise SparringError("the workers of this pool have ended; make another one")
-        late = [one.process.channel for one in self.workers if one.process.channel.waits]
+        late = [one.process.channel for one in self.workers if one.process.channel.has_unsent]
         wait_s = FLUSH_S if late else self._look_s
         for channel in late:
             channel.flush()
@@ -170,7 +170,7 @@ class Crew:
                 worker = self._of_file[fd]
                 worker.hear()
                 self._greet_again(worker)
-                if worker.process.gone:
+                if worker.process.has_ended:
                     troubled.add(worker.index)
         now = time.monotonic()
         if now >= self._next_look:
@@ -227,7 +227,7 @@ class Crew:
 
     def _greeted(self, worker: Worker) -> dict[str, Any]:
         """Take a worker's first word: what its environments are. All have to be alike."""
-        hello = dict(worker.answers.pop(0).facts)
+        hello = dict(worker.answers.pop(0).payload)
         if self.hello and hello != self.hello:
             raise SparringError(f"{self.job['word']} makes other environments every time")
         return hello
@@ -321,7 +321,7 @@ class Crew:
 
     def _pass_on(self, worker: Worker) -> None:
         """Show what a worker writes to its standard error; what several say alike, once."""
-        *lines, worker.rest = (worker.rest + worker.process.overhear()).split(b"\n")
+        *lines, worker.rest = (worker.rest + worker.process.read_output()).split(b"\n")
         for line in (one.decode(errors="replace") for one in lines):
             if line in self._heard or len(self._heard) > MAX_LINES:
                 continue

@@ -8,7 +8,7 @@ import pytest
 
 from sparring.cli import main
 from sparring.errors import ConfigError
-from sparring.targets import check_file, check_folder
+from sparring.output_files import check_file, check_folder
 
 CLOSED = "/proc/self"
 """Nobody can make files there, not even root."""

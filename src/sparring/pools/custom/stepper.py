@@ -10,8 +10,13 @@ import numpy.typing as npt
 
 from sparring.errors import SparringError
 from sparring.phases import phase
+from sparring.pools.custom.buffers import (
+    GAME_RUNNING,
+    GAME_TERMINATED,
+    GAME_TRUNCATED,
+    SharedBuffers,
+)
 from sparring.pools.custom.rules import CustomRules
-from sparring.pools.custom.sheet import CUT, OVER, RUNNING, Sheet
 from sparring.pools.custom.tables import Table
 
 TOGETHER = ("numbers", "mask", "reward", "inside", "truncated")
@@ -19,7 +24,7 @@ TOGETHER = ("numbers", "mask", "reward", "inside", "truncated")
 
 
 class Playing:
-    """Steps tables one after the other and writes what comes of it onto their sheet.
+    """Steps tables one after the other and writes what comes of it onto their buffers.
 
     What the tables see lies in arrays of all of them, so that it is looked at once for all: at 50
     microseconds a step, what is done for every single env counts.
@@ -29,7 +34,7 @@ class Playing:
         self,
         tables: Sequence[Table],
         rules: CustomRules,
-        sheet: Sheet,
+        buffers: SharedBuffers,
         beat: Callable[[], None] | None = None,
         *,
         again: bool = True,
@@ -39,7 +44,7 @@ class Playing:
         beat: called whenever one of them has answered.
         again: whether what ends begins anew at once; otherwise it rests until it is started.
         """
-        self.tables, self.rules, self.sheet, self.beat = tuple(tables), rules, sheet, beat
+        self.tables, self.rules, self.buffers, self.beat = tuple(tables), rules, buffers, beat
         self._again = again
         for name in TOGETHER:
             whole = np.stack([getattr(table, name) for table in tables])
@@ -62,10 +67,10 @@ class Playing:
     @phase("reset")
     def start(self, seeds: Sequence[int | None]) -> None:
         """Start an episode at every table; without a seed the env goes on with its own numbers."""
-        sheet = self.sheet
-        for array in (self.reward, sheet.reward, self._score, self._length):
+        buffers = self.buffers
+        for array in (self.reward, buffers.reward, self._score, self._length):
             array.fill(0)
-        sheet.end.fill(RUNNING)
+        buffers.end.fill(GAME_RUNNING)
         for table, seed in zip(self.tables, seeds, strict=True):
             table.steps = 0
             self._start(table, seed)
@@ -75,17 +80,17 @@ class Playing:
     @phase("stepping")
     def step(self, action: npt.NDArray[Any]) -> None:
         """Answer all rows; what ends begins anew or rests. Actions for nobody are ignored."""
-        rows, sheet = self.rules.rows, self.sheet
+        rows, buffers = self.rules.rows, self.buffers
         own = self.rules.env_actions(action)
-        self._length += (sheet.seat >= 0).reshape(-1, rows).sum(axis=1, dtype=np.int32)
+        self._length += (buffers.seat >= 0).reshape(-1, rows).sum(axis=1, dtype=np.int32)
         self.reward.fill(0)
         for game, table in enumerate(self.tables):
             table.play(own[game * rows : (game + 1) * rows])
             if self.beat:
                 self.beat()
         self._check()
-        sheet.end.fill(RUNNING)
-        sheet.reward[:] = self.reward
+        buffers.end.fill(GAME_RUNNING)
+        buffers.reward[:] = self.reward
         self._score += self.reward
         over = np.flatnonzero(~self.inside.any(axis=1))
         if len(over):
@@ -96,15 +101,18 @@ class Playing:
     @phase("reset")
     def _end(self, games: npt.NDArray[np.intp]) -> None:
         """Write down episodes that are over, and begin the next ones."""
-        sheet, cut = self.sheet, self.truncated[games]
+        buffers, cut = self.buffers, self.truncated[games]
         self.ended += len(games)
-        sheet.end[games] = np.where(cut.any(axis=1), CUT, OVER)
-        last = np.zeros((len(games), *sheet.last_obs.shape[1:]), np.uint8)
+        buffers.end[games] = np.where(cut.any(axis=1), GAME_TRUNCATED, GAME_TERMINATED)
+        last = np.zeros((len(games), *buffers.last_obs.shape[1:]), np.uint8)
         self.rules.layout.write(last, self.numbers[games])
-        sheet.last_obs[games] = last
-        sheet.last_mask[games] = self.mask[games] * cut[:, :, None]
-        sheet.last_over[games] = ~cut
-        sheet.last_score[games], sheet.last_length[games] = self._score[games], self._length[games]
+        buffers.last_obs[games] = last
+        buffers.last_mask[games] = self.mask[games] * cut[:, :, None]
+        buffers.last_over[games] = ~cut
+        buffers.last_score[games], buffers.last_length[games] = (
+            self._score[games],
+            self._length[games],
+        )
         self._score[games], self._length[games] = 0, 0
         for game in games if self._again else ():
             self._start(self.tables[game], None)
@@ -126,8 +134,8 @@ class Playing:
 
     def _show(self) -> None:
         """Ask whoever is to decide."""
-        sheet = self.sheet
-        sheet.seat[:] = [seat for table in self.tables for seat in table.deciding()]
-        seat = np.maximum(sheet.seat, 0)  # rows that ask nobody show somebody's
-        self.rules.layout.write(sheet.obs, self.numbers[self._game, seat])
-        np.multiply(self.mask[self._game, seat], (sheet.seat >= 0)[:, None], out=sheet.mask)
+        buffers = self.buffers
+        buffers.seat[:] = [seat for table in self.tables for seat in table.deciding()]
+        seat = np.maximum(buffers.seat, 0)  # rows that ask nobody show somebody's
+        self.rules.layout.write(buffers.obs, self.numbers[self._game, seat])
+        np.multiply(self.mask[self._game, seat], (buffers.seat >= 0)[:, None], out=buffers.mask)

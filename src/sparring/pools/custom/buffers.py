@@ -12,12 +12,12 @@ import numpy.typing as npt
 from sparring.pools.custom.rules import CustomRules
 from sparring.processes import Shapes
 
-RUNNING, OVER, CUT = 0, 1, 2
-"""What `Sheet.end` says of a game."""
+GAME_RUNNING, GAME_TERMINATED, GAME_TRUNCATED = 0, 1, 2
+"""What `SharedBuffers.end` says of a game."""
 
 
 @dataclass
-class Sheet:
+class SharedBuffers:
     """The rows of some games, and what the last step brought; ends have a place for every game."""
 
     obs: npt.NDArray[np.uint8]
@@ -38,28 +38,28 @@ class Sheet:
     last_length: npt.NDArray[np.int32]
 
     @classmethod
-    def of(cls, arrays: Mapping[str, npt.NDArray[Any]]) -> Sheet:
+    def of(cls, arrays: Mapping[str, npt.NDArray[Any]]) -> SharedBuffers:
         """Take arrays of the right shapes, whoever made them."""
         return cls(**{item.name: arrays[item.name] for item in fields(cls)})
 
     @classmethod
-    def make(cls, rules: CustomRules, games: int, memory: int = 0) -> Sheet:
+    def make(cls, rules: CustomRules, games: int, memory: int = 0) -> SharedBuffers:
         """Make the arrays in this process."""
-        shapes = sheet_shapes(rules, games, memory)
+        shapes = buffer_shapes(rules, games, memory)
         return cls.of({name: np.zeros(shape, kind) for name, (kind, shape) in shapes.items()})
 
-    def part(self, rows: int, first: int, games: int) -> Sheet:
-        """The sheet of a stretch of the games, in the same memory. rows: of a game."""
+    def part(self, rows: int, first: int, games: int) -> SharedBuffers:
+        """The buffers of a stretch of the games, in the same memory. rows: of a game."""
         by_row, by_game = slice(first * rows, (first + games) * rows), slice(first, first + games)
         found = {}
         for item in fields(self):
             array = getattr(self, item.name)
             found[item.name] = array[by_row if item.name in ("obs", "mask", "seat") else by_game]
-        return Sheet(**found)
+        return SharedBuffers(**found)
 
 
-def sheet_shapes(rules: CustomRules, games: int, memory: int = 0) -> Shapes:
-    """Kinds and shapes of a sheet's arrays."""
+def buffer_shapes(rules: CustomRules, games: int, memory: int = 0) -> Shapes:
+    """Kinds and shapes of a buffers's arrays."""
     rows, seats, row_bytes = games * rules.rows, rules.seats, rules.obs_bytes + memory
     return {
         "obs": (np.uint8, (rows, row_bytes)),
