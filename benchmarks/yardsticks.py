@@ -22,7 +22,7 @@ import sparring
 from sparring.machine import machine_info
 from sparring.nets.policy import Policy
 from sparring.proof.exploitability import Tree, exploitability, mixture_exploitability
-from sparring.training.callbacks import Watched
+from sparring.training.callbacks import CallbackRun
 
 SETTINGS: dict[str, dict[str, Any]] = {
     "rock_paper_scissors": {
@@ -52,7 +52,7 @@ def measure(game: str, variant: str, decisions: int, seed: int, runs: Path) -> d
         settings["league"] = {**settings["league"], "every_decisions": every}
     tree, kept, curve = Tree(sparring.Rules(game)), [], []
 
-    def look(watched: Watched) -> None:
+    def look(watched: CallbackRun) -> None:
         made = watched.status.decisions
         if made < (len(kept) + 1) * every:
             return

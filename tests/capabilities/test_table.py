@@ -13,7 +13,12 @@ import pytest
 import sparring
 from sparring import Rules
 from sparring.capabilities.page import page
-from sparring.capabilities.refusals import Asked, Combination, check_network, games_offering
+from sparring.capabilities.refusals import (
+    Combination,
+    FeatureRequest,
+    check_network,
+    games_offering,
+)
 from sparring.capabilities.table import (
     ABILITIES,
     FEATURES,
@@ -30,7 +35,7 @@ from sparring.capabilities.table import (
 )
 from sparring.config import HierarchyConfig, HindsightConfig, NetConfig, TrainConfig
 from sparring.errors import ConfigError
-from sparring.training.planning.asked import combination
+from sparring.training.planning.requests import combination
 
 ROOT = Path(sparring.__file__).parent
 CHOICES = {LEARNER: LEARNERS, NETWORK: NETWORKS, PLACE: PLACES, PASSES: PASSES_OF}
@@ -115,8 +120,8 @@ def test_refusals_have_one_voice() -> None:
         "none; use --algo ppo, or use --algo dqn, or leave hindsight.on out"
     )
     clash = {
-        "replicas": Asked(FEATURES["replicas"], "replicas 2"),
-        "actors": Asked(FEATURES["actors"], "actors 4"),
+        "replicas": FeatureRequest(FEATURES["replicas"], "replicas 2"),
+        "actors": FeatureRequest(FEATURES["actors"], "actors 4"),
     }
     run = Combination("ppo", {"": NetConfig()}, "shogi", frozenset({"repeats"}), clash)
     assert run.refusal() == (

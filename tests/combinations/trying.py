@@ -30,7 +30,7 @@ from sparring.messages import Message
 from sparring.nets.make import make_net
 from sparring.nets.policy import Policy
 from sparring.schedule import Moment
-from sparring.training.courses import check_overridable
+from sparring.training.curriculum import check_overridable
 from sparring.training.imitation.imitate import hold, imitate, take_over
 from sparring.training.leagues import league_learner
 from sparring.training.planning.custom import rules_of

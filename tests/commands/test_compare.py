@@ -20,8 +20,8 @@ from sparring.league.statistics import student_factor
 from sparring.nets.make import make_net
 from sparring.nets.policy import Policy
 from sparring.store import checkpoint
-from sparring.training.records.compared import notes
 from sparring.training.records.comparison import compare
+from sparring.training.records.comparison_report import notes
 
 LRS = {"slow": 1e-4, "fast": 1e-2}
 WINS = {"slow": (0.2, 0.3, 0.4), "fast": (0.5, 0.7, 0.6)}

@@ -18,7 +18,7 @@ from sparring.curriculum.rewards import read_rewards
 from sparring.errors import ConfigError
 from sparring.games.rules import Rules
 from sparring.schedule import Moment, Schedule
-from sparring.training.planning.curricula import lasting_phases
+from sparring.training.planning.curricula import absolute_phases
 from sparring.training.planning.custom import rules_of
 from sparring.training.planning.settings import read_config, with_preset, written
 
@@ -247,7 +247,7 @@ opponents = { weak = [["0%", 1.0], ["100%", 0.2]], strong = 1, "runs/none" = 0 }
     file = tmp_path / "phases.toml"
     file.write_text(text)
     config = with_preset(curriculum=str(file))
-    kept = replace(config, phases=lasting_phases(config, rules_of(config)))
+    kept = replace(config, phases=absolute_phases(config, rules_of(config)))
     first, _ = read_phases(Rules("laser_hockey"), kept)
     assert first.opponents == ("weak=0%:1.0,100%:0.2", "strong=1.0")
     assert read_phases(Rules("laser_hockey"), config)[0] == first

@@ -8,7 +8,7 @@ import torch
 
 import sparring
 from make import played
-from sparring.capabilities.refusals import why_not
+from sparring.capabilities.refusals import unsupported_reason
 from sparring.config import NetConfig
 from sparring.errors import ConfigError
 from sparring.nets.make import make_net
@@ -61,7 +61,7 @@ def test_a_net_without_it_has_no_such_weights() -> None:
 
 
 def test_passes_that_do_not_know_it_say_so() -> None:
-    assert why_not("kernels", CONFIG).startswith("net.norm ")
+    assert unsupported_reason("kernels", CONFIG).startswith("net.norm ")
     rules = sparring.Rules("shogi")
     with pytest.raises(ConfigError, match=r"net\.norm needs a network with layer norm, and"):
         make_net(rules, NetConfig(kind="residual", channels=8, blocks=1, norm=True))

@@ -11,7 +11,7 @@ import torch
 
 import sparring
 from make import played
-from sparring.capabilities.refusals import why_not
+from sparring.capabilities.refusals import unsupported_reason
 from sparring.config import CollectConfig, DQNConfig, NetConfig, PPOConfig, ReplayConfig, SACConfig
 from sparring.errors import ConfigError
 from sparring.learn.dqn import DQN
@@ -180,6 +180,6 @@ def test_saved_policies_and_slots_answer_alike(tmp_path: Path) -> None:
 def test_what_cannot_do_it_says_so() -> None:
     with pytest.raises(ConfigError, match=r"net\.normalize needs a network that normalizes"):
         make_net(sparring.Rules("shogi"), NetConfig(kind="residual", normalize=True))
-    assert why_not("captured", NET) == "net.normalize has no graphs"
+    assert unsupported_reason("captured", NET) == "net.normalize has no graphs"
     names = make_net(sparring.Rules("leduc_poker"), NetConfig()).state_dict()
     assert not [name for name in names if "normalizer" in name]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from sparring.training.planning.training import plan_training
-from sparring.training.session import Session
+from sparring.training.session import TrainingSession
 from sparring.training.train import complete
 
 SMALL: dict[str, Any] = {
@@ -71,7 +71,9 @@ FLAT: dict[str, tuple[dict[str, Any], str]] = {
 }
 
 
-def prepared(**changes: Any) -> Session:
+def prepared(**changes: Any) -> TrainingSession:
     own = {**SMALL, **changes, "collect": {**SMALL["collect"], **changes.get("collect", {})}}
     game = own.pop("game", "tic_tac_toe")
-    return Session.prepare(plan_training([complete(game, "", {"updates": 1, **own})]), quiet=True)
+    return TrainingSession.prepare(
+        plan_training([complete(game, "", {"updates": 1, **own})]), quiet=True
+    )

@@ -15,7 +15,7 @@ from sparring.config import DQNConfig, PPOConfig, ReplayConfig, SACConfig, Train
 from sparring.games.rules import Rules, game_names
 from sparring.nets.sizes import num_parameters
 from sparring.training.planning.algorithms import SECTIONS, check_custom_settings
-from sparring.training.planning.demands import check_demands, learned_numbers
+from sparring.training.planning.checks import check_settings, learned_numbers
 from sparring.training.planning.plan import resolve
 from sparring.training.planning.settings import (
     check_same,
@@ -145,7 +145,7 @@ def test_modes_refuse_what_they_do_not_have(
 def test_a_whole_configuration_with_another_algorithms_settings_is_refused() -> None:
     config = replace(with_preset("tic_tac_toe", algo="sac"), dqn=DQNConfig(tau=0.5))
     with pytest.raises(sparring.ConfigError, match=r"dqn\.tau: of DQN; the algorithm is sac"):
-        check_demands(Rules("tic_tac_toe"), config, {"": config.net})
+        check_settings(Rules("tic_tac_toe"), config, {"": config.net})
 
 
 def test_an_algorithm_is_not_varied() -> None:
@@ -170,7 +170,7 @@ def test_discounts_by_role_are_one_for_each(algo: str) -> None:
     config = merged(with_preset("skull_king", algo=algo), {algo: {"gamma_into": (0, 1, 1)}}, "t")
     says = rf"{algo}\.gamma_into has 3 discounts; skull_king needs one for each role: manager"
     with pytest.raises(sparring.ConfigError, match=says):
-        check_demands(Rules("skull_king"), config, {"": config.net})
+        check_settings(Rules("skull_king"), config, {"": config.net})
 
 
 def test_critics_and_targets_count_as_memory() -> None:
@@ -182,7 +182,7 @@ def test_critics_and_targets_count_as_memory() -> None:
     assert learned_numbers(rules, sac, nets) > 16 * one
     wide = merged(sac, {"sac": {"critic_hidden": (8192,) * 30, "critic_norm": True}}, "test")
     with pytest.raises(sparring.ConfigError, match=r"sac\.critic_hidden 8192 8192.*make it small"):
-        check_demands(rules, wide, {"": wide.net})
+        check_settings(rules, wide, {"": wide.net})
 
 
 def test_critics_beside_a_network_of_your_own_are_counted_too() -> None:

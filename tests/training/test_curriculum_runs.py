@@ -15,7 +15,7 @@ from sparring.errors import ConfigError
 from sparring.games.starts import write_starts
 from sparring.games.state import new_state
 from sparring.store import checkpoint as checkpoints
-from sparring.training.courses import advance_phase, check_overridable
+from sparring.training.curriculum import advance_phase, check_overridable
 from sparring.training.member import Member
 from sparring.training.planning.training import run_plan
 from sparring.training.records.metrics import read

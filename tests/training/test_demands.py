@@ -18,9 +18,9 @@ from sparring.games.lookup import game_module
 from sparring.games.rules import Rules
 from sparring.nets.make import make_net
 from sparring.training.planning import demands
-from sparring.training.planning.asked import combination
-from sparring.training.planning.demands import check_networks, check_targets
+from sparring.training.planning.checks import check_networks, check_targets
 from sparring.training.planning.plan import resolve
+from sparring.training.planning.requests import combination
 from sparring.training.planning.roles import nets_by_role, read_roles
 from sparring.training.planning.settings import merged
 

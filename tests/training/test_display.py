@@ -21,7 +21,7 @@ from sparring.curriculum.phases import PhaseProgress
 from sparring.draw.text_charts import AsciiRenderable
 from sparring.training.display import Display, draw, line, live
 from sparring.training.display.lines import clock, count, size
-from sparring.training.display.live import LivePanel, moved_on
+from sparring.training.display.live import LivePanel, later_status
 from sparring.training.display.panel import Machine, short_names
 from sparring.training.member import Status, in_order
 from sparring.training.status import LIMIT, WAITING, Trail, shown_of
@@ -207,10 +207,10 @@ def test_evaluations_are_announced_before_the_first_comes_in(width: int) -> None
 
 
 def test_the_clocks_go_on_between_updates() -> None:
-    later = moved_on(example(), 2.0)
+    later = later_status(example(), 2.0)
     assert (later.seconds, later.next_eval_s) == (189.0, pytest.approx(21.4))
-    assert moved_on(example(), 60.0).next_eval_s == 0.0  # due, but the update is not finished
-    assert moved_on(example(next_eval_s=-1.0), 60.0).next_eval_s == -1.0
+    assert later_status(example(), 60.0).next_eval_s == 0.0  # due, but the update is not finished
+    assert later_status(example(next_eval_s=-1.0), 60.0).next_eval_s == -1.0
 
 
 def test_a_seat_alone_is_shown_by_its_score() -> None:
@@ -439,7 +439,7 @@ def test_the_time_left_is_not_that_of_a_warm_up() -> None:
 @pytest.mark.parametrize("width", WIDTHS)
 def test_the_clock_stands_while_the_last_evaluation_is_awaited(width: int) -> None:
     status = example(update=2000, evaluating=True, after=WAITING)
-    assert moved_on(status, 20.0).seconds == status.seconds
+    assert later_status(status, 20.0).seconds == status.seconds
     lines = drawn(status, width=width)
     assert max(map(len, lines)) <= width
     text = " ".join(" ".join(lines).split())

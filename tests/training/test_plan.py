@@ -17,7 +17,7 @@ from sparring.cli import main
 from sparring.config import TrainConfig
 from sparring.errors import ConfigError
 from sparring.games.starts import with_absolute_path
-from sparring.training.planning.place import choose_device
+from sparring.training.planning.placement import choose_device
 from sparring.training.planning.plan import resolve
 from sparring.training.planning.settings import (
     members_of,

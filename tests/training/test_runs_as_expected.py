@@ -18,8 +18,8 @@ from sparring.cli import main
 from sparring.errors import ConfigError
 from sparring.learn.rollout import Episodes
 from sparring.store import checkpoint as checkpoints
-from sparring.training.budget import Every
-from sparring.training.callbacks import Callbacks, Watched
+from sparring.training.budget import Interval
+from sparring.training.callbacks import CallbackRun, Callbacks
 from sparring.training.member import Member
 from sparring.training.planning.plan import make_learner, resolve
 from sparring.training.planning.training import run_plan
@@ -146,10 +146,10 @@ def test_a_name_that_is_taken_is_said_before_the_first_seed(tmp_path: Path) -> N
 
 def test_something_is_due_by_seconds_or_by_decisions() -> None:
     status = Status("game", Path())
-    clock = Every(10, 0, status, now=100.0)
+    clock = Interval(10, 0, status, now=100.0)
     assert [clock.due(status, now) for now in (105.0, 110.0)] == [False, True]
     assert clock.left_s(104.0) == 6.0
-    count = Every(0, 100, status, now=0.0)
+    count = Interval(0, 100, status, now=0.0)
     seen = []
     for status.decisions in (60, 120, 180, 240):
         seen.append(count.due(status, 0.0))
@@ -224,7 +224,7 @@ def test_callbacks_look_log_and_stop(tmp_path: Path) -> None:
     episodes: list[Episodes] = []
     evaluations: list[dict[str, Any]] = []
 
-    def on_update(watched: Watched) -> None:
+    def on_update(watched: CallbackRun) -> None:
         updates.append(watched.status.update)
         watched.log({"mine/double": 2.0 * watched.status.update})
         if watched.status.update == 4:
@@ -249,7 +249,7 @@ def test_callbacks_look_log_and_stop(tmp_path: Path) -> None:
 
 
 def test_an_error_in_a_callback_leaves_the_run_saved(tmp_path: Path) -> None:
-    def fails(watched: Watched) -> None:
+    def fails(watched: CallbackRun) -> None:
         if watched.status.update == 3:
             raise KeyError("mine")
 

@@ -17,9 +17,9 @@ from sparring.training.budget import (
     check_stop,
     is_met,
     meets,
+    met_conditions,
     read_stop_rules,
     shares_of,
-    what_met,
 )
 from sparring.training.records.overview import events_of
 
@@ -102,8 +102,8 @@ def test_every_share_is_a_statistic() -> None:
 
 def test_what_met_a_rule_is_told_with_its_value() -> None:
     results = {"alone": found(order_kept=0.534, hosts_lost=2.5), "other": found(order_kept=0.6)}
-    assert what_met(["order_kept=0.3"], ORDERED, results) == ["order_kept 0.534 >= 0.3"]
-    assert what_met(["score=-5..0"], ORDERED, results) == [
+    assert met_conditions(["order_kept=0.3"], ORDERED, results) == ["order_kept 0.534 >= 0.3"]
+    assert met_conditions(["score=-5..0"], ORDERED, results) == [
         "score -4 (lower end of 95 %) >= -5",
         "score -2 (upper end of 95 %) <= 0",
     ]

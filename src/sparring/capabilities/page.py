@@ -18,7 +18,7 @@ from sparring.capabilities.table import (
     PASSES_OF,
     PLACE,
     PLACES,
-    Choice,
+    Component,
 )
 
 HEAD = """# What combines
@@ -67,7 +67,7 @@ def lines(games: Mapping[str, Sequence[str]]) -> Iterator[str]:
     yield ""
 
 
-def offers(part: str, choices: Mapping[str, Choice]) -> Iterator[str]:
+def offers(part: str, choices: Mapping[str, Component]) -> Iterator[str]:
     yield from header(["asked for", "needs", *(choice.shown for choice in choices.values())])
     for name, ability in ABILITIES[part].items():
         there = [YES if name in choice.offers else NO for choice in choices.values()]
@@ -76,7 +76,7 @@ def offers(part: str, choices: Mapping[str, Choice]) -> Iterator[str]:
             yield row([asking, ability.what, *there])
 
 
-def lacks(part: str, choices: Mapping[str, Choice]) -> Iterator[str]:
+def lacks(part: str, choices: Mapping[str, Component]) -> Iterator[str]:
     needed = {one for feature in EVERYTHING.values() for one in feature.needs.get(part, ())}
     needed |= {one for choice in choices.values() for one in choice.offers}
     yield from header([part, "has none of"])

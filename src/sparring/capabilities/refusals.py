@@ -25,8 +25,8 @@ from sparring.capabilities.table import (
     PASSES_OF,
     UNHEARD,
     Ability,
-    Choice,
-    Feature,
+    Component,
+    FeatureSpec,
 )
 from sparring.config import NetConfig
 from sparring.errors import ConfigError
@@ -47,10 +47,10 @@ KINDS = {"mlp": "perceptron", "residual": "convolutions", "attention": "attentio
 
 
 @dataclass(frozen=True)
-class Asked:
+class FeatureRequest:
     """One thing that somebody asked for."""
 
-    feature: Feature
+    feature: FeatureSpec
     typed: str
     """As it is typed: net.memory gru."""
     role: str = ""
@@ -75,7 +75,7 @@ class Combination:
     """By role; one called "" where it is for all."""
     game: str
     game_offers: frozenset[str]
-    asked: Mapping[str, Asked]
+    asked: Mapping[str, FeatureRequest]
     """By the feature's name."""
     games: Callable[[str], Sequence[str]] = lambda _: ()
     """Names of games that offer an ability, for advice."""
@@ -91,30 +91,30 @@ class Combination:
     def _combines(self) -> bool:
         return not any(True for _ in self._lacks()) and not any(True for _ in self._clashes())
 
-    def _lacks(self) -> Iterator[tuple[Asked, str, str]]:
+    def _lacks(self) -> Iterator[tuple[FeatureRequest, str, str]]:
         for one in self.asked.values():
             for part in (LEARNER, GAME, NETWORK):
                 for ability in one.feature.needs.get(part, ()):
                     if not self._offered(one, part, ability):
                         yield one, part, ability
 
-    def _clashes(self) -> Iterator[tuple[Asked, Asked, str]]:
+    def _clashes(self) -> Iterator[tuple[FeatureRequest, FeatureRequest, str]]:
         for one in self.asked.values():
             for other, why in one.feature.forbids.items():
                 if other in self.asked:
                     yield one, self.asked[other], why
 
-    def _offered(self, one: Asked, part: str, ability: str) -> bool:
+    def _offered(self, one: FeatureRequest, part: str, ability: str) -> bool:
         if part == LEARNER:
             return ability in LEARNERS[self.learner].offers
         if part == GAME:
             return ability in self.game_offers
         return all(ability in offered_by(net) for net in self._nets(one))
 
-    def _nets(self, one: Asked) -> list[NetConfig]:
+    def _nets(self, one: FeatureRequest) -> list[NetConfig]:
         return [self.networks[one.role]] if one.role else list(self.networks.values())
 
-    def _lacking(self, one: Asked, part: str, ability: str) -> str:
+    def _lacking(self, one: FeatureRequest, part: str, ability: str) -> str:
         known = ABILITIES[part][ability]
         if part == LEARNER:
             return lacking(one, known, LEARNERS[self.learner].shown, either(self._instead(one)))
@@ -124,7 +124,7 @@ class Combination:
         unfit = next(net for net in self._nets(one) if ability not in offered_by(net))
         return lacking_network(one, ability, unfit)
 
-    def _instead(self, wanted: Asked) -> Iterator[str]:
+    def _instead(self, wanted: FeatureRequest) -> Iterator[str]:
         """Yield what would work instead of the learner, for whoever asks for something."""
         asked = {name: one for name, one in self.asked.items() if name != HIERARCHY}
         by_role = HIERARCHY in self.asked and wanted is not self.asked[HIERARCHY]
@@ -136,12 +136,12 @@ class Combination:
                 yield f"use {choice.typed}"
 
 
-def lacking(one: Asked, ability: Ability, holder: str, way: str) -> str:
+def lacking(one: FeatureRequest, ability: Ability, holder: str, way: str) -> str:
     ways = either(filter(None, (way, ability.add, one.without)))
     return f"{one.typed} needs {ability.what}, and {holder} is none; {ways}"
 
 
-def lacking_network(one: Asked, ability: str, net: NetConfig) -> str:
+def lacking_network(one: FeatureRequest, ability: str, net: NetConfig) -> str:
     known = ABILITIES[NETWORK][ability]
     if not one.role:
         return lacking(one, known, shown_network(net, ability), "")
@@ -195,7 +195,7 @@ def offered_by(net: NetConfig) -> frozenset[str]:
     return frozenset(offers | {f"{net.std} spread"})
 
 
-def net_settings(net: NetConfig, role: str = "") -> Iterator[tuple[str, Asked]]:
+def net_settings(net: NetConfig, role: str = "") -> Iterator[tuple[str, FeatureRequest]]:
     """Yield the settings of a network that not every network has a use for, if they are given."""
     usual = NetConfig()
     where = f"roles {role}.net" if role else "net"
@@ -205,11 +205,11 @@ def net_settings(net: NetConfig, role: str = "") -> Iterator[tuple[str, Asked]]:
         if given != getattr(usual, name):
             off = unset(name, getattr(usual, name), role)
             value = "" if given is True else f" {shown(given)}"
-            yield setting, Asked(feature, f"{where}.{name}{value}", role, off)
+            yield setting, FeatureRequest(feature, f"{where}.{name}{value}", role, off)
     off = unset("memory", usual.memory, role)
     for name in ("net.memory", "net.memory gru") if net.memory else ():
         if name == "net.memory" or net.recurrent:
-            yield name, Asked(FEATURES[name], f"{where}.memory {net.memory}", role, off)
+            yield name, FeatureRequest(FEATURES[name], f"{where}.memory {net.memory}", role, off)
 
 
 def unset(name: str, usual: object, role: str) -> str | None:
@@ -234,14 +234,14 @@ def shown(value: object) -> str:
 
 
 @dataclass(frozen=True)
-class Way:
+class Selection:
     """A choice, and what keeps those before it from being taken."""
 
     choice: str
     because: tuple[str, ...] = ()
 
 
-def missing(choice: Choice, part: str, asked: Iterable[Asked]) -> list[str]:
+def missing(choice: Component, part: str, asked: Iterable[FeatureRequest]) -> list[str]:
     """What was asked for that a choice does not offer, as it was typed."""
     lacks = (
         one.typed
@@ -251,38 +251,44 @@ def missing(choice: Choice, part: str, asked: Iterable[Asked]) -> list[str]:
     return list(dict.fromkeys(lacks))
 
 
-def first_way(part: str, choices: Mapping[str, Choice], asked: Iterable[Asked]) -> Way | None:
-    """Return the first choice that offers all that is asked for, None if there is none."""
+def first_fit(
+    part: str, choices: Mapping[str, Component], asked: Iterable[FeatureRequest]
+) -> Selection | None:
+    """Return the first component that offers all that is asked for, None if there is none."""
     asked, because = list(asked), list[str]()
     for name, choice in choices.items():
         lacks = missing(choice, part, asked)
         if not lacks:
-            return Way(name, tuple(because))
-        because.append(has_no(lacks, choice))
+            return Selection(name, tuple(because))
+        because.append(lacks_text(lacks, choice))
     return None
 
 
-def why_not(passes: str, net: NetConfig, *, heads: Sequence[str] = (), memory: int = 0) -> str:
+def unsupported_reason(
+    passes: str, net: NetConfig, *, heads: Sequence[str] = (), memory: int = 0
+) -> str:
     """Say what keeps a network from passes of the table, "" if nothing does; see `network_asks`."""
     asked = network_asks(net, heads=heads, memory=memory)
     lacks = missing(PASSES_OF[passes], PASSES, asked)
-    return has_no(lacks, PASSES_OF[passes]) if lacks else ""
+    return lacks_text(lacks, PASSES_OF[passes]) if lacks else ""
 
 
-def has_no(lacks: Sequence[str], choice: Choice) -> str:
+def lacks_text(lacks: Sequence[str], choice: Component) -> str:
     """Say what a choice does not do: heads.wdl and net.norm have no kernels."""
     return f"{' and '.join(lacks)} {'has' if len(lacks) == 1 else 'have'} no {choice.shown}"
 
 
-def why_no(passes: str, feature: str) -> str:
+def feature_unsupported_reason(passes: str, feature: str) -> str:
     """Say that passes do not know a feature that was asked for, "" if they do."""
-    lacks = missing(PASSES_OF[passes], PASSES, [Asked(FEATURES[feature], feature)])
-    return has_no(lacks, PASSES_OF[passes]) if lacks else ""
+    lacks = missing(PASSES_OF[passes], PASSES, [FeatureRequest(FEATURES[feature], feature)])
+    return lacks_text(lacks, PASSES_OF[passes]) if lacks else ""
 
 
-def network_asks(net: NetConfig, *, heads: Sequence[str] = (), memory: int = 0) -> list[Asked]:
+def network_asks(
+    net: NetConfig, *, heads: Sequence[str] = (), memory: int = 0
+) -> list[FeatureRequest]:
     """What a network asks of what computes it. heads: as they are typed. memory: bytes."""
-    asked = [Asked(FEATURES["heads"], head) for head in heads]
+    asked = [FeatureRequest(FEATURES["heads"], head) for head in heads]
     asked += [one for _, one in net_settings(net) if PASSES in one.feature.needs]
     found = {KINDS.get(net.kind, "other modules"): f"net.kind {net.kind}"}
     if memory and not net.memory:
@@ -297,7 +303,10 @@ def network_asks(net: NetConfig, *, heads: Sequence[str] = (), memory: int = 0) 
         found["odd widths"] = f"net.channels {net.channels} (no multiple of {MULTIPLE})" * odd
         found["board memory"] = "a board with memory behind it" * bool(memory)
     found = {ability: typed for ability, typed in found.items() if typed}
-    return [*asked, *(Asked(Feature({PASSES: (one,)}), typed) for one, typed in found.items())]
+    return [
+        *asked,
+        *(FeatureRequest(FeatureSpec({PASSES: (one,)}), typed) for one, typed in found.items()),
+    ]
 
 
 def game_offers(rules: Rules) -> frozenset[str]:

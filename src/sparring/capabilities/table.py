@@ -30,7 +30,7 @@ class Ability:
 
 
 @dataclass(frozen=True)
-class Choice:
+class Component:
     """A learner, a network, a place or a kind of passes."""
 
     shown: str
@@ -41,7 +41,7 @@ class Choice:
 
 
 @dataclass(frozen=True)
-class Feature:
+class FeatureSpec:
     """What somebody can ask for."""
 
     needs: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
@@ -103,37 +103,37 @@ ABILITIES: Mapping[str, Mapping[str, Ability]] = {
 """What abilities are, in words that a refusal can use."""
 
 EVERY_LEARNER = frozenset({"discrete", "continuous", "memory", "mirror"})
-LEARNERS: Mapping[str, Choice] = {
-    "ppo": Choice(
+LEARNERS: Mapping[str, Component] = {
+    "ppo": Component(
         "algo ppo",
         EVERY_LEARNER
         | {"terms", "records", "sequences", "hindsight", "rollouts", "gradients", "population"},
         "--algo ppo",
     ),
-    "ppo by role": Choice(
+    "ppo by role": Component(
         "hierarchy.on",
         frozenset({"discrete", "continuous", "roles", "hindsight", "mirror", "population"}),
     ),
-    "dqn": Choice(
+    "dqn": Component(
         "algo dqn",
         frozenset({"discrete", "memory", "mirror", "hindsight", "population"}),
         "--algo dqn",
     ),
-    "pqn": Choice(
+    "pqn": Component(
         "dqn.mode rollouts",
         frozenset({"discrete", "memory", "mirror", "population"}),
         "--algo dqn --dqn.mode rollouts",
     ),
-    "sac": Choice("algo sac", EVERY_LEARNER | {"population"}, "--algo sac"),
-    "own": Choice("a learner of your own", EVERY_LEARNER | {"sequences", "hindsight"}),
+    "sac": Component("algo sac", EVERY_LEARNER | {"population"}, "--algo sac"),
+    "own": Component("a learner of your own", EVERY_LEARNER | {"sequences", "hindsight"}),
 }
-NETWORKS: Mapping[str, Choice] = {
-    "mlp": Choice(
+NETWORKS: Mapping[str, Component] = {
+    "mlp": Component(
         "net.kind mlp", frozenset({"layers", "norm", "normalize", "inputs", "memory", "hidden"})
     ),
-    "residual": Choice("net.kind residual", frozenset()),
-    "attention": Choice("net.kind attention", frozenset({"tokens", "hidden"})),
-    "own": Choice("a network of your own", frozenset({"arguments", "hidden", "inputs"})),
+    "residual": Component("net.kind residual", frozenset()),
+    "attention": Component("net.kind attention", frozenset({"tokens", "hidden"})),
+    "own": Component("a network of your own", frozenset({"arguments", "hidden", "inputs"})),
 }
 """By net.kind. `layers`: where net.shared is on. State and frames come with net.memory, squash and
 spread with the settings of that name."""
@@ -145,14 +145,14 @@ HOST = frozenset(
 )
 """What games on the CPU leave possible. `host rollouts`: those of environments and learners of
 somebody's own, and those that other processes play."""
-PLACES: Mapping[str, Choice] = {
-    "cpu": Choice("games and network on the CPU", HOST | {"replicas"}),
-    "graphs": Choice(
+PLACES: Mapping[str, Component] = {
+    "cpu": Component("games and network on the CPU", HOST | {"replicas"}),
+    "graphs": Component(
         "graphs on the GPU",
         frozenset({"population", "replay", "hindsight", "continuous actions", "networks by role"}),
     ),
-    "graphs beside": Choice("graphs on the GPU, games on the CPU", frozenset()),
-    "apart": Choice("games on the CPU, network on the GPU", HOST),
+    "graphs beside": Component("graphs on the GPU, games on the CPU", frozenset()),
+    "apart": Component("games on the CPU, network on the GPU", HOST),
 }
 """Where games and network are, in the order in which they are tried: the first that offers all
 that is needed is taken."""
@@ -162,18 +162,18 @@ EVERY_NETWORK = frozenset(
     | {"odd widths", "other modules", "perceptron", "policy layers", "recurrent states", "silu"}
     | {"value layers"}
 )
-PASSES_OF: Mapping[str, Choice] = {
-    "native": Choice(
+PASSES_OF: Mapping[str, Component] = {
+    "native": Component(
         "native passes", frozenset({"perceptron", "heads", "silu", "odd widths", "memory"})
     ),
-    "torch": Choice("torch", EVERY_NETWORK | {"normalized observations", "dqn.mode rollouts"}),
-    "kernels": Choice("kernels", frozenset({"perceptron", "convolutions", "memory"})),
-    "grouped": Choice(
+    "torch": Component("torch", EVERY_NETWORK | {"normalized observations", "dqn.mode rollouts"}),
+    "kernels": Component("kernels", frozenset({"perceptron", "convolutions", "memory"})),
+    "grouped": Component(
         "grouped kernels",
         frozenset({"perceptron", "convolutions", "silu", "value layers", "memory"}),
     ),
-    "captured": Choice("graphs", EVERY_NETWORK),
-    "browser": Choice(
+    "captured": Component("graphs", EVERY_NETWORK),
+    "browser": Component(
         "passes in a browser",
         frozenset({"perceptron", "convolutions", "heads", "silu", "odd widths", "layer norm"})
         | {"normalized observations"},
@@ -183,25 +183,29 @@ PASSES_OF: Mapping[str, Choice] = {
 the learner, and of many frozen opponents at once), by torch inside a graph there, or in a page."""
 
 ALONE = "one process learns from records"
-FEATURES: Mapping[str, Feature] = {
+FEATURES: Mapping[str, FeatureSpec] = {
     # Of the game.
-    "discrete actions": Feature({LEARNER: ("discrete",)}),
-    "continuous actions": Feature({LEARNER: ("continuous",), PLACE: ("continuous actions",)}),
+    "discrete actions": FeatureSpec({LEARNER: ("discrete",)}),
+    "continuous actions": FeatureSpec({LEARNER: ("continuous",), PLACE: ("continuous actions",)}),
     # Of the learner.
-    "dqn.mode rollouts": Feature({PLACE: ("dqn.mode rollouts",), PASSES: ("dqn.mode rollouts",)}),
-    "replay": Feature({PLACE: ("replay",)}),
-    "win bonus": Feature({PLACE: ("win bonus",)}),
-    "hierarchy.on": Feature({LEARNER: ("roles",), GAME: ("roles",), PLACE: ("networks by role",)}),
-    "hindsight.on": Feature({LEARNER: ("hindsight",), GAME: ("goals",)}),
-    "seen in hindsight": Feature({PLACE: ("hindsight",)}),
-    "replay in hindsight": Feature({PLACE: ("replay in hindsight",)}),
-    "squashed actions": Feature({NETWORK: ("squash", "predicted spread")}),
-    "collect.mirror": Feature({LEARNER: ("mirror",), GAME: ("mirror",)}),
-    "sac.critic_norm": Feature({PASSES: ("critic norm",)}),
-    "heads": Feature({LEARNER: ("terms",), PASSES: ("heads",)}),
-    "heads.wdl": Feature({GAME: ("opponents",)}),
-    "heads.hidden": Feature({GAME: ("hidden",), NETWORK: ("hidden",)}),
-    "imitate": Feature(
+    "dqn.mode rollouts": FeatureSpec(
+        {PLACE: ("dqn.mode rollouts",), PASSES: ("dqn.mode rollouts",)}
+    ),
+    "replay": FeatureSpec({PLACE: ("replay",)}),
+    "win bonus": FeatureSpec({PLACE: ("win bonus",)}),
+    "hierarchy.on": FeatureSpec(
+        {LEARNER: ("roles",), GAME: ("roles",), PLACE: ("networks by role",)}
+    ),
+    "hindsight.on": FeatureSpec({LEARNER: ("hindsight",), GAME: ("goals",)}),
+    "seen in hindsight": FeatureSpec({PLACE: ("hindsight",)}),
+    "replay in hindsight": FeatureSpec({PLACE: ("replay in hindsight",)}),
+    "squashed actions": FeatureSpec({NETWORK: ("squash", "predicted spread")}),
+    "collect.mirror": FeatureSpec({LEARNER: ("mirror",), GAME: ("mirror",)}),
+    "sac.critic_norm": FeatureSpec({PASSES: ("critic norm",)}),
+    "heads": FeatureSpec({LEARNER: ("terms",), PASSES: ("heads",)}),
+    "heads.wdl": FeatureSpec({GAME: ("opponents",)}),
+    "heads.hidden": FeatureSpec({GAME: ("hidden",), NETWORK: ("hidden",)}),
+    "imitate": FeatureSpec(
         {LEARNER: ("records",), GAME: ("repeats", "discrete")},
         {
             "net.memory": "a record is learned decision by decision",
@@ -209,16 +213,16 @@ FEATURES: Mapping[str, Feature] = {
         },
     ),
     # Of the network.
-    "net.kind residual": Feature({GAME: ("board",)}),
-    "net.kind attention": Feature({GAME: ("entities",)}),
-    "net.memory": Feature(
+    "net.kind residual": FeatureSpec({GAME: ("board",)}),
+    "net.kind attention": FeatureSpec({GAME: ("entities",)}),
+    "net.memory": FeatureSpec(
         {LEARNER: ("memory",), NETWORK: ("memory",), PASSES: ("memory",)},
         {
             "collect.mirror": "a memory has no mirror image",
             "hindsight.on": "a memory holds what was seen under another goal",
         },
     ),
-    "net.memory gru": Feature(
+    "net.memory gru": FeatureSpec(
         {LEARNER: ("sequences",), NETWORK: ("trunk",), PASSES: ("recurrent states",)},
         {
             **dict.fromkeys(
@@ -229,10 +233,10 @@ FEATURES: Mapping[str, Feature] = {
         },
     ),
     # Of the place.
-    "population": Feature(
+    "population": FeatureSpec(
         {LEARNER: ("population",), PLACE: ("population",)},
     ),
-    "actors": Feature(
+    "actors": FeatureSpec(
         {LEARNER: ("rollouts",), PLACE: ("host rollouts",)},
         {
             "seen in hindsight": "goals are seen where the games are",
@@ -240,7 +244,7 @@ FEATURES: Mapping[str, Feature] = {
             "pool cuda": "actors play on CPUs",
         },
     ),
-    "replicas": Feature(
+    "replicas": FeatureSpec(
         {LEARNER: ("gradients",), GAME: ("repeats",), PLACE: ("replicas",)},
         {
             "actors": "actors play for one learner",
@@ -249,37 +253,37 @@ FEATURES: Mapping[str, Feature] = {
             "population": "a population is trained on one GPU",
         },
     ),
-    "cluster": Feature({PLACE: ("host rollouts",)}),
-    "own environment": Feature(
+    "cluster": FeatureSpec({PLACE: ("host rollouts",)}),
+    "own environment": FeatureSpec(
         {PLACE: ("host rollouts",)}, {"population": "its games are stepped where it was made"}
     ),
-    "own learner": Feature({PLACE: ("host rollouts",)}),
-    "pool cuda": Feature(),
-    "rewards by role": Feature(),
+    "own learner": FeatureSpec({PLACE: ("host rollouts",)}),
+    "pool cuda": FeatureSpec(),
+    "rewards by role": FeatureSpec(),
     # Of the opponents.
-    "players apart": Feature({PLACE: ("opponents with other networks",)}),
-    "past selves by role": Feature({PLACE: ("past selves by role",)}),
+    "players apart": FeatureSpec({PLACE: ("opponents with other networks",)}),
+    "past selves by role": FeatureSpec({PLACE: ("past selves by role",)}),
 }
 """What can be asked for, besides settings of networks (`NET_SETTINGS`)."""
 
-TOKENS = Feature({NETWORK: ("tokens",)})
-STATE = Feature({NETWORK: ("state",)})
-NET_SETTINGS: Mapping[str, Feature] = {
-    "net.set": Feature({NETWORK: ("arguments",)}),
+TOKENS = FeatureSpec({NETWORK: ("tokens",)})
+STATE = FeatureSpec({NETWORK: ("state",)})
+NET_SETTINGS: Mapping[str, FeatureSpec] = {
+    "net.set": FeatureSpec({NETWORK: ("arguments",)}),
     **dict.fromkeys(("net.token_width", "net.token_layers", "net.token_heads"), TOKENS),
-    "net.policy_hidden": Feature({NETWORK: ("layers",), PASSES: ("policy layers",)}),
-    "net.value_hidden": Feature({NETWORK: ("layers",), PASSES: ("value layers",)}),
+    "net.policy_hidden": FeatureSpec({NETWORK: ("layers",), PASSES: ("policy layers",)}),
+    "net.value_hidden": FeatureSpec({NETWORK: ("layers",), PASSES: ("value layers",)}),
     **dict.fromkeys(("net.memory_width", "net.bptt_steps"), STATE),
-    "net.frames": Feature({NETWORK: ("frames",)}),
-    "net.norm": Feature({NETWORK: ("norm",), PASSES: ("layer norm",)}),
-    "net.normalize": Feature(
+    "net.frames": FeatureSpec({NETWORK: ("frames",)}),
+    "net.norm": FeatureSpec({NETWORK: ("norm",), PASSES: ("layer norm",)}),
+    "net.normalize": FeatureSpec(
         {
             NETWORK: ("normalize",),
             PASSES: ("normalized observations",),
             PLACE: ("normalized observations",),
         }
     ),
-    "net.inputs": Feature({NETWORK: ("inputs",)}),
+    "net.inputs": FeatureSpec({NETWORK: ("inputs",)}),
 }
 """Settings of `net` that not every network has a use for."""
 UNHEARD = (

@@ -13,8 +13,8 @@ from sparring.draw.charts.page import check_matplotlib
 from sparring.errors import ConfigError
 from sparring.store.folders import LATEST, RUNS, sorted_runs
 from sparring.store.lookup import find_run, has_policy
-from sparring.training.records.compared import described, notes
 from sparring.training.records.comparison import EACH_RUN, compare
+from sparring.training.records.comparison_report import described, notes
 from sparring.training.records.run import Run
 
 MIN_GAMES = 4

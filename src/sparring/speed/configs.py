@@ -29,11 +29,11 @@ from sparring.store.files import remove_folder, write_atomic
 from sparring.store.folders import CHECKPOINTS, LATEST
 from sparring.training.budget import COUNTED
 from sparring.training.planning.algorithms import OF_ALGORITHMS, mode_of, sections_of
-from sparring.training.planning.demands import check_processes
+from sparring.training.planning.checks import check_processes
 from sparring.training.planning.plan import resolve
 from sparring.training.planning.settings import budget_of, read_toml, said_by, written
 from sparring.training.records import metrics
-from sparring.training.records.comparison import Entry
+from sparring.training.records.comparison import ComparedRun
 from sparring.training.records.overview import Overview, events_of
 from sparring.training.records.run import LOCK, finite, is_held
 from sparring.training.records.strength import MIN_MILLIONS, gained_per
@@ -165,7 +165,7 @@ def process_of(run: Planned) -> Iterator[Child]:
 
 def facts_of(folder: Path) -> dict[str, Any]:
     run = Overview(folder)
-    entry = Entry(run, {}, (run.against,), run.against == ALONE)
+    entry = ComparedRun(run, {}, (run.against,), run.against == ALONE)
     curves = metrics.read(folder, "charts/*")
     seconds = float(curves["charts/decisions"][1][-1])
     speed = run.decisions / max(seconds, 1e-9)
@@ -196,7 +196,7 @@ def typical(curves: Mapping[str, metrics.Curve], name: str) -> float:
     return float(np.median(there)) if len(there) else 0.0
 
 
-def score_per_million(entry: Entry) -> float | None:
+def score_per_million(entry: ComparedRun) -> float | None:
     """Score gained between the first evaluation and the last, per million decisions."""
     decisions, score = entry.evaluations("score", "decisions")
     return None if entry.run.zero_sum else gained_per(decisions / 1e6, score, MIN_MILLIONS)

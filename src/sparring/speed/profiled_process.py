@@ -116,7 +116,7 @@ def main() -> int:
 
 def train(settings: Any, sampling: SelfSampling) -> None:
     from sparring.training.callbacks import Callbacks
-    from sparring.training.planning.place import uses_gpu
+    from sparring.training.planning.placement import uses_gpu
     from sparring.training.planning.settings import read_config
     from sparring.training.train import train_with
 

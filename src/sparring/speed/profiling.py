@@ -16,7 +16,7 @@ from sparring.speed.evidence import EVALUATION, CallStacks, Evidence, processes_
 from sparring.speed.kernels import IDLE, GpuTime
 from sparring.speed.profiled import ProfiledTraining
 from sparring.speed.sampling import NO_SYMBOL, NoNativeStacksError, PySpy, SamplerError
-from sparring.training.planning.place import uses_gpu
+from sparring.training.planning.placement import uses_gpu
 from sparring.training.planning.settings import members_of
 from sparring.training.records.overview import Overview
 from sparring.usage import is_running, read_usage

@@ -18,7 +18,7 @@ from sparring.learn.learner import DivergedError
 from sparring.messages import Message
 from sparring.processes import Parent
 from sparring.training.agent import Agent, measure
-from sparring.training.callbacks import Callbacks, Watched
+from sparring.training.callbacks import CallbackRun, Callbacks
 from sparring.training.planning.settings import read_config
 from sparring.training.records.run import Run, finite
 from sparring.training.train import resume, train_with
@@ -31,7 +31,7 @@ def train_one(config: TrainConfig, send: Callable[..., None]) -> dict[str, Any]:
     """Train or resume a run, and play its final games."""
     folder, last_report = Path(config.runs) / config.name, [0.0]
 
-    def report(watched: Watched) -> None:
+    def report(watched: CallbackRun) -> None:
         now, status = time.monotonic(), watched.status
         if now - last_report[0] >= REPORT_EVERY_S:
             last_report[0] = now

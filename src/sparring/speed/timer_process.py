@@ -20,7 +20,7 @@ from sparring.messages import Message
 from sparring.processes import Parent
 from sparring.speed.rounds import Measurement, Round, fill_slots, measure_round
 from sparring.speed.timer import SessionInfo, UnfitError
-from sparring.training.planning.demands import check_processes
+from sparring.training.planning.checks import check_processes
 from sparring.training.planning.plan import make_learner, resolve
 from sparring.training.planning.settings import members_of, read_config
 from sparring.training.session import close_games, closing_games

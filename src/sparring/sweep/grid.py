@@ -35,7 +35,7 @@ from sparring.sweep.knobs import (
     knobs_of,
 )
 from sparring.sweep.space import Range
-from sparring.training.planning.place import uses_gpu
+from sparring.training.planning.placement import uses_gpu
 from sparring.training.planning.plan import resolve
 from sparring.training.planning.settings import members_of, merged, with_preset
 

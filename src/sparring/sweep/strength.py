@@ -25,7 +25,7 @@ from sparring.sweep.knobs import Point
 from sparring.sweep.timings import Answer, Clock
 from sparring.sweep.training import DIVERGED_WORDS, Watch, reason
 from sparring.sweep.trials import DONE, STRENGTH, Job, Trial, failed
-from sparring.training.planning.settings import one_budget
+from sparring.training.planning.settings import replace_budget
 from sparring.training.train import train_with
 
 QUARTER, RUNGS = 0.25, 0.125
@@ -89,7 +89,7 @@ class Trainer:
         games = config.eval.games if is_custom(self.grid.rules) else min(config.eval.games, GAMES)
         every = self.seconds / EVALUATIONS
         return replace(
-            one_budget(config, {"minutes": 1.0}),
+            replace_budget(config, {"minutes": 1.0}),
             seed=seed,
             minutes=self.seconds / 60,
             eval=replace(config.eval, every_s=every, every_decisions=0, games=games),

@@ -27,7 +27,7 @@ from sparring.sweep.search import START_S, Confirmed, Noticed, Search, confirm
 from sparring.sweep.space import shown
 from sparring.sweep.trials import Executor, Trial, best_of, check_raised
 from sparring.training.planning.custom import rules_of
-from sparring.training.planning.place import uses_gpu
+from sparring.training.planning.placement import uses_gpu
 from sparring.training.planning.settings import budget_of
 from sparring.training.records.run import finite
 

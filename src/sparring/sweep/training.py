@@ -27,7 +27,7 @@ from sparring.sweep.trials import (
     value_of,
 )
 from sparring.training.agent import Agent, measure
-from sparring.training.callbacks import Callbacks, Watched
+from sparring.training.callbacks import CallbackRun, Callbacks
 from sparring.training.session import LOWERED
 from sparring.training.train import train_all
 
@@ -61,7 +61,7 @@ class Watch:
     def callbacks(self) -> Callbacks:
         return Callbacks(on_update=self.update, on_evaluation=self.evaluation)
 
-    def update(self, run: Watched) -> None:
+    def update(self, run: CallbackRun) -> None:
         """Note how far a run is; end it, or the whole population, once all are hopeless."""
         number = self.jobs[run.member.plan.name].trial.number
         status = run.status
@@ -76,7 +76,7 @@ class Watch:
             self.stopped = reasons
             run.stop("pruned")
 
-    def evaluation(self, run: Watched, results: dict[str, Any]) -> None:
+    def evaluation(self, run: CallbackRun, results: dict[str, Any]) -> None:
         """Take in what an evaluation found."""
         number, status = self.jobs[run.member.plan.name].trial.number, run.status
         seconds, decisions = self.points[number].get(
@@ -113,7 +113,7 @@ class Watch:
         return replace(trial, state=state, value=value, low=low, high=high, why=why)
 
 
-def leave_last(run: Watched) -> None:
+def leave_last(run: CallbackRun) -> None:
     """Give up evaluations of before the end: members are measured in turn, and the last counts."""
     member = run.member
     member.waiting = {n: at for n, at in member.waiting.items() if n == member.playing}

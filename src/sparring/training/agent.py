@@ -236,7 +236,7 @@ def measure(
     return results
 
 
-def measure_here(agent: Agent, wanted: EvaluationConfig, pool: CustomPool) -> None:
+def measure_in_process(agent: Agent, wanted: EvaluationConfig, pool: CustomPool) -> None:
     """Measure an agent in environments that a program brought along, which nobody else can make.
 
     They are played in this process, one episode after the other. What keeps them from it is warned

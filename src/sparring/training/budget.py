@@ -44,7 +44,7 @@ class WarmUp(NamedTuple):
     progress: float = 0.0
 
 
-class Counts(Protocol):
+class RunCounts(Protocol):
     """How far a run is, and how far it may go; 0 where nothing is said."""
 
     update: int
@@ -67,14 +67,14 @@ def only_one(given: Mapping[str, float]) -> str:
     return named[0] if named else ""
 
 
-def set_budget(counts: Counts, kind: str, amount: float) -> None:
+def set_budget(counts: RunCounts, kind: str, amount: float) -> None:
     """Write a budget into what is shown and asked."""
     counts.timeout_s = amount * 60 if kind == "minutes" else 0.0
     for counted in COUNTED:
         setattr(counts, f"total_{counted}", int(amount) if kind == counted else 0)
 
 
-def progress_of(counts: Counts) -> float:
+def progress_of(counts: RunCounts) -> float:
     for gone, total in (
         (counts.update, counts.total_updates),  # planned ones go before the clock
         (counts.decisions, counts.total_decisions),
@@ -86,7 +86,7 @@ def progress_of(counts: Counts) -> float:
     return 0.0
 
 
-def planned_updates(counts: Counts, events: Sequence[Mapping[str, Any]]) -> int:
+def planned_updates(counts: RunCounts, events: Sequence[Mapping[str, Any]]) -> int:
     """Turn the minutes into a number of updates, by the pace since the last such plan.
 
     Returns the number, 0 if no plan is due. Once the minutes are over, it is that of the updates
@@ -120,22 +120,22 @@ def planned_updates(counts: Counts, events: Sequence[Mapping[str, Any]]) -> int:
     return counts.update + max(int(left / pace), 1)
 
 
-class Every:
+class Interval:
     """When something is due again: by the clock, or by the learner's decisions.
 
     Decisions count from the start of the run, so that a resumed run asks at the same places.
     """
 
-    def __init__(self, seconds: float, decisions: int, counts: Counts, now: float) -> None:
+    def __init__(self, seconds: float, decisions: int, counts: RunCounts, now: float) -> None:
         self.seconds, self.decisions = seconds, decisions
         self.done(counts, now)
 
-    def due(self, counts: Counts, now: float) -> bool:
+    def due(self, counts: RunCounts, now: float) -> bool:
         if self.decisions:
             return counts.decisions // self.decisions > self._before // self.decisions
         return now - self._at >= self.seconds
 
-    def done(self, counts: Counts, now: float) -> None:
+    def done(self, counts: RunCounts, now: float) -> None:
         self._before, self._at = counts.decisions, now
 
     def left_s(self, now: float) -> float:
@@ -201,7 +201,7 @@ def meets(words: Sequence[str], rules: Rules, results: Results) -> bool:
     return bool(words) and all(rule.holds(results) for rule in read_stop_rules(words, rules))
 
 
-def what_met(words: Sequence[str], rules: Rules, results: Results) -> list[str]:
+def met_conditions(words: Sequence[str], rules: Rules, results: Results) -> list[str]:
     """Say by which values an evaluation meets the rules: order_kept 0.53 >= 0.3."""
     return [text for rule in read_stop_rules(words, rules) for text in rule.told(results)]
 

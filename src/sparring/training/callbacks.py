@@ -13,7 +13,7 @@ from sparring.training.status import Status
 
 
 @dataclass
-class Watched:
+class CallbackRun:
     """A run as a callback sees it."""
 
     member: Member
@@ -40,8 +40,8 @@ class Watched:
 class Callbacks:
     """Called in the training process between updates. What they raise ends the run, saved."""
 
-    on_update: Callable[[Watched], Any] | None = None
-    on_evaluation: Callable[[Watched, dict[str, Any]], Any] | None = None
+    on_update: Callable[[CallbackRun], Any] | None = None
+    on_evaluation: Callable[[CallbackRun, dict[str, Any]], Any] | None = None
     """Gets the results by opponent, as `MatchResult.summary` has them."""
-    on_episode: Callable[[Watched, Episodes], Any] | None = None
+    on_episode: Callable[[CallbackRun, Episodes], Any] | None = None
     """Gets the games that finished in an update, in one batch."""

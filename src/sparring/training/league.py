@@ -33,7 +33,7 @@ from sparring.store.archive import MATCH, TRAINING, Archive, ArchiveError, Snaps
 from sparring.store.folders import SNAPSHOT
 from sparring.store.manifest import checkpoint_numbers
 from sparring.training.evaluate import PAIRS, write_ratings
-from sparring.training.starting import start_anew
+from sparring.training.starting import reinitialize
 
 UPDATES_BETWEEN = 20
 """Updates from one snapshot to the next, where `league.every_decisions` is 0."""
@@ -174,7 +174,7 @@ class League:
             self._keep(self._weights(), roles.EXPLOITER, **dict(when))
         self.attempt = self.attempt.anew(when["decisions"])
         self.results, self.best_shares, self.since_last = {}, {}, WinDrawLoss()
-        start_anew(self.learner, self.plan, self.attempt.number, self.member)
+        reinitialize(self.learner, self.plan, self.attempt.number, self.member)
 
     def _against_newest(self) -> WinDrawLoss:
         known = self._known()

@@ -18,9 +18,9 @@ from sparring.learn.learner import DivergedError, Learner, LostError, Report, Sn
 from sparring.phases import phase
 from sparring.pools.custom.rules import CustomRules
 from sparring.store import checkpoint as checkpoints
-from sparring.training.budget import MET, Every, is_met, meets, planned_updates, what_met
-from sparring.training.callbacks import Callbacks, Watched
-from sparring.training.courses import advance_phase, check_overridable, restore_phase
+from sparring.training.budget import MET, Interval, is_met, meets, met_conditions, planned_updates
+from sparring.training.callbacks import CallbackRun, Callbacks
+from sparring.training.curriculum import advance_phase, check_overridable, restore_phase
 from sparring.training.evaluate import EvalWorker, evaluator
 from sparring.training.evaluations import unmeasured
 from sparring.training.leagues import leagues_of
@@ -95,10 +95,10 @@ class Trainer:
         self.worker = worker or evaluator_for(own, first, learning.spare_threads)
         if not learner.exact:
             text = f"{own.name} cannot be saved: a resumed run keeps its network, not its games"
-            if first.plays_on:
+            if first.actors_keep_playing:
                 text = "a resumed run keeps its network, not the games that actors are playing"
             warn(text + unmeasured(own))
-        if first.only_here and not first.evaluation.off:
+        if first.in_process_only and not first.evaluation.off:
             text = (
                 f"net.kind {learning.net.kind} is an object of this program, so that it is not "
                 "measured beside training: give a class of a module, such as my_module:MyNet"
@@ -131,17 +131,17 @@ class Trainer:
                 )
             ]
         self.watched = [
-            Watched(member, partial(learner.policy, index))
+            CallbackRun(member, partial(learner.policy, index))
             for index, member in enumerate(self.members)
         ]
         self._turn = 0
         now = time.perf_counter()
         every = first.file["checkpoint_every_s"], first.file["checkpoint_every_decisions"]
-        self._saves = Every(*every, self.status, now)
+        self._saves = Interval(*every, self.status, now)
         self.wanted = wanted = first.evaluation
         timeout_s = self.status.timeout_s
         every_s = min(wanted.every_s, timeout_s / EVALUATIONS) if timeout_s else wanted.every_s
-        self._evaluations = Every(every_s, wanted.every_decisions, self.status, now)
+        self._evaluations = Interval(every_s, wanted.every_decisions, self.status, now)
         self._by_clock = not wanted.every_decisions
         self._first_due = self._by_clock
         """The first evaluation is asked for as soon as somebody can play it."""
@@ -383,7 +383,7 @@ class Trainer:
             found = member.take_in(number, result)
             stop = member.plan.evaluation.stop
             if found and meets(stop, member.rules, found):
-                values = what_met(stop, member.rules, found)
+                values = met_conditions(stop, member.rules, found)
                 member.note(MET, rules=list(stop), checkpoint=number, found=values)
             if found and self.callbacks.on_evaluation:
                 self._call(self.callbacks.on_evaluation, self.watched[index], found)
@@ -403,7 +403,7 @@ def evaluator_for(rules: Rules, run: RunPlan, threads: int) -> EvalWorker | None
     if isinstance(rules, CustomRules):
         rules.factory = run.factory or rules.factory  # whoever loads the rules can make it then
         playable = bool(rules.factory)
-    if run.evaluation.off or run.only_here or not playable:
+    if run.evaluation.off or run.in_process_only or not playable:
         return None
     return evaluator(threads)
 

@@ -35,7 +35,7 @@ from sparring.training.planning.training import RunPlan
 from sparring.training.records.metrics import MetricsWriter
 from sparring.training.records.run import EVENTS, Run
 from sparring.training.records.sinks import EpisodesTable
-from sparring.training.resuming import better_on_disk, save_elsewhere, where_it_lies
+from sparring.training.resuming import better_saved_checkpoint, save_elsewhere, saved_elsewhere_text
 from sparring.training.status import PREVIOUS_BEST, Status, in_order
 
 
@@ -118,7 +118,7 @@ class Member:
             self.best, status.best = {"update": -1, "strength": -1.0}, -1
             self.note("best lost: its checkpoint is damaged or gone", checkpoint=best)
         self.write_json(EVENTS, self.events)
-        if found := better_on_disk(self.run.path, self.best, until=resume.number):
+        if found := better_saved_checkpoint(self.run.path, self.best, until=resume.number):
             self._take_best(*found)
             self._tell_best(found[0], self.waiting.get(found[0], status.seconds))
         else:
@@ -258,7 +258,7 @@ class Member:
                 return
         self.unsaved = True
         self.elsewhere = save_elsewhere(self.run.name, snapshot, self.meta(snapshot))
-        text = where_it_lies(self.elsewhere, self.run.checkpoints)
+        text = saved_elsewhere_text(self.elsewhere, self.run.checkpoints)
         warn(f"{wrong}; {text}")
 
     def _submit(self, snapshot: Snapshot) -> None:

@@ -92,7 +92,9 @@ def check_weights(learner: Learner, saved: Checkpoint) -> None:
         check_same_tensors(net.state_dict(), saved.tensors["net"])
 
 
-def better_on_disk(run: Path, best: Mapping[str, float], *, until: int) -> tuple[int, float] | None:
+def better_saved_checkpoint(
+    run: Path, best: Mapping[str, float], *, until: int
+) -> tuple[int, float] | None:
     """Number and strength of a best checkpoint, up to `until`, found after `best` was saved."""
     found = read_json(run / BEST)
     named = found if isinstance(found, dict) else {}
@@ -144,7 +146,7 @@ def save_elsewhere(run: str, snapshot: Snapshot, meta: Mapping[str, Any]) -> Pat
     return None
 
 
-def where_it_lies(elsewhere: Path | None, home: Path) -> str:
+def saved_elsewhere_text(elsewhere: Path | None, home: Path) -> str:
     """Say where a checkpoint is that its run's own disk did not take."""
     if elsewhere is None:
         return "no other place took it either: it is lost when this program ends"

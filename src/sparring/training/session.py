@@ -19,15 +19,15 @@ from sparring.pools.custom.base import CustomPool
 from sparring.store import checkpoint as checkpoints
 from sparring.store.folders import CONFIG
 from sparring.store.policies import load_policy
-from sparring.training.agent import Agent, measure_here
+from sparring.training.agent import Agent, measure_in_process
 from sparring.training.callbacks import Callbacks
-from sparring.training.courses import check_overridable
+from sparring.training.curriculum import check_overridable
 from sparring.training.display import Display
 from sparring.training.imitation.imitate import begin_imitated, tell_members
 from sparring.training.imitation.making import read_sources
 from sparring.training.loop import Trainer, evaluator_for
 from sparring.training.member import Member
-from sparring.training.planning.demands import within_memory
+from sparring.training.planning.checks import within_memory
 from sparring.training.planning.participants import check_leagues
 from sparring.training.planning.paths import paths_taken
 from sparring.training.planning.training import TrainingPlan
@@ -44,7 +44,7 @@ INIT = "init"
 
 
 @dataclass
-class Session:
+class TrainingSession:
     """A plan and its learner, about to train one run or a population."""
 
     training: TrainingPlan
@@ -59,7 +59,7 @@ class Session:
     @classmethod
     def prepare(
         cls, training: TrainingPlan, *, callbacks: Callbacks | None = None, quiet: bool = False
-    ) -> Session:
+    ) -> TrainingSession:
         """Build everything; nothing is written yet."""
         called = callbacks or Callbacks()
         asked = called.on_episode or any(run.file["episodes_csv"] for run in training.runs)
@@ -149,7 +149,7 @@ class Session:
         pool, wanted = self.plan.custom, self.training.first.evaluation
         if self.training.brought and isinstance(pool, CustomPool) and not wanted.off:
             for agent in agents if not ended.startswith("SIG") else ():
-                measure_here(agent, wanted, pool)
+                measure_in_process(agent, wanted, pool)
         return agents
 
     def _loop(
@@ -206,7 +206,7 @@ class Session:
 
     def _calmer(
         self, run: Run, why: str, resume: checkpoints.Checkpoint | None
-    ) -> tuple[Session, checkpoints.Checkpoint | None, dict[str, Any]]:
+    ) -> tuple[TrainingSession, checkpoints.Checkpoint | None, dict[str, Any]]:
         """Prepare to go on from the last checkpoint at a lower rate, once in a run's life."""
         known = self.training.first.algo in LEARNERS
         if len(self.training.runs) > 1 or not known or self.plan.lr_factor != 1:
@@ -217,7 +217,7 @@ class Session:
             saved = resume  # perhaps without its replay, as was asked for
         del self.learner  # there may be no room for two
         training = self.training.at_rate(CALMER)
-        session = Session.prepare(training, callbacks=self.callbacks, quiet=self.quiet)
+        session = TrainingSession.prepare(training, callbacks=self.callbacks, quiet=self.quiet)
         if saved is None:
             session.start_from_init()
         lr = session.plan.settings[0].lr

@@ -17,8 +17,8 @@ from sparring.pools.protocol import GamePool
 from sparring.training.agent import Agent
 from sparring.training.planning.plan import resolve
 from sparring.training.planning.settings import members_of
-from sparring.training.records.compared import notes
 from sparring.training.records.comparison import EACH_RUN, Comparison, compare
+from sparring.training.records.comparison_report import notes
 from sparring.training.records.run import check_name
 
 GAP = "  "

@@ -27,7 +27,7 @@ KEPT = ("carried", "replay")
 """What goes on: open decisions, and what is remembered."""
 
 
-def found_init(text: str) -> str:
+def resolve_init(text: str) -> str:
     """Return the very checkpoint that a word means, so that the run says what it began with."""
     if not text:
         return ""
@@ -92,7 +92,7 @@ def check_same_roles(path: str, *, wanted: bool, given: bool) -> None:
     )
 
 
-def start_anew(learner: Learner, plan: Plan, number: int, member: int) -> None:
+def reinitialize(learner: Learner, plan: Plan, number: int, member: int) -> None:
     """Give a learner fresh weights and a fresh optimizer; its games go on.
 
     What is remembered in a replay stays: it says what games are like, not how to play them.

@@ -13,7 +13,7 @@ from sparring import ids, trusted
 from sparring.config import TrainConfig
 from sparring.errors import ConfigError, SparringError
 from sparring.factories import absolute_name, check_not_importing, register_factory
-from sparring.games.starts import with_absolute_path as lasting_start
+from sparring.games.starts import with_absolute_path
 from sparring.kernels import compiling
 from sparring.pools.custom.faults import same_folder
 from sparring.pools.custom.make import EnvInfo
@@ -24,9 +24,9 @@ from sparring.store.policies import load_policy
 from sparring.training.agent import Agent
 from sparring.training.budget import only_one
 from sparring.training.callbacks import Callbacks
-from sparring.training.imitation.making import lasting as lasting_source
+from sparring.training.imitation.making import absolute_source
 from sparring.training.planning.algorithms import check_custom, check_of_mode, mode_of, named
-from sparring.training.planning.curricula import lasting_phases, with_phases
+from sparring.training.planning.curricula import absolute_phases, with_phases
 from sparring.training.planning.custom import (
     facts_of_given,
     given_pool,
@@ -37,16 +37,16 @@ from sparring.training.planning.custom import (
     rules_of,
 )
 from sparring.training.planning.participants import pinned, told
-from sparring.training.planning.place import choose_device, uses_gpu
+from sparring.training.planning.placement import choose_device, uses_gpu
 from sparring.training.planning.plan import computed
 from sparring.training.planning.settings import (
     BY_ROLE,
-    check_heard,
+    check_not_by_role,
     check_same,
     members_of,
     merged,
-    one_budget,
     read_config,
+    replace_budget,
     said_by,
     with_preset,
     written,
@@ -55,9 +55,9 @@ from sparring.training.planning.training import plan_training
 from sparring.training.records.overview import Overview, amount
 from sparring.training.records.run import Run, check_name, holding, nothing_left_in, word_of
 from sparring.training.resuming import check_resumable
-from sparring.training.session import Session
+from sparring.training.session import TrainingSession
 from sparring.training.several import Agents, check_one_kind, train_several
-from sparring.training.starting import found_init
+from sparring.training.starting import resolve_init
 
 SEVERAL = {"seeds", "population"}
 """Keywords that ask for `Agents`, also if there is one of them."""
@@ -153,10 +153,10 @@ def complete(
         "facts": facts,
     }
     config: TrainConfig
-    base = one_budget(with_preset(game, file, **asked), changes)
+    base = replace_budget(with_preset(game, file, **asked), changes)
     config = merged(base, changes, "train")
     if uses_gpu(config.device):
-        base = one_budget(with_preset(game, file, gpu=True, **asked), changes)
+        base = replace_budget(with_preset(game, file, gpu=True, **asked), changes)
         config = merged(base, changes, "train")
     return config
 
@@ -166,7 +166,7 @@ def check_given(config: TrainConfig, changes: Mapping[str, Any]) -> None:
     with said_by("train"):
         check_custom(config.algo, config.dqn.mode, named(changes))
         check_of_mode(config.dqn.mode, named(changes))
-        check_heard(config.roles, named(changes, BY_ROLE))
+        check_not_by_role(config.roles, named(changes, BY_ROLE))
 
 
 def given_opponents(changes: dict[str, Any]) -> list[Any]:
@@ -224,10 +224,12 @@ def prepare(
     callbacks: Callbacks | None = None,
     quiet: bool = False,
     **given: Any,
-) -> Session:
+) -> TrainingSession:
     """Plan training (given: see `plan_training`) and build what trains; nothing is written."""
     compiling.PROGRESS.quiet = quiet
-    return Session.prepare(plan_training(configs, **given), callbacks=callbacks, quiet=quiet)
+    return TrainingSession.prepare(
+        plan_training(configs, **given), callbacks=callbacks, quiet=quiet
+    )
 
 
 def prepare_new(
@@ -236,11 +238,11 @@ def prepare_new(
     pool: GamePool | None = None,
     opponents: Sequence[Any] = (),
     **options: Any,
-) -> tuple[Session, list[TrainConfig]]:
+) -> tuple[TrainingSession, list[TrainConfig]]:
     """Prepare runs that are new; return their settings as their files are to have them, too."""
     for member in members:
         check_name(Path(member.runs), member.name)
-    configs = [lasting(member, pool, opponents) for member in members]
+    configs = [absolute(member, pool, opponents) for member in members]
     session = prepare(configs, pool=pool, opponents=opponents, **options)
     session.begin()
     return session, configs
@@ -357,7 +359,7 @@ def begin_again(run: Run, number: int, **options: Any) -> Agent:
 
 
 def go_on(
-    session: Session, run: Run, saved: checkpoints.Checkpoint, *, clear_replay: bool
+    session: TrainingSession, run: Run, saved: checkpoints.Checkpoint, *, clear_replay: bool
 ) -> Agent:
     if not clear_replay:
         return session.finish([run], resume=saved)[0]
@@ -385,11 +387,11 @@ def with_budget(config: TrainConfig, meta: dict[str, Any], wanted: dict[str, flo
             f"{kind} {amount(kind, wanted[kind])}: the run has {amount(kind, gone)} behind it "
             "already; budgets are totals, give more than that"
         )
-    changed: TrainConfig = replace(one_budget(config, wanted), **{kind: wanted[kind]})  # type: ignore[arg-type]
+    changed: TrainConfig = replace(replace_budget(config, wanted), **{kind: wanted[kind]})  # type: ignore[arg-type]
     return changed
 
 
-def lasting(
+def absolute(
     config: TrainConfig, pool: GamePool | None = None, opponents: Sequence[Any] = ()
 ) -> TrainConfig:
     """Settings whose names stay what they are: `latest` is another run tomorrow."""
@@ -400,9 +402,9 @@ def lasting(
         collect=computed(rules, config, choose_device(config.device)),
         game=absolute_name(config.game),
         net=replace(config.net, kind=absolute_name(config.net.kind)),
-        init=found_init(config.init),
+        init=resolve_init(config.init),
         opponents=config.opponents if opponents else pinned(rules, config.opponents),
-        starts=tuple(map(lasting_start, config.starts)),
-        imitate=tuple(lasting_source(rules, word) for word in config.imitate),
-        phases=lasting_phases(config, rules),
+        starts=tuple(map(with_absolute_path, config.starts)),
+        imitate=tuple(absolute_source(rules, word) for word in config.imitate),
+        phases=absolute_phases(config, rules),
     )

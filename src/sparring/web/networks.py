@@ -17,7 +17,7 @@ import numpy.typing as npt
 import torch
 from torch import Tensor, nn
 
-from sparring.capabilities.refusals import why_not
+from sparring.capabilities.refusals import unsupported_reason
 from sparring.errors import ConfigError
 from sparring.games.flags import changed_flags
 from sparring.nets.hierarchy import HierarchyNet
@@ -89,7 +89,7 @@ def value_unit(net: Net) -> float:
 
 def pack_net(packer: Packer, policy: Policy, net: Net) -> None:
     """Pack one network with its kind in front."""
-    why = why_not("browser", net.config, memory=net.inputs.memory)
+    why = unsupported_reason("browser", net.config, memory=net.inputs.memory)
     if not why and type(net) not in (Perceptron, ResidualNet):
         why = f"a {type(net).__name__}, a network of your own, has no passes in a browser"
     if why:

@@ -15,11 +15,11 @@ from sparring.league.ladder import describe_league as league_described
 from sparring.league.ladder import make_payoff
 from sparring.store.folders import BEST
 from sparring.store.standings import spread_snapshots, standings_of
-from sparring.training.records.compared import described, measure_of, notes
-from sparring.training.records.comparison import Comparison, Group, compare
+from sparring.training.records.comparison import Comparison, RunGroup, compare
+from sparring.training.records.comparison_report import described, measure_of, notes
+from sparring.training.records.diff import names_of
 from sparring.training.records.overview import Overview, read_json, size_of
 from sparring.training.records.run import NETWORK, ORIGIN, PHASE, RESULTS, word_of
-from sparring.training.records.told import names_of
 from sparring.web.description import unplayable_reason
 from sparring.web.responses import ConflictError, NotFoundError
 from sparring.web.runs_folder import MANIFEST, list_checkpoints
@@ -185,7 +185,7 @@ def comparison_facts(runs: Sequence[Path], by: str) -> dict[str, Any]:
     }
 
 
-def curve_of(found: Comparison, group: Group, by: By) -> dict[str, Any]:
+def curve_of(found: Comparison, group: RunGroup, by: By) -> dict[str, Any]:
     """Return the strength of a group over what it cost, with its interval."""
     band = group.over(by, seed=found.seed)
     return {

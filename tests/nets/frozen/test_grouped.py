@@ -10,7 +10,7 @@ import torch
 
 import sparring
 from make import nets, played
-from sparring.capabilities.refusals import why_not
+from sparring.capabilities.refusals import unsupported_reason
 from sparring.config import NetConfig
 from sparring.errors import ConfigError
 from sparring.nets.frozen.cpu import GroupedNet
@@ -159,7 +159,11 @@ def test_making_room_draws_no_random_numbers() -> None:
 def test_networks_without_grouped_passes_are_named(
     config: NetConfig, memory: int, why: str
 ) -> None:
-    assert re.search(why, why_not("grouped", config, memory=memory))
-    assert not why_not("captured", config, memory=memory)
-    assert not why_not("grouped", NetConfig(hidden=(64, 32), activation="silu"), memory=16)
-    assert "net.normalize has no graphs" in why_not("captured", NetConfig(normalize=True))
+    assert re.search(why, unsupported_reason("grouped", config, memory=memory))
+    assert not unsupported_reason("captured", config, memory=memory)
+    assert not unsupported_reason(
+        "grouped", NetConfig(hidden=(64, 32), activation="silu"), memory=16
+    )
+    assert "net.normalize has no graphs" in unsupported_reason(
+        "captured", NetConfig(normalize=True)
+    )

@@ -33,10 +33,10 @@ from sparring.speed.configs import (
     read_named,
     train_run,
 )
-from sparring.training.planning.place import choose_device
+from sparring.training.planning.placement import choose_device
 from sparring.training.planning.settings import written
-from sparring.training.records.compared import described, notes
 from sparring.training.records.comparison import BOOKKEEPING, compare_named
+from sparring.training.records.comparison_report import described, notes
 from sparring.training.records.run import word_of
 
 MEDIANS = ("minutes", "decisions", "decisions_per_s", "samples_per_s", "cpu_cores", "gpu_busy")

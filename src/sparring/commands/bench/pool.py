@@ -93,7 +93,7 @@ def run_on_gpu(config: BenchPoolConfig) -> int:
     if config.bots:
         raise ConfigError("--bots needs --device cpu; a GPU is measured with random actions")
     from sparring.commands.bench import pool_gpu
-    from sparring.training.planning.place import choose_device
+    from sparring.training.planning.placement import choose_device
 
     if not choose_device(config.device).startswith("cuda"):
         raise ConfigError(f"--device {config.device}: torch sees no GPU here; use cpu")

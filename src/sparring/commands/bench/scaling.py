@@ -20,7 +20,7 @@ from sparring.speed.bench_records import Figure
 from sparring.speed.rounds import spread, steady
 from sparring.speed.scaling import Point, Row, advise, measure_points, points
 from sparring.speed.timer import OpenSessions, TimerProcess
-from sparring.training.planning.place import uses_gpu
+from sparring.training.planning.placement import uses_gpu
 from sparring.training.planning.plan import resolve
 from sparring.training.planning.settings import members_of, merged, with_preset, written
 

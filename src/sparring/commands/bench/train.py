@@ -42,7 +42,7 @@ from sparring.speed.rounds import (
     timed_round,
 )
 from sparring.training.planning.algorithms import sections_of
-from sparring.training.planning.place import uses_gpu
+from sparring.training.planning.placement import uses_gpu
 from sparring.training.planning.plan import make_learner, resolve
 from sparring.training.planning.settings import members_of, merged, with_preset
 from sparring.training.planning.training import run_plan

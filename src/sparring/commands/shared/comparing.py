@@ -13,8 +13,8 @@ from sparring.draw.charts.page import ChartPage
 from sparring.errors import SparringError
 from sparring.league.intervals import wilson
 from sparring.league.statistics import Estimate
-from sparring.training.records.compared import Match, budget_name, measure_of
-from sparring.training.records.comparison import Comparison, Group
+from sparring.training.records.comparison import Comparison, RunGroup
+from sparring.training.records.comparison_report import GroupMatch, budget_name, measure_of
 
 MANY_GROUPS = 4
 """Beyond these, a picture and a table have no room for all pairs."""
@@ -27,7 +27,7 @@ def form_of(found: Comparison) -> Form:
     return "number" if found.rules.seats == 1 else "percent"
 
 
-def short_label(group: Group) -> str:
+def short_label(group: RunGroup) -> str:
     """Return a group's name and settings, cut where a picture has no more room."""
     text = group.label if len(group.label) <= LONGEST else group.label[: LONGEST - 1] + "…"
     return f"{group.name}  {text}"
@@ -42,7 +42,7 @@ def shown(value: Estimate | None, form: Form) -> tuple[str, str]:
     return label(value.value, form), f"{label(value.low, form)} .. {label(value.high, form)}"
 
 
-def make_page(found: Comparison, matches: Sequence[Match]) -> ChartPage:
+def make_page(found: Comparison, matches: Sequence[GroupMatch]) -> ChartPage:
     """Return curves with bands, and the estimates that the tables have."""
     runs = len(found.entries)
     facts = (measure_of(found), "lines: interquartile mean over runs; bands and bars: 95 %")
@@ -76,7 +76,7 @@ def curve_chart(found: Comparison, by: By) -> Chart:
     )
 
 
-def estimates(found: Comparison, matches: Sequence[Match]) -> list[EstimateChart]:
+def estimates(found: Comparison, matches: Sequence[GroupMatch]) -> list[EstimateChart]:
     """Return final strength, the same at the common budget, who is better, score per hour."""
     form = form_of(found)
     rows = [estimate_row(found, g, found.strength(g), found.strengths(g)) for g in found.groups]
@@ -106,7 +106,7 @@ def estimates(found: Comparison, matches: Sequence[Match]) -> list[EstimateChart
     return [chart for chart in charts if chart.rows]
 
 
-def pairs_shown(found: Comparison) -> list[tuple[Group, Group, Estimate]]:
+def pairs_shown(found: Comparison) -> list[tuple[RunGroup, RunGroup, Estimate]]:
     """Return all pairs of a few groups; of many, the strongest against each of the others."""
     if len(found.groups) <= MANY_GROUPS:
         return list(found.pairs())
@@ -121,7 +121,7 @@ def pairs_shown(found: Comparison) -> list[tuple[Group, Group, Estimate]]:
 
 
 def estimate_row(
-    found: Comparison, group: Group, value: Estimate, points: Sequence[float] = ()
+    found: Comparison, group: RunGroup, value: Estimate, points: Sequence[float] = ()
 ) -> EstimateBar:
     """Return one line about a group."""
     dots = tuple(points) if len(points) > 1 else ()
@@ -129,13 +129,13 @@ def estimate_row(
     return EstimateBar(short_label(group), index(found, group), *ends, dots)
 
 
-def index(found: Comparison, group: Group) -> int:
+def index(found: Comparison, group: RunGroup) -> int:
     return color_of(found.groups.index(group))[0]
 
 
 def matches_of(
     found: Comparison, *, games: int, seed: int = 0, threads: int = 0
-) -> tuple[list[Match], list[str]]:
+) -> tuple[list[GroupMatch], list[str]]:
     """Let the best policies of the groups meet, if there are games; return what to say about it."""
     if not games or len(found.groups) < 2:
         return [], []
@@ -144,7 +144,9 @@ def matches_of(
     return play(found, games, seed, threads or os.cpu_count() or 1)
 
 
-def play(found: Comparison, games: int, seed: int, threads: int) -> tuple[list[Match], list[str]]:
+def play(
+    found: Comparison, games: int, seed: int, threads: int
+) -> tuple[list[GroupMatch], list[str]]:
     """Let the best policies of the groups meet; returns the matches, and why there are none."""
     import torch
 
@@ -173,12 +175,12 @@ def play(found: Comparison, games: int, seed: int, threads: int) -> tuple[list[M
                 seed=seed + 1_000_003 * at,
                 threads=threads,
             )
-            matches.append(Match(one, two, played, share, *wilson(share, deals)))
+            matches.append(GroupMatch(one, two, played, share, *wilson(share, deals)))
     how = "the strongest run of each group, actions drawn, every deal from every seat"
     return matches, [f"matches: {how}"]
 
 
-def print_comparison(found: Comparison, matches: Sequence[Match], said: Sequence[str]) -> None:
+def print_comparison(found: Comparison, matches: Sequence[GroupMatch], said: Sequence[str]) -> None:
     print_groups(found)
     print_pairs(found, matches)
     for line in said:
@@ -202,7 +204,7 @@ def print_groups(found: Comparison) -> None:
     print_table(table)
 
 
-def print_pairs(found: Comparison, matches: Sequence[Match]) -> None:
+def print_pairs(found: Comparison, matches: Sequence[GroupMatch]) -> None:
     """Print who is better than whom, by seeds and by matches."""
     met = {(match.one.name, match.two.name): match for match in matches}
     pairs = pairs_shown(found)

@@ -24,14 +24,14 @@ from sparring.store.folders import display_path
 from sparring.store.lookup import find_bot, find_player, locate, split_style, unknown_name_error
 from sparring.training.budget import BUDGETS
 from sparring.training.planning.algorithms import check_custom, check_of_mode, typed
-from sparring.training.planning.asked import combination
+from sparring.training.planning.requests import combination
 from sparring.training.planning.settings import (
     BY_ROLE,
     budget_of,
-    check_heard,
+    check_not_by_role,
     members_of,
-    one_budget,
     read_toml,
+    replace_budget,
     with_preset,
 )
 from sparring.training.records.run import Run, check_name, word_of
@@ -57,7 +57,7 @@ def read_training(words: list[str], parse: Parse) -> TrainConfig:
     mode = base.dqn.mode if "dqn.mode" not in names else asked.dqn.mode
     check_custom(base.algo, mode, names)
     check_of_mode(mode, names)
-    check_heard(base.roles, typed(words, BY_ROLE))
+    check_not_by_role(base.roles, typed(words, BY_ROLE))
     config = parse(words, base)
     config = replace(config, game=ids.to_factory(config.game))
     check_training(config)
@@ -122,14 +122,14 @@ def defaults(words: list[str], asked: TrainConfig, *, gpu: bool = False) -> Trai
         "curriculum": asked.curriculum,
         "hierarchy": asked.hierarchy.on,
     }
-    return one_budget(with_preset(asked.game, asked.config, gpu=gpu, **told), budget)
+    return replace_budget(with_preset(asked.game, asked.config, gpu=gpu, **told), budget)
 
 
 def on_gpu(device: str) -> bool:
     """Whether a run's network will be on a GPU; without a driver torch is not asked."""
     if device == "cpu" or (device == "auto" and not may_have_gpu()):
         return False
-    from sparring.training.planning.place import uses_gpu
+    from sparring.training.planning.placement import uses_gpu
 
     return uses_gpu(device)
 

@@ -17,7 +17,7 @@ import torch
 from torch import Tensor
 from torch.func import vmap
 
-from sparring.capabilities.refusals import why_not
+from sparring.capabilities.refusals import unsupported_reason
 from sparring.config import NetConfig
 from sparring.factories import is_factory
 from sparring.games.rules import Rules
@@ -191,13 +191,13 @@ def make_grouped(
 ) -> GroupedFlat:
     """Return room for the frozen networks of all members."""
     memory = room.get("memory", 0)
-    assert not (why := why_not("captured", config, memory=memory)), why
+    assert not (why := unsupported_reason("captured", config, memory=memory)), why
     with torch.random.fork_rng(devices=[]):  # fresh weights are drawn, and not used
         net = make_net(rules, config, memory=memory)
     ours = perceptron_config(net, config) if is_factory(config.kind) else ""
-    if isinstance(ours, NetConfig) and not why_not("grouped", ours):
+    if isinstance(ours, NetConfig) and not unsupported_reason("grouped", ours):
         return GroupedPerceptron(net, ours, members, slots, **room)
-    if why_not("grouped", config, memory=memory):
+    if unsupported_reason("grouped", config, memory=memory):
         return GroupedCaptured(net, config, members, slots, **room)
     by_kernels = GroupedResidual if config.kind == "residual" else GroupedPerceptron
     return by_kernels(net, config, members, slots, **room)

@@ -14,7 +14,7 @@ from typing import Unpack
 import torch
 from torch import Tensor
 
-from sparring.capabilities.refusals import why_not
+from sparring.capabilities.refusals import unsupported_reason
 from sparring.config import NetConfig
 from sparring.games.rules import Rules
 from sparring.nets.mlp import head_mask
@@ -184,7 +184,7 @@ class FusedPerceptron(WidenedNet):
     def __init__(
         self, rules: Rules, config: NetConfig, members: int, **room: Unpack[FlatOptions]
     ) -> None:
-        assert not (why := why_not("kernels", config)), why
+        assert not (why := unsupported_reason("kernels", config)), why
         super().__init__(rules, config, members, **room)
         device = self.device
         self.kind = KINDS[config.activation]

@@ -13,7 +13,7 @@ from typing import Unpack
 import torch
 from torch import Tensor
 
-from sparring.capabilities.refusals import why_not
+from sparring.capabilities.refusals import unsupported_reason
 from sparring.config import NetConfig
 from sparring.games.rules import Rules
 from sparring.nets.residual import ResidualNet, layout_of
@@ -71,7 +71,7 @@ class FusedResidual(WidenedNet):
     def __init__(
         self, rules: Rules, config: NetConfig, members: int, **room: Unpack[FlatOptions]
     ) -> None:
-        assert not (why := why_not("kernels", config, memory=room.get("memory", 0))), why
+        assert not (why := unsupported_reason("kernels", config, memory=room.get("memory", 0))), why
         super().__init__(rules, config, members, **room)
         self.layout = layout_of(rules)
         self.planes = rounded_up(self.layout.planes, 16)

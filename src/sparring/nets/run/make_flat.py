@@ -9,7 +9,7 @@ from typing import Unpack
 import torch
 from torch import Tensor
 
-from sparring.capabilities.refusals import why_not
+from sparring.capabilities.refusals import unsupported_reason
 from sparring.config import NetConfig
 from sparring.errors import SparringWarning
 from sparring.factories import is_factory
@@ -39,16 +39,16 @@ def make_flat(
     heads: those of a network of which more is asked than policy and value.
     """
     memory = room.get("memory", 0)
-    assert not (why := why_not("captured", config, memory=memory)), why
+    assert not (why := unsupported_reason("captured", config, memory=memory)), why
     if not is_factory(config.kind):
-        if why_not("kernels", config, heads=tuple(heads or ()), memory=memory):
+        if unsupported_reason("kernels", config, heads=tuple(heads or ()), memory=memory):
             return CapturedNet(rules, config, members, heads=heads, **room)
         return KERNEL_NETS[config.kind](rules, config, members, **room)
     # Somebody's own: our kernels if it is a perceptron, else autograd.
     with torch.random.fork_rng(devices=[]):  # fresh weights are drawn, and not used
         net = make_net(rules, config, heads=heads, memory=memory)
     ours = perceptron_config(net, config) if heads is None else None
-    if isinstance(ours, NetConfig) and not why_not("kernels", ours):
+    if isinstance(ours, NetConfig) and not unsupported_reason("kernels", ours):
         made = CustomPerceptron(net, ours, members, **room)
         if not (why := made.differs()):
             return made

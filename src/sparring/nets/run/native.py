@@ -21,7 +21,7 @@ from torch import Tensor, nn
 from torch.optim.adam import adam
 
 from sparring import _native
-from sparring.capabilities.refusals import why_not
+from sparring.capabilities.refusals import unsupported_reason
 from sparring.errors import ConfigError
 from sparring.nets.custom import OWN, CustomNet
 from sparring.nets.hierarchy import HierarchyNet, unscale_value_head
@@ -190,7 +190,7 @@ def native_unsupported_reason(net: nn.Module, device: torch.device) -> str:
         layers = trace_perceptron(net)
         return layers if isinstance(layers, str) else ""
     assert isinstance(net, Net)
-    return why_not("native", net.config)
+    return unsupported_reason("native", net.config)
 
 
 def towers_of(packed: PackedParameters, net: Net) -> list[Tower]:

@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 
 from sparring import _native
-from sparring.capabilities.refusals import why_no
+from sparring.capabilities.refusals import feature_unsupported_reason
 from sparring.games.features import runs_of
 from sparring.nets.critics import CRITICS, Critics
 from sparring.nets.inputs import Inputs
@@ -153,7 +153,7 @@ def native_critics_unsupported_reason(critics: Critics) -> str:
     if critics.flat.device.type != "cpu":
         return "native passes are for CPUs"
     assert critics.members == 1, "a population is trained on a GPU"
-    return why_no("native", "sac.critic_norm") if critics.norm else ""
+    return feature_unsupported_reason("native", "sac.critic_norm") if critics.norm else ""
 
 
 def towers_of(critics: Critics) -> list[Tower]:

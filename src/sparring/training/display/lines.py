@@ -10,7 +10,7 @@ from sparring.curriculum.phases import PhaseProgress
 from sparring.training.status import Status
 
 EXACT = 100_000
-"""Counts below this are written out."""
+"""RunCounts below this are written out."""
 UNITS = "kMGT"
 
 

@@ -145,12 +145,12 @@ class LivePanel:
             return ""
         since = 0.0 if self.over else time.monotonic() - self.at
         width, height = self.console.size
-        shown = [moved_on(status, since) for status in self.seen]
+        shown = [later_status(status, since) for status in self.seen]
         panel = draw(shown, self.machine, width=width, height=height, over=self.over)
         return AsciiRenderable(panel) if is_ascii_only(self.console) else panel
 
 
-def moved_on(status: Status, seconds: float) -> Status:
+def later_status(status: Status, seconds: float) -> Status:
     """Return a status as it is a little later; once training is over, its clock stands."""
     later = copy.copy(status)
     later.seconds += 0.0 if status.after else seconds

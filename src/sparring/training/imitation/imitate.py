@@ -43,7 +43,7 @@ OWN_LOTS = 0x7EAC
 """Bots' games to learn from are others than those that the run plays."""
 
 
-class Progress:
+class ImitationDisplay:
     """Tells how far reading and learning are."""
 
     def __init__(self, *, quiet: bool) -> None:
@@ -62,7 +62,7 @@ class Progress:
             )
             self.task = self.bar.add_task("records", total=1.0)
 
-    def __enter__(self) -> Progress:
+    def __enter__(self) -> ImitationDisplay:
         if self.bar:
             self.bar.start()
         return self
@@ -137,7 +137,9 @@ def check_alike(plan: Plan) -> None:
             raise ConfigError("imitate: all members imitate alike; leave ppo.gamma in --vary out")
 
 
-def read_decisions(plan: Plan, wanted: RunPlan, progress: Progress) -> tuple[Sources, Decisions]:
+def read_decisions(
+    plan: Plan, wanted: RunPlan, progress: ImitationDisplay
+) -> tuple[Sources, Decisions]:
     rules = plan.rules
     sources = read_sources(rules, wanted.imitate)
     tasks = tasks_of(sources, wanted.imitation.games, derive_seed(plan.seed, OWN_LOTS))
@@ -149,7 +151,7 @@ def read_decisions(plan: Plan, wanted: RunPlan, progress: Progress) -> tuple[Sou
 
 def check_records(plan: Plan, wanted: RunPlan) -> str:
     """Read and play everything that --imitate names; return what was found, in a line."""
-    with Progress(quiet=True) as progress:
+    with ImitationDisplay(quiet=True) as progress:
         sources, decisions = read_decisions(plan, wanted, progress)
     named = [f"{len(sources.files):,} files"] if sources.files else []
     games = int(decisions.game[-1]) + 1
@@ -176,7 +178,7 @@ def imitate(
 ) -> tuple[Policy, Imitated]:
     """Let a copy of a learner's network learn from records; the learner itself does not change."""
     check_alike(plan)
-    with Progress(quiet=quiet) as progress:
+    with ImitationDisplay(quiet=quiet) as progress:
         began = time.perf_counter()
         sources, decisions = read_decisions(plan, wanted, progress)
         read_s = time.perf_counter() - began

@@ -80,7 +80,7 @@ def files_called(rules: Rules, word: str) -> list[Path]:
     return sorted(found)
 
 
-def lasting(rules: Rules, word: str) -> str:
+def absolute_source(rules: Rules, word: str) -> str:
     """The same word with whole paths, for whoever reads it from another folder."""
     return word if rules.bot_called(word) else str(Path(word).expanduser().absolute())
 

@@ -18,7 +18,7 @@ from sparring.curriculum.state import CurriculumState
 from sparring.errors import ConfigError
 from sparring.games.flags import scheduled_flags
 from sparring.games.rules import Rules
-from sparring.games.starts import with_absolute_path as lasting_start
+from sparring.games.starts import with_absolute_path
 from sparring.learn.learner import Overrides
 from sparring.learn.plan import Participants, pays_apart
 from sparring.pools.custom.base import CustomPool
@@ -82,11 +82,11 @@ def with_phases(config: TrainConfig) -> TrainConfig:
     if any(getattr(config, kind) for kind in COUNTED):  # what somebody gives goes before the file
         given = {key: value for key, value in given.items() if key not in BUDGETS}
     kept = {"game": config.game, "algo": config.algo, "set": [*given.get("set", ()), *config.set]}
-    told: TrainConfig = merged(config, {**given, **kept}, config.curriculum)
-    return told
+    result: TrainConfig = merged(config, {**given, **kept}, config.curriculum)
+    return result
 
 
-def lasting_phases(config: TrainConfig, rules: Rules) -> tuple[str, ...]:
+def absolute_phases(config: TrainConfig, rules: Rules) -> tuple[str, ...]:
     """The phases of a new run as its file is to name them: `latest` is another run tomorrow."""
     if not config.phases:
         return ()
@@ -96,12 +96,14 @@ def lasting_phases(config: TrainConfig, rules: Rules) -> tuple[str, ...]:
 
 def pinned_in(rules: Rules, phase: Mapping[str, Any]) -> dict[str, Any]:
     """A phase with checkpoints for runs, and whole paths of files."""
-    told = dict(phase)
+    result = dict(phase)
     if who := phase.get("opponents"):
-        told["opponents"] = list(pinned(rules, opponent_texts(who)))
+        result["opponents"] = list(pinned(rules, opponent_texts(who)))
     if phase.get("starts"):
-        told["starts"] = [lasting_start(word) for word in parse_texts(phase["starts"], "starts")]
-    return told
+        result["starts"] = [
+            with_absolute_path(word) for word in parse_texts(phase["starts"], "starts")
+        ]
+    return result
 
 
 def check_alike(configs: Sequence[TrainConfig]) -> None:

@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from sparring.capabilities.refusals import why_no, why_not
+from sparring.capabilities.refusals import feature_unsupported_reason, unsupported_reason
 from sparring.config import HeadsConfig, NetConfig
 from sparring.factories import is_factory
 from sparring.learn.algos import LEARNERS
@@ -59,7 +59,7 @@ def host_path(algo: str, plan: Plan, net: NetConfig, network: str) -> ComputePat
         return ComputePath(network, name, why, torch_speed(algo, net, arithmetic))
     name = f"{NATIVE} {arithmetic}"
     if algo == "sac" and plan.settings[0].critic_norm:
-        why = why_no("native", "sac.critic_norm")
+        why = feature_unsupported_reason("native", "sac.critic_norm")
         return ComputePath(network, f"{name}, critics by torch", why)
     if algo == "sac" and not plan.rules.box:
         return ComputePath(network, f"{name}, losses by torch")
@@ -77,9 +77,9 @@ def why_torch(algo: str, plan: Plan, net: NetConfig) -> str:
     if plan.collect.cpu == TORCH:
         return "collect.cpu is torch"
     if getattr(plan.settings[0], "mode", "") == ROLLOUTS:
-        return why_no("native", "dqn.mode rollouts")
+        return feature_unsupported_reason("native", "dqn.mode rollouts")
     if not is_factory(net.kind):
-        return why_not("native", net)
+        return unsupported_reason("native", net)
     return unlike(
         trace_perceptron(made_custom(plan.rules, net, configured_heads(plan.rules, plan.heads)))
     )
@@ -120,9 +120,9 @@ def fused_path(algo: str, plan: Plan, net: NetConfig, network: str) -> ComputePa
 
 def why_captured(plan: Plan, net: NetConfig) -> str:
     if plan.heads.asked or not is_factory(net.kind):
-        return why_not("kernels", net, heads=shown_heads(plan.heads), memory=plan.memory)
+        return unsupported_reason("kernels", net, heads=shown_heads(plan.heads), memory=plan.memory)
     ours = perceptron_config(made_custom(plan.rules, net), net)
-    return why_not("kernels", ours) if isinstance(ours, NetConfig) else unlike(ours)
+    return unsupported_reason("kernels", ours) if isinstance(ours, NetConfig) else unlike(ours)
 
 
 def shown_heads(heads: HeadsConfig) -> list[str]:

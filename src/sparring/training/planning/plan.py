@@ -9,7 +9,7 @@ from typing import Any
 
 import torch
 
-from sparring.capabilities.refusals import Asked
+from sparring.capabilities.refusals import FeatureRequest
 from sparring.config import CollectConfig, TrainConfig
 from sparring.config.algorithms import RATES
 from sparring.curriculum.curriculum import START, Curriculum
@@ -29,7 +29,12 @@ from sparring.pools.protocol import GamePool
 from sparring.pools.starts import read_starts
 from sparring.training.budget import check_stop
 from sparring.training.planning.algorithms import SECTIONS
-from sparring.training.planning.asked import combination
+from sparring.training.planning.checks import (
+    check_hindsight,
+    check_settings,
+    check_targets,
+    within_memory,
+)
 from sparring.training.planning.curricula import (
     check_alike,
     check_custom,
@@ -46,15 +51,10 @@ from sparring.training.planning.custom import (
     require_code,
     rules_of,
 )
-from sparring.training.planning.demands import (
-    check_demands,
-    check_hindsight,
-    check_targets,
-    within_memory,
-)
 from sparring.training.planning.participants import participants_of
 from sparring.training.planning.paths import paths_of
-from sparring.training.planning.place import choose_place, played_elsewhere
+from sparring.training.planning.placement import choose_placement, played_elsewhere
+from sparring.training.planning.requests import combination
 from sparring.training.planning.roles import nets_by_role, read_roles
 from sparring.training.planning.settings import check_against
 
@@ -105,7 +105,7 @@ def decide(
     curriculum = curricula[0]
     if not config.hierarchy.on:  # whose roles have decisions of their own in any case
         check_same_chains([paid_by(one) for one in curricula])
-    asked: Mapping[str, Asked] = {}
+    asked: Mapping[str, FeatureRequest] = {}
     for member, theirs, course in zip(configs, played_by, curricula, strict=True):
         paid = pays_apart(**paid_by(course))
         run = combination(
@@ -121,9 +121,9 @@ def decide(
         if refused := run.refusal():
             raise ConfigError(refused)
         asked = {**run.asked, **asked}
-        check_demands(theirs, member, nets)
+        check_settings(theirs, member, nets)
         check_hindsight(theirs, member, course)
-    place = choose_place(config, asked.values())
+    place = choose_placement(config, asked.values())
     starts = read_starts(rules, config.starts)
     threads = check_threads(config.threads or min(os.cpu_count() or 1, MAX_THREADS))
     seeds = tuple(check_seed(member.seed) for member in configs)

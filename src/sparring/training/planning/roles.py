@@ -22,7 +22,7 @@ SWITCHES = {"true": True, "1": True, "false": False, "0": False}
 
 
 @dataclass
-class Said:
+class RoleSettings:
     """What words say about one role."""
 
     changes: dict[str, dict[str, Any]] = field(default_factory=lambda: {NET: {}, ALGO: {}})
@@ -70,8 +70,8 @@ def check_hierarchy(rules: Rules, config: TrainConfig) -> None:
         raise ConfigError(f"hierarchy.learn {hierarchy.learn!r} is unknown{hint}")
 
 
-def read_words(rules: Rules, config: TrainConfig) -> dict[str, Said]:
-    said = {role: Said() for role in rules.roles}
+def read_words(rules: Rules, config: TrainConfig) -> dict[str, RoleSettings]:
+    said = {role: RoleSettings() for role in rules.roles}
     for word in config.roles:
         name, text = read_pair(word, "roles")
         role, _, setting = name.partition(".")

@@ -63,7 +63,7 @@ def merged(config: Any, changes: Mapping[str, Any], where: str) -> Any:
     new: dict[str, Any] = {}
     for key, value in changes.items():
         if key not in known:
-            hint = meant_by(str(key), config, changes, where)
+            hint = setting_hint(str(key), config, changes, where)
             raise ConfigError(f"{where}: no setting {key!r}{hint}")
         if key == "roles":
             with said_by(where):
@@ -77,7 +77,7 @@ def merged(config: Any, changes: Mapping[str, Any], where: str) -> Any:
         return replace(config, **new)
 
 
-def meant_by(key: str, config: Any, changes: Mapping[str, Any], where: str) -> str:
+def setting_hint(key: str, config: Any, changes: Mapping[str, Any], where: str) -> str:
     """Say which setting somebody means who wrote another word, as the end of an error."""
     section = config._section if isinstance(config, Checked) else ""
     if now := renamed(f"{section}{key}"):
@@ -137,7 +137,7 @@ def with_preset(
     if course:
         course = {**course, **named_so, "curriculum": curriculum}
         course["set"] = [*read.set, *course.get("set", ())]
-        read = merged(one_budget(read, course), course, curriculum)
+        read = merged(replace_budget(read, course), course, curriculum)
     return read
 
 
@@ -147,7 +147,7 @@ def budget_of(config: TrainConfig) -> tuple[str, float]:
     return kind, getattr(config, kind)
 
 
-def one_budget(config: TrainConfig, given: Mapping[str, float]) -> TrainConfig:
+def replace_budget(config: TrainConfig, given: Mapping[str, float]) -> TrainConfig:
     """Let a budget that somebody gives go before that of a preset, a file or an earlier time."""
     return replace(config, updates=0, decisions=0, episodes=0) if only_one(given) else config
 
@@ -365,7 +365,7 @@ def as_text(value: Any) -> str:
     return str(value)
 
 
-def check_heard(words: Sequence[str], names: Collection[str]) -> None:
+def check_not_by_role(words: Sequence[str], names: Collection[str]) -> None:
     """Refuse settings of all networks, such as net.hidden, that every role has its own of."""
     own = [read_pair(word, "roles")[0].partition(".") for word in words]
     roles = {role for role, _, _ in own}

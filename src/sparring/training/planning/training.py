@@ -14,9 +14,9 @@ from sparring.factories import is_factory, is_object_name
 from sparring.learn.learner import Learner
 from sparring.learn.plan import Plan
 from sparring.pools.protocol import GamePool
+from sparring.training.planning.checks import check_processes
 from sparring.training.planning.custom import by_factory
-from sparring.training.planning.demands import check_processes
-from sparring.training.planning.place import played_elsewhere
+from sparring.training.planning.placement import played_elsewhere
 from sparring.training.planning.plan import decide, make_learner
 from sparring.training.planning.settings import budget_of, written
 
@@ -43,11 +43,11 @@ class RunPlan:
     """What makes its environment, by name; "" if the game is one of ours, or an object."""
     custom_net: bool
     """A network is somebody's own: whoever plays it needs its module."""
-    only_here: bool
+    in_process_only: bool
     """The network is an object of this program, which no other process finds."""
     processes: bool
     """Others play or learn with it."""
-    plays_on: bool
+    actors_keep_playing: bool
     """Actors play while it learns: checkpoints are without their games."""
 
 
@@ -66,9 +66,9 @@ def run_plan(config: TrainConfig) -> RunPlan:
         factory=config.game if by_factory(config) else "",
         custom_net=is_factory(config.net.kind)
         or any(".net.kind=" in word for word in config.roles),
-        only_here=is_object_name(config.net.kind),
+        in_process_only=is_object_name(config.net.kind),
         processes=played_elsewhere(config) or config.replicas > 1,
-        plays_on=bool(config.actors) and not config.distributed.lockstep,
+        actors_keep_playing=bool(config.actors) and not config.distributed.lockstep,
     )
 
 

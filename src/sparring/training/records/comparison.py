@@ -27,13 +27,13 @@ from sparring.league.statistics import (
     value_at,
 )
 from sparring.training.planning.settings import read_config, written
+from sparring.training.records.diff import names_of, shortened, spread, typed
 from sparring.training.records.overview import (
     Overview,
     custom_rules,
     newest_meta,
 )
 from sparring.training.records.strength import MIN_HOURS, gained_per, measure_name, strength_in
-from sparring.training.records.told import names_of, shortened, spread, typed
 
 BOOKKEEPING = frozenset(
     {"seed", "seeds", "name", "runs", "json", "tensorboard", "wandb", "csv", "keep", "config"}
@@ -48,7 +48,7 @@ SAME_LENGTH = 0.05
 
 
 @dataclass(frozen=True)
-class Entry:
+class ComparedRun:
     """One of the runs that are compared."""
 
     run: Overview
@@ -99,7 +99,7 @@ class Entry:
 
 
 @dataclass(frozen=True)
-class Group:
+class RunGroup:
     """Runs that differ in nothing that is compared."""
 
     name: str
@@ -107,7 +107,7 @@ class Group:
     """What makes the group."""
     label: str
     """The same, as it is typed, shortened where it is long."""
-    entries: tuple[Entry, ...]
+    entries: tuple[ComparedRun, ...]
 
     def over(self, by: By, *, seed: int = 0) -> Band:
         """The strength over the group's runs as a curve with its interval."""
@@ -122,13 +122,13 @@ class Comparison:
     rules: Rules
     opponents: tuple[str, ...]
     by: tuple[str, ...]
-    groups: tuple[Group, ...]
+    groups: tuple[RunGroup, ...]
     measured_at_end: bool
     """Whether all runs have results of their own; otherwise the last evaluation counts."""
     seed: int = 0
 
     @property
-    def entries(self) -> list[Entry]:
+    def entries(self) -> list[ComparedRun]:
         return [entry for group in self.groups for entry in group.entries]
 
     @property
@@ -151,24 +151,24 @@ class Comparison:
             return ()
         return tuple(filter(self.differs, self.budgets))
 
-    def strengths(self, group: Group) -> list[float]:
+    def strengths(self, group: RunGroup) -> list[float]:
         finals = [entry.final for entry in group.entries]
         if self.measured_at_end:
             return [final for final in finals if final is not None]
         return [entry.last for entry in group.entries]
 
-    def strength(self, group: Group) -> Estimate:
+    def strength(self, group: RunGroup) -> Estimate:
         """The interquartile mean over a group's runs."""
         return self._over_runs(self.strengths(group))
 
-    def best(self, group: Group) -> Entry:
+    def best(self, group: RunGroup) -> ComparedRun:
         return group.entries[int(np.argmax(self.strengths(group)))]
 
     @property
-    def strongest(self) -> Group:
+    def strongest(self) -> RunGroup:
         return max(self.groups, key=lambda group: self.strength(group).value)
 
-    def pairs(self) -> Iterator[tuple[Group, Group, Estimate]]:
+    def pairs(self) -> Iterator[tuple[RunGroup, RunGroup, Estimate]]:
         """How probably a run of the one group is stronger than one of the other."""
         for one, two in combinations(self.groups, 2):
             values = self.strengths(one), self.strengths(two)
@@ -183,7 +183,7 @@ class Comparison:
         ends = [float(entry.strength_by(by)[0][-1]) for entry in self.entries]
         return max(ends) - min(ends) > SAME_LENGTH * max(ends)
 
-    def strength_at_common(self, group: Group, by: By) -> Estimate | None:
+    def strength_at_common(self, group: RunGroup, by: By) -> Estimate | None:
         """The strength after the common budget; None if a run was first measured later."""
         place = self.common(by)
         curves = [entry.strength_by(by) for entry in group.entries]
@@ -196,7 +196,7 @@ class Comparison:
         found = estimate(interquartile_mean, strengths, seed=self.seed)
         return found if self.rules.seats == 1 else found.as_share()
 
-    def score_per_hour(self, group: Group) -> Estimate | None:
+    def score_per_hour(self, group: RunGroup) -> Estimate | None:
         """The interquartile mean of what the runs gain per hour."""
         rates = [entry.score_per_hour for entry in group.entries]
         known = [rate for rate in rates if rate is not None]
@@ -221,20 +221,20 @@ def compare_named(groups: Mapping[str, Sequence[Path]], *, seed: int = 0) -> Com
     inner = [tuple(entries[start : start + n]) for start, n in zip(starts, counts, strict=False)]
     known = [known_of(members[0], keys) for members in inner]
     named = tuple(
-        Group(name, settings, label(settings, known), members)
+        RunGroup(name, settings, label(settings, known), members)
         for name, settings, members in zip(groups, known, inner, strict=True)
     )
     return comparison(rules, entries, keys, named, seed)
 
 
-def read_entries(paths: Sequence[Path]) -> tuple[Rules, list[Entry]]:
+def read_entries(paths: Sequence[Path]) -> tuple[Rules, list[ComparedRun]]:
     """Read runs that can be compared; refuses runs of different games, or not measured yet."""
     runs = [Overview(path) for path in paths]
     rules = common_rules(runs)
     opponents = common_opponents(runs)
     settings = spread([flat(written(read_config(run.config, str(run.path)))) for run in runs])
     entries = [
-        Entry(run, known | asking(run), opponents, rules.seats == 1)
+        ComparedRun(run, known | asking(run), opponents, rules.seats == 1)
         for run, known in zip(runs, settings, strict=True)
     ]
     at_end = all(entry.final is not None for entry in entries)
@@ -249,9 +249,9 @@ def read_entries(paths: Sequence[Path]) -> tuple[Rules, list[Entry]]:
 
 def comparison(
     rules: Rules,
-    entries: Sequence[Entry],
+    entries: Sequence[ComparedRun],
     keys: tuple[str, ...],
-    groups: tuple[Group, ...],
+    groups: tuple[RunGroup, ...],
     seed: int,
 ) -> Comparison:
     """Put groups together; what was measured at the end counts where all runs have it."""
@@ -330,7 +330,7 @@ def common_opponents(runs: Sequence[Overview]) -> tuple[str, ...]:
     return tuple(shared)
 
 
-def differing(entries: Sequence[Entry]) -> tuple[str, ...]:
+def differing(entries: Sequence[ComparedRun]) -> tuple[str, ...]:
     """Return the settings of learning in which some runs differ, of those that have them.
 
     Runs of another algorithm have other settings; that is said by `algo`. Phases differ here by
@@ -348,7 +348,7 @@ def differing(entries: Sequence[Entry]) -> tuple[str, ...]:
     )
 
 
-def read_keys(by: str, entries: Sequence[Entry]) -> tuple[str, ...]:
+def read_keys(by: str, entries: Sequence[ComparedRun]) -> tuple[str, ...]:
     keys = []
     there = dict.fromkeys(key for entry in entries for key in entry.settings)
     for word in filter(None, (part.strip() for part in by.split(","))):
@@ -364,13 +364,13 @@ def read_keys(by: str, entries: Sequence[Entry]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(keys))
 
 
-def make_groups(entries: Sequence[Entry], keys: Sequence[str]) -> tuple[Group, ...]:
-    found: dict[str, list[Entry]] = {}
+def make_groups(entries: Sequence[ComparedRun], keys: Sequence[str]) -> tuple[RunGroup, ...]:
+    found: dict[str, list[ComparedRun]] = {}
     for entry in entries:
         found.setdefault(repr([value_of(entry, key) for key in keys]), []).append(entry)
     known = [known_of(inner[0], keys) for inner in found.values()]
     return tuple(
-        Group(letter(at), known[at], label(known[at], known), tuple(inner))
+        RunGroup(letter(at), known[at], label(known[at], known), tuple(inner))
         for at, inner in enumerate(found.values())
     )
 
@@ -384,7 +384,7 @@ def label(settings: Mapping[str, Any], all_groups: Sequence[Mapping[str, Any]]) 
     return ", ".join(parts) or "all runs"
 
 
-def known_of(entry: Entry, keys: Sequence[str]) -> dict[str, Any]:
+def known_of(entry: ComparedRun, keys: Sequence[str]) -> dict[str, Any]:
     """Return what a run has for those keys that its algorithm has; without one, the algorithm."""
     there = [key for key in keys if key == EACH_RUN or key in entry.settings]
     if keys and not there:
@@ -392,7 +392,7 @@ def known_of(entry: Entry, keys: Sequence[str]) -> dict[str, Any]:
     return {key: value_of(entry, key) for key in there}
 
 
-def value_of(entry: Entry, key: str) -> Any:
+def value_of(entry: ComparedRun, key: str) -> Any:
     return entry.run.name if key == EACH_RUN else entry.settings.get(key)
 
 

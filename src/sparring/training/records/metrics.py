@@ -21,12 +21,12 @@ from sparring.phases import phase
 from sparring.store.folders import mode_of
 from sparring.store.sqlite import LIMIT_S, EmptyDatabaseError, open_for_reading
 from sparring.training.records.sinks import (
+    MetricsRow,
     MetricsTable,
-    Row,
     Sink,
     TensorBoard,
-    WaitingError,
     WeightsAndBiases,
+    WriteDeferredError,
 )
 
 FILE, TABLE = "metrics.sqlite", "metrics"
@@ -35,7 +35,7 @@ BATCH_S = 1.0
 """How long values wait for company before they are written. So much a dying process loses."""
 BUSY_S = 30.0
 """How long the writer waits for another program that holds the file."""
-MAX_LATE = 100_000
+MAX_BUFFERED = 100_000
 """How many updates wait at most for a disk that has space again."""
 EARLIEST = -(2**31)
 """Below any update. What is learned before a run plays has numbers below 0, the last is -1."""
@@ -80,8 +80,8 @@ class MetricsWriter:
         wanted: list[tuple[bool, Callable[[Path], Sink]]]
         wanted = [(tensorboard, TensorBoard), (wandb, WeightsAndBiases), (csv, MetricsTable)]
         self._sinks = [make(run_folder) for asked, make in wanted if asked]
-        self._queue: queue.SimpleQueue[Row | threading.Event | None] = queue.SimpleQueue()
-        self._late: list[Row] = []
+        self._queue: queue.SimpleQueue[MetricsRow | threading.Event | None] = queue.SimpleQueue()
+        self._late: list[MetricsRow] = []
         self._waiting: set[Sink] = set()
         """Sinks that have said that a disk is full."""
         self._wrong: list[str] = []
@@ -104,12 +104,12 @@ class MetricsWriter:
         wrong = [name for name, value in numbers.items() if not math.isfinite(value)]
         self.nonfinite.update(wrong)
         kept: dict[str, float | None] = {**numbers, **dict.fromkeys(wrong)}
-        self._queue.put(Row(int(update), kept, float(seconds), time.time()))
+        self._queue.put(MetricsRow(int(update), kept, float(seconds), time.time()))
         self._tell()
 
     def say(self, update: int, name: str, text: str, *, seconds: float) -> None:
         """Note words, for those who show them."""
-        self._queue.put(Row(int(update), {}, float(seconds), time.time(), {name: text}))
+        self._queue.put(MetricsRow(int(update), {}, float(seconds), time.time(), {name: text}))
 
     def flush(self) -> None:
         """Wait until everything added so far can be read."""
@@ -157,7 +157,7 @@ class MetricsWriter:
         for sink in self._sinks:
             try:
                 sink.close()
-            except WaitingError as wrong:
+            except WriteDeferredError as wrong:
                 self._wrong.append(str(wrong))
             except Exception:  # the numbers are in SQLite by now
                 continue
@@ -165,7 +165,7 @@ class MetricsWriter:
             # Readers then need no files beside this one.
             db.execute("PRAGMA journal_mode = DELETE")
 
-    def _keep(self, rows: list[Row]) -> None:
+    def _keep(self, rows: list[MetricsRow]) -> None:
         """Put rows into SQLite, behind those that are still waiting."""
         rows = [*self._late, *rows]
         try:
@@ -174,11 +174,11 @@ class MetricsWriter:
             if not self._late:
                 text = f"{explain(self.folder, wrong)}; training goes on, they are kept for now"
                 self._wrong.append(text)
-            self._late = rows[-MAX_LATE:]
+            self._late = rows[-MAX_BUFFERED:]
         else:
             self._late = []
 
-    def _write(self, rows: list[Row]) -> None:
+    def _write(self, rows: list[MetricsRow]) -> None:
         if rows:
             with closing(connect(self.folder)) as db, db:
                 db.executemany(
@@ -186,13 +186,13 @@ class MetricsWriter:
                     ((r.update, n, v, r.seconds) for r in rows for n, v in r.values.items()),
                 )
 
-    def _show(self, rows: list[Row]) -> None:
+    def _show(self, rows: list[MetricsRow]) -> None:
         """Hand rows to the other places; one that fails gets no more, unless it keeps them."""
         for sink in list(self._sinks) if rows else []:
             try:
                 sink.write(rows)
                 self._waiting.discard(sink)
-            except WaitingError as wrong:
+            except WriteDeferredError as wrong:
                 if sink not in self._waiting:
                     self._wrong.append(f"{wrong}; training goes on, they are kept for now")
                 self._waiting.add(sink)
@@ -201,9 +201,9 @@ class MetricsWriter:
                 name = type(sink).__name__
                 self._wrong.append(f"{name} gets no more values, training goes on: {wrong}")
 
-    def _take(self) -> tuple[list[Row], list[threading.Event], bool]:
+    def _take(self) -> tuple[list[MetricsRow], list[threading.Event], bool]:
         """Wait for something to write, then a little longer, unless somebody waits for it."""
-        rows: list[Row] = []
+        rows: list[MetricsRow] = []
         due = math.inf
         while True:
             left = None if due == math.inf else max(due - time.monotonic(), 0.0)

@@ -28,17 +28,17 @@ if TYPE_CHECKING:
 
 CSV = "metrics.csv"
 CSV_HEAD = ("update", "seconds", "name", "value")
-MAX_LATE = 500_000
+MAX_BUFFERED = 500_000
 """How many lines of a table wait at most for a disk that has space again."""
 EPISODES = "episodes.csv"
 
 
-class WaitingError(Exception):
+class WriteDeferredError(Exception):
     """A disk took nothing; what was to be written waits until it does."""
 
 
 @dataclass(frozen=True)
-class Row:
+class MetricsRow:
     """The values of one update."""
 
     update: int
@@ -56,7 +56,7 @@ class Row:
 class Sink(Protocol):
     """Takes rows in batches."""
 
-    def write(self, rows: Sequence[Row]) -> None:
+    def write(self, rows: Sequence[MetricsRow]) -> None:
         """Add some rows."""
 
     def truncate_after(self, update: int) -> None:
@@ -82,7 +82,7 @@ class TensorBoard:
         self._records: Any = None
         self._purge: int | None = None
 
-    def write(self, rows: Sequence[Row]) -> None:
+    def write(self, rows: Sequence[MetricsRow]) -> None:
         from tensorboard.compat.proto.event_pb2 import Event
         from tensorboard.compat.proto.summary_pb2 import Summary
 
@@ -159,8 +159,8 @@ class WeightsAndBiases:
         except Exception as wrong:  # somebody else's program, whatever is wrong with it
             raise ConfigError(f"wandb cannot begin: {wrong}; see `wandb login`") from None
 
-    def write(self, rows: Sequence[Row]) -> None:
-        for row in filter(Row.known, rows):
+    def write(self, rows: Sequence[MetricsRow]) -> None:
+        for row in filter(MetricsRow.known, rows):
             self._run.log({"update": row.update, "seconds": row.seconds, **row.known()})
 
     def truncate_after(self, update: int) -> None:
@@ -188,10 +188,10 @@ class CsvFile:
         except OSError as wrong:
             with suppress(OSError):  # the last line may be torn
                 os.truncate(self.file, size)
-            del self._late[:-MAX_LATE]
+            del self._late[:-MAX_BUFFERED]
             why = wrong.strerror or str(wrong)
             since = f" from update {self._late[0][0]} on" if self._late else ""
-            raise WaitingError(f"{self.file} lacks lines{since}: {why}") from wrong
+            raise WriteDeferredError(f"{self.file} lacks lines{since}: {why}") from wrong
         self._late.clear()
 
     def close(self) -> None:
@@ -221,7 +221,7 @@ class MetricsTable(CsvFile):
     def __init__(self, run_folder: Path) -> None:
         super().__init__(run_folder / CSV, CSV_HEAD)
 
-    def write(self, rows: Sequence[Row]) -> None:
+    def write(self, rows: Sequence[MetricsRow]) -> None:
         known = ((row, name, value) for row in rows for name, value in row.known().items())
         self.append([(row.update, f"{row.seconds:.3f}", name, v) for row, name, v in known])
 
@@ -250,7 +250,7 @@ class EpisodesTable(CsvFile):
         try:
             self.append(lines)
             self._told = False
-        except WaitingError as wrong:
+        except WriteDeferredError as wrong:
             if not self._told:
                 warn(f"{wrong}; training goes on, they are kept for now")
             self._told = True
@@ -258,7 +258,7 @@ class EpisodesTable(CsvFile):
     def close(self) -> None:
         try:
             super().close()
-        except WaitingError as wrong:
+        except WriteDeferredError as wrong:
             warn(str(wrong))
 
     def _called(self, policy: int) -> str:

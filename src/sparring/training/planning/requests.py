@@ -7,8 +7,8 @@ from dataclasses import fields
 from typing import Any
 
 from sparring.capabilities.refusals import (
-    Asked,
     Combination,
+    FeatureRequest,
     game_offers,
     games_offering,
     learner_of,
@@ -67,13 +67,13 @@ def learner_key(config: TrainConfig) -> str:
     return learner_of(config.algo, rollouts=rollouts, by_role=config.hierarchy.on)
 
 
-def ask(feature: str, typed: str, instead: str | None = None) -> Asked:
-    return Asked(FEATURES[feature], typed, instead=instead)
+def ask(feature: str, typed: str, instead: str | None = None) -> FeatureRequest:
+    return FeatureRequest(FEATURES[feature], typed, instead=instead)
 
 
 def of_learner(
     rules: Rules, config: TrainConfig, phases: Sequence[Phase]
-) -> Iterator[tuple[str, Asked]]:
+) -> Iterator[tuple[str, FeatureRequest]]:
     """What the game and settings of learning ask for, at some time of the run."""
     algo, learner = config.algo, learner_key(config)
     actions = "continuous actions" if rules.box else "discrete actions"
@@ -104,7 +104,7 @@ def of_learner(
         yield "imitate", ask("imitate", f"imitate {shown(tuple(config.imitate))}")
 
 
-def of_heads(heads: HeadsConfig) -> Iterator[tuple[str, Asked]]:
+def of_heads(heads: HeadsConfig) -> Iterator[tuple[str, FeatureRequest]]:
     name = changed(heads, HeadsConfig())
     if name:
         yield "heads", ask("heads", f"heads.{name} {shown(getattr(heads, name))}")
@@ -114,9 +114,9 @@ def of_heads(heads: HeadsConfig) -> Iterator[tuple[str, Asked]]:
         yield "heads.hidden", ask("heads.hidden", f"heads.hidden {heads.hidden}")
 
 
-def of_networks(config: TrainConfig, nets: Mapping[str, NetConfig]) -> dict[str, Asked]:
+def of_networks(config: TrainConfig, nets: Mapping[str, NetConfig]) -> dict[str, FeatureRequest]:
     """What settings of networks ask for; those that a preset says ask for nothing elsewhere."""
-    found: dict[str, Asked] = {}
+    found: dict[str, FeatureRequest] = {}
     for role, net in nets.items():
         preset = list(said_by_presets(config, "net", role))
         for name, one in net_settings(net, role):
@@ -129,7 +129,9 @@ def of_networks(config: TrainConfig, nets: Mapping[str, NetConfig]) -> dict[str,
     return found
 
 
-def of_place(rules: Rules, config: TrainConfig, members: int) -> Iterator[tuple[str, Asked]]:
+def of_place(
+    rules: Rules, config: TrainConfig, members: int
+) -> Iterator[tuple[str, FeatureRequest]]:
     asked = {
         "population": f"a population of {members}" if members > 1 else "",
         "actors": f"actors {config.actors}" if config.actors else "",

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import torch
 
-from sparring.capabilities.refusals import Asked, Way, first_way, lacking, missing
+from sparring.capabilities.refusals import FeatureRequest, Selection, first_fit, lacking, missing
 from sparring.capabilities.table import ABILITIES, PLACE, PLACES
 from sparring.config import TrainConfig
 from sparring.errors import ConfigError, warn
@@ -23,7 +23,7 @@ OF_OPPONENTS = frozenset({"opponents with other networks", "past selves by role"
 
 
 @dataclass(frozen=True)
-class Place:
+class Placement:
     """Where things are."""
 
     device: str
@@ -35,30 +35,30 @@ class Place:
     """Why they are not, where the network is there."""
 
 
-def choose_place(config: TrainConfig, asked: Iterable[Asked]) -> Place:
+def choose_placement(config: TrainConfig, asked: Iterable[FeatureRequest]) -> Placement:
     """Decide where the network and the games of a run or a population are."""
     device = choose_device(config.device)
     games_on, asked = choose_pool(config.pool, device), list(asked)
     names = (CPU,) if device == CPU else (GRAPHS if games_on != CPU else BESIDE, APART)
-    way = first_way(PLACE, {name: PLACES[name] for name in names}, asked)
+    way = first_fit(PLACE, {name: PLACES[name] for name in names}, asked)
     if way is None:
         raise ConfigError(why_nowhere(names, asked))
     if way.choice in (GRAPHS, BESIDE):
         without = why_no_kernels()
         if not without:
-            return Place(device, games_on, True)
+            return Placement(device, games_on, True)
         if config.pool == "cuda" or missing(PLACES[APART], PLACE, asked):
             raise ConfigError(without)
-        way = Way(APART, (without,))
+        way = Selection(APART, (without,))
     if way.choice == APART and not inherent(asked):
         if config.pool == "cuda" and not only_opponents(asked):
             raise ConfigError(f"pool cuda: {'; '.join(way.because)}; leave it out")
         # There every policy is called by itself.
         warn(f"slower than it could be, with games on the CPU: {'; '.join(way.because)}")
-    return Place(device, CPU, False, "; ".join(way.because))
+    return Placement(device, CPU, False, "; ".join(way.because))
 
 
-def why_nowhere(names: Sequence[str], asked: Sequence[Asked]) -> str:
+def why_nowhere(names: Sequence[str], asked: Sequence[FeatureRequest]) -> str:
     for one in asked:
         for ability in one.feature.needs.get(PLACE, ()):
             if all(ability not in PLACES[name].offers for name in names):
@@ -69,13 +69,13 @@ def why_nowhere(names: Sequence[str], asked: Sequence[Asked]) -> str:
     return f"there is no place for this run: not {'; not '.join(said)}; leave one of them out"
 
 
-def only_opponents(asked: Iterable[Asked]) -> bool:
+def only_opponents(asked: Iterable[FeatureRequest]) -> bool:
     """Whether nothing but opponents keeps a run from its place."""
     needed = {one for ask in asked for one in ask.feature.needs.get(PLACE, ())}
     return not needed - PLACES[GRAPHS].offers - OF_OPPONENTS
 
 
-def inherent(asked: Iterable[Asked]) -> bool:
+def inherent(asked: Iterable[FeatureRequest]) -> bool:
     """Whether games are stepped on the CPU by their nature, so that nothing is slower for it."""
     return any(STEPWISE in one.feature.needs.get(PLACE, ()) for one in asked)
 

@@ -29,8 +29,8 @@ from sparring.output_files import check_folder
 from sparring.pools.limits import MAX_MEMORY
 from sparring.schedule import Schedule
 from sparring.training.planning.algorithms import REMEMBERS, ROLLOUTS, check_custom_settings
-from sparring.training.planning.asked import changed
 from sparring.training.planning.custom import check_custom_nets
+from sparring.training.planning.requests import changed
 
 COPIES = 5
 """Of a network while it learns: weights, gradients, two moments, and what is saved."""
@@ -40,7 +40,7 @@ OFFLINE = ("offline", "disabled", "dryrun")
 """Modes of wandb that need no account."""
 
 
-def check_demands(rules: Rules, config: TrainConfig, nets: Mapping[str, NetConfig]) -> None:
+def check_settings(rules: Rules, config: TrainConfig, nets: Mapping[str, NetConfig]) -> None:
     """Refuse a run that could not be made or would fail at its first update. nets: by role."""
     check_custom_settings(config)
     into = getattr(getattr(config, config.algo, None), "gamma_into", ())

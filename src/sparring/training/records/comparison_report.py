@@ -12,18 +12,18 @@ from sparring.draw.charts.axes import By, label
 from sparring.games.flags import changed_flags
 from sparring.league.statistics import MIN_RUNS
 from sparring.store.folders import join_names
-from sparring.training.records.comparison import Comparison, Group, differing
+from sparring.training.records.comparison import Comparison, RunGroup, differing
 
 FORCED = "set.skip_forced"
 """The flag by which some runs are asked less often than others in the same games."""
 
 
 @dataclass(frozen=True)
-class Match:
+class GroupMatch:
     """How the best policies of two groups did against each other."""
 
-    one: Group
-    two: Group
+    one: RunGroup
+    two: RunGroup
     games: int
     share: float
     """Of the wins, the first group's; 0.5 among equals, however many seats there are."""
@@ -35,7 +35,7 @@ class Match:
         return {"one": self.one.name, "two": self.two.name, "games": self.games, **ends}
 
 
-def described(found: Comparison, matches: Sequence[Match]) -> dict[str, Any]:
+def described(found: Comparison, matches: Sequence[GroupMatch]) -> dict[str, Any]:
     """Return everything that was found, as JSON has it."""
     return {
         "game": found.rules.name,
@@ -52,7 +52,7 @@ def described(found: Comparison, matches: Sequence[Match]) -> dict[str, Any]:
     }
 
 
-def described_group(found: Comparison, group: Group) -> dict[str, Any]:
+def described_group(found: Comparison, group: RunGroup) -> dict[str, Any]:
     at = {by: found.strength_at_common(group, by) for by in found.budgets}
     rate = found.score_per_hour(group)
     return {
