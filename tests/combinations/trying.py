@@ -15,12 +15,12 @@ from typing import Any
 import numpy as np
 import torch
 
-from cluster.supervisors import LocalCrew
+from cluster.supervisors import LocalSupervisor
 from combinations.cells import FUNCTION, Cell, Game
 from sparring.cluster.actors.learner import DistributedPPO, check_distributed
 from sparring.cluster.replicas.learner import ReplicatedPPO, check_replicas
 from sparring.cluster.replicas.process_group import LOOPBACK
-from sparring.cluster.replicas.replica import Replica, Share
+from sparring.cluster.replicas.replica import Replica, ReplicaShare
 from sparring.config import NetConfig, TrainConfig
 from sparring.errors import ConfigError, SparringWarning
 from sparring.games.rules import Rules
@@ -252,10 +252,10 @@ def learner_of(config: TrainConfig, plan: Plan) -> Learner:
     """The learner of a plan; actors and replicas are in this process."""
     torch.set_num_threads(1)
     if config.actors:
-        return DistributedPPO(LocalCrew(config), config.distributed, plan)
+        return DistributedPPO(LocalSupervisor(config), config.distributed, plan)
     if config.replicas > 1:
         games = config.collect.games // config.replicas
-        shares = [Share(rank, config.replicas, games, 1) for rank in range(config.replicas)]
+        shares = [ReplicaShare(rank, config.replicas, games, 1) for rank in range(config.replicas)]
         others = [LocalReplica(written(config), share) for share in shares[1:]]
         return ReplicatedPPO(others, shares[0], plan, host=LOOPBACK, timeout_s=LIMIT_S)
     return make_learner(config, plan)
@@ -264,7 +264,7 @@ def learner_of(config: TrainConfig, plan: Plan) -> Learner:
 class LocalReplica:
     """Another learner as a thread."""
 
-    def __init__(self, settings: Mapping[str, Any], share: Share) -> None:
+    def __init__(self, settings: Mapping[str, Any], share: ReplicaShare) -> None:
         self.replica = Replica(settings, asdict(share))
         self.heard: Queue[bytes | None] = Queue()
         self.said: Queue[bytes] = Queue()

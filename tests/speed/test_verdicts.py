@@ -37,10 +37,10 @@ STEP = (
     *LOOP,
     (f"{HOME}/learn/ppo.py", "iterate"),
     named("learn/collect.py", "stepping"),
-    named("pools/custom/playing.py", "stepping"),
+    named("pools/custom/stepper.py", "stepping"),
     (f"{HOME}/pools/custom/solo.py", "SoloTable.play"),
 )
-RESET = (*STEP[:-1], named("pools/custom/playing.py", "reset"))
+RESET = (*STEP[:-1], named("pools/custom/stepper.py", "reset"))
 ANSWER = (*LOOP, (f"{HOME}/learn/ppo.py", "iterate"), named("learn/collect.py", "inference"))
 UPDATE = (
     *LOOP,

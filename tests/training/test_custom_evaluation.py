@@ -24,7 +24,7 @@ from sparring.league.arena import evaluate
 from sparring.league.round_robin import join_matches
 from sparring.nets.make import make_net
 from sparring.nets.policy import Policy
-from sparring.pools.custom import again
+from sparring.pools.custom import cache
 from sparring.pools.custom.make import make_pool
 from sparring.pools.custom.rules import CustomRules
 from sparring.store.policies import load_policy, save_policy
@@ -314,19 +314,19 @@ def test_what_only_this_program_has_is_measured_in_it(monkeypatch: pytest.Monkey
 
 
 def test_environments_that_are_kept_no_more_are_closed(monkeypatch: pytest.MonkeyPatch) -> None:
-    again.close_kept()
+    cache.close_kept()
     closed: list[Any] = []
 
     def close(self: Any) -> None:
         closed.append(self)
 
     monkeypatch.setattr(own_envs.Cards, "close", close)
-    first = again.cached_pool(CARDS, 2)
-    assert again.cached_pool(CARDS, 2) is first
-    again.cached_pool(CARDS, 1)
-    assert again.cached_pool("own_envs:make_vector", 8).num_games == 4  # as many as it has
-    assert [table.env for table in again.tables_of(first)] == closed[:2]
-    again.close_kept()
+    first = cache.cached_pool(CARDS, 2)
+    assert cache.cached_pool(CARDS, 2) is first
+    cache.cached_pool(CARDS, 1)
+    assert cache.cached_pool("own_envs:make_vector", 8).num_games == 4  # as many as it has
+    assert [table.env for table in cache.tables_of(first)] == closed[:2]
+    cache.close_kept()
     assert len(closed) == 2 + 1 + 4
 
 

@@ -17,7 +17,7 @@ from sparring.errors import ConfigError
 from sparring.games.lookup import game_module
 from sparring.games.rules import Rules
 from sparring.nets.make import make_net
-from sparring.training.planning import demands
+from sparring.training.planning import checks
 from sparring.training.planning.checks import check_networks, check_targets
 from sparring.training.planning.plan import resolve
 from sparring.training.planning.requests import combination
@@ -222,7 +222,7 @@ def test_presets_may_say_what_suits_another_kind_of_network(
 
 
 def test_more_frames_than_rows_have_room_for_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(demands, "MAX_MEMORY", 1024)
+    monkeypatch.setattr(checks, "MAX_MEMORY", 1024)
     net = {"memory": "stack", "frames": 64}
     config = merged(TrainConfig(game="tic_tac_toe"), {"net": net}, "train")
     with pytest.raises(ConfigError, match=r"net\.frames 64: .*at most .* frames are remembered"):
