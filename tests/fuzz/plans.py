@@ -15,7 +15,14 @@ from sparring.commands import sweep as sweep_command
 from sparring.commands import train as train_command
 from sparring.config import TrainConfig
 from sparring.config.tools import SweepConfig
-from sparring.speed.bench_records import FORMAT, Figure, Record, changes, differences, since
+from sparring.speed.bench_records import (
+    FORMAT,
+    BenchRecord,
+    Figure,
+    changes,
+    differences,
+    explanations,
+)
 from sparring.speed.configs import read_named
 from sparring.sweep.record import Folder
 from sparring.sweep.search import forget
@@ -231,9 +238,9 @@ def plan_bench(path: Path) -> None:
     read_named(str(path))
 
 
-def measured() -> Record:
+def measured() -> BenchRecord:
     """A record of a bench."""
-    return Record("bench pool", {"games": 4}, {"cpu": "a"}, {"rate": Figure((1.0, 2.0, 3.0))})
+    return BenchRecord("bench pool", {"games": 4}, {"cpu": "a"}, {"rate": Figure((1.0, 2.0, 3.0))})
 
 
 def bench_record(_: random.Random) -> Any:
@@ -243,7 +250,7 @@ def bench_record(_: random.Random) -> Any:
 
 def compare_record(path: Path) -> None:
     """`sparring bench ... --record FILE`."""
-    then = Record.read(path)
-    differences(measured(), then), since(measured(), then)
+    then = BenchRecord.read(path)
+    differences(measured(), then), explanations(measured(), then)
     for change in changes(measured(), then):
         str(change)

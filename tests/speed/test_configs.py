@@ -51,7 +51,7 @@ def test_settings_of_all_and_of_each_become_runs_in_turn(tmp_path: Path) -> None
     assert third.algo == "dqn"
     assert first.eval.target == named.targets == (0.01, 0.999)
     assert second.seed == 5
-    assert "6 by a count" in cost(runs)
+    assert "6 with a budget in decisions" in cost(runs)
     timed = read_named(written(tmp_path), minutes=2, seeds=1).runs(tmp_path)
     assert (timed[0].config.minutes, timed[0].config.updates) == (2, 0)
     assert cost(timed).startswith("3 runs to train: 6 minutes of training")
@@ -67,7 +67,7 @@ def test_settings_of_all_and_of_each_become_runs_in_turn(tmp_path: Path) -> None
         ("[configs.a]\nnet.hiden = [8]", "configs.a: train: no setting 'hiden'"),
         ("[configs.a]\ngame = 'nope'", "no game called 'nope'"),
         ("[configs.a]\nalgo = 'dqn'\nppo.lr = 1e-3", "configs.a: train: ppo.lr: of PPO"),
-        ("[configs.a]\nvary = ['ppo.lr=1,2']", "vary has no place here"),
+        ("[configs.a]\nvary = ['ppo.lr=1,2']", "vary cannot be set here"),
         ("[configs.a]\neval.off = true", "eval.off"),
         ("[configs.'a/b']", "letters, digits"),
         ("seeds = 0\n[configs.a]", "seeds 0 must be a whole number"),
@@ -91,17 +91,17 @@ def test_runs_of_other_settings_are_not_taken_for_finished(tmp_path: Path) -> No
     run = read_named(written(tmp_path)).runs(out)[0]
     progress = BenchProgress(out)
     (out / run.name).mkdir(parents=True)
-    with pytest.raises(ConfigError, match="no run of this bench"):
+    with pytest.raises(ConfigError, match="not from this bench"):
         progress.check_same(run)
-    progress.note(run, facts={})
+    progress.save(run, facts={})
     again = BenchProgress.read(out)
     again.check_same(run)
-    assert again.ended(run)
+    assert again.has_ended(run)
     other = read_named(written(tmp_path, FILE.replace("[8]", "[9]"))).runs(out)[0]
     with pytest.raises(ConfigError, match=r"net.hidden was \[8\], is \[9\]"):
         again.check_same(other)
     (out / run.name).rmdir()
-    assert not again.ended(run)
+    assert not again.has_ended(run)
 
 
 def test_a_configuration_is_summed_up_over_its_runs() -> None:
@@ -154,8 +154,8 @@ def test_all_are_trained_in_turn_one_that_diverges_is_said_and_nothing_is_traine
     assert main([*words, "--games", "0", "--record", str(tmp_path / "out" / "bench.json")]) == 3
     assert (tmp_path / "out" / "trained.json").read_bytes() == before
     shown = capsys.readouterr()
-    assert "nothing is left to train; 3 are there already" in shown.err
-    assert "cannot tell: 1.00 (one round is no interval)" in shown.out
+    assert "nothing is left to train; 3 are done already" in shown.err
+    assert "cannot tell: 1.00 (one round gives no interval)" in shown.out
 
 
 @pytest.mark.slow
@@ -174,9 +174,9 @@ def test_an_interrupted_bench_goes_on_where_it_was(tmp_path: Path) -> None:
             assert program.wait(LIMIT_S) == 128 + signal.SIGTERM
         finally:
             program.kill()
-    assert "the same command goes on from there" in rest
+    assert "the same command continues" in rest
     assert list((out / "a-s0" / "checkpoints").iterdir())
     progress = BenchProgress.read(out)
     run = read_named(file).runs(out)[0]
     assert run.name in progress.runs
-    assert not progress.ended(run)
+    assert not progress.has_ended(run)

@@ -12,17 +12,17 @@ from sparring.cli import main
 from sparring.commands.bench.shared import middle
 from sparring.errors import ConfigError
 from sparring.speed.bench_records import (
+    BenchRecord,
     Figure,
-    Record,
     change,
     changes,
     differences,
-    since,
+    explanations,
     verdict,
 )
 
 MACHINE = {"cpu": "a", "cores": 2, "device": "cpu", "torch": "2.1", "load_average": 0.0}
-THEN = Record("bench x", {"game": "go", "games": 4}, MACHINE, {"speed": Figure((10.0, 11.0))})
+THEN = BenchRecord("bench x", {"game": "go", "games": 4}, MACHINE, {"speed": Figure((10.0, 11.0))})
 
 
 def test_a_ratio_is_one_of_logarithms() -> None:
@@ -64,7 +64,7 @@ def test_numbers_that_may_be_below_zero_are_compared_by_their_difference() -> No
 
 def test_a_record_is_read_as_it_was_written(tmp_path: Path) -> None:
     THEN.write(tmp_path / "deep" / "x.json")
-    assert Record.read(tmp_path / "deep" / "x.json") == THEN
+    assert BenchRecord.read(tmp_path / "deep" / "x.json") == THEN
     assert [one.name for one in changes(THEN, THEN)] == ["speed"]
 
 
@@ -74,7 +74,7 @@ def test_a_record_without_numbers_is_refused(tmp_path: Path, rounds: Any) -> Non
     plain["figures"]["speed"]["rounds"] = rounds
     (tmp_path / "x.json").write_text(json.dumps(plain))
     with pytest.raises(ConfigError, match=r"--record: .*x\.json is no record of a bench"):
-        Record.read(tmp_path / "x.json")
+        BenchRecord.read(tmp_path / "x.json")
 
 
 @pytest.mark.parametrize(
@@ -83,9 +83,9 @@ def test_a_record_without_numbers_is_refused(tmp_path: Path, rounds: Any) -> Non
 def test_what_is_no_record_is_refused(tmp_path: Path, text: str) -> None:
     (tmp_path / "x.json").write_text(text)
     with pytest.raises(ConfigError, match=r"--record: .*x\.json"):
-        Record.read(tmp_path / "x.json")
+        BenchRecord.read(tmp_path / "x.json")
     with pytest.raises(ConfigError, match="cannot read"):
-        Record.read(tmp_path / "y.json")
+        BenchRecord.read(tmp_path / "y.json")
 
 
 def test_what_differs_is_named() -> None:
@@ -93,7 +93,7 @@ def test_what_differs_is_named() -> None:
     assert differences(now, THEN) == ["cores was 2, is 4", "games was 4, is 8"]
     assert differences(THEN, THEN) == []
     busy = replace(THEN, machine={**MACHINE, "torch": "2.2", "load_average": 3.0})
-    assert since(busy, THEN) == [
+    assert explanations(busy, THEN) == [
         "torch was 2.1, is 2.2",
         "the machine was busy now (load 3 on 2 cores)",
     ]

@@ -7,19 +7,19 @@ import pytest
 
 from sparring.cli import main
 from sparring.speed.rounds import Measurement, Round
-from sparring.speed.scaling import Point, Row, advise, measure_points, points, ratio
+from sparring.speed.scaling import ScalingPoint, ScalingRow, advise, measure_points, points, ratio
 from sparring.speed.timer import OpenSessions, SessionInfo, TimerProcess
 from speed.timer_helpers import small
 
-USUAL = Point(2, 0, 64)
+USUAL = ScalingPoint(2, 0, 64)
 OPENED = SessionInfo("cpu", "cpu", fused=False, threads=1, games=1, steps=1, slots=0, parameters=1, seconds=1.0)  # noqa: E501  # fmt: skip
 
 
-def row(threads: int, games: int, *rates: float, workers: int = 0, why: str = "") -> Row:
+def row(threads: int, games: int, *rates: float, workers: int = 0, why: str = "") -> ScalingRow:
     """What passes of a second each would have found."""
     rounds = [Round(1.0, int(rate), int(rate), 0, 0, 1, {}) for rate in rates]
     measurements = [Measurement((one,), 0) for one in rounds]
-    return Row(Point(threads, workers, games), OPENED, measurements, why)
+    return ScalingRow(ScalingPoint(threads, workers, games), OPENED, measurements, why)
 
 
 def test_numbers_that_are_not_given_lie_around_the_preset() -> None:
@@ -28,24 +28,24 @@ def test_numbers_that_are_not_given_lie_around_the_preset() -> None:
         (games, threads) for games in (16, 32, 64, 128, 256) for threads in (1, 2)
     ]
     assert USUAL in points(USUAL, games=(8,), threads=(1,), cores=2)
-    on_gpu = points(Point(2, 0, 8192), cores=64, gpu=True)
+    on_gpu = points(ScalingPoint(2, 0, 8192), cores=64, gpu=True)
     assert [point.games for point in on_gpu] == [4096, 8192, 16384, 65536, 262144]
-    own = points(Point(2, 0, 8), cores=4, own=True)
+    own = points(ScalingPoint(2, 0, 8), cores=4, custom=True)
     assert {point.workers for point in own} == {0, 1, 2, 4}
     assert {point.games for point in own} == {4, 8, 16}
-    many = points(Point(64, 0, 64), cores=64)
+    many = points(ScalingPoint(64, 0, 64), cores=64)
     assert len(many) == 5 + 6
     assert all(point.games == 64 or point.threads == 64 for point in many)
 
 
 def test_points_are_measured_in_turn_and_one_that_has_no_room_says_so(timer: TimerProcess) -> None:
-    rows = [Row(Point(1, 0, games)) for games in (8, 16, 2**30)]
+    rows = [ScalingRow(ScalingPoint(1, 0, games)) for games in (8, 16, 2**30)]
     told: list[str] = []
     measure_points(OpenSessions(timer), small(), rows, (0.0, 3), told.append)
     assert [len(one.measurements) for one in rows] == [3, 3, 0]
     assert "memory" in rows[2].why
-    assert rows[0].opened and rows[1].opened
-    assert [one.opened.games for one in rows[:2] if one.opened] == [8, 16]
+    assert rows[0].session and rows[1].session
+    assert [one.session.games for one in rows[:2] if one.session] == [8, 16]
     assert told[1:5] == [f"pass 1 of 3: {one.point}" for one in rows] + [f"pass 2 of 3: {rows[2].point}"]  # noqa: E501  # fmt: skip
 
 
@@ -77,10 +77,10 @@ def test_the_fewest_cores_and_games_that_are_nearly_the_fastest_are_advised() ->
         row(2, 512, why="memory ran out"),
     ]
     take, text = advise(rows, USUAL)
-    assert take == Point(2, 0, 128)
+    assert take == ScalingPoint(2, 0, 128)
     assert text == (
         "take 128 games on 2 threads: 991 decisions/s, +24% (+24%..+24%) over the preset's 64 "
-        "games on 2 threads; more games bring less than 3%"
+        "games on 2 threads; more games gain less than 3%"
     )
 
 
@@ -96,14 +96,14 @@ def test_nothing_is_advised_that_noise_may_have_made() -> None:
 def test_as_fast_on_fewer_cores_is_worth_saying() -> None:
     rows = [row(1, 64, 995, 1000, 998), row(2, 64, 1000, 1001, 999)]
     take, text = advise(rows, USUAL)
-    assert take == Point(1, 0, 64)
+    assert take == ScalingPoint(1, 0, 64)
     assert "on fewer cores" in text
     assert "more games were not measured" in text
 
 
 def test_a_preset_that_was_not_measured_is_named_and_nothing_is_advised_from_nothing() -> None:
     take, text = advise([row(1, 8, 100, 101, 102)], USUAL)
-    assert take == Point(1, 0, 8)
+    assert take == ScalingPoint(1, 0, 8)
     assert "(the preset's 64 games on 2 threads were not measured)" in text
     assert advise([row(1, 8, why="memory ran out")], USUAL)[0] is None
 

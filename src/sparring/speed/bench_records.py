@@ -1,8 +1,8 @@
-"""What a bench found, kept as JSON, and held against what another one found.
+"""Records of benchmarks as JSON files, and comparison of two records.
 
-Figures are held against each other by Welch's interval over the rounds: of the ratio, which is
-that of the logarithms, or of the difference, where numbers may be 0 or below. It knows how much
-rounds of one bench differ, and nothing about what was otherwise on the machine that day.
+Figures are compared by Welch's interval over the rounds: of the ratio (of logarithms), or of the
+difference where numbers may be 0 or negative. The interval covers the spread of rounds within a
+benchmark, not a different state of the machine on another day.
 """
 
 from __future__ import annotations
@@ -35,38 +35,39 @@ from sparring.training.records.run import finite
 
 FORMAT = "sparring bench 1"
 MACHINE = ("cpu", "cores", "gpu", "device")
-"""Facts that have to be the same."""
+"""Facts that must be equal in both records."""
 VERSIONS = ("system", "python", "numpy", "torch", "sparring", "commit")
-"""Facts that may be the reason for a difference, and are told."""
+"""Facts that may explain a difference; they are printed."""
 SAME = 0.03
-"""Ratios whose interval lies this close to 1 are called the same."""
+"""A ratio whose interval lies this close to 1 is "same"."""
 BUSY = 0.5
-"""Load beyond that of this share of the cores is told: rates of a busy machine mean little."""
+"""Load above this share of the cores is reported: rates of a busy machine mean little."""
 
 
-def a_format(value: Any, where: str) -> None:
-    """Demand a file of this version."""
+def check_format(value: Any, where: str) -> None:
     if value != FORMAT:
         raise ValueError(f"{where} is {shortened(value)}, not {FORMAT!r}")
 
 
-def some_rounds(value: Any, where: str) -> None:
+def check_rounds(value: Any, where: str) -> None:
     list_of(plain_number)(value, where)
     if not value:
         raise ValueError(f"{where} is empty")
 
 
-A_FIGURE = object_with(
-    {"rounds": some_rounds}, {"unit": string, "higher": boolean, "ratio": boolean}, closed=True
+FIGURE_SCHEMA = object_with(
+    {"rounds": check_rounds}, {"unit": string, "higher": boolean, "ratio": boolean}, closed=True
 )
-LOADED = object_with({}, {"load_average": optional(plain_number), "cores": optional(integer(1))})
-A_RECORD = object_with(
+MACHINE_SCHEMA = object_with(
+    {}, {"load_average": optional(plain_number), "cores": optional(integer(1))}
+)
+RECORD_SCHEMA = object_with(
     {
-        "format": a_format,
+        "format": check_format,
         "command": string,
         "settings": mapping_of(any_value),
-        "machine": LOADED,
-        "figures": mapping_of(A_FIGURE),
+        "machine": MACHINE_SCHEMA,
+        "figures": mapping_of(FIGURE_SCHEMA),
     }
 )
 """The shape of a file."""
@@ -81,16 +82,16 @@ class Figure:
     higher: bool = True
     """Whether more is better."""
     ratio: bool = True
-    """Whether it is held against others by its ratio; by its difference where it may be below 0."""
+    """Whether to compare by ratio; by difference where it may be negative."""
 
 
 @dataclass(frozen=True)
-class Record:
-    """What a bench found, with all that it depends on."""
+class BenchRecord:
+    """Figures of a benchmark, with everything that they depend on."""
 
     command: str
     settings: dict[str, Any]
-    """What was measured, by dotted name."""
+    """Measured settings, by dotted name."""
     machine: dict[str, Any]
     figures: dict[str, Figure]
 
@@ -98,24 +99,24 @@ class Record:
         return {"format": FORMAT, **asdict(self)}
 
     def write(self, path: Path) -> None:
-        """Write the file, whole or not at all."""
+        """Write the file atomically."""
         text = json.dumps(finite(self.plain()), indent=2, allow_nan=False) + "\n"
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
             write_atomic(path, text.encode())
-        except OSError as wrong:
-            raise SparringError(f"cannot write {path}: {wrong.strerror or wrong}") from wrong
+        except OSError as error:
+            raise SparringError(f"cannot write {path}: {error.strerror or error}") from error
 
     @classmethod
-    def read(cls, path: Path) -> Record:
+    def read(cls, path: Path) -> BenchRecord:
         try:
             plain = parse_json(path.read_bytes())
-            A_RECORD(plain, "")
-        except OSError as wrong:
-            raise ConfigError(f"--record: cannot read {path}: {wrong.strerror}") from None
-        except ValueError as wrong:
+            RECORD_SCHEMA(plain, "")
+        except OSError as error:
+            raise ConfigError(f"--record: cannot read {path}: {error.strerror}") from None
+        except ValueError as error:
             raise ConfigError(
-                f"--record: {path} is no record of a bench: {wrong}; write one with --save"
+                f"--record: {path} is no record of a bench: {error}; write one with --save"
             ) from None
         figures = {
             name: Figure(**{**one, "rounds": tuple(map(float, one["rounds"]))})
@@ -126,34 +127,34 @@ class Record:
 
 @dataclass(frozen=True)
 class Change:
-    """A figure of now against the same one of then."""
+    """A figure of this benchmark compared with the earlier record."""
 
     name: str
     verdict: str
-    """slower, faster, same, or cannot tell; worse or better of what is no speed."""
+    """slower, faster, same or cannot tell; worse or better for figures that are no speed."""
     value: float
-    """The ratio of now to then, or the difference."""
+    """Ratio of now to then, or the difference."""
     low: float | None
     high: float | None
     ratio: bool
 
     def __str__(self) -> str:
         form = ".2f" if self.ratio else "+.3g"
-        told = f"{self.verdict}: {self.value:{form}}"
+        text = f"{self.verdict}: {self.value:{form}}"
         if self.low is None or self.high is None:
-            return told + " (one round is no interval)"
-        return told + f" ({self.low:{form}}..{self.high:{form}})"
+            return text + " (one round gives no interval)"
+        return text + f" ({self.low:{form}}..{self.high:{form}})"
 
     @property
     def bad(self) -> bool:
-        """Whether it got worse beyond its interval."""
+        """Whether it got slower or worse, beyond its interval."""
         return self.verdict in ("slower", "worse")
 
     def plain(self) -> dict[str, Any]:
         return asdict(self)
 
 
-def changes(now: Record, then: Record) -> list[Change]:
+def changes(now: BenchRecord, then: BenchRecord) -> list[Change]:
     return [
         change(name, figure, then.figures[name])
         for name, figure in now.figures.items()
@@ -162,7 +163,6 @@ def changes(now: Record, then: Record) -> list[Change]:
 
 
 def change(name: str, now: Figure, then: Figure) -> Change:
-    """Hold a figure against its earlier self."""
     ratio = now.ratio and min(*now.rounds, *then.rounds) > 0
     mine, theirs = (
         [math.log(value) if ratio else value for value in figure.rounds] for figure in (now, then)
@@ -171,8 +171,8 @@ def change(name: str, now: Figure, then: Figure) -> Change:
     half = welch_95(mine, theirs)
     back = math.exp if ratio else float
     low, high = (None, None) if half is None else (back(value - half), back(value + half))
-    word = verdict(low, high, higher=now.higher, ratio=ratio)
-    return Change(name, word, back(value), low, high, ratio)
+    text = verdict(low, high, higher=now.higher, ratio=ratio)
+    return Change(name, text, back(value), low, high, ratio)
 
 
 def verdict(low: float | None, high: float | None, *, higher: bool, ratio: bool) -> str:
@@ -189,32 +189,30 @@ def verdict(low: float | None, high: float | None, *, higher: bool, ratio: bool)
     return "cannot tell"
 
 
-def differences(now: Record, then: Record) -> list[str]:
-    """Say in what two benches differ that have to be alike; nothing if they may be compared."""
+def differences(now: BenchRecord, then: BenchRecord) -> list[str]:
+    """Return the differences that forbid a comparison; none if the records can be compared."""
     found = []
     if now.command != then.command:
-        found.append(f"that was {then.command!r}, this is {now.command!r}")
-    found += differing("", {k: now.machine.get(k) for k in MACHINE}, then.machine, MACHINE)
+        found.append(f"the record is of {then.command!r}, this is {now.command!r}")
+    found += differing(now.machine, then.machine, MACHINE)
     names = dict.fromkeys([*then.settings, *now.settings])
-    return found + differing("", now.settings, then.settings, tuple(names))
+    return found + differing(now.settings, then.settings, tuple(names))
 
 
-def since(now: Record, then: Record) -> list[str]:
-    """Say what else is otherwise, and may be why figures are."""
-    told = differing("", now.machine, then.machine, VERSIONS)
+def explanations(now: BenchRecord, then: BenchRecord) -> list[str]:
+    """Return differences that may explain changed figures: versions, load."""
+    found = differing(now.machine, then.machine, VERSIONS)
     for word, record in (("then", then), ("now", now)):
         load, cores = record.machine.get("load_average"), record.machine.get("cores") or 1
         if load is not None and load > max(BUSY, BUSY * cores):
-            told.append(f"the machine was busy {word} (load {load:g} on {cores} cores)")
-    return told
+            found.append(f"the machine was busy {word} (load {load:g} on {cores} cores)")
+    return found
 
 
-def differing(
-    where: str, now: Mapping[str, Any], then: Mapping[str, Any], names: Sequence[str]
-) -> list[str]:
+def differing(now: Mapping[str, Any], then: Mapping[str, Any], names: Sequence[str]) -> list[str]:
     plain_now, plain_then = (json.loads(json.dumps(dict(table))) for table in (now, then))
     return [
-        f"{where}{name} was {plain_then.get(name)}, is {plain_now.get(name)}"
+        f"{name} was {plain_then.get(name)}, is {plain_now.get(name)}"
         for name in names
         if plain_now.get(name) != plain_then.get(name)
     ]

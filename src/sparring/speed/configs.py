@@ -1,4 +1,4 @@
-"""Named configurations: what is trained, each run in a process of its own, and what came out."""
+"""Training of named configurations, each run in a child process, and its results."""
 
 from __future__ import annotations
 
@@ -41,26 +41,26 @@ from sparring.training.train import check_given, complete
 
 STATE = "trained.json"
 PATIENCE_S = 60.0
-"""How long a run that was asked to stop may take to save itself."""
+"""Time that an interrupted run has to save itself."""
 REACHED = "target reached"
-STOPPING = b"\nstopping: the run under way saves itself; once more ends at once\n"
+STOPPING = b"\nstopping: the current run saves itself; press again to end at once\n"
 NAMES = r"[A-Za-z0-9_][\w.+-]{0,59}"
-OF_THE_BENCH = ("name", "runs", "population", "vary", "json", "dry_run")
-"""Settings that the bench says itself."""
+BENCH_SETTINGS = ("name", "runs", "population", "vary", "json", "dry_run")
+"""Settings that the bench chooses itself."""
 MAX_SEEDS = 64
 
 
 class HaltedError(SparringError):
-    """A run was stopped from beside; it is saved."""
+    """A run was stopped by another process; it is saved."""
 
 
 @dataclass
 class BenchProgress:
-    """What a bench has behind it: a file in its folder, written after every run."""
+    """Finished runs of a bench: a file in its folder, written after every run."""
 
     folder: Path
     runs: dict[str, dict[str, Any]] = field(default_factory=dict)
-    """By name: the settings, and what is known once it has ended."""
+    """By name: the settings, and the results once it has ended."""
 
     @classmethod
     def read(cls, folder: Path) -> BenchProgress:
@@ -69,73 +69,72 @@ class BenchProgress:
             return cls(folder)
         try:
             return cls(folder, dict(json.loads(path.read_text("utf-8"))))
-        except (OSError, ValueError, TypeError) as wrong:
-            raise ConfigError(f"{path} cannot be read: {wrong}; choose another --out") from None
+        except (OSError, ValueError, TypeError) as error:
+            raise ConfigError(f"{path} cannot be read: {error}; choose another --out") from None
 
-    def check_same(self, run: Planned) -> None:
-        """Refuse to take a run for finished that was trained otherwise."""
+    def check_same(self, run: PlannedRun) -> None:
+        """Refuse an existing run that was trained with other settings."""
         path = self.folder / run.name
         if run.name not in self.runs:
             if path.exists():
-                raise ConfigError(
-                    f"{path} is there, and no run of this bench; choose another --out"
-                )
+                raise ConfigError(f"{path} exists, but not from this bench; choose another --out")
             return
         then, now = flat(self.runs[run.name]["settings"]), flat(plain_settings(run))
         changed = [key for key in {**then, **now} if then.get(key) != now.get(key)]
         if changed:
-            told = ", ".join(f"{k} was {then.get(k)}, is {now.get(k)}" for k in changed[:4])
+            text = ", ".join(f"{k} was {then.get(k)}, is {now.get(k)}" for k in changed[:4])
             raise ConfigError(
-                f"{path} was trained with other settings: {told}; choose another --out, or put "
-                "them back"
+                f"{path} was trained with other settings: {text}; choose another --out, or "
+                "restore them"
             )
 
-    def ended(self, run: Planned) -> bool:
-        """Whether a run needs no more training: it is measured, or has failed, and lies there."""
+    def has_ended(self, run: PlannedRun) -> bool:
+        """Whether a run is measured or has failed, and its folder exists."""
         known = self.runs.get(run.name, {})
         return ("failed" in known or "facts" in known) and (self.folder / run.name).is_dir()
 
-    def note(self, run: Planned, **known: Any) -> None:
-        self.runs[run.name] = {"settings": plain_settings(run), **known}
+    def save(self, run: PlannedRun, **results: Any) -> None:
+        self.runs[run.name] = {"settings": plain_settings(run), **results}
         self.folder.mkdir(parents=True, exist_ok=True)
         text = json.dumps(finite(self.runs), indent=1, allow_nan=False) + "\n"
         write_atomic(self.folder / STATE, text.encode())
 
 
-def plain_settings(run: Planned) -> dict[str, Any]:
-    """Return the settings as JSON has them, without where they are kept."""
-    table = written(run.config)
-    kept = {key: value for key, value in table.items() if key != "runs"}
-    plain: dict[str, Any] = json.loads(json.dumps(finite(kept)))
+def plain_settings(run: PlannedRun) -> dict[str, Any]:
+    """Return the settings as JSON, without the folder of the run."""
+    settings = {key: value for key, value in written(run.config).items() if key != "runs"}
+    plain: dict[str, Any] = json.loads(json.dumps(finite(settings)))
     return plain
 
 
-def train_run(run: Planned, progress: BenchProgress, told: Callable[[float, float], None]) -> None:
-    """Train one run in a process of its own and note what came out.
+def train_run(
+    run: PlannedRun, progress: BenchProgress, echo: Callable[[float, float], None]
+) -> None:
+    """Train one run in a child process and save its results.
 
-    told: called with the share that is done and the decisions per second. Raises HaltedError if
-    the run was stopped; what else goes wrong with it is noted, and the next one may begin.
+    echo: called with the progress (0 to 1) and the decisions per second. Raises HaltedError if
+    the run was stopped; other failures are saved as results, and the next run may start.
     """
     prepare_folder(run, progress)
-    progress.note(run)
+    progress.save(run)
     last: Mapping[str, Any] = {}
-    with process_of(run) as child:
-        for said in child:
-            if said.name == "progress":
-                told(said.payload["share"], said.payload["decisions_per_s"])
+    with start_process(run) as child:
+        for message in child:
+            if message.name == "progress":
+                echo(message.payload["share"], message.payload["decisions_per_s"])
             else:
-                last = said.payload
+                last = message.payload
         last = last or {"failed": child.exit_reason()}
     if "stopped" in last:
         raise HaltedError(f"{last['stopped']}: {run.name} is saved and will go on")
     if "failed" in last:
-        progress.note(run, failed=last["failed"])
+        progress.save(run, failed=last["failed"])
         return
-    progress.note(run, facts={**last, **facts_of(Path(run.config.runs) / run.name)})
+    progress.save(run, facts={**last, **facts_of(Path(run.config.runs) / run.name)})
 
 
-def prepare_folder(run: Planned, progress: BenchProgress) -> None:
-    """Make room for a run that was begun and never saved; one with a checkpoint goes on."""
+def prepare_folder(run: PlannedRun, progress: BenchProgress) -> None:
+    """Remove the folder of a run that never saved a checkpoint; a run with one is resumed."""
     folder = progress.folder / run.name
     if not folder.is_dir():
         return
@@ -146,11 +145,8 @@ def prepare_folder(run: Planned, progress: BenchProgress) -> None:
 
 
 @contextmanager
-def process_of(run: Planned) -> Iterator[Child]:
-    """Start the process of a run; whatever happens here, it has ended afterwards.
-
-    If this one is interrupted, the run is asked to save itself before.
-    """
+def start_process(run: PlannedRun) -> Iterator[Child]:
+    """Start the process of a run, and end it in any case; if interrupted, let it save itself."""
     with Child("sparring.speed.run_process", threads=run.config.threads or cores()) as child:
         child.send(Message("train", written(run.config)))
         try:
@@ -210,8 +206,8 @@ def strength_of(run: Overview) -> dict[str, float | None]:
 
 
 @dataclass(frozen=True)
-class Planned:
-    """One run that is to be trained."""
+class PlannedRun:
+    """One run of the bench."""
 
     config_name: str
     config: TrainConfig
@@ -222,17 +218,17 @@ class Planned:
 
 
 @dataclass(frozen=True)
-class Named:
-    """A file of configurations, read and complete."""
+class NamedConfigs:
+    """A file of configurations, with presets applied."""
 
     configs: dict[str, TrainConfig]
     seeds: int
     targets: tuple[float, ...]
 
-    def runs(self, folder: Path) -> list[Planned]:
-        """All runs, the first seed of each, then the second: a busy hour meets all alike."""
+    def runs(self, folder: Path) -> list[PlannedRun]:
+        """Return all runs, seed by seed, so that load on the machine affects all alike."""
         return [
-            Planned(
+            PlannedRun(
                 name,
                 replace(
                     config,
@@ -246,10 +242,10 @@ class Named:
         ]
 
 
-def read_named(file: str, *, minutes: float = 0.0, seeds: int = 0) -> Named:
-    """Read the file; everything that would be refused later is refused now.
+def read_named(file: str, *, minutes: float = 0.0, seeds: int = 0) -> NamedConfigs:
+    """Read the file, and refuse every mistake before anything is trained.
 
-    minutes, seeds: go before what the file says.
+    minutes, seeds: override the file.
     """
     table = read_toml(file)
     trusted.allow_remembered(Path(file), table)
@@ -265,33 +261,33 @@ def read_named(file: str, *, minutes: float = 0.0, seeds: int = 0) -> Named:
     if not isinstance(targets, list | tuple) or not all(map(is_number, targets)):
         raise ConfigError(f"{file}: targets {targets!r} must be a list of numbers")
     configs = {}
-    for name, own in inner.items():
+    for name, settings in inner.items():
         where = f"{file}: configs.{name}"
         with said_by(where):
-            configs[name] = complete_one(name, table, own, list(targets), minutes)
-    reached = dict.fromkeys(float(t) for one in configs.values() for t in one.eval.target)
-    return Named(configs, seeds, tuple(sorted(reached)))
+            configs[name] = complete_one(name, table, settings, list(targets), minutes)
+    all_targets = {float(target) for one in configs.values() for target in one.eval.target}
+    return NamedConfigs(configs, seeds, tuple(sorted(all_targets)))
 
 
 def complete_one(
     name: str,
     common: Mapping[str, Any],
-    own: Mapping[str, Any],
+    settings: Mapping[str, Any],
     targets: Sequence[float],
     minutes: float,
 ) -> TrainConfig:
     """Return the settings of one configuration, checked."""
     if not re.fullmatch(NAMES, name) or name == LATEST:
         raise ConfigError("the name must be up to 60 letters, digits and _ - + .")
-    algo = str(own.get("algo", common.get("algo", "ppo")))
-    unrelated = set(OF_ALGORITHMS) - set(sections_of(algo, mode_of({**common, **own})))
+    algo = str(settings.get("algo", common.get("algo", "ppo")))
+    unrelated = set(OF_ALGORITHMS) - set(sections_of(algo, mode_of({**common, **settings})))
     shared = {key: value for key, value in common.items() if key not in unrelated}
-    table = joined(shared, own)
-    for key in (*OF_THE_BENCH, "seeds"):
+    table = joined(shared, settings)
+    for key in (*BENCH_SETTINGS, "seeds"):
         if key in table:
             raise ConfigError(
-                f"{key} has no place here: every configuration is trained alone, "
-                "once for each of the file's seeds, in the folder of the bench"
+                f"{key} cannot be set here: the bench trains every configuration once per seed, "
+                "in its folder; leave it out"
             )
     if targets:
         table["eval"] = {"target": list(targets), **table.get("eval", {})}
@@ -302,21 +298,21 @@ def complete_one(
     config = complete(game, file, table)
     check_given(config, table)
     if config.eval.off:
-        raise ConfigError("eval.off: what is not measured cannot be compared; leave it out")
+        raise ConfigError("eval.off: without evaluations nothing can be compared; leave it out")
     budget_of(config)
     check_processes(config)
     resolve([config], played=False)
     return config
 
 
-def cost(runs: Sequence[Planned]) -> str:
-    """Say how long training will take, as far as that is known."""
+def cost(runs: Sequence[PlannedRun]) -> str:
+    """Return how long training will take, as far as it is known."""
     if not runs:
         return "nothing is left to train"
     budgets = [budget_of(run.config) for run in runs]
     timed = [amount for kind, amount in budgets if kind == "minutes"]
-    told = [f"{sum(timed):.3g} minutes of training"] if timed else []
+    parts = [f"{sum(timed):.3g} minutes of training"] if timed else []
     counted = len(budgets) - len(timed)
     if counted:
-        told.append(f"{counted} by a count, whose time nobody knows yet")
-    return f"{len(runs)} runs to train: {' and '.join(told)}, and after each its last games"
+        parts.append(f"{counted} with a budget in decisions, updates or episodes")
+    return f"{len(runs)} runs to train: {' and '.join(parts)}, and the final games of each"

@@ -1,4 +1,4 @@
-"""`sparring bench configs`: named configurations trained in turn, side by side in one table."""
+"""`sparring bench configs`: train named configurations in turn and compare them in one table."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
-from sparring.commands.bench.shared import Ledger, machine_line, short
+from sparring.commands.bench.shared import BenchRecorder, machine_line, short
 from sparring.commands.shared.comparing import make_page, matches_of, print_comparison
 from sparring.commands.shared.curves import files_in, write_page
 from sparring.commands.shared.printing import ProgressBar, echo, make_table, print_json, print_table
@@ -27,8 +27,8 @@ from sparring.speed.bench_records import Figure
 from sparring.speed.configs import (
     BenchProgress,
     HaltedError,
-    Named,
-    Planned,
+    NamedConfigs,
+    PlannedRun,
     cost,
     read_named,
     train_run,
@@ -52,7 +52,7 @@ DIFFERENCES = {
 
 
 def run(config: BenchConfigsConfig) -> int:
-    """Check all, train all, compare."""
+    """Check all settings, train all runs, compare."""
     check_matplotlib()
     named = read_named(config.file, minutes=config.minutes, seeds=config.seeds)
     folder = Path(config.out or f"bench-{word_of(Path(config.file).stem) or 'configs'}")
@@ -62,29 +62,29 @@ def run(config: BenchConfigsConfig) -> int:
     for one in runs:
         progress.check_same(one)
     device = choose_device(next(iter(named.configs.values())).device)
-    ledger = Ledger(config, "bench configs", measured_settings(named), device)
-    left = [one for one in runs if not progress.ended(one)]
-    kept = f"; {len(runs) - len(left)} are there already" if len(left) < len(runs) else ""
-    told = f"{len(named.configs)} configurations, seeds: {named.seeds}; {cost(left)}{kept}"
-    print(told, file=sys.stderr)
+    recorder = BenchRecorder(config, "bench configs", measured_settings(named), device)
+    left = [one for one in runs if not progress.has_ended(one)]
+    done = f"; {len(runs) - len(left)} are done already" if len(left) < len(runs) else ""
+    plan = f"{len(named.configs)} configurations, seeds: {named.seeds}; {cost(left)}{done}"
+    print(plan, file=sys.stderr)
     if config.dry_run:
-        return show_plan(config, named, runs, told)
+        return show_plan(config, named, runs, plan)
     try:
         with interruptible():
             train_all(left, progress)
-            return report(config, named, runs, progress, ledger)
-    except Interrupted as wrong:
-        print(f"{wrong.name}; {GO_ON}", file=sys.stderr)
-        return wrong.code
-    except HaltedError as wrong:
-        print(f"{wrong}; {GO_ON}", file=sys.stderr)
+            return report(config, named, runs, progress, recorder)
+    except Interrupted as interrupt:
+        print(f"{interrupt.name}; {RESUME}", file=sys.stderr)
+        return interrupt.code
+    except HaltedError as error:
+        print(f"{error}; {RESUME}", file=sys.stderr)
         return FAILED
 
 
-GO_ON = "what is trained is kept: the same command goes on from there"
+RESUME = "finished runs are saved: the same command continues"
 
 
-def measured_settings(named: Named) -> dict[str, Any]:
+def measured_settings(named: NamedConfigs) -> dict[str, Any]:
     return {
         f"{name}.{key}": value
         for name, config in named.configs.items()
@@ -93,41 +93,42 @@ def measured_settings(named: Named) -> dict[str, Any]:
     }
 
 
-def show_plan(config: BenchConfigsConfig, named: Named, runs: Sequence[Planned], told: str) -> int:
+def show_plan(
+    config: BenchConfigsConfig, named: NamedConfigs, runs: Sequence[PlannedRun], plan: str
+) -> int:
+    names = [run.name for run in runs]
     if config.json:
-        names = [run.name for run in runs]
-        print_json(
-            {"command": "bench configs", "runs": names, "targets": named.targets, "cost": told}
-        )
+        facts = {"command": "bench configs", "runs": names}
+        print_json({**facts, "targets": named.targets, "cost": plan})
     else:
-        echo(f"in turn: {', '.join(run.name for run in runs)}")
+        echo(f"in turn: {', '.join(names)}")
     return 0
 
 
-def train_all(runs: Sequence[Planned], progress: BenchProgress) -> None:
-    """Train what is left; a run that fails is said, and the others go on."""
+def train_all(runs: Sequence[PlannedRun], progress: BenchProgress) -> None:
+    """Train the remaining runs; report a run that fails, and go on with the others."""
     with ProgressBar("bench", len(runs)) as steps:
         for run in runs:
             steps.next(run.name)
 
-            def tell(share: float, speed: float, name: str = run.name) -> None:
+            def show_progress(share: float, speed: float, name: str = run.name) -> None:
                 steps.done -= 1
                 doing = f"{share:.0%}, {speed:,.0f} decisions/s" if share < 1 else "measuring"
                 steps.next(f"{name} {doing}")
 
-            train_run(run, progress, tell)
+            train_run(run, progress, show_progress)
             if why := progress.runs[run.name].get("failed"):
                 print(f"sparring: {run.name} failed: {why}", file=sys.stderr)
 
 
 def report(
     config: BenchConfigsConfig,
-    named: Named,
-    runs: Sequence[Planned],
+    named: NamedConfigs,
+    runs: Sequence[PlannedRun],
     progress: BenchProgress,
-    ledger: Ledger,
+    recorder: BenchRecorder,
 ) -> int:
-    """Put everything into one table, compare, and keep it."""
+    """Print one table of all runs, compare configurations, save the record."""
     facts = {
         name: [
             {"run": run.name, "seed": run.config.seed, **progress.runs[run.name]["facts"]}
@@ -137,32 +138,31 @@ def report(
         for name in named.configs
     }
     failed = {r.name: known["failed"] for r in runs if "failed" in (known := progress.runs[r.name])}
-    against = ledger.end(figures(facts))
-    ledger.now.write(progress.folder / RECORD)
-    told: dict[str, Any] = {
+    against = recorder.finish(figures(facts))
+    recorder.now.write(progress.folder / RECORD)
+    result: dict[str, Any] = {
         "command": "bench configs",
         "configs": summaries(facts, named.targets),
         "runs": facts,
         "failed": failed,
-        "machine": ledger.now.machine,
+        "machine": recorder.now.machine,
         "against": against,
     }
     if not config.json:
-        print_table(config_table(told["configs"], named.targets))
+        print_table(config_table(result["configs"], named.targets))
         for name, why in failed.items():
             echo(f"{name} failed: {why}")
-    told["comparisons"] = [
-        compared(config, progress.folder, group, several=len(groups) > 1)
-        for groups in [of_one_game(named, facts)]
-        for group in groups
+    groups = groups_of_one_game(named, facts)
+    result["comparisons"] = [
+        compare_group(config, progress.folder, group, several=len(groups) > 1) for group in groups
     ]
     if config.json:
-        print_json(told)
+        print_json(result)
     else:
-        ledger.show(against)
+        recorder.show(against)
         echo(f"runs and {RECORD}: {progress.folder}")
-        echo(machine_line(ledger.now.machine) + f", torch {ledger.now.machine['torch']}")
-    return FAILED if failed else ledger.code(against)
+        echo(machine_line(recorder.now.machine))
+    return FAILED if failed else recorder.exit_code(against)
 
 
 def figures(facts: Mapping[str, Sequence[Mapping[str, Any]]]) -> dict[str, Figure]:
@@ -171,15 +171,14 @@ def figures(facts: Mapping[str, Sequence[Mapping[str, Any]]]) -> dict[str, Figur
         for key, unit in {**RATIOS, **DIFFERENCES}.items():
             values = tuple(run[key] for run in runs if run[key] is not None)
             if values and len(values) == len(runs):
-                word = f"{name}: {unit or key}"
-                found[word] = Figure(values, unit, ratio=key in RATIOS)
+                found[f"{name}: {unit or key}"] = Figure(values, unit, ratio=key in RATIOS)
     return found
 
 
-def of_one_game(
-    named: Named, facts: Mapping[str, Sequence[Mapping[str, Any]]]
+def groups_of_one_game(
+    named: NamedConfigs, facts: Mapping[str, Sequence[Mapping[str, Any]]]
 ) -> list[dict[str, list[str]]]:
-    """Return names and runs of configurations that can be compared: those of the same game."""
+    """Return groups of configurations that can be compared, with their runs."""
     groups: dict[tuple[Any, ...], dict[str, list[str]]] = {}
     for name, config in named.configs.items():
         if facts[name]:
@@ -189,25 +188,25 @@ def of_one_game(
     return [group for group in groups.values() if len(group) > 1]
 
 
-def compared(
+def compare_group(
     config: BenchConfigsConfig, folder: Path, group: Mapping[str, Sequence[str]], *, several: bool
 ) -> dict[str, Any]:
-    """Show what `sparring compare` shows of these runs, and return it as JSON has it."""
+    """Print what `sparring compare` prints about these runs, and return it as JSON."""
     try:
         found = compare_named({n: [folder / run for run in runs] for n, runs in group.items()})
-    except ConfigError as wrong:
+    except ConfigError as error:
         if not config.json:
-            echo(f"{', '.join(group)} are not compared: {wrong}")
-        return {"configs": list(group), "why": str(wrong)}
+            echo(f"{', '.join(group)} are not compared: {error}")
+        return {"configs": list(group), "why": str(error)}
     matches, why = matches_of(found, games=config.games)
-    said = notes(found) + why
+    lines = notes(found) + why
     name = f"compare-{'-'.join(group)}"[:80] if several else "compare"
     png, html = write_page(make_page(found, matches), files_in(folder, name))
     if not config.json:
         echo("")
-        print_comparison(found, matches, said)
+        print_comparison(found, matches, lines)
         echo(f"curves: {png}, {html}")
-    return {**described(found, matches), "notes": said, "png": str(png), "html": str(html)}
+    return {**described(found, matches), "notes": lines, "png": str(png), "html": str(html)}
 
 
 def summaries(
@@ -217,7 +216,7 @@ def summaries(
 
 
 def summary(runs: Sequence[Mapping[str, Any]], targets: Sequence[float]) -> dict[str, Any]:
-    """Return medians of speeds, the largest memory, and what was gained."""
+    """Return medians of speeds, the largest memory, and gains of score."""
     if not runs:
         return {"runs": 0}
     gains: dict[str, float | None] = {}
@@ -236,7 +235,7 @@ def summary(runs: Sequence[Mapping[str, Any]], targets: Sequence[float]) -> dict
 
 
 def strength(runs: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """Return the interquartile mean over runs; the interval of a single one is of its games."""
+    """Return the interquartile mean over runs; a single run has the interval over its games."""
     known = [run["strength"] for run in runs if run["strength"] is not None]
     if not known:
         return {"value": None, "low": None, "high": None, "over": "nothing"}
@@ -247,7 +246,7 @@ def strength(runs: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
 
 
 def time_to(runs: Sequence[Mapping[str, Any]], target: float) -> dict[str, Any]:
-    """Return the median of the seconds until a target was reached, and how many runs did."""
+    """Return the median time until a target was reached, and how many runs reached it."""
     times = [run["targets"][key] for run in runs if (key := str(float(target))) in run["targets"]]
     return {"seconds": median(times) if times else None, "reached": len(times), "runs": len(runs)}
 
@@ -261,14 +260,13 @@ def config_table(found: Mapping[str, Mapping[str, Any]], targets: Sequence[float
         *("memory", "strength", "95 %", *goals.values(), "score/h", "score/M"),
     )
     least = ("samples/s", "memory", "CPU cores", "score/M", "runs")
-    table = make_table(("configuration", *numbers), numbers=numbers, least=least)
-    table.caption = (
-        "medians over runs; memory: the most of the training process; strength: interquartile mean "
-        "over runs, its interval over seeds, or over games where there is one run; to X: time "
-        "until the lower end of the interval was there; score/h, score/M: score gained from the "
-        "first evaluation to the last, per hour and per million decisions"
+    caption = (
+        "medians over runs; memory: peak of the training process; strength: interquartile mean "
+        "over runs, its interval over seeds, or over games of a single run; to X: time until the "
+        "lower end of the interval reached X; score/h, score/M: score gained from the first "
+        "evaluation to the last, per hour and per million decisions"
     )
-    table.caption_justify = "left"
+    table = make_table(("configuration", *numbers), numbers=numbers, least=least, caption=caption)
     for name, one in found.items():
         if not one["runs"]:
             table.add_row(name, "0", "–")
@@ -301,7 +299,7 @@ def number(value: float | None, digits: int | None = None) -> str:
 
 
 def time_cell(found: Mapping[str, Any]) -> str:
-    """Return the time to a target, and how many runs got there if not all did."""
+    """Return the time to a target, and how many runs reached it if not all did."""
     if found["seconds"] is None:
         return "–"
     share = f" ({found['reached']} of {found['runs']})" if found["reached"] < found["runs"] else ""

@@ -1,4 +1,4 @@
-"""`sparring bench pool`: prove a pool valid, then measure decisions per second."""
+"""`sparring bench pool`: check that a pool is valid, then measure decisions per second."""
 
 from __future__ import annotations
 
@@ -12,11 +12,12 @@ import numpy as np
 from rich.text import Text
 
 from sparring.commands.bench.shared import (
-    Ledger,
+    BenchRecorder,
     details,
     finish,
     machine_line,
     proof_line,
+    rate_summary,
     short,
 )
 from sparring.commands.shared.printing import ProgressBar, make_console, make_table, print_table
@@ -34,8 +35,8 @@ WARM_UP_STEPS = 20
 
 
 @dataclass
-class Cell:
-    """One combination that is measured: a pool, and who drives it."""
+class PoolVariant:
+    """One measured combination: a pool, and the code that steps it."""
 
     observe: bool
     driver: str
@@ -46,23 +47,22 @@ class Cell:
 
 
 def run(config: BenchPoolConfig) -> int:
-    """Prove, measure, report; 3 if the games are not valid."""
+    """Check, measure, report; 3 if the games are not valid."""
     if config.device != "cpu":
         return run_on_gpu(config)
     rules = read_rules(config.game, config.set)
     lineups = bot_lineups(rules, config.bots)
-    facts = machine_info()
     report: dict[str, Any] = {
         "command": "bench pool",
         "game": rules.name,
         "flags": changed_flags(rules),
         "options": {k: getattr(config, k) for k in ("games", "seconds", "rounds", "seed", "bots")},
-        "machine": facts,
+        "machine": machine_info(),
     }
-    ledger = Ledger(config, "bench pool", measured_settings(report), "")
-    warn_if_busy(facts["load_average"])
+    recorder = BenchRecorder(config, "bench pool", measured_settings(report), "")
+    warn_if_busy(report["machine"]["load_average"])
     with ProgressBar(f"bench {rules.name}", config.rounds + 2) as steps:
-        steps.next("proving the games valid")
+        steps.next("checking the games")
         proof = prove(rules, config.seed)
         cells = measure(rules, config, lineups, proof, steps) if proof.valid else []
     report["valid"], report["proof"] = proof.valid, asdict(proof)
@@ -70,11 +70,11 @@ def run(config: BenchPoolConfig) -> int:
         report["measured"] = [summary(cell) for cell in cells]
         report["ratios"] = ratios(cells)
         report["memory"] = memory(cells[0].pool)
-    return finish(ledger, report, figures(report.get("measured", ())), show)
+    return finish(recorder, report, figures(report.get("measured", ())), show)
 
 
 def measured_settings(report: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what has to be the same in a record; how long was measured does not."""
+    """Return the settings that must be equal in a record; the duration may differ."""
     options = {k: v for k, v in report["options"].items() if k not in ("seconds", "rounds")}
     return {"game": report["game"], "flags": report["flags"], **options}
 
@@ -101,7 +101,7 @@ def run_on_gpu(config: BenchPoolConfig) -> int:
 
 
 def bot_lineups(rules: Rules, bots: Sequence[str]) -> list[Lineup] | None:
-    """Return who sits where if bots play alone; None if the actions come from outside."""
+    """Return the line-up if bots play alone; None if random actions come from outside."""
     if not bots:
         return None
     players = tuple(bots) * rules.seats if len(bots) == 1 else tuple(bots)
@@ -118,8 +118,8 @@ def measure(
     lineups: Sequence[Lineup] | None,
     proof: Proof,
     steps: ProgressBar,
-) -> list[Cell]:
-    """Measure all combinations in turn, each round in the same order, on the same games."""
+) -> list[PoolVariant]:
+    """Measure all variants in turn, each round in the same order, on the same games."""
     cells = make_cells(rules, config, lineups)
     steps.next("warming up")
     burst = burst_steps(cells, config, proof)
@@ -136,11 +136,11 @@ def measure(
 
 def make_cells(
     rules: Rules, config: BenchPoolConfig, lineups: Sequence[Lineup] | None = None
-) -> list[Cell]:
-    """Return every combination, each with a pool of its own, so that all play the same games."""
+) -> list[PoolVariant]:
+    """Return every variant, each with a separate pool, so that all play the same games."""
     counts = sorted(set(config.threads)) or thread_counts(cores())
     cells = [
-        Cell(
+        PoolVariant(
             observe,
             driver,
             threads,
@@ -162,8 +162,8 @@ def make_cells(
     return cells
 
 
-def burst_steps(cells: Sequence[Cell], config: BenchPoolConfig, proof: Proof) -> int:
-    """Warm up and return how many steps fit the time: whole games, where there is room."""
+def burst_steps(cells: Sequence[PoolVariant], config: BenchPoolConfig, proof: Proof) -> int:
+    """Warm up and return how many steps fit the time: whole games if they fit."""
     for cell in cells:
         decisions_per_s(cell, WARM_UP_STEPS)
     live = np.mean([live_rows(cell.pool) for cell in cells])
@@ -173,8 +173,8 @@ def burst_steps(cells: Sequence[Cell], config: BenchPoolConfig, proof: Proof) ->
     return fitting // whole * whole if fitting > whole else max(1, fitting)
 
 
-def decisions_per_s(cell: Cell, steps: int) -> float:
-    """Play on and return the rate; rows that nobody has to answer do not count."""
+def decisions_per_s(cell: PoolVariant, steps: int) -> float:
+    """Play and return the rate; rows without a decision do not count."""
     drive: Callable[[Pool, int], None] = run_in_python if cell.driver == "Python" else run_in_cpp
     before = live_rows(cell.pool)
     started = time.perf_counter()
@@ -184,7 +184,7 @@ def decisions_per_s(cell: Cell, steps: int) -> float:
 
 
 def live_rows(pool: Pool) -> int:
-    """Return how many rows wait for a decision; at tables of bots alone, for one of a bot."""
+    """Return how many rows wait for a decision; where bots play alone, for one of a bot."""
     batch = pool.batch()
     return int((batch.policy >= 0).sum()) or int((batch.seat >= 0).sum())
 
@@ -199,24 +199,21 @@ def run_in_python(pool: Pool, steps: int) -> None:
         pool.step(pool.sample_actions())
 
 
-def summary(cell: Cell) -> dict[str, Any]:
+def summary(cell: PoolVariant) -> dict[str, Any]:
     return {
         "observe": cell.observe,
         "driver": cell.driver,
         "threads": cell.threads,
-        "decisions_per_s": round(median(cell.rates)),
-        "min": round(min(cell.rates)),
-        "max": round(max(cell.rates)),
-        "rounds": [round(rate) for rate in cell.rates],
+        **rate_summary(cell.rates),
     }
 
 
-def ratios(cells: Sequence[Cell]) -> list[dict[str, Any]]:
-    """Compare combinations within each round, so that a busy moment hits both sides."""
+def ratios(cells: Sequence[PoolVariant]) -> list[dict[str, Any]]:
+    """Compare variants within each round, so that load on the machine affects both."""
     by_key = {(cell.observe, cell.driver, cell.threads): cell for cell in cells}
     fewest = min(cell.threads for cell in cells)
 
-    def compare(cell: Cell, other: Cell) -> float:
+    def compare(cell: PoolVariant, other: PoolVariant) -> float:
         pairs = zip(cell.rates, other.rates, strict=True)
         return round(median(mine / theirs for mine, theirs in pairs), 3)
 
@@ -261,19 +258,19 @@ def show(report: dict[str, Any]) -> None:
 
 
 def rate_table(report: dict[str, Any]) -> Any:
-    """Return decisions per second: a row per way to drive the pool, a column per threads."""
+    """Return decisions per second: a row per driver, a column per number of threads."""
     measured = report["measured"]
     threads = sorted({cell["threads"] for cell in measured})
     ratio = {(r["observe"], r["driver"], r["threads"]): r for r in report["ratios"]}
     heads = {count: f"{count} thread{'s' * (count > 1)}" for count in threads}
     options = report["options"]
-    table = make_table(("decisions/s", *heads.values()), numbers=tuple(heads.values()))
     players = f"played by {', '.join(options['bots'])}, " if options.get("bots") else ""
-    table.caption = (
+    caption = (
         f"{options['games']} games, {players}median and range of {options['rounds']} rounds; "
-        "x: to the fewest threads; observation includes the mask"
+        "x: relative to the fewest threads; observation includes the mask"
     )
-    table.caption_justify = "left"
+    columns = tuple(heads.values())
+    table = make_table(("decisions/s", *columns), numbers=columns, caption=caption)
     for observe, what in ((True, "with observation"), (False, "without")):
         for driver in ("C++", "Python"):
             row = [c for c in measured if (c["observe"], c["driver"]) == (observe, driver)]

@@ -1,4 +1,4 @@
-"""`sparring bench pool --device cuda`: games on a GPU, held equal to the CPU's before measuring."""
+"""`sparring bench pool --device cuda`: check that a GPU plays the CPU's games, then measure."""
 
 from __future__ import annotations
 
@@ -10,13 +10,16 @@ import numpy as np
 import torch
 from rich.text import Text
 
-from sparring.commands.bench.shared import Ledger, details, finish, machine_line, proof_line, short
-from sparring.commands.shared.printing import (
-    ProgressBar,
-    make_console,
-    make_table,
-    print_table,
+from sparring.commands.bench.shared import (
+    BenchRecorder,
+    details,
+    finish,
+    machine_line,
+    proof_line,
+    rate_summary,
+    short,
 )
+from sparring.commands.shared.printing import ProgressBar, make_console, make_table, print_table
 from sparring.config.commands import BenchPoolConfig
 from sparring.games import Rules
 from sparring.games.flags import changed_flags, read_rules
@@ -28,13 +31,13 @@ from sparring.speed.bench_records import Figure
 
 COMPARED_GAMES, COMPARED_STEPS = 512, 600
 SIZES = (16_384, 65_536, 262_144)
-"""Games at once, where the options do not say."""
+"""Default numbers of games at once."""
 COPIED_BYTES = 2 << 30
 ARRAYS = ("obs", "mask", "seat", "role", "policy", "reward", "terminated", "truncated")
 
 
 def run(config: BenchPoolConfig) -> int:
-    """Prove, compare, measure, report; 3 if the games are not valid."""
+    """Check, compare, measure, report; 3 if the games are not valid."""
     rules = read_rules(config.game, config.set)
     sizes = SIZES if config.games == BenchPoolConfig.games else (config.games,)
     report: dict[str, Any] = {
@@ -45,9 +48,9 @@ def run(config: BenchPoolConfig) -> int:
         "machine": {**machine_info(), "gpu": torch.cuda.get_device_name()},
     }
     known = {"game": rules.name, "flags": report["flags"], "games": sizes, "seed": config.seed}
-    ledger = Ledger(config, "bench pool", known, config.device)
+    recorder = BenchRecorder(config, "bench pool", known, config.device)
     with ProgressBar(f"bench {rules.name}", len(sizes) + 2) as steps:
-        steps.next("proving the games valid")
+        steps.next("checking the games")
         proof = prove(rules, config.seed)
         steps.next("comparing with the CPU")
         proof.problems += differences(rules, config.seed)
@@ -60,7 +63,7 @@ def run(config: BenchPoolConfig) -> int:
             ]
     report["valid"], report["proof"] = proof.valid, asdict(proof)
     report["copy_bytes_per_s"] = round(copy_rate())
-    return finish(ledger, report, figures(report["measured"]), show)
+    return finish(recorder, report, figures(report["measured"]), show)
 
 
 def figures(cells: list[dict[str, Any]]) -> dict[str, Figure]:
@@ -73,7 +76,7 @@ def figures(cells: list[dict[str, Any]]) -> dict[str, Figure]:
 
 
 def differences(rules: Rules, seed: int) -> list[str]:
-    """Play the same games on both; say where a bit differs."""
+    """Play the same games on both; return the first difference, [] if there is none."""
     cpu = Pool(rules, COMPARED_GAMES, seed=seed)
     gpu = CudaPool(rules, COMPARED_GAMES, seed=seed)
     cpu.reset()
@@ -128,10 +131,7 @@ def measure(
     return {
         "games": games,
         "observe": observe,
-        "decisions_per_s": round(median(rates)),
-        "min": round(min(rates)),
-        "max": round(max(rates)),
-        "rounds": [round(rate) for rate in rates],
+        **rate_summary(rates),
         "bytes_written_per_row": row_bytes,
         "bytes_moved_per_game_step": moved,
         "bytes_per_s": round(median(rates) / max(live, 1) * games * moved),
@@ -150,7 +150,7 @@ def timed(work: Any) -> float:
 
 
 def copy_rate() -> float:
-    """Bytes per second, read and written, of a large copy: what the memory can do."""
+    """Bytes per second, read and written, of a large copy: the memory bandwidth."""
     source = torch.randint(0, 255, (COPIED_BYTES,), dtype=torch.uint8, device="cuda")
     target = torch.empty_like(source)
     seconds = median(timed(lambda: target.copy_(source)) for _ in range(5))
@@ -163,9 +163,8 @@ def show(report: dict[str, Any]) -> None:
     out.print(details(report))
     out.print()
     heads = ("with observation", "share of bandwidth", "without")
-    table = make_table(("games", *heads), numbers=heads)
-    table.caption = "decisions/s, median; random actions and masks included; one captured graph"
-    table.caption_justify = "left"
+    caption = "decisions/s, median; random actions and masks included; one captured graph"
+    table = make_table(("games", *heads), numbers=heads, caption=caption)
     rows: dict[int, list[dict[str, Any]]] = {}
     for cell in report["measured"]:
         rows.setdefault(cell["games"], []).append(cell)

@@ -1,49 +1,50 @@
-"""`sparring bench scaling`: speed by number of games, threads and workers, and what to take."""
+"""`sparring bench scaling`: speed by number of games, threads and workers, with advice."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import asdict
 from typing import Any
 
 from sparring.commands.bench.scaling_picture import make_page
-from sparring.commands.bench.shared import Ledger, machine_line, short, title
+from sparring.commands.bench.shared import BenchRecorder, finish, machine_line, short, title
 from sparring.commands.shared.curves import files_asked, write_page
-from sparring.commands.shared.printing import ProgressBar, echo, make_table, print_json, print_table
+from sparring.commands.shared.printing import ProgressBar, echo, make_table, print_table
 from sparring.config import TrainConfig
 from sparring.config.tools import BenchScalingConfig
 from sparring.draw.columns import Columns
 from sparring.errors import ConfigError, SparringError
 from sparring.factories import is_factory
 from sparring.games.flags import changed_flags
-from sparring.machine import cores, format_bytes, machine_info, warn_if_busy
+from sparring.machine import cores, format_bytes, warn_if_busy
 from sparring.speed.bench_records import Figure
 from sparring.speed.rounds import spread, steady
-from sparring.speed.scaling import Point, Row, advise, measure_points, points
+from sparring.speed.scaling import ScalingPoint, ScalingRow, advise, measure_points, points
 from sparring.speed.timer import OpenSessions, TimerProcess
 from sparring.training.planning.placement import uses_gpu
 from sparring.training.planning.plan import resolve
 from sparring.training.planning.settings import members_of, merged, with_preset, written
 
 CAVEAT = (
-    "speed alone: more games make larger rollouts, so fewer updates in the same time; what is "
-    "learned, sparring bench configs and sparring compare say"
+    "speed alone: more games make larger rollouts, so fewer updates in the same time; compare "
+    "learning with sparring bench configs or sparring compare"
 )
 
 
 def run(config: BenchScalingConfig) -> int:
-    """Measure, advise, draw."""
+    """Measure, advise, draw the charts."""
     files = files_asked(config.out, "scaling")
     settings = read_settings(config)
     plan = resolve(members_of(settings), played=False)
-    usual = Point(settings.threads, int(settings.workers), settings.collect.games)
-    own = is_factory(settings.game)
-    if config.workers and not own:
+    usual = ScalingPoint(settings.threads, int(settings.workers), settings.collect.games)
+    custom = is_factory(settings.game)
+    if config.workers and not custom:
         raise ConfigError(
-            f"--workers: {settings.game} steps its games on threads; use --threads, or give an "
-            "environment of your own"
+            f"--workers: {settings.game} steps its games on threads; use --threads, or name a "
+            "custom environment"
         )
     rows = [
-        Row(point)
+        ScalingRow(point)
         for point in points(
             usual,
             games=config.games,
@@ -51,12 +52,11 @@ def run(config: BenchScalingConfig) -> int:
             workers=config.workers,
             cores=cores(),
             gpu=plan.fused,
-            own=own,
+            custom=custom,
         )
     ]
-    facts = machine_info()
-    warn_if_busy(facts["load_average"])
-    ledger = Ledger(config, "bench scaling", measured_settings(settings), plan.device)
+    recorder = BenchRecorder(config, "bench scaling", measured_settings(settings), plan.device)
+    warn_if_busy(recorder.now.machine["load_average"])
     with (
         TimerProcess() as timer,
         ProgressBar(f"scaling {plan.rules.name}", len(rows) * config.passes + 1) as steps,
@@ -69,28 +69,23 @@ def run(config: BenchScalingConfig) -> int:
     report: dict[str, Any] = {
         "command": "bench scaling",
         "game": plan.rules.name,
-        "flags": {} if own else changed_flags(plan.rules),
+        "flags": {} if custom else changed_flags(plan.rules),
         "options": {"seconds": config.seconds, "passes": config.passes, "seed": config.seed},
         "training": {"algo": settings.algo, "device": plan.device, "pool": plan.games_on},
         "passes": max(len(row.measurements) for row in rows),
-        "usual": described_point(usual),
-        "rows": [described(row, rows) for row in rows],
-        "advice": {"text": why, "take": take and described_point(take)},
-        "machine": ledger.now.machine,
-        "against": ledger.end(figures(rows)),
+        "usual": asdict(usual),
+        "rows": [row_facts(row, rows) for row in rows],
+        "advice": {"text": why, "take": take and asdict(take)},
+        "machine": recorder.now.machine,
     }
     if config.out:
         page = make_page(report, rows, why)
         report["pictures"] = list(map(str, write_page(page, files)))
-    if config.json:
-        print_json(report)
-    else:
-        show(report, ledger)
-    return ledger.code(report["against"])
+    return finish(recorder, report, figures(rows), show)
 
 
 def read_settings(config: BenchScalingConfig) -> TrainConfig:
-    """Return what `sparring train` would train with, as it is well under way."""
+    """Return the settings of `sparring train`, as in the middle of a run."""
     gpu = uses_gpu(config.device)
     base = with_preset(config.game, config.config, gpu=gpu, algo=config.algo)
     changes: dict[str, Any] = {
@@ -107,53 +102,48 @@ def read_settings(config: BenchScalingConfig) -> TrainConfig:
 
 
 def measured_settings(settings: TrainConfig) -> dict[str, Any]:
-    """Return what has to be the same in a record: all but what is varied, and how a run is kept."""
+    """Return the settings that must be equal in a record: all but those that vary."""
     table = written(settings)
-    kept = ("net", "opponents", "rewards", "set", "game", "algo", "hierarchy", settings.algo)
-    found = {name: table[name] for name in kept if name in table}
+    names = ("net", "opponents", "rewards", "set", "game", "algo", "hierarchy", settings.algo)
+    found = {name: table[name] for name in names if name in table}
     return {**found, "collect": {k: v for k, v in table["collect"].items() if k != "games"}}
 
 
-def check_some(rows: Sequence[Row]) -> None:
-    if any(row.measurements for row in rows):
-        return
-    raise SparringError(f"nothing could be measured; {rows[0].point}: {rows[0].why}")
+def check_some(rows: Sequence[ScalingRow]) -> None:
+    if not any(row.measurements for row in rows):
+        raise SparringError(f"nothing could be measured; {rows[0].point}: {rows[0].why}")
 
 
-def figures(rows: Sequence[Row]) -> dict[str, Figure]:
+def figures(rows: Sequence[ScalingRow]) -> dict[str, Figure]:
     return {str(r.point): Figure(tuple(r.rates), "decisions/s") for r in rows if r.measurements}
 
 
-def described_point(point: Point) -> dict[str, int]:
-    return {"games": point.games, "threads": point.threads, "workers": point.workers}
-
-
-def described(row: Row, rows: Sequence[Row]) -> dict[str, Any]:
-    told: dict[str, Any] = {**described_point(row.point), "why": row.why}
-    if not row.measurements or row.opened is None:
-        return told
+def row_facts(row: ScalingRow, rows: Sequence[ScalingRow]) -> dict[str, Any]:
+    facts: dict[str, Any] = {**asdict(row.point), "why": row.why}
+    if not row.measurements or row.session is None:
+        return facts
     smallest = next(other for other in rows if other.measurements)
-    least = fewest_cores(row, rows)
+    fewest = fewest_cores(row, rows)
     gpu = [measurement.gpu_busy for measurement in row.measurements]
     return {
-        **told,
+        **facts,
         "decisions_per_s": spread(row.rates, 0),
         "samples_per_s": spread([r.rate("samples") for r in row.measurements], 0),
         "cpu_cores": round(sum(r.cpu_cores for r in row.measurements) / len(row.measurements), 2),
         "gpu_busy": round(sum(gpu) / len(gpu), 4),
-        "memory_bytes": row.opened.memory_bytes,
+        "memory_bytes": row.session.memory_bytes,
         "gpu_bytes": max(measurement.gpu_bytes for measurement in row.measurements),
         "to_smallest": round(row.rate / smallest.rate, 3),
-        "efficiency": round(row.rate / least.rate / (row.point.cores / least.point.cores), 3),
+        "efficiency": round(row.rate / fewest.rate / (row.point.cores / fewest.point.cores), 3),
     }
 
 
-def fewest_cores(row: Row, rows: Sequence[Row]) -> Row:
+def fewest_cores(row: ScalingRow, rows: Sequence[ScalingRow]) -> ScalingRow:
     same = [o for o in rows if o.measurements and o.point.games == row.point.games]
     return min(same, key=lambda other: other.point.cores)
 
 
-def show(report: dict[str, Any], ledger: Ledger) -> None:
+def show(report: dict[str, Any]) -> None:
     training = report["training"]
     echo(
         f"{title(report)}: {training['algo']}, network on {training['device']}, games on "
@@ -167,8 +157,7 @@ def show(report: dict[str, Any], ledger: Ledger) -> None:
     echo(CAVEAT)
     if "pictures" in report:
         echo(f"pictures: {', '.join(report['pictures'])}")
-    echo(machine_line(report["machine"]) + f", torch {report['machine']['torch']}")
-    ledger.show(report["against"])
+    echo(machine_line(report["machine"]))
 
 
 def table_of(report: dict[str, Any]) -> Columns:
@@ -178,13 +167,13 @@ def table_of(report: dict[str, Any]) -> Columns:
     rates = ("decisions/s", "range", "samples/s", "x", "efficiency", "CPU cores")
     numbers = ("games", "threads", *(("workers",) if workers else ()), *rates)
     numbers += ("GPU busy", "GPU memory", "memory") if gpu else ("memory",)
-    table = make_table(numbers, numbers=numbers, least=("memory", "samples/s", "range"))
-    table.caption = (
-        f"median and range of {report['passes']} passes in turn; x: to the first line; "
-        "efficiency: speed per thread and worker, to the fewest with as many games; memory: what "
-        "the process grew by"
+    caption = (
+        f"median and range of {report['passes']} passes in turn; x: relative to the first line; "
+        "efficiency: speed per thread and worker, relative to the fewest with as many games; "
+        "memory: growth of the process"
     )
-    table.caption_justify = "left"
+    least = ("memory", "samples/s", "range")
+    table = make_table(numbers, numbers=numbers, least=least, caption=caption)
     for row in rows:
         head = [f"{row['games']:,}", str(row["threads"]), *([str(row["workers"])] * workers)]
         if row["why"]:

@@ -1,4 +1,4 @@
-"""What `sparring bench scaling` draws: speed over games, a line per number of threads."""
+"""Charts of `sparring bench scaling`: speed over games, one line per number of threads."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from sparring.draw.charts.axes import Axis, Form
 from sparring.draw.charts.chart import Chart, Series
 from sparring.draw.charts.curves import color_of
 from sparring.draw.charts.page import ChartPage
-from sparring.speed.scaling import Row
+from sparring.speed.scaling import ScalingRow
 
 MIB = 2**20
 
 
-def make_page(report: dict[str, Any], rows: Sequence[Row], advice: str) -> ChartPage:
-    """Return the charts: speed, its spread, cores and memory."""
+def make_page(report: dict[str, Any], rows: Sequence[ScalingRow], advice: str) -> ChartPage:
+    """Return charts of speed, busy cores and memory."""
     games = sorted({row.point.games for row in rows})
     axis = Axis("games", len(games), tuple(f"{count:,}" for count in games))
     training, machine = report["training"], report["machine"]
@@ -28,7 +28,9 @@ def make_page(report: dict[str, Any], rows: Sequence[Row], advice: str) -> Chart
         f"{machine['cpu']}, {machine['cores']} cores",
     )
 
-    def chart(name: str, value: Callable[[Row], list[float]], form: Form, *, wide: bool) -> Chart:
+    def chart(
+        name: str, value: Callable[[ScalingRow], list[float]], form: Form, *, wide: bool
+    ) -> Chart:
         lines = tuple(
             line(at, key, [row for row in rows if line_of(row) == key], games, value)
             for at, key in enumerate(dict.fromkeys(map(line_of, rows)))
@@ -59,30 +61,29 @@ def make_page(report: dict[str, Any], rows: Sequence[Row], advice: str) -> Chart
     return ChartPage(f"{title(report)}: speed by games", facts, tuple(charts), axis)
 
 
-def memory(row: Row) -> list[float]:
-    """Return the memory of a point, that of the GPU where it has all."""
-    there = [measurement.gpu_bytes / MIB for measurement in row.measurements]
-    return there if any(there) or row.opened is None else [row.opened.memory_bytes / MIB]
+def memory(row: ScalingRow) -> list[float]:
+    """Return the memory of a point: of the GPU if it uses one."""
+    on_gpu = [measurement.gpu_bytes / MIB for measurement in row.measurements]
+    return on_gpu if any(on_gpu) or row.session is None else [row.session.memory_bytes / MIB]
 
 
-def line_of(row: Row) -> tuple[int, int]:
-    """Return what the points of a line share."""
+def line_of(row: ScalingRow) -> tuple[int, int]:
     return row.point.threads, row.point.workers
 
 
 def line(
     at: int,
     key: tuple[int, int],
-    rows: Sequence[Row],
+    rows: Sequence[ScalingRow],
     games: Sequence[int],
-    value: Callable[[Row], list[float]],
+    value: Callable[[ScalingRow], list[float]],
 ) -> Series:
-    """Return the line of a number of threads and workers; points without numbers leave a gap."""
+    """Return the line of a number of threads and workers; unmeasured points leave a gap."""
     threads, workers = key
     name = f"{threads} thread{'s' * (threads != 1)}" + (f", {workers} workers" if workers else "")
-    there = [row for row in rows if row.measurements]
-    x = np.array([games.index(row.point.games) + 0.5 for row in there])
-    values = [value(row) for row in there]
+    measured = [row for row in rows if row.measurements]
+    x = np.array([games.index(row.point.games) + 0.5 for row in measured])
+    values = [value(row) for row in measured]
     color, dashed = color_of(at)
     middle, low, high = (
         np.array([float(how(v)) for v in values]) for how in (np.median, np.min, np.max)

@@ -1,10 +1,10 @@
-"""What all benches share: records held against earlier ones, and lines that are printed."""
+"""Shared by all benches: records, comparison with an earlier record, printed lines."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from statistics import geometric_mean, mean
+from statistics import geometric_mean, mean, median
 from typing import Any, Protocol
 
 from sparring.commands.shared.printing import (
@@ -18,15 +18,22 @@ from sparring.errors import ConfigError
 from sparring.games.flags import flags_as_options
 from sparring.machine import machine_info
 from sparring.output_files import check_file
-from sparring.speed.bench_records import Change, Figure, Record, changes, differences, since
+from sparring.speed.bench_records import (
+    BenchRecord,
+    Change,
+    Figure,
+    changes,
+    differences,
+    explanations,
+)
 
 SLOWER, INVALID = 1, 3
-"""Exit codes: of --fail-slower, and of games that are not valid."""
-MAX_TOLD = 4
+"""Exit codes: of --fail-slower, and of invalid games."""
+MAX_DIFFERENCES = 4
 
 
-class Keeps(Protocol):
-    """Options of a bench that keeps records."""
+class RecordOptions(Protocol):
+    """Options of a bench about records."""
 
     @property
     def save(self) -> str: ...
@@ -40,31 +47,34 @@ class Keeps(Protocol):
     def json(self) -> bool: ...
 
 
-class Ledger:
-    """The record of one bench: begun before anything is measured, ended when all is known."""
+class BenchRecorder:
+    """Record of one bench: started before anything is measured, then saved and compared."""
 
-    def __init__(self, options: Keeps, command: str, settings: Mapping[str, Any], device: str):
-        """Read the earlier record, and refuse one that says nothing about this bench."""
+    def __init__(
+        self, options: RecordOptions, command: str, settings: Mapping[str, Any], device: str
+    ) -> None:
+        """Read the earlier record, and refuse one that cannot be compared with this bench."""
         self.options = options
         if options.save:
             check_file(options.save, "--save", parents=True)
         facts = {**machine_info(), "device": device.partition(":")[0], **torch_facts(device)}
-        self.now = Record(command, dict(settings), facts, {})
-        self.then = Record.read(Path(options.record)) if options.record else None
+        self.now = BenchRecord(command, dict(settings), facts, {})
+        self.then = BenchRecord.read(Path(options.record)) if options.record else None
         if (options.anyway or options.fail_slower) and not options.record:
-            word = "--anyway" if options.anyway else "--fail-slower"
-            raise ConfigError(f"{word} is for --record FILE, the record to hold this one against")
+            option = "--anyway" if options.anyway else "--fail-slower"
+            raise ConfigError(f"{option} needs --record FILE, the record to compare with")
         self.apart = differences(self.now, self.then) if self.then else []
         if self.apart and not options.anyway:
-            rest = len(self.apart) - MAX_TOLD
+            rest = len(self.apart) - MAX_DIFFERENCES
+            listed = "; ".join(self.apart[:MAX_DIFFERENCES])
             more = f"; and {rest} more" if rest > 0 else ""
             raise ConfigError(
-                f"--record {options.record} says nothing about this bench: "
-                f"{'; '.join(self.apart[:MAX_TOLD])}{more}; measure the same, or add --anyway"
+                f"--record {options.record} cannot be compared with this bench: {listed}{more}; "
+                "measure the same, or add --anyway"
             )
 
-    def end(self, figures: Mapping[str, Figure]) -> dict[str, Any]:
-        """Keep the figures, and return what changed, as JSON has it; {} without a record."""
+    def finish(self, figures: Mapping[str, Figure]) -> dict[str, Any]:
+        """Save the figures, and return the comparison as JSON; {} without an earlier record."""
         self.now.figures.update(figures)
         if self.options.save:
             self.now.write(Path(self.options.save))
@@ -76,21 +86,21 @@ class Ledger:
         return {
             "record": self.options.record,
             "changes": [one.plain() for one in found],
-            **{word: [n for n in of if n not in both] for word, of in names.items()},
-            "since": since(self.now, self.then),
+            **{key: [n for n in of if n not in both] for key, of in names.items()},
+            "since": explanations(self.now, self.then),
             "apart": self.apart,
             "slower": sum(one.bad for one in found),
         }
 
-    def code(self, told: Mapping[str, Any]) -> int:
-        return SLOWER if self.options.fail_slower and told.get("slower") else 0
+    def exit_code(self, comparison: Mapping[str, Any]) -> int:
+        return SLOWER if self.options.fail_slower and comparison.get("slower") else 0
 
-    def show(self, told: Mapping[str, Any]) -> None:
+    def show(self, comparison: Mapping[str, Any]) -> None:
         if self.options.save:
             echo(f"record: {self.options.save}")
-        if not told or not self.then:
+        if not comparison or not self.then:
             return
-        found = [Change(**one) for one in told["changes"]]
+        found = [Change(**one) for one in comparison["changes"]]
         date = str(self.then.machine.get("date", "?"))[:10]
         table = make_table(("figure", "then", "now", f"against {date}"), numbers=("then", "now"))
         for one in found:
@@ -100,22 +110,22 @@ class Ledger:
             )
             table.add_row(one.name, *cells, str(one))
         print_table(table)
-        for word in ("only then", "only now"):
-            if told[word]:
-                echo(f"measured {word}: {', '.join(told[word])}")
-        for line in told["apart"]:
+        for key in ("only then", "only now"):
+            if comparison[key]:
+                echo(f"measured {key}: {', '.join(comparison[key])}")
+        for line in comparison["apart"]:
             echo(f"not the same bench: {line}")
-        for line in told["since"]:
+        for line in comparison["since"]:
             echo(f"since then: {line}")
         bad = [one.name for one in found if one.bad]
         echo(
             f"{len(bad)} of {len(found)} figures got slower or worse beyond their 95 % interval"
-            f"{': ' + ', '.join(bad) if bad else ''}; by chance alone it is 1 of 40"
+            f"{': ' + ', '.join(bad) if bad else ''}; by chance alone 1 of 40 does"
         )
 
 
 def torch_facts(device: str) -> dict[str, Any]:
-    """Return what learning depends on; torch is loaded where something learns."""
+    """Return facts of torch, which is only loaded if the bench has a device."""
     if not device:
         return {}
     import torch
@@ -125,47 +135,57 @@ def torch_facts(device: str) -> dict[str, Any]:
 
 
 def middle(figure: Figure, *, ratio: bool) -> str:
-    """Return the mean of a figure as it is shown; of logarithms, so that ratios are those shown."""
+    """Return the mean of a figure as text; the geometric mean where ratios are shown."""
     value = geometric_mean(figure.rounds) if ratio else mean(figure.rounds)
     text = f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.4g}"
     return f"{text} {figure.unit}".strip()
 
 
 def finish(
-    ledger: Ledger, report: dict[str, Any], figures: Mapping[str, Figure], show: Callable[..., None]
+    recorder: BenchRecorder,
+    report: dict[str, Any],
+    figures: Mapping[str, Figure],
+    show: Callable[..., None],
 ) -> int:
-    """Print what was proven and measured, keep the figures, and return the exit code."""
-    if not report["valid"]:
-        if ledger.options.json:
-            print_json(report)
-        else:
-            show_problems(report)
-        return INVALID
-    report["against"] = ledger.end(figures)
-    if ledger.options.json:
+    """Print the report, save the figures, and return the exit code."""
+    is_valid = report.get("valid", True)
+    if is_valid:
+        report["against"] = recorder.finish(figures)
+    if recorder.options.json:
         print_json(report)
-    else:
+    elif is_valid:
         show(report)
-        ledger.show(report["against"])
-    return ledger.code(report["against"])
+        recorder.show(report["against"])
+    else:
+        show_problems(report)
+    return recorder.exit_code(report["against"]) if is_valid else INVALID
+
+
+def rate_summary(rates: Sequence[float]) -> dict[str, Any]:
+    """Return median, range and all rounds of decisions per second."""
+    return {
+        "decisions_per_s": round(median(rates)),
+        "min": round(min(rates)),
+        "max": round(max(rates)),
+        "rounds": [round(rate) for rate in rates],
+    }
 
 
 def show_problems(report: dict[str, Any]) -> None:
-    """Print why nothing was measured."""
     out = make_console()
-    out.print(f"{title(report)}: not valid, so there is nothing to measure", style="bold red")
+    out.print(f"{title(report)}: not valid, so nothing was measured", style="bold red")
     for problem in report["proof"]["problems"]:
         out.print(f"  {problem}")
     out.print(f"next: sparring check {report['game']}")
 
 
 def title(report: dict[str, Any]) -> str:
-    """Return the game and the flags that are not the usual ones."""
+    """Return the game and its changed flags."""
     return " ".join([report["game"], *flags_as_options(report["flags"])])
 
 
 def short(number: float) -> str:
-    """Return a number with three digits and its unit."""
+    """Return a number with three digits and k, M or G."""
     for size, unit in ((1e9, "G"), (1e6, "M"), (1e3, "k")):
         if number >= size:
             digits = 2 if number < 10 * size else 1 if number < 100 * size else 0
@@ -174,11 +194,11 @@ def short(number: float) -> str:
 
 
 def machine_line(facts: dict[str, Any]) -> str:
-    """Say where and when this was measured."""
     commit = f" at {facts['commit']}" if facts["commit"] else ""
+    torch = f", torch {facts['torch']}" if facts.get("torch") else ""
     return (
         f"machine: {facts['cpu']}, {facts['cores']} cores, Python {facts['python']}, "
-        f"sparring {facts['sparring']}{commit}, {facts['date']}"
+        f"sparring {facts['sparring']}{commit}, {facts['date']}{torch}"
     )
 
 

@@ -1,4 +1,4 @@
-"""`sparring bench train`: training end to end, and what it would be if games cost nothing."""
+"""`sparring bench train`: speed of training, and its ceiling if games cost nothing."""
 
 from __future__ import annotations
 
@@ -12,13 +12,8 @@ from typing import Any
 import torch
 from rich.text import Text
 
-from sparring.commands.bench.shared import Ledger, finish, machine_line, short, title
-from sparring.commands.shared.printing import (
-    ProgressBar,
-    make_console,
-    make_table,
-    print_table,
-)
+from sparring.commands.bench.shared import BenchRecorder, finish, machine_line, short, title
+from sparring.commands.shared.printing import ProgressBar, make_console, make_table, print_table
 from sparring.config import TrainConfig
 from sparring.config.commands import BenchTrainConfig
 from sparring.errors import ConfigError, SparringError, SparringWarning
@@ -50,23 +45,23 @@ from sparring.training.utilization.monitor import make_monitor, measured_run
 
 OURS, CEILING, PLAIN = "ours", "ceiling", "plain"
 GAMES_STEP = 32
-"""Games come in multiples of it, as a population on a GPU wants them."""
+"""Numbers of games are multiples of it, which a population on a GPU needs."""
 RATES = {
     "decisions_per_s": "decisions/s",
     "samples_per_s": "samples/s",
     "optimizer_steps_per_s": "gradient steps/s",
 }
 LEARNING_OPTIONS = {True: ("epochs", "minibatch"), False: ("ratio", "batch")}
-"""Those of algorithms that learn from fresh rollouts, and those of replay."""
+"""Options of algorithms that learn from fresh rollouts, and from replay."""
 NET_OPTIONS = {"mlp": ("hidden", "shared"), "residual": ("channels", "blocks")}
-"""Those that one kind of network has alone."""
+"""Options that only one kind of network has."""
 SHARE_ROUNDS = 4
-"""That are looked at, the first of which only warms up."""
+"""Rounds that give the utilization; the first one warms up."""
 LEARNS_OTHERWISE = "another minibatch changes what is learned, not only the speed"
 
 
 def run(config: BenchTrainConfig) -> int:
-    """Prove, measure, report; 3 if the games are not valid."""
+    """Check, measure, report; 3 if the games are not valid."""
     settings = read_settings(config)
     plan = resolve(members_of(settings))
     rules = plan.rules
@@ -79,11 +74,11 @@ def run(config: BenchTrainConfig) -> int:
         fill_slots(learner, plan)
     report = describe(config, settings, plan, learner)
     known = {"game": report["game"], "flags": report["flags"], **report["training"]}
-    ledger = Ledger(config, "bench train", known, plan.device)
+    recorder = BenchRecorder(config, "bench train", known, plan.device)
     warn_if_busy(report["machine"]["load_average"])
     warn_if_blas_differs(settings.threads)
     with ProgressBar(f"bench {rules.name}", config.rounds + 3) as steps:
-        steps.next("proving the games valid")
+        steps.next("checking the games")
         proof, measured = prove(rules, config.seed), {}
         if proof.valid:
             measured = measure(learner, config, plan, proof, steps, beside=beside)
@@ -99,7 +94,7 @@ def run(config: BenchTrainConfig) -> int:
             report["memory_bytes"] = torch.cuda.max_memory_allocated()
             report["memory_bytes_per_game"] = memory_uses(plan)[1].per_game // len(plan.seeds)
             report["room"] = memory_line(plan)
-    return finish(ledger, report, figures(measured), show)
+    return finish(recorder, report, figures(measured), show)
 
 
 def figures(measured: Mapping[str, Sequence[Round]]) -> dict[str, Figure]:
@@ -113,9 +108,9 @@ def figures(measured: Mapping[str, Sequence[Round]]) -> dict[str, Figure]:
 
 
 def against_plain(settings: TrainConfig, plan: Plan) -> tuple[TrainConfig, TrainConfig, Plan]:
-    """Return these settings, those of plain self-play with as many rows of the learner, the plan.
+    """Return these settings, those of plain self-play with as many learner rows, and the plan.
 
-    Frozen opponents get games of their own, so that both learn from as much.
+    Frozen opponents get additional games, so that both learn from as many samples.
     """
     games = settings.collect.games
     wanted = round(games / learner_share(plan) / GAMES_STEP) * GAMES_STEP
@@ -125,18 +120,18 @@ def against_plain(settings: TrainConfig, plan: Plan) -> tuple[TrainConfig, Train
 
 
 def learner_share(plan: Plan) -> float:
-    """About which share of the rows is the learner's own."""
+    """Return the approximate share of rows that the learner decides."""
     mine = others = 0.0
     for lineup in plan.participants.lineups:
         policies = [player for player in lineup.players if not isinstance(player, str)]
-        own = sum(player == LEARNER for player in policies)
-        mine += lineup.weight * own / len(policies)
-        others += lineup.weight * (1 - own / len(policies))
+        share = sum(player == LEARNER for player in policies) / len(policies)
+        mine += lineup.weight * share
+        others += lineup.weight * (1 - share)
     return mine / (mine + others)
 
 
 def measurable(settings: TrainConfig, plan: Plan) -> SupportsDryRun:
-    """Return the learner, if it can work without games."""
+    """Return the learner; refuse one that cannot be measured without games."""
     learner = make_learner(settings, plan)
     if not isinstance(learner, SupportsDryRun):
         raise ConfigError(f"algo {settings.algo!r} cannot do a dry run without games; try ppo")
@@ -170,10 +165,10 @@ def describe(
 
 
 def warn_if_blas_differs(threads: int) -> None:
-    told = os.environ.get("OPENBLAS_NUM_THREADS", "")
-    if told and told != str(threads):
+    blas = os.environ.get("OPENBLAS_NUM_THREADS", "")
+    if blas and blas != str(threads):
         warnings.warn(
-            f"OPENBLAS_NUM_THREADS is {told} and threads is {threads}; set both to the same",
+            f"OPENBLAS_NUM_THREADS is {blas} and threads is {threads}; set both to the same",
             SparringWarning,
             stacklevel=2,
         )
@@ -188,7 +183,7 @@ def measure(
     *,
     beside: SupportsDryRun | None = None,
 ) -> dict[str, list[Round]]:
-    """Measure the learner with and without games in turn; who goes first changes every round.
+    """Measure the learner with and without games in turn; the order alternates.
 
     beside: plain self-play, measured in the same rounds.
     """
@@ -244,7 +239,7 @@ def summary(rounds: Sequence[Round]) -> dict[str, Any]:
 
 
 def fraction(ours: Sequence[Round], ceiling: Sequence[Round]) -> dict[str, Any]:
-    """Compare samples per second within each round, so that a busy moment hits both sides."""
+    """Compare samples per second within each round, so that load affects both."""
     rates = [[one.samples / one.seconds for one in rounds] for rounds in (ours, ceiling)]
     pairs = spread([mine / free for mine, free in zip(*rates, strict=True)], 4)
     return {**pairs, "of_medians": round(median(rates[0]) / median(rates[1]), 4)}
@@ -280,10 +275,10 @@ def show(report: dict[str, Any]) -> None:
             out.print(one)
     if "memory_bytes" in report:
         busy = report["measured"][OURS]["gpu_busy"]
-        told = f"GPU busy {busy:.1%}, " if busy else ""
-        out.print(f"{told}{report['memory_bytes'] / 2**30:.2f} GiB of its memory in use")
+        share_busy = f"GPU busy {busy:.1%}, " if busy else ""
+        out.print(f"{share_busy}{report['memory_bytes'] / 2**30:.2f} GiB of its memory in use")
         out.print(f"memory: {report['room']}")
-    out.print(machine_line(report["machine"]) + f", torch {report['machine']['torch']}")
+    out.print(machine_line(report["machine"]))
 
 
 def training_line(training: dict[str, Any]) -> str:
@@ -320,12 +315,11 @@ def net_words(training: dict[str, Any]) -> str:
 def rate_table(report: dict[str, Any]) -> Any:
     cells = [report["measured"][name] for name in (OURS, CEILING)]
     heads = ("ours", "free games")
-    table = make_table(("", *heads), numbers=heads)
-    table.caption = (
-        f"median and range of {report['options']['rounds']} rounds; decisions: the "
-        "learner's own; phases: share of the time"
+    caption = (
+        f"median and range of {report['options']['rounds']} rounds; decisions: of the learner; "
+        "phases: share of the time"
     )
-    table.caption_justify = "left"
+    table = make_table(("", *heads), numbers=heads, caption=caption)
     for key, name in RATES.items():
         table.add_row(name, *(rate_cell(cell[key]) for cell in cells))
     if cells[0]["forced_per_s"]:
@@ -369,7 +363,7 @@ def share_lines(found: dict[str, Any]) -> list[str]:
 
 
 def read_settings(config: BenchTrainConfig) -> TrainConfig:
-    """Return what `sparring train` would train with, changed where an option says so."""
+    """Return the settings of `sparring train`, with the changes of options."""
     base = with_preset(config.game, config.config, gpu=uses_gpu(config.device), algo=config.algo)
     net = given_of_net(config, base.net.kind)
     changes: dict[str, Any] = {
@@ -386,29 +380,29 @@ def read_settings(config: BenchTrainConfig) -> TrainConfig:
         "league": given_of(config, "slots"),
         "net": net,
     }
-    if base.hierarchy.on:  # an option goes before what roles have of their own
-        own = {"net": net, base.algo: changes.get(base.algo, {})}
-        changes["roles"] = dict.fromkeys(Rules(config.game).roles, own)
+    if base.hierarchy.on:  # options override the settings of roles
+        by_role = {"net": net, base.algo: changes.get(base.algo, {})}
+        changes["roles"] = dict.fromkeys(Rules(config.game).roles, by_role)
     settings: TrainConfig = merged(base, changes, "bench train")
     return steady(settings)
 
 
 def given_of_learning(config: BenchTrainConfig, base: TrainConfig) -> dict[str, Any]:
-    """Return the options of learning; one that the algorithm does not have is refused."""
+    """Return the options of learning; refuse one that the algorithm does not have."""
     rollouts = learns_from_rollouts(base)
     names = LEARNING_OPTIONS[rollouts]
     for name in LEARNING_OPTIONS[not rollouts]:
         if getattr(config, name):
             raise ConfigError(
                 f"--{name}: {base.algo} learns from {'fresh rollouts' if rollouts else 'replay'} "
-                f"here; it has {', '.join(f'--{own}' for own in names)}"
+                f"here; it has {', '.join(f'--{option}' for option in names)}"
             )
     given = given_of(config, *names)
     return {base.algo if rollouts else "replay": given}
 
 
 def learns_from_rollouts(settings: TrainConfig) -> bool:
-    """Whether each decision is learned from soon after it was made, and then no more."""
+    """Whether the algorithm learns from fresh rollouts, not from replay."""
     return "replay" not in sections_of(settings.algo, settings.dqn.mode)
 
 
@@ -423,13 +417,13 @@ def given_of(config: BenchTrainConfig, *names: str) -> dict[str, Any]:
 
 
 def given_of_net(config: BenchTrainConfig, kind: str) -> dict[str, Any]:
-    """Return the options of the network; one that such a network does not have is refused."""
-    usual = BenchTrainConfig(config.game)
+    """Return the options of the network; refuse one that its kind does not have."""
+    default = BenchTrainConfig(config.game)
     found: dict[str, Any] = {} if config.sparse is None else {"sparse": config.sparse}
     for of, names in NET_OPTIONS.items():
         for name in names:
             value = getattr(config, name)
-            if value == getattr(usual, name):
+            if value == getattr(default, name):
                 continue
             if of != kind:
                 raise ConfigError(

@@ -1,4 +1,4 @@
-"""What commands print with: tables, JSON and progress."""
+"""Output of commands: tables, text, JSON and progress."""
 
 from __future__ import annotations
 
@@ -20,18 +20,18 @@ from sparring.draw.text_charts import AsciiRenderable, is_ascii_only, to_ascii
 from sparring.errors import printable
 
 PLAIN_WIDTH = 1000
-"""Columns where the output is no terminal: nothing is wrapped or cut."""
+"""Width without a terminal: nothing is wrapped or cut."""
 PROSE_WIDTH = 100
-"""Columns there of what people read, such as the description of a game."""
-NAMED_COLUMNS = 4
-"""So many of the columns that found no room are named."""
+"""Width of prose without a terminal, such as the description of a game."""
+MAX_NAMED_COLUMNS = 4
+"""Dropped columns that are named below a table."""
 LINE_EVERY_S = 10.0
-"""How often progress is told where there is no terminal."""
+"""Interval of progress lines without a terminal."""
 
 
 def make_console(*, stderr: bool = False) -> Console:
     stream = sys.stderr if stderr else sys.stdout
-    # Asked here, because rich takes 80 columns for granted where TERM is dumb.
+    # rich assumes 80 columns where TERM is dumb.
     width, height = shutil.get_terminal_size() if stream.isatty() else (PLAIN_WIDTH, None)
     return Console(
         file=stream, width=width, height=height, highlight=False, markup=False, emoji=False
@@ -39,63 +39,68 @@ def make_console(*, stderr: bool = False) -> Console:
 
 
 def make_table(
-    columns: Sequence[str], *, numbers: Sequence[str] = (), least: Sequence[str] = ()
+    columns: Sequence[str],
+    *,
+    numbers: Sequence[str] = (),
+    least: Sequence[str] = (),
+    caption: str = "",
 ) -> Columns:
-    """Return a table for a terminal, lines for a pipe; columns in `numbers` align right.
+    """Return a table with lines for a terminal, without lines for a pipe.
 
-    least: columns to do without on a narrow terminal, the first of them first; then those on the
-        right. The first column always stays.
+    numbers: columns that align right. least: columns that a narrow terminal drops, in this order;
+        then those on the right. The first column always stays.
     """
-    return Columns(
+    table = Columns(
         columns,
         numbers=numbers,
         least=least,
         lines=sys.stdout.isatty(),
         ascii_only=is_ascii_only(make_console()),
     )
+    if caption:
+        table.caption, table.caption_justify = caption, "left"
+    return table
 
 
 def echo(text: str) -> None:
-    """Print a sentence; on a terminal it is broken at blanks, and paths stay whole to be copied."""
+    """Print text; on a terminal it is wrapped at blanks, so that paths stay whole."""
     out = make_console()
     text = "\n".join(map(printable, text.splitlines()))
-    told = to_ascii(text.replace("±", "+-")) if is_ascii_only(out) else text
+    text = to_ascii(text.replace("±", "+-")) if is_ascii_only(out) else text
     if out.is_terminal:
-        lines = told.splitlines()
-        told = "\n".join(
+        text = "\n".join(
             textwrap.fill(line, out.width, break_long_words=False, break_on_hyphens=False)
-            for line in lines
+            for line in text.splitlines()
         )
-    print(told)
+    print(text)
 
 
 def print_facts(
     facts: Iterable[tuple[str | Text, str]], *, label: int = 12, prose: bool = False
 ) -> None:
-    """Print a line for each name and what there is to say about it; long ones go on below it.
+    """Print a line for each name and its text; long texts wrap below themselves.
 
-    prose: they do so without a terminal too, since nobody takes the lines apart.
+    prose: wrap without a terminal too, for text that people read and programs do not parse.
     """
     out = make_console()
     if not out.is_terminal:
-        for name, told in facts:
-            line = f"{name!s:{label}} {told}"
+        for name, text in facts:
+            line = f"{name!s:{label}} {text}"
             below = " " * (label + 1)
             print(textwrap.fill(line, PROSE_WIDTH, subsequent_indent=below) if prose else line)
         return
     grid = Table.grid(padding=(0, 1, 0, 0))
     grid.add_column(width=label)
     grid.add_column(overflow="fold")
-    for name, told in facts:
-        grid.add_row(name, told)
+    for name, text in facts:
+        grid.add_row(name, text)
     out.print(AsciiRenderable(grid) if is_ascii_only(out) else grid)
 
 
 def print_table(table: Table, *, prose: bool = False) -> None:
-    """Print a table; on a terminal it fits, without one it is whole and no line ends in blanks.
+    """Print a table: fitted to a terminal, or whole without one, and without trailing blanks.
 
-    prose: without a terminal long cells are wrapped where that costs no column, since people read
-        them and nobody takes the lines apart.
+    prose: without a terminal wrap long cells if no column is lost, for text that people read.
     """
     out = make_console()
     dropped: list[str] = []
@@ -107,8 +112,8 @@ def print_table(table: Table, *, prose: bool = False) -> None:
     if out.is_terminal:
         out.print(shown)
         if dropped:
-            named = ", ".join(dropped[:NAMED_COLUMNS])
-            more = len(dropped) - NAMED_COLUMNS
+            named = ", ".join(dropped[:MAX_NAMED_COLUMNS])
+            more = len(dropped) - MAX_NAMED_COLUMNS
             rest = f" and {more} more" if more > 0 else ""
             out.print(f"wider terminals also show: {named}{rest}", style="dim")
         return
@@ -120,7 +125,7 @@ def print_table(table: Table, *, prose: bool = False) -> None:
 def print_styled(
     out: Console, lines: Iterable[str], styles: Iterable[tuple[str, str]], style: str
 ) -> None:
-    """Print lines with colors by pattern, as games have them."""
+    """Print lines, colored by the patterns of a game."""
     for line in lines:
         text = Text(line, style=style)
         for pattern, color in styles:
@@ -133,11 +138,11 @@ def print_json(value: dict[str, Any]) -> None:
 
 
 class ProgressBar:
-    """Progress on stderr: a bar on a terminal, otherwise a line now and then."""
+    """Progress on stderr: a bar on a terminal, otherwise a line every few seconds."""
 
     def __init__(self, title: str, total: int) -> None:
         self.title, self.total, self.done = title, total, 0
-        self.told = time.monotonic()
+        self.last_line_s = time.monotonic()
         self.bar: Progress | None = None
         if sys.stderr.isatty():
             self.bar = Progress(
@@ -164,10 +169,10 @@ class ProgressBar:
         self.reach(self.done + 1, doing)
 
     def reach(self, done: int, doing: str = "games") -> None:
-        """Say how much is done, and what comes now."""
+        """Set how much is done, and what is done now."""
         self.done = done
         if self.bar:
             self.bar.update(self.task, completed=self.done, description=f"{self.title}: {doing}")
-        elif time.monotonic() - self.told > LINE_EVERY_S:
-            self.told = time.monotonic()
+        elif time.monotonic() - self.last_line_s > LINE_EVERY_S:
+            self.last_line_s = time.monotonic()
             print(f"{self.title}: {doing} ({self.done}/{self.total})", file=sys.stderr, flush=True)
