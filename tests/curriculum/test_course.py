@@ -111,8 +111,8 @@ def test_a_restored_course_goes_on_like_the_one_that_was_saved() -> None:
             course.overrides(now)
         again = CurriculumState(three_phases(), algo="ppo", settings=PPOConfig())
         overrides = again.restore(json.loads(json.dumps(course.state())))
-        assert again.holds == course.holds
-        assert overrides.lineups == course.holds["lineups"]
+        assert again.current == course.current
+        assert overrides.lineups == course.current["lineups"]
         assert not overrides.clear_replay
         for update, now in enumerate(every[stop:], start=int(stop)):
             assert again.advance(now, update) == course.advance(now, update)
@@ -131,36 +131,36 @@ def until(**threshold: Any) -> CurriculumState:
 
 def test_a_threshold_is_reached_by_what_is_sure_of_checkpoints_of_its_phase() -> None:
     course = until(value=0.4)
-    course.measured(0, {"captain": found(0.9)})
+    course.record_evaluation(0, {"captain": found(0.9)})
     assert course.advance(Moment(10, 0.1), 1) is None, "the phase had not begun then"
-    course.measured(1, {"random": found(0.9), "captain": found(0.39)})
+    course.record_evaluation(1, {"random": found(0.9), "captain": found(0.39)})
     assert course.advance(Moment(20, 0.1), 2) is None, "the hardest decides"
-    assert "now sure of 0.39" in course.standing(Moment(20, 0.1)).until
-    course.measured(2, {"random": found(0.9), "captain": found(0.41)})
+    assert "lower bound now 0.39" in course.progress(Moment(20, 0.1)).until
+    course.record_evaluation(2, {"random": found(0.9), "captain": found(0.41)})
     change = course.advance(Moment(30, 0.2), 4)
     assert change is not None
     assert change["why"] == "threshold"
     assert change.items() >= {"checkpoint": 2, "low": 0.41, "wanted": 0.4}.items()
     assert (course.update, course.origin.decisions) == (4, 30)
-    course.measured(9, {"captain": found(0.99)})
+    course.record_evaluation(9, {"captain": found(0.99)})
     assert course.advance(Moment(40, 0.3), 9) is None, "the last phase stays"
 
 
 def test_a_threshold_by_score_or_against_a_bot() -> None:
     course = until(value=12.0, score=True, against="captain")
-    course.measured(1, {"random": found(0.9, 50.0)})
-    course.measured(2, {"captain": found(0.9, None), "random": found(0.1)})
+    course.record_evaluation(1, {"random": found(0.9, 50.0)})
+    course.record_evaluation(2, {"captain": found(0.9, None), "random": found(0.1)})
     assert course.last is None, "it was not measured"
-    course.measured(3, {"captain": found(0.0, 12.5), "random": found(0.0, 0.0)})
+    course.record_evaluation(3, {"captain": found(0.0, 12.5), "random": found(0.0, 0.0)})
     assert course.reached == {"checkpoint": 3, "low": 12.5, "wanted": 12.0}
     alone = until(value=5.0)
-    alone.measured(1, {"alone": found(1.0, 4.0, parity=1.0)})
+    alone.record_evaluation(1, {"alone": found(1.0, 4.0, parity=1.0)})
     assert alone.reached is None, "one seat alone is told by its score"
 
 
 def test_decisions_are_the_fallback() -> None:
     course = until(value=0.9)
-    course.measured(1, {"captain": found(0.3)})
+    course.record_evaluation(1, {"captain": found(0.3)})
     change = course.advance(Moment(1000, 0.5), 20)
     assert change is not None
     assert change["why"] == "fallback"
@@ -186,11 +186,11 @@ def test_curves_show_the_phase_and_what_changes() -> None:
 
 def test_standing_says_how_far_and_what_comes_next() -> None:
     course = CurriculumState(three_phases())
-    standing = course.standing(Moment(2500, 0.1))
-    assert (standing.name, standing.phase, standing.phases) == ("first", 1, 3)
-    assert (standing.share, standing.until) == (0.5, "5,000 decisions")
-    assert standing.following == "second"
+    standing = course.progress(Moment(2500, 0.1))
+    assert (standing.name, standing.phase, standing.num_phases) == ("first", 1, 3)
+    assert (standing.fraction, standing.until) == (0.5, "5,000 decisions")
+    assert standing.next_phase == "second"
     course.advance(Moment(5000, 0.2), 5)
     course.advance(Moment(6000, 0.2, 900), 6)
-    standing = course.standing(Moment(6000, 0.2, 900))
-    assert (standing.share, standing.until, standing.following) == (None, "", "")
+    standing = course.progress(Moment(6000, 0.2, 900))
+    assert (standing.fraction, standing.until, standing.next_phase) == (None, "", "")

@@ -90,7 +90,7 @@ def test_what_a_phase_does_not_name_is_as_the_run_has_it() -> None:
     assert [(one["goal"][0], one["touch"][0]) for one in paid] == [(3, 0), (3, 1), (3, 0)]
     assert curriculum.settings_at(2, START, "ppo", config.ppo) == config.ppo
     assert [curriculum.starts_of(at) for at in range(3)] == [(), (), ("usual=1",)]
-    assert not any(curriculum.moves(at) for at in range(3))
+    assert not any(curriculum.has_schedules(at) for at in range(3))
 
 
 def test_a_phase_is_over_by_what_comes_first() -> None:
@@ -103,10 +103,10 @@ def test_a_phase_is_over_by_what_comes_first() -> None:
 
 
 def test_a_run_without_phases_is_plain_unless_something_is_scheduled() -> None:
-    assert made()[0].is_plain
-    assert made(rewards=["goal=3"])[0].is_plain
-    assert not made(rewards=["goal=0:3,10:1"])[0].is_plain
-    assert not made(opponents=["weak=0:1,5:2"])[0].is_plain
+    assert made()[0].is_constant
+    assert made(rewards=["goal=3"])[0].is_constant
+    assert not made(rewards=["goal=0:3,10:1"])[0].is_constant
+    assert not made(opponents=["weak=0:1,5:2"])[0].is_constant
 
 
 def test_line_ups_come_and_go_with_their_weight() -> None:

@@ -65,7 +65,7 @@ def test_phases_are_read_as_they_were_written(tmp_path: Path) -> None:
     assert both.decisions == 2_000_000
     assert both.opponents == ("weak=0%:1.0,100%:0.2", "strong=1.0")
     assert both.flags["mixture"][1] == Schedule.read("0:0,1e6:1")
-    assert not rest.ends
+    assert not rest.has_end
     assert rest.opponents is None
 
 
@@ -103,41 +103,41 @@ BAD = {
     'opponents = ["kaptain=1"]': "opponents: no player 'kaptain' for skull_king",
     'opponents = ["captain=-1"]': "opponents: the weight of 'captain=-1' must be above 0",
     'opponents = { captain = "0:1,10:-1" }': "must be at least 0",
-    'opponents = ["captain=0", "self=0"]': "every weight is 0, so that nobody is met",
+    'opponents = ["captain=0", "self=0"]': "every weight is 0",
     'opponents = ["captain=0:1,10:0"]': "at 10 every weight is 0",
-    "opponents = []": "opponents: is empty",
-    'opponents = "captain"': "opponents needs a list of words",
+    "opponents = []": "opponents: the list is empty",
+    'opponents = "captain"': "opponents needs a list of texts",
     "set = { num_players = 3 }": "num_players cannot change while games run; set it for the whole",
     "set = { round_wieghts = [1] }": "no flag 'round_wieghts'; did you mean 'round_weights'?",
     "set = { round_weights = [-1] }": "round_weights=-1 is outside 0..1e+06",
     'set = { episode = "ROUND", round_weights = ["0:1,9:0"] }': "round_weights are all 0",
     "rewards = { rnak = 1 }": "rewards: no reward part 'rnak'; did you mean 'rank'?",
     'rewards = { "wroker.rank" = 1 }': "rewards: no role 'wroker'; did you mean 'worker'?",
-    "rewards = { score_delta = 0 }": "every weight is 0, so that nothing is paid",
+    "rewards = { score_delta = 0 }": "every weight is 0, so there is no reward",
     'rewards = { rank = "0:1,5:2,3:4" }': "points have to follow one another",
     'rewards = { rank = "0:1,5%:2" }': "points are either all decisions",
-    "until = { win = 0.5 }": "until: the run may never be that strong; give decisions or episodes",
+    "until = { win = 0.5 }": "until: the agent may never be that strong; give decisions or episodes",
     "until = { win = 0.5, score = 3 }": "until needs either win or score",
     "until = { win = 7 }": "win 7 must be above 0, at most 1",
-    'until = { win = 0.5, against = "random" }': "random is not among those that the run",
+    'until = { win = 0.5, against = "random" }': "random is not among the opponents of evaluations",
     'until = { win = 0.5, against = "captian" }': "no bot 'captian'; did you mean 'captain'?",
-    "clear_replay = true": "clear_replay: ppo learns from fresh games and remembers none",
+    "clear_replay = true": "clear_replay: ppo has no replay buffer",
     "dqn = { lr = 1e-3 }": "dqn: the algorithm is ppo",
     "ppo = { learning = 1e-3 }": "ppo.learning is unknown",
     "ppo = { minibatch = 64 }": "ppo.minibatch cannot change in a run; those that can: lr",
     "ppo = { gamma = 2 }": "ppo.gamma 2 must be from 0 to 1",
     'ppo = { lr = "0ep:1e-3,5ep:1e-4" }': "ppo.lr 0ep:0.001,5ep:0.0001 is by finished games",
-    'ppo = { lr = "0%:1e-3,100%:1e-4" }': "the phase has no length to take shares of",
+    'ppo = { lr = "0%:1e-3,100%:1e-4" }': "the phase has no length to take a percentage of",
     "decisions = -5": "decisions -5 must be at least 0",
     "decisions = 0.5": "decisions 0.5 must be a whole number",
     "decisions = 2e26": "decisions 2e+26 must be at most 1e+15",
     "name = '" + "x" * 61 + "'": "a name must be one line of at most 60 characters; shorten it",
     'name = "a\\nb"': "a name must be one line of at most 60 characters; shorten it",
-    'name = "first"': "phase 1 has the same name; give each its own",
+    'name = "first"': "phase 1 has the same name; rename one",
     "from = 50\nto = 200": "from 50 overlaps with phase 1, which ends at 100",
-    "from = 150\nto = 200": "from 150 leaves a gap behind phase 1",
+    "from = 150\nto = 200": "from 150 leaves a gap after phase 1",
     "to = 100": "to 100 must be above 100",
-    "": "it never ends, and so overlaps with the phase after it",
+    "": "the phase never ends, so the next one never begins",
 }
 
 

@@ -60,7 +60,7 @@ ppo = { lr = "0:1e-3,1e6:1e-4" }
     assert "rewards rank=0%:1.0,100%:0.0" in out
     assert "settings ppo.lr=0:0.001,1000000:0.0001" in out
     assert "every setting fits; 2 phases follow one another" in out
-    assert "how far updates 3 reach is not known" in out
+    assert "whether updates 3 reach the last phase depends" in out
     assert [path.name for path in tmp_path.iterdir()] == ["mine.toml"]
 
 
@@ -76,7 +76,7 @@ def test_a_run_without_phases_is_one(tmp_path: Path, capsys: pytest.CaptureFixtu
     words = ("laser_hockey", "--rewards", "closeness=0:20,2e6:1.5", "--updates", "2")
     assert dry_run(tmp_path, *words) == 0
     out = capsys.readouterr().out
-    assert "one phase, the run itself" in out
+    assert "one phase, the whole run" in out
     assert "rewards closeness=0:20.0,2000000:1.5" in out
 
 

@@ -114,7 +114,7 @@ def test_parts_that_are_not_named_keep_the_weight_of_the_game() -> None:
         ("rank=much", "rewards: 'rank=much' is not NAME=WEIGHT; give a finite number"),
         ("rank=1e99", "rewards: 'rank=1e99' is not NAME=WEIGHT; give a finite number"),
         ("rank=1 rank=2", "rewards: rank was given twice; give it once"),
-        ("score_delta=0", "rewards: every weight is 0, so that nothing is paid"),
+        ("score_delta=0", "rewards: every weight is 0, so there is no reward"),
     ],
 )
 def test_what_cannot_be_paid_is_refused_before_anything_is_made(

@@ -1,1 +1,1 @@
-"""Curricula: a run as a sequence of phases, each with terms of its own."""
+"""Curricula: a run as a sequence of phases, each with its settings."""

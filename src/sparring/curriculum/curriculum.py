@@ -1,7 +1,7 @@
-"""A run as a sequence of phases: what holds at every moment of each, and when it is over.
+"""A curriculum: line-ups, flags, rewards and settings at every moment of each phase.
 
-Everything here is a function of the phase, of the moment at which it began and of the moment now;
-who leads a run through its phases keeps those, and nothing else has to be saved.
+All methods are pure functions of the phase, the moment when it began (origin) and the current
+moment. `CurriculumState` keeps these three, and a checkpoint saves nothing else.
 """
 
 from __future__ import annotations
@@ -23,75 +23,76 @@ from sparring.pools.lineups import Lineup
 from sparring.schedule import Moment, Schedule
 
 SINGLE_PHASE = "run"
-"""The name of the one phase of a run that has none."""
+"""Name of the only phase of a run without phases."""
 START = Moment(0, 0.0)
 
 
 @dataclass(frozen=True)
 class Curriculum:
-    """The phases of a run, at least one: a run without any is one that never ends."""
+    """The phases of a run, at least one. A run without phases has one that never ends."""
 
     rules: Rules
-    """With the run's own flags, which evaluations play with."""
+    """Rules with the flags of the run; evaluations use them too."""
     phases: tuple[Phase, ...]
     seatings: tuple[tuple[Seating, ...], ...]
-    """Who plays, phase by phase."""
-    own: Phase = field(default_factory=lambda: Phase(SINGLE_PHASE))
-    """What the run itself says: scheduled flags, rewards and starts. Its schedules count from the
-    beginning of the run, whatever the phase."""
+    """Line-ups with their weights, by phase."""
+    base: Phase = field(default_factory=lambda: Phase(SINGLE_PHASE))
+    """Scheduled flags, rewards and starts of the run. Its schedules count from the start of the
+    run, in every phase."""
 
     def lineups_at(self, index: int, origin: Moment, now: Moment) -> tuple[Lineup, ...]:
-        """Who is met, without those whose weight is 0 by now. origin: when the phase began."""
+        """Return the line-ups with a weight above 0."""
         phase = self.phases[index]
-        drawn = []
+        lineups = []
         for seating in self.seatings[index]:
-            own = phase.opponents is None
-            schedule = seating.weight if own else shift_schedule(seating.weight, phase, origin)
+            schedule = seating.weight
+            if phase.opponents is not None:
+                schedule = shift_schedule(schedule, phase, origin)
             weight = schedule.at(now)
             if weight > 0:
-                drawn.append(replace(seating.lineup, weight=weight))
-        if not drawn:
+                lineups.append(replace(seating.lineup, weight=weight))
+        if not lineups:
             raise ConfigError(
-                f"phase {phase.name!r}: nobody is met after {now.decisions:,} decisions, every "
-                "weight of opponents is 0; leave one above 0"
+                f"phase {phase.name!r}: after {now.decisions:,} decisions every weight of "
+                "opponents is 0; leave one above 0"
             )
-        return tuple(drawn)
+        return tuple(lineups)
 
     def flags_at(self, index: int, origin: Moment, now: Moment) -> dict[str, Any]:
-        """All flags that any phase changes, as they are now."""
-        phase, usual = self.phases[index], self.rules.config
-        found = {}
+        """Return the current values of all flags that any phase changes."""
+        phase, defaults = self.phases[index], self.rules.config
+        flags = {}
         for name in self._changed_flags:
             if name in phase.flags:
                 value = shift_flag(phase.flags[name], phase, origin)
-                found[name] = flag_at(self.rules, name, value, now)
-            elif name in self.own.flags:
-                found[name] = flag_at(self.rules, name, self.own.flags[name], now)
-            elif name in usual:  # environments of somebody's own tell nobody
-                found[name] = usual[name]
-        return found
+                flags[name] = flag_at(self.rules, name, value, now)
+            elif name in self.base.flags:
+                flags[name] = flag_at(self.rules, name, self.base.flags[name], now)
+            elif name in defaults:  # custom environments do not list their flags
+                flags[name] = defaults[name]
+        return flags
 
     @cached_property
     def _changed_flags(self) -> tuple[str, ...]:
-        return tuple(dict.fromkeys(name for one in (self.own, *self.phases) for name in one.flags))
+        return tuple(dict.fromkeys(name for one in (self.base, *self.phases) for name in one.flags))
 
     def rewards_at(self, index: int, origin: Moment, now: Moment) -> Weights | None:
-        """The weights of all parts, one per role; None: the game's own, all the time."""
-        if not self.own.rewards and not any(phase.rewards for phase in self.phases):
+        """Return the weights of all reward parts by role; None: always the game's defaults."""
+        if not self.base.rewards and not any(phase.rewards for phase in self.phases):
             return None
         phase = self.phases[index]
-        own = {name: one.at(now) for name, one in self.own.rewards.items()}
-        here = {
+        of_run = {name: one.at(now) for name, one in self.base.rewards.items()}
+        of_phase = {
             name: shift_schedule(one, phase, origin).at(now) for name, one in phase.rewards.items()
         }
-        return weights_of(self.rules, own, here)
+        return weights_of(self.rules, of_run, of_phase)
 
     def settings_at(
         self, index: int, origin: Moment, algo: str, settings: Any, lr_factor: float = 1.0
     ) -> Any:
-        """Settings of the algorithm (or of one role) with what a phase says, on the run's clock.
+        """Return the settings of the algorithm (or of one role) with the phase's overrides.
 
-        settings: of the run, lr_factor already in them; rates of the phase are multiplied too.
+        settings: of the run, already scaled by lr_factor; rates of the phase are scaled here.
         """
         phase = self.phases[index]
         changes = {}
@@ -101,22 +102,22 @@ class Curriculum:
         return replace(settings, **changes) if changes else settings
 
     def starts_of(self, index: int) -> tuple[str, ...]:
-        """Where games begin, in words; none: as the rules say."""
+        """Return the starts of a phase as texts; empty: the default start."""
         starts = self.phases[index].starts
-        return (self.own.starts or ()) if starts is None else starts
+        return (self.base.starts or ()) if starts is None else starts
 
     @cached_property
     def starts(self) -> tuple[tuple[Start, ...], ...]:
-        """Where games begin, phase by phase; none where no phase says anything about it."""
+        """Starts by phase; empty if no phase sets any."""
         if all(phase.starts is None for phase in self.phases):
             return ()
-        words = [self.starts_of(index) for index in range(len(self.phases))]
-        return tuple(read_starts(self.rules, one) for one in words)
+        texts = [self.starts_of(index) for index in range(len(self.phases))]
+        return tuple(read_starts(self.rules, one) for one in texts)
 
     def is_over(self, index: int, origin: Moment, now: Moment) -> bool:
-        """Whether a phase has had its decisions or games; the last one has no end but the run's.
+        """Whether a phase has used up its decisions or games; the last one ends with the run.
 
-        Thresholds are for whoever knows the evaluations.
+        `CurriculumState` checks thresholds, which need evaluations.
         """
         phase = self.phases[index]
         if index == len(self.phases) - 1:
@@ -125,23 +126,23 @@ class Curriculum:
             0 < phase.episodes <= now.episodes - origin.episodes
         )
 
-    def moves(self, index: int) -> bool:
-        """Whether line-ups, flags or rewards change within a phase, so that terms are due again."""
+    def has_schedules(self, index: int) -> bool:
+        """Whether line-ups, flags or rewards change within a phase."""
         phase = self.phases[index]
-        flags: Mapping[str, Any] = {**self.own.flags, **phase.flags}
-        rewards = {**self.own.rewards, **phase.rewards}
+        flags: Mapping[str, Any] = {**self.base.flags, **phase.flags}
+        rewards = {**self.base.rewards, **phase.rewards}
         weights = [seating.weight for seating in self.seatings[index]]
-        return any(map(changes, (*flags.values(), *rewards.values(), *weights)))
+        return any(map(is_scheduled, (*flags.values(), *rewards.values(), *weights)))
 
     @property
-    def is_plain(self) -> bool:
-        """Whether nothing ever changes: a run without phases and without such schedules."""
-        return self.phases == (Phase(SINGLE_PHASE),) and not self.moves(0)
+    def is_constant(self) -> bool:
+        """Whether nothing ever changes: no phases and no schedules."""
+        return self.phases == (Phase(SINGLE_PHASE),) and not self.has_schedules(0)
 
     @property
     def pays_by_role(self) -> bool:
-        """Whether roles are paid differently at any time."""
-        return any("." in name for one in (self.own, *self.phases) for name in one.rewards)
+        """Whether some reward weight is set for one role alone."""
+        return any("." in name for one in (self.base, *self.phases) for name in one.rewards)
 
 
 def shift_schedule(schedule: Schedule, phase: Phase, origin: Moment) -> Schedule:
@@ -149,13 +150,13 @@ def shift_schedule(schedule: Schedule, phase: Phase, origin: Moment) -> Schedule
 
 
 def shift_flag(value: Any, phase: Phase, origin: Moment) -> Any:
-    """A flag of a phase, its schedules on the clock of the run."""
+    """Shift the schedules of a phase's flag to the clock of the run."""
     if isinstance(value, list | tuple):
         return [shift_flag(one, phase, origin) for one in value]
     return shift_schedule(value, phase, origin) if isinstance(value, Schedule) else value
 
 
-def changes(value: Any) -> bool:
+def is_scheduled(value: Any) -> bool:
     if isinstance(value, list | tuple):
-        return any(map(changes, value))
+        return any(map(is_scheduled, value))
     return isinstance(value, Schedule) and value.changes

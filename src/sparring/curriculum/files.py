@@ -1,4 +1,4 @@
-"""Files with phases: TOML, JSON, or a game's own schema; and the line at which a mistake stands."""
+"""Files with phases in TOML, JSON or a game's schema, and the line number of a mistake."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from sparring.errors import ConfigError
 from sparring.games.lookup import game_module
 
 GAME_SCHEMA_KEY = "curriculum"
-"""The key under which other projects keep their phases."""
+"""Key of the phases in files of other projects; the game's `curriculum.py` reads those."""
 Key = str | int
 HEADER = re.compile(r"^\s*\[\[\s*phases\s*\]\]")
 TABLE = re.compile(r"^\s*\[\s*phases\s*\.\s*([^\]]+?)\s*\]")
@@ -26,7 +26,7 @@ LITERAL = re.compile(r"[^\s,:\]}]+")
 
 
 def read_curriculum(file: str, game: str, algo: str = "") -> dict[str, Any]:
-    """What a file says, in our schema or the game's: phases, and perhaps other settings."""
+    """Read the phases and other settings of a file, in our schema or the game's."""
     table = read_table(file)
     if isinstance(table.get(GAME_SCHEMA_KEY), Mapping):
         module = game_module(game, "curriculum")
@@ -48,9 +48,9 @@ def read_curriculum(file: str, game: str, algo: str = "") -> dict[str, Any]:
 def read_table(file: str) -> dict[str, Any]:
     try:
         text = Path(file).read_text("utf-8")
-    except (OSError, ValueError) as wrong:
-        why = "it is not text in UTF-8" if isinstance(wrong, UnicodeError) else wrong
-        why = wrong.strerror or wrong if isinstance(wrong, OSError) else why
+    except (OSError, ValueError) as error:
+        why = "it is not text in UTF-8" if isinstance(error, UnicodeError) else error
+        why = error.strerror or error if isinstance(error, OSError) else why
         raise ConfigError(f"curriculum: cannot read {file}: {why}") from None
     kind = "JSON" if Path(file).suffix == ".json" else "TOML"
     try:
@@ -59,10 +59,10 @@ def read_table(file: str) -> dict[str, Any]:
             if kind == "JSON"
             else tomllib.loads(text)
         )
-    except ConfigError as wrong:
-        raise ConfigError(f"curriculum: {file}: {wrong}") from None
-    except ValueError as wrong:
-        raise ConfigError(f"curriculum: {file} is not {kind}: {wrong}") from None
+    except ConfigError as error:
+        raise ConfigError(f"curriculum: {file}: {error}") from None
+    except ValueError as error:
+        raise ConfigError(f"curriculum: {file} is not {kind}: {error}") from None
     except RecursionError:
         raise ConfigError(f"curriculum: {file} is nested too deeply") from None
     if isinstance(table, list):
@@ -75,7 +75,7 @@ def read_table(file: str) -> dict[str, Any]:
 
 
 def reject_duplicate_keys(pairs: Sequence[tuple[str, Any]]) -> dict[str, Any]:
-    """Refuse a key that a JSON object has twice; the last one would silently win."""
+    """Refuse a key that occurs twice in a JSON object; `json` would silently keep the last."""
     table = dict(pairs)
     if len(table) < len(pairs):
         names = [name for name, _ in pairs]
@@ -85,24 +85,26 @@ def reject_duplicate_keys(pairs: Sequence[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def without_null(value: Any) -> Any:
-    """A value without keys that are null, which is as if they were not there."""
+    """Remove keys whose value is null."""
     if isinstance(value, Mapping):
         return {key: without_null(one) for key, one in value.items() if one is not None}
     return [without_null(one) for one in value] if isinstance(value, list | tuple) else value
 
 
 def as_json(phase: Any) -> str:
-    """A phase as a configuration keeps it."""
+    """Return a phase as the JSON text of a configuration."""
     if isinstance(phase, str):
         return phase
     try:
         return json.dumps(without_null(phase))
     except (TypeError, ValueError):
-        raise ConfigError(f"phases: {phase!r} holds something else than numbers and text") from None
+        raise ConfigError(
+            f"phases: {phase!r} holds values that are neither numbers nor text"
+        ) from None
 
 
 class PhaseError(ConfigError):
-    """What is wrong with a phase, and which key it is about."""
+    """A mistake in a phase, with the key that it is about."""
 
     def __init__(self, text: str, phase: int, keys: Sequence[Key] = ()) -> None:
         super().__init__(text)
@@ -110,41 +112,41 @@ class PhaseError(ConfigError):
 
 
 def default_name(phase: int) -> str:
-    """What a phase is called that has no name, counted from 0."""
+    """Return the name of a phase without one. phase: index from 0."""
     return f"phase {phase + 1}"
 
 
 @contextmanager
 def locate_errors(phase: int, name: str, *keys: Key) -> Iterator[None]:
-    """Say of which phase a mistake is, counted from 0, and remember the key.
+    """Turn a ConfigError into a PhaseError that names the phase and its key.
 
-    Phase -1: it is beside the phases, and the keys count from the top of the file.
+    phase: index from 0; -1 for keys outside of phases, which count from the top of the file.
     """
     try:
         yield
     except PhaseError:
         raise
-    except ConfigError as wrong:
-        called = f" {name!r}" if name not in ("", default_name(phase)) else ""
-        which = f"phase {phase + 1}{called}: " if phase >= 0 else ""
-        raise PhaseError(f"{which}{wrong}", phase, keys) from None
+    except ConfigError as error:
+        quoted = f" {name!r}" if name not in ("", default_name(phase)) else ""
+        which = f"phase {phase + 1}{quoted}: " if phase >= 0 else ""
+        raise PhaseError(f"{which}{error}", phase, keys) from None
 
 
 @contextmanager
 def name_file_and_line(*files: str) -> Iterator[None]:
-    """Name the file and the line of a mistake. files: where the phases may have come from."""
+    """Add file and line to a PhaseError. files: candidates, the first with the key counts."""
     try:
         yield
-    except PhaseError as wrong:
+    except PhaseError as error:
         for file in filter(None, files):
-            line = line_of(file, wrong.phase, wrong.keys)
+            line = line_of(file, error.phase, error.keys)
             if line:
-                raise ConfigError(f"{file}, line {line}: {wrong}") from None
-        raise ConfigError(str(wrong)) from None
+                raise ConfigError(f"{file}, line {line}: {error}") from None
+        raise ConfigError(str(error)) from None
 
 
 def line_of(file: str, phase: int, keys: Sequence[Key]) -> int:
-    """The line of a phase's key, or of the phase itself; 0 where the file does not have it."""
+    """Return the line of a phase's key, or of the phase; 0 if the file does not have it."""
     try:
         text = Path(file).read_text("utf-8")
     except (OSError, ValueError):
@@ -161,78 +163,78 @@ def line_of(file: str, phase: int, keys: Sequence[Key]) -> int:
 
 
 def nearest_line(lines: Mapping[tuple[Key, ...], int], path: tuple[Key, ...]) -> int:
-    """The line of a path, or of what is around it; 0 where nothing is."""
+    """Return the line of a path or of its nearest parent; 0 without any."""
     while path and path not in lines:
         path = path[:-1]
     return lines.get(path, 0) if path else 0
 
 
 def toml_lines(text: str) -> dict[tuple[Key, ...], int]:
-    """The lines of all phases of a TOML file, and of their keys."""
-    found: dict[tuple[Key, ...], int] = {}
+    """Return the lines of all phases of a TOML file and of their keys."""
+    lines: dict[tuple[Key, ...], int] = {}
     phase = -1
     table: tuple[str, ...] = ()
     for number, line in enumerate(text.splitlines(), start=1):
         inner = TABLE.match(line)
         if HEADER.match(line):
             phase, table = phase + 1, ()
-            found[phase,] = number
+            lines[phase,] = number
         elif inner and phase >= 0:
             table = key_of(inner[1])
-            found.setdefault((phase, *table), number)
+            lines.setdefault((phase, *table), number)
         elif ANY_TABLE.match(line) and not line.lstrip().startswith("[["):
             table = () if phase < 0 or is_list_item(line) else ("",)
         elif "=" in line and phase >= 0 and not line.lstrip().startswith("#"):
             keys = (*table, *key_of(line.partition("=")[0]))
             for end in range(1, len(keys) + 1):
-                found.setdefault((phase, *keys[:end]), number)
-    return found
+                lines.setdefault((phase, *keys[:end]), number)
+    return lines
 
 
 def is_list_item(line: str) -> bool:
-    """Whether a line that begins with [ is part of a list's value, not a table's head."""
+    """Whether a line that begins with [ is part of a list, not a table header."""
     return not re.match(r"^\s*\[[^\[\],\"']+\]\s*(#.*)?$", line)
 
 
 def key_of(text: str) -> tuple[str, ...]:
-    """The parts of a dotted key; one in quotes stays whole."""
+    """Split a dotted key; quoted parts stay whole."""
     parts = re.findall(r"\"([^\"]*)\"|'([^']*)'|([^.\s\"']+)", text)
     return tuple(next(filter(None, part), "") for part in parts)
 
 
 def json_lines(text: str) -> dict[tuple[Key, ...], int]:
-    """The line of every value of a JSON file, by its path; nothing if it is none."""
+    """Return the line of every value of a JSON text by path; empty if it is not JSON."""
     try:
         json.loads(text)
     except (ValueError, RecursionError):
         return {}
-    found: dict[tuple[Key, ...], int] = {}
-    scan_json(text, skip_separators(text, 0), (), found)
-    return found
+    lines: dict[tuple[Key, ...], int] = {}
+    scan_json(text, skip_separators(text, 0), (), lines)
+    return lines
 
 
-def scan_json(text: str, at: int, path: tuple[Key, ...], found: dict[tuple[Key, ...], int]) -> int:
-    """Note where the value at a place begins, and all inside it; return where it ends."""
-    found.setdefault(path, text.count("\n", 0, at) + 1)
+def scan_json(text: str, at: int, path: tuple[Key, ...], lines: dict[tuple[Key, ...], int]) -> int:
+    """Record the lines of the value at offset `at` and of all values in it; return its end."""
+    lines.setdefault(path, text.count("\n", 0, at) + 1)
     if text[at] == '"':
         return DECODER.raw_decode(text, at)[1]
     if text[at] not in "[{":
-        plain = LITERAL.match(text, at)
-        return plain.end() if plain else at + 1
+        literal = LITERAL.match(text, at)
+        return literal.end() if literal else at + 1
     is_object, number = text[at] == "{", 0
     at = skip_separators(text, at + 1)
     while text[at] not in "]}":
         key: Key = number
         if is_object:
             key, end = DECODER.raw_decode(text, at)
-            found.setdefault((*path, key), text.count("\n", 0, at) + 1)
+            lines.setdefault((*path, key), text.count("\n", 0, at) + 1)
             at = skip_separators(text, end)
-        at = skip_separators(text, scan_json(text, at, (*path, key), found))
+        at = skip_separators(text, scan_json(text, at, (*path, key), lines))
         number += 1
     return at + 1
 
 
 def skip_separators(text: str, at: int) -> int:
-    """The place of the next sign that is neither space, comma nor colon."""
+    """Return the offset of the next character that is no space, comma or colon."""
     space = SPACE.match(text, at)
     return space.end() if space else at

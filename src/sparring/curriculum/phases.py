@@ -1,4 +1,4 @@
-"""A phase: a stretch of a run, what holds in it, when it ends, and where a run stands in it."""
+"""Phases of a curriculum: the settings they override, their end conditions, and progress."""
 
 from __future__ import annotations
 
@@ -9,89 +9,89 @@ from typing import Any
 from sparring.schedule import Schedule
 
 SINGLE_PLAYER_PARITY = 1.0
-"""The parity of a seat without opponents: then the score counts."""
+"""`parity` of an evaluation without opponents. Thresholds then compare scores."""
 
 
 @dataclass(frozen=True)
 class Threshold:
-    """Strength that ends a phase, measured by the evaluations beside training."""
+    """Strength that ends a phase, measured by evaluations."""
 
     value: float
-    """What the lower end of the interval has to reach."""
+    """Required lower bound of the 95 % interval."""
     score: bool = False
-    """By score. Otherwise by the share of wins."""
+    """Compare scores instead of win shares."""
     against: str = ""
-    """The bot; left out, the hardest of those that the run is measured against."""
+    """Name of the bot. Empty: the hardest opponent of the evaluations."""
 
 
 @dataclass(frozen=True)
 class Phase:
-    """What a phase changes of a run. Schedules in it count from its beginning.
+    """Overrides of one phase. Its schedules count from the start of the phase.
 
-    What it does not name is as the run has it, not as the phase before left it.
+    Settings that a phase does not name have the value of the run, not of the previous phase.
     """
 
     name: str
     decisions: int = 0
-    """Of the learner, after which it ends. 0: by something else."""
+    """Decisions of the learner after which the phase ends. 0: no limit."""
     episodes: int = 0
-    """Finished games, after which it ends. 0: by something else."""
+    """Finished games after which the phase ends. 0: no limit."""
     until: Threshold | None = None
-    """Ends it earlier; decisions or episodes are the fallback."""
+    """Strength that ends the phase earlier; decisions or episodes are the fallback."""
     opponents: tuple[str, ...] | None = None
-    """Tables as WHO=WEIGHT; a weight may be a schedule."""
+    """Line-ups as OPPONENT=WEIGHT; a weight may be a schedule."""
     flags: Mapping[str, Any] = field(default_factory=dict)
-    """Of the game, as they are set, or schedules."""
+    """Flags of the game: values or schedules."""
     starts: tuple[str, ...] | None = None
-    """Where games begin."""
+    """Start positions as START=WEIGHT."""
     rewards: Mapping[str, Schedule] = field(default_factory=dict)
     """Weights by PART or ROLE.PART."""
     settings: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
-    """Of the algorithm, those that may be scheduled: {"ppo": {"lr": ...}}."""
+    """Schedulable settings by algorithm: {"ppo": {"lr": ...}}."""
     clear_replay: bool = False
-    """What is remembered is forgotten when it begins."""
+    """Clear the replay buffer when the phase begins."""
 
     @property
-    def ends(self) -> bool:
+    def has_end(self) -> bool:
         return bool(self.decisions or self.episodes or self.until)
 
 
 def lower_bound(until: Threshold, results: Mapping[str, Mapping[str, Any]]) -> float | None:
-    """The lower end of the 95 % interval that counts, None if this was not measured.
+    """Return the lower bound that a threshold is compared with, None if it was not measured.
 
-    Without a bot that is named: of the one against whom it is lowest.
+    Without a named bot it is the lowest over all opponents.
     """
     if until.against and until.against not in results:
         return None
-    met = [results[until.against]] if until.against else list(results.values())
-    lows = [found["score_low" if by_score(until, found) else "low"] for found in met]
+    selected = [results[until.against]] if until.against else list(results.values())
+    lows = [one["score_low" if uses_score(until, one) else "low"] for one in selected]
     known = [float(low) for low in lows if low is not None]
     return min(known) if known and len(known) == len(lows) else None
 
 
-def by_score(until: Threshold, found: Mapping[str, Any]) -> bool:
-    return until.score or found.get("parity") == SINGLE_PLAYER_PARITY
+def uses_score(until: Threshold, result: Mapping[str, Any]) -> bool:
+    return until.score or result.get("parity") == SINGLE_PLAYER_PARITY
 
 
 def describe_threshold(until: Threshold, last: Mapping[str, Any] | None) -> str:
-    """What a phase waits for, in words, and how much of it is sure by now."""
-    what = f"score {until.value:g}" if until.score else f"win share {until.value:g}"
+    """Describe a threshold and the last measured lower bound."""
+    measure = f"score {until.value:g}" if until.score else f"win share {until.value:g}"
     against = f" against {until.against}" if until.against else ""
-    now = f" (now sure of {last['low']:.3g})" if last else ""
-    return f"{what}{against}{now}"
+    now = f" (lower bound now {last['low']:.3g})" if last else ""
+    return f"{measure}{against}{now}"
 
 
 @dataclass(frozen=True)
 class PhaseProgress:
-    """What there is to show about where a run stands."""
+    """Progress of a run within its curriculum, for display."""
 
     name: str
     phase: int
-    """Counted from 1."""
-    phases: int
-    share: float | None
-    """How much of the phase is over, from 0 to 1; None where nothing but strength ends it."""
+    """Number of the phase, from 1."""
+    num_phases: int
+    fraction: float | None
+    """Fraction of the phase that is done; None if only a threshold ends it."""
     until: str
-    """What ends it, in words; "" in the last one."""
-    following: str
-    """The name of the next one."""
+    """End condition as text; "" in the last phase."""
+    next_phase: str
+    """Name of the next phase; "" in the last one."""

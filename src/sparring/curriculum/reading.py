@@ -1,4 +1,4 @@
-"""From what a user writes about phases to phases; every mistake is named with its phase and key."""
+"""Parse the phases of a configuration; errors name the phase and the key."""
 
 from __future__ import annotations
 
@@ -28,16 +28,16 @@ KEYS = (
     *(*SECTIONS, "clear_replay"),
 )
 MAX_NAME_CHARS = 60
-"""Characters of a phase's name: tables, charts and the panel show it in one line."""
+"""Longest name of a phase: tables, charts and the panel show it in one line."""
 MAX_LENGTH = 10**15
-"""The largest count of decisions or games: more than any run lives to see."""
+"""Largest count of decisions or games."""
 UNTIL = ("win", "score", "against")
 DEFAULT_EVAL_BOTS = 2
-"""Bots that a run is measured against unless it says whom."""
+"""Number of bots in evaluations without `eval.against`."""
 
 
 def read_phases(rules: Rules, config: TrainConfig) -> tuple[Phase, ...]:
-    """Read the phases of a run; none where it has none."""
+    """Read the phases of a run; empty if it has none."""
     with name_file_and_line(config.curriculum, config.config):
         tables = [parse_phase(index, text) for index, text in enumerate(config.phases)]
         reader = PhaseReader(rules, config)
@@ -58,25 +58,25 @@ def parse_phase(index: int, text: str) -> dict[str, Any]:
 
 
 def span_of(table: Mapping[str, Any]) -> tuple[int, int] | None:
-    """Where a phase says that it begins and ends, None if it says nothing of it."""
+    """Return `from` and `to` of a phase, None if it has neither."""
     if "from" not in table and "to" not in table:
         return None
     return parse_count(table.get("from", -1), "from"), parse_count(table.get("to", 0), "to")
 
 
 class PhaseReader:
-    """Reads phases of one run."""
+    """Reads the phases of one run, in order."""
 
     def __init__(self, rules: Rules, config: TrainConfig) -> None:
         self.rules, self.config = rules, config
-        self.own = read_rewards(rules, config.rewards)
+        self.base_rewards = read_rewards(rules, config.rewards)
         self.end = 0
-        """Decisions after which the phase before ends, where nothing else ends phases."""
+        """Decisions at which the previous phase ends, if all phases end by decisions."""
         self.at = (0, "")
-        """The phase that is being read, and its name."""
+        """Index and name of the phase that is being read."""
 
     def phase(self, index: int, table: Mapping[str, Any]) -> Phase:
-        """Read one phase, counted from 0."""
+        """Read one phase. index: from 0."""
         name = table.get("name", default_name(index))
         name = name if isinstance(name, str) else ""
         self.at = (index, name)
@@ -135,7 +135,7 @@ class PhaseReader:
             self.end += decisions
             return decisions
         if decisions:
-            raise ConfigError("decisions and from/to say the same thing; give one of them")
+            raise ConfigError("decisions and from/to both set the length; give one of them")
         begin, end = span
         begin = self.end if begin < 0 else begin
         if end and end <= begin:
@@ -152,12 +152,12 @@ class PhaseReader:
         if ("win" in given) == ("score" in given):
             raise ConfigError("until needs either win or score; give one of them")
         if self.config.eval.off:
-            raise ConfigError("until: evaluations say how strong the run is; leave --eval.off out")
+            raise ConfigError("until needs evaluations; leave --eval.off out")
         by_score = "score" in given
         value = parse_number(given["score" if by_score else "win"], "until")
         alone = self.rules.seats == 1
         if not by_score and (alone or not 0 < value <= 1):
-            why = "has one seat and nobody to win against; give score" if alone else ""
+            why = "has one seat and no opponents; give score" if alone else ""
             text = (
                 f"{self.rules.name} {why}" if why else f"win {value:g} must be above 0, at most 1"
             )
@@ -165,7 +165,7 @@ class PhaseReader:
         return Threshold(value, by_score, self._measured(given.get("against", "")))
 
     def _measured(self, against: Any) -> str:
-        """Who a threshold is measured against; it has to be somebody whom evaluations meet."""
+        """Return the bot of a threshold; it must be an opponent of the evaluations."""
         if against == "":
             return ""
         bot = self.rules.bot_called(str(against))
@@ -176,7 +176,7 @@ class PhaseReader:
         called = [self.rules.bots.called(name) for name in met]
         if self.rules.bots.called(bot) not in called:
             raise ConfigError(
-                f"until: {against} is not among those that the run is measured against, "
+                f"until: {against} is not among the opponents of evaluations, "
                 f"{', '.join(met)}; add it with --eval.against {' '.join((*met, str(against)))}"
             )
         return next(
@@ -184,7 +184,7 @@ class PhaseReader:
         )
 
     def _opponents(self, given: Any) -> tuple[str, ...]:
-        kept: list[str] = []
+        texts: list[str] = []
         weights: list[Schedule] = []
         for key, entry in entries(given, "opponents"):
             with self._about("opponents", key):
@@ -193,12 +193,12 @@ class PhaseReader:
                     continue
                 (table,) = read_lineups(self.rules, [word], scheduled=True)
                 weights.append(table.schedule or Schedule.constant(table.weight))
-                kept.append(word)
-        if not kept:
-            why = "every weight is 0, so that nobody is met; raise one" if given else "is empty"
+                texts.append(word)
+        if not texts:
+            why = "every weight is 0; raise one" if given else "the list is empty"
             raise ConfigError(f"opponents: {why}")
         check_weights(weights)
-        return tuple(kept)
+        return tuple(texts)
 
     def _flags(self, given: Any) -> dict[str, Any]:
         found: dict[str, Any] = {}
@@ -217,7 +217,7 @@ class PhaseReader:
             with self._about("rewards", key):
                 read_rewards(self.rules, [entry] if isinstance(key, int) else {key: entry})
         found = read_rewards(self.rules, given)
-        check_any_reward(self.rules, self.own, found)
+        check_any_reward(self.rules, self.base_rewards, found)
         return found
 
     def _about(self, *keys: Key) -> AbstractContextManager[None]:
@@ -235,8 +235,7 @@ class PhaseReader:
             raise ConfigError(f"clear_replay needs true or false, not {given!r}")
         if given and not has_replay(self.config):
             raise ConfigError(
-                f"clear_replay: {self.config.algo} learns from fresh games and remembers none; "
-                "leave it out"
+                f"clear_replay: {self.config.algo} has no replay buffer; leave it out"
             )
         return given
 
@@ -246,8 +245,8 @@ class PhaseReader:
                 raise ConfigError(f"{section} needs a table of settings, not {given!r}")
             if section != self.config.algo:
                 raise ConfigError(
-                    f"{section}: the algorithm is {self.config.algo}; settings of others mean "
-                    "nothing to it"
+                    f"{section}: the algorithm is {self.config.algo}; settings of "
+                    "other algorithms have no effect"
                 )
         kinds = settings_of(getattr(self.config, section))
         may = [key for key, (kind, _) in kinds.items() if kind is Schedule]
@@ -264,17 +263,17 @@ class PhaseReader:
         return found
 
     def _check_lengths(self, index: int, phase: Phase, table: Mapping[str, Any]) -> None:
-        """Refuse schedules that count in shares of a phase whose length is not known."""
-        places: list[tuple[tuple[str, ...], Any, bool]] = []
+        """Refuse schedules in percent of a phase whose length is unknown."""
+        schedules: list[tuple[tuple[str, ...], Any, bool]] = []
         tables = (
             read_lineups(self.rules, phase.opponents, scheduled=True) if phase.opponents else ()
         )
-        places += [(("opponents",), one.schedule, False) for one in tables if one.schedule]
-        places += [(("set", name), value, False) for name, value in phase.flags.items()]
-        places += [(("rewards", name), value, False) for name, value in phase.rewards.items()]
+        schedules += [(("opponents",), one.schedule, False) for one in tables if one.schedule]
+        schedules += [(("set", name), value, False) for name, value in phase.flags.items()]
+        schedules += [(("rewards", name), value, False) for name, value in phase.rewards.items()]
         for section, settings in phase.settings.items():
-            places += [((section, name), value, True) for name, value in settings.items()]
-        for keys, value, of_learner in places:
+            schedules += [((section, name), value, True) for name, value in settings.items()]
+        for keys, value, of_learner in schedules:
             with locate_errors(index, phase.name, *keys):
                 for schedule in value if isinstance(value, list) else [value]:
                     if isinstance(schedule, Schedule):
@@ -286,7 +285,7 @@ def is_printable_name(name: str) -> bool:
 
 
 def parse_count(given: Any, where: str) -> int:
-    """Read a count as people write large ones: 2000000, 2e6."""
+    """Read a count such as 2000000 or 2e6."""
     try:
         if isinstance(given, bool) or not isinstance(given, int | float | str):
             raise ValueError
@@ -309,35 +308,35 @@ def parse_number(given: Any, where: str) -> float:
 
 def parse_texts(given: Any, where: str) -> tuple[str, ...]:
     if isinstance(given, str) or not isinstance(given, Sequence):
-        raise ConfigError(f"{where} needs a list of words, not {given!r}")
+        raise ConfigError(f"{where} needs a list of texts, not {given!r}")
     if not all(isinstance(word, str) for word in given):
         raise ConfigError(f"{where}: every member of the list must be text")
     return tuple(given)
 
 
 def entries(given: Any, where: str) -> list[tuple[Key, Any]]:
-    """Return the entries of a table by their keys, or the words of a list by their number."""
+    """Return the entries of a table by key, or the texts of a list by index."""
     if isinstance(given, Mapping):
         return [(str(key), value) for key, value in given.items()]
     return list(enumerate(parse_texts(given, where)))
 
 
 def opponent_text(who: str, weight: Any) -> str:
-    """A line of a table of opponents as a word."""
+    """Return an entry of a table of opponents as OPPONENT=WEIGHT."""
     return f"{who}={Schedule.read(weight, f'opponents: {who}').plain()}"
 
 
 def opponent_texts(given: Any) -> list[str]:
-    """The tables of a phase as words, without those that are never met."""
-    words = [
+    """Return the opponents of a phase as texts, without those of weight 0."""
+    texts = [
         entry if isinstance(key, int) else opponent_text(key, entry)
         for key, entry in entries(given, "opponents")
     ]
-    return [word for word in words if not has_zero_weight(word)]
+    return [text for text in texts if not has_zero_weight(text)]
 
 
 def has_zero_weight(word: str) -> bool:
-    """Whether a table is given the constant weight 0, so that it is as if it was not there."""
+    """Whether an opponent has the constant weight 0, which leaves it out."""
     _, equals, amount = word.rpartition("=")
     try:
         return bool(equals) and float(amount) == 0

@@ -1,7 +1,7 @@
-"""Where one run stands in its curriculum, and what holds there.
+"""State of a run's curriculum: the current phase, its overrides, and when it ends.
 
-All of it follows from the phase, the moment at which it began and the moment now. The loop asks
-before every update; what evaluations found takes effect there too.
+All overrides follow from the phase, the moment when it began and the current moment. The training
+loop asks for them before every update; results of evaluations take effect there too.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from sparring.schedule import Moment
 
 
 class CurriculumState:
-    """One member of a population, or a run alone, on its way through the phases."""
+    """Current phase and overrides of one run, or of one member of a population."""
 
     def __init__(
         self,
@@ -29,25 +29,25 @@ class CurriculumState:
         starts: Sequence[Sequence[Any]] = (),
         lr_factor: float = 1.0,
     ) -> None:
-        """Stand before the first phase.
+        """Begin before the first phase.
 
-        settings, role_settings: of the run, in which lr_factor is already.
-        starts: positions in which games begin, phase by phase; none: nobody ever changes them.
+        settings, role_settings: of the run, already scaled by lr_factor.
+        starts: start positions by phase; empty: they never change.
         """
         self.curriculum, self.algo, self.lr_factor = curriculum, algo, lr_factor
         self.settings, self.role_settings = settings, dict(role_settings or {})
         self.starts = starts
         self.index, self.origin, self.update = 0, START, 0
         self.applied = START
-        """When terms were last asked for."""
+        """Moment of the last call of `overrides`."""
         self.reached: dict[str, Any] | None = None
-        """The evaluation that ends this phase."""
+        """Evaluation that reached the threshold of this phase."""
         self.last: dict[str, Any] | None = None
-        """The last one of this phase that counted."""
-        self._fresh = True
-        """Whether nothing of this phase was asked for yet."""
-        self.holds: dict[str, Any] = {}
-        """What was handed out, by the name that it has in terms."""
+        """Last evaluation of this phase."""
+        self._is_new_phase = True
+        """Whether `overrides` was not called in this phase yet."""
+        self.current: dict[str, Any] = {}
+        """Values handed out last, by field of `Overrides`."""
 
     @property
     def phase(self) -> Phase:
@@ -57,71 +57,71 @@ class CurriculumState:
     def is_last(self) -> bool:
         return self.index == len(self.curriculum.phases) - 1
 
-    # Going through
-
     def begin(self) -> Overrides:
-        """What games are made under; settings follow with the first update."""
-        return self._news(self._games(START))
+        """Return overrides for making the games; learner settings follow with the first update."""
+        return self._changed(self._game_values(START))
 
     def advance(self, now: Moment, update: int) -> dict[str, Any] | None:
-        """Begin the next phase if this one is over; return its number and name, why, and facts.
+        """Begin the next phase if this one is over, and return the event for the log.
 
-        Called before every update. why: decisions, episodes, threshold or fallback.
+        Called before every update. The reason is decisions, episodes, threshold or fallback.
         """
-        why = "" if self.is_last else self._over(now)
-        if not why:
+        reason = "" if self.is_last else self._end_reason(now)
+        if not reason:
             return None
-        facts = dict(self.reached or {}) if why == "threshold" else {}
-        if why == "fallback" and self.last:
-            facts = dict(self.last)
+        evaluation = dict(self.reached or {}) if reason == "threshold" else {}
+        if reason == "fallback" and self.last:
+            evaluation = dict(self.last)
         self.index, self.origin, self.update = self.index + 1, now, update
         self.reached = self.last = None
-        self._fresh = True
-        return {**self.named(why), **facts}
+        self._is_new_phase = True
+        return {**self.phase_event(reason), **evaluation}
 
-    def named(self, why: str) -> dict[str, Any]:
-        """The phase as its event names it, counted from 1."""
-        return {"phase": self.index + 1, "name": self.phase.name, "why": why}
+    def phase_event(self, reason: str) -> dict[str, Any]:
+        return {"phase": self.index + 1, "name": self.phase.name, "why": reason}
 
-    def _over(self, now: Moment) -> str:
+    def _end_reason(self, now: Moment) -> str:
         if self.reached is not None:
             return "threshold"
         if not self.curriculum.is_over(self.index, self.origin, now):
             return ""
         if self.phase.until is not None:
             return "fallback"
-        gone = now.decisions - self.origin.decisions
-        return "decisions" if 0 < self.phase.decisions <= gone else "episodes"
+        elapsed = now.decisions - self.origin.decisions
+        return "decisions" if 0 < self.phase.decisions <= elapsed else "episodes"
 
-    def measured(self, number: int, results: Mapping[str, Mapping[str, Any]]) -> None:
-        """Take in what an evaluation of checkpoint `number` found, by opponent.
+    def record_evaluation(self, number: int, results: Mapping[str, Mapping[str, Any]]) -> None:
+        """Compare the results of checkpoint `number`, by opponent, with the threshold.
 
-        Only those count that were made in this phase. It ends before the next update.
+        Checkpoints of earlier phases are ignored. The phase ends before the next update.
         """
         until = self.phase.until
         if until is None or self.is_last or number <= self.update or self.reached:
             return
-        sure = lower_bound(until, results)
-        if sure is None:
+        low = lower_bound(until, results)
+        if low is None:
             return
-        self.last = {"checkpoint": number, "low": sure, "wanted": until.value}
-        if sure >= until.value:
+        self.last = {"checkpoint": number, "low": low, "wanted": until.value}
+        if low >= until.value:
             self.reached = self.last
 
     def overrides(self, now: Moment) -> Overrides | None:
-        """What holds from now on, if anything of it is new. Called before every update."""
-        fresh, self._fresh, self.applied = self._fresh, False, now
-        if not fresh and not self.curriculum.moves(self.index):
-            return None
-        found = self._games(now)
-        if fresh:
-            found |= self._learning()
-        news = self._news(found)
-        if fresh and self.phase.clear_replay and self.index:
-            news = Overrides(**{**vars(news), "clear_replay": True})
-        return news if news != Overrides() else None
+        """Return the overrides that changed since the last call, None if none did.
 
-    def _games(self, now: Moment) -> dict[str, Any]:
+        Called before every update.
+        """
+        is_new, self._is_new_phase, self.applied = self._is_new_phase, False, now
+        if not is_new and not self.curriculum.has_schedules(self.index):
+            return None
+        values = self._game_values(now)
+        if is_new:
+            values |= self._learner_values()
+        changed = self._changed(values)
+        if is_new and self.phase.clear_replay and self.index:
+            changed = Overrides(**{**vars(changed), "clear_replay": True})
+        return changed if changed != Overrides() else None
+
+    def _game_values(self, now: Moment) -> dict[str, Any]:
         curriculum, index, origin = self.curriculum, self.index, self.origin
         return {
             "lineups": curriculum.lineups_at(index, origin, now),
@@ -130,33 +130,31 @@ class CurriculumState:
             "rewards": curriculum.rewards_at(index, origin, now),
         }
 
-    def _learning(self) -> dict[str, Any]:
+    def _learner_values(self) -> dict[str, Any]:
         at, factor = (self.index, self.origin, self.algo), self.lr_factor
-        found: dict[str, Any] = {}
+        values: dict[str, Any] = {}
         if self.settings is not None:
-            found["settings"] = self.curriculum.settings_at(*at, self.settings, factor)
+            values["settings"] = self.curriculum.settings_at(*at, self.settings, factor)
         if self.role_settings:
-            found["role_settings"] = {
-                role: self.curriculum.settings_at(*at, mine, factor)
-                for role, mine in self.role_settings.items()
+            values["role_settings"] = {
+                role: self.curriculum.settings_at(*at, settings, factor)
+                for role, settings in self.role_settings.items()
             }
-        return found
+        return values
 
-    def _news(self, found: Mapping[str, Any]) -> Overrides:
-        """What differs from what was handed out before."""
-        known, news = self.holds, dict[str, Any]()
-        for name, value in found.items():
+    def _changed(self, values: Mapping[str, Any]) -> Overrides:
+        """Return the values that differ from the current ones, and make all of them current."""
+        current, changed = self.current, dict[str, Any]()
+        for name, value in values.items():
             if name == "flags":
-                old = known.get(name, {})
-                changed = {k: v for k, v in value.items() if k not in old or old[k] != v}
-                if changed:
-                    news[name] = changed
-            elif name not in known or known[name] != value:
-                news[name] = value
-        known.update(found)
-        return Overrides(**news)
-
-    # Saving
+                old = current.get(name, {})
+                flags = {k: v for k, v in value.items() if k not in old or old[k] != v}
+                if flags:
+                    changed[name] = flags
+            elif name not in current or current[name] != value:
+                changed[name] = value
+        current.update(values)
+        return Overrides(**changed)
 
     def state(self) -> dict[str, Any]:
         return {
@@ -169,32 +167,30 @@ class CurriculumState:
         }
 
     def restore(self, state: Mapping[str, Any]) -> Overrides:
-        """Stand where a state was taken; return what holds there, before games are loaded."""
+        """Restore a saved state; return its overrides, to be applied before games are loaded."""
         began = dict(state["began"])
         self.update = int(began.pop("update"))
         self.index, self.origin = int(state["phase"]), Moment(**began)
         self.applied = Moment(**state["applied"])
         self.reached, self.last = state.get("reached"), state.get("last")
-        self._fresh, self.holds = False, {}
-        return self._news(self._games(self.applied) | self._learning())
+        self._is_new_phase, self.current = False, {}
+        return self._changed(self._game_values(self.applied) | self._learner_values())
 
-    # Showing
-
-    def standing(self, now: Moment) -> PhaseProgress:
+    def progress(self, now: Moment) -> PhaseProgress:
         phase, phases = self.phase, self.curriculum.phases
-        gone = {
+        elapsed = {
             "decisions": now.decisions - self.origin.decisions,
             "episodes": now.episodes - self.origin.episodes,
         }
-        shares, words = [], []
+        fractions, conditions = [], []
         if phase.until is not None:
-            words.append(describe_threshold(phase.until, self.last))
+            conditions.append(describe_threshold(phase.until, self.last))
         for name, unit in (("decisions", "decisions"), ("episodes", "games")):
             length = getattr(phase, name)
             if length:
-                shares.append(min(gone[name] / length, 1.0))
-                words.append(f"{length:,} {unit}")
-        following = "" if self.is_last else phases[self.index + 1].name
-        share = max(shares) if shares and following else None
-        until = " or ".join(words) if following else ""
-        return PhaseProgress(phase.name, self.index + 1, len(phases), share, until, following)
+                fractions.append(min(elapsed[name] / length, 1.0))
+                conditions.append(f"{length:,} {unit}")
+        next_phase = "" if self.is_last else phases[self.index + 1].name
+        fraction = max(fractions) if fractions and next_phase else None
+        until = " or ".join(conditions) if next_phase else ""
+        return PhaseProgress(phase.name, self.index + 1, len(phases), fraction, until, next_phase)

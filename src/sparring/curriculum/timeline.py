@@ -1,4 +1,4 @@
-"""How a curriculum is shown: its phases in order before training, its curves on the way."""
+"""Display of a curriculum: its timeline before training, its metrics during training."""
 
 from __future__ import annotations
 
@@ -16,20 +16,20 @@ from sparring.schedule import Schedule, shown
 
 UNITS = ("decisions", "episodes")
 PHASE = "charts/phase"
-"""The phase, counted from 1."""
+"""Metric: number of the current phase, from 1."""
 METRIC_GROUP = "curriculum/"
 MAX_LIST_METRICS = 16
-"""Of a flag that is a list; longer ones are not drawn."""
+"""Longest list flag that gets metrics."""
 
 
 TimelineEntry = dict[str, Any]
-"""A phase: when it is (`from` and `to` are None where that depends on the run), its `length`, and
-everything that holds in it. Schedules are as they were written."""
+"""One phase: `from` and `to` (None if they depend on the run), `length`, and its settings, with
+schedules as text."""
 
 
 def timeline_of(curriculum: Curriculum, opponents: Sequence[str]) -> list[TimelineEntry]:
-    """All phases. opponents: of the run, for phases that name nobody."""
-    entries, own = [], curriculum.own
+    """Return all phases. opponents: of the run, for phases that name none."""
+    entries, base = [], curriculum.base
     begins: Mapping[str, int] | None = dict.fromkeys(UNITS, 0)
     for index, phase in enumerate(curriculum.phases):
         ends = end_of(phase, begins)
@@ -38,8 +38,8 @@ def timeline_of(curriculum: Curriculum, opponents: Sequence[str]) -> list[Timeli
             "length": {key: getattr(phase, key) for key in UNITS if getattr(phase, key)},
             "until": until_of(phase),
             "opponents": opponents if phase.opponents is None else phase.opponents,
-            "flags": to_plain({**own.flags, **phase.flags}),
-            "rewards": to_plain({**own.rewards, **phase.rewards}),
+            "flags": to_plain({**base.flags, **phase.flags}),
+            "rewards": to_plain({**base.rewards, **phase.rewards}),
             "settings": to_plain(flat(phase.settings)),
             "starts": curriculum.starts_of(index),
             "clear_replay": phase.clear_replay,
@@ -52,7 +52,7 @@ def timeline_of(curriculum: Curriculum, opponents: Sequence[str]) -> list[Timeli
 
 
 def end_of(phase: Phase, begins: Mapping[str, int] | None) -> dict[str, int] | None:
-    """Where a phase ends on the clock of the run, if that can be known before."""
+    """Return the end of a phase on the clock of the run, None if it depends on the run."""
     if begins is None or phase.until is not None:
         return None
     counted = [key for key in UNITS if getattr(phase, key)]
@@ -70,7 +70,7 @@ def until_of(phase: Phase) -> dict[str, Any] | None:
 
 
 def to_plain(value: Any) -> Any:
-    """Schedules as they are written, everything else as it is."""
+    """Replace schedules by their text, at any depth."""
     if isinstance(value, Mapping):
         return {name: to_plain(one) for name, one in value.items()}
     if isinstance(value, Schedule):
@@ -79,7 +79,7 @@ def to_plain(value: Any) -> Any:
 
 
 def moment_text(at: Mapping[str, int] | None, otherwise: str) -> str:
-    """A place on the clock of the run in words."""
+    """Return a moment of the run as text."""
     if at is None:
         return otherwise
     if not any(at.values()):
@@ -88,7 +88,7 @@ def moment_text(at: Mapping[str, int] | None, otherwise: str) -> str:
 
 
 def end_text(entry: TimelineEntry, *, last: bool) -> str:
-    """What ends a phase, in words."""
+    """Return the end condition of a phase as text."""
     if last:
         return "end of the run"
     until = entry["until"]
@@ -101,18 +101,18 @@ def end_text(entry: TimelineEntry, *, last: bool) -> str:
 
 
 def overrides_text(entry: TimelineEntry) -> str:
-    """What holds in a phase besides who is met, in words."""
+    """Return the overrides of a phase, without opponents, as text."""
     groups = {"set": "flags", "rewards": "rewards", "settings": "settings"}
-    told = [
-        f"{what} {' '.join(f'{name}={value_text(value)}' for name, value in entry[key].items())}"
-        for what, key in groups.items()
+    texts = [
+        f"{name} {' '.join(f'{flag}={value_text(value)}' for flag, value in entry[key].items())}"
+        for name, key in groups.items()
         if entry[key]
     ]
     if entry["starts"]:
-        told.append(f"starts {' '.join(entry['starts'])}")
+        texts.append(f"starts {' '.join(entry['starts'])}")
     if entry["clear_replay"]:
-        told.append("the replay is cleared")
-    return "; ".join(told) or "as in the run"
+        texts.append("the replay is cleared")
+    return "; ".join(texts) or "as in the run"
 
 
 def value_text(value: Any) -> str:
@@ -122,61 +122,61 @@ def value_text(value: Any) -> str:
 
 
 def checks_of(entries: Sequence[TimelineEntry], budget: str, amount: float) -> list[str]:
-    """What there is to say about a timeline and the budget of its run."""
+    """Return remarks about a timeline: phases that the budget of the run never reaches."""
     count = len(entries)
-    several = f"{count} phases follow one another" if count > 1 else "one phase, the run itself"
+    several = f"{count} phases follow one another" if count > 1 else "one phase, the whole run"
     checks = [f"every setting fits; {several}"]
     begun = {entry["name"]: entry["from"] or {budget: -1} for entry in entries}
     late = [name for name, begins in begun.items() if begins.get(budget, 0) >= amount]
     if late:
         checks.append(f"never reached with {budget} {amount:,.10g}: {', '.join(late)}")
     elif count > 1 and budget not in (entries[-1]["from"] or ()):
-        checks.append(f"how far {budget} {amount:,.10g} reach is not known before")
+        checks.append(f"whether {budget} {amount:,.10g} reach the last phase depends on the run")
     return checks
 
 
-def curriculum_metrics(course: CurriculumState) -> dict[str, float]:
-    """What holds now, by the names of curves; of rewards and line-ups, those that ever change."""
-    curriculum, holds = course.curriculum, course.holds
-    found: dict[str, float] = {}
+def curriculum_metrics(state: CurriculumState) -> dict[str, float]:
+    """Return the current overrides as metrics; rewards and line-ups only if they ever change."""
+    curriculum, current = state.curriculum, state.current
+    metrics: dict[str, float] = {}
     if len(curriculum.phases) > 1:
-        found[PHASE] = float(course.index + 1)
-    if holds.get("rewards") is not None:
-        found |= reward_metrics(curriculum, holds["rewards"])
-    for name, value in holds.get("flags", {}).items():
-        found |= flag_metrics(curriculum.rules, name, value)
+        metrics[PHASE] = float(state.index + 1)
+    if current.get("rewards") is not None:
+        metrics |= reward_metrics(curriculum, current["rewards"])
+    for name, value in current.get("flags", {}).items():
+        metrics |= flag_metrics(curriculum.rules, name, value)
     if changes_opponents(curriculum):
-        everybody = [seating.lineup for phase in curriculum.seatings for seating in phase]
-        found |= dict.fromkeys(
-            (f"{METRIC_GROUP}opponents/{opponent_names(one)}" for one in everybody), 0.0
+        lineups = [seating.lineup for phase in curriculum.seatings for seating in phase]
+        metrics |= dict.fromkeys(
+            (f"{METRIC_GROUP}opponents/{opponent_names(one)}" for one in lineups), 0.0
         )
-        found |= opponent_metrics(holds["lineups"])
-    return found
+        metrics |= opponent_metrics(current["lineups"])
+    return metrics
 
 
 def reward_metrics(
     curriculum: Curriculum, rewards: Mapping[str, Sequence[float]]
 ) -> dict[str, float]:
-    """Weights of the parts that a phase or a schedule changes, role by role where they differ."""
+    """Return weights of reward parts that change, one per role where roles differ."""
     named = {name for phase in curriculum.phases for name in phase.rewards}
-    named |= {name for name, one in curriculum.own.rewards.items() if one.changes}
+    named |= {name for name, one in curriculum.base.rewards.items() if one.changes}
     parts = {name.rpartition(".")[2] for name in named}
-    found: dict[str, float] = {}
+    metrics: dict[str, float] = {}
     for part, by_role in rewards.items():
         if part not in parts:
             continue
         if len(set(by_role)) == 1:
-            found[f"{METRIC_GROUP}reward/{part}"] = float(by_role[0])
+            metrics[f"{METRIC_GROUP}reward/{part}"] = float(by_role[0])
         else:
             named_roles = zip(curriculum.rules.roles, by_role, strict=True)
-            found |= {
+            metrics |= {
                 f"{METRIC_GROUP}reward/{role}.{part}": float(one) for role, one in named_roles
             }
-    return found
+    return metrics
 
 
 def flag_metrics(rules: Rules, name: str, value: Any) -> dict[str, float]:
-    """A flag as numbers; one of words by the place of its word."""
+    """Return a flag as metrics; an enum flag as the index of its value."""
     try:
         field = rules.fields.get(name)
         numbers = field.parse(value) if field else [float(value)]
@@ -190,7 +190,7 @@ def flag_metrics(rules: Rules, name: str, value: Any) -> dict[str, float]:
 
 
 def changes_opponents(curriculum: Curriculum) -> bool:
-    """Whether anybody is met more or less often at some time."""
+    """Whether weights of line-ups differ between phases or over time."""
     every = [seating for phase in curriculum.seatings for seating in phase]
     other = any(phase.opponents is not None for phase in curriculum.phases)
     return other or any(seating.weight.changes for seating in every)
@@ -198,11 +198,11 @@ def changes_opponents(curriculum: Curriculum) -> bool:
 
 def opponent_metrics(lineups: Sequence[Lineup]) -> dict[str, float]:
     total = sum(lineup.weight for lineup in lineups)
-    found: dict[str, float] = {}
+    metrics: dict[str, float] = {}
     for lineup in lineups:
         name = f"{METRIC_GROUP}opponents/{opponent_names(lineup)}"
-        found[name] = found.get(name, 0.0) + lineup.weight / total
-    return found
+        metrics[name] = metrics.get(name, 0.0) + lineup.weight / total
+    return metrics
 
 
 def opponent_names(lineup: Lineup) -> str:

@@ -16,6 +16,6 @@ def replace_file(target: Path, raw: bytes) -> None:
         unfinished.unlink(missing_ok=True)
 
 
-def os_error_text(wrong: Exception) -> str:
+def os_error_text(error: Exception) -> str:
     """Return why a file could not be opened."""
-    return getattr(wrong, "strerror", None) or str(wrong)
+    return getattr(error, "strerror", None) or str(error)

@@ -72,8 +72,8 @@ def read_flag(rules: Rules, key: str, given: Any) -> Any:
         )
     try:
         return parse_flag(field, given)
-    except ConfigError as wrong:
-        raise ConfigError(f"set: {wrong}") from None
+    except ConfigError as error:
+        raise ConfigError(f"set: {error}") from None
 
 
 def is_schedule(given: Any) -> bool:

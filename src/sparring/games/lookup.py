@@ -21,6 +21,6 @@ def game_module(game: str, what: str = "") -> ModuleType | None:
         return None
     try:
         return import_module(name)
-    except Exception as wrong:  # somebody's own file, whatever is wrong with it
-        text = f"{type(wrong).__name__}: {wrong}"
-        raise SparringError(f"{name} of {game} cannot be imported: {text}; mend it") from wrong
+    except Exception as error:  # somebody's own file, whatever is wrong with it
+        text = f"{type(error).__name__}: {error}"
+        raise SparringError(f"{name} of {game} cannot be imported: {text}; mend it") from error

@@ -37,9 +37,9 @@ class Mirror:
 
     def check(self, game: str, features: Sequence[Feature], *, actions: int, box: int) -> Mirror:
         """Refuse a declaration that cannot be one of this game; return it otherwise."""
-        wrong = self._wrong(features, box or actions, box)
-        if wrong:
-            raise ConfigError(f"symmetry of {game}: {wrong}; mend its symmetry.py")
+        error = self._wrong(features, box or actions, box)
+        if error:
+            raise ConfigError(f"symmetry of {game}: {error}; mend its symmetry.py")
         return self
 
     def _wrong(self, features: Sequence[Feature], actions: int, box: int) -> str:

@@ -78,8 +78,8 @@ class Replay:
         try:
             with Path(path).open("rb") as file:
                 raw = file.read(MAX_BYTES + 1)
-        except (OSError, ValueError) as wrong:
-            raise ConfigError(f"cannot read {path}: {os_error_text(wrong)}") from None
+        except (OSError, ValueError) as error:
+            raise ConfigError(f"cannot read {path}: {os_error_text(error)}") from None
         return cls.from_json(raw, str(path))
 
     @classmethod
@@ -87,8 +87,8 @@ class Replay:
         """Read what `to_json` wrote, or a page. source: what errors call it."""
         try:
             return replay_from_dict(parse(raw), source)
-        except SparringError as wrong:
-            raise ConfigError(f"{source}: {wrong}") from None
+        except SparringError as error:
+            raise ConfigError(f"{source}: {error}") from None
 
     @property
     def name(self) -> str:
@@ -120,15 +120,15 @@ class Replay:
         target = check_file(path, "", new=not replace)
         try:
             replace_file(target, self.to_json().encode())
-        except (OSError, ValueError) as wrong:
-            raise ConfigError(f"cannot write {target}: {os_error_text(wrong)}") from None
+        except (OSError, ValueError) as error:
+            raise ConfigError(f"cannot write {target}: {os_error_text(error)}") from None
         return target
 
     def start(self) -> State:
         """Return the position before the first action."""
         state = State(self.rules, self.seed, self.rules.weights(None), game=self.index)
-        if self.setup and (wrong := state.set_up(self.setup)):
-            raise ConfigError(f"{self.source}: setup: {wrong}")
+        if self.setup and (error := state.set_up(self.setup)):
+            raise ConfigError(f"{self.source}: setup: {error}")
         return state
 
     def states(self) -> Iterator[State]:
@@ -141,8 +141,8 @@ class Replay:
         for step, moves in enumerate(self.actions, 1):
             try:
                 state.apply(np.stack(moves) if self.rules.rows > 1 else moves[0])
-            except SparringError as wrong:
-                raise ConfigError(f"{self.source}, step {step}: {wrong}") from None
+            except SparringError as error:
+                raise ConfigError(f"{self.source}, step {step}: {error}") from None
             yield state.clone()
 
     def differences(self, last: State | None = None) -> list[str]:
@@ -186,8 +186,8 @@ def parse(raw: str | bytes) -> Mapping[str, Any]:
 
     try:
         found = json.loads(raw, parse_constant=refuse)
-    except (ValueError, RecursionError) as wrong:
-        if isinstance(wrong, SparringError):
+    except (ValueError, RecursionError) as error:
+        if isinstance(error, SparringError):
             raise
         raise ConfigError("this is not JSON, so no replay") from None
     if not isinstance(found, dict) or found.get("format") != FORMAT:

@@ -134,8 +134,8 @@ class Rules:
         ]
         try:
             self.native = _native.make_rules(name, values)
-        except ValueError as wrong:
-            raise ConfigError(f"{name}: {wrong}") from None
+        except ValueError as error:
+            raise ConfigError(f"{name}: {error}") from None
         self.name = name
         self.title = self.native.title
         self.rules_version = self.native.rules_version

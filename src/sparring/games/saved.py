@@ -96,8 +96,8 @@ class Header:
         config = self.entry("config", "flags by name", lambda value: isinstance(value, dict))
         try:
             rules = Rules(name, config)
-        except ConfigError as wrong:
-            raise StateError(f"the saved state is of no game that is here: {wrong}") from None
+        except ConfigError as error:
+            raise StateError(f"the saved state is of no game that is here: {error}") from None
         self.check_version(rules)
         return rules
 

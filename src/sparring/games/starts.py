@@ -112,8 +112,8 @@ def starts_by_name(rules: Rules, what: str) -> list[Start]:
     """Return the starts that a word names, at least one."""
     try:
         starts = find_starts(rules, what)
-    except (ConfigError, OSError) as wrong:
-        raise ConfigError(f"starts: {wrong}") from None
+    except (ConfigError, OSError) as error:
+        raise ConfigError(f"starts: {error}") from None
     if not starts:
         raise ConfigError(f"starts: {what!r} has no position; give at least one")
     return starts
@@ -145,8 +145,8 @@ def read_lines(rules: Rules, path: Path) -> Iterator[Start]:
             if not isinstance(entry, dict):
                 raise ConfigError("an object is needed")
             yield read_entry(rules, entry, where)
-        except SparringError as wrong:
-            raise ConfigError(f"{where}: {wrong}") from None
+        except SparringError as error:
+            raise ConfigError(f"{where}: {error}") from None
         except (ValueError, TypeError, OverflowError, RecursionError):
             text = (
                 'give {"state": "HEX"} or {"seed": 0, "moves": [...]}, and a "weight" if you like'

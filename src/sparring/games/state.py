@@ -121,10 +121,10 @@ class State:
     def set_up(self, numbers: Sequence[int]) -> str:
         """Go on from a position as the game's own rules read it; returns what is wrong with it."""
         given = [check_int("set_up", number, -(2**63), 2**63 - 1) for number in numbers]
-        wrong = self.native.setup(given)
-        if not wrong:
+        error = self.native.setup(given)
+        if not error:
             self.setup = tuple(given)
-        return wrong
+        return error
 
     def observe_bytes(self, seat: int) -> npt.NDArray[np.uint8]:
         """Return what a seat may know, as the pool writes it."""
@@ -252,7 +252,7 @@ def load_state(raw: bytes) -> State:
     weights = header.weights(len(rules.native.default_weights))
     index = header.whole("index", 0, MAX_INDEX, 0)
     state = State(rules, header.seed(), weights, game=index)
-    if wrong := state.native.load(body):
-        raise StateError(f"this is no state of {rules.name}: {wrong}; replay its actions")
+    if error := state.native.load(body):
+        raise StateError(f"this is no state of {rules.name}: {error}; replay its actions")
     state.setup = header.setup()
     return state

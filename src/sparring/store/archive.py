@@ -97,7 +97,7 @@ class Archive(ArchiveIndex):
     def __enter__(self) -> Archive:
         return self
 
-    def __exit__(self, *wrong: object) -> None:
+    def __exit__(self, *error: object) -> None:
         self.close()
 
     def close(self) -> None:
@@ -283,14 +283,14 @@ class Archive(ArchiveIndex):
                 self._open.execute("BEGIN IMMEDIATE")
                 yield self._open
                 self._open.execute("COMMIT")
-            except BaseException as wrong:
+            except BaseException as error:
                 if self._open:
                     # Closing rolls back too, and a file that was moved is found the next time.
                     with suppress(sqlite3.Error):
                         self._open.close()
                     self._open = None
-                if isinstance(wrong, sqlite3.Error | OSError):
-                    raise ArchiveError(describe_error(self.folder, wrong)) from wrong
+                if isinstance(error, sqlite3.Error | OSError):
+                    raise ArchiveError(describe_error(self.folder, error)) from error
                 raise
 
 
@@ -338,5 +338,5 @@ def copy_archive(folder: Path, other: Path) -> None:
         (other / LEAGUE).mkdir(exist_ok=True)
         for file in (folder / LEAGUE).glob(f"*{SNAPSHOT}"):
             link_or_copy(file, other / LEAGUE / file.name)
-    except (sqlite3.Error, OSError) as wrong:
-        raise ArchiveError(describe_error(other, wrong)) from wrong
+    except (sqlite3.Error, OSError) as error:
+        raise ArchiveError(describe_error(other, error)) from error

@@ -238,10 +238,10 @@ class ArchiveIndex:
         try:
             check_regular(self.path, MAX_BYTES, within=self.folder)
             rows = fetch_rows(self.path, query, tuple(values))
-        except (sqlite3.Error, OSError) as wrong:
-            raise ArchiveError(describe_error(self.folder, wrong)) from wrong
-        except UnicodeDecodeError as wrong:
-            raise ArchiveError(describe_error(self.folder, f"malformed, {wrong}")) from wrong
+        except (sqlite3.Error, OSError) as error:
+            raise ArchiveError(describe_error(self.folder, error)) from error
+        except UnicodeDecodeError as error:
+            raise ArchiveError(describe_error(self.folder, f"malformed, {error}")) from error
         for row in rows:
             self._demand(row, shapes)
         return rows
@@ -250,8 +250,8 @@ class ArchiveIndex:
         try:
             for value, shape in zip(row, shapes, strict=True):
                 shape(value, "a value")
-        except ValueError as wrong:
-            raise ArchiveError(describe_error(self.folder, f"malformed, {wrong}")) from None
+        except ValueError as error:
+            raise ArchiveError(describe_error(self.folder, f"malformed, {error}")) from None
 
 
 RESULT_FILTER = "WHERE kind = ? AND (? IS NULL OR member = ?) AND update_number > ?"
@@ -277,9 +277,9 @@ def check_format(path: Path, db: sqlite3.Connection) -> None:
         )
 
 
-def describe_error(folder: Path, wrong: Exception | str) -> str:
+def describe_error(folder: Path, error: Exception | str) -> str:
     """Say what failed and what to do."""
-    said = " ".join(str(getattr(wrong, "strerror", "") or wrong).split())  # SQLite quotes schemas
+    said = " ".join(str(getattr(error, "strerror", "") or error).split())  # SQLite quotes schemas
     text = f"league of {folder}: {said[:MAX_MESSAGE_CHARS]}"
     if "full" in text or "No space" in text:
         return f"{text}; free some space on this disk"

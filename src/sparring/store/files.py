@@ -125,9 +125,9 @@ def sync_folder(folder: Path) -> None:
     handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
     try:
         os.fsync(handle)
-    except OSError as wrong:
+    except OSError as error:
         # Some network file systems cannot sync a folder; there the rename itself is synchronous.
-        if wrong.errno not in (errno.EINVAL, errno.ENOTSUP):
+        if error.errno not in (errno.EINVAL, errno.ENOTSUP):
             raise
     finally:
         os.close(handle)
@@ -193,7 +193,7 @@ def _acquire(handle: int, deadline: float) -> bool:
             if time.monotonic() >= deadline:
                 raise
             time.sleep(POLL_S)
-        except OSError as wrong:
-            if wrong.errno in NO_LOCKS:
+        except OSError as error:
+            if error.errno in NO_LOCKS:
                 return False
             raise

@@ -233,8 +233,8 @@ def unknown_name_error(
     if at and what == "player" and (find_bot(name, rules)[0] or locate(name)):
         return ConfigError(f"{word}: @{style} is unknown{suggestion(style, STYLES)}")
     path = Path(word)
-    if wrong := unknown_checkpoint_error(word, root):
-        return wrong
+    if error := unknown_checkpoint_error(word, root):
+        return error
     within = path.parent if len(path.parts) > 1 else root
     runs = [run.name for run in reversed(sorted_runs(within))]
     told = f"no {what} {word!r}{f' for {rules.name}' if rules else ''}"

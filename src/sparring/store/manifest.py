@@ -93,8 +93,8 @@ def make_checkpoint(
             raise CheckpointError(f"a checkpoint cannot hold a file called {name!r}; rename it")
     try:
         plain = json.loads(json.dumps(meta))
-    except (TypeError, ValueError) as wrong:
-        raise CheckpointError(f"meta must hold plain values: {wrong}") from None
+    except (TypeError, ValueError) as error:
+        raise CheckpointError(f"meta must hold plain values: {error}") from None
     groups = {group: to_contiguous_cpu(named) for group, named in tensors.items()}
     plain_blobs = {name: bytes(blob) for name, blob in blobs.items()}
     return Checkpoint(groups, plain_blobs, plain, number, segments)
@@ -186,10 +186,10 @@ def read_verified_files(path: Path) -> tuple[dict[str, Any], dict[str, bytes]]:
         size = promised["size"]
         try:
             data = files[name] = read_regular(path / name, size, within=containment_root(path))
-        except OSError as wrong:
+        except OSError as error:
             raise CheckpointError(
-                f"{path}: {name} cannot be read ({wrong.strerror}); {suggest_older(path)}"
-            ) from wrong
+                f"{path}: {name} cannot be read ({error.strerror}); {suggest_older(path)}"
+            ) from error
         if len(data) != size:
             raise CheckpointError(
                 f"{path}: {name} has {len(data)} bytes instead of {size}; {suggest_older(path)}"
@@ -217,15 +217,15 @@ def read_manifest(path: Path) -> dict[str, Any]:
         manifest = parse_json(
             read_regular(path / MANIFEST, MAX_MANIFEST_BYTES, within=containment_root(path))
         )
-    except FileNotFoundError as wrong:
+    except FileNotFoundError as error:
         what = f"has no {MANIFEST}" if path.is_dir() else "does not exist"
-        raise CheckpointError(f"{path} {what}; {suggest_older(path)}") from wrong
-    except OSError as wrong:
+        raise CheckpointError(f"{path} {what}; {suggest_older(path)}") from error
+    except OSError as error:
         raise CheckpointError(
-            f"{path}: {MANIFEST}: {wrong.strerror}; {suggest_older(path)}"
-        ) from wrong
-    except ValueError as wrong:
-        raise CheckpointError(f"{path}: {MANIFEST} is damaged; {suggest_older(path)}") from wrong
+            f"{path}: {MANIFEST}: {error.strerror}; {suggest_older(path)}"
+        ) from error
+    except ValueError as error:
+        raise CheckpointError(f"{path}: {MANIFEST} is damaged; {suggest_older(path)}") from error
     if not isinstance(manifest, dict) or "format" not in manifest:
         raise CheckpointError(f"{path}: {MANIFEST} is damaged; {suggest_older(path)}")
     if manifest["format"] != FORMAT:
@@ -246,8 +246,8 @@ def read_manifest(path: Path) -> dict[str, Any]:
             and manifest["number"] != int(path.name)
         ):
             raise ValueError(f"it says that it is number {manifest['number']}")
-    except ValueError as wrong:
-        raise CheckpointError(f"{path}: {MANIFEST}: {wrong}; {suggest_older(path)}") from wrong
+    except ValueError as error:
+        raise CheckpointError(f"{path}: {MANIFEST}: {error}; {suggest_older(path)}") from error
     return manifest
 
 
@@ -268,8 +268,8 @@ def unpack_checkpoint(
     """Return what the verified files of a checkpoint hold, without segments."""
     try:
         tensors = {group: unpack_tensors(files[group_file(group)]) for group in manifest["groups"]}
-    except ValueError as wrong:
-        raise CheckpointError(f"{path}: {wrong}; {suggest_older(path)}") from wrong
+    except ValueError as error:
+        raise CheckpointError(f"{path}: {error}; {suggest_older(path)}") from error
     blobs = {name: files[name] for name in manifest["blobs"]}
     return Checkpoint(tensors, blobs, manifest["meta"], manifest["number"])
 

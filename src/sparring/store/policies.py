@@ -101,12 +101,12 @@ def build_net(folder: Path, rules: Rules, saved: Checkpoint, threads: int) -> Ne
         made.load_state_dict(weights)
     except SparringError:
         raise
-    except (KeyError, TypeError, ValueError, RuntimeError) as wrong:
-        first = str(wrong).splitlines()[-1].strip()
+    except (KeyError, TypeError, ValueError, RuntimeError) as error:
+        first = str(error).splitlines()[-1].strip()
         raise CheckpointError(
             f"{folder} holds no network that this version can build: {first}; load it with the "
             "version of sparring that wrote it"
-        ) from wrong
+        ) from error
     return made
 
 
@@ -136,8 +136,8 @@ def load_playable(path: Path) -> tuple[Path, Checkpoint]:
     folder, saved = _load_playable(path)
     try:
         check_policy(saved.meta, saved.tensors.get(NET_GROUP))
-    except ValueError as wrong:
-        raise CheckpointError(f"{folder} holds no policy: {wrong}") from wrong
+    except ValueError as error:
+        raise CheckpointError(f"{folder} holds no policy: {error}") from error
     return folder, saved
 
 
@@ -151,8 +151,8 @@ def _load_playable(path: Path) -> tuple[Path, Checkpoint]:
     if best is not None:
         try:
             return (named := checkpoints / f"{best:08d}"), load(named, segments=False)
-        except CheckpointError as wrong:
-            why = f"the best checkpoint of {path.name}, {best}, cannot be used: {wrong}"
+        except CheckpointError as error:
+            why = f"the best checkpoint of {path.name}, {best}, cannot be used: {error}"
     newest = newest_valid(checkpoints, segments=False) if checkpoints.is_dir() else None
     if newest is None:
         raise CheckpointError(

@@ -75,14 +75,14 @@ class StoredSegment:
     def __call__(self) -> dict[str, Tensor]:
         try:
             data = read_regular(self.file, self.size, within=self.home)
-        except OSError as wrong:
-            raise self._wrong(f"cannot be read ({wrong.strerror})") from wrong
+        except OSError as error:
+            raise self._wrong(f"cannot be read ({error.strerror})") from error
         if hashlib.sha256(data).hexdigest() != self.sha256:
             raise self._wrong("is damaged (sha256 differs)")
         try:
             return unpack_tensors(data)
-        except ValueError as wrong:
-            raise self._wrong(f"cannot be used: {wrong}") from wrong
+        except ValueError as error:
+            raise self._wrong(f"cannot be used: {error}") from error
 
     def check(self) -> None:
         """Raise a CheckpointError unless it is there with every byte; it is read once for that."""
@@ -95,8 +95,8 @@ class StoredSegment:
             if signature not in _hashes:
                 with self.file.open("rb") as data:
                     _hashes[signature] = hashlib.file_digest(data, "sha256").hexdigest()
-        except OSError as wrong:
-            raise self._wrong(f"cannot be read ({wrong.strerror})") from wrong
+        except OSError as error:
+            raise self._wrong(f"cannot be read ({error.strerror})") from error
         if _hashes[signature] != self.sha256:
             raise self._wrong("is damaged (sha256 differs)")
 
@@ -193,8 +193,8 @@ def files_named_by(checkpoints: Iterable[Path]) -> set[str] | None:
     for checkpoint in list(checkpoints):
         try:
             manifest = read_manifest(checkpoint)
-        except CheckpointError as wrong:
-            why = wrong.__cause__
+        except CheckpointError as error:
+            why = error.__cause__
             if isinstance(why, OSError) and not isinstance(why, FileNotFoundError):
                 return None
             continue  # damaged or gone: it needs nothing any more

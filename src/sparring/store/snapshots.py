@@ -56,10 +56,10 @@ def read_snapshot(path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
     home = whole.parent.parent if whole.parent.name == LEAGUE else None
     try:
         data = read_regular(path, MAX_BYTES, within=home)
-    except OSError as wrong:
+    except OSError as error:
         raise ArchiveError(
-            f"snapshot {path} cannot be read: {wrong.strerror or wrong}; take another one"
-        ) from wrong
+            f"snapshot {path} cannot be read: {error.strerror or error}; take another one"
+        ) from error
     if re.fullmatch(r"[0-9a-f]{64}", path.stem) and sha256_hex(data) != path.stem:
         raise ArchiveError(
             f"snapshot {path} is damaged: its content is not that of its name; take another one"
@@ -68,6 +68,6 @@ def read_snapshot(path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
         weights = unpack_tensors(data)
         policy = parse_json(metadata_of(data).get(POLICY, "{}"))
         JSON_OBJECT(policy, POLICY)
-    except ValueError as wrong:
-        raise ArchiveError(f"snapshot {path} cannot be used: {wrong}; take another one") from wrong
+    except ValueError as error:
+        raise ArchiveError(f"snapshot {path} cannot be used: {error}; take another one") from error
     return weights, policy

@@ -50,8 +50,8 @@ def open_for_reading(
                 raise sqlite3.DatabaseError(f"it has no table {table}")
         try:
             yield db
-        except sqlite3.OperationalError as wrong:
-            if "interrupted" not in str(wrong):
+        except sqlite3.OperationalError as error:
+            if "interrupted" not in str(error):
                 raise
             raise sqlite3.DatabaseError(f"reading it takes more than {timeout_s:g} s") from None
 
@@ -62,16 +62,16 @@ def _check_files(path: Path) -> None:
         for end in COMPANION_SUFFIXES:
             with suppress(FileNotFoundError):
                 check_regular(path.with_name(path.name + end), MAX_BYTES)
-    except OSError as wrong:
-        raise sqlite3.DatabaseError(wrong.strerror or str(wrong)) from None
+    except OSError as error:
+        raise sqlite3.DatabaseError(error.strerror or str(error)) from None
 
 
 def _open_readonly(path: Path, busy_s: float) -> sqlite3.Connection:
     uri = f"{path.absolute().as_uri()}?mode=ro"
     try:
         return _connect(uri, busy_s)
-    except sqlite3.OperationalError as wrong:
-        if "locked" in str(wrong):
+    except sqlite3.OperationalError as error:
+        if "locked" in str(error):
             raise
         # On read-only media a file in WAL mode cannot be locked, and need not be.
         wal = path.with_name(f"{path.name}-wal")

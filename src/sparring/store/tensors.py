@@ -26,8 +26,8 @@ def unpack_tensors(data: bytes) -> dict[str, Tensor]:
         found: dict[str, Tensor] = safetensors.load(data)
     except KeyError as unknown:
         raise ValueError(f"tensors of type {unknown} cannot be read") from None
-    except (SafetensorError, ValueError, TypeError, RuntimeError, OverflowError) as wrong:
-        raise ValueError(f"no safetensors file: {str(wrong).splitlines()[0]}") from wrong
+    except (SafetensorError, ValueError, TypeError, RuntimeError, OverflowError) as error:
+        raise ValueError(f"no safetensors file: {str(error).splitlines()[0]}") from error
     return found
 
 

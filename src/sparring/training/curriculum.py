@@ -53,7 +53,7 @@ def advance_phase(learner: Overridable, index: int, member: Member, progress: fl
     now = moment_of(member, progress)
     several = len(course.curriculum.phases) > 1
     if several and not member.noted(PHASE):
-        tell(member, course.named("beginning"))
+        tell(member, course.phase_event("beginning"))
     change = course.advance(now, member.status.update)
     if change is not None:
         member.dry = 0  # what a new phase is good for is not known yet

@@ -151,7 +151,7 @@ class Member:
         if self.course:
             values |= curriculum_metrics(self.course)
             now = Moment(status.decisions, status.progress, status.episodes)
-            status.standing = self.course.standing(now)
+            status.standing = self.course.progress(now)
         if self.league:
             values |= self.league.after(report, update=update, seconds=seconds)
             status.league = self.league.told()
@@ -366,7 +366,7 @@ class Member:
             self._tell_best(number, seconds)
         self.dry = 0 if number == self.best["update"] else self.dry + 1
         if self.course:
-            self.course.measured(number, results)
+            self.course.record_evaluation(number, results)
         return results
 
     def _show(self, number: int, played: Mapping[str, Any], known: list[str]) -> dict[str, float]:

@@ -27,6 +27,6 @@ def read_starts(rules: Rules, word: str) -> list[Start] | None:
             raise ConfigError(f"{word!r}: {pair!r} is not HOST=user or HOST=root")
         levels[HOSTS.index(host)] = LEVELS[level]
     state = new_state(rules)
-    if wrong := state.set_up(levels):
-        raise ConfigError(f"{word!r}: {wrong}")
+    if error := state.set_up(levels):
+        raise ConfigError(f"{word!r}: {error}")
     return [Start(saved_position(state), name=word)]

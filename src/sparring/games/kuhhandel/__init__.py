@@ -78,9 +78,9 @@ def load_position(
     left = [4 - sum(row[kind] for row in owned) - top.count(kind) for kind in range(len(KINDS))]
     rest = [kind for kind, count in enumerate(left) for _ in range(count)]
     counts = [int(count) for row in (*owned, *hands) for count in row]
-    wrong = state.set_up([turn, *counts, *top, *rest])
-    if wrong:
-        raise ConfigError(f"kuhhandel: {wrong}")
+    error = state.set_up([turn, *counts, *top, *rest])
+    if error:
+        raise ConfigError(f"kuhhandel: {error}")
     return state
 
 

@@ -120,9 +120,9 @@ def set_position(state: State, position: Position) -> None:
         *position.phase,
     ]
     bits = np.array(numbers, np.float64).view(np.int64)
-    wrong = state.set_up([int(n) for n in whole] + [int(b) for b in bits])
-    if wrong:
-        raise ConfigError(f"{state.rules.name}: {wrong}")
+    error = state.set_up([int(n) for n in whole] + [int(b) for b in bits])
+    if error:
+        raise ConfigError(f"{state.rules.name}: {error}")
 
 
 def read(state: State) -> Position:

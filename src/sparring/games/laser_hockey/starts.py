@@ -95,8 +95,8 @@ def start_at(state: State, position: Position, name: str) -> Start:
     """Return a position as a start; the state is only the rink that it is set up on."""
     try:
         set_position(state, position)
-    except (ConfigError, TypeError, ValueError, OverflowError) as wrong:
-        raise ConfigError(f"{name}: {wrong}") from None
+    except (ConfigError, TypeError, ValueError, OverflowError) as error:
+        raise ConfigError(f"{name}: {error}") from None
     return Start(saved_position(state), name=name)
 
 
@@ -106,8 +106,8 @@ def read_file(path: Path) -> list[tuple[str, Position]]:
         entries = json.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
         raise ConfigError(f"no file {str(path)!r}") from None
-    except (ValueError, OSError, RecursionError) as wrong:
-        raise ConfigError(f"{path} cannot be read: {wrong}") from None
+    except (ValueError, OSError, RecursionError) as error:
+        raise ConfigError(f"{path} cannot be read: {error}") from None
     if not isinstance(entries, list):
         raise ConfigError(f"{path}: a list of positions is needed")
     return [

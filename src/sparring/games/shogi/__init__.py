@@ -49,8 +49,8 @@ def legal_moves(sfen: str) -> dict[str, int]:
     """Return the legal moves of a position, USI text to action."""
     try:
         return dict(_native.shogi_moves(ascii_text(sfen)))
-    except ValueError as wrong:
-        raise ConfigError(f"shogi: {wrong}") from None
+    except ValueError as error:
+        raise ConfigError(f"shogi: {error}") from None
 
 
 def perft(sfen: str = START, depth: int = 1) -> int:
@@ -59,8 +59,8 @@ def perft(sfen: str = START, depth: int = 1) -> int:
         raise ConfigError(f"shogi: depth={depth} is outside 0..{MAX_DEPTH}")
     try:
         return int(_native.shogi_perft(ascii_text(sfen), depth))
-    except ValueError as wrong:
-        raise ConfigError(f"shogi: {wrong}") from None
+    except ValueError as error:
+        raise ConfigError(f"shogi: {error}") from None
 
 
 def divide(sfen: str, depth: int) -> dict[str, int]:
@@ -84,8 +84,8 @@ def camp(sfen: str, declaration: str = "POINTS27") -> Camp:
         pieces, points, claim = _native.shogi_camp(
             ascii_text(sfen), DECLARATIONS.index(declaration)
         )
-    except ValueError as wrong:
-        raise ConfigError(f"shogi: {wrong}") from None
+    except ValueError as error:
+        raise ConfigError(f"shogi: {error}") from None
     return Camp(pieces, points, CLAIMS[claim])
 
 
@@ -98,9 +98,9 @@ def load_sfen(
 
 def set_sfen(state: State, sfen: str) -> None:
     """Continue from a position, with no memory of what was before. A bad one changes nothing."""
-    wrong = state.set_up([ord(letter) for letter in ascii_text(sfen)])
-    if wrong:
-        raise ConfigError(f"shogi: {wrong}")
+    error = state.set_up([ord(letter) for letter in ascii_text(sfen)])
+    if error:
+        raise ConfigError(f"shogi: {error}")
 
 
 STARTS = {"sfen": set_sfen}

@@ -104,8 +104,8 @@ def read_csa(text: str, before: int = 0) -> GameRecord:
             for statement in [whole] if whole[:1] in UNSPLIT else whole.split(","):
                 reader.take(statement.rstrip())
         return reader.record()
-    except SparringError as wrong:
-        raise said_of(number, reader.line, wrong) from None
+    except SparringError as error:
+        raise said_of(number, reader.line, error) from None
 
 
 class Reader:

@@ -51,8 +51,8 @@ def read_kif(text: str) -> GameRecord:
             if line.lstrip()[:1] not in ("", "*", "#", "&"):
                 reader.take(line.rstrip())
         return reader.record()
-    except SparringError as wrong:
-        raise said_of(number, reader.line, wrong) from None
+    except SparringError as error:
+        raise said_of(number, reader.line, error) from None
 
 
 class Reader:

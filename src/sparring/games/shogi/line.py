@@ -97,10 +97,10 @@ def follow(record: GameRecord) -> Iterator[tuple[Line, str]]:
         line.play(move)
 
 
-def said_of(number: int, line: Line | None, wrong: Exception) -> ConfigError:
+def said_of(number: int, line: Line | None, error: Exception) -> ConfigError:
     """Say where in a file something is wrong: its line, and which move was due there."""
     move = f" (move {len(line.moves) + 1})" if line else ""
-    return ConfigError(f"line {number}: {wrong}{move}")
+    return ConfigError(f"line {number}: {error}{move}")
 
 
 def square_name(file: int, rank: int) -> str:

@@ -85,8 +85,8 @@ def read_usi(text: str) -> GameRecord:
     for number, move in enumerate(moves, 1):
         try:
             line.play(move)
-        except SparringError as wrong:
-            raise ConfigError(f"move {number}: {wrong}") from None
+        except SparringError as error:
+            raise ConfigError(f"move {number}: {error}") from None
     return GameRecord(tuple(moves), start, actions=tuple(line.actions))
 
 
@@ -106,16 +106,16 @@ def load_record(path: str | Path) -> GameRecord:
     text = load_text(path)
     try:
         return read_record(text)
-    except SparringError as wrong:
-        raise ConfigError(f"{path}: {wrong}") from None
+    except SparringError as error:
+        raise ConfigError(f"{path}: {error}") from None
 
 
 def load_text(path: str | Path) -> str:
     """Return what a file says, in UTF-8 or Shift JIS."""
     try:
         raw = Path(path).read_bytes()
-    except (OSError, ValueError) as wrong:
-        raise ConfigError(f"cannot read {path}: {os_error_text(wrong)}") from None
+    except (OSError, ValueError) as error:
+        raise ConfigError(f"cannot read {path}: {os_error_text(error)}") from None
     for encoding in ("utf-8-sig", "cp932"):
         with suppress(UnicodeDecodeError):
             return raw.decode(encoding)
@@ -138,16 +138,16 @@ def load_records(path: str | Path) -> Iterator[GameRecord]:
     for first, last in pairwise([*starts, len(lines)]):
         try:
             yield read("\n".join(lines[first:last]), first)
-        except SparringError as wrong:
-            raise ConfigError(f"{path}: {wrong}") from None
+        except SparringError as error:
+            raise ConfigError(f"{path}: {error}") from None
 
 
 def read_usi_line(text: str, before: int) -> GameRecord:
     """Read a line with a game. before: lines of the file above it."""
     try:
         return read_usi(text)
-    except SparringError as wrong:
-        raise ConfigError(f"line {before + 1}, {wrong}") from None
+    except SparringError as error:
+        raise ConfigError(f"line {before + 1}, {error}") from None
 
 
 def save_record(record: GameRecord, path: str | Path) -> None:
@@ -159,10 +159,10 @@ def save_record(record: GameRecord, path: str | Path) -> None:
     encoding = ENCODINGS[target.suffix]
     try:
         raw = write(record).encode(encoding)
-    except UnicodeEncodeError as wrong:
-        letter = wrong.object[wrong.start]
+    except UnicodeEncodeError as error:
+        letter = error.object[error.start]
         raise ConfigError(f"{letter!r} cannot be written in Shift JIS; write .kifu") from None
     try:
         replace_file(target, raw)
-    except (OSError, ValueError) as wrong:
-        raise ConfigError(f"cannot write {target}: {os_error_text(wrong)}") from None
+    except (OSError, ValueError) as error:
+        raise ConfigError(f"cannot write {target}: {os_error_text(error)}") from None

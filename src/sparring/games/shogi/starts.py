@@ -27,8 +27,8 @@ def read_starts(rules: Rules, word: str) -> list[Start] | None:
     for number, line in read_content_lines(path):
         try:
             starts.append(start_at(state, line, f"{path}:{number}"))
-        except ConfigError as wrong:
-            raise ConfigError(f"{path}:{number}: {wrong}") from None
+        except ConfigError as error:
+            raise ConfigError(f"{path}:{number}: {error}") from None
     return starts
 
 

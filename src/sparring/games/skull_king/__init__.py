@@ -112,9 +112,9 @@ def load_round(
     for held in hands:
         cards = [card_id(card) if isinstance(card, str) else int(card) for card in held]
         numbers += [len(cards), *cards]
-    wrong = state.set_up(numbers)
-    if wrong:
-        raise ConfigError(f"skull_king: {wrong}")
+    error = state.set_up(numbers)
+    if error:
+        raise ConfigError(f"skull_king: {error}")
     return state
 
 

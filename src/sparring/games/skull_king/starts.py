@@ -61,8 +61,8 @@ def round_start(
     for seat in range(players + has_ghost(rules)):
         numbers += [size, *deck[seat * size : (seat + 1) * size]]
     numbers.append(CARDS_AND_LEADER if leader is None else CARDS_ONLY)
-    if wrong := state.set_up(numbers):
-        raise ConfigError(f"skull_king: {wrong}")
+    if error := state.set_up(numbers):
+        raise ConfigError(f"skull_king: {error}")
     return state
 
 

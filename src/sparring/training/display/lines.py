@@ -105,12 +105,12 @@ def workers_words(told: Mapping[str, float]) -> str:
 
 def phase_told(standing: PhaseProgress | None) -> list[str]:
     """Where a run stands in its curriculum: the phase, how far it is, and what comes next."""
-    if standing is None or standing.phases == 1:
+    if standing is None or standing.num_phases == 1:
         return []
-    share = "" if standing.share is None else f", {standing.share:.0%}"
-    words = [f"phase {standing.phase}/{standing.phases} {standing.name}{share}"]
-    if standing.following:
-        words.append(f"until {standing.until}, then {standing.following}")
+    share = "" if standing.fraction is None else f", {standing.fraction:.0%}"
+    words = [f"phase {standing.phase}/{standing.num_phases} {standing.name}{share}"]
+    if standing.next_phase:
+        words.append(f"until {standing.until}, then {standing.next_phase}")
     return words
 
 
@@ -139,9 +139,8 @@ def line(status: Status) -> str:
 
 def phase_line(status: Status, standing: PhaseProgress) -> str:
     until = f", until {standing.until}" if standing.until else ""
-    return (
-        f"{clock(status.seconds)} phase {standing.phase}/{standing.phases} {standing.name}{until}"
-    )
+    number = f"{standing.phase}/{standing.num_phases}"
+    return f"{clock(status.seconds)} phase {number} {standing.name}{until}"
 
 
 def evaluation_line(status: Status) -> str:

@@ -91,7 +91,11 @@ class Display:
             self.told[status.run] = status.evaluated
             print(whose + evaluation_line(status), file=sys.stderr, flush=True)
         standing = status.standing
-        if standing and standing.phases > 1 and standing.phase != self.phases.get(status.run, 0):
+        if (
+            standing
+            and standing.num_phases > 1
+            and standing.phase != self.phases.get(status.run, 0)
+        ):
             self.phases[status.run] = standing.phase
             print(whose + phase_line(status, standing), file=sys.stderr, flush=True)
         due = time.monotonic() - self.last_line >= LINE_EVERY_S

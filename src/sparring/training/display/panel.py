@@ -216,7 +216,7 @@ def stat_words(status: Status) -> list[str]:
 def members(statuses: Sequence[Status], width: int, most: int) -> RenderableType:
     opponents = list(dict.fromkeys(name for status in statuses for name in status.wins))
     heads = ("score", *opponents, "best")
-    phased = any(status.standing and status.standing.phases > 1 for status in statuses)
+    phased = any(status.standing and status.standing.num_phases > 1 for status in statuses)
     named = ("phase",) if phased else ()
     table = Columns(("run", *named, *heads), numbers=heads, least=("best",), lines=False)
     names = short_names([status.run.name for status in statuses])

@@ -213,11 +213,11 @@ def check_hindsight(rules: Rules, config: TrainConfig, curriculum: Curriculum) -
 
 def paid_parts(rules: Rules, curriculum: Curriculum) -> list[str]:
     """The parts that are paid for at some time of a run."""
-    parts, own = [], curriculum.own.rewards
+    parts, own = [], curriculum.base.rewards
     if not own:
         weights, roles = rules.weights(None), len(rules.roles)
         parts = [one for i, one in enumerate(rules.parts) if any(weights[i * roles :][:roles])]
-    for one in (curriculum.own, *curriculum.phases):
+    for one in (curriculum.base, *curriculum.phases):
         for name, weight in one.rewards.items():
             if any(weight.values):
                 parts.append(name.rpartition(".")[2])

@@ -149,7 +149,7 @@ def differing(rules: Rules, theirs: Rules) -> dict[str, Any]:
 def first_overrides(own: Sequence[Rules], curricula: Sequence[Curriculum]) -> tuple[Overrides, ...]:
     """What the first games of every member begin under: what is its own, and its first phase."""
     overrides = member_overrides(own, curricula)
-    if all(curriculum.is_plain for curriculum in curricula):
+    if all(curriculum.is_constant for curriculum in curricula):
         return overrides
     begun = [
         CurriculumState(curriculum, starts=curriculum.starts).begin() for curriculum in curricula

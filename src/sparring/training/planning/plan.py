@@ -184,7 +184,7 @@ def computed(rules: Rules, config: TrainConfig, device: str) -> CollectConfig:
 def paid_by(curriculum: Curriculum) -> dict[str, Any]:
     return {
         "rewards": curriculum.rewards_at(0, START, START),
-        "paid_by_role": curriculum.pays_by_role and not curriculum.is_plain,
+        "paid_by_role": curriculum.pays_by_role and not curriculum.is_constant,
     }
 
 

@@ -98,7 +98,7 @@ class TrainingPlan:
 
     def courses(self) -> list[CurriculumState]:
         """The ways of all members through their phases; none where nothing ever changes."""
-        if all(curriculum.is_plain for curriculum in self.curricula):
+        if all(curriculum.is_constant for curriculum in self.curricula):
             return []
         plan = self.learning
         courses = [
