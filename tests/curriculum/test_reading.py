@@ -116,7 +116,7 @@ BAD = {
     "rewards = { score_delta = 0 }": "every weight is 0, so there is no reward",
     'rewards = { rank = "0:1,5:2,3:4" }': "points have to follow one another",
     'rewards = { rank = "0:1,5%:2" }': "points are either all decisions",
-    "until = { win = 0.5 }": "until: the agent may never be that strong; give decisions or episodes",
+    "until = { win = 0.5 }": "until: the agent may never be that strong; give decisions",
     "until = { win = 0.5, score = 3 }": "until needs either win or score",
     "until = { win = 7 }": "win 7 must be above 0, at most 1",
     'until = { win = 0.5, against = "random" }': "random is not among the opponents of evaluations",
