@@ -223,7 +223,7 @@ def test_ctrl_c_saves_and_tells_how_to_go_on(tmp_path: Path) -> None:
     process.send_signal(signal.SIGINT)
     rest = process.stderr.read()
     assert process.wait(30) == 130
-    assert "go on with: sparring sweep sweeps/tried" in rest
+    assert "continue with: sparring sweep sweeps/tried" in rest
     assert inside
     assert not any(Path(f"/proc/{pid}").exists() for pid in inside)
     records = Folder(tmp_path / "sweeps" / "tried").trials

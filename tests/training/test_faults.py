@@ -274,7 +274,7 @@ def test_a_longer_budget_is_remembered(tmp_path: Path) -> None:
     process.send_signal(signal.SIGINT)
     _, told = process.communicate(timeout=60)
     assert process.returncode == 130
-    assert f"go on with: sparring resume {agent.run}" in told.decode()
+    assert f"resume it with: sparring resume {agent.run}" in told.decode()
     config = sparring.training.records.run.Run.open(agent.run).config
     assert config["updates"] == 100_000  # so that the command goes on and does not end at once
 

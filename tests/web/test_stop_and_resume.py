@@ -46,7 +46,7 @@ def test_a_training_is_stopped_and_goes_on(client, tmp_path: Path) -> None:
     wait_for(lambda: state() == "running" and overview()["updates"] > before)
     assert client.post("/api/runs/one/stop", json={}).status_code == 200
     wait_for(lambda: state() == "stopped")
-    assert "go on with: sparring resume" in (tmp_path / "one" / "resume.log").read_text()
+    assert "resume it with: sparring resume" in (tmp_path / "one" / "resume.log").read_text()
     (tmp_path / "one" / "config.toml").write_text('game = "tic_tac_toe"\nminuets = 1\n')
     refused = client.post("/api/runs/one/resume", json={})
     assert refused.status_code == 409

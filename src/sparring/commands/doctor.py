@@ -141,8 +141,8 @@ def test_native() -> Iterator[Finding]:
         yield Finding(
             "ok", "kernels", f"{_native.kernels_used()} for networks, of {names}; {tiles}"
         )
-    except ConfigError as wrong:
-        yield Finding("problem", "kernels", str(wrong), "unset SPARRING_KERNELS")
+    except ConfigError as error:
+        yield Finding("problem", "kernels", str(error), "unset SPARRING_KERNELS")
 
 
 def look_at_torch() -> Iterator[Finding]:

@@ -16,7 +16,7 @@ import numpy.typing as npt
 import torch
 
 from sparring.commands.shared.plain_nets import has_values, plain_net
-from sparring.commands.shared.players import tell_origin
+from sparring.commands.shared.players import print_origin
 from sparring.commands.shared.printing import ProgressBar, print_json
 from sparring.config.commands import ExportConfig
 from sparring.errors import ConfigError, SparringError
@@ -67,7 +67,7 @@ def run(config: ExportConfig) -> int:
     with ProgressBar("exporting", 1 + 2 * bool(config.onnx) + bool(config.html)) as steps:
         steps.next("loading")
         policy = load_policy(config.policy)
-        tell_origin(config.policy, policy)
+        print_origin(config.policy, policy)
         network = count(policy.net)
         page: dict[str, Any] = {}
         if config.html:
@@ -215,15 +215,15 @@ def own_errors(policy: Policy) -> Iterator[None]:
     """Say in a line what the exporter does not understand of somebody's own network."""
     try:
         yield
-    except Exception as wrong:
+    except Exception as error:
         if not isinstance(policy.net, CustomNet):
             raise
-        first = wrong
+        first = error
         while first.__cause__ is not None and isinstance(first.__cause__, Exception):
             first = first.__cause__
         raise SparringError(
             f"{policy.net.what} cannot be written as ONNX: {describe_error(first)}"
-        ) from wrong
+        ) from error
 
 
 def compare(policy: Policy, path: Path) -> float:
@@ -317,8 +317,8 @@ def check_page(target: Path) -> bool:
     try:
         with target.open("rb") as file:
             ours = MARK.encode() in file.read(LOOK)
-    except OSError as wrong:
-        raise ConfigError(f"--html {target}: {wrong.strerror}; choose another") from None
+    except OSError as error:
+        raise ConfigError(f"--html {target}: {error.strerror}; choose another") from None
     if not ours:
         raise ConfigError(
             f"{target} is there already and no agent of sparring; choose another name"

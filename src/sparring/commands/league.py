@@ -84,8 +84,8 @@ def play(
         try:
             place = found.path / "past" / str(player.number)
             policies[player.name] = cached_policy(place, name=player.name, threads=threads)
-        except SparringError as wrong:
-            notes.append(f"{player.name} is left out of the matches: {wrong}")
+        except SparringError as error:
+            notes.append(f"{player.name} is left out of the matches: {error}")
     if len(policies) < 2:
         return [], [*notes, "there are no two snapshots that could meet"]
     rules = next(iter(policies.values())).rules

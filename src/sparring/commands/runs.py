@@ -272,10 +272,10 @@ def remove_run(one: Overview) -> dict[str, Any]:
     try:
         with Run(one.path, {}).held():
             remove_folder(one.path)
-    except OSError as wrong:
+    except OSError as error:
         raise SparringError(
-            f"cannot remove {one.path}: {wrong.strerror or wrong}; check who may write there"
-        ) from wrong
+            f"cannot remove {one.path}: {error.strerror or error}; check who may write there"
+        ) from error
     # What could not be deleted lies beside under an unfinished name.
     left = sum(size_of(rest) for rest in one.path.parent.glob(f".tmp-{one.name}-*"))
     return {"run": str(one.path), "freed": size - left}

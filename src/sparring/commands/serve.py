@@ -103,8 +103,8 @@ def read_token(file: Path) -> str:
         if file.stat().st_mode & 0o077:
             text = f"{file} can be read by others; close it: chmod 600 {file}"
             warn(text)
-    except OSError as wrong:
-        raise ConfigError(f"--token-file {file}: {wrong.strerror or wrong}") from None
+    except OSError as error:
+        raise ConfigError(f"--token-file {file}: {error.strerror or error}") from None
     return token
 
 

@@ -51,11 +51,11 @@ def run(config: SweepConfig) -> int:
     try:
         with interruptible():
             found = with_bar(sweep)
-    except Interrupted as wrong:
+    except Interrupted as error:
         saved = len(sweep.folder.trials.ended) if sweep.folder.is_sweep else 0
-        print(f"{wrong.name}: {saved} trials are saved in {sweep.folder.path}", file=sys.stderr)
-        print(f"go on with: sparring sweep {sweep.folder.path}", file=sys.stderr)
-        return wrong.code
+        print(f"{error.name}: {saved} trials are saved in {sweep.folder.path}", file=sys.stderr)
+        print(f"continue with: sparring sweep {sweep.folder.path}", file=sys.stderr)
+        return error.code
     found.pictures = drawn(sweep, found)
     write_results(sweep, found)
     if config.json:
@@ -140,8 +140,8 @@ def drawn(sweep: Sweep, found: Outcome) -> list[Path]:
             form="number" if alone else "percent",
             what=sweep.file.search.raised,
         )
-    except (OSError, SparringError) as wrong:
-        print(f"sparring: no pictures were drawn: {wrong}", file=sys.stderr)
+    except (OSError, SparringError) as error:
+        print(f"sparring: no pictures were drawn: {error}", file=sys.stderr)
         return []
 
 

@@ -11,7 +11,7 @@ from typing import Any
 from sparring.commands.shared.curves import plot_run
 from sparring.commands.shared.printing import ProgressBar, echo, make_table, print_json, print_table
 from sparring.commands.shared.results import draw_lines, next_command, results_table, score_word
-from sparring.commands.shared.stopping import Interrupted, interruptible, stopped
+from sparring.commands.shared.stopping import Interrupted, interruptible, report_stopped
 from sparring.commands.shared.timeline import show_timeline
 from sparring.config import TrainConfig
 from sparring.config.runs import ResumeConfig
@@ -97,17 +97,17 @@ def report(work: Callable[[], Agent], *, as_json: bool) -> int:
             agent = work()
             trained_s = time.perf_counter() - started
             if agent.ended.startswith("SIG"):
-                return stopped([agent])
+                return report_stopped([agent])
             settings = read_config(Run.open(str(agent.run)).config, str(agent.run))
             try:
                 results = measured(agent, settings)
-            except UnmeasuredError as wrong:
-                results, missing = wrong.results, str(wrong)
-    except Interrupted as wrong:
+            except UnmeasuredError as error:
+                results, missing = error.results, str(error)
+    except Interrupted as error:
         if agent is None:
-            return wrong.told()
+            return error.report()
         saved = f" while measuring; the run is saved in {display_path(agent.run)}"
-        return wrong.told(saved, f"measure it with: {measuring(agent)}")
+        return error.report(saved, f"measure it with: {measuring(agent)}")
     plots = drawn(agent)
     summaries = {name: found.summary() for name, found in results.items()}
     strength = strength_in(summaries, best_opponent(agent.policy.rules))
@@ -182,8 +182,8 @@ def drawn(agent: Agent) -> list[Path]:
     """Draw the curves; a disk without space for a picture spoils nothing."""
     try:
         return [display_path(path) for path in plot_run(agent.run)]
-    except (OSError, SparringError) as wrong:
-        text = f"the curves of {display_path(agent.run)} were not drawn: {wrong}"
+    except (OSError, SparringError) as error:
+        text = f"the curves of {display_path(agent.run)} were not drawn: {error}"
         warn(text)
         return []
 
@@ -200,13 +200,13 @@ def report_several(config: TrainConfig) -> int:
         with interruptible():
             work = train_in_cluster if in_cluster(config) else train_here
             rows, well = work(config, members, agents)
-    except Interrupted as wrong:
+    except Interrupted as error:
         if not agents:
-            return wrong.told()
+            return error.report()
         again = (f"  measure it with: {measuring(agent)}" for agent in agents)
-        return wrong.told(" while measuring; all runs are saved:", *again)
+        return error.report(" while measuring; all runs are saved:", *again)
     if signaled := [agent for agent in agents if agent.ended.startswith("SIG")]:
-        return stopped(signaled)
+        return report_stopped(signaled)
     if config.json:
         print_json({"seconds": time.perf_counter() - started, "members": rows})
     elif rows:
@@ -233,8 +233,8 @@ def train_here(
             break
         try:
             results = measured(agent, member)
-        except UnmeasuredError as wrong:
-            print(f"sparring: {wrong}", file=sys.stderr)
+        except UnmeasuredError as error:
+            print(f"sparring: {error}", file=sys.stderr)
             well = False
             continue
         rows.append(
@@ -293,8 +293,8 @@ def trained(
         print(f"run {number} of {len(members)}: {varied(config, member)}", file=sys.stderr)
         try:
             agent = train_with(member, quiet=config.json)
-        except DivergedError as wrong:
-            print(f"sparring: run {number} failed: {wrong}", file=sys.stderr)
+        except DivergedError as error:
+            print(f"sparring: run {number} failed: {error}", file=sys.stderr)
             yield member, None
             continue
         if agent.ended.startswith("SIG") and number < len(members):

@@ -207,8 +207,8 @@ def measure(
         for name in list(rounds)[:: 1 if number % 2 == 0 else -1]:
             of = beside if name == PLAIN and beside else learner
             rounds[name].append(measure_round(of, free=name == CEILING))
-        if wrong := learner.pool.audit():
-            proof.problems.append(f"audit after round {number + 1}: {wrong}")
+        if error := learner.pool.audit():
+            proof.problems.append(f"audit after round {number + 1}: {error}")
     if not finished and not any(one.games for one in (*played, *rounds[OURS])):
         total = plan.collect.steps * (len(played) + config.rounds)
         raise SparringError(f"no game was finished in {total} steps; raise --rounds or --steps")

@@ -1,4 +1,4 @@
-"""Runs held against each other: the picture, the matches and the tables."""
+"""Comparison of groups of runs: charts, matches and tables."""
 
 from __future__ import annotations
 
@@ -17,23 +17,23 @@ from sparring.training.records.comparison import Comparison, RunGroup
 from sparring.training.records.comparison_report import GroupMatch, budget_name, measure_of
 
 MANY_GROUPS = 4
-"""Beyond these, a picture and a table have no room for all pairs."""
-LONGEST = 56
-"""Letters of a group's settings in a picture."""
+"""With more groups, only pairs with the strongest are shown."""
+MAX_LABEL = 56
+"""Longest settings of a group in a chart."""
 
 
 def form_of(found: Comparison) -> Form:
-    """Return how strength is written: win shares as percentages, scores as they are."""
+    """Return the number format of strength: win shares in percent, scores as numbers."""
     return "number" if found.rules.seats == 1 else "percent"
 
 
 def short_label(group: RunGroup) -> str:
-    """Return a group's name and settings, cut where a picture has no more room."""
-    text = group.label if len(group.label) <= LONGEST else group.label[: LONGEST - 1] + "…"
+    """Return the name and the settings of a group, shortened for a chart."""
+    text = group.label if len(group.label) <= MAX_LABEL else group.label[: MAX_LABEL - 1] + "…"
     return f"{group.name}  {text}"
 
 
-def shown(value: Estimate | None, form: Form) -> tuple[str, str]:
+def estimate_cells(value: Estimate | None, form: Form) -> tuple[str, str]:
     """Return a value and its interval as text."""
     if value is None:
         return "–", "–"
@@ -43,7 +43,7 @@ def shown(value: Estimate | None, form: Form) -> tuple[str, str]:
 
 
 def make_page(found: Comparison, matches: Sequence[GroupMatch]) -> ChartPage:
-    """Return curves with bands, and the estimates that the tables have."""
+    """Return curves with bands, and charts of the estimates in the tables."""
     runs = len(found.entries)
     facts = (measure_of(found), "lines: interquartile mean over runs; bands and bars: 95 %")
     charts: list[Chart | EstimateChart] = [curve_chart(found, by) for by in found.budgets]
@@ -53,7 +53,7 @@ def make_page(found: Comparison, matches: Sequence[GroupMatch]) -> ChartPage:
 
 
 def curve_chart(found: Comparison, by: By) -> Chart:
-    """Return the strength of every group over what it cost."""
+    """Return the strength of every group over time or decisions."""
     lines, end = [], 0.0
     for at, group in enumerate(found.groups):
         band = group.over(by, seed=found.seed)
@@ -62,8 +62,8 @@ def curve_chart(found: Comparison, by: By) -> Chart:
             Series(short_label(group), color, band.x, band.values, band.low, band.high, dashed)
         )
         end = max([end, *(float(entry.strength_by(by)[0][-1]) for entry in group.entries)])
-    alone = found.rules.seats == 1
-    parity = None if alone else 1 / found.rules.seats
+    one_seat = found.rules.seats == 1
+    parity = None if one_seat else 1 / found.rules.seats
     return Chart(
         f"Strength by {by}",
         tuple(lines),
@@ -71,13 +71,13 @@ def curve_chart(found: Comparison, by: By) -> Chart:
         wide=True,
         guide=parity,
         guide_name=equal_strength(parity),
-        span=None if alone else (0.0, 1.0),
+        span=None if one_seat else (0.0, 1.0),
         axis=Axis(by, end or 1.0),
     )
 
 
 def estimates(found: Comparison, matches: Sequence[GroupMatch]) -> list[EstimateChart]:
-    """Return final strength, the same at the common budget, who is better, score per hour."""
+    """Return charts of final strength, strength at equal budget, pairs and score per hour."""
     form = form_of(found)
     rows = [estimate_row(found, g, found.strength(g), found.strengths(g)) for g in found.groups]
     charts = [EstimateChart("Final strength (dots: runs)", tuple(rows), form)]
@@ -107,7 +107,7 @@ def estimates(found: Comparison, matches: Sequence[GroupMatch]) -> list[Estimate
 
 
 def pairs_shown(found: Comparison) -> list[tuple[RunGroup, RunGroup, Estimate]]:
-    """Return all pairs of a few groups; of many, the strongest against each of the others."""
+    """Return all pairs of few groups; of many, the strongest against each other one."""
     if len(found.groups) <= MANY_GROUPS:
         return list(found.pairs())
     best = found.strongest
@@ -123,7 +123,6 @@ def pairs_shown(found: Comparison) -> list[tuple[RunGroup, RunGroup, Estimate]]:
 def estimate_row(
     found: Comparison, group: RunGroup, value: Estimate, points: Sequence[float] = ()
 ) -> EstimateBar:
-    """Return one line about a group."""
     dots = tuple(points) if len(points) > 1 else ()
     ends = value.value, value.low, value.high
     return EstimateBar(short_label(group), index(found, group), *ends, dots)
@@ -136,18 +135,17 @@ def index(found: Comparison, group: RunGroup) -> int:
 def matches_of(
     found: Comparison, *, games: int, seed: int = 0, threads: int = 0
 ) -> tuple[list[GroupMatch], list[str]]:
-    """Let the best policies of the groups meet, if there are games; return what to say about it."""
+    """Play the best policies of the groups against each other; return matches and notes."""
     if not games or len(found.groups) < 2:
         return [], []
     if found.rules.seats == 1:
         return [], [f"{found.rules.name} has one seat: no matches between the groups"]
-    return play(found, games, seed, threads or os.cpu_count() or 1)
+    return play_matches(found, games, seed, threads or os.cpu_count() or 1)
 
 
-def play(
+def play_matches(
     found: Comparison, games: int, seed: int, threads: int
 ) -> tuple[list[GroupMatch], list[str]]:
-    """Let the best policies of the groups meet; returns the matches, and why there are none."""
     import torch
 
     from sparring.league.arena import share_of_wins
@@ -159,8 +157,8 @@ def play(
             group.name: load_policy(found.best(group).run.path, name=group.name, threads=threads)
             for group in found.groups
         }
-    except SparringError as wrong:
-        return [], [f"no matches between the groups: {wrong}"]
+    except SparringError as error:
+        return [], [f"no matches between the groups: {error}"]
     pairs = pairs_shown(found)
     matches = []
     with ProgressBar(f"playing {found.rules.name}", len(pairs)) as steps:
@@ -176,14 +174,16 @@ def play(
                 threads=threads,
             )
             matches.append(GroupMatch(one, two, played, share, *wilson(share, deals)))
-    how = "the strongest run of each group, actions drawn, every deal from every seat"
+    how = "the strongest run of each group, sampled actions, every deal from every seat"
     return matches, [f"matches: {how}"]
 
 
-def print_comparison(found: Comparison, matches: Sequence[GroupMatch], said: Sequence[str]) -> None:
+def print_comparison(
+    found: Comparison, matches: Sequence[GroupMatch], lines: Sequence[str]
+) -> None:
     print_groups(found)
     print_pairs(found, matches)
-    for line in said:
+    for line in lines:
         echo(line)
 
 
@@ -197,25 +197,28 @@ def print_groups(found: Comparison) -> None:
     least = (*gained, *at, "settings", "runs")
     table = make_table(("group", "settings", *numbers), numbers=numbers, least=least)
     for group, rate in zip(found.groups, rates, strict=True):
-        common = (shown(found.strength_at_common(group, by), form)[0] for by in found.uneven)
-        last = [shown(rate, "number")[0]] if gained else []
-        strength = shown(found.strength(group), form)
+        common = (
+            estimate_cells(found.strength_at_common(group, by), form)[0] for by in found.uneven
+        )
+        last = [estimate_cells(rate, "number")[0]] if gained else []
+        strength = estimate_cells(found.strength(group), form)
         table.add_row(group.name, group.label, str(len(group.entries)), *strength, *common, *last)
     print_table(table)
 
 
 def print_pairs(found: Comparison, matches: Sequence[GroupMatch]) -> None:
-    """Print who is better than whom, by seeds and by matches."""
-    met = {(match.one.name, match.two.name): match for match in matches}
+    """Print which group is stronger, by seeds and by matches."""
+    by_pair = {(match.one.name, match.two.name): match for match in matches}
     pairs = pairs_shown(found)
     if not pairs:
         return
     numbers = ("stronger", "95 %", *(("wins in matches", "95 % of wins") if matches else ()))
     table = make_table(("pair", *numbers), numbers=numbers)
     for one, two, chance in pairs:
-        match = met.get((one.name, two.name))
+        match = by_pair.get((one.name, two.name))
         share = Estimate(match.share, match.low, match.high) if match else None
-        cells: tuple[str, ...] = shown(chance if chance.low is not None else None, "percent")
-        cells += shown(share, "percent") if matches else ()
+        known = chance if chance.low is not None else None
+        cells: tuple[str, ...] = estimate_cells(known, "percent")
+        cells += estimate_cells(share, "percent") if matches else ()
         table.add_row(f"{one.name} over {two.name}", *cells)
     print_table(table)

@@ -44,8 +44,8 @@ def drawn(write: Callable[[], Sequence[Path]]) -> list[Path]:
     """Return the files of pictures; where none can be drawn, a line says so and the rest stands."""
     try:
         return list(write())
-    except (OSError, SparringError) as wrong:
-        print(f"sparring: no pictures were drawn: {wrong}", file=sys.stderr)
+    except (OSError, SparringError) as error:
+        print(f"sparring: no pictures were drawn: {error}", file=sys.stderr)
         return []
 
 

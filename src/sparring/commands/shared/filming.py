@@ -1,4 +1,4 @@
-"""Games as films and pictures: what `sparring render` and `sparring replay` write to --out."""
+"""Films and pictures of games: the --out of `sparring render` and `sparring replay`."""
 
 from __future__ import annotations
 
@@ -25,22 +25,21 @@ SUFFIXES = (".gif", ".mp4", ".svg", ".png")
 USUAL_WIDTH = RenderConfig.width
 
 
-Filmed = RenderConfig | ReplayFileConfig
-"""The options that say how a film is to be."""
+FilmOptions = RenderConfig | ReplayFileConfig
 
 
-def check_options(config: Filmed, out: Path) -> None:
-    """Refuse what cannot be drawn, before anything takes time."""
+def check_options(config: FilmOptions, out: Path) -> None:
+    """Refuse options that cannot be drawn, before anything takes time."""
     check_file(out, "--out", suffixes=SUFFIXES)
     if config.width % 2:
-        raise ConfigError(f"--width {config.width} must be an even number, as films need it")
+        raise ConfigError(f"--width {config.width} must be an even number; try {config.width + 1}")
     check_timing(config, out.suffix)
     if out.suffix == ".mp4":
         films.find_ffmpeg()
 
 
-def check_timing(config: Filmed, kind: str) -> None:
-    """Refuse options of films for stills, those of stills for films, and speeds out of range."""
+def check_timing(config: FilmOptions, kind: str) -> None:
+    """Refuse options of films for stills and vice versa, and speeds out of range."""
     if config.still and kind in FPS:
         raise ConfigError(f"a {kind} is a film; for --still write .png or .svg")
     if (config.still or kind == ".png") and (config.fps or config.speed != 1):
@@ -51,17 +50,17 @@ def check_timing(config: Filmed, kind: str) -> None:
         raise ConfigError(f"--fps {config.fps:g} is outside 1..{MAX_FPS[kind]:g} of a {kind}")
 
 
-def check_documents(config: Filmed, rules: Rules, out: Path) -> None:
-    """Refuse what cannot be done with a game's own SVG documents."""
+def check_documents(config: FilmOptions, rules: Rules, out: Path) -> None:
+    """Refuse options that a game with its own SVG documents does not support."""
     if out.suffix != ".svg":
         raise ConfigError(f"{rules.name} is drawn as SVG alone: --out {out.with_suffix('.svg')}")
     if config.width != USUAL_WIDTH:
-        raise ConfigError(f"the picture of {rules.name} has its own size; leave out --width")
+        raise ConfigError(f"the picture of {rules.name} has a fixed size; leave out --width")
 
 
 @contextmanager
 def finished(path: Path) -> Iterator[Path]:
-    """Give a name to write to; the file gets its own name when it is whole, or is removed."""
+    """Yield a temporary path; the file is renamed when it is complete, or removed."""
     unfinished = path.with_name(temp_name(path.name))
     try:
         with writing(path, "--out"):
@@ -72,7 +71,10 @@ def finished(path: Path) -> Iterator[Path]:
 
 
 def draw(
-    picture: Picture | SvgPicture, episodes: Sequence[RecordedEpisode], config: Filmed, path: Path
+    picture: Picture | SvgPicture,
+    episodes: Sequence[RecordedEpisode],
+    config: FilmOptions,
+    path: Path,
 ) -> dict[str, Any]:
     """Write the file and return its facts: frames (none in a still) and seconds."""
     kind = Path(config.out).suffix
@@ -94,7 +96,7 @@ def draw(
 
 
 def draw_pages(
-    picture: SvgPicture, episodes: Sequence[RecordedEpisode], config: Filmed, path: Path
+    picture: SvgPicture, episodes: Sequence[RecordedEpisode], config: FilmOptions, path: Path
 ) -> dict[str, Any]:
     if config.still:
         path.write_text(picture.svg(episodes[0].states[-1]), "utf-8")
@@ -105,7 +107,7 @@ def draw_pages(
     return {"frames": len(pages), "seconds": seconds}
 
 
-def shoot(film: Film, config: Filmed, path: Path) -> dict[str, Any]:
+def shoot(film: Film, config: FilmOptions, path: Path) -> dict[str, Any]:
     kind = Path(config.out).suffix
     fps = config.fps or FPS[kind]
     shots = films.sample_frames(film, fps=fps, speed=config.speed)
@@ -115,16 +117,16 @@ def shoot(film: Film, config: Filmed, path: Path) -> dict[str, Any]:
 
 def write_reel(reel: films.FrameSource, path: Path, kind: str, fps: float) -> None:
     with ProgressBar("drawing", len(reel.shots)) as steps:
-        tell = partial(steps.next, "frames")
+        count = partial(steps.next, "frames")
         if kind == ".gif":
-            films.write_gif(reel, path, tell)
+            films.write_gif(reel, path, count)
         else:
-            films.write_mp4(reel, path, fps, tell)
+            films.write_mp4(reel, path, fps, count)
 
 
 def result_line(
     rules: Rules, steps: int, end: str | None, names: Sequence[str], scores: Sequence[float]
 ) -> str:
-    """Say in a line what was played and how it ended."""
-    told = ", ".join(f"{name} {score:g}" for name, score in zip(names, scores, strict=True))
-    return f"{rules.name}, {steps} steps, {end or 'not over'}: {told}"
+    """Return one line about a game: steps, end and scores."""
+    results = ", ".join(f"{name} {score:g}" for name, score in zip(names, scores, strict=True))
+    return f"{rules.name}, {steps} steps, {end or 'not over'}: {results}"

@@ -1,4 +1,4 @@
-"""`--help`: the options that matter, with examples; `--help-all`: every one of them, in groups."""
+"""`--help`: the main options, with examples; `--help-all`: all options, in groups."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from sparring.config.options import Option, options_of, shown_default
 from sparring.training.planning.algorithms import OF_ALGORITHMS, SECTIONS, sections_of
 
 WIDTH, MIN_WIDTH = 100, 60
-"""Columns where the output is no terminal, and the fewest that are written for."""
+"""Width without a terminal, and the smallest width."""
 NAME_CELLS = 26
-"""Columns of an option's name; a longer one has a line of its own."""
+"""Columns of an option's name; a longer name gets a separate line."""
 SHORT: dict[str, tuple[str, ...]] = {
     "train": (
         *("minutes", "updates", "decisions", "name", "algo", "set", "opponents", "net.hidden"),
@@ -28,10 +28,10 @@ SHORT: dict[str, tuple[str, ...]] = {
     "arena": ("game", "games", "set", "threads", "seed", "json"),
     "bench train": ("games", "steps", "rounds", "threads", "device", "algo", "save", "json"),
 }
-"""The options that `--help` shows of commands with many; ALGO. stands for the algorithm's table."""
+"""Options in `--help` of commands with many; ALGO. is the table of the algorithm."""
 EXAMPLES: dict[str, tuple[tuple[str, str], ...]] = {
     "train": (
-        ("sparring train skull_king", "five minutes, with what suits the game"),
+        ("sparring train skull_king", "five minutes, with the preset of the game"),
         ("sparring train tic_tac_toe --minutes 1 --name first", "a run called runs/first"),
         ("sparring train laser_hockey --algo sac --net.hidden 256 256", "another algorithm"),
         ("sparring train CartPole-v1 --decisions 100000", "a Gymnasium id, or module:factory"),
@@ -50,7 +50,7 @@ def help_text(command: str, config: Any, default: Any = None, *, every: bool = F
     """Return the help of a command. default: a configuration whose values are shown."""
     options = options_of(config, default)
     named = [option for option in options if not option.positional]
-    own = own_of(named, default)
+    relevant = relevant_options(named, default)
     words = [option for option in options if option.positional]
     short = SHORT.get(command, ()) if not every else ()
     usage = " ".join(f"[{w.metavar}]" if has_default(w) else w.metavar for w in words)
@@ -59,13 +59,13 @@ def help_text(command: str, config: Any, default: Any = None, *, every: bool = F
     lines += [*wrapped(inspect.cleandoc(config.__doc__ or "").split("\n\n")[0]), ""]
     lines += rows(words, brief=bool(short))
     if short:
-        lines += ["", *rows(chosen(own, short, default), brief=True)]
+        lines += ["", *rows(short_options(relevant, short, default), brief=True)]
     else:
-        lines += groups(own, config)
+        lines += groups(relevant, config)
     if examples := EXAMPLES.get(command, ()):
         width = max(len(typed) for typed, _ in examples)
         lines += ["", "examples:", *(f"  {typed:{width}}  {why}" for typed, why in examples)]
-    lines += ["", *closing(command, len(own), short=bool(short), default=default)]
+    lines += ["", *closing(command, len(relevant), short=bool(short), default=default)]
     return "\n".join(lines)
 
 
@@ -77,16 +77,16 @@ def closing(command: str, count: int, *, short: bool, default: Any) -> Iterator[
         yield f"With {' or '.join(others)} the help shows the settings of that algorithm."
 
 
-def own_of(options: Iterable[Option], default: Any) -> list[Option]:
-    """Leave out what belongs to other algorithms than the one that learns."""
+def relevant_options(options: Iterable[Option], default: Any) -> list[Option]:
+    """Leave out the options of other algorithms."""
     if not isinstance(default, TrainConfig):
         return list(options)
     others = set(OF_ALGORITHMS) - set(sections_of(default.algo, default.dqn.mode))
     return [option for option in options if option.section not in others]
 
 
-def chosen(options: Sequence[Option], paths: Sequence[str], default: Any) -> list[Option]:
-    """Return those of the short help that there are, in its order."""
+def short_options(options: Sequence[Option], paths: Sequence[str], default: Any) -> list[Option]:
+    """Return the options of the short help, in its order."""
     algo = default.algo if isinstance(default, TrainConfig) else ""
     known = {option.path: option for option in options}
     wanted = [path.replace("ALGO.", f"{algo}.") for path in paths]
@@ -94,7 +94,7 @@ def chosen(options: Sequence[Option], paths: Sequence[str], default: Any) -> lis
 
 
 def groups(options: Sequence[Option], config: Any) -> Iterator[str]:
-    """Every option, those of a table of settings under a heading."""
+    """Yield all options, by table of settings."""
     tables = {field.name: type(field.default) for field in fields(config)}
     for section in dict.fromkeys(option.section for option in options):
         heading = (inspect.getdoc(tables[section]) or "").partition("\n\n")[0] if section else ""
@@ -105,7 +105,7 @@ def groups(options: Sequence[Option], config: Any) -> Iterator[str]:
 
 
 def rows(options: Iterable[Option], *, brief: bool) -> Iterator[str]:
-    """Each option with what it does. brief: the first sentence alone, with the default."""
+    """Yield every option with its help. brief: only the first sentence, with the default."""
     for option in options:
         flags = option.flags[:1] if brief else option.flags
         name = option.metavar if option.positional else ", ".join(flags)
@@ -128,7 +128,7 @@ def row(name: str, text: str) -> Iterator[str]:
 
 
 def ending(option: Option, *, brief: bool) -> str:
-    """What an option may be and what it is if nobody says so, in brackets."""
+    """Return the range and the default of an option, in parentheses."""
     default = shown_default(option)
     if not has_default(option):
         return "(required)"
@@ -146,7 +146,7 @@ def has_default(option: Option) -> bool:
 
 
 def wrapped(text: str, indent: int = 0) -> list[str]:
-    """Break a text at blanks, as wide as the terminal."""
+    """Wrap a text at blanks, as wide as the terminal."""
     width = shutil.get_terminal_size().columns if sys.stdout.isatty() else WIDTH
     space = " " * indent
     return textwrap.wrap(

@@ -1,6 +1,4 @@
-"""What happens before the learning library is loaded: names are checked, and one line says what
-is about to begin. Loading takes seconds, and a mistyped name is not worth them.
-"""
+"""Checks before torch is loaded, which takes seconds: names, options, and one line of progress."""
 
 from __future__ import annotations
 
@@ -38,16 +36,16 @@ from sparring.training.records.run import Run, check_name, word_of
 from sparring.trusted import is_factory, is_path
 
 HEAVY = "torch"
-"""What takes seconds to load. Where it is there already, nobody has to be told to wait."""
+"""Module that takes seconds to load; if it is loaded already, nothing is announced."""
 Parse = Callable[[list[str], TrainConfig], TrainConfig]
 
 
 def read_training(words: list[str], parse: Parse) -> TrainConfig:
-    """Return the settings of `sparring train` and say what begins.
+    """Return the settings of `sparring train` and print what starts.
 
-    parse: reads the words of the command line over a configuration.
+    parse: applies the command line to a configuration.
     """
-    if words and not is_option(words[0]):  # nearly always the game, known before all else is read
+    if words and not is_option(words[0]):  # the game, nearly always
         check_game(ids.to_factory(words[0]))
     asked = read_typed(words)
     if asked.game:
@@ -68,9 +66,9 @@ def read_training(words: list[str], parse: Parse) -> TrainConfig:
 
 
 def read_typed(words: list[str]) -> TrainConfig:
-    """Return what the command line says of those settings by which presets are chosen.
+    """Return the settings of the command line that choose presets.
 
-    An id of a library is thereby named. Numbers that are none stay out: the parser complains.
+    A Gymnasium id becomes a factory. Invalid numbers are left out: the parser refuses them.
     """
     check_options("train", TrainConfig, words)
     given = values_of(words, TrainConfig)
@@ -97,13 +95,13 @@ def amount_of(budget: str, text: str) -> Any:
 
 
 def check_options(command: str, config: Any, words: list[str]) -> None:
-    """Refuse an option that a command does not have, with the one that may be meant."""
-    if wrong := unknown_option_message(words, config, command):
-        raise ConfigError(f"{wrong}; see: sparring {command} --help")
+    """Refuse an option that a command does not have, and name a similar one."""
+    if error := unknown_option_message(words, config, command):
+        raise ConfigError(f"{error}; see: sparring {command} --help")
 
 
 def shown_training(words: list[str]) -> TrainConfig:
-    """Return the settings that help shows: as far as the words say something."""
+    """Return the defaults that help shows, given the rest of the command line."""
     try:
         asked = read_typed(words)
     except ConfigError:
@@ -112,21 +110,21 @@ def shown_training(words: list[str]) -> TrainConfig:
 
 
 def defaults(words: list[str], asked: TrainConfig, *, gpu: bool = False) -> TrainConfig:
-    """Return what the command line starts from: presets and file. asked: what it says itself."""
+    """Return the settings before the command line: presets and file."""
     budget = {kind: getattr(asked, kind) for kind in BUDGETS}
     budget["minutes"] *= asked.minutes != TrainConfig.minutes
-    told: dict[str, Any] = {
+    choices: dict[str, Any] = {
         "league": asked.league.preset,
         "algo": asked.algo,
         "mode": asked.dqn.mode if "dqn.mode" in typed(words) else "",
         "curriculum": asked.curriculum,
         "hierarchy": asked.hierarchy.on,
     }
-    return replace_budget(with_preset(asked.game, asked.config, gpu=gpu, **told), budget)
+    return replace_budget(with_preset(asked.game, asked.config, gpu=gpu, **choices), budget)
 
 
 def on_gpu(device: str) -> bool:
-    """Whether a run's network will be on a GPU; without a driver torch is not asked."""
+    """Whether a run's network will be on a GPU; without a driver torch is not loaded."""
     if device == "cpu" or (device == "auto" and not may_have_gpu()):
         return False
     from sparring.training.planning.placement import uses_gpu
@@ -135,11 +133,11 @@ def on_gpu(device: str) -> bool:
 
 
 def check_training(config: TrainConfig) -> None:
-    """Refuse names that do not exist or that no run can have, and an algorithm that fits not."""
-    own = is_factory(config.game)
-    rules = (
-        env_info(config.game).rules if own else read_rules(config.game, initial_flags(config.set))
-    )
+    """Refuse unknown or invalid names, and an algorithm that does not fit the game."""
+    if is_factory(config.game):
+        rules: Rules = env_info(config.game).rules
+    else:
+        rules = read_rules(config.game, initial_flags(config.set))
     if refused := combination(rules, config, {}).refusal():
         raise ConfigError(refused)
     for member in members_of(config):
@@ -147,13 +145,13 @@ def check_training(config: TrainConfig) -> None:
 
 
 def check_game(word: str) -> None:
-    """Refuse a game that does not exist, and say where else it may be found."""
+    """Refuse a game that does not exist, and name similar ones."""
     if is_factory(word):
-        return  # it is looked for when it is made
+        return  # checked when the environment is made
     try:
         Rules(word)
-    except ConfigError as wrong:
-        raise ConfigError(f"{wrong}{ids.suggest_env(word)}") from None
+    except ConfigError as error:
+        raise ConfigError(f"{error}{ids.suggest_env(word)}") from None
 
 
 def training_line(config: TrainConfig) -> str:
@@ -171,25 +169,25 @@ def training_line(config: TrainConfig) -> str:
 
 
 def open_command(name: str, config: Any) -> Any:
-    """Check the names that a command was given and say what it begins with, where it is slow.
+    """Check the names that a command was given, and print what starts if loading is slow.
 
-    Returns its configuration, with ids of libraries as factories.
+    Returns its configuration, with Gymnasium ids as factories.
     """
     word = getattr(config, ENVIRONMENTS[name]) if name in ENVIRONMENTS else ""
     if word and not is_path(word):
         config = replace(config, **{ENVIRONMENTS[name]: ids.trust_typed(word)})
-    if HEAVY not in sys.modules:  # otherwise it looks its names up itself, and at once
+    if HEAVY not in sys.modules:  # otherwise the command itself checks them at once
         open_slow(name, config)
     return config
 
 
 def open_slow(name: str, config: Any) -> None:
-    """Check names and say what begins, of a command that is about to load torch."""
+    """Check names and print what starts, for a command that is about to load torch."""
     quiet = getattr(config, "json", False)
     if isinstance(config, ResumeConfig):
         run = Run.open(config.run)
-        told = f"{run.config.get('game', '')}, {str(run.config.get('algo', '')).upper()}"
-        announce(f"resume {display_path(run.path)}: {told}", quiet=quiet)
+        what = f"{run.config.get('game', '')}, {str(run.config.get('algo', '')).upper()}"
+        announce(f"resume {display_path(run.path)}: {what}", quiet=quiet)
     elif name in GAME_COMMANDS:
         if not is_factory(config.game):
             read_rules(config.game, initial_flags(config.set))
@@ -201,7 +199,7 @@ def open_slow(name: str, config: Any) -> None:
     elif name in PLAYER_COMMANDS:
         check_players(name, config)
         word = first_word(config)
-        with_bots = name == "play" and word in game_names()  # the table itself is soon there
+        with_bots = name == "play" and word in game_names()  # starts at once
         announce(f"{name} {ids.display_name(word)}", quiet=quiet or with_bots)
 
 
@@ -209,13 +207,13 @@ ENVIRONMENTS = {
     **dict.fromkeys(("check", "tune", "bench scaling"), "game"),
     **{"profile": "target", "port": "env"},
 }
-"""Commands that take environments of libraries, and the word that names them."""
+"""Commands that take Gymnasium ids, and the argument that names the environment."""
 GAME_COMMANDS = ("tune", "bench train", "bench scaling")
-"""Commands that load torch and whose first word is a game."""
+"""Commands that load torch and whose first argument is a game."""
 FILE_COMMANDS = ("sweep", "bench configs")
-"""Commands that load torch and whose first word is a file of settings, or a folder."""
+"""Commands that load torch and whose first argument is a file of settings, or a folder."""
 PLAYER_COMMANDS = ("eval", "exploit", "arena", "play", "profile")
-"""Commands that load torch and whose first words are players, of the game that --game names."""
+"""Commands that load torch and whose first arguments are players."""
 
 
 def check_players(name: str, config: Any) -> None:

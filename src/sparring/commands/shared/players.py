@@ -1,4 +1,4 @@
-"""Who plays: the words that people type for bots and agents. Torch is loaded for agents alone."""
+"""Players by the names that users type: bots, runs, checkpoints. Only agents load torch."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 def who_plays(
     words: Sequence[str], game: str = "", flags: Sequence[str] = (), threads: int = 1
 ) -> tuple[list[Player], Rules]:
-    """Return the players that words mean, and their game with the flags that were set."""
+    """Return the named players, and their game with its flags."""
     rules, known = find_game(words, game, flags, threads)
     for word in words:
         if word not in known:
@@ -32,10 +32,10 @@ def who_plays(
 def find_game(
     words: Sequence[str], game: str = "", flags: Sequence[str] = (), threads: int = 1
 ) -> tuple[Rules, dict[str, Player]]:
-    """Return the game of players, and those of them by their words who had to be loaded for that.
+    """Return the game of players, and the policy that was loaded to find it, by name.
 
-    It is the game that is named, that of the first trained policy, or the only one that has all
-    these bots. Whoever is unknown is refused before anything is loaded.
+    The game is the one that is named, that of the first trained policy, or the only one that has
+    all these bots. Unknown names are refused before anything is loaded.
     """
     rules = read_rules(game, flags) if game else None
     found = {word: find_player(word, rules) for word in words}
@@ -49,30 +49,30 @@ def find_game(
 
 
 def player_called(word: str, rules: Rules, threads: int = 1) -> Player:
-    """Return a bot, or the agent of a run or checkpoint, and say which one that is."""
+    """Return a bot or an agent, and print which run and checkpoint it is."""
     player = called(word, rules, threads=threads)
-    tell_origin(word, player)
+    print_origin(word, player)
     return player
 
 
 def load_with_flags(path: str, pairs: Sequence[str], threads: int = 1) -> tuple[Policy, Rules]:
-    """Return a policy, and its game with the flags of its training except those given anew."""
+    """Return a policy, and its game with the flags of its training, overridden by `pairs`."""
     from sparring.store.policies import load_policy
 
     name, greedy = split_style(path)
     policy = load_policy(name, name=name, threads=threads)
-    tell_origin(name, policy)
+    print_origin(name, policy)
     if greedy is not None:
         policy = policy.always(greedy=greedy)
     if is_custom(policy.rules):
         if pairs:
             raise ConfigError(
-                f"--set {' '.join(pairs)}: {policy.rules.name} is your own environment, whose "
+                f"--set {' '.join(pairs)}: {policy.rules.name} is a custom environment, whose "
                 "factory sets its flags; leave it out"
             )
         return policy, policy.rules
-    anew = {read_pair(pair, "set")[0] for pair in pairs}
-    kept = {key: value for key, value in changed_flags(policy.rules).items() if key not in anew}
+    given = {read_pair(pair, "set")[0] for pair in pairs}
+    kept = {key: value for key, value in changed_flags(policy.rules).items() if key not in given}
     rules = read_rules(policy.rules.name, [*flags_as_options(kept), *pairs])
     policy.check_fits(rules)
     return policy, rules
@@ -83,8 +83,8 @@ def loaded_from(player: Player) -> str | None:
     return None if isinstance(player, str) else player.meta.get("loaded_from")
 
 
-def tell_origin(word: str, player: Player) -> None:
-    """Say which run and checkpoint a word such as `latest` means, where it does not say so."""
+def print_origin(word: str, player: Player) -> None:
+    """Print which run and checkpoint a name such as `latest` means."""
     origin = loaded_from(player)
     name, _ = split_style(word)
     if origin and not name.rstrip("/").endswith(origin):

@@ -161,7 +161,7 @@ class ProgressBar:
             self.bar.start()
         return self
 
-    def __exit__(self, *wrong: object) -> None:
+    def __exit__(self, *error: object) -> None:
         if self.bar:
             self.bar.stop()
 

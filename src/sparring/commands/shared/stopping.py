@@ -1,4 +1,4 @@
-"""What commands that train do about signals."""
+"""Signals (Ctrl-C, SIGTERM) in commands that train."""
 
 from __future__ import annotations
 
@@ -13,28 +13,29 @@ from sparring.training.agent import Agent
 
 
 class Interrupted(KeyboardInterrupt):
-    """Ctrl-C or SIGTERM while nothing is trained."""
+    """Ctrl-C or SIGTERM outside of the training loop."""
 
     def __init__(self, number: int) -> None:
         super().__init__()
         self.name = signal.Signals(number).name
         self.code = 128 + number
 
-    def told(self, *lines: str) -> int:
-        """Print that the signal came, and what is left; return the exit code."""
-        first, *rest = lines or ("; `sparring runs` lists what was saved",)
+    def report(self, *lines: str) -> int:
+        """Print the signal and what was saved; return the exit code."""
+        first, *rest = lines or ("; `sparring runs` lists saved runs",)
         print(f"{self.name}{first}", *rest, sep="\n", file=sys.stderr)
         return self.code
 
 
 @contextmanager
 def interruptible() -> Iterator[None]:
-    """Raise Interrupted for a signal, whatever is done meanwhile."""
+    """Raise Interrupted when a signal arrives."""
 
-    def hear(number: int, _frame: FrameType | None) -> None:
+    def interrupt(number: int, _frame: FrameType | None) -> None:
         raise Interrupted(number)
 
-    before = {number: signal.signal(number, hear) for number in (signal.SIGINT, signal.SIGTERM)}
+    signals = (signal.SIGINT, signal.SIGTERM)
+    before = {number: signal.signal(number, interrupt) for number in signals}
     try:
         yield
     finally:
@@ -42,11 +43,11 @@ def interruptible() -> Iterator[None]:
             signal.signal(number, handler)
 
 
-def stopped(agents: Sequence[Agent]) -> int:
-    """Say that the runs of a signal are saved, and how to go on; return the exit code."""
+def report_stopped(agents: Sequence[Agent]) -> int:
+    """Print where interrupted runs are saved and how to resume them; return the exit code."""
     for agent in agents:
         lost = agent.unsaved and not agent.elsewhere
         where = "not saved" if lost else f"saved in {agent.elsewhere or display_path(agent.run)}"
         print(f"{agent.ended}: {where}", file=sys.stderr)
-        print(f"go on with: sparring resume {display_path(agent.run)}", file=sys.stderr)
+        print(f"resume it with: sparring resume {display_path(agent.run)}", file=sys.stderr)
     return 128 + signal.Signals[agents[-1].ended]

@@ -1,4 +1,4 @@
-"""`sparring train --dry-run`: every check of a run, and the timeline of its phases."""
+"""`sparring train --dry-run`: checks of a run, and the timeline of its phases."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from sparring.training.train import at_once, prepare_new
 
 
 def show_timeline(config: TrainConfig) -> int:
-    """Prepare a run as if it began, show what would come, and leave nothing behind."""
+    """Prepare a run, print its network and phases, and write nothing."""
     members = members_of(config)
     for configs in [members] if at_once(config) else [[member] for member in members]:
         session, begun = prepare_new(configs, quiet=True)
@@ -86,7 +86,7 @@ def print_kept(kept: Transfer) -> None:
 
 
 def print_phases(entries: list[TimelineEntry]) -> None:
-    """When every phase is and who is met, then everything else that holds in it."""
+    """Print when every phase is and its opponents, then its other overrides."""
     table = make_table(("phase", "from", "to", "opponents"))
     facts: list[tuple[Any, str]] = []
     for number, entry in enumerate(entries, start=1):
