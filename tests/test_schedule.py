@@ -98,7 +98,7 @@ def test_a_schedule_placed_on_the_clock_of_the_run_counts_from_its_origin(
     draw = random.Random(1)
     for _ in range(100):
         begun = Moment(draw.randrange(10**6), draw.random(), draw.randrange(10**4))
-        placed = Schedule.read(given).placed(begun, **length)
+        placed = Schedule.read(given).shifted(begun, **length)
         for _ in range(20):
             now = Moment(
                 begun.decisions + draw.randrange(600), 1.0, begun.episodes + draw.randrange(300)
@@ -109,13 +109,13 @@ def test_a_schedule_placed_on_the_clock_of_the_run_counts_from_its_origin(
 
 
 def test_steps_stay_steps_where_they_are_placed() -> None:
-    placed = Schedule.read("0:1,100:2 stepped").placed(Moment(50, 0.5))
+    placed = Schedule.read("0:1,100:2 stepped").shifted(Moment(50, 0.5))
     assert [placed.at(Moment(at, 0.5)) for at in (149, 150)] == [1.0, 2.0]
 
 
 def test_shares_of_a_stretch_without_an_end_are_refused() -> None:
     with pytest.raises(ConfigError, match=r"shares .* need a stretch that has an end"):
-        Schedule.read("0%:1,100%:2").placed(Moment(0, 0.0))
+        Schedule.read("0%:1,100%:2").shifted(Moment(0, 0.0))
 
 
 def test_learners_do_not_count_games() -> None:

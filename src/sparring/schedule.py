@@ -157,7 +157,7 @@ class Schedule:
         points = [(at, value * factor) for at, value in self._points]
         return Schedule(points, by=self._by, stepped=self._stepped)
 
-    def placed(self, origin: Moment, *, decisions: int = 0, episodes: int = 0) -> Schedule:
+    def shifted(self, origin: Moment, *, decisions: int = 0, episodes: int = 0) -> Schedule:
         """The schedule of a stretch of the run that begins at `origin`, on the clock of the run.
 
         decisions, episodes: how long the stretch is, as far as that is known; shares become shares
@@ -183,10 +183,10 @@ class Schedule:
 
     def __str__(self) -> str:
         if len(self._points) == 1:
-            return shown(self._points[0][1])
+            return format_number(self._points[0][1])
         unit = UNITS[self._by]
         factor = 100 if self._by == "progress" else 1
-        places = (f"{shown(at * factor)}{unit}:{value!r}" for at, value in self._points)
+        places = (f"{format_number(at * factor)}{unit}:{value!r}" for at, value in self._points)
         return ",".join(places) + (STEPPED if self._stepped else "")
 
     def __repr__(self) -> str:
@@ -211,14 +211,14 @@ def unit_of(place: str) -> By:
     return "episodes" if place.endswith("ep") else "decisions"
 
 
-def shown(number: float) -> str:
+def format_number(number: float) -> str:
     """A number without a trailing .0, large ones as 1e30; what is read back is the same."""
     if number.is_integer() and abs(number) < LARGE:
         return str(int(number))
     return repr(number).replace("e+", "e")
 
 
-def rounded(number: float) -> str:
+def format_rounded(number: float) -> str:
     """A number in a sentence, as people type it: 1e9, 0.0003, 1e-5."""
     digits, power, exponent = f"{number:g}".partition("e")
     return f"{digits}e{int(exponent)}" if power else digits

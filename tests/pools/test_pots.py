@@ -8,7 +8,7 @@ import pytest
 import sparring
 from sparring.errors import ConfigError
 from sparring.pools import LEARNER, Lineup, Mix, Pool
-from sparring.pools.lineups import Draw
+from sparring.pools.lineups import LineupDraw
 
 PAST = Mix("past")
 
@@ -116,7 +116,9 @@ def test_bots_may_be_in_a_mix() -> None:
 
 def test_games_without_a_native_core_draw_from_pots_too() -> None:
     rules = sparring.Rules("tic_tac_toe")
-    draw = Draw(rules, [Lineup((LEARNER, PAST), shuffle=False), Lineup((3, Mix("best")))], seed=1)
+    draw = LineupDraw(
+        rules, [Lineup((LEARNER, PAST), shuffle=False), Lineup((3, Mix("best")))], seed=1
+    )
     assert draw.policies == {LEARNER, 3}
     assert {int(p) for game in range(40) for p in draw.seats(game, 0)} == {LEARNER, 3}
     draw.mixes.fill(rules, {"past": {1: 3.0, 2: 1.0}})

@@ -146,7 +146,7 @@ class Curriculum:
 
 
 def shift_schedule(schedule: Schedule, phase: Phase, origin: Moment) -> Schedule:
-    return schedule.placed(origin, decisions=phase.decisions, episodes=phase.episodes)
+    return schedule.shifted(origin, decisions=phase.decisions, episodes=phase.episodes)
 
 
 def shift_flag(value: Any, phase: Phase, origin: Moment) -> Any:

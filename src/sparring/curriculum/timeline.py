@@ -12,7 +12,7 @@ from sparring.curriculum.state import CurriculumState
 from sparring.errors import ConfigError
 from sparring.games.rules import Rules
 from sparring.pools.lineups import LEARNER, Lineup, Mix
-from sparring.schedule import Schedule, shown
+from sparring.schedule import Schedule, format_number
 
 UNITS = ("decisions", "episodes")
 PHASE = "charts/phase"
@@ -118,7 +118,7 @@ def overrides_text(entry: TimelineEntry) -> str:
 def value_text(value: Any) -> str:
     if isinstance(value, list | tuple):
         return f"[{', '.join(map(value_text, value))}]"
-    return shown(value) if isinstance(value, float) else str(value)
+    return format_number(value) if isinstance(value, float) else str(value)
 
 
 def checks_of(entries: Sequence[TimelineEntry], budget: str, amount: float) -> list[str]:

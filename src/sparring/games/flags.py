@@ -7,7 +7,7 @@ from typing import Any
 
 from sparring.errors import ConfigError, suggestion
 from sparring.games.rules import SKIP_FORCED, UNIVERSAL_FLAGS, Field, Rules
-from sparring.schedule import Schedule, shown
+from sparring.schedule import Schedule, format_number
 
 
 def read_pair(word: str, where: str) -> tuple[str, str]:
@@ -126,7 +126,7 @@ def initial_flags(pairs: Sequence[str]) -> list[str]:
 
 def initial_value(key: str, text: str) -> str:
     """A value as it is when a run begins."""
-    return shown(Schedule.read(text, f"set: {key}").values[0]) if ":" in text else text
+    return format_number(Schedule.read(text, f"set: {key}").values[0]) if ":" in text else text
 
 
 def read_switch(key: str, text: str) -> int:

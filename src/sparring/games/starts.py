@@ -13,7 +13,7 @@ from sparring.errors import ConfigError, SparringError
 from sparring.games.lookup import game_module
 from sparring.games.rules import Rules
 from sparring.games.state import State, load_state, new_state
-from sparring.schedule import shown
+from sparring.schedule import format_number
 
 DEFAULT_START = "usual"
 """The word for the start that the rules know themselves."""
@@ -89,7 +89,7 @@ def with_absolute_path(word: str) -> str:
     """The same word with the whole path of a file, for whoever reads it from another folder."""
     what, weight = split_weight(word)
     file = Path(what).expanduser()
-    return f"{file.absolute()}={shown(weight)}" if file.is_file() else word
+    return f"{file.absolute()}={format_number(weight)}" if file.is_file() else word
 
 
 def split_weight(word: str) -> tuple[str, float]:

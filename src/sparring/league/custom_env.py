@@ -25,10 +25,10 @@ from sparring.nets.stateful_player import Memories
 from sparring.pools.custom.base import TERMINATED, TRUNCATED, CustomPool
 from sparring.pools.custom.buffers import GAME_RUNNING, GAME_TRUNCATED
 from sparring.pools.custom.cache import cached_pool, check_same, factory_of
-from sparring.pools.custom.faults import no_choice
+from sparring.pools.custom.faults import empty_mask_error
 from sparring.pools.custom.seats import TablePool
 from sparring.pools.lineups import NO_POLICY
-from sparring.pools.workers.episodes import Episodes, Here, open_episodes
+from sparring.pools.workers.episodes import EnvEpisodes, LocalEpisodes, open_episodes
 from sparring.pools.workers.supervisor import Limits
 
 CUSTOM_ENV_GAMES = 128
@@ -116,7 +116,7 @@ def play_custom(
     if given is None:
         play_in_new_envs(rules, players, results, deals)
     elif isinstance(given, TablePool):
-        play_separately(Here(given), players, results, deals)
+        play_separately(LocalEpisodes(given), players, results, deals)
     else:
         play_in_vector_env(given, players, results, deals)
     lines = complete_deals(results.lines, rules.seats)
@@ -171,7 +171,7 @@ def seed_of(seed: int, deal: int) -> int:
 
 
 def play_separately(
-    games: Episodes, players: Sequence[BatchPlayer], results: FinishedEpisodes, deals: int
+    games: EnvEpisodes, players: Sequence[BatchPlayer], results: FinishedEpisodes, deals: int
 ) -> None:
     """Play every episode in whichever environment is free next."""
     seats, seed = games.rules.seats, results.terms.seed
@@ -211,7 +211,7 @@ def play_separately(
 
 
 def choose_actions(
-    games: Episodes,
+    games: EnvEpisodes,
     players: Sequence[BatchPlayer],
     going: Mapping[int, MatchEpisode],
     terms: EpisodeSettings,
@@ -228,7 +228,7 @@ def choose_actions(
         for row, seat in enumerate(buffers.seat.tolist()):
             if seat >= 0:
                 if not rules.box and not buffers.mask[row].any():
-                    raise no_choice(f"{rules.name}, step {episode.length}", seat)
+                    raise empty_mask_error(f"{rules.name}, step {episode.length}", seat)
                 number = (seat - episode.ahead) % rules.seats
                 asked.setdefault(number, []).append((game, row, seat))
     for number, places in asked.items():

@@ -130,7 +130,7 @@ class FilledMixes:
         return found | ({LEARNER} if not all(drawn) else set())
 
 
-def numbered(
+def lineup_ids(
     rules: Rules, lineups: Sequence[Lineup], most: int, mixes: FilledMixes | None = None
 ) -> list[list[int]]:
     """Return the ids of all players, line-up by line-up; what cannot be seated is refused."""
@@ -161,7 +161,7 @@ def check_answered(policies: Iterable[int], answered: Iterable[int]) -> None:
         )
 
 
-class Draw:
+class LineupDraw:
     """Draws who sits where in games that have no native core, from (seed, game, episode)."""
 
     def __init__(
@@ -172,7 +172,7 @@ class Draw:
         mixes: FilledMixes | None = None,
     ) -> None:
         self.mixes = mixes or FilledMixes(lineups)
-        self.ids = np.array(numbered(rules, lineups, MAX_POLICIES, self.mixes), np.int16)
+        self.ids = np.array(lineup_ids(rules, lineups, MAX_POLICIES, self.mixes), np.int16)
         weights = np.array([lineup.weight for lineup in lineups])
         self.up_to = np.cumsum(weights / weights.sum())
         self.shuffle = [lineup.shuffle for lineup in lineups]

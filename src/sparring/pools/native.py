@@ -40,11 +40,11 @@ from sparring.pools.lineups import (
     Lineup,
     Mixes,
     PlayerId,
-    numbered,
+    lineup_ids,
     player_id,
     player_name,
 )
-from sparring.pools.starts import Packed, Start, pack
+from sparring.pools.starts import PackedStarts, Start, pack
 
 
 class Pool:
@@ -114,7 +114,7 @@ class Pool:
         check_memory_budget("num_games", self.num_games, each, f"these games of {self.rules.name}")
         if self.first_game + self.num_games > MAX_INDEX:
             raise ConfigError(
-                f"first_game={first_game} and num_games={num_games}: games are numbered up to "
+                f"first_game={first_game} and num_games={num_games}: games are lineup_ids up to "
                 f"{MAX_INDEX - 1}"
             )
         try:
@@ -243,7 +243,7 @@ class Pool:
         """
         self._check_idle()
         filled = FilledMixes(lineups, mixes, self._mixes)
-        ids = numbered(self.rules, lineups, _native.MAX_LINEUPS, filled)
+        ids = lineup_ids(self.rules, lineups, _native.MAX_LINEUPS, filled)
         self._native.set_lineups(
             [float(lineup.weight) for lineup in lineups],
             [player for lineup in ids for player in lineup],
@@ -280,13 +280,13 @@ class Pool:
         self._check_idle()
         self.take_starts(self.pack_starts(starts))
 
-    def pack_starts(self, starts: Sequence[Start]) -> Packed:
+    def pack_starts(self, starts: Sequence[Start]) -> PackedStarts:
         """Lay starts out for this game."""
         return pack(self.rules, starts, self._native.game_bytes, self._native.side.shape[1])
 
-    def take_starts(self, packed: Packed) -> None:
+    def take_starts(self, packed: PackedStarts) -> None:
         """Begin games from starts that were laid out already."""
-        check_type("starts", packed, Packed, "Packed")
+        check_type("starts", packed, PackedStarts, "PackedStarts")
         wrong = self._native.set_starts(packed.up_to, packed.games, packed.side_of, packed.sides)
         if wrong:
             raise ConfigError(packed.explain(wrong))

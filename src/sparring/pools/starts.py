@@ -14,14 +14,14 @@ from sparring.games.arguments import check_type
 from sparring.games.rules import Rules
 from sparring.games.starts import SavedPosition, Start, read_starts, resolve_start, write_starts
 
-__all__ = ["MAX_STARTS", "Packed", "Start", "pack", "read_starts", "write_starts"]
+__all__ = ["MAX_STARTS", "PackedStarts", "Start", "pack", "read_starts", "write_starts"]
 
 MAX_STARTS = 1_000_000
 """Positions of one pool; the lots of a start have 32 bits."""
 
 
 @dataclass(frozen=True)
-class Packed:
+class PackedStarts:
     """Starts in arrays: the weights as they add up, the usual start's first, and the bytes."""
 
     up_to: npt.NDArray[np.float64]
@@ -37,7 +37,7 @@ class Packed:
         return f"starts: {self.names[int(number)]}: {text}"
 
 
-def pack(rules: Rules, starts: Sequence[Start], game_bytes: int, side_bytes: int) -> Packed:
+def pack(rules: Rules, starts: Sequence[Start], game_bytes: int, side_bytes: int) -> PackedStarts:
     """Lay starts out as a pool draws from them."""
     usual, weights, games, names = 0.0, [], [], []
     side_of, sides = [], {b"": 0}
@@ -54,7 +54,7 @@ def pack(rules: Rules, starts: Sequence[Start], game_bytes: int, side_bytes: int
         games.append(position.game)
         names.append(name)
         side_of.append(sides.setdefault(position.side, len(sides)))
-    return Packed(
+    return PackedStarts(
         up_to=np.cumsum([usual, *weights], dtype=np.float64),
         games=b"".join(games),
         side_of=np.array(side_of, np.int32),

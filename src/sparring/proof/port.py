@@ -15,7 +15,7 @@ from sparring.errors import ConfigError, suggestion
 from sparring.factories import load_factory
 from sparring.games.rules import Rules
 from sparring.games.state import State, new_state
-from sparring.pools.custom.make import made
+from sparring.pools.custom.make import make_env
 from sparring.proof.conformance import random_action
 from sparring.proof.contract.drivers import EnvRaisedError
 from sparring.proof.contract.playing import Clock, driver_of, seed_globals
@@ -108,7 +108,7 @@ def port(
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         what = f"env {word!r}"
-        env = EnvSide(driver_of(made(function, what), what), rules, what)
+        env = EnvSide(driver_of(make_env(function, what), what), rules, what)
         check_common_chance(env, same_seed=same_seed, load=load)
         compared = [one for one in COMPARISONS if one not in ignore]
         pair = Pair(env, load=load, compared=compared, clock=Clock(seconds))

@@ -12,7 +12,7 @@ from sparring.factories import is_factory
 from sparring.games.rules import Rules
 from sparring.nets.hierarchy import ROLES
 from sparring.nets.net import POLICY, RESULTS, VALUE, WDL, head_width
-from sparring.pools.custom.choices import MAX_PARTS, MOST
+from sparring.pools.custom.choices import MAX_COMBINATIONS, MAX_PARTS
 from sparring.store.schema import (
     any_value,
     boolean,
@@ -48,7 +48,7 @@ BOUNDS = object_with(
 )
 CHOICES = object_with(
     {
-        "counts": list_of(integer(1, MOST), MAX_PARTS),
+        "counts": list_of(integer(1, MAX_COMBINATIONS), MAX_PARTS),
         "start": list_of(integer(-(2**31), 2**31), MAX_PARTS),
         "shape": list_of(integer(1, MAX_PARTS), MAX_PARTS),
         "dtype": string_matching("u?int(8|16|32|64)", "a type of whole numbers"),

@@ -15,7 +15,7 @@ from sparring.errors import ConfigError, SparringError
 from sparring.factories import absolute_name, check_not_importing, register_factory
 from sparring.games.starts import with_absolute_path
 from sparring.kernels import compiling
-from sparring.pools.custom.faults import same_folder
+from sparring.pools.custom.faults import restored_folder
 from sparring.pools.custom.make import EnvInfo
 from sparring.pools.protocol import GamePool
 from sparring.store import checkpoint as checkpoints
@@ -209,7 +209,7 @@ def train_population(config: TrainConfig, *, quiet: bool = False) -> list[Agent]
 def train_all(members: Sequence[TrainConfig], *, made_by: str = "", **options: Any) -> list[Agent]:
     """Train new runs together. Environments may go where they like meanwhile, their folders not."""
     root = Path(members[0].runs).absolute()
-    with same_folder():
+    with restored_folder():
         session, configs = prepare_new(members, **options)
         with nothing_left_in(root) as runs:
             told = session.announced.line
@@ -301,7 +301,7 @@ def resume(
     seen = Overview(run.path)
     is_done = number < 0 and not only_one(budget) and seen.state == "done"
     with (
-        same_folder(),
+        restored_folder(),
         run.held(),
     ):  # nobody may save or prune between what is read here and what is trained
         newest = checkpoints.newest_valid(run.checkpoints, segments=not clear_replay)
@@ -343,7 +343,7 @@ def resume(
     if not quiet:
         text = f"{run.name} has newer checkpoints and stays as it is; going on in "
         print(f"{text}{display_path(new.path)}", file=sys.stderr)
-    with same_folder(), new.held():
+    with restored_folder(), new.held():
         saved = checkpoints.load(new.checkpoints / chosen.name, segments=not clear_replay)
         return go_on(session, new, saved, clear_replay=clear_replay)
 

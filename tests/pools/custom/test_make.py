@@ -187,12 +187,12 @@ def test_every_reset_is_a_sign_of_life() -> None:
         beats[0] += 1
 
     assert isinstance(pool, TablePool)
-    playing = pool.playing(0, 3, SharedBuffers.make(pool.rules, 3), beat)
-    playing.start([1, 2, 3])
+    stepper = pool.stepper(0, 3, SharedBuffers.make(pool.rules, 3), beat)
+    stepper.start([1, 2, 3])
     assert beats == [3]
     for _ in range(6):  # all of them last six steps
-        playing.step(playing.buffers.mask.argmax(axis=1))
-    assert playing.buffers.end.all()
+        stepper.step(stepper.buffers.mask.argmax(axis=1))
+    assert stepper.buffers.end.all()
     assert beats == [3 + 6 * 3 + 3]
 
 

@@ -4,22 +4,22 @@ from __future__ import annotations
 
 import pytest
 
-from sparring.pools.workers.auto import Steps, choose_workers, duration, useful
+from sparring.pools.workers.auto import StepTiming, choose_workers, duration, useful
 
 
 @pytest.mark.parametrize(
     ("steps", "games", "cores", "workers"),
     [
-        (Steps(1e-3, 1.0), 16, 4, 4),
-        (Steps(1e-3, 1.0), 3, 4, 3),
-        (Steps(1e-3, 0.7), 16, 1, 1),
-        (Steps(1e-3, 0.1), 16, 2, 16),
-        (Steps(1e-3, 0.25), 100, 2, 8),
-        (Steps(1e-3, 0.0), 1000, 2, 64),
+        (StepTiming(1e-3, 1.0), 16, 4, 4),
+        (StepTiming(1e-3, 1.0), 3, 4, 3),
+        (StepTiming(1e-3, 0.7), 16, 1, 1),
+        (StepTiming(1e-3, 0.1), 16, 2, 16),
+        (StepTiming(1e-3, 0.25), 100, 2, 8),
+        (StepTiming(1e-3, 0.0), 1000, 2, 64),
     ],
 )
 def test_more_workers_than_cores_only_where_they_wait(
-    steps: Steps, games: int, cores: int, workers: int
+    steps: StepTiming, games: int, cores: int, workers: int
 ) -> None:
     assert useful(steps, games, cores) == workers
 

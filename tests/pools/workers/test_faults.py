@@ -229,4 +229,4 @@ def test_errors_of_groups_say_their_step_and_lines_end_with_a_word(
     said = [line for line in capfd.readouterr().err.splitlines() if "age" in line or "said" in line]
     assert said[:2] == ["age 0", "age 1"]
     assert len(said) == 3
-    assert "have said 2 lines; no more is shown" in said[2]
+    assert "printed 2 lines; no more are shown" in said[2]

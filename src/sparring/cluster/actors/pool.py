@@ -15,7 +15,7 @@ from sparring.errors import ConfigError, SparringError, StateError
 from sparring.games.rules import SKIP_FORCED, Rewards, Rules
 from sparring.messages import Message
 from sparring.pools.custom.rules import CustomRules
-from sparring.pools.lineups import LEARNER, FilledMixes, Lineup, Mixes, numbered
+from sparring.pools.lineups import LEARNER, FilledMixes, Lineup, Mixes, lineup_ids
 from sparring.pools.protocol import EXACT, BatchLike
 from sparring.pools.starts import Start
 
@@ -79,7 +79,7 @@ class DistributedPool:
 
     def _set_lineups(self, lineups: Sequence[Lineup], mixes: Sequence[str]) -> None:
         filled = FilledMixes(lineups, mixes, self._mixes)
-        ids = numbered(self.rules, lineups, _native.MAX_LINEUPS, filled)
+        ids = lineup_ids(self.rules, lineups, _native.MAX_LINEUPS, filled)
         self._seats = frozenset(player for lineup in ids for player in lineup if player >= 0)
         self._mixes, self._lineups = filled, tuple(lineups)
 

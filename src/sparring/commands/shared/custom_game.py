@@ -27,7 +27,7 @@ from sparring.pools.custom.cache import (
     modes_of,
     tables_of,
 )
-from sparring.pools.custom.faults import told
+from sparring.pools.custom.faults import env_errors
 
 if TYPE_CHECKING:
     from sparring.nets.policy import Policy
@@ -69,7 +69,7 @@ class CustomGame:
         return "truncated" if self.table.truncated.any() else "terminated"
 
     def start(self, seed: int) -> None:
-        with told(f"{self.rules.name} failed in its reset"):
+        with env_errors(f"{self.rules.name} failed in its reset"):
             self.table.start(seed)
             self.table.check()
         self.score[:] = 0
@@ -98,14 +98,14 @@ class CustomGame:
         for row, action in actions:
             own[row] = action
         self.table.reward.fill(0)
-        with told(f"{rules.name} failed in step {self.steps + 1}"):
+        with env_errors(f"{rules.name} failed in step {self.steps + 1}"):
             self.table.play(rules.env_actions(own))
             self.table.check()
         self.score += self.table.reward
         self.steps += 1
 
     def render(self) -> Any:
-        with told(f"{self.rules.name}: render() failed"):
+        with env_errors(f"{self.rules.name}: render() failed"):
             return self.env.render()
 
 

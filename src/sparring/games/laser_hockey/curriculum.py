@@ -12,7 +12,7 @@ from typing import Any
 
 from sparring.errors import ConfigError, suggestion
 from sparring.games.laser_hockey import MODES, TIME_LIMIT
-from sparring.schedule import shown
+from sparring.schedule import format_number
 
 About = Callable[..., AbstractContextManager[None]]
 """(phase, its name, *keys): says where a mistake is. Phase -1: beside the phases."""
@@ -93,7 +93,9 @@ class Original:
         if self.choose:
             found["league"] = {"sampling": self.choose}
         if scale != 1:
-            found["rewards"] = [f"{part}={shown(weight * scale)}" for part, weight in PARTS.items()]
+            found["rewards"] = [
+                f"{part}={format_number(weight * scale)}" for part, weight in PARTS.items()
+            ]
         if self.agent.get("checkpoint_path"):
             found["init"] = str(self.agent["checkpoint_path"])
         return found
@@ -200,7 +202,9 @@ class Original:
                 paid_back = win_bonus(phase["reward_bonus"], scale, algo)
         found: dict[str, Any] = {
             **{"name": name, "episodes": episodes, "set": flags},
-            "opponents": [f"{who}={shown(weight)}" for who, weight in met.items() if weight],
+            "opponents": [
+                f"{who}={format_number(weight)}" for who, weight in met.items() if weight
+            ],
         }
         shaping = phase.get("reward_shaping")
         if shaping is not None:
@@ -345,9 +349,9 @@ def faded(start: float, end: float, first: int, length: int) -> float | str:
     if start == end or not first + length:
         return end
     if not length:
-        return f"0ep:{shown(start)},{first}ep:{shown(end)} stepped"
-    begin = f"0ep:{shown(start)}," if first else ""
-    return f"{begin}{first}ep:{shown(start)},{first + length}ep:{shown(end)}"
+        return f"0ep:{format_number(start)},{first}ep:{format_number(end)} stepped"
+    begin = f"0ep:{format_number(start)}," if first else ""
+    return f"{begin}{first}ep:{format_number(start)},{first + length}ep:{format_number(end)}"
 
 
 def known(keys: Any, allowed: Sequence[str], where: str) -> None:

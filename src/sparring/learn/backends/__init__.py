@@ -10,7 +10,7 @@ from torch import Tensor
 from sparring.learn.learner import DivergedError
 from sparring.learn.minibatches import Metrics, Minibatch
 from sparring.learn.process_group import ProcessGroup
-from sparring.schedule import rounded
+from sparring.schedule import format_rounded
 
 Loss = Callable[[Mapping[str, Tensor], Any], tuple[Tensor, Mapping[str, Tensor]]]
 """Returns the loss of a minibatch under the hyperparameters of an update, and its metrics."""
@@ -38,5 +38,6 @@ class Backend(Protocol):
 
 def diverged(loss: float, norm: float, lr: float) -> DivergedError:
     return DivergedError(
-        f"the loss is {loss} and the gradient norm {norm} with a learning rate of {rounded(lr)}"
+        f"the loss is {loss} and the gradient norm {norm} with a learning rate of "
+        f"{format_rounded(lr)}"
     )

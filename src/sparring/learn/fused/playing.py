@@ -39,7 +39,7 @@ from sparring.nets.run.flat import FlatNet, Pass
 from sparring.nets.run.make_flat import FlatHierarchy, make_flat
 from sparring.pools.lineups import LEARNER, Mixes, check_answered
 from sparring.pools.protocol import EXACT
-from sparring.schedule import rounded
+from sparring.schedule import format_rounded
 
 
 class RoleActing:
@@ -330,8 +330,8 @@ class FusedSelfPlay:
             f"{self.games.seeds[member]}) is not finite"
         )
         if self.members == 1:
-            raise DivergedError(f"{why} with a learning rate of {rounded(lr)}")
-        self.diverged[member] = f"{why} with a learning rate of {rounded(lr)}"
+            raise DivergedError(f"{why} with a learning rate of {format_rounded(lr)}")
+        self.diverged[member] = f"{why} with a learning rate of {format_rounded(lr)}"
 
     def report(self, member: int, stats: dict[str, float]) -> Report:
         counts = self.decisions[member], self.samples[member], self.opponent_rows[member]

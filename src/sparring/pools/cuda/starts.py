@@ -7,13 +7,15 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from sparring.pools.starts import Packed
+from sparring.pools.starts import PackedStarts
 
 
 class DeviceStarts:
     """Starts of some games on the device. Without any, games begin as usual."""
 
-    def __init__(self, packed: Packed | None = None, device: torch.device | None = None) -> None:
+    def __init__(
+        self, packed: PackedStarts | None = None, device: torch.device | None = None
+    ) -> None:
         self.count = len(packed.side_of) if packed else 0
         self._held: list[Tensor] = []
         """In the order of `Starts` in csrc/core/table.hpp. Kernels read them as long as a setting

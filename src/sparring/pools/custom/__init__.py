@@ -1,4 +1,4 @@
-"""Environments that people bring along, as pools: Gymnasium vectors and PettingZoo tables."""
+"""Pools of custom environments: Gymnasium envs and vectors, PettingZoo envs."""
 
 from __future__ import annotations
 

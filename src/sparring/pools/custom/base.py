@@ -1,4 +1,4 @@
-"""What all custom environments have in common: arrays, and checks."""
+"""Base class of the pools of custom environments: batches, line-ups, and checks."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from sparring.errors import ConfigError, IllegalActionError, SparringError
 from sparring.games.rules import Rewards
 from sparring.games.seeds import ENV_SEED_LIMIT, check_seed
 from sparring.pools.custom.buffers import GAME_TERMINATED, GAME_TRUNCATED, SharedBuffers
-from sparring.pools.custom.faults import no_choice, told
+from sparring.pools.custom.faults import empty_mask_error, env_errors
 from sparring.pools.custom.layout import ROW_ALIGNMENT
 from sparring.pools.custom.rules import CustomRules
-from sparring.pools.lineups import LEARNER, NO_POLICY, Draw, FilledMixes, Lineup, Mixes
+from sparring.pools.lineups import LEARNER, NO_POLICY, FilledMixes, Lineup, LineupDraw, Mixes
 from sparring.pools.starts import Start
 
 TERMINATED, TRUNCATED = 0, 1
-"""`final_reason`, indices into `CustomRules.ends`."""
+"""Values of `final_reason`, indices into `CustomRules.ends`."""
 
 
 class CustomBatch:
@@ -36,10 +36,10 @@ class CustomBatch:
         whole: CustomBatch | None = None,
         first: int = 0,
     ) -> None:
-        """Make the arrays.
+        """Allocate the arrays.
 
-        buffers: where rows are written by those who step the envs; then they are not copied.
-        whole: take over a stretch of another batch, from its game `first` on.
+        buffers: where environments write rows; then these arrays are views of it.
+        whole: another batch, of which this one is a view from game `first` on.
         """
         rows, self._rules, self._row_bytes = games * rules.rows, rules, rules.obs_bytes + memory
         self.first, self.buffers = first, buffers
@@ -71,8 +71,8 @@ class CustomBatch:
         self.truncated = np.zeros(games, np.bool_)
 
     def take(self, buffers: SharedBuffers) -> None:
-        """Read what a step brought from where tables have written it; rows are there already."""
-        np.minimum(buffers.seat, LEARNER, out=self.policy, casting="unsafe")  # -1 is nobody
+        """Read the results of a step from the buffers; rows are views of them already."""
+        np.minimum(buffers.seat, LEARNER, out=self.policy, casting="unsafe")  # -1: no policy
         self.reward[:, :, 0] = buffers.reward
         np.equal(buffers.end, GAME_TERMINATED, out=self.terminated)
         np.equal(buffers.end, GAME_TRUNCATED, out=self.truncated)
@@ -92,18 +92,17 @@ class CustomBatch:
 
     @property
     def numbers(self) -> npt.NDArray[np.float32]:
-        """[R, numbers], what networks see of the observations."""
+        """[R, numbers], the observations as floats."""
         return self._rules.widen(self.obs[:, : self._rules.obs_bytes])
 
     def clear_ends(self, count: int = 0) -> None:
-        """Make room for games that end."""
+        """Make arrays for games that end."""
         if count:
             self.make_ends(count)
-        else:  # as in most steps: nothing has to be made for them
+        else:  # as in most steps: reuse the empty arrays
             vars(self).update(self._no_ends)
 
     def make_ends(self, count: int) -> None:
-        """Make the arrays of games that end."""
         seats, rules = self._rules.seats, self._rules
         self.final_game = np.zeros(count, np.int32)
         self.final_obs = np.zeros((count, seats, self._row_bytes), np.uint8)
@@ -113,18 +112,18 @@ class CustomBatch:
         self.final_length = np.zeros(count, np.int32)
         self.final_reason = np.zeros(count, np.uint8)
         self.final_over = np.zeros((count, seats), np.bool_)
-        """[E, seats], seats whose own part the rules had ended, also if the game was then cut."""
+        """[E, seats], seats that terminated, also if the game was truncated."""
 
-    def ask_nobody(self, rows: Any) -> None:
+    def clear_rows(self, rows: Any) -> None:
         """Ignore the actions of these rows in the next step."""
         self.mask[rows], self.seat[rows], self.policy[rows] = 0, -1, NO_POLICY
 
 
 class CustomPool(ABC):
-    """Environments written in Python, stepped one after the other in this process."""
+    """Environments written in Python, stepped one by one in this process."""
 
     can: frozenset[str] = frozenset()
-    """No clone, no exact state, no order that could be repeated."""
+    """Optional capabilities: no clone, no exact state, no repeatable order."""
     slots = 1
 
     def __init__(
@@ -141,34 +140,34 @@ class CustomPool(ABC):
             raise ConfigError(f"memory={memory} must be a multiple of {ROW_ALIGNMENT} bytes")
         self.rules, self.num_games, self.agents = rules, num_games, tuple(agents)
         self.memory = np.zeros((num_games, rules.seats, memory), np.uint8)
-        """Bytes per (game, seat), cleared at the game's reset, shown behind its observation."""
+        """Bytes per (game, seat), cleared at the game's reset, appended to its observation."""
         self.steps = 0
         """Steps since the reset."""
         self.first_game = 0
-        """Games of the same run that are played elsewhere and go before these: seeds count on."""
+        """Games of the same run that other pools play before these; seeds are offset by it."""
         self._seed: int | None = check_seed(seed)
         self._running = False
         self._batch = CustomBatch(rules, num_games, memory, buffers=buffers)
         self._weight = 1.0
-        self._draw = Draw(rules, [Lineup((LEARNER,) * rules.seats)], seed)
+        self._draw = LineupDraw(rules, [Lineup((LEARNER,) * rules.seats)], seed)
         self._players = np.full((num_games, rules.seats), LEARNER, np.int16)
-        """Who sits where, by game."""
+        """[N, seats], policy ids."""
         self._episode = np.zeros(num_games, np.int64)
 
     def reset(self, seed: int | None = None) -> CustomBatch:
-        """Start every env anew; the first time with the pool's own seed, unless one is given.
+        """Reset every env; the first time with the pool's seed, unless one is given.
 
-        Who sits where is drawn from a given seed, too.
+        A given seed also determines who sits where.
         """
         if seed is not None:
             self._episode[:] = seed % ENV_SEED_LIMIT
         seed, self._seed = self._seed if seed is None else seed, None
         batch, self._running, self.steps = self._batch, False, 0
         batch.clear_ends()
-        batch.ask_nobody(slice(None))
+        batch.clear_rows(slice(None))
         for array in (batch.reward, batch.terminated, batch.truncated):
             array.fill(0)
-        with told(f"{self.rules.name} failed in its reset"):
+        with env_errors(f"{self.rules.name} failed in its reset"):
             self._reset(seed)
         self._seat(batch, np.arange(self.num_games))
         self._check_masks(batch)
@@ -176,15 +175,15 @@ class CustomPool(ABC):
         return batch
 
     def step(self, action: npt.ArrayLike) -> CustomBatch:
-        """Answer all rows at once. An illegal action refuses the whole step."""
+        """Step all games with one action per row. An illegal action refuses the whole step."""
         if not self._running:
             raise IllegalActionError("no game is running; call reset() first")
         batch = self._batch
         given = self._checked(action, batch)
-        # An env that raises, or whose answer is refused below, leaves games half stepped.
+        # If an env raises, or its result is refused below, games are in different states.
         self._running = False
         self.steps += 1
-        with told(
+        with env_errors(
             f"{self.rules.name} failed in step {self.steps}",
             "; worker processes go on after such a fault (--workers)",
         ):
@@ -194,9 +193,9 @@ class CustomPool(ABC):
         return batch
 
     def _settle(self, batch: CustomBatch, lost: npt.NDArray[Any] | None = None) -> None:
-        """Do what follows a step of these games, whoever made it: weights, seats, memory.
+        """Apply reward weights, memory and line-ups after a step of a batch.
 
-        lost: those that begin anew without having ended.
+        lost: games that restart without having ended.
         """
         if self._weight != 1:
             batch.reward *= self._weight
@@ -211,46 +210,43 @@ class CustomPool(ABC):
 
     @property
     def memory_bytes(self) -> int:
-        """Bytes of memory per (game, seat)."""
         return self.memory.shape[2]
 
     @property
     def row_bytes(self) -> int:
-        """Length of a row of observations, memory included."""
+        """Bytes of a row: observation and memory."""
         return self.rules.obs_bytes + self.memory_bytes
 
     def batch(self, slot: int | None = None) -> CustomBatch:
-        """Return the current rows."""
         return self._batch
 
     def send(self, action: npt.ArrayLike, slot: int = 0) -> None:
-        """Step at once; there is nobody who could do it meanwhile."""
+        """Step at once: no other thread or process could do it."""
         self.step(action)
 
     def recv(self, slot: int = 0) -> CustomBatch:
-        """Return what `send` brought."""
         return self._batch
 
     @property
     def policies(self) -> frozenset[int]:
-        """The ids that sit at tables; somebody has to answer their rows."""
+        """Policy ids in the line-ups."""
         return self._draw.policies
 
     @property
     def mixes(self) -> tuple[str, ...]:
-        """The names of the mixes that may be filled."""
+        """Names of the mixes that `set_mixes` can fill."""
         return tuple(self._draw.mixes.names)
 
     def set_lineups(self, lineups: Sequence[Lineup], mixes: Sequence[str] = ()) -> None:
-        """Choose which policies play; every game draws at its next reset. There are no bots.
+        """Set the line-ups; every game draws one at its next reset. There are no bots.
 
-        mixes: others than those that line-ups name, which may be filled too.
+        mixes: names of further mixes that `set_mixes` can fill.
         """
         filled = FilledMixes(lineups, mixes, self._draw.mixes)
-        self._draw = Draw(self.rules, lineups, self._draw.seed, filled)
+        self._draw = LineupDraw(self.rules, lineups, self._draw.seed, filled)
 
     def set_mixes(self, mixes: Mixes) -> None:
-        """Choose who is drawn from the mixes that line-ups name, when games begin."""
+        """Set the players of mixes; a game draws from them when it starts."""
         self._draw.mixes.fill(self.rules, mixes)
 
     def seated(self, policies: int) -> npt.NDArray[np.int64]:
@@ -259,27 +255,26 @@ class CustomPool(ABC):
         return np.bincount(mine, minlength=policies)
 
     def counts(self) -> npt.NDArray[np.int64]:
-        """Return nothing: an env counts nothing."""
+        """Custom environments have no counters."""
         return np.zeros(0, np.int64)
 
     def clear_counts(self) -> None:
-        """Do nothing; there is nothing to clear."""
         return
 
     def set_rewards(self, rewards: Rewards) -> None:
-        """Change the weight of the env's reward, from the next step on."""
+        """Set the weight of the reward, from the next step on."""
         (self._weight,) = self.rules.weights(rewards)
 
     def set_config(self, **flags: Any) -> None:
-        """Hand flags to the envs, whose own reset makes them effective; see `custom.flags`."""
+        """Set flags of the environments, which take effect at their next reset; see `flags`."""
         if flags:
             self._set_config(flags)
 
     def set_starts(self, starts: Sequence[Start]) -> None:
-        """Refuse: only the env knows where its games begin."""
+        """Refuse: only the environment decides where its games start."""
         if starts:
             raise ConfigError(
-                f"starts: {self.rules.name} begins its games itself; give its reset what it takes"
+                f"starts: {self.rules.name} begins its games itself; pass options to its reset"
             )
 
     def sample_actions(self) -> npt.NDArray[Any]:
@@ -292,11 +287,10 @@ class CustomPool(ABC):
         return actions
 
     def audit(self) -> str:
-        """Nothing is known about the inside of an env."""
         return ""
 
     def state(self) -> bytes:
-        """Refuse: there is no way to save somebody else's environment."""
+        """Refuse: a custom environment has no way to be saved."""
         raise SparringError(
             f"{self.rules.name} is a custom env and cannot be saved exactly; save the network and "
             "the optimizer without the games. A resumed run loses the episodes in flight, their "
@@ -311,9 +305,9 @@ class CustomPool(ABC):
         )
 
     def close(self) -> None:
-        """Close the envs; nothing can be played afterwards."""
+        """Close the envs."""
         self._running = False
-        with told(f"{self.rules.name} failed in close()"):
+        with env_errors(f"{self.rules.name} failed in close()"):
             self._close()
 
     @abstractmethod
@@ -321,14 +315,14 @@ class CustomPool(ABC):
         """Close all envs, also if one of them raises something."""
 
     def _seat(self, batch: CustomBatch, games: npt.NDArray[Any]) -> None:
-        """Draw who sits in games of a batch that begin, and show in every row who is asked."""
+        """Draw line-ups for games of a batch that start, and set the policy of every row."""
         for game in batch.first + games:
             self.memory[game] = 0
             self._episode[game] += 1
-            place = self.first_game + int(game)
-            self._players[game] = self._draw.seats(place, int(self._episode[game]))
+            index = self.first_game + int(game)
+            self._players[game] = self._draw.seats(index, int(self._episode[game]))
         if not self.memory_bytes and not self._players.any():
-            return  # the learner is everybody, as rows say already
+            return  # the learner sits everywhere, as rows say already
         asked = np.flatnonzero(batch.policy != NO_POLICY)
         game, seat = batch.first + asked // self.rules.rows, batch.seat[asked]
         batch.policy[asked] = self._players[game, seat]
@@ -342,15 +336,15 @@ class CustomPool(ABC):
 
     @abstractmethod
     def check_flags(self, flags: Iterable[str]) -> None:
-        """Refuse flags that the envs have no place for; nothing changes."""
+        """Refuse flags that the envs do not have; changes nothing."""
 
     @abstractmethod
     def _set_config(self, flags: Mapping[str, Any]) -> None:
-        """Hand flags to all envs, or refuse them."""
+        """Set flags in all envs, or refuse them."""
 
     @abstractmethod
     def _step(self, action: npt.NDArray[Any]) -> None:
-        """Step all envs and fill the batch; actions of rows without a decision mean nothing."""
+        """Step all envs and fill the batch; actions of rows without a policy are ignored."""
 
     def _where(self, game: int) -> str:
         return f"{self.rules.name} env {game}, step {self.steps}"
@@ -379,7 +373,7 @@ class CustomPool(ABC):
         return answer
 
     def _checked_numbers(self, given: npt.NDArray[Any], batch: CustomBatch) -> npt.NDArray[Any]:
-        """Refuse what is not finite; what lies beyond -1..1 is cut off later."""
+        """Refuse actions that are not finite; those outside -1..1 are clipped later."""
         if given.dtype.kind not in "iuf":
             raise IllegalActionError(f"actions are {given.dtype}, need numbers within -1..1")
         fine = np.isfinite(given)
@@ -394,30 +388,29 @@ class CustomPool(ABC):
         return np.where(asked, given, 0.0)
 
     def _who(self, row: int, batch: CustomBatch) -> str:
-        """Say whose row it is."""
         seat = int(batch.seat[row])
         named = f" ({self.agents[seat]})" if self.agents else ""
         game = batch.first + row // self.rules.rows
         return f"{self.rules.name} env {game}, seat {seat}{named}"
 
     def _check_masks(self, batch: CustomBatch) -> None:
-        """Refuse a decision without a choice; no policy could answer it."""
+        """Refuse a decision without a legal action."""
         if self.rules.box or batch.mask.any(axis=1).all():
             return
         stuck = (batch.policy != NO_POLICY) & ~batch.mask.any(axis=1)
         for row in np.flatnonzero(stuck)[:1]:
             where = self._where(batch.first + row // self.rules.rows)
-            raise no_choice(where, batch.seat[row])
+            raise empty_mask_error(where, batch.seat[row])
 
 
 def check_finite(where: str, numbers: npt.NDArray[Any], reward: npt.NDArray[Any]) -> None:
-    """Refuse what would poison the network: NaN or infinity in one env's answer."""
+    """Refuse NaN and infinity in observations and rewards of one env."""
     for what, values in (("observation", numbers), ("reward", reward)):
-        if np.isfinite(values).all():  # as nearly always: looking where costs several times that
+        if np.isfinite(values).all():  # as nearly always: finding the index costs much more
             continue
-        for place in np.argwhere(~np.isfinite(values))[:1]:
-            at = "".join(f"[{i}]" for i in place)
+        for index in np.argwhere(~np.isfinite(values))[:1]:
+            at = "".join(f"[{i}]" for i in index)
             raise SparringError(
-                f"{where}: {what}{at} is {values[tuple(place)]}; give finite numbers (clip or "
+                f"{where}: {what}{at} is {values[tuple(index)]}; give finite numbers (clip or "
                 "scale them in the env, or with a wrapper)"
             )

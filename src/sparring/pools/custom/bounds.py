@@ -1,4 +1,4 @@
-"""Continuous actions of custom environments: a policy's -1..1 in the env's own units."""
+"""Bounds of continuous actions: scale -1..1 to the environment's action space."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ from sparring.errors import ConfigError
 
 @dataclass(frozen=True)
 class Bounds:
-    """What an env takes where a policy says -1 and 1, number by number, and in which form."""
+    """Lowest and highest values of an action's components, with its shape and dtype."""
 
     low: tuple[float, ...]
     high: tuple[float, ...]
     shape: tuple[int, ...]
-    """Of one action; its numbers are counted row by row."""
+    """Shape of one action; components are counted row by row."""
     dtype: str
 
     def plain(self) -> dict[str, Any]:
-        """Return what `read_bounds` reads, for a checkpoint."""
+        """Values for a checkpoint; `read_bounds` reads them."""
         return {
             "low": list(self.low),
             "high": list(self.high),
@@ -34,30 +34,27 @@ class Bounds:
 
     @cached_property
     def _scale(self) -> tuple[npt.NDArray[np.float64], ...]:
-        """Both ends, the middle between them, and how far they are from it."""
+        """Low, high, their middle, and half of their distance."""
         low, high = np.array(self.low), np.array(self.high)
         return low, high, (low + high) / 2, (high - low) / 2
 
     def applied(self, action: npt.NDArray[Any]) -> npt.NDArray[Any]:
-        """Turn numbers [..., box] into the env's own actions [..., *shape]; -1 is low, 1 is high.
-
-        Numbers beyond that are cut off.
-        """
+        """Scale actions [..., box] in -1..1 to env actions [..., *shape]; others are clipped."""
         low, high, middle, reach = self._scale
-        own = middle + reach * np.asarray(action, np.float64)
-        # Numbers within -1..1 may end beyond by rounding, which some envs refuse.
-        own = np.minimum(np.maximum(own, low), high)
-        return own.reshape(*action.shape[:-1], *self.shape).astype(self.dtype)
+        scaled = middle + reach * np.asarray(action, np.float64)
+        # Rounding may leave the bounds, which some environments refuse.
+        scaled = np.minimum(np.maximum(scaled, low), high)
+        return scaled.reshape(*action.shape[:-1], *self.shape).astype(self.dtype)
 
 
 def read_bounds(saved: Mapping[str, Any]) -> Bounds:
-    """Read bounds that a checkpoint holds."""
+    """Read bounds from a checkpoint."""
     low, high = (tuple(map(float, saved[name])) for name in ("low", "high"))
     return Bounds(low, high, tuple(map(int, saved["shape"])), str(saved["dtype"]))
 
 
 def bounds_of(space: Any, where: str) -> Bounds:
-    """Read a Box of actions; those whose numbers have no ends are refused."""
+    """Read a Box of actions; unbounded ones are refused."""
     if space.dtype.kind != "f":
         raise ConfigError(
             f"{where}: actions are {space}, whole numbers in a Box; use a Box of floats, or "
@@ -66,7 +63,7 @@ def bounds_of(space: Any, where: str) -> Bounds:
     low, high = (np.asarray(end, np.float64).ravel() for end in (space.low, space.high))
     if not len(low):
         raise ConfigError(f"{where}: the action space {space} holds no numbers")
-    with np.errstate(over="ignore"):  # the ends of float32 stand for no ends
+    with np.errstate(over="ignore"):  # float32's limits mean unbounded
         endless = ~np.isfinite((high - low).astype(np.float32))
     for number in np.flatnonzero(endless)[:1]:
         raise ConfigError(

@@ -1,4 +1,4 @@
-"""What environments write of their games: arrays of this process, or memory that it shares."""
+"""Arrays that environments write their games into, in this process or in shared memory."""
 
 from __future__ import annotations
 
@@ -13,53 +13,53 @@ from sparring.pools.custom.rules import CustomRules
 from sparring.processes import Shapes
 
 GAME_RUNNING, GAME_TERMINATED, GAME_TRUNCATED = 0, 1, 2
-"""What `SharedBuffers.end` says of a game."""
+"""Values of `SharedBuffers.end`."""
 
 
 @dataclass
 class SharedBuffers:
-    """The rows of some games, and what the last step brought; ends have a place for every game."""
+    """Rows of some games and the results of the last step; ends have an entry for every game."""
 
     obs: npt.NDArray[np.uint8]
-    """[R, row_bytes]; room for memory, which others write, is behind the observation."""
+    """[R, row_bytes], the observation followed by memory, which the pool writes."""
     mask: npt.NDArray[np.uint8]
     seat: npt.NDArray[np.int8]
-    """[R], who decides; -1: nobody."""
+    """[R], the seat that decides; -1: none."""
     reward: npt.NDArray[np.float64]
-    """[N, seats], as the envs pay it."""
+    """[N, seats], as the environments return it."""
     end: npt.NDArray[np.uint8]
-    """[N], whether the last step ended the episode, and how."""
+    """[N], whether and how the last step ended the episode."""
     last_obs: npt.NDArray[np.uint8]
-    """[N, seats, row_bytes], of an episode that ended."""
+    """[N, seats, row_bytes], the last observations of an episode that ended."""
     last_mask: npt.NDArray[np.uint8]
     last_over: npt.NDArray[np.bool_]
-    """[N, seats], seats whose own part the rules had ended."""
+    """[N, seats], seats that terminated."""
     last_score: npt.NDArray[np.float64]
     last_length: npt.NDArray[np.int32]
 
     @classmethod
     def of(cls, arrays: Mapping[str, npt.NDArray[Any]]) -> SharedBuffers:
-        """Take arrays of the right shapes, whoever made them."""
+        """Wrap arrays of the right shapes."""
         return cls(**{item.name: arrays[item.name] for item in fields(cls)})
 
     @classmethod
     def make(cls, rules: CustomRules, games: int, memory: int = 0) -> SharedBuffers:
-        """Make the arrays in this process."""
+        """Allocate the arrays in this process."""
         shapes = buffer_shapes(rules, games, memory)
-        return cls.of({name: np.zeros(shape, kind) for name, (kind, shape) in shapes.items()})
+        return cls.of({name: np.zeros(shape, dtype) for name, (dtype, shape) in shapes.items()})
 
     def part(self, rows: int, first: int, games: int) -> SharedBuffers:
-        """The buffers of a stretch of the games, in the same memory. rows: of a game."""
+        """Views of a range of games. rows: per game."""
         by_row, by_game = slice(first * rows, (first + games) * rows), slice(first, first + games)
-        found = {}
+        views = {}
         for item in fields(self):
             array = getattr(self, item.name)
-            found[item.name] = array[by_row if item.name in ("obs", "mask", "seat") else by_game]
-        return SharedBuffers(**found)
+            views[item.name] = array[by_row if item.name in ("obs", "mask", "seat") else by_game]
+        return SharedBuffers(**views)
 
 
 def buffer_shapes(rules: CustomRules, games: int, memory: int = 0) -> Shapes:
-    """Kinds and shapes of a buffers's arrays."""
+    """Dtypes and shapes of the arrays."""
     rows, seats, row_bytes = games * rules.rows, rules.seats, rules.obs_bytes + memory
     return {
         "obs": (np.uint8, (rows, row_bytes)),

@@ -1,4 +1,4 @@
-"""Several choices at once, MultiDiscrete and MultiBinary, as one choice among all combinations."""
+"""MultiDiscrete and MultiBinary actions as one choice among all combinations."""
 
 from __future__ import annotations
 
@@ -13,23 +13,23 @@ import numpy.typing as npt
 
 from sparring.errors import ConfigError
 
-MOST = 4096
-"""Combinations that are learned as actions of their own."""
+MAX_COMBINATIONS = 4096
+"""Most combinations that are learned as separate actions."""
 MAX_PARTS = 32
-"""Choices that one action may have."""
+"""Most choices in one action."""
 JOINT = ", "
-"""Between the parts of a combination's name."""
+"""Separator in the name of a combination."""
 
 
 @dataclass(frozen=True)
 class Choices:
-    """How many there are to choose from in every part of an action; the last part runs fastest."""
+    """Number of choices in every part of an action; the last part varies fastest."""
 
     counts: tuple[int, ...]
     start: tuple[int, ...]
-    """What the env calls the first choice of every part."""
+    """Number of the first choice of every part in the env."""
     shape: tuple[int, ...]
-    """Of one action as the env takes it."""
+    """Shape of one action in the env."""
     dtype: str
 
     @property
@@ -37,21 +37,21 @@ class Choices:
         return math.prod(self.counts)
 
     def plain(self) -> dict[str, Any]:
-        """Return what `read_choices` reads, for a checkpoint."""
+        """Values for a checkpoint; `read_choices` reads them."""
         lists = {name: list(getattr(self, name)) for name in ("counts", "start", "shape")}
         return {**lists, "dtype": self.dtype}
 
     def applied(self, action: npt.NDArray[Any]) -> npt.NDArray[Any]:
-        """Turn numbers of combinations [...] into the env's own actions [..., *shape]."""
+        """Turn indices of combinations [...] into env actions [..., *shape]."""
         parts = np.stack(np.unravel_index(action, self.counts), axis=-1) + np.array(self.start)
-        own: npt.NDArray[Any] = parts.reshape(*action.shape, *self.shape).astype(self.dtype)
-        return own
+        actions: npt.NDArray[Any] = parts.reshape(*action.shape, *self.shape).astype(self.dtype)
+        return actions
 
     def masks(self, given: npt.NDArray[Any]) -> npt.NDArray[Any]:
         """Return masks of combinations [..., actions].
 
-        given: those of the parts, one behind the other [..., sum of counts], as sb3-contrib has
-            them: a combination is legal if all of its parts are. Otherwise those of combinations.
+        given: masks of the parts, concatenated [..., sum of counts] as in sb3-contrib: a
+            combination is legal if all of its parts are. Others are masks of combinations already.
         """
         if given.shape[-1:] != (sum(self.counts),):
             return given
@@ -64,31 +64,31 @@ class Choices:
         return reduce(joined, parts)
 
     def name(self, action: int) -> str:
-        """What a combination is called without names: the env's own numbers."""
+        """Name of a combination: the env's numbers."""
         return JOINT.join(map(str, self.applied(np.asarray(action)).ravel().tolist()))
 
     def names(self, parts: tuple[str, ...]) -> tuple[str, ...]:
-        """Return names of combinations from those of all parts, one behind the other."""
+        """Names of combinations from the names of all parts, concatenated."""
         first = np.cumsum([0, *self.counts[:-1]])
         chosen = np.stack(np.unravel_index(np.arange(self.actions), self.counts), axis=-1)
         return tuple(JOINT.join(parts[at] for at in row) for row in (first + chosen).tolist())
 
 
 def read_choices(saved: Mapping[str, Any]) -> Choices:
-    """Read choices that a checkpoint holds."""
+    """Read choices from a checkpoint."""
     counts, start, shape = (tuple(map(int, saved[name])) for name in ("counts", "start", "shape"))
     return Choices(counts, start, shape, str(saved["dtype"]))
 
 
 def choices_of(space: Any, where: str) -> Choices:
-    """Read a MultiDiscrete or MultiBinary space of actions; too many combinations are refused."""
+    """Read a MultiDiscrete or MultiBinary action space; too many combinations are refused."""
     counts = np.asarray(getattr(space, "nvec", np.full(space.shape, 2))).ravel()
     start = np.asarray(getattr(space, "start", np.zeros(space.shape, int))).ravel()
     total = math.prod(counts.tolist())
-    if not 1 <= len(counts) <= MAX_PARTS or total > MOST:
+    if not 1 <= len(counts) <= MAX_PARTS or total > MAX_COMBINATIONS:
         raise ConfigError(
-            f"{where}: actions are {space}, {total:,} combinations; 1 to {MOST:,} are learned, of "
-            f"{MAX_PARTS} parts at most, each as an action: ask for the parts one after the other"
+            f"{where}: actions are {space}, {total:,} combinations; 1 to {MAX_COMBINATIONS:,} are "
+            f"learned, of at most {MAX_PARTS} parts; ask for the parts one after the other"
         )
-    own = tuple(map(int, space.shape))
-    return Choices(tuple(counts.tolist()), tuple(start.tolist()), own, space.dtype.name)
+    shape = tuple(map(int, space.shape))
+    return Choices(tuple(counts.tolist()), tuple(start.tolist()), shape, space.dtype.name)

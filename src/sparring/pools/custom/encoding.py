@@ -1,4 +1,4 @@
-"""Observations of custom environments as numbers, and what their seats may choose."""
+"""Encoding of custom environments: observations as numbers, and action spaces."""
 
 from __future__ import annotations
 
@@ -15,69 +15,69 @@ import numpy.typing as npt
 from sparring.errors import ConfigError, SparringError
 from sparring.pools.custom.bounds import Bounds, bounds_of
 from sparring.pools.custom.choices import Choices, choices_of
-from sparring.pools.custom.layout import ALL, BYTES, FLOATS, Layout, Part
+from sparring.pools.custom.layout import ALL, BYTES, FLOATS, LayoutPart, ObsLayout
 
 Numbers = npt.NDArray[np.float32]
 Mask = npt.NDArray[np.uint8]
 
 MASK = "action_mask"
-"""Where Gymnasium and PettingZoo put legal actions, in an observation or in an info."""
+"""Key of the legal actions in an observation or info of Gymnasium and PettingZoo."""
 
 
 NAMES_OF_ACTIONS = ("action_names", "action_meanings", "get_action_meanings")
-"""Where an env may say what its actions are called; the last is Atari's."""
+"""Attributes of an env that may name its actions; the last is Atari's."""
 BINARY = -1
-"""In place of a count of choices: zeros and ones."""
+"""In place of a number of choices: zeros and ones."""
 PIXEL = 255
-"""The highest byte; a Box of bytes that goes so far holds pixels, which are divided by it."""
+"""A Box of bytes up to this value holds pixels, which are divided by it."""
 
 
 def library(name: str) -> Any:
-    """Return a package if somebody has imported it: an env object brings its own along."""
+    """Return a package if it is imported: an env object has imported its library."""
     return sys.modules.get(name)
 
 
 @dataclass(frozen=True)
 class Encoding:
-    """How one seat's observation becomes numbers, and what its actions are called."""
+    """Encoding of one seat's observations, and its actions."""
 
     space: Any
-    """The Gymnasium space of the numbers, without the mask."""
+    """Gymnasium space of the observation, without the mask."""
     numbers: int
     actions: int
-    """How many there are to choose from; 0 where an action is numbers."""
+    """Number of discrete actions; 0 for continuous ones."""
     first_action: int
-    """What the env calls action 0."""
+    """The env's number of action 0."""
     masked: bool
-    """Observations are dictionaries with an `action_mask`."""
-    layout: Layout
-    """Where its numbers lie in a row, and what they are called."""
+    """Whether observations are dictionaries with an `action_mask`."""
+    layout: ObsLayout
+    """Layout of the numbers in a row, and their names."""
     bounds: Bounds | None = None
-    """Of actions that are numbers; there are no masks then."""
+    """Of continuous actions, which have no masks."""
     action_names: tuple[str, ...] = ()
-    """What the env calls its choices; () where it says nothing."""
+    """The env's names of its actions; () if it gives none."""
     choices: Choices | None = None
     """Of an env that asks for several choices at once."""
 
     def mask_in(self, obs: Any) -> Any:
-        """Return the mask inside an observation or a batch of them, None without one."""
+        """The mask in an observation or a batch of them, None without one."""
         return obs[MASK] if self.masked else None
 
     def flatten(self, obs: Any, *lead: int) -> Numbers:
         """Return numbers [*lead, numbers]; `lead` is the number of envs if obs is a batch."""
-        if isinstance(obs, np.ndarray) and obs.dtype == np.float32 and self.as_it_is:
+        if isinstance(obs, np.ndarray) and obs.dtype == np.float32 and self.is_box:
             return flat(self.space, obs, lead)
-        with np.errstate(over="ignore"):  # a float64 too large becomes inf, which is refused
+        with np.errstate(over="ignore"):  # too large a float64 becomes inf, which is refused
             return flatten(self.space, obs, lead)
 
     def write(self, obs: Any, out: Numbers) -> None:
-        """Flatten one observation into an array, without the arrays in between."""
+        """Flatten one observation into `out`, without temporary arrays."""
         at = 0
         for path, shape, first, count in self._leaves:
             value = obs
             for key in path:
                 value = value[key]
-            if count > 0:  # one of so many
+            if count > 0:  # one of `count` choices
                 chosen = int(value) - first
                 if not 0 <= chosen < count or chosen + first != value:
                     break
@@ -88,28 +88,25 @@ class Encoding:
                 given = np.asarray(value)
                 if given.shape != shape or (count == BINARY and not is_binary(given)):
                     break
-                with np.errstate(over="ignore"):  # what becomes inf is refused
+                with np.errstate(over="ignore"):  # inf is refused later
                     out[at : at + given.size] = given.ravel()
                 at += given.size
         else:
             if self._leaves:
                 return
-        out[:] = self.flatten(obs)  # other kinds, and whatever is to be refused
+        out[:] = self.flatten(obs)  # other kinds of spaces, and values that are refused
 
     @cached_property
     def _leaves(self) -> list[tuple[tuple[Any, ...], tuple[int, ...], int, int]]:
-        """Where the parts of an observation are, with shapes, or counts of choices; [] for other
-        kinds.
-        """
+        """Paths of an observation's parts with shapes or counts of choices; [] for other kinds."""
         return leaves_of(self.space) or []
 
     @cached_property
-    def as_it_is(self) -> bool:
-        """Whether observations are arrays of numbers."""
+    def is_box(self) -> bool:
         return isinstance(self.space, library("gymnasium").spaces.Box)
 
     def mask(self, given: Any, *lead: int) -> Mask:
-        """Return a mask of bytes [*lead, actions]."""
+        """Return a mask as bytes [*lead, actions]."""
         mask = np.asarray(given)
         if self.choices:
             mask = self.choices.masks(mask)
@@ -122,14 +119,13 @@ class Encoding:
 
 
 def is_binary(given: npt.NDArray[Any]) -> bool:
-    """Whether there are zeros and ones alone."""
     return bool(given.dtype.kind == "b" or ((given == 0) | (given == 1)).all())
 
 
 def leaves_of(
     space: Any, path: tuple[Any, ...] = ()
 ) -> list[tuple[tuple[Any, ...], tuple[int, ...], int, int]] | None:
-    """The parts of a space in the order of `flatten`; None if one is no array and no choice."""
+    """The parts of a space in the order of `flatten`; None if a part is not supported."""
     spaces = library("gymnasium").spaces
     if isinstance(space, spaces.Dict | spaces.Tuple):
         inside = space.spaces
@@ -147,9 +143,9 @@ def leaves_of(
 
 
 def encoding_of(observations: Any, actions: Any, where: str, env: Any = None) -> Encoding:
-    """Read a seat's spaces; those that cannot be learned from are refused.
+    """Read a seat's spaces; unsupported ones are refused.
 
-    env: whose they are, where it may say what numbers and actions are called.
+    env: the environment, which may name its numbers and actions.
     """
     gymnasium = library("gymnasium")
     if gymnasium is None:
@@ -170,7 +166,7 @@ def encoding_of(observations: Any, actions: Any, where: str, env: Any = None) ->
     numbers = int(spaces.flatdim(observations))
     if not numbers:
         raise ConfigError(f"{where}: the observation space {observations} holds no numbers")
-    layout = Layout(tuple(parts_of(observations)), names_of(env))
+    layout = ObsLayout(tuple(parts_of(observations)), names_of(env))
     if bounds:
         return Encoding(observations, numbers, 0, 0, masked, layout, bounds)
     choices = choices_of(actions, where) if several else None
@@ -181,32 +177,32 @@ def encoding_of(observations: Any, actions: Any, where: str, env: Any = None) ->
 
 
 def names_of(env: Any) -> tuple[str, ...]:
-    """What an env calls the numbers of its observations, if it has `feature_names`."""
-    return tuple(map(str, said_by(env, "feature_names") or ()))
+    """The env's names of the numbers of its observations, if it has `feature_names`."""
+    return tuple(map(str, env_attribute(env, "feature_names") or ()))
 
 
 class ActionNamesError(ConfigError):
-    """Names of actions that are not one for each."""
+    """Action names that are not one for each action."""
 
 
 def action_names_of(
     env: Any, actions: range, where: str, choices: Choices | None
 ) -> tuple[str, ...]:
-    """What an env calls its actions, by one of `NAMES_OF_ACTIONS`: a list, or what returns one.
+    """The env's action names from one of `NAMES_OF_ACTIONS`: a list, or a method that returns one.
 
-    Where several choices are made at once, it may name those of all parts, one behind the other.
-    Meanings of another count are those of an env inside, whose actions a wrapper has changed.
+    An env with several choices at once may name those of all parts, concatenated. A list of another
+    length belongs to an inner env whose actions a wrapper has changed.
     """
     for name in NAMES_OF_ACTIONS:
-        said = said_by(env, name)
-        said = said() if callable(said) else said
-        if said is None:
+        value = env_attribute(env, name)
+        value = value() if callable(value) else value
+        if value is None:
             continue
-        if isinstance(said, str) or not isinstance(said, Iterable):
+        if isinstance(value, str) or not isinstance(value, Iterable):
             raise ActionNamesError(
-                f"{where}: {name} is {type(said).__name__}; give a list of names"
+                f"{where}: {name} is {type(value).__name__}; give a list of names"
             )
-        ordered = by_action(said, actions) if isinstance(said, Mapping) else said
+        ordered = by_action(value, actions) if isinstance(value, Mapping) else value
         names = tuple(" ".join(str(one).split()) for one in ordered)
         if not names:
             continue
@@ -222,43 +218,43 @@ def action_names_of(
     return ()
 
 
-def by_action(said: Mapping[Any, Any], actions: range) -> list[Any]:
-    """The names in a dict in the order of their actions: {0: "roll"}, or {"roll": 0}."""
-    if all(isinstance(key, str) for key in said):
-        said = {action: name for name, action in said.items() if isinstance(action, Integral)}
-    first, count = actions.start, max(len(actions), len(said))
-    return [said[action] for action in range(first, first + count) if action in said]
+def by_action(given: Mapping[Any, Any], actions: range) -> list[Any]:
+    """The names in a dict by action: {0: "roll"}, or {"roll": 0}."""
+    if all(isinstance(key, str) for key in given):
+        given = {action: name for name, action in given.items() if isinstance(action, Integral)}
+    first, count = actions.start, max(len(actions), len(given))
+    return [given[action] for action in range(first, first + count) if action in given]
 
 
-def said_by(env: Any, name: str) -> Any:
-    """An attribute of an env, of what it wraps, or of a vector's first env; None without one."""
+def env_attribute(env: Any, name: str) -> Any:
+    """An attribute of an env, of its inner envs, or of a vector's first env; None without one."""
     base = getattr(env, "unwrapped", env)
     while env is not base and getattr(env, name, None) is None and hasattr(env, "env"):
         env = env.env
     found = getattr(env, name, None)
     found = getattr(base, name, None) if found is None else found
     for inner in getattr(base, "envs", ())[:1] if found is None else ():
-        return said_by(inner, name)
+        return env_attribute(inner, name)
     return found
 
 
-def parts_of(space: Any, name: str = "") -> Iterator[Part]:
-    """The parts of an observation in the order of `flatten`, each with its name."""
+def parts_of(space: Any, name: str = "") -> Iterator[LayoutPart]:
+    """The parts of an observation in the order of `flatten`, with their names."""
     spaces = library("gymnasium").spaces
     if isinstance(space, spaces.Dict | spaces.Tuple):
         inside = space.spaces
         keyed = inside.items() if isinstance(inside, Mapping) else enumerate(inside)
         for key, inner in keyed:
-            told = str(key) if isinstance(inside, Mapping) or name else f"{ALL}.{key}"
-            yield from parts_of(inner, f"{name}.{told}" if name else told)
+            label = str(key) if isinstance(inside, Mapping) or name else f"{ALL}.{key}"
+            yield from parts_of(inner, f"{name}.{label}" if name else label)
         return
     count = int(spaces.flatdim(space))
     if count:
-        yield Part(name or ALL, count, *kept_as(space))
+        yield LayoutPart(name or ALL, count, *storage_of(space))
 
 
-def kept_as(space: Any) -> tuple[str, float]:
-    """How the numbers of a space are kept, and what a network sees them divided by."""
+def storage_of(space: Any) -> tuple[str, float]:
+    """The dtype in which a space's numbers are stored, and their divisor."""
     spaces = library("gymnasium").spaces
     if not isinstance(space, spaces.Box):
         return BYTES, 1.0  # zeros and ones
@@ -269,7 +265,7 @@ def kept_as(space: Any) -> tuple[str, float]:
 
 
 def check_readable(space: Any, where: str) -> None:
-    """Refuse a space that is not made of numbers of a fixed count."""
+    """Refuse a space that does not consist of a fixed number of numbers."""
     spaces = library("gymnasium").spaces
     if isinstance(space, spaces.Dict):
         for inner in space.spaces.values():
@@ -287,7 +283,7 @@ def check_readable(space: Any, where: str) -> None:
 
 
 def flatten(space: Any, obs: Any, lead: tuple[int, ...]) -> Numbers:
-    """Do what `gymnasium.spaces.flatten` does, for a whole batch at once."""
+    """The same as `gymnasium.spaces.flatten`, for a whole batch."""
     spaces = library("gymnasium").spaces
     if isinstance(space, spaces.Dict):
         parts = [flatten(inner, obs[key], lead) for key, inner in space.spaces.items()]
@@ -316,7 +312,7 @@ def flat(space: Any, given: npt.NDArray[Any], lead: tuple[int, ...]) -> Numbers:
 
 
 def check_shape(space: Any, given: npt.NDArray[Any], lead: tuple[int, ...]) -> None:
-    """Refuse what has another shape than its space says."""
+    """Refuse a value of another shape than its space's."""
     if given.shape != (*lead, *space.shape):
         raise SparringError(
             f"an observation has shape {given.shape[len(lead) :]}, its space {space} says "
@@ -325,7 +321,6 @@ def check_shape(space: Any, given: npt.NDArray[Any], lead: tuple[int, ...]) -> N
 
 
 def one_hot(value: npt.NDArray[Any], count: int, space: Any) -> Numbers:
-    """Return [..., count] with a 1 where the value says."""
     if not np.all((value >= 0) & (value < count) & (value == np.floor(value))):
         raise SparringError(f"an observation lies outside of its space {space}")
     hot: Numbers = np.eye(count, dtype=np.float32)[value.astype(np.intp)]

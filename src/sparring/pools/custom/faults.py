@@ -1,4 +1,4 @@
-"""What environments of somebody's own raise, told in one line."""
+"""Errors of custom environments, reported in one line."""
 
 from __future__ import annotations
 
@@ -11,38 +11,37 @@ from sparring.factories import describe_error
 
 
 @contextmanager
-def told(doing: str, advice: str = "") -> Iterator[None]:
-    """Turn whatever an environment raises into an `EnvError`, `sys.exit` too.
+def env_errors(doing: str, advice: str = "") -> Iterator[None]:
+    """Turn any exception of an environment, also `sys.exit`, into an `EnvError`.
 
-    doing: what has failed then, the beginning of the line. advice: its end.
+    doing: the start of the message. advice: its end.
     """
     try:
         yield
     except (ConfigError, EnvError):
         raise
-    except SparringError as wrong:  # what the environment answered was refused
+    except SparringError as wrong:  # a result of the environment was refused
         raise EnvError(str(wrong)) from wrong
     except USER_CODE_ERRORS as wrong:
         raise EnvError(f"{doing}: {describe_error(wrong)}{advice}") from wrong
 
 
 @contextmanager
-def same_folder() -> Iterator[None]:
-    """Come back to the folder that this program is in, where an environment leaves it."""
+def restored_folder() -> Iterator[None]:
+    """Return to the current folder afterwards, if an environment changes it."""
     try:
-        here = os.open(os.curdir, os.O_RDONLY)
-    except OSError:  # it is gone, or may not be read
+        folder = os.open(os.curdir, os.O_RDONLY)
+    except OSError:  # deleted or unreadable
         yield
         return
     try:
         yield
     finally:
-        os.fchdir(here)
-        os.close(here)
+        os.fchdir(folder)
+        os.close(folder)
 
 
-def no_choice(where: str, seat: object) -> EnvError:
-    """Say that a mask is all zeros where somebody has to choose; no policy could answer that."""
+def empty_mask_error(where: str, seat: object) -> EnvError:
     return EnvError(
         f"{where}: seat {seat} is to act and its action mask allows nothing; end the episode "
         "there, or allow an action that passes"
@@ -50,6 +49,6 @@ def no_choice(where: str, seat: object) -> EnvError:
 
 
 def first_line(wrong: BaseException) -> str:
-    """What the environment itself raised, or what was refused of it."""
+    """The original error of an environment, in one line."""
     raised = wrong.__cause__ if isinstance(wrong, EnvError) and wrong.__cause__ else wrong
     return str(raised) if isinstance(raised, SparringError) else describe_error(raised)

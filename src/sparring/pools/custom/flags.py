@@ -1,7 +1,7 @@
-"""Flags of somebody else's environments that change while they run.
+"""Flags of custom environments that change during a run.
 
-An env takes them by a method `set_config(**flags)`, or has attributes of these names; its own reset
-makes them effective.
+An env takes them by a method `set_config(**flags)`, or has attributes of these names; they take
+effect at its next reset.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ METHOD = "set_config"
 
 
 def set_on_envs(name: str, envs: Sequence[Any], flags: Mapping[str, Any]) -> None:
-    """Hand flags to env objects; all of them take them or none does."""
+    """Set flags of env objects, all of them or none."""
     base = [env.unwrapped for env in envs]
     if check_of_envs(name, envs, flags):
         for env in base:
@@ -27,7 +27,7 @@ def set_on_envs(name: str, envs: Sequence[Any], flags: Mapping[str, Any]) -> Non
 
 
 def check_of_envs(name: str, envs: Sequence[Any], flags: Iterable[str]) -> bool:
-    """Refuse flags that env objects have no place for; return whether a method takes them."""
+    """Refuse flags that env objects do not have; return whether a method takes them."""
     base = [env.unwrapped for env in envs]
     if all(callable(getattr(env, METHOD, None)) for env in base):
         return True
@@ -38,7 +38,7 @@ def check_of_envs(name: str, envs: Sequence[Any], flags: Iterable[str]) -> bool:
 
 
 def set_on_vector(name: str, env: Any, flags: Mapping[str, Any]) -> None:
-    """Hand flags to the envs of a Gymnasium vector, or to a vector that takes them itself."""
+    """Set flags of the envs of a Gymnasium vector, or of a vector that takes them itself."""
     base, by_method = env.unwrapped, check_of_vector(name, env, flags)
     if callable(getattr(base, METHOD, None)):
         take(name, base.set_config, flags)
@@ -50,11 +50,11 @@ def set_on_vector(name: str, env: Any, flags: Mapping[str, Any]) -> None:
 
 
 def check_of_vector(name: str, env: Any, flags: Iterable[str]) -> bool:
-    """Refuse flags that a vector has no place for; return whether a method takes them."""
+    """Refuse flags that a vector does not have; return whether a method takes them."""
     base = env.unwrapped
 
     def has(what: str) -> bool:
-        # Asked for first: a worker process that is called for something missing dies.
+        # Checked first: a worker process dies if a missing method is called.
         return hasattr(base, "call") and all(base.call("has_wrapper_attr", what))
 
     if callable(getattr(base, METHOD, None)) or has(METHOD):
@@ -66,7 +66,7 @@ def check_of_vector(name: str, env: Any, flags: Iterable[str]) -> bool:
 
 
 def take(name: str, method: Any, flags: Mapping[str, Any]) -> None:
-    """Call somebody's method; what it refuses is refused."""
+    """Call the env's method; its refusal becomes a `ConfigError`."""
     try:
         method(**flags)
     except (TypeError, ValueError) as wrong:
@@ -74,7 +74,6 @@ def take(name: str, method: Any, flags: Mapping[str, Any]) -> None:
 
 
 def no_such(name: str, missing: Sequence[str]) -> ConfigError:
-    """What to say where nobody knows a flag."""
     return ConfigError(
         f"{name} has no flags {', '.join(missing)}; give the env a method {METHOD}(**flags), or "
         "attributes of these names that its reset reads"

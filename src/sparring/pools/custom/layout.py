@@ -1,4 +1,4 @@
-"""Where the numbers of an observation lie in a row of bytes, and what they are called."""
+"""Layout of an observation in a row of bytes, and names of its numbers."""
 
 from __future__ import annotations
 
@@ -14,33 +14,33 @@ from sparring.errors import ConfigError, SparringError
 from sparring.games.features import Feature, FeatureBlock
 
 ROW_ALIGNMENT = 16
-"""Observation rows take a multiple of this many bytes, like those of native games."""
+"""Observation rows are multiples of this many bytes, as in native games."""
 FLOATS, BYTES = "float32", "uint8"
 ALL = "obs"
-"""What an observation is called that has no parts with names."""
+"""Name of an observation without named parts."""
 
 
 @dataclass(frozen=True)
-class Part:
-    """A stretch of numbers with a name: a key of a Dict observation, or all of another one."""
+class LayoutPart:
+    """A named range of numbers: a key of a Dict observation, or a whole observation."""
 
     name: str
     count: int
     dtype: str = FLOATS
     divisor: float = 1.0
-    """What a network sees divided by; pixels by 255."""
+    """Networks see the value divided by this; 255 for pixels."""
 
     def plain(self) -> list[Any]:
         return [self.name, self.count, self.dtype, self.divisor]
 
 
 @dataclass(frozen=True)
-class Layout:
-    """Floats first, then whole numbers within 0..255 as bytes: a quarter of the room."""
+class ObsLayout:
+    """Floats first, then integers in 0..255 as single bytes."""
 
-    parts: tuple[Part, ...]
+    parts: tuple[LayoutPart, ...]
     names: tuple[str, ...] = ()
-    """Of all numbers, where the environment says them."""
+    """Names of all numbers, if the environment gives them."""
 
     def __post_init__(self) -> None:
         """Refuse names that are not one for each number."""
@@ -57,22 +57,22 @@ class Layout:
 
     @cached_property
     def obs_bytes(self) -> int:
-        """Length of a row."""
+        """Bytes of a row."""
         used = 4 * len(self._floats) + len(self._bytes)
         return -(-used // ROW_ALIGNMENT) * ROW_ALIGNMENT
 
     @cached_property
     def features(self) -> tuple[Feature, ...]:
         """Every number in the order of a flattened observation."""
-        found, floats, whole = [], 0, 4 * len(self._floats)
-        for name, part in zip(self._called(), self._by_number, strict=True):
+        features, floats, offset = [], 0, 4 * len(self._floats)
+        for name, part in zip(self._names(), self._by_number, strict=True):
             if part.dtype == FLOATS:
-                found.append(Feature(name, FLOATS, 4 * floats, part.divisor))
+                features.append(Feature(name, FLOATS, 4 * floats, part.divisor))
                 floats += 1
             else:
-                found.append(Feature(name, BYTES, whole, part.divisor))
-                whole += 1
-        return tuple(found)
+                features.append(Feature(name, BYTES, offset, part.divisor))
+                offset += 1
+        return tuple(features)
 
     @cached_property
     def blocks(self) -> tuple[FeatureBlock, ...]:
@@ -97,14 +97,14 @@ class Layout:
             out[..., floats : floats + len(self._bytes)] = packed
 
     def plain(self) -> dict[str, Any]:
-        """Return what `read_layout` reads, for a checkpoint; nothing where floats have no names."""
+        """Values for a checkpoint, which `read_layout` reads; {} for unnamed floats."""
         if self == plain_layout(self.numbers):
             return {}
         found: dict[str, Any] = {"parts": [part.plain() for part in self.parts]}
         return found | ({"names": list(self.names)} if self.names else {})
 
     @cached_property
-    def _by_number(self) -> list[Part]:
+    def _by_number(self) -> list[LayoutPart]:
         return [part for part in self.parts for _ in range(part.count)]
 
     @cached_property
@@ -115,7 +115,7 @@ class Layout:
     def _bytes(self) -> npt.NDArray[np.intp]:
         return np.flatnonzero([part.dtype == BYTES for part in self._by_number])
 
-    def _called(self) -> Sequence[str]:
+    def _names(self) -> Sequence[str]:
         if self.names:
             return self.names
         return [f"{part.name}[{i}]" for part in self.parts for i in range(part.count)]
@@ -123,21 +123,21 @@ class Layout:
     def _outside(self, wrong: npt.NDArray[np.bool_]) -> SparringError:
         number = self._bytes[np.argwhere(wrong)[0][-1]]
         return SparringError(
-            f"an observation lies outside of its space: {self._called()[number]} is no whole "
-            "number within 0..255, as its space says"
+            f"an observation lies outside of its space: {self._names()[number]} is not an integer "
+            "within 0..255, as its space says"
         )
 
 
-def plain_layout(numbers: int) -> Layout:
-    """Floats without names, as all environments once had them."""
-    return Layout((Part(ALL, numbers),))
+def plain_layout(numbers: int) -> ObsLayout:
+    """Unnamed floats."""
+    return ObsLayout((LayoutPart(ALL, numbers),))
 
 
 def read_layout(
     numbers: int, parts: Sequence[Sequence[Any]] = (), names: Sequence[str] = ()
-) -> Layout:
-    """Read a layout that a checkpoint holds."""
+) -> ObsLayout:
+    """Read a layout from a checkpoint."""
     if not parts:
         return plain_layout(numbers)
-    read = tuple(Part(str(n), int(c), str(kind), float(by)) for n, c, kind, by in parts)
-    return Layout(read, tuple(names))
+    read = tuple(LayoutPart(str(n), int(c), str(kind), float(by)) for n, c, kind, by in parts)
+    return ObsLayout(read, tuple(names))

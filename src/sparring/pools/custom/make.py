@@ -1,4 +1,4 @@
-"""As many environments as there are to be games, by the function that makes one."""
+"""Pools of the environments that a factory makes."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from sparring.factories import describe_error, factory_name, load_factory
 from sparring.ids import display_name
 from sparring.pools.custom.base import CustomPool
 from sparring.pools.custom.encoding import library
-from sparring.pools.custom.faults import first_line, same_folder
+from sparring.pools.custom.faults import first_line, restored_folder
 from sparring.pools.custom.rules import CustomRules
 from sparring.pools.custom.seats import AECPool, ParallelPool
 from sparring.pools.custom.solo import SoloPool, check_env
@@ -22,47 +22,47 @@ from sparring.pools.custom.vector import VectorEnvPool
 Factory = Callable[[], Any]
 
 DEFAULT_GAMES = 16
-"""Games of a factory's, where nobody says how many."""
-MADE = "a gymnasium.Env, a gymnasium VectorEnv, a PettingZoo AECEnv or a PettingZoo ParallelEnv"
-SOLO, VECTOR, TURNS, TOGETHER = "env", "vector", "aec", "parallel"
+"""Number of games if none is given."""
+ACCEPTED = "a gymnasium.Env, a gymnasium VectorEnv, a PettingZoo AECEnv or a PettingZoo ParallelEnv"
+SINGLE, VECTOR, AEC, PARALLEL = "env", "vector", "aec", "parallel"
 """Kinds of environments."""
-POOLS = {SOLO: SoloPool, TURNS: AECPool, TOGETHER: ParallelPool}
+POOLS = {SINGLE: SoloPool, AEC: AECPool, PARALLEL: ParallelPool}
 
 
 @dataclass(frozen=True)
 class EnvInfo:
-    """What is known of a factory's environments before any is played."""
+    """Properties of a factory's environments."""
 
     rules: CustomRules
     games: int
-    """Those of a vector, whose sub-envs they are; 0: as many as one likes."""
+    """Number of sub-envs of a vector; 0 for single environments."""
 
 
 def env_info(factory: str | Factory) -> EnvInfo:
-    """What is known of a factory's environments; of a name it is found out once."""
-    if isinstance(factory, str) and factory in _facts:
-        return _facts[factory]
+    """Make an environment to read its properties; cached by factory name."""
+    if isinstance(factory, str) and factory in _known:
+        return _known[factory]
     make = load_factory(factory, "game") if isinstance(factory, str) else factory
-    with same_folder():
-        facts = look_at(make, named(factory))
+    with restored_folder():
+        info = probe(make, label_of(factory))
     if isinstance(factory, str):
-        _facts[factory] = facts
-    return facts
+        _known[factory] = info
+    return info
 
 
-def look_at(factory: Factory, what: str) -> EnvInfo:
-    """Make one environment, begin an episode in it and close it."""
+def probe(factory: Factory, what: str) -> EnvInfo:
+    """Make one environment, reset it and close it."""
     pool = make_pool(factory, 0, copies=1, what=what)
     begin(pool, what)
-    facts = EnvInfo(pool.rules, pool.num_games if isinstance(pool, VectorEnvPool) else 0)
+    info = EnvInfo(pool.rules, pool.num_games if isinstance(pool, VectorEnvPool) else 0)
     try:
         pool.close()
     except EnvError as wrong:
         raise ConfigError(f"{what} cannot be closed: {first_line(wrong)}") from wrong
-    return facts
+    return info
 
 
-_facts: dict[str, EnvInfo] = {}
+_known: dict[str, EnvInfo] = {}
 
 
 def make_pool(
@@ -75,19 +75,19 @@ def make_pool(
     copies: int = DEFAULT_GAMES,
     what: str = "",
 ) -> CustomPool:
-    """Return a pool of environments that a factory makes, all in this process.
+    """Return a pool of a factory's environments, all in this process.
 
-    factory: a function without arguments that returns an environment, or its name, as in
+    factory: a function without arguments that returns an environment, or its name, such as
         my_game:make_env. A vector is made once: its sub-envs are the games.
-    games: 0 for as many as a vector has, or `copies` of anything else.
-    first_game: how many games of the same run are played elsewhere before these; game i is seeded
-        with seed + first_game + i when it first begins.
-    memory: bytes per (game, seat) that are shown behind the observation.
-    what: how errors call the factory, if not by its own name.
+    games: 0 for all sub-envs of a vector, or `copies` single environments.
+    first_game: games of the same run that other pools play before these; game i is first reset
+        with seed + first_game + i.
+    memory: bytes per (game, seat), appended to the observation.
+    what: label of the factory in errors, by default its name.
     """
-    what = what or named(factory)
+    what = what or label_of(factory)
     make = load_factory(factory, "game") if isinstance(factory, str) else factory
-    first = made(make, what)
+    first = make_env(make, what)
     kind = kind_of(first, what)
     if kind == VECTOR:
         pool: CustomPool = VectorEnvPool(first, seed=seed, memory=memory)
@@ -97,23 +97,23 @@ def make_pool(
                 "are the games; leave it out"
             )
     else:
-        envs = [first, *(made(make, what) for _ in range((games or copies) - 1))]
+        envs = [first, *(make_env(make, what) for _ in range((games or copies) - 1))]
         for env in envs:
             if kind_of(env, what) != kind:
-                raise ConfigError(f"{what} makes another kind of environment every time")
+                raise ConfigError(f"{what} makes environments of different kinds")
         pool = POOLS[kind](envs, seed=seed, memory=memory)
     pool.first_game = first_game
     return pool
 
 
-def named(factory: str | Factory) -> str:
-    """What errors call a factory."""
+def label_of(factory: str | Factory) -> str:
+    """Label of a factory in errors."""
     word = factory if isinstance(factory, str) else factory_name(factory)
     return f"game {display_name(word) or getattr(factory, '__name__', type(factory).__name__)!r}"
 
 
-def made(factory: Factory, what: str) -> Any:
-    """Call a factory; what it raises is told in one line, with the place."""
+def make_env(factory: Factory, what: str) -> Any:
+    """Call a factory; an error becomes one line with its location."""
     try:
         return factory()
     except SparringError:
@@ -123,25 +123,25 @@ def made(factory: Factory, what: str) -> Any:
 
 
 def begin(pool: CustomPool, what: str) -> None:
-    """Reset a pool; what is wrong then is told in one line, before a run has begun."""
+    """Reset a pool; an error becomes one line, before a run starts."""
     try:
         pool.reset()
     except SparringError as wrong:
-        with suppress(SparringError):  # an environment that never began may not be closed either
+        with suppress(SparringError):  # an environment that was never reset may fail to close
             pool.close()
         raise ConfigError(f"{what} cannot be reset: {first_line(wrong)}") from wrong
 
 
 def kind_of(env: Any, what: str) -> str:
-    """What kind of environment a factory made; anything else is refused."""
+    """Kind of an environment; other objects are refused."""
     kind = known_kind(env)
     if not kind:
-        raise ConfigError(f"{what} returns {type(env).__name__}; it has to return {MADE}")
+        raise ConfigError(f"{what} returns {type(env).__name__}; it has to return {ACCEPTED}")
     return kind
 
 
 def known_kind(env: Any) -> str:
-    """What kind of environment something is; "" if it is none."""
+    """Kind of an environment; "" if it is none."""
     gymnasium, pettingzoo = library("gymnasium"), library("pettingzoo")
     if gymnasium:
         importlib.import_module("gymnasium.vector")
@@ -149,9 +149,9 @@ def known_kind(env: Any) -> str:
             return VECTOR
         if isinstance(env, gymnasium.Env):
             check_env(env)
-            return SOLO
+            return SINGLE
     if pettingzoo and isinstance(env, pettingzoo.AECEnv):
-        return TURNS
+        return AEC
     if pettingzoo and isinstance(env, pettingzoo.ParallelEnv):
-        return TOGETHER
+        return PARALLEL
     return ""

@@ -1,4 +1,4 @@
-"""Sizes and names of an environment that somebody else wrote, as rules without a game."""
+"""Rules of a custom environment, without a native game."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from sparring.games.stats import Stat
 from sparring.pools.custom.bounds import Bounds, read_bounds
 from sparring.pools.custom.choices import Choices, read_choices
 from sparring.pools.custom.encoding import Encoding
-from sparring.pools.custom.layout import Layout, read_layout
+from sparring.pools.custom.layout import ObsLayout, read_layout
 
 
 class CustomRules(Rules):
-    """Sizes and names of an environment that somebody else wrote. There is no native game."""
+    """Sizes and names of a custom environment. There is no native game."""
 
     def __init__(
         self,
@@ -38,23 +38,23 @@ class CustomRules(Rules):
         action_names: Sequence[str] = (),
         choices: Choices | Mapping[str, Any] | None = None,
     ) -> None:
-        """Describe an env; `plain` gives the same arguments back.
+        """Describe an environment; `plain` returns the same arguments.
 
         numbers: length of a flattened observation.
-        first_action: what the env itself calls action 0.
-        bounds: of an env whose actions are numbers, see `Bounds`; it has 0 actions to choose from.
-        parts, names: what an observation is made of, see `Layout`; left out, floats without names.
-        action_names: one for every choice, where the env says them.
-        choices: of an env that asks for several at once; the actions are their combinations.
+        first_action: the env's number of action 0.
+        bounds: of continuous actions, see `Bounds`; then `actions` is 0.
+        parts, names: of an observation, see `ObsLayout`; by default unnamed floats.
+        action_names: one for every action, if the env gives them.
+        choices: of an env that asks for several at once; actions are their combinations.
         """
-        self.name = re.sub(r"[^\w.-]+", "_", name)  # a run folder carries it
+        self.name = re.sub(r"[^\w.-]+", "_", name)  # part of the run folder's name
         self.title = name
         self.rules_version = 0
         self.bounds = read_bounds(bounds) if isinstance(bounds, Mapping) else bounds
         self.seats, self.rows, self.actions = seats, rows, actions
         self.box = len(self.bounds.low) if self.bounds else 0
         self.numbers, self.first_action = numbers, first_action
-        self.layout: Layout = read_layout(numbers, parts, names)
+        self.layout: ObsLayout = read_layout(numbers, parts, names)
         self.action_names = tuple(map(str, action_names))
         self.choices = read_choices(choices) if isinstance(choices, Mapping) else choices
         self.obs_bytes = self.layout.obs_bytes
@@ -71,10 +71,10 @@ class CustomRules(Rules):
 
     declares_flags = False
     factory = ""
-    """What makes the env, module:factory; "" of an env that was given as an object."""
+    """Name of the env's factory, module:factory; "" for an env that was given as an object."""
 
     def plain(self) -> dict[str, Any]:
-        """Return what `CustomRules(**...)` needs, for a checkpoint."""
+        """Arguments of `CustomRules`, for a checkpoint."""
         names = ("seats", "rows", "actions", "numbers", "first_action")
         plain = {"name": self.title, **{name: getattr(self, name) for name in names}}
         plain |= self.layout.plain()
@@ -88,7 +88,6 @@ class CustomRules(Rules):
 
     @cached_property
     def stats(self) -> tuple[Stat, ...]:
-        """Nothing is counted."""
         return ()
 
     @property
@@ -96,13 +95,13 @@ class CustomRules(Rules):
         return {}
 
     def changed(self, changes: Mapping[str, Any]) -> Rules:
-        """Refuse: the env object was configured by whoever made it."""
+        """Refuse: the env object was configured when it was made."""
         if changes:
             raise ConfigError(f"{self.name} has no flags; change the env object: {dict(changes)}")
         return self
 
     def action_name(self, action: int) -> str:
-        """Return what the env calls an action, or its own number of it."""
+        """The env's name of an action, or its number."""
         if not 0 <= action < self.actions:
             raise ConfigError(f"{self.name} has actions 0..{self.actions - 1}, not {action}")
         if self.action_names:
@@ -110,14 +109,14 @@ class CustomRules(Rules):
         return self.choices.name(action) if self.choices else str(action + self.first_action)
 
     def numbered(self, action: int) -> str:
-        """Return an action's number, counted from 0, with its name if the env says one."""
+        """An action's index from 0, with its name if the env gives one."""
         return f"{action} ({self.action_names[action]})" if self.action_names else str(action)
 
     def env_actions(self, action: npt.ArrayLike) -> npt.NDArray[Any]:
-        """Turn a policy's actions into those that the env itself takes.
+        """Turn a policy's actions into those of the env.
 
-        A choice [...] is counted from what the env calls its first, or taken apart where the env
-        asks for several [..., *shape]; numbers within -1..1 [..., box] are scaled to the env's
+        Discrete actions [...] are offset by the env's first action, or split into the parts of a
+        combination [..., *shape]; continuous ones [..., box] are scaled from -1..1 to the env's
         bounds [..., *shape].
         """
         given = np.asarray(action)
@@ -130,13 +129,13 @@ class CustomRules(Rules):
         return self.bounds.applied(given)
 
     def env_masks(self, given: npt.ArrayLike) -> npt.NDArray[Any]:
-        """Turn masks of an env into those of actions; where it asks for several, see `Choices`."""
+        """Turn masks of an env into those of actions; of several choices, see `Choices`."""
         mask = np.asarray(given)
         return self.choices.masks(mask) if self.choices else mask
 
     @cached_property
     def blocks(self) -> tuple[FeatureBlock, ...]:
-        """A block for every key of a Dict observation, or one with everything in it."""
+        """A block for every key of a Dict observation, or one for all numbers."""
         return self.layout.blocks
 
     @cached_property
@@ -146,7 +145,7 @@ class CustomRules(Rules):
 
     @cached_property
     def mirror(self) -> None:
-        """Nobody says that there is one, whatever the env is called."""
+        """Custom environments do not declare a symmetry."""
         return None
 
     def pack(self, numbers: npt.ArrayLike) -> npt.NDArray[np.uint8]:
@@ -159,12 +158,12 @@ class CustomRules(Rules):
         return rows
 
     def weights(self, rewards: Rewards | None) -> list[float]:
-        """Return the weight of the one part, 1 unless it is given."""
+        """The weight of the only reward part, 1 by default."""
         return [1.0] if rewards is None else super().weights(rewards)
 
 
 def rules_for(name: str, encoding: Encoding, *, seats: int, rows: int) -> CustomRules:
-    """Describe an env whose seats all have this encoding."""
+    """Rules of an env whose seats all have this encoding."""
     return CustomRules(
         name,
         seats=seats,

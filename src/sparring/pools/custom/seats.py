@@ -1,4 +1,4 @@
-"""Environments that play one game each as pools: every agent is a seat; `solo` has those of one."""
+"""Pools of environments that play one game each: every agent is a seat."""
 
 from __future__ import annotations
 
@@ -17,20 +17,20 @@ from sparring.pools.custom.encoding import Encoding, encoding_of
 from sparring.pools.custom.flags import check_of_envs, set_on_envs
 from sparring.pools.custom.layout import plain_layout
 from sparring.pools.custom.rules import rules_for
-from sparring.pools.custom.stepper import Playing
-from sparring.pools.custom.tables import ParallelTable, Table, TurnTable, env_name
+from sparring.pools.custom.stepper import TableStepper
+from sparring.pools.custom.tables import EnvTable, ParallelTable, TurnTable, env_name
 
 
 class TablePool(CustomPool):
-    """Envs of one kind, each a game."""
+    """Environments of one kind, each a game."""
 
-    table: type[Table]
+    table: type[EnvTable]
     turns: bool
 
     def __init__(self, envs: Any, *, seed: int = 0, memory: int = 0) -> None:
-        """Take over one env or a list of them; `reset` starts them.
+        """Wrap one env or a list of them; `reset` starts them.
 
-        seed: env i starts with seed + i.
+        seed: env i is reset with seed + i.
         """
         envs = list(envs) if isinstance(envs, list | tuple) else [envs]
         if len({id(env) for env in envs}) < len(envs):
@@ -45,7 +45,7 @@ class TablePool(CustomPool):
         rules = rules_for(self.name_of(envs[0]), encodings[0], seats=len(agents), rows=rows)
         buffers = SharedBuffers.make(rules, len(envs), memory)
         super().__init__(rules, len(envs), seed, agents, memory, buffers=buffers)
-        self._playing = self.playing(0, len(envs), buffers)
+        self._stepper = self.stepper(0, len(envs), buffers)
 
     @staticmethod
     def read(env: Any) -> tuple[list[Any], list[Encoding]]:
@@ -55,7 +55,7 @@ class TablePool(CustomPool):
     def name_of(env: Any) -> str:
         return env_name(env)
 
-    def playing(
+    def stepper(
         self,
         first: int,
         games: int,
@@ -63,14 +63,14 @@ class TablePool(CustomPool):
         beat: Callable[[], None] | None = None,
         *,
         again: bool = True,
-    ) -> Playing:
-        """Who steps a stretch of the games and writes onto a buffers of its own."""
+    ) -> TableStepper:
+        """A stepper of a range of the games, with its buffers."""
         tables = self.tables[first : first + games]
-        return Playing(tables, self.rules, buffers, beat, again=again)
+        return TableStepper(tables, self.rules, buffers, beat, again=again)
 
     def _reset(self, seed: int | None) -> None:
-        self._playing.start(seeds_of(seed, self.first_game, self.num_games))
-        self._batch.take(self._playing.buffers)
+        self._stepper.start(seeds_of(seed, self.first_game, self.num_games))
+        self._batch.take(self._stepper.buffers)
 
     def _close(self) -> None:
         with ExitStack() as closing:
@@ -78,15 +78,14 @@ class TablePool(CustomPool):
                 closing.callback(table.env.close)
 
     def check_flags(self, flags: Iterable[str]) -> None:
-        """Refuse flags that the envs have no place for; nothing changes."""
         check_of_envs(self.rules.name, [table.env for table in self.tables], flags)
 
     def _set_config(self, flags: Mapping[str, Any]) -> None:
         set_on_envs(self.rules.name, [table.env for table in self.tables], flags)
 
     def _step(self, action: npt.NDArray[Any]) -> None:
-        self._playing.step(action)
-        self._batch.take(self._playing.buffers)
+        self._stepper.step(action)
+        self._batch.take(self._stepper.buffers)
 
 
 class AECPool(TablePool):
@@ -96,13 +95,13 @@ class AECPool(TablePool):
 
 
 class ParallelPool(TablePool):
-    """ParallelEnvs: one row per seat; a seat that is out is asked nothing."""
+    """ParallelEnvs: one row per seat; the row of a seat that is out has no policy."""
 
     table, turns = ParallelTable, False
 
 
 def read_agents(env: Any) -> tuple[list[Any], list[Encoding]]:
-    """Return the agents and their encodings; one network has to serve all of them."""
+    """Return the agents and their encodings, which one network must fit."""
     agents = list(getattr(env, "possible_agents", ()))
     if not agents:
         raise ConfigError(f"{env_name(env)} has no possible_agents; every agent needs a seat")
@@ -125,13 +124,13 @@ def read_agents(env: Any) -> tuple[list[Any], list[Encoding]]:
                 "give them one action space"
             )
     if any(other.layout != encodings[0].layout for other in encodings):
-        # Names and kinds of numbers differ by agent; one network takes them for plain floats.
+        # Names and dtypes differ by agent; one network takes them as unnamed floats.
         layout = plain_layout(encodings[0].numbers)
         encodings = [replace(other, layout=layout) for other in encodings]
     return agents, encodings
 
 
 def seeds_of(seed: int | None, first_game: int, games: int) -> list[int | None]:
-    """What games are seeded with when a pool is reset: by their number in the run."""
+    """Seeds of the games at a reset, by their index in the run."""
     first = None if seed is None else seed + first_game
     return [None if first is None else (first + game) % ENV_SEED_LIMIT for game in range(games)]

@@ -1,4 +1,4 @@
-"""Gymnasium environments one by one, without a vector around them: games with one seat."""
+"""Single Gymnasium environments: games with one seat."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ import numpy.typing as npt
 from sparring.errors import ConfigError, SparringError
 from sparring.pools.custom.encoding import MASK, Encoding, encoding_of
 from sparring.pools.custom.seats import TablePool
-from sparring.pools.custom.tables import Table
+from sparring.pools.custom.tables import EnvTable
 
 PLAYER = "player"
-"""What the one seat is called in errors."""
+"""Name of the only seat in errors."""
 
 
-class SoloTable(Table):
-    """A gymnasium.Env: one player decides, and an episode's end is followed by a reset."""
+class SoloTable(EnvTable):
+    """A gymnasium.Env."""
 
     def __init__(self, env: Any, index: int, agents: Any, encodings: list[Encoding]) -> None:
         super().__init__(env, index, agents, encodings)
@@ -25,7 +25,6 @@ class SoloTable(Table):
         self._asks = not encodings[0].bounds and not encodings[0].masked and has_method(env)
 
     def start(self, seed: int | None) -> None:
-        """Start an episode and look at it."""
         self.clear()
         obs, info = answered(self.env.reset(seed=seed), 2, self.where, "reset")
         self.enter([PLAYER])
@@ -42,11 +41,10 @@ class SoloTable(Table):
             self.leave(PLAYER, terminated=bool(terminated))
 
     def deciding(self) -> list[int]:
-        """Return the one seat, while its episode lasts."""
         return [-1 if self.over else 0]
 
     def _with_mask(self, info: dict[str, Any]) -> dict[str, Any]:
-        """Put in what `action_masks()` says, where there is no mask already."""
+        """Add the mask of `action_masks()` to an info without one."""
         if not self._asks or MASK in info:
             return info
         return {**info, MASK: np.asarray(self.env.get_wrapper_attr("action_masks")())}
@@ -65,23 +63,22 @@ class SoloPool(TablePool):
 
     @staticmethod
     def name_of(env: Any) -> str:
-        """Return the id that the env was made by, or its class."""
         return solo_name(env)
 
 
 def solo_name(env: Any) -> str:
-    """Return the id that the env was made by, or its class."""
+    """The id that the env was made by, or its class."""
     spec = getattr(env, "spec", None)
     return str(spec.id) if spec is not None else type(env.unwrapped).__name__
 
 
 def has_method(env: Any) -> bool:
-    """Whether the env, or what it wraps, tells its masks by a method."""
+    """Whether the env or its wrappers have a method for masks."""
     return bool(env.has_wrapper_attr("action_masks"))
 
 
 def answered(given: Any, count: int, where: str, method: str) -> tuple[Any, ...]:
-    """Refuse an answer that is not Gymnasium's, such as that of an env written for the old gym."""
+    """Refuse a result that is not Gymnasium's, such as that of an env for the old gym."""
     if isinstance(given, tuple) and len(given) == count and isinstance(given[-1], dict):
         return given
     wanted = {2: "(obs, info)", 5: "(obs, reward, terminated, truncated, info)"}[count]
@@ -89,7 +86,7 @@ def answered(given: Any, count: int, where: str, method: str) -> tuple[Any, ...]
 
 
 def check_env(env: Any) -> None:
-    """Refuse an env without spaces, which nothing could be made for."""
+    """Refuse an env without spaces."""
     for name in ("observation_space", "action_space"):
         if getattr(env, name, None) is None:
             raise ConfigError(f"{solo_name(env)} has no {name}; set it in the env's __init__")

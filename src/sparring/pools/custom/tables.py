@@ -1,4 +1,4 @@
-"""One PettingZoo environment with its agents as seats."""
+"""One environment as a game with seats."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ import numpy.typing as npt
 from sparring.errors import SparringError
 from sparring.pools.custom.base import check_finite
 from sparring.pools.custom.encoding import MASK, Encoding
-from sparring.pools.custom.faults import no_choice
+from sparring.pools.custom.faults import empty_mask_error
 
 
-class Table(ABC):
-    """One env: what its seats see, have been paid, and how their part ended."""
+class EnvTable(ABC):
+    """One env: observations, masks, rewards and ends of its seats."""
 
     def __init__(self, env: Any, index: int, agents: Sequence[Any], encodings: list[Encoding]):
         self.env, self.index, self.agents, self.encodings = env, index, tuple(agents), encodings
@@ -24,10 +24,10 @@ class Table(ABC):
         self.name = env_name(env)
         self.steps = 0
         self.masked: bool | None = None
-        """Whether decisions come with masks; the first one tells."""
+        """Whether decisions come with masks; the first one decides."""
         count = len(agents)
         self.numbers = np.zeros((count, encodings[0].numbers), np.float32)
-        """What every seat saw last."""
+        """Last observation of every seat."""
         self.mask = np.zeros((count, encodings[0].actions), np.uint8)
         self.reward = np.zeros(count)
         self.inside = np.zeros(count, np.bool_)
@@ -36,35 +36,35 @@ class Table(ABC):
 
     @abstractmethod
     def start(self, seed: int | None) -> None:
-        """Start an episode and look at it."""
+        """Reset the env and read its first observations."""
 
     @abstractmethod
     def play(self, actions: npt.NDArray[Any]) -> None:
-        """Answer the rows, which belong to `deciding()`, with the env's own actions."""
+        """Step the env; the rows of `actions` belong to the seats of `deciding()`."""
 
     @abstractmethod
     def deciding(self) -> list[int]:
-        """Return who decides, one seat per row; -1: nobody."""
+        """Return the seat of every row; -1: none."""
 
     def one(self, actions: npt.NDArray[Any], row: int) -> Any:
-        """Return one row's action as the env takes it: a number, or an array of its own."""
+        """One row's action in the form that the env takes: a number, or an array."""
         first = self.encodings[0]
         return np.array(actions[row]) if first.bounds or first.choices else int(actions[row])
 
     @property
     def over(self) -> bool:
-        """Whether nobody is left."""
+        """Whether no agent is left."""
         return True not in self.inside.tolist()  # of a few, faster than asking the array
 
     def clear(self) -> None:
-        """Forget the last episode."""
+        """Clear the state of the last episode."""
         for array in (self.numbers, self.mask, self.reward):
             array.fill(0)
         for flags in (self.inside, self.terminated, self.truncated):
             flags.fill(False)
 
     def see(self, agent: Any, obs: Any, info: Mapping[str, Any], *, last: bool = False) -> None:
-        """Take in what an agent sees; `last`: it will not decide any more."""
+        """Store an agent's observation and mask; last: it decides no more."""
         seat = self.seats[agent]
         encoding = self.encodings[seat]
         encoding.write(obs, self.numbers[seat])
@@ -77,18 +77,18 @@ class Table(ABC):
             if self.masked != (given is not None):
                 raise SparringError(
                     f"{self.where}: {agent} has {'no' if self.masked else 'an'} {MASK}, "
-                    "other decisions were otherwise; give one with every decision or with none"
+                    "unlike other decisions; give one with every decision or with none"
                 )
         self.mask[seat] = 1 if given is None else encoding.mask(given)
 
     def leave(self, agent: Any, *, terminated: bool) -> None:
-        """Note that an agent is out; one that is both terminated and truncated is terminated."""
+        """Mark an agent as out; one that is both terminated and truncated is terminated."""
         seat = self.seats[agent]
         self.inside[seat] = False
         self.terminated[seat], self.truncated[seat] = terminated, not terminated
 
     def enter(self, agents: Sequence[Any]) -> None:
-        """Let in who is there, and check that nobody left without a word."""
+        """Mark agents as in; refuse agents that return, or vanish without an end."""
         for agent in agents:
             if agent not in self.seats:
                 raise SparringError(f"{self.where}: {agent} is not one of possible_agents")
@@ -107,24 +107,23 @@ class Table(ABC):
                 )
 
     def check(self) -> None:
-        """Refuse what is not finite, in what anybody sees or was paid, and masks of zeros."""
+        """Refuse observations and rewards that are not finite, and masks of zeros."""
         for seat, agent in enumerate(self.agents):
             check_finite(f"{self.where} ({agent})", self.numbers[seat], self.reward[seat])
         for seat in self.deciding() if not self.encodings[0].bounds else ():
             if seat >= 0 and not self.mask[seat].any():
-                raise no_choice(self.where, seat)
+                raise empty_mask_error(self.where, seat)
 
     @property
     def where(self) -> str:
-        """Return the words that errors begin with."""
+        """Beginning of error messages."""
         return f"{self.name} env {self.index}, step {self.steps}"
 
 
-class TurnTable(Table):
+class TurnTable(EnvTable):
     """An AECEnv: one agent decides at a time."""
 
     def start(self, seed: int | None) -> None:
-        """Start an episode and look at it."""
         self.clear()
         self.env.reset(seed=seed)
         self.enter(self.env.agents)
@@ -132,13 +131,13 @@ class TurnTable(Table):
         self._find_next()
 
     def play(self, actions: npt.NDArray[Any]) -> None:
-        """Play the selected agent's action, then let those who are out step with None."""
+        """Step with the selected agent's action, then step agents that are out with None."""
         env = self.env
         agent = env.agent_selection
         self.steps += 1
         env.step(self.one(actions, 0))
-        # What `last()` will tell each agent is what it earned since it acted. Paid out as changes,
-        # all of it arrives before the agent's next decision, whenever the env adds it up.
+        # `last()` returns what an agent has earned since it acted. Paid as differences, all of it
+        # arrives before the agent's next decision, whenever the env adds it up.
         self._earned[agent] = 0.0
         for one, total in env._cumulative_rewards.items():
             self.reward[self.seats[one]] = total - self._earned.get(one, 0.0)
@@ -146,7 +145,6 @@ class TurnTable(Table):
         self._find_next()
 
     def deciding(self) -> list[int]:
-        """Return the seat of the agent whose turn it is."""
         return [-1 if self.over else self.seats[self.env.agent_selection]]
 
     def _find_next(self) -> None:
@@ -158,7 +156,7 @@ class TurnTable(Table):
         for _ in range(len(gone)):
             agent = env.agent_selection
             if agent not in gone:
-                break  # the others follow when it is their turn
+                break  # the others step when it is their turn
             env.step(None)
             if agent in env.agents:
                 raise SparringError(f"{self.where}: {agent} stays in agents after its last step")
@@ -169,17 +167,16 @@ class TurnTable(Table):
             self.see(agent, env.observe(agent), env.infos.get(agent, {}))
 
 
-class ParallelTable(Table):
+class ParallelTable(EnvTable):
     """A ParallelEnv: all agents decide at once."""
 
     def start(self, seed: int | None) -> None:
-        """Start an episode and look at it."""
         self.clear()
         obs, infos = self.env.reset(seed=seed)
         self._look(obs, infos, self.env.agents)
 
     def play(self, actions: npt.NDArray[Any]) -> None:
-        """Play the actions of everyone who is still in."""
+        """Step with the actions of all agents that are in."""
         given = {
             agent: self.one(actions, seat)
             for agent, seat in self.seats.items()
@@ -199,23 +196,25 @@ class ParallelTable(Table):
                     "have followed cannot be estimated"
                 )
             self.leave(agent, terminated=bool(terminated.get(agent)))
-        # Some envs go on listing agents that are over, with their flags set.
-        here = [a for a in self.env.agents if not (terminated.get(a) or truncated.get(a))]
-        self._look(obs, infos, here)
+        # Some envs still list agents that are out, with their flags set.
+        agents = [a for a in self.env.agents if not (terminated.get(a) or truncated.get(a))]
+        self._look(obs, infos, agents)
 
     def deciding(self) -> list[int]:
-        """Return every seat that is in, in order; -1 in the places of the others."""
+        """Every seat that is in, in order; -1 for the others."""
         return [seat if self.inside[seat] else -1 for seat in range(len(self.agents))]
 
-    def _look(self, obs: Mapping[Any, Any], infos: Mapping[Any, Any], here: Sequence[Any]) -> None:
-        self.enter(here)
-        for agent in here:
+    def _look(
+        self, obs: Mapping[Any, Any], infos: Mapping[Any, Any], agents: Sequence[Any]
+    ) -> None:
+        self.enter(agents)
+        for agent in agents:
             if agent not in obs:
                 raise SparringError(f"{self.where}: no observation for {agent}")
             self.see(agent, obs[agent], infos.get(agent, {}))
 
 
 def env_name(env: Any) -> str:
-    """Return the name in the env's metadata, or its class."""
+    """The name in the env's metadata, or its class."""
     metadata = getattr(env, "metadata", None) or {}
     return str(metadata.get("name") or type(env.unwrapped).__name__)

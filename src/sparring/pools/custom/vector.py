@@ -1,4 +1,4 @@
-"""Gymnasium vector environments as pools: every sub-env is a game with one seat."""
+"""Pools of Gymnasium vector environments: every sub-env is a game with one seat."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ Bools = npt.NDArray[np.bool_]
 
 
 class VectorEnvPool(CustomPool):
-    """The sub-envs of a Gymnasium vector env as games with one seat each."""
+    """The sub-envs of a Gymnasium vector env, each a game with one seat."""
 
     def __init__(self, env: Any, *, seed: int = 0, memory: int = 0) -> None:
-        """Take over the env; `reset` starts it.
+        """Wrap the env; `reset` starts it.
 
-        seed: given to the env at the first reset; Gymnasium's own vectors add the env's index.
+        seed: passed to the env's first reset; Gymnasium's vectors add the env's index.
         """
         name = vector_name(env)
         spaces = (env.single_observation_space, env.single_action_space)
@@ -41,12 +41,12 @@ class VectorEnvPool(CustomPool):
         super().__init__(rules, env.num_envs, seed, (), memory)
         self.env = env
         self.mode = autoreset_mode(env)
-        """NextStep, SameStep or Disabled, as Gymnasium calls what follows an end."""
-        self._nobody = np.zeros(self.num_games, np.bool_)
-        self._held = self._nobody
+        """Gymnasium's autoreset mode: NextStep, SameStep or Disabled."""
+        self._no_games = np.zeros(self.num_games, np.bool_)
+        self._resetting = self._no_games
         """NextStep: games whose next step only resets them."""
         self._masks_in = "nothing"
-        """Where masks come from: obs, info, method, call or nothing."""
+        """Source of masks: obs, info, method, call or nothing."""
         self._score = np.zeros((self.num_games, 1))
         self._length = np.zeros(self.num_games, np.int32)
 
@@ -56,7 +56,7 @@ class VectorEnvPool(CustomPool):
             seed = (seed + self.first_game) % (ENV_SEED_LIMIT - self.num_games)
         obs, info = self.env.reset(seed=seed)
         check_info(info)
-        self._held = self._nobody
+        self._resetting = self._no_games
         self._score.fill(0)
         self._length.fill(0)
         self._masks_in = "nothing" if self.rules.box else self._find_masks(info)
@@ -69,7 +69,6 @@ class VectorEnvPool(CustomPool):
         self.env.close()
 
     def check_flags(self, flags: Iterable[str]) -> None:
-        """Refuse flags that the envs have no place for; nothing changes."""
         check_of_vector(self.rules.name, self.env, flags)
 
     def _set_config(self, flags: Mapping[str, Any]) -> None:
@@ -77,16 +76,22 @@ class VectorEnvPool(CustomPool):
 
     @phase("stepping")
     def _step(self, action: npt.NDArray[Any]) -> None:
-        batch, held = self._batch, self._held
+        batch, resetting = self._batch, self._resetting
         self._length += batch.policy != NO_POLICY
-        own = self.rules.env_actions(action).astype(self.env.single_action_space.dtype, copy=False)
-        obs, reward, terminated, truncated, info = self.env.step(own)
+        env_action = self.rules.env_actions(action).astype(
+            self.env.single_action_space.dtype, copy=False
+        )
+        obs, reward, terminated, truncated, info = self.env.step(env_action)
         check_info(info)
-        # What comes with a reset belongs to no decision. TimeLimit may set both flags at once.
+        # The reward of a reset belongs to no decision. TimeLimit may set both flags at once.
         paid = np.array(reward, np.float64)
         batch.terminated[:], batch.truncated[:] = terminated, truncated
-        if held.any():
-            paid[held], batch.terminated[held], batch.truncated[held] = 0.0, False, False
+        if resetting.any():
+            paid[resetting], batch.terminated[resetting], batch.truncated[resetting] = (
+                0.0,
+                False,
+                False,
+            )
         over = batch.terminated | batch.truncated
         batch.truncated &= ~batch.terminated
         self._check_ends(over, info)
@@ -96,7 +101,7 @@ class VectorEnvPool(CustomPool):
         batch.reward[:, 0, 0] = paid
         self._score[:, 0] += paid
         self._end(over, numbers, mask, known, info)
-        self._held = over if self.mode == "NextStep" else self._nobody
+        self._resetting = over if self.mode == "NextStep" else self._no_games
         if self.mode == "Disabled" and over.any():
             obs, info = self.env.reset(options={"reset_mask": over.copy()})
             check_info(info)
@@ -107,7 +112,7 @@ class VectorEnvPool(CustomPool):
         self._ask(numbers, mask, known)
 
     def _end(self, over: Bools, numbers: Numbers, mask: Mask, known: Bools, info: Any) -> None:
-        """Write down the episodes that are over, with their last observations."""
+        """Store the episodes that have ended, with their last observations."""
         batch, games = self._batch, np.flatnonzero(over)
         batch.clear_ends(len(games))
         if not len(games):
@@ -126,14 +131,14 @@ class VectorEnvPool(CustomPool):
         batch.final_mask[cut, 0] = mask[games[cut]]
 
     def _final(self, games: npt.NDArray[np.intp], info: Any) -> tuple[Numbers, Mask]:
-        """Read last observations and masks where the envs have started anew already."""
+        """Read last observations and masks of envs that have been reset already."""
         encoding, batch, given = self._encoding, self._batch, info["final_obs"]
         numbers = np.zeros((self.num_games, encoding.numbers), np.float32)
         mask = np.ones_like(batch.mask)
         last_info = info.get("final_info", {})
         has_mask = last_info.get(f"_{MASK}", np.ones(self.num_games, np.bool_))
         for game in games:
-            # Gymnasium keeps them one by one; other vectors may give them as a batch.
+            # Gymnasium stores them one by one; other vectors may return a batch.
             obs = given[game] if isinstance(given, np.ndarray) else row_of(given, game)
             numbers[game] = encoding.flatten(obs)
             check_finite(self._where(game), numbers[game], np.zeros(()))
@@ -144,10 +149,10 @@ class VectorEnvPool(CustomPool):
         return numbers, mask
 
     def _ask(self, numbers: Numbers, mask: Mask, known: Bools) -> None:
-        """Show the next decisions; games on hold have none."""
+        """Fill the rows of the next decisions; games that are resetting have none."""
         batch = self._batch
         if not known.all():
-            for game in np.flatnonzero(~self._held & ~known)[:1]:
+            for game in np.flatnonzero(~self._resetting & ~known)[:1]:
                 raise SparringError(
                     f"{self._where(game)}: no {MASK} in its info, though there were some before; "
                     "give one at every reset and step"
@@ -155,8 +160,8 @@ class VectorEnvPool(CustomPool):
         self.rules.layout.write(batch.obs, numbers)
         batch.mask[:] = mask
         batch.seat[:], batch.policy[:] = 0, LEARNER
-        if self._held.any():
-            batch.ask_nobody(self._held)
+        if self._resetting.any():
+            batch.clear_rows(self._resetting)
 
     def _find_masks(self, info: Any) -> str:
         if self._encoding.masked:
@@ -165,16 +170,16 @@ class VectorEnvPool(CustomPool):
             return "info"
         if callable(getattr(self.env, "action_masks", None)):
             return "method"
-        base = self.env.unwrapped  # vector wrappers pass methods they do not know to nobody
+        base = self.env.unwrapped  # vector wrappers do not forward unknown methods
         if callable(getattr(base, "action_masks", None)):
             return "method"
-        # Asked for first: a worker process that is called for something missing dies.
+        # Checked first: a worker process dies if a missing method is called.
         if hasattr(base, "call") and all(base.call("has_wrapper_attr", "action_masks")):
             return "call"
         return "nothing"
 
     def _masks(self, obs: Any, info: Any) -> tuple[Mask, Bools]:
-        """Return masks [N, actions] and who has given one."""
+        """Return masks [N, actions], and which games have one."""
         games, encoding = self.num_games, self._encoding
         known = np.ones(games, np.bool_)
         if self._masks_in == "info":
@@ -205,7 +210,7 @@ class VectorEnvPool(CustomPool):
             check_finite(self._where(game), numbers[game], paid[game])
 
     def _check_ends(self, over: Bools, info: Any) -> None:
-        """Refuse an env that resets otherwise than its metadata say."""
+        """Refuse an env that resets in another way than its metadata says."""
         if not over.any() and "final_obs" not in info:
             return
         says = f"{self.rules.name} says autoreset_mode {self.mode} in its metadata"
@@ -218,7 +223,7 @@ class VectorEnvPool(CustomPool):
 
 
 def autoreset_mode(env: Any) -> str:
-    """Return what the env does after an end; Gymnasium 1.x means NextStep where it is not said."""
+    """The env's autoreset mode; Gymnasium 1.x assumes NextStep if it is missing."""
     mode = env.metadata.get("autoreset_mode")
     if mode is None:
         text = f"{env} does not say its autoreset_mode in its metadata; NextStep is assumed"
@@ -228,7 +233,7 @@ def autoreset_mode(env: Any) -> str:
 
 
 def check_info(info: Any) -> None:
-    """Refuse infos in another form than Gymnasium's: masks in them would go unseen."""
+    """Refuse infos in another form than Gymnasium's, whose masks would be missed."""
     if not isinstance(info, dict):
         raise ConfigError(
             f"infos come as {type(info).__name__}, need Gymnasium's dictionary of arrays; take "
@@ -243,7 +248,7 @@ def row_of(batch: Any, row: int) -> Any:
 
 
 def vector_name(env: Any) -> str:
-    """Return the id the env was made by, or its class."""
+    """The id that the env was made by, or its class."""
     known = [env, *getattr(env.unwrapped, "envs", ())[:1]]
     specs = [spec for spec in (getattr(one, "spec", None) for one in known) if spec is not None]
     return str(specs[0].id) if specs else type(env.unwrapped).__name__

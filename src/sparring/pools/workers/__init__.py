@@ -1,4 +1,4 @@
-"""Environments in processes of their own, stepped over shared memory."""
+"""Custom environments in worker processes, stepped through shared memory."""
 
 from sparring.pools.workers.pool import WorkerPool
 

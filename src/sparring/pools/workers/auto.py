@@ -1,4 +1,4 @@
-"""Whether worker processes pay, found out by stepping the environment for a moment."""
+"""Choice of the number of worker processes, by stepping an environment for a moment."""
 
 from __future__ import annotations
 
@@ -12,29 +12,29 @@ import numpy as np
 import numpy.typing as npt
 
 from sparring.pools.custom.base import CustomBatch, CustomPool
-from sparring.pools.custom.faults import same_folder
+from sparring.pools.custom.faults import restored_folder
 from sparring.pools.custom.make import make_pool
 from sparring.pools.custom.vector import VectorEnvPool
 from sparring.pools.workers.pool import WorkerPool
 
 LOOK_S = 0.4
-"""Seconds that one env is stepped for, at most."""
+"""Seconds that one environment is stepped for, at most."""
 TRIAL_S = 0.6
-"""Seconds that both ways are stepped for where it is not clear which is faster."""
+"""Seconds that both ways are tried for where it is not clear which is faster."""
 ROUND_TRIP_S = 1e-4
-"""About what it costs to ask processes for a step of all games and to wait for them."""
+"""Approximate cost of sending a step of all games to processes and waiting for them."""
 CLEAR_S = 2e-3
-"""A step as long as this is worth a process wherever there is a core for it."""
+"""Seconds of a step from which a process pays wherever there is a core for it."""
 SLEEPS = 0.5
-"""An env that computes for less than this share of its steps waits for something."""
-MOST = 64
+"""Share of computing in a step below which the environment mostly waits."""
+MAX_WORKERS = 64
 GAIN = 1.1
-"""Processes take memory and a core that learns; for less than this they are not started."""
+"""Least speedup for which workers are started: they take memory and cores of the learner."""
 
 
 @dataclass(frozen=True)
-class Steps:
-    """How long steps of an env take, resets included."""
+class StepTiming:
+    """Duration of an environment's steps, resets included."""
 
     seconds: float
     computing: float
@@ -42,52 +42,54 @@ class Steps:
 
 
 @dataclass(frozen=True)
-class Choice:
-    """How many workers there are to be, and why."""
+class WorkerChoice:
+    """A number of workers, and the reason."""
 
     workers: int
     why: str
 
 
-def choose_workers(word: str, games: int, cores: int) -> Choice:
-    """Decide between this process and others. Envs are made, stepped and closed again."""
-    with same_folder():
+def choose_workers(word: str, games: int, cores: int) -> WorkerChoice:
+    """Choose between this process and workers. Environments are made, stepped and closed."""
+    with restored_folder():
         return _choose(word, games, cores)
 
 
-def _choose(word: str, games: int, cores: int) -> Choice:
+def _choose(word: str, games: int, cores: int) -> WorkerChoice:
     pool = make_pool(word, copies=1)
     try:
         if isinstance(pool, VectorEnvPool):
-            return Choice(0, "stays in this process: the factory makes a vector of envs")
+            return WorkerChoice(0, "stays in this process: the factory makes a vector of envs")
         steps = measure(pool)
     finally:
         pool.close()
     workers = useful(steps, games, cores)
     waits = f", {1 - steps.computing:.0%} of it waiting," if steps.computing < SLEEPS else ""
     took = f"a step of one game takes {duration(steps.seconds)}{waits}"
-    told = f"{took} with all that belongs to it, and {counted(cores, 'core')} there"
+    measured = f"{took} with its overhead, and {counted(cores, 'core')} available"
     if workers < 2:
         few = "there is one game" if games < 2 else "there is no core for a second process"
-        return Choice(0, f"{told}: stays in this process, {few}")
+        return WorkerChoice(0, f"{measured}: stays in this process, {few}")
     if steps.seconds * games < 2 * ROUND_TRIP_S:
-        rounds = f"all {games} games take {duration(steps.seconds * games)} together"
-        return Choice(0, f"{told}: stays in this process, {rounds}, about what asking others costs")
+        total = f"all {games} games take {duration(steps.seconds * games)} together"
+        why = f"stays in this process, {total}, about the cost of a round trip to workers"
+        return WorkerChoice(0, f"{measured}: {why}")
     if steps.seconds >= CLEAR_S:
-        return Choice(workers, f"{told}: {workers} workers")
+        return WorkerChoice(workers, f"{measured}: {workers} workers")
     gain = measured_gain(word, games, workers)
     if gain < GAIN:
-        return Choice(0, f"{told}: stays in this process, {workers} workers measured {gain:.1f}x")
-    return Choice(workers, f"{told}: {workers} workers, measured {gain:.1f}x")
+        why = f"stays in this process, {workers} workers measured {gain:.1f}x"
+        return WorkerChoice(0, f"{measured}: {why}")
+    return WorkerChoice(workers, f"{measured}: {workers} workers, measured {gain:.1f}x")
 
 
-def useful(steps: Steps, games: int, cores: int) -> int:
+def useful(steps: StepTiming, games: int, cores: int) -> int:
     """How many processes could be at work at once: more than cores where they mostly wait."""
     busy = steps.computing if steps.computing < SLEEPS else 1.0
-    return min(games, MOST, math.ceil(cores / max(busy, 1 / MOST)))
+    return min(games, MAX_WORKERS, math.ceil(cores / max(busy, 1 / MAX_WORKERS)))
 
 
-def measure(pool: CustomPool, timeout_s: float = LOOK_S) -> Steps:
+def measure(pool: CustomPool, timeout_s: float = LOOK_S) -> StepTiming:
     """Step an env with random actions; the first step, which warms up, does not count."""
     pool.reset()
     pool.step(pool.sample_actions())
@@ -103,7 +105,7 @@ def measure(pool: CustomPool, timeout_s: float = LOOK_S) -> Steps:
         queued += queued_s() - waited
     # What others took of the cores is no waiting of the env's.
     own = max(spent - queued, computed, 1e-9)
-    return Steps(own / count, computed / own)
+    return StepTiming(own / count, computed / own)
 
 
 def queued_s() -> float:
@@ -126,7 +128,7 @@ def measured_gain(word: str, games: int, workers: int) -> float:
 
 
 def rate(pool: CustomPool) -> float:
-    """Steps of single games per second, each with its first legal action."""
+    """StepTiming of single games per second, each with its first legal action."""
     pool.reset()
     pool.step(easy(pool, pool.batch()))
     made, began = 0, time.perf_counter()

@@ -1,4 +1,4 @@
-"""A pool whose environments live in worker processes; `pools.custom.make` is its reference."""
+"""A pool whose environments run in worker processes; `pools.custom.make` is its reference."""
 
 from __future__ import annotations
 
@@ -18,17 +18,17 @@ from sparring.pools.custom.buffers import SharedBuffers
 from sparring.pools.custom.rules import CustomRules
 from sparring.pools.custom.seats import seeds_of
 from sparring.pools.protocol import FIRST_READY
-from sparring.pools.workers.parts import Part, parts_of, shared_shapes
-from sparring.pools.workers.supervisor import Crew, Limits
+from sparring.pools.workers.parts import GamePart, parts_of, shared_shapes
+from sparring.pools.workers.supervisor import Limits, WorkerSupervisor
 from sparring.processes import SharedArrays
 
 
 class WorkerPool(CustomPool):
-    """Games of a factory's in processes; the rows lie in memory that all of them see.
+    """Environments of a factory in worker processes; rows lie in shared memory.
 
-    Its slots are groups of games: each is stepped on as soon as it is answered, whatever the others
-    do. A worker that fails is started again with new games; those that were running are cut without
-    a value: `truncated`, and not among `final_game`.
+    Its slots are groups of games, which are stepped independently. A worker that fails is
+    restarted with new games; its running games are truncated without a final observation: they are
+    in `truncated`, and not in `final_game`.
     """
 
     can = frozenset({FIRST_READY})
@@ -48,14 +48,12 @@ class WorkerPool(CustomPool):
         max_restarts: int = 100,
         max_restarts_in_a_row: int = 10,
     ) -> None:
-        """Start workers and let them make their environments.
+        """Start workers, which make the environments.
 
-        word: the factory's name, module:factory or file.py:factory.
+        word: name of the factory, module:factory or file.py:factory.
         groups: 0 for two per worker.
         """
-        trusted.allow(
-            word
-        )  # by whoever calls this; the words of a run's file were asked for before
+        trusted.allow(word)  # the caller names it; names from a run's file were checked before
         parts = parts_of(games, workers, groups)
         job = {
             "word": word,
@@ -65,27 +63,28 @@ class WorkerPool(CustomPool):
             "memory": memory,
         }
         limits = Limits(step_timeout_s, start_timeout_s, max_restarts, max_restarts_in_a_row)
-        crew = Crew(job, parts, limits)
-        # The crew does not know the pool: it ends with it, also at the end of the program.
-        self._finalizer = weakref.finalize(self, crew.end)
-        rules = CustomRules(**crew.hello["hello"])
+        supervisor = WorkerSupervisor(job, parts, limits)
+        # The supervisor has no reference to the pool: it ends with it, also at the program's end.
+        self._finalizer = weakref.finalize(self, supervisor.end)
+        rules = CustomRules(**supervisor.description["rules"])
         shapes = shared_shapes(rules, games, workers, memory)
         shared = SharedArrays(shapes)
-        self._crew, self._action, self._busy = crew, shared["action"], shared["busy"]
+        self._supervisor, self._action, self._busy = supervisor, shared["action"], shared["busy"]
         buffers = SharedBuffers.of(shared.items())
-        crew.share(shared)
-        super().__init__(rules, games, seed, crew.hello["agents"], memory, buffers=buffers)
+        supervisor.share(shared)
+        agents = supervisor.description["agents"]
+        super().__init__(rules, games, seed, agents, memory, buffers=buffers)
         self.first_game = first_game
         self.word, self.workers, self.slots = word, workers, parts[-1].slot + 1
         self._slots = [[part for part in parts if part.slot == slot] for slot in range(self.slots)]
-        self._stretches = [self._stretch(own) for own in self._slots]
+        self._group_batches = [self._view(group) for group in self._slots]
         self._sends = [0] * self.slots
         """Steps of every group since the reset, where they are stepped one by one."""
         self._sent: set[int] = set()
-        """Groups whose answer was not received yet."""
-        self._told_at, self._told_busy = time.monotonic(), 0.0
+        """Groups that were sent and not received."""
+        self._stats_at, self._stats_busy = time.monotonic(), 0.0
 
-    def _stretch(self, parts: Sequence[Part]) -> CustomBatch:
+    def _view(self, parts: Sequence[GamePart]) -> CustomBatch:
         first, last = parts[0], parts[-1]
         games = last.first + last.games - first.first
         return CustomBatch(
@@ -95,56 +94,56 @@ class WorkerPool(CustomPool):
     # Stepping
 
     def step(self, action: npt.ArrayLike) -> CustomBatch:
-        """Answer all rows at once and wait for all. An illegal action refuses the whole step."""
-        parts, batch = self._crew.parts, self._batch
+        """Step all games and wait for all. An illegal action refuses the whole step."""
+        parts, batch = self._supervisor.parts, self._batch
         self._check_idle(range(self.slots))
         given = self._checked(action, batch)
         self._running = False
         self.steps += 1
-        self._ask(given, batch, parts)
-        self._crew.wait(parts)
+        self._submit(given, batch, parts)
+        self._supervisor.wait(parts)
         self._finish(batch, parts)
         self._running = True
         return batch
 
     def send(self, action: npt.ArrayLike, slot: int = 0) -> None:
-        """Hand over a group's actions; `recv` or `ready` wait for what comes of them."""
-        batch = self._stretches[slot]
+        """Send a group's actions; `recv` or `ready` wait for the results."""
+        batch = self._group_batches[slot]
         self._check_idle([slot])
         self._sends[slot] += 1
         self.steps = max(self._sends)
-        self._ask(self._checked(action, batch), batch, self._slots[slot])
+        self._submit(self._checked(action, batch), batch, self._slots[slot])
         self._sent.add(slot)
 
     def ready(self, slots: Iterable[int], timeout_s: float | None = None) -> list[int]:
         """Wait until any of these groups has stepped; return those that have.
 
-        timeout_s: how long at most; none may be ready then.
+        timeout_s: longest wait; the list may be empty then.
         """
         asked = list(slots)
         until = None if timeout_s is None else time.monotonic() + timeout_s
-        self._crew.look(0.0)
+        self._supervisor.poll(0.0)
         while not (found := [slot for slot in asked if self._is_done(slot)]):
             left = 1.0 if until is None else until - time.monotonic()
             if left <= 0:
                 break
-            self._crew.look(left)
+            self._supervisor.poll(left)
         return found
 
     def recv(self, slot: int = 0) -> CustomBatch:
-        parts, batch = self._slots[slot], self._stretches[slot]
+        parts, batch = self._slots[slot], self._group_batches[slot]
         if slot not in self._sent:
             return batch
-        self._crew.wait(parts)
+        self._supervisor.wait(parts)
         self._sent.discard(slot)
         self._finish(batch, parts)
         return batch
 
     def batch(self, slot: int | None = None) -> CustomBatch:
-        return self._batch if slot is None else self._stretches[slot]
+        return self._batch if slot is None else self._group_batches[slot]
 
     def _is_done(self, slot: int) -> bool:
-        return not any(part.asked for part in self._slots[slot])
+        return not any(part.awaited for part in self._slots[slot])
 
     def _check_idle(self, slots: Iterable[int]) -> None:
         if not self._running:
@@ -152,88 +151,90 @@ class WorkerPool(CustomPool):
         for slot in self._sent.intersection(slots):
             raise IllegalActionError(f"group {slot} is being stepped; receive it first")
 
-    def _ask(self, given: npt.NDArray[Any], batch: CustomBatch, parts: Sequence[Part]) -> None:
+    def _submit(
+        self, given: npt.NDArray[Any], batch: CustomBatch, parts: Sequence[GamePart]
+    ) -> None:
         first = batch.first * self.rules.rows
         self._action[first : first + len(given)] = given
         for part in parts:
-            self._crew.step(part)
+            self._supervisor.step(part)
 
-    def _finish(self, batch: CustomBatch, parts: Sequence[Part]) -> None:
-        """Read what workers have written; games that were lost are cut, unseen."""
+    def _finish(self, batch: CustomBatch, parts: Sequence[GamePart]) -> None:
+        """Read the results of workers; truncate games that were lost."""
         assert batch.buffers is not None
         batch.take(batch.buffers)
         lost = None
-        gone = [part for part in parts if part.anew]
-        if gone:
-            lost = np.concatenate([np.arange(p.first, p.first + p.games) for p in gone])
+        restarted = [part for part in parts if part.restarted]
+        if restarted:
+            lost = np.concatenate([np.arange(p.first, p.first + p.games) for p in restarted])
             lost -= batch.first
             batch.truncated[lost] = True
-            for part in gone:
-                part.anew = False
+            for part in restarted:
+                part.restarted = False
         self._settle(batch, lost)
 
     def _reset(self, seed: int | None) -> None:
-        crew, parts = self._crew, self._crew.parts
-        crew.wait(parts)
+        supervisor, parts = self._supervisor, self._supervisor.parts
+        supervisor.wait(parts)
         self._sent.clear()
         self._sends = [0] * self.slots
         if seed is not None:
-            crew.job["seed"] = seed  # what begins later because of a fault differs, too
+            supervisor.job["seed"] = seed  # also seeds games that restart after a failure
         seeds = seeds_of(seed, self.first_game, self.num_games)
         for part in parts:
-            crew.begin(part, seeds[part.first : part.first + part.games])
-        crew.wait(parts)
-        for batch in (self._batch, *self._stretches):
+            supervisor.begin(part, seeds[part.first : part.first + part.games])
+        supervisor.wait(parts)
+        for batch in (self._batch, *self._group_batches):
             assert batch.buffers is not None
             batch.take(batch.buffers)
 
     def _step(self, action: npt.NDArray[Any]) -> None:
         raise NotImplementedError("workers step")
 
-    # Everything else
+    # Flags and statistics
 
     def check_flags(self, flags: Iterable[str]) -> None:
-        """Refuse flags that the envs have no place for; nothing changes."""
-        self._say(Message("demand", {"flags": list(flags)}))
+        self._broadcast(Message("check", {"flags": list(flags)}))
 
     def _set_config(self, flags: Mapping[str, Any]) -> None:
-        crew, before = self._crew, self._crew.flags
-        crew.flags = {**before, **flags}  # first: a worker that dies of them is told by its job
+        supervisor, before = self._supervisor, self._supervisor.flags
+        # Set first: a worker that fails because of them reads them when it restarts.
+        supervisor.flags = {**before, **flags}
         try:
-            self._say(Message("flags", {"flags": dict(flags)}))
+            self._broadcast(Message("flags", {"flags": dict(flags)}))
         except ConfigError:
-            crew.flags = before
+            supervisor.flags = before
             raise
 
-    def _say(self, message: Message) -> None:
+    def _broadcast(self, message: Message) -> None:
         try:
             message.pack()
         except TypeError:
-            told = {message.name: message.payload["flags"]}
+            flags = {message.name: message.payload["flags"]}
             raise ConfigError(
-                f"flags {told} cannot be sent to worker processes; give numbers, texts, lists"
+                f"flags {flags} cannot be sent to worker processes; give numbers, texts, lists"
             ) from None
-        refused = self._crew.tell_all(message)
+        refused = self._supervisor.broadcast(message)
         if refused:
             raise ConfigError(refused)
 
     @property
     def restarts(self) -> int:
-        return self._crew.restarts
+        return self._supervisor.restarts
 
     @property
     def pids(self) -> list[int]:
-        return [worker.process.pid for worker in self._crew.workers]
+        return [worker.process.pid for worker in self._supervisor.workers]
 
     def memory_mib(self) -> float:
-        return self._crew.memory_mib()
+        return self._supervisor.memory_mib()
 
     def stats(self) -> dict[str, float]:
-        """Failures so far, memory, and which share of the time since the last call was waited."""
+        """Restarts so far, memory, and the idle share of workers since the last call."""
         now, busy = time.monotonic(), float(self._busy[:, 0].sum())
-        passed = max(now - self._told_at, 1e-9) * self.workers
-        idle = min(max(1 - (busy - self._told_busy) / passed, 0.0), 1.0)
-        self._told_at, self._told_busy = now, busy
+        passed = max(now - self._stats_at, 1e-9) * self.workers
+        idle = min(max(1 - (busy - self._stats_busy) / passed, 0.0), 1.0)
+        self._stats_at, self._stats_busy = now, busy
         return {
             "workers/restarts": float(self.restarts),
             "workers/idle": idle,

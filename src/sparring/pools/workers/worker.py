@@ -1,4 +1,4 @@
-"""The pool's side of one worker process."""
+"""The pool's handle of one worker process."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from typing import Any
 
 from sparring.errors import SparringError
 from sparring.messages import ERROR, Message, to_exception
-from sparring.pools.workers.parts import CONTROL, Part, code
+from sparring.pools.workers.parts import CONTROL, GamePart, code
 from sparring.processes import Child
 
 MODULE = "sparring.pools.workers.process"
@@ -20,39 +20,39 @@ PAGE_MIB = os.sysconf("SC_PAGE_SIZE") / 2**20
 
 
 class Worker:
-    """A process, the files between it and the pool, and when it was last heard of."""
+    """Handle of a worker: its process, its pipe, and when it last answered."""
 
-    def __init__(self, index: int, parts: list[Part]) -> None:
+    def __init__(self, index: int, parts: list[GamePart]) -> None:
         self.index, self.parts = index, parts
-        self.life = 0
+        self.incarnation = 0
         """How often it was started before."""
-        self.up = False
+        self.ready = False
         """Whether it has made its environments."""
-        self.steady = False
-        """Whether it has answered anything in this life."""
+        self.has_stepped = False
+        """Whether it has stepped anything since its start."""
         self.since = 0.0
-        """When it was last seen to do something, or told to."""
+        """Time of its last answer, or of the request that it works on."""
         self.beat = 0
-        self.owes = False
-        """Whether it was said something that it has not answered."""
-        self.fruitless = 0
-        """Lives in a row in which it answered nothing."""
-        self.in_a_row = 0
-        """Lives in a row in which it ended no episode."""
+        self.awaits_reply = False
+        """Whether it has to reply to a message."""
+        self.starts_without_step = 0
+        """Consecutive starts without a step."""
+        self.failures_in_a_row = 0
+        """Consecutive failures without an episode that ended."""
         self.ended = 0
-        """Episodes that it had ended when it was last lost."""
-        self.said: SparringError | None = None
-        """What it raised."""
-        self.rest = b""
-        """Of its standard error: a line that has not ended yet."""
+        """Episodes that had ended at its last failure."""
+        self.error: SparringError | None = None
+        """The error that it reported."""
+        self.partial_line = b""
+        """Incomplete last line of its output."""
         self.answers: list[Message] = []
-        self.go = -1
-        """The pipe that it listens to."""
-        self.runs = False
-        """Whether there is a process that nobody has ended."""
+        self.pipe = -1
+        """Pipe for commands to it."""
+        self.has_process = False
+        """Whether it has a process that was not ended."""
 
     def start(self, job: dict[str, Any], done: int) -> None:
-        """Start the process and tell it what to make. done: where it writes that parts are."""
+        """Start the process. done: pipe into which it writes the parts that it has stepped."""
         go, mine = os.pipe()
         try:
             self.process = Child(MODULE, fds=(go, done), stdout=None)
@@ -61,83 +61,88 @@ class Worker:
             raise
         finally:
             os.close(go)
-        self.go, self.runs = mine, True
-        self.up, self.steady, self.said, self.answers = False, False, None, []
-        self.since, self.beat, self.owes = time.monotonic(), 0, False
+        self.pipe, self.has_process = mine, True
+        self.ready = self.has_stepped = False
+        self.error, self.answers = None, []
+        self.since, self.beat, self.awaits_reply = time.monotonic(), 0, False
         self.process.send(Message("job", job))
 
     def share(self, fd: int) -> None:
-        """Hand over the memory; it may play now."""
+        """Send the shared memory; the worker can step from now on."""
         self.process.send(Message("memory"), [fd])
-        self.up = True
+        self.ready = True
 
-    def tell(self, part: Part) -> None:
-        """Ask for a part: its next step, or its games' beginning."""
-        if not any(other.told for other in self.parts):
+    def send_part(self, part: GamePart) -> None:
+        """Request a part's next step, or the start of its games."""
+        if not any(other.sent for other in self.parts):
             self.since = time.monotonic()
-        part.told = True
+        part.sent = True
         if part.seeds is None:
             self._write(code(part.index))
         else:
-            self.say(Message("start", {"part": part.index, "seeds": part.seeds}))
+            self.send(Message("start", {"part": part.index, "seeds": part.seeds}))
 
-    def say(self, message: Message) -> None:
-        """Say something that is no step."""
+    def send(self, message: Message) -> None:
+        """Send a message."""
         self.process.send(message)
         self._write(code(CONTROL))
 
     def _write(self, raw: bytes) -> None:
         with contextlib.suppress(BrokenPipeError):
-            os.write(self.go, raw)
+            os.write(self.pipe, raw)
 
-    def hear(self) -> None:
-        """Take in what it says; a refusal is its last word."""
+    def receive(self) -> None:
+        """Receive messages and errors."""
         for message in self.process.receive():
             if message.name == ERROR:
-                self.said = to_exception(message)
+                self.error = to_exception(message)
             else:
                 self.answers.append(message)
 
     def memory_mib(self) -> float:
-        """What it takes, as far as the system tells."""
+        """Resident memory, 0 where /proc is missing."""
         try:
             return int(Path(f"/proc/{self.process.pid}/statm").read_text().split()[1]) * PAGE_MIB
         except (OSError, IndexError):
             return 0.0
 
-    def let_go(self) -> None:
-        """Close the pipe that it listens to, at which it ends."""
-        if self.go >= 0:
-            os.close(self.go)
-            self.go = -1
+    def close_pipe(self) -> None:
+        """Close the pipe, which ends the worker."""
+        if self.pipe >= 0:
+            os.close(self.pipe)
+            self.pipe = -1
 
     def end(self, patience_s: float = 0.0) -> None:
-        """End the process, and whatever it has started; wait until it is gone."""
-        if not self.runs:
+        """End the process and its children."""
+        if not self.has_process:
             return
-        self.let_go()
+        self.close_pipe()
         with contextlib.suppress(subprocess.TimeoutExpired):
             if patience_s > 0:
                 self.process.process.wait(patience_s)
-        self.hear()
+        self.receive()
         self.process.end()
-        self.up = self.runs = False
+        self.ready = self.has_process = False
 
     @property
     def was_killed(self) -> bool:
-        """Whether somebody else ended the process: a person, or a system without memory."""
-        return self.said is None and self.process.process.returncode == -signal.SIGKILL
+        """Whether it was killed from outside, by a person or for lack of memory."""
+        return self.error is None and self.process.process.returncode == -signal.SIGKILL
 
-    def farewell(self) -> str:
-        """How it ended; if nothing was raised, with the place of its crash or its last line."""
-        at, last = self.process.crash_location()
-        if self.said or not (at or last):
-            return self.how()
-        return f"{self.how()} ({at})" if at else f"{self.how()}; it last said: {last}"
+    def describe_end(self) -> str:
+        """How it ended, with the location of a crash or its last line of output."""
+        location, last = self.process.crash_location()
+        if self.error or not (location or last):
+            return self.exit_text()
+        return (
+            f"{self.exit_text()} ({location})"
+            if location
+            else f"{self.exit_text()}; it last said: {last}"
+        )
 
-    def how(self) -> str:
-        """How the process ended, in a line."""
-        if self.said:
-            return str(self.said)
+    def exit_text(self) -> str:
+        """The error it reported, or its exit status."""
+        if self.error:
+            return str(self.error)
         kind, _, which = self.process.exit_status.partition(" ")
         return f"killed by {which}" if kind == "signal" else f"ended with exit {which}"

@@ -18,7 +18,7 @@ from sparring import trusted
 from sparring.errors import ConfigError
 from sparring.factories import factory_name, load_factory
 from sparring.pools.custom.encoding import ActionNamesError, encoding_of
-from sparring.pools.custom.make import made
+from sparring.pools.custom.make import make_env
 from sparring.pools.custom.seats import read_agents
 from sparring.pools.workers.auto import duration
 from sparring.proof.contract import again, ends
@@ -103,7 +103,7 @@ class Check:
 
     def make(self) -> Driver:
         """Make another env."""
-        env = made(lambda: self.function(**self.settings), f"game {self.what!r}")
+        env = make_env(lambda: self.function(**self.settings), f"game {self.what!r}")
         return driver_of(env, f"game {self.what!r}")
 
     def run(self, progress: Callable[[str], None]) -> EnvReport:

@@ -9,7 +9,7 @@ from typing import Any
 from sparring.errors import SparringError
 from sparring.factories import load_factory
 from sparring.messages import Message
-from sparring.pools.custom.make import made
+from sparring.pools.custom.make import make_env
 from sparring.processes import Child, Parent
 from sparring.proof.contract.drivers import EnvRaisedError
 from sparring.proof.contract.playing import Facts, driver_of, play
@@ -48,7 +48,7 @@ def answer(asked: Message) -> Message:
     found = []
     try:
         for seed, steps in facts["episodes"]:
-            env = made(lambda: make(**facts["settings"]), facts["word"])
+            env = make_env(lambda: make(**facts["settings"]), facts["word"])
             found.append(play(driver_of(env, facts["word"]), seed, steps=steps).facts)
     except EnvRaisedError as raised:
         raise SparringError(str(raised)) from None

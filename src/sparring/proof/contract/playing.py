@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from sparring.pools.custom.make import SOLO, TOGETHER, TURNS, VECTOR, kind_of
+from sparring.pools.custom.make import AEC, PARALLEL, SINGLE, VECTOR, kind_of
 from sparring.proof.contract.drivers import Actions, Driver, EnvRaisedError, Moment
 from sparring.proof.contract.findings import Place
 from sparring.proof.contract.gym import SoloDriver, VectorDriver
@@ -29,10 +29,10 @@ See = Callable[[Driver, Moment, int], None]
 
 
 DRIVERS: dict[str, type[Driver]] = {
-    SOLO: SoloDriver,
+    SINGLE: SoloDriver,
     VECTOR: VectorDriver,
-    TURNS: TurnDriver,
-    TOGETHER: ParallelDriver,
+    AEC: TurnDriver,
+    PARALLEL: ParallelDriver,
 }
 
 
