@@ -71,7 +71,7 @@ def test_names_become_factories_without_an_import(word: str, factory: str, packa
         ("CartPole", "Gymnasium has CartPole-v1"),
         ("cartpole", "Gymnasium has CartPole-v1"),
         ("connect_four_v3", "PettingZoo has pettingzoo.classic.connect_four_v3"),
-        ("ALE/Pong-v5", "no package has registered ALE/"),
+        ("ALE/Pong-v5", "no installed package registers ALE/"),
         ("pettingzoo.classic.connect_for_v3", "did you mean pettingzoo.classic.connect_four_v3?"),
         ("pettingzoo.classic.connect_four_v3", "'pygame'; pip install 'pettingzoo[classic]'"),
         ("tabletops.plain", "neither env nor parallel_env"),
