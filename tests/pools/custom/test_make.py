@@ -124,7 +124,7 @@ def test_a_vector_brings_its_own_number_of_games() -> None:
         ("own_envs:CARDS", "CARDS is not callable"),
         ("no_such_module:make", "no module called 'no_such_module'; searched"),
         ("./nowhere.py:make", "there is no file"),
-        ("own_envs", "is not module:factory"),
+        ("own_envs", "is neither module:factory nor"),
     ],
 )
 def test_what_makes_no_games_is_told_in_a_line(word: str, why: str) -> None:
@@ -199,7 +199,7 @@ def test_every_reset_is_a_sign_of_life() -> None:
 def test_a_file_takes_no_other_module_from_those_who_import_it(tmp_path: Path) -> None:
     for name in ("random", "twin_env"):
         (tmp_path / f"{name}.py").write_text("def make():\n    return 1\n")
-    with pytest.raises(ConfigError, match=r"called like the module 'random'.*rename the file"):
+    with pytest.raises(ConfigError, match=r"has the name of the module 'random'.*rename the file"):
         load_factory(typed(f"{tmp_path}/random.py:make"), "game")
     assert hasattr(sys.modules["random"], "gauss")
     again = tmp_path / "again" / "twin_env.py"
