@@ -226,7 +226,9 @@ def test_errors_of_groups_say_their_step_and_lines_end_with_a_word(
             assert pool.steps == step + 1
         pool.reset()
         assert pool.steps == 0
-    said = [line for line in capfd.readouterr().err.splitlines() if "age" in line or "printed" in line]
+    said = [
+        line for line in capfd.readouterr().err.splitlines() if "age" in line or "printed" in line
+    ]
     assert said[:2] == ["age 0", "age 1"]
     assert len(said) == 3
     assert "printed 2 lines; no more are shown" in said[2]
