@@ -103,7 +103,7 @@ def test_an_arena_in_a_cluster_says_the_same(cluster: Cluster, tmp_path: Path) -
     players = [agent.policy, "random", "careful", agent.policy.always(greedy=False)]
     here = play_round_robin(rules, players, how)
     there = play_round_robin(
-        rules, players, how, elsewhere=lambda tables: play_pairings(cluster, rules, tables, how, 1)
+        rules, players, how, runner=lambda tables: play_pairings(cluster, rules, tables, how, 1)
     )
     assert [one.plain() for one in here.pairings] == [one.plain() for one in there.pairings]
     assert here.ratings == there.ratings

@@ -171,8 +171,8 @@ def test_parts_of_a_match_join_to_the_whole() -> None:
         ("--game tic_tac_toe", "needs at least two players"),
         ("random", "9 games have random: cage2, "),
         ("careful captain", "these bots play no game together"),
-        ("random bot:random --game tic_tac_toe", "random is there twice"),
-        ("one one random", "one is there twice"),
+        ("random bot:random --game tic_tac_toe", "random is given twice"),
+        ("one one random", "one is given twice"),
         ("one ./one random", "one and ./one are both one; give each player once"),
         ("one three", "three plays skull_king, not tic_tac_toe"),
         ("one random --game skull_king", "one plays tic_tac_toe, not skull_king"),
@@ -203,5 +203,5 @@ def test_mistakes_are_one_line_and_leave_nothing(
 
 
 def test_python_refuses_the_same() -> None:
-    with pytest.raises(ConfigError, match="random is there twice"):
+    with pytest.raises(ConfigError, match="random is given twice"):
         play_round_robin(Rules("tic_tac_toe"), ["random", "random"], RoundRobinSettings())

@@ -271,7 +271,7 @@ def test_the_end_is_shown_where_a_policy_moved_last() -> None:
     ("opponents", "told"),
     [
         ("self", "2 seats are self, and this environment has one learner"),
-        ("past", "past is a player of a run that trains"),
+        ("past", "past exists only in a training run"),
         ("carefull", "did you mean 'careful'"),
         (7, "7 is no player"),
         (lambda obs: obs, "takes 1 arguments; a player takes (obs, mask, rng), what makes players"),

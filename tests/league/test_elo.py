@@ -120,5 +120,5 @@ def test_a_circle_of_wins_leaves_no_gap() -> None:
 
 
 def test_nobody_meets_itself() -> None:
-    with pytest.raises(ConfigError, match="a met itself"):
+    with pytest.raises(ConfigError, match="a plays against itself"):
         unbounded_pairs([PairScore("a", "a", 1, 0, 1)])

@@ -32,12 +32,12 @@ def any_player(obs, mask, rng):
 )
 def test_games_of_a_match_are_kept_as_they_were(game, flags, plies):
     rules = Rules(game, flags)
-    keep = ReplayRecorder(5)
+    recorder = ReplayRecorder(5)
     seats = [any_player] + [rules.bots[-1]] * (rules.seats - 1)
-    result = play_match(rules, seats, games=12, seed=7, opening_plies=plies, keep=keep)
-    assert (len(keep.replays), keep.missed) == (5, 0)
+    result = play_match(rules, seats, games=12, seed=7, opening_plies=plies, recorder=recorder)
+    assert (len(recorder.replays), recorder.failed) == (5, 0)
     deals = result.deals
-    for at, (replay, seat) in enumerate(zip(keep.replays, keep.seats, strict=True)):
+    for at, (replay, seat) in enumerate(zip(recorder.replays, recorder.seats, strict=True)):
         line = seat * deals + at // rules.seats
         again = Replay.from_json(replay.to_json())
         assert again.differences() == []
@@ -50,16 +50,16 @@ def test_keeping_changes_no_result():
     rules = Rules("kuhn_poker")
     seats = [any_player, "solver" if "solver" in rules.bots else rules.bots[-1]]
     plain = play_match(rules, seats, games=64, seed=1)
-    kept = play_match(rules, seats, games=64, seed=1, keep=ReplayRecorder(64))
+    kept = play_match(rules, seats, games=64, seed=1, recorder=ReplayRecorder(64))
     assert (plain.record.score == kept.record.score).all()
 
 
 def test_only_first_games_of_tables_can_be_kept():
-    keep = ReplayRecorder(100)
+    recorder = ReplayRecorder(100)
     rules = Rules("kuhn_poker")
-    play_match(rules, ["random", "random"], games=40, parallel=8, keep=keep)
-    assert len(keep.replays) == 8
-    assert {replay.index for replay in keep.replays} == {0, 1, 2, 3}
+    play_match(rules, ["random", "random"], games=40, parallel=8, recorder=recorder)
+    assert len(recorder.replays) == 8
+    assert {replay.index for replay in recorder.replays} == {0, 1, 2, 3}
 
 
 def test_eval_and_arena_keep_games_in_folders(tmp_path, capsys):

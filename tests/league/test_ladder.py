@@ -72,6 +72,6 @@ def test_pairs_are_of_the_first_player_wherever_it_sits() -> None:
         length=np.ones(2, np.int32),
         end=np.zeros(2, np.uint8),
         deal=np.arange(2),
-        moves=np.arange(2, dtype=np.uint64),
+        action_hash=np.arange(2, dtype=np.uint64),
     )
     assert count_pairs(record) == [2, 1, 1]

@@ -11,7 +11,7 @@ from sparring.config.learning import LeagueConfig
 from sparring.config.ranges import settings_of
 from sparring.errors import ConfigError
 from sparring.league.matchmaking import (
-    CHOICES,
+    SAMPLING,
     ArchivedPolicy,
     WinDrawLoss,
     decayed,
@@ -29,7 +29,7 @@ BEATEN, LOST, EVEN = WinDrawLoss(wins=96), WinDrawLoss(losses=96), WinDrawLoss(w
 
 
 def test_the_choices_are_those_of_the_settings() -> None:
-    assert set(settings_of(LeagueConfig())["sampling"][1].words) == set(CHOICES)  # type: ignore[union-attr]
+    assert set(settings_of(LeagueConfig())["sampling"][1].words) == set(SAMPLING)  # type: ignore[union-attr]
     with pytest.raises(
         ConfigError, match=r"league\.sampling 'pfspp' is unknown; did you mean 'pfsp'"
     ):
@@ -109,7 +109,7 @@ policies = st.lists(
 @settings(max_examples=20, deadline=None)
 @given(past=policies, rating=st.none() | st.floats(-1e6, 1e6))
 def test_weights_can_always_be_drawn_from(past: list[ArchivedPolicy], rating: float | None) -> None:
-    for choose in CHOICES:
+    for choose in SAMPLING:
         found = weights(choose, past, learner_rating=rating)
         assert found.shape == (len(past),)
         assert np.isfinite(found).all()
@@ -118,7 +118,7 @@ def test_weights_can_always_be_drawn_from(past: list[ArchivedPolicy], rating: fl
 
 
 def test_nobody_is_met_where_nobody_is() -> None:
-    assert all(len(weights(choose, [])) == 0 for choose in CHOICES)
+    assert all(len(weights(choose, [])) == 0 for choose in SAMPLING)
 
 
 def test_old_games_count_less_and_shares_stay() -> None:

@@ -144,7 +144,7 @@ def test_ratings_are_where_the_likelihood_of_all_orders_is_largest() -> None:
     places = np.array([[0, 1, 2, 3], [0, 0, 1, 1], [2, 0, 0, 0], [0, 0, 0, 0], [3, 2, 1, 0]])
     found = RankingsFit(list("abcd"), [Rankings(tuple("abcd"), places)], {0: 0.0})
     found.prior[:] = 0
-    best = found.likeliest() * np.log(10) / 400
+    best = found.maximum_likelihood() * np.log(10) / 400
 
     def slow(log: npt.NDArray[np.float64]) -> float:
         return sum(likelihood(log, game) for game in places)
@@ -276,7 +276,7 @@ def test_tables_that_nobody_connects_have_zeros_of_their_own() -> None:
 def test_what_cannot_be_rated_is_refused() -> None:
     score = PairScore("a", "b", 1, 0, 1)
     table = Rankings(("a", "b", "b"), np.array([[0, 1, 2]]))
-    with pytest.raises(ConfigError, match="a is there twice"):
+    with pytest.raises(ConfigError, match="a is given twice"):
         rate(["a", "a"], [score])
     with pytest.raises(ConfigError, match="'b' played but is not among"):
         rate(["a"], [score])
@@ -284,9 +284,9 @@ def test_what_cannot_be_rated_is_refused() -> None:
         rate(["random", "a"], [], anchors={"randm": 0})
     with pytest.raises(ConfigError, match="anchor 'a' has the rating nan"):
         rate(["a", "b"], [score], anchors={"a": float("nan")})
-    with pytest.raises(ConfigError, match="rate them apart"):
+    with pytest.raises(ConfigError, match="rate them separately"):
         rate(["a", "b"], [score, table], seats=3)
-    with pytest.raises(ConfigError, match="seats=4, but a table has 3"):
+    with pytest.raises(ConfigError, match="seats=4, but a match has 3"):
         rate(["a", "b"], [table], seats=4)
     with pytest.raises(ConfigError, match="with deals and without"):
         rate(["a", "b"], [score, PairScore("b", "a", 1, 0, 1, deals=(0, 0, 1, 0, 0))])

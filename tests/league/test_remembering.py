@@ -48,7 +48,7 @@ def test_rows_without_what_is_remembered_are_refused() -> None:
         policy.act(batch.obs, batch.mask)
     with pytest.raises(ConfigError, match=r"memory is uint8 \(3, 32\); gru 0 needs uint8 \(2, 32"):
         policy.decide(batch.obs, batch.mask, policy.initial_memory(3))
-    with pytest.raises(ConfigError, match=r"which a position does not show; ask `StatefulPlayer"):
+    with pytest.raises(ConfigError, match=r"which a position does not show; use `StatefulPlayer"):
         policy.action(new_game("tic_tac_toe"))
 
 
@@ -112,11 +112,11 @@ def test_a_match_is_a_loop_that_remembers_by_game_seat_and_episode(
 
 @pytest.mark.parametrize("kind", ["gru", pytest.param("stack", marks=pytest.mark.slow)])
 def test_a_game_alone_is_the_same_game_in_a_batch(kind: str) -> None:
-    policy, keep = remembering("kuhhandel", kind), ReplayRecorder(most=3)
+    policy, recorder = remembering("kuhhandel", kind), ReplayRecorder(max_games=3)
     seats = [policy, "dealer", "random"]
-    play_match(policy.rules, seats, games=3, seed=2, threads=1, keep=keep)
-    assert len(keep.replays) == 3 and not keep.missed
-    for game, seat in zip(keep.replays, keep.seats, strict=True):
+    play_match(policy.rules, seats, games=3, seed=2, threads=1, recorder=recorder)
+    assert len(recorder.replays) == 3 and not recorder.failed
+    for game, seat in zip(recorder.replays, recorder.seats, strict=True):
         mind, asked = StatefulPlayer(policy), 0
         states = list(game.states())
         for state, (action,) in zip(states, game.actions, strict=False):

@@ -76,7 +76,7 @@ def test_no_attempt_goes_on_for_ever() -> None:
 
 
 def test_the_next_attempt_counts_from_its_own_beginning() -> None:
-    attempt = Attempt(began=0, best_share=0.6, best_at=900).anew(1000)
+    attempt = Attempt(began=0, best_share=0.6, best_at=900).restarted(1000)
     assert attempt == Attempt(began=1000, best_share=0.0, best_at=1000, number=2)
     assert judge(attempt, WinDrawLoss(), 1299, TERMS)[0] == "go on"
     assert Attempt.load(json.loads(json.dumps(attempt.state()))) == attempt

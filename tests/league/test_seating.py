@@ -48,7 +48,7 @@ def kinds(table: LineupSpec) -> list[str]:
 
 def test_one_name_is_for_all_other_seats_and_self_for_all() -> None:
     captain, alone = read_lineups(FOUR, ["captain", "self=0.5"])
-    assert captain.players == (SELF, *[PlayerSpec("bot", "captain", means="captain")] * 3)
+    assert captain.players == (SELF, *[PlayerSpec("bot", "captain", target="captain")] * 3)
     assert alone.players == (SELF,) * 4
     assert (captain.weight, alone.weight, captain.shuffle) == (1.0, 0.5, True)
 
@@ -78,7 +78,7 @@ def test_a_list_names_every_seat_with_self_and_the_others_without() -> None:
         ("captain=much", "is not NAME=WEIGHT"),
         ("=2", "is not key=value"),
         ("captain@greedy", "a bot plays as it is written; write captain"),
-        ("self@greedy", "the learner draws; write self"),
+        ("self@greedy", "the learner always samples; write self"),
         (3, "3 is no player"),
         (["captain", "random"], "names 2 of the 4 seats"),
     ],
@@ -114,13 +114,13 @@ def test_runs_checkpoints_and_saved_policies_have_names(
     for name in ("careful", "good", "a@b"):
         save_policy(fresh(), tmp_path / "runs" / name)
     assert read_player(TWO, "good@greedy") == PlayerSpec(
-        "policy", "good@greedy", means="good", greedy=True
+        "policy", "good@greedy", target="good", greedy=True
     )
-    assert read_player(TWO, "a@b").means == "a@b"
+    assert read_player(TWO, "a@b").target == "a@b"
     assert read_player(TWO, "a@b@sampled").greedy is False
     # A bot goes before a run of its name; a path is a path.
     assert read_player(TWO, "careful").kind == "bot"
-    assert read_player(TWO, "bot:careful").means == "careful"
+    assert read_player(TWO, "bot:careful").target == "careful"
     assert read_player(TWO, "runs/careful").kind == "policy"
     with pytest.raises(ConfigError, match="@gredy is unknown; did you mean 'greedy'"):
         read_player(TWO, "good@gredy")
@@ -133,7 +133,7 @@ def test_a_policy_of_another_game_is_refused_with_what_differs(tmp_path: Path) -
     three = fresh("skull_king", num_players=3)
     with pytest.raises(ConfigError, match="num_players=3"):
         resolve_spec(read_player(FOUR, three), FOUR)
-    with pytest.raises(ConfigError, match="past is a player of a run that trains"):
+    with pytest.raises(ConfigError, match="past exists only in a training run"):
         resolve_spec(read_player(FOUR, "past"), FOUR)
 
 
@@ -178,7 +178,7 @@ def test_functions_play_matches_like_policies() -> None:
     assert abs(first.first.win_share - random.first.win_share) < 0.1
     policy = fresh()
     assert set(evaluate(policy, [lowest, "careful"], games=64)) == {"lowest", "careful"}
-    with pytest.raises(ConfigError, match="say which game 'lowest' is to play"):
+    with pytest.raises(ConfigError, match="'lowest' has no game; give rules="):
         evaluate(lowest, ["careful"])
 
 

@@ -132,22 +132,22 @@ def test_a_policy_that_was_pruned_leaves() -> None:
     busy[gone] = 2
     slots.assign(left, weights("uniform", left), busy, seed=0, update=1, exchanged=0)
     assert slots[gone].draining
-    assert "h0" in slots.held  # a game in flight needs it
+    assert "h0" in slots.policies  # a game in flight needs it
     slots.assign(left, weights("uniform", left), seated(slots), seed=0, update=2, exchanged=0)
-    assert "h0" not in slots.held
+    assert "h0" not in slots.policies
 
 
 def test_fixed_policies_keep_their_slots() -> None:
     slots = Slots(3)
-    slots.hold(3, "mine")
-    slots.hold(2, "mine", greedy=True)
+    slots.fix(3, "mine")
+    slots.fix(2, "mine", greedy=True)
     for count in range(1, 20):
         past = archive(count)
         slots.assign(past, weights("uniform", past), seated(slots), seed=0, update=count)
         assert (slots[3].hash, slots[2].hash, slots[2].greedy) == ("mine", "mine", True)
     assert mixes(slots, past, weights("uniform", past))["past"] == {1: 1.0}
     with pytest.raises(SparringError, match="slot 3 is taken by mine"):
-        slots.hold(3, "another")
+        slots.fix(3, "another")
 
 
 def test_pots_of_the_newest_and_the_best() -> None:
@@ -240,5 +240,5 @@ def test_who_is_in_no_game_leaves_first() -> None:
 
 def test_who_came_in_by_a_small_chance_and_is_wanted_now_does_not_weigh_more() -> None:
     slots, past = Slots(2), archive(2)
-    slots.slots = [Slot("h0", chance=0.1), Slot("h1", chance=1.0)]
+    slots.slots = [Slot("h0", probability=0.1), Slot("h1", chance=1.0)]
     assert mixes(slots, past, weights("uniform", past))["past"] == pytest.approx({1: 0.5, 2: 0.5})

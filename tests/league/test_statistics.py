@@ -39,8 +39,8 @@ def test_probability_of_improvement_counts_pairs() -> None:
     assert improvement([1, 2], [3, 4]) == 0.0
     assert improvement([1, 3], [2, 2]) == 0.5
     assert improvement([1, 2, 3], [2]) == 0.5  # above, equal, below
-    assert Estimate(0.25, 0.125, 0.5).turned() == Estimate(0.75, 0.5, 0.875)
-    assert Estimate(1.0).turned() == Estimate(0.0)
+    assert Estimate(0.25, 0.125, 0.5).complement() == Estimate(0.75, 0.5, 0.875)
+    assert Estimate(1.0).complement() == Estimate(0.0)
     assert improvement([5, 5, 0], [5, 1]) == pytest.approx((0.5 + 1 + 0.5 + 1) / 6)
 
 
@@ -98,7 +98,7 @@ def test_runs_that_are_all_better_are_no_certainty() -> None:
     found = improvement_estimate([3.0, 4.0, 5.0], [0.0, 1.0, 2.0])
     assert found.value == found.high == 1.0
     assert found.low is not None and found.low < 0.7
-    other = improvement_estimate([0.0, 1.0, 2.0], [3.0, 4.0, 5.0]).turned()
+    other = improvement_estimate([0.0, 1.0, 2.0], [3.0, 4.0, 5.0]).complement()
     assert (other.value, other.high) == (1.0, 1.0) and other.low == pytest.approx(found.low)
 
 
@@ -111,9 +111,9 @@ def test_runs_are_drawn_the_same_way_every_time() -> None:
 
 
 def test_shares_stay_between_0_and_1() -> None:
-    assert estimate(interquartile_mean, [0.1, 0.9]).as_share() == Estimate(0.5, 0.0, 1.0)
-    assert Estimate(0.7).as_share() == Estimate(0.7)
-    wide = band([(np.array([0.0, 1.0]), np.array([y, y])) for y in (0.1, 0.9)]).as_share()
+    assert estimate(interquartile_mean, [0.1, 0.9]).clipped() == Estimate(0.5, 0.0, 1.0)
+    assert Estimate(0.7).clipped() == Estimate(0.7)
+    wide = band([(np.array([0.0, 1.0]), np.array([y, y])) for y in (0.1, 0.9)]).clipped()
     assert wide.low is not None and wide.high is not None
     assert (wide.low.min(), wide.high.max()) == (0.0, 1.0)
 

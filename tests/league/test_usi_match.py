@@ -91,8 +91,8 @@ def test_long_games_are_draws(capsys: pytest.CaptureFixture[str]) -> None:
     ("mode", "kind", "what"),
     [
         ("crash", "crash", "fake ended with 7 after 'go movetime 100' (out of luck)"),
-        ("illegal", "illegal move", "fake said 5e5d, which is not legal: "),
-        ("win", "illegal move", "fake said win where the rules give none: "),
+        ("illegal", "illegal move", "fake sent 5e5d, which is not legal: "),
+        ("win", "illegal move", "fake sent win where the rules give none: "),
     ],
 )
 def test_a_fault_loses_the_game_and_is_reported(
@@ -102,14 +102,14 @@ def test_a_fault_loses_the_game_and_is_reported(
     assert found["results"]["fake"]["wins"] == 2
     assert found["results"]["fake"]["ends"] == {kind: 2}
     assert [fault["kind"] for fault in found["faults"]] == [kind, kind]
-    assert found["faults"][0]["what"].startswith(what)
+    assert found["faults"][0]["message"].startswith(what)
 
 
 def test_silence_loses_the_game_too() -> None:
     config = EvalConfig("random", engine=f"{FAKE} silent", games=2, engine_timeout_s=0.2)
     match = play_match("random", Rules("shogi"), config, lambda _: None, start_s=30.0)
     assert match.result.ends == {"timeout": 2}
-    assert match.faults[0].what == "fake did not answer 'go movetime 100' in time"
+    assert match.faults[0].message == "fake did not answer 'go movetime 100' in time"
 
 
 def test_the_limit_holds_for_the_start_as_well(capsys: pytest.CaptureFixture[str]) -> None:
@@ -135,7 +135,7 @@ def test_an_engine_that_an_empty_variable_names_is_refused(
 
 def test_an_engine_that_always_fails_stops_the_match(capsys: pytest.CaptureFixture[str]) -> None:
     wrong = refusal(capsys, "random", "--engine", f"{FAKE} crash", "--games", "8", code=3)
-    assert "stopped after 3 games of 8: the engine failed in 3 games running" in wrong
+    assert "stopped after 3 games of 8: the engine failed in 3 games in a row" in wrong
     assert "fake ended with 7" in wrong
 
 
@@ -149,9 +149,9 @@ def test_what_was_played_is_kept_when_an_engine_does_not_start_again(
     result = found["results"]["fake"]
     assert (result["games"], result["wins"], result["score_low"]) == (1, 1, None)
     assert [fault["kind"] for fault in found["faults"]] == ["crash"]
-    assert "could not be started anew" in found["stopped"]
+    assert "could not be restarted" in found["stopped"]
     assert "no second life" in found["stopped"]
-    assert "stopped after 1 games of 4: the engine could not be started anew" in shown.err
+    assert "stopped after 1 games of 4: the engine could not be restarted" in shown.err
     (tmp_path / "lived").unlink()
     assert main(["eval", "random", "--engine", engine, "--games", "4"]) == 3
     assert "1.00 ± ?" in capsys.readouterr().out
@@ -218,9 +218,9 @@ def test_an_answer_counts_by_when_it_came() -> None:
     engine.lines.put((now - 9, "bestmove 1a1b"))  # said before it was asked
     engine.lines.put((now - 4, "bestmove 7g7f"))
     engine.lines.put((now - 2, "bestmove 2g2f"))
-    assert engine.hear(now - 3, "go", since=now - 5) == ["bestmove", "7g7f"]
+    assert engine.read_line(now - 3, "go", since=now - 5) == ["bestmove", "7g7f"]
     with pytest.raises(EngineError, match="did not answer 'go' in time"):
-        engine.hear(now - 3, "go", since=now - 5)
+        engine.read_line(now - 3, "go", since=now - 5)
 
 
 def test_games_of_neighboring_seeds_have_no_seed_in_common() -> None:

@@ -96,7 +96,7 @@ def test_repetitions_are_left_to_the_referee() -> None:
 @pytest.mark.parametrize(
     ("line", "complaint"),
     [
-        ("positio startpos", "no command called 'positio'; did you mean 'position'?"),
+        ("positio startpos", "no command 'positio'; did you mean 'position'?"),
         ("position", "a position is `startpos`"),
         ("position sfen 9/9 b", "a position is `startpos`"),
         ("position sfen 9/9/9/9/9/9/9/9/9 b - 1", "shogi: "),

@@ -126,7 +126,7 @@ def test_an_exploiter_that_wins_is_kept_as_it_was_and_begins_anew(tmp_path: Path
     old, new = keep(league, 1), keep(league, 2)
     keep(league, 3, EXPLOITER)
     after(league, 1)
-    assert league.slots.held == {old, new}, "it meets main agents alone"
+    assert league.slots.policies == {old, new}, "it meets main agents alone"
     before = league._weights()
     after(league, 2, {slot_of(league, old): (999, 0, 0)})
     assert league.attempt.number == 1, "only the newest counts"
@@ -198,7 +198,7 @@ def test_what_another_member_needs_is_not_removed(tmp_path: Path) -> None:
     )
     one.sharing = two.sharing = [one, two]
     theirs = keep(one, 1)
-    two.slots.hold(1, theirs)
+    two.slots.fix(1, theirs)
     one.archive.max_bytes = 1
     for update in range(2, 9):
         keep(one, update)
@@ -220,7 +220,7 @@ def test_between_snapshots_free_slots_are_filled_and_nobody_else_leaves(tmp_path
     for update in range(101, 120):
         league.slots[leaving].draining = True
         after(league, update)
-        assert len(league.slots.active()) == 3 and newest in league.slots.held
+        assert len(league.slots.active()) == 3 and newest in league.slots.policies
         assert league.slots[staying].hash == stays
         assert sorted(league.drawn["past"]) == [1, 2, 3]
 

@@ -89,9 +89,9 @@ def fails() -> Any:
 @pytest.mark.parametrize(
     ("made", "why"),
     [
-        (lambda: "careful", "returned the bot careful; name bots beside it"),
+        (lambda: "careful", "returned the bot careful; name bots as well"),
         (lambda: [lowest], "returned list; return one player"),
-        (lambda: 7, "7 is no player; give a word"),
+        (lambda: 7, "7 is no player; give a name"),
         (lambda: Lowest, "returned type; return one player"),
         (fails, r"opponents: fails failed: KeyError: 'engine' \(test_made_opponents"),
         (lambda obs: obs, r"takes 1 arguments; a player takes \(obs, mask, rng\), what makes"),

@@ -60,7 +60,7 @@ def ask(runs: Path):
     def start(**options: Any) -> Any:
         made = {"agent": "ttt", "states": True, **options}
         client = TestClient(
-            make_app(runs, api=partial(AgentService, **made)),
+            make_app(runs, make_service=partial(AgentService, **made)),
             base_url="http://127.0.0.1:8000",
         )
         client.__enter__()

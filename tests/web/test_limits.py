@@ -92,7 +92,7 @@ def test_what_hangs_is_given_up_and_the_others_are_answered(hanging) -> None:
 
 def test_threads_that_hang_are_counted_until_they_end(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(workers, "MAX_HUNG", 2)
-    crew, ended = ThreadWorkers(most=1), threading.Event()
+    crew, ended = ThreadWorkers(max_threads=1), threading.Event()
     threads: list[threading.Thread] = []
 
     def hang() -> None:
@@ -104,7 +104,7 @@ def test_threads_that_hang_are_counted_until_they_end(monkeypatch: pytest.Monkey
             with pytest.raises(TimeoutError):
                 async with asyncio.timeout(0.2):
                     await crew.do(hang)
-            assert (crew.stuck, crew.at_work) == (count, 0)
+            assert (crew.hung, crew.running) == (count, 0)
         with pytest.raises(HungThreadsError, match="2 answers hang"):
             await crew.do(lambda: 1)
 
@@ -115,16 +115,16 @@ def test_threads_that_hang_are_counted_until_they_end(monkeypatch: pytest.Monkey
     ended.set()
     for thread in threads:
         thread.join(60)
-    assert crew.stuck == 0
+    assert crew.hung == 0
     assert asyncio.run(again()) == 1
 
 
 def test_who_waits_in_the_queue_and_leaves_is_forgotten() -> None:
-    crew, ended, done = ThreadWorkers(most=1), threading.Event(), []
+    crew, ended, done = ThreadWorkers(max_threads=1), threading.Event(), []
 
     async def tried() -> list[int]:
         first = asyncio.create_task(crew.do(ended.wait))
-        while not crew.at_work:
+        while not crew.running:
             await asyncio.sleep(0)
         with pytest.raises(TimeoutError):
             async with asyncio.timeout(0.1):
@@ -136,7 +136,7 @@ def test_who_waits_in_the_queue_and_leaves_is_forgotten() -> None:
 
     assert asyncio.run(tried()) == [0, 1, 2]
     assert done == []
-    assert (crew.at_work, crew.stuck) == (0, 0)
+    assert (crew.running, crew.hung) == (0, 0)
 
 
 def test_what_is_raised_in_a_thread_is_raised_where_it_is_awaited() -> None:

@@ -57,13 +57,13 @@ def run(config: ArenaConfig) -> int:
     check_players(rules, players)
     settings = settings_of(config, rules, threads)
     if games_kept:
-        settings = replace(settings, keep=games_kept.match)
+        settings = replace(settings, make_recorder=games_kept.match)
     anchors = read_anchors(config.anchor)
     total = len(pairs_of(rules, [name_of(p) for p in players])) * whole_rounds(rules, config.games)
     bar = ProgressBar(f"playing {rules.name}", total)
     with bar as steps, somewhere(config, rules, settings) as elsewhere:
         found = play_round_robin(
-            rules, players, settings, anchors=anchors, progress=steps.reach, elsewhere=elsewhere
+            rules, players, settings, anchors=anchors, progress=steps.reach, runner=elsewhere
         )
     pictures = draw(found, out) if out else []
     files = games_kept.write() if games_kept else []

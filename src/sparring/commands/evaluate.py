@@ -72,7 +72,7 @@ def run(config: EvalConfig) -> int:
             greedy=not config.sampled,
             opening_plies=config.opening_plies,
             progress=steps.reach,
-            keep=games_kept.match if games_kept else None,
+            make_recorder=games_kept.match if games_kept else None,
         )
     files = games_kept.write() if games_kept else []
     if config.json:
@@ -147,7 +147,7 @@ def run_engine(config: EvalConfig, challenger: Player, rules: Rules) -> int:
             echo(line)
         print(f"ends: {', '.join(f'{end} {count}' for end, count in match.result.ends.items())}")
         for fault in match.faults:
-            print(f"game {fault.game + 1} lost by the engine's {fault.kind}: {fault.what}")
+            print(f"game {fault.game + 1} lost by the engine's {fault.kind}: {fault.message}")
     if match.stopped:
         raise SparringError(f"stopped after {match.result.games} games of {games}: {match.stopped}")
     return 0

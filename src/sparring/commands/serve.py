@@ -62,7 +62,7 @@ def run(config: ServeConfig) -> int:
     # A token that somebody chose guards everything; ours guards changes where no other can come.
     reads_freely = not own and is_loopback(config.host)
     guard = Guard(config.host, port, token, reads_freely=reads_freely)
-    app = make_app(root, guard=guard, api=api)
+    app = make_app(root, guard=guard, make_service=api)
 
     def ready() -> None:
         tell(config, port, token)

@@ -1,1 +1,1 @@
-"""Matches between policies and bots, and what they say about strength."""
+"""Matches between policies and bots, ratings, and the league of a run."""

@@ -1,4 +1,4 @@
-"""Seat-fair matches: every deal is played from every seat, and intervals count deals."""
+"""Seat-fair matches: every deal is played from every seat; intervals count deals, not games."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ __all__ = [
 
 DEFAULT_GAMES = 4096
 DEFAULT_PLIES = 6
-"""Decisions by lot, where a game is long enough for so many."""
+"""Random opening actions, in games that are long enough for them."""
 
 
 def evaluate(
@@ -58,18 +58,19 @@ def evaluate(
     opening_plies: int | None = None,
     timeout_s: float = math.inf,
     progress: Progress | None = None,
-    keep: Callable[[str], ReplayRecorder] | None = None,
+    make_recorder: Callable[[str], ReplayRecorder] | None = None,
 ) -> dict[str, MatchResult]:
-    """Play a challenger against tables full of each opponent in turn; results by opponent.
+    """Play a challenger against each opponent in turn; return the results by opponent.
 
-    rules: the game; left out, the one that the challenger was trained for.
-    keep: says by the opponent's name which games are to be kept.
+    The opponent has all other seats.
+    rules: the game; default: the one that the challenger was trained on.
+    make_recorder: returns a recorder of replays for the match against an opponent.
     The other arguments are those of `play_match`.
     """
     if rules is None:
         trained = challenger.policy if isinstance(challenger, HasPolicy) else challenger
         if isinstance(trained, str) or not hasattr(trained, "rules"):
-            raise ConfigError(f"say which game {name_of(challenger)!r} is to play: rules=")
+            raise ConfigError(f"{name_of(challenger)!r} has no game; give rules=")
         rules = trained.rules
     options: dict[str, Any] = {"games": games, "parallel": parallel, "seed": seed}
     options |= {"threads": threads, "greedy": greedy, "opening_plies": opening_plies}
@@ -77,27 +78,27 @@ def evaluate(
     if rules.seats == 1:
         if against:
             raise ConfigError(f"{rules.name} has one seat and no opponents; leave them out")
-        kept = keep(ALONE) if keep else None
-        return {ALONE: play_match(rules, [challenger], progress=progress, keep=kept, **options)}
+        options["recorder"] = make_recorder(ALONE) if make_recorder else None
+        return {ALONE: play_match(rules, [challenger], progress=progress, **options)}
     if not against:
-        known = ", ".join(default_opponents(rules))
-        raise ConfigError(f"no opponent given; {rules.name} has the bots {known}")
+        bots = ", ".join(default_opponents(rules))
+        raise ConfigError(f"no opponent given; {rules.name} has the bots {bots}")
     names = [name_of(opponent) for opponent in against]
     if len(set(names)) < len(names):
-        raise ConfigError(f"an opponent was given twice: {', '.join(names)}; give each once")
+        raise ConfigError(f"an opponent is given twice: {', '.join(names)}; give each once")
     results: dict[str, MatchResult] = {}
-    for at, (name, opponent) in enumerate(zip(names, against, strict=True)):
-        table = [challenger] + [opponent] * (rules.seats - 1)
-        count = add_offset(progress, at * whole_rounds(rules, games))
-        kept = keep(name) if keep else None
-        results[name] = play_match(rules, table, progress=count, keep=kept, **options)
+    for i, (name, opponent) in enumerate(zip(names, against, strict=True)):
+        seats = [challenger] + [opponent] * (rules.seats - 1)
+        options["progress"] = add_offset(progress, i * whole_rounds(rules, games))
+        options["recorder"] = make_recorder(name) if make_recorder else None
+        results[name] = play_match(rules, seats, **options)
     return results
 
 
 def default_opponents(rules: Rules, count: int | None = None) -> tuple[str, ...]:
-    """Return the best bots, all of them without a count; nobody in a game of one seat.
+    """Return the `count` strongest bots, all of them by default; none for a game of one seat.
 
-    An environment of somebody's own has none but the one who plays anything.
+    A custom environment has only `random`.
     """
     if rules.seats == 1:
         return ()
@@ -107,38 +108,38 @@ def default_opponents(rules: Rules, count: int | None = None) -> tuple[str, ...]
 
 
 def default_games(rules: Rules) -> int:
-    """Return how many games tell how strong somebody is, or how many there is time for."""
+    """Return the number of games of an evaluation; custom environments may be slow."""
     return CUSTOM_ENV_GAMES if is_custom(rules) else DEFAULT_GAMES
 
 
 def strength_of(rules: Rules, results: Mapping[str, Mapping[str, Any]]) -> float:
-    """Return what makes one policy better than another, from summaries by opponent.
+    """Return the strength of a policy from summaries by opponent.
 
-    That is the mean win share, which chance moves less than the share against one opponent; in a
-    game of one seat, the score.
+    That is the mean win share over opponents, which has less noise than the share against one of
+    them; in a game of one seat, the score.
     """
     if rules.seats == 1:
         return float(results[ALONE]["score"])
-    return sum(float(found["win"]) for found in results.values()) / len(results)
+    return sum(float(result["win"]) for result in results.values()) / len(results)
 
 
 def guaranteed_share(rules: Rules, results: Mapping[str, Mapping[str, Any]]) -> float:
-    """Return what is sure, the lower end of the 95 % interval, against the hardest opponent.
+    """Return the lower end of the 95 % interval of the win share against the hardest opponent.
 
-    That is a win share; in a game of one seat, the score.
+    In a game of one seat, that of the score.
     """
     if rules.seats == 1:
         low = results[ALONE]["score_low"]
         return -math.inf if low is None else float(low)
-    return min(float(found["low"]) for found in results.values())
+    return min(float(result["low"]) for result in results.values())
 
 
-def add_offset(progress: Progress | None, by: int) -> Progress | None:
-    return None if progress is None else lambda played: progress(by + played)
+def add_offset(progress: Progress | None, offset: int) -> Progress | None:
+    return None if progress is None else lambda played: progress(offset + played)
 
 
 def whole_rounds(rules: Rules, games: int) -> int:
-    """Return how many games are played: whole rounds of the seats, so that nobody owns one."""
+    """Return the number of games rounded up, so that each player has each seat equally often."""
     return -(-games // rules.seats) * rules.seats
 
 
@@ -154,22 +155,22 @@ def play_match(
     opening_plies: int | None = None,
     timeout_s: float = math.inf,
     progress: Progress | None = None,
-    keep: ReplayRecorder | None = None,
+    recorder: ReplayRecorder | None = None,
 ) -> MatchResult:
-    """Play `games` games on about `parallel` tables. The same arguments give the same result.
+    """Play `games` games, about `parallel` at once. The same arguments give the same result.
 
-    seats: one player per seat: a word for a bot or a policy, a policy, an agent, or a function
+    seats: one player per seat: the name of a bot or policy, a policy, an agent, or a function
         `(obs, mask, rng) -> actions`. Every deal is played once per rotation: with the same cards,
-        everybody one seat further on. Who sits next to whom is drawn by deal.
-    games: rounded up to whole rounds of the seats; the result says how many were played.
-    greedy: policies play their most probable action; False draws, from the seed. NAME@sampled,
-        NAME@greedy and `policy.always` decide it for one player.
-    opening_plies: decisions by lot at the start of a deal; left out, none but where a game without
-        chance would repeat itself, as between greedy policies.
-    timeout_s: of an environment of one's own: seconds after which no more games begin; the result
-        says how many were played.
+        all players one seat further on. Neighbors are random in each deal.
+    games: rounded up to whole rounds of the seats; the result has the number played.
+    greedy: policies play their most probable action; False samples, from the seed. NAME@sampled,
+        NAME@greedy and `policy.always` set it for one player.
+    opening_plies: random actions at the start of a deal; default: none, except in games without
+        chance that would repeat themselves, as between greedy policies.
+    timeout_s: in a custom environment, seconds after which no more games begin; the result has
+        the number played.
     progress: called with the number of games played so far.
-    keep: the games that are to be kept as replays; they are in it afterwards.
+    recorder: records games as replays.
     """
     if games < 2:
         raise ConfigError(f"games={games}: an interval needs at least 2")
@@ -178,21 +179,21 @@ def play_match(
     if len(seats) != rules.seats:
         raise ConfigError(f"{rules.name} has {rules.seats} seats, not {len(seats)}")
     if is_custom(rules):
-        if keep is not None:
-            raise ConfigError(f"{rules.name} is your own environment; games of sparring are kept")
+        if recorder is not None:
+            raise ConfigError(f"{rules.name} is a custom environment, which has no replays")
         check_plies(rules, opening_plies or 0)
         return play_custom_match(
             rules, seats, EpisodeSettings(games, seed, greedy, timeout_s), progress
         )
     players, policies = number_players(rules, seats)
     if opening_plies is None:
-        answering = [player if isinstance(player, str) else policies[player] for player in players]
-        opening_plies = default_plies(rules, answering, greedy=greedy)
+        resolved = [player if isinstance(player, str) else policies[player] for player in players]
+        opening_plies = default_plies(rules, resolved, greedy=greedy)
     else:
         check_plies(rules, opening_plies)
     deals = whole_rounds(rules, games) // rules.seats
-    plan = MatchSettings(deals, parallel, seed, threads, greedy, opening_plies)
-    record = play_deals(rules, players, policies, plan, progress=progress, keep=keep)
+    settings = MatchSettings(deals, parallel, seed, threads, greedy, opening_plies)
+    record = play_deals(rules, players, policies, settings, progress=progress, recorder=recorder)
     names = [name_of(seat) for seat in seats]
     return summarize(rules, names, record, opening_plies=opening_plies)
 
@@ -200,76 +201,76 @@ def play_match(
 def play_custom_match(
     rules: Rules,
     seats: Sequence[AnyPlayer],
-    terms: EpisodeSettings,
+    settings: EpisodeSettings,
     progress: Progress | None = None,
-    given: CustomPool | None = None,
+    pool: CustomPool | None = None,
 ) -> MatchResult:
-    """Play whole episodes in an environment of somebody's own; `random` plays anything.
+    """Play whole episodes in a custom environment; `random` takes any legal action.
 
-    given: the environments, where a program brought them along.
+    pool: existing environments; default: the factory makes new ones.
     """
     players: list[BatchPlayer] = []
     for seat in seats:
         player = random_player(rules) if seat == RANDOM else resolve_player(seat, rules)
-        if isinstance(player, str):  # a bot's name, and there are none
-            raise ConfigError(f"{rules.name} has no bot {player!r}; there is {RANDOM}")
+        if isinstance(player, str):  # a bot's name, but custom environments have no bots
+            raise ConfigError(f"{rules.name} has no bot {player!r}; use {RANDOM}")
         players.append(player)
-    record = play_custom(rules, players, terms, progress, given)
+    record = play_custom(rules, players, settings, progress, pool)
     return summarize(rules, [name_of(seat) for seat in seats], record)
 
 
 def number_players(
     rules: Rules, seats: Sequence[AnyPlayer]
 ) -> tuple[list[PlayerId], dict[int, BatchPlayer]]:
-    """Give everybody who answers rows an id, the same one wherever it sits; bots keep names."""
+    """Give each policy an id, one for all its seats; bots keep their names."""
     players: list[PlayerId] = []
     policies: dict[int, BatchPlayer] = {}
-    known: dict[int | str, PlayerId] = {}
-    for given in seats:
-        key = given if isinstance(given, str) else id(given)
-        if key not in known:
-            player = resolve_player(given, rules)
+    ids: dict[int | str, PlayerId] = {}
+    for seat in seats:
+        key = seat if isinstance(seat, str) else id(seat)
+        if key not in ids:
+            player = resolve_player(seat, rules)
             if isinstance(player, str):
-                known[key] = player
+                ids[key] = player
             else:
-                known[key] = len(policies)
+                ids[key] = len(policies)
                 policies[len(policies)] = player
-        players.append(known[key])
+        players.append(ids[key])
     return players, policies
 
 
 def default_plies(rules: Rules, players: Sequence[BatchPlayer | str], *, greedy: bool) -> int:
-    """Return how many decisions are left to lots unless somebody says otherwise.
+    """Return the default number of random opening actions.
 
-    None, if chance deals the cards or anybody draws, as bots do: then games differ anyway. Policies
-    that take their most probable action do not, and of functions nobody knows. At most so many that
-    even the shortest games by lot leave every seat one decision.
+    0 if the game has chance or a player acts randomly, as bots do: then games differ anyway.
+    Greedy policies do not, and functions may not. At most so many that even the shortest random
+    games leave every seat one decision.
     """
-    drawn = rules.chance or any(is_random(player, greedy=greedy) for player in players)
-    if drawn or rules.seats == 1:
+    varied = rules.chance or any(is_random(player, greedy=greedy) for player in players)
+    if varied or rules.seats == 1:
         return 0
     shortest = int(limits.lengths_by_lot(rules, DEFAULT_PLIES + rules.seats).min())
     return max(0, min(DEFAULT_PLIES, shortest - rules.seats))
 
 
 def check_plies(rules: Rules, plies: int, name: str = "opening_plies=") -> int:
-    """Refuse openings that leave nothing to play, and those of an environment of one's own.
+    """Reject openings that leave nothing to play, and openings of custom environments.
 
-    name: how the user wrote it.
+    name: as the user wrote it.
     """
     if plies and is_custom(rules):
         raise ConfigError(
-            f"{name}{plies}: {rules.name} is your own environment, its seeds decide how games "
+            f"{name}{plies}: {rules.name} is a custom environment, its seeds decide how games "
             "open; leave it out"
         )
     return limits.check_plies(rules, plies, name)
 
 
 def seat_splits(rules: Rules, games: int) -> list[tuple[int, int]]:
-    """Return the kinds of tables that two players share: our seats, and how many games are played.
+    """Return (our seats, games) for a match in which two players share the seats.
 
-    With an odd number of seats there are two kinds, each side having one seat more in half of the
-    games; so that equals always win half.
+    With an odd number of seats each side has one seat more in half of the games, so that equal
+    players win half.
     """
     few = rules.seats // 2
     if rules.seats % 2 == 0:
@@ -279,7 +280,7 @@ def seat_splits(rules: Rules, games: int) -> list[tuple[int, int]]:
 
 
 def games_between(rules: Rules, games: int) -> int:
-    """Return how many games a pair plays that is asked for so many: whole rounds of the seats."""
+    """Return the number of games that a pair plays: `games` rounded up to whole rounds."""
     return sum(count for _, count in seat_splits(rules, games))
 
 
@@ -294,23 +295,22 @@ def share_of_wins(
     greedy: bool = False,
     progress: Progress | None = None,
 ) -> tuple[float, int, int]:
-    """Return our share of the wins at tables that both share evenly, and of how many games.
+    """Return (our win share, games, distinct deals) of a match in which both have half the seats.
 
-    The third number is that of deals that differ, which are independent of each other.
     progress: called with the number of games played so far.
     """
     total, played, deals = 0.0, 0, 0
-    tables = seat_splits(rules, games)
-    for at, (mine, part) in enumerate(tables):
+    splits = seat_splits(rules, games)
+    for i, (mine, part) in enumerate(splits):
         result = play_match(
             rules,
             [ours] * mine + [theirs] * (rules.seats - mine),
             games=part,
-            seed=seed + at,
+            seed=seed + i,
             threads=threads,
             greedy=greedy,
             progress=add_offset(progress, played),
         )
         total += sum(player.win_share for player in result.players[:mine])
         played, deals = played + result.games, deals + result.distinct_deals
-    return total / len(tables), played, deals
+    return total / len(splits), played, deals

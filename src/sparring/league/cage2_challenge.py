@@ -1,4 +1,4 @@
-"""CAGE-2's own challenge: its nine settings, and the leaderboard that was published."""
+"""The CAGE-2 challenge: its nine settings and its published leaderboard."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ EPISODES = 1000
 REDS = {"B_line": "B_LINE", "Meander": "MEANDER", "sleep": "SLEEP"}
 LENGTHS = (30, 50, 100)
 SETTINGS = tuple((red, steps) for steps in LENGTHS for red in REDS)
-"""The nine settings that make up the total."""
+"""The nine settings of the total score."""
 FIXED = ("red", "max_steps")
-"""Flags that are the protocol's to set."""
+"""Flags that the challenge sets."""
 
 
 @dataclass(frozen=True)
@@ -37,14 +37,14 @@ class Published:
     name: str
     total: float
     means: tuple[float, float, float, float, float, float]
-    """B_line and Meander after 30 steps, after 50, after 100."""
-    asleep: tuple[float | None, ...] = (0.0, 0.0, 0.0)
-    """Against a red that sleeps, after 30, 50 and 100 steps; None where it is not told."""
+    """Of B_line and Meander with 30 steps, with 50, with 100."""
+    sleep_means: tuple[float | None, ...] = (0.0, 0.0, 0.0)
+    """Against a red that sleeps, with 30, 50 and 100 steps; None if not published."""
 
     @property
     def row(self) -> tuple[float | None, ...]:
-        """All nine settings, in the order of the table."""
-        pairs = zip(self.means[::2], self.means[1::2], self.asleep, strict=True)
+        """Means of all nine settings, in the order of SETTINGS."""
+        pairs = zip(self.means[::2], self.means[1::2], self.sleep_means, strict=True)
         return tuple(mean for setting in pairs for mean in setting)
 
 
@@ -83,7 +83,7 @@ LEADERBOARD = (
 
 @dataclass(frozen=True)
 class SettingScore:
-    """One setting: the mean of the episodes' totals."""
+    """Mean score of the episodes of one setting."""
 
     mean: float
     error: float
@@ -92,7 +92,7 @@ class SettingScore:
 
 @dataclass(frozen=True)
 class RepairScore:
-    """One unit: repairs per episode, and the share of them that followed the order."""
+    """Repairs of one unit per episode, and the share of them that followed the order."""
 
     repairs: float
     in_order: float | None
@@ -108,31 +108,31 @@ def play_settings(
     greedy: bool,
     progress: Callable[[str], None],
 ) -> dict[tuple[str, int], SettingScore]:
-    """Return the mean total of every setting."""
-    cells = {}
-    for at, (red, length) in enumerate(SETTINGS):
+    """Return the mean score of every setting."""
+    scores = {}
+    for i, (red, length) in enumerate(SETTINGS):
         progress(f"{red}, {length} steps")
         setting = rules.changed({"red": REDS[red], "max_steps": length})
         result = play_match(
-            setting, [challenger], games=games, seed=seed + at, threads=threads, greedy=greedy
+            setting, [challenger], games=games, seed=seed + i, threads=threads, greedy=greedy
         )
         low, high = result.first.score_interval
-        wide = student_95(result.distinct_deals - 1)
-        cells[red, length] = SettingScore(result.first.score, (high - low) / (2 * wide))
-    return cells
+        standard_errors = 2 * student_95(result.distinct_deals - 1)
+        scores[red, length] = SettingScore(result.first.score, (high - low) / standard_errors)
+    return scores
 
 
-def total_of(cells: dict[tuple[str, int], SettingScore]) -> SettingScore:
-    """Return the sum over all settings, which the challenge ranks by."""
-    error = math.sqrt(sum(cell.error**2 for cell in cells.values()))
-    return SettingScore(sum(cell.mean for cell in cells.values()), error)
+def total_of(scores: dict[tuple[str, int], SettingScore]) -> SettingScore:
+    """Return the sum over all settings, by which the challenge ranks."""
+    error = math.sqrt(sum(score.error**2 for score in scores.values()))
+    return SettingScore(sum(score.mean for score in scores.values()), error)
 
 
 def score_repairs(
     challenger: Player, rules: Rules, *, games: int, seed: int, threads: int, sampled: bool = False
 ) -> dict[str, RepairScore]:
-    """Count, by unit, the repairs of whole episodes and those that followed the order."""
-    # The games are one step longer than is played: the last position is still there to be read.
+    """Count the repairs of whole episodes by unit, and those that followed the order."""
+    # The games are one step longer than is played, so that the last position can be read.
     longest = int(rules.fields["max_steps"].high) - 1
     length = min(int(rules.config["max_steps"]), longest)
     players, policies = number_players(rules, [challenger])
@@ -145,15 +145,15 @@ def score_repairs(
         observe=bool(policies),
         memory=max_memory_bytes(list(policies.values())),
     )
-    tables = MatchBatch(pool, np.ones(games, np.intp))
+    match = MatchBatch(pool, np.ones(games, np.intp))
     for step in range(length):
-        (action,) = choose_actions([tables], policies, greedy=not sampled, step=step)
-        tables.batch = pool.step(action)
+        (action,) = choose_actions([match], policies, greedy=not sampled, step=step)
+        match.batch = pool.step(action)
     states = true_states(pool.tables)
-    repairs, kept = states["repairs"].sum(0), states["in_order"].sum(0)
+    repairs, in_order = states["repairs"].sum(0), states["in_order"].sum(0)
     return {
         unit: RepairScore(
-            float(repairs[i]) / games, float(kept[i] / repairs[i]) if repairs[i] else None
+            float(repairs[i]) / games, float(in_order[i] / repairs[i]) if repairs[i] else None
         )
         for i, unit in enumerate(UNITS)
     }

@@ -1,7 +1,7 @@
-"""Matches in an environment of somebody's own: whole episodes, each with a seed of its own.
+"""Matches in a custom environment: whole episodes, each with its own seed.
 
-Which episodes there are is fixed beforehand, so that neither how many are played at once nor which
-of them ends first decides what is measured. Every deal, which is a seed, is played from every seat.
+The set of episodes is fixed in advance, so that neither the number played at once nor which of
+them ends first changes the result. A deal is a seed here, and is played from every seat.
 """
 
 from __future__ import annotations
@@ -32,18 +32,18 @@ from sparring.pools.workers.episodes import EnvEpisodes, LocalEpisodes, open_epi
 from sparring.pools.workers.supervisor import Limits
 
 CUSTOM_ENV_GAMES = 128
-"""Episodes of a measurement, unless somebody says otherwise: they may take seconds each."""
+"""Default episodes of an evaluation: each may take seconds."""
 MAX_ENVS = 8
-"""Environments that are played side by side, which spares calls of the network."""
+"""Environments played at once, so that the network runs on batches."""
 FIRST_SEED, SEEDS = 1_000_000_000, 2**31
-"""Seeds of measurements are apart from those of training, which count from the run's own on."""
-PATIENCE = 2.0
-"""Episodes that are under way when the time is over have as much again to end."""
+"""Evaluation seeds differ from training seeds, which count up from the run's seed."""
+GRACE_FACTOR = 2.0
+"""Running episodes may end until this multiple of the timeout."""
 
 
 @dataclass(frozen=True)
 class EpisodeSettings:
-    """How a match is played."""
+    """Episodes, seed and timeout of a match in a custom environment."""
 
     games: int
     seed: int = 0
@@ -54,110 +54,109 @@ class EpisodeSettings:
 
 @dataclass
 class MatchEpisode:
-    """A game under way, and what it has brought so far."""
+    """A running episode with its score so far."""
 
     deal: int
-    ahead: int
-    """By how many seats everybody has moved on."""
+    rotation: int
+    """Number of seats by which all players have moved on."""
     score: npt.NDArray[np.float64]
     length: int = 0
-    moves: int = 0
-    """A fingerprint of all that was seen, played and paid."""
+    hash: int = 0
+    """Of all observations, actions and rewards."""
     end: int = TERMINATED
-    held: Memories = field(default_factory=dict)
-    """What the players remember of it, by seat."""
+    memories: Memories = field(default_factory=dict)
+    """Recurrent memory, by seat."""
 
-    def note(self, *parts: npt.NDArray[Any]) -> None:
-        """Add what was seen, played or paid: nobody knows whether seeds change anything."""
+    def update_hash(self, *parts: npt.NDArray[Any]) -> None:
+        """Add observations, actions or rewards: seeds alone may not make episodes differ."""
         for part in parts:
-            self.moves = zlib.crc32(np.ascontiguousarray(part).tobytes(), self.moves)
+            self.hash = zlib.crc32(np.ascontiguousarray(part).tobytes(), self.hash)
 
 
 @dataclass
 class FinishedEpisodes:
-    """The episodes that are over, and the clock."""
+    """Finished episodes of a match, and its clock."""
 
-    terms: EpisodeSettings
+    settings: EpisodeSettings
     total: int
-    told: Callable[[int], None] | None
-    lines: list[MatchEpisode] = field(default_factory=list)
+    progress: Callable[[int], None] | None
+    episodes: list[MatchEpisode] = field(default_factory=list)
     started: float = field(default_factory=time.monotonic)
 
-    def add(self, line: MatchEpisode) -> None:
-        self.lines.append(line)
-        if self.told:
-            self.told(len(self.lines))
+    def add(self, episode: MatchEpisode) -> None:
+        self.episodes.append(episode)
+        if self.progress:
+            self.progress(len(self.episodes))
 
     @property
     def may_begin(self) -> bool:
-        return time.monotonic() - self.started < self.terms.timeout_s
+        return time.monotonic() - self.started < self.settings.timeout_s
 
     @property
-    def may_go_on(self) -> bool:
-        return time.monotonic() - self.started < PATIENCE * self.terms.timeout_s
+    def may_continue(self) -> bool:
+        return time.monotonic() - self.started < GRACE_FACTOR * self.settings.timeout_s
 
 
 def play_custom(
     rules: Rules,
     players: Sequence[BatchPlayer],
-    terms: EpisodeSettings,
-    told: Callable[[int], None] | None = None,
-    given: CustomPool | None = None,
+    settings: EpisodeSettings,
+    progress: Callable[[int], None] | None = None,
+    pool: CustomPool | None = None,
 ) -> MatchRecord:
-    """Play whole episodes; the first of the players is measured.
+    """Play whole episodes; the first of the players is evaluated.
 
-    players: one per seat, in the order in which they sit; the next rotation has everybody one seat
-    further on. told: called with the number of episodes that are over.
-    given: environments that a program brought along, of which nobody else can make any; whatever
-    they were playing is over then.
+    players: one per seat; each rotation moves all of them one seat further on.
+    progress: called with the number of finished episodes.
+    pool: environments that exist and that no factory makes; their current episodes are lost.
     """
-    deals = -(-terms.games // rules.seats)
-    results = FinishedEpisodes(terms, deals * rules.seats, told)
-    if given is None:
+    deals = -(-settings.games // rules.seats)
+    results = FinishedEpisodes(settings, deals * rules.seats, progress)
+    if pool is None:
         play_in_new_envs(rules, players, results, deals)
-    elif isinstance(given, TablePool):
-        play_separately(LocalEpisodes(given), players, results, deals)
+    elif isinstance(pool, TablePool):
+        play_separately(LocalEpisodes(pool), players, results, deals)
     else:
-        play_in_vector_env(given, players, results, deals)
-    lines = complete_deals(results.lines, rules.seats)
-    if len(lines) < 2:
+        play_in_vector_env(pool, players, results, deals)
+    episodes = complete_deals(results.episodes, rules.seats)
+    if len(episodes) < 2:
         raise SparringError(
-            f"{rules.name}: {len(lines)} of {results.total} episodes ended within "
-            f"{PATIENCE * terms.timeout_s:g} s; raise eval.timeout_s, or end "
+            f"{rules.name}: {len(episodes)} of {results.total} episodes ended within "
+            f"{GRACE_FACTOR * settings.timeout_s:g} s; raise eval.timeout_s, or end "
             "episodes with a time limit (gymnasium.wrappers.TimeLimit)"
         )
-    return make_record(lines, rules.seats)
+    return make_record(episodes, rules.seats)
 
 
 def play_in_new_envs(
     rules: Rules, players: Sequence[BatchPlayer], results: FinishedEpisodes, deals: int
 ) -> None:
-    """Play in environments that a factory makes."""
-    word, games = factory_of(rules), min(MAX_ENVS, deals * rules.seats)
+    """Play in environments that the factory makes."""
+    factory, games = factory_of(rules), min(MAX_ENVS, deals * rules.seats)
     try:
-        episodes = open_episodes(word, games, limits_of(players))
+        episodes = open_episodes(factory, games, limits_of(players))
     except VectorError:
-        pool = cached_pool(word, games)
+        pool = cached_pool(factory, games)
         check_env_unchanged(players, rules, pool.rules)
         play_in_vector_env(pool, players, results, deals)
     else:
         check_env_unchanged(players, rules, episodes.rules)
-        results.started = time.monotonic()  # environments take their time to be there
+        results.started = time.monotonic()  # the time to start environments does not count
         play_separately(episodes, players, results, deals)
 
 
 def check_env_unchanged(players: Sequence[BatchPlayer], rules: Rules, now: Rules) -> None:
-    """Refuse players for whom the environment is another one by now."""
+    """Reject players that were trained on an environment with other spaces."""
     for player in players:
         check_same(player.name, rules, now)
 
 
 def limits_of(players: Sequence[BatchPlayer]) -> Limits:
-    """How long a step may take: as long as in the runs that the players come from."""
-    known = [getattr(player, "meta", {}).get("config", {}).get("env", {}) for player in players]
+    """Return the longest timeouts of the runs in which the players were trained."""
+    configs = [getattr(player, "meta", {}).get("config", {}).get("env", {}) for player in players]
 
-    def longest(name: str, usual: float) -> float:
-        return max((float(one[name]) for one in known if name in one), default=usual)
+    def longest(name: str, default: float) -> float:
+        return max((float(env[name]) for env in configs if name in env), default=default)
 
     step_s = longest("step_timeout_s", EnvConfig.step_timeout_s)
     return Limits(step_s, longest("start_timeout_s", EnvConfig.start_timeout_s), restarts=0)
@@ -167,146 +166,154 @@ def seed_of(seed: int, deal: int) -> int:
     return (FIRST_SEED + seed + deal) % SEEDS
 
 
-# Environments one by one
+# Environments that are reset one by one
 
 
 def play_separately(
     games: EnvEpisodes, players: Sequence[BatchPlayer], results: FinishedEpisodes, deals: int
 ) -> None:
-    """Play every episode in whichever environment is free next."""
-    seats, seed = games.rules.seats, results.terms.seed
+    """Play each episode in the next free environment."""
+    seats, seed = games.rules.seats, results.settings.seed
     waiting = (
-        MatchEpisode(deal, ahead, np.zeros(seats))
+        MatchEpisode(deal, rotation, np.zeros(seats))
         for deal in range(deals)
-        for ahead in range(seats)
+        for rotation in range(seats)
     )
-    free, going = [*range(len(games.game_buffers))], dict[int, MatchEpisode]()
+    free, running = [*range(len(games.game_buffers))], dict[int, MatchEpisode]()
     step = 0
-    while results.may_go_on:
+    while results.may_continue:
         for episode in islice(waiting, len(free)) if results.may_begin else ():
             game = free.pop()
             games.start(game, seed_of(seed, episode.deal))
-            going[game] = episode
+            running[game] = episode
         games.wait()
-        if not going:
+        if not running:
             return
-        answers = choose_actions(games, players, going, results.terms, step)
-        for game, action in answers.items():
+        actions = choose_actions(games, players, running, results.settings, step)
+        for game, action in actions.items():
             buffers = games.game_buffers[game]
-            going[game].note(buffers.obs, action)
-            going[game].length += int((buffers.seat >= 0).sum())
+            running[game].update_hash(buffers.obs, action)
+            running[game].length += int((buffers.seat >= 0).sum())
             games.step(game, action)
         games.wait()
         step += 1
-        for game in answers:
-            buffers, episode = games.game_buffers[game], going[game]
+        for game in actions:
+            buffers, episode = games.game_buffers[game], running[game]
             episode.score += buffers.reward[0]
-            episode.note(buffers.reward)
+            episode.update_hash(buffers.reward)
             if buffers.end[0] != GAME_RUNNING:
-                episode.note(buffers.last_obs)
+                episode.update_hash(buffers.last_obs)
                 episode.end = TRUNCATED if buffers.end[0] == GAME_TRUNCATED else TERMINATED
-                episode.held.clear()
-                results.add(going.pop(game))
+                episode.memories.clear()
+                results.add(running.pop(game))
                 free.append(game)
 
 
 def choose_actions(
     games: EnvEpisodes,
     players: Sequence[BatchPlayer],
-    going: Mapping[int, MatchEpisode],
-    terms: EpisodeSettings,
+    running: Mapping[int, MatchEpisode],
+    settings: EpisodeSettings,
     step: int,
 ) -> dict[int, npt.NDArray[Any]]:
-    """Ask whoever is to decide, each player once for all games; actions [rows] of every game."""
+    """Return the actions [rows] of every running game; each player gets one batch."""
     rules = games.rules
     shape = (rules.rows, rules.box) if rules.box else (rules.rows,)
     kind = np.float32 if rules.box else np.int64
-    actions = {game: np.zeros(shape, kind) for game in going}
-    asked: dict[int, list[tuple[int, int, int]]] = {}
-    for game, episode in going.items():
+    actions = {game: np.zeros(shape, kind) for game in running}
+    rows_by_player: dict[int, list[tuple[int, int, int]]] = {}
+    for game, episode in running.items():
         buffers = games.game_buffers[game]
         for row, seat in enumerate(buffers.seat.tolist()):
             if seat >= 0:
                 if not rules.box and not buffers.mask[row].any():
                     raise empty_mask_error(f"{rules.name}, step {episode.length}", seat)
-                number = (seat - episode.ahead) % rules.seats
-                asked.setdefault(number, []).append((game, row, seat))
-    for number, places in asked.items():
+                number = (seat - episode.rotation) % rules.seats
+                rows_by_player.setdefault(number, []).append((game, row, seat))
+    for number, rows in rows_by_player.items():
         player = players[number]
-        nothing = np.zeros(player.memory_bytes, np.uint8)
-        answers, memory = player.decide(
-            np.stack([games.game_buffers[game].obs[row] for game, row, _ in places]),
-            np.stack([games.game_buffers[game].mask[row] for game, row, _ in places]),
-            np.stack([going[game].held.get(seat, nothing) for game, _, seat in places]),
-            greedy=terms.greedy,
-            seed=terms.seed,
+        no_memory = np.zeros(player.memory_bytes, np.uint8)
+        chosen, memory = player.decide(
+            np.stack([games.game_buffers[game].obs[row] for game, row, _ in rows]),
+            np.stack([games.game_buffers[game].mask[row] for game, row, _ in rows]),
+            np.stack([running[game].memories.get(seat, no_memory) for game, _, seat in rows]),
+            greedy=settings.greedy,
+            seed=settings.seed,
             rollout=number,
             step=step,
         )
-        for (game, row, seat), action, held in zip(places, answers, memory, strict=True):
+        for (game, row, seat), action, state in zip(rows, chosen, memory, strict=True):
             actions[game][row] = action
-            going[game].held[seat] = held
+            running[game].memories[seat] = state
     return actions
 
 
-# Vectors, which begin all of their episodes together
+# Vector environments, which start all episodes together
 
 
 def play_in_vector_env(
     pool: CustomPool, players: Sequence[BatchPlayer], results: FinishedEpisodes, deals: int
 ) -> None:
-    """Play one episode in every sub-env, and again with other seeds until there are enough."""
-    terms, games = results.terms, pool.num_games
+    """Play one episode per sub-environment, then reset with other seeds, until all are played."""
+    settings, games = results.settings, pool.num_games
     for first in range(0, deals, games):
         if not results.may_begin:
             return
-        batch, step = pool.reset(seed_of(terms.seed, first)), 0
+        batch, step = pool.reset(seed_of(settings.seed, first)), 0
         memory = np.zeros((games, players[0].memory_bytes), np.uint8)
-        going = {
+        running = {
             game: MatchEpisode(first + game, 0, np.zeros(1))
             for game in range(min(games, deals - first))
         }
-        while going and results.may_go_on:
+        while running and results.may_continue:
             action = pool.sample_actions()
-            mine = np.array([row for row in going if batch.policy[row] != NO_POLICY], np.intp)
-            how: dict[str, Any] = {"greedy": terms.greedy, "seed": terms.seed, "step": step}
-            action[mine], memory[mine] = players[0].decide(
-                batch.obs[mine], batch.mask[mine], memory[mine], **how
+            rows = np.array([row for row in running if batch.policy[row] != NO_POLICY], np.intp)
+            options: dict[str, Any] = {
+                "greedy": settings.greedy,
+                "seed": settings.seed,
+                "step": step,
+            }
+            action[rows], memory[rows] = players[0].decide(
+                batch.obs[rows], batch.mask[rows], memory[rows], **options
             )
-            for row in mine:
-                going[int(row)].note(batch.obs[row], action[row])
-                going[int(row)].length += 1
+            for row in rows:
+                running[int(row)].update_hash(batch.obs[row], action[row])
+                running[int(row)].length += 1
             batch, step = pool.step(action), step + 1
-            for number, episode in going.items():
-                episode.note(batch.reward[number])
+            for number, episode in running.items():
+                episode.update_hash(batch.reward[number])
             for at, game in enumerate(batch.final_game):
-                if int(game) in going:
-                    episode = going.pop(int(game))
+                if int(game) in running:
+                    episode = running.pop(int(game))
                     episode.score[:] = batch.final_score[at]
                     episode.end = int(batch.final_reason[at])
-                    episode.note(batch.final_obs[at])
+                    episode.update_hash(batch.final_obs[at])
                     results.add(episode)
 
 
-# What came of it
+# Results
 
 
-def complete_deals(lines: Sequence[MatchEpisode], seats: int) -> list[MatchEpisode]:
-    """Deals that were played from every seat, counted from 0, in order."""
-    found: dict[int, list[MatchEpisode]] = {}
-    for line in sorted(lines, key=lambda line: (line.deal, line.ahead)):
-        found.setdefault(line.deal, []).append(line)
-    whole = [each for each in found.values() if len(each) == seats]
-    return [replace(line, deal=deal) for deal, each in enumerate(whole) for line in each]
+def complete_deals(episodes: Sequence[MatchEpisode], seats: int) -> list[MatchEpisode]:
+    """Return the episodes of deals that were played from every seat; deals count from 0."""
+    by_deal: dict[int, list[MatchEpisode]] = {}
+    for episode in sorted(episodes, key=lambda episode: (episode.deal, episode.rotation)):
+        by_deal.setdefault(episode.deal, []).append(episode)
+    complete = [rotations for rotations in by_deal.values() if len(rotations) == seats]
+    return [
+        replace(episode, deal=deal)
+        for deal, rotations in enumerate(complete)
+        for episode in rotations
+    ]
 
 
-def make_record(lines: Sequence[MatchEpisode], seats: int) -> MatchRecord:
-    ahead = np.array([line.ahead for line in lines], np.intp)
+def make_record(episodes: Sequence[MatchEpisode], seats: int) -> MatchRecord:
+    rotation = np.array([episode.rotation for episode in episodes], np.intp)
     return MatchRecord(
-        seat_of=(np.arange(seats)[None] + ahead[:, None]) % seats,
-        score=np.array([line.score for line in lines], np.float32),
-        length=np.array([line.length for line in lines], np.int32),
-        end=np.array([line.end for line in lines], np.uint8),
-        deal=np.array([line.deal for line in lines], np.intp),
-        moves=np.array([line.moves for line in lines], np.uint64),
+        seat_of=(np.arange(seats)[None] + rotation[:, None]) % seats,
+        score=np.array([episode.score for episode in episodes], np.float32),
+        length=np.array([episode.length for episode in episodes], np.int32),
+        end=np.array([episode.end for episode in episodes], np.uint8),
+        deal=np.array([episode.deal for episode in episodes], np.intp),
+        action_hash=np.array([episode.hash for episode in episodes], np.uint64),
     )

@@ -1,8 +1,8 @@
-"""Plays the games of a match: every deal once per rotation of the seats, all of them at once.
+"""Plays the games of a match: every deal once per rotation of the seats, all games at once.
 
-A deal is what the key (seed, game, episode) decides: the cards, the opening, the lots of the bots.
-Each rotation has a pool of its own with the same seed, in which everybody sits one seat further
-on; so its tables deal what the tables of the same number deal in the others.
+A deal is everything that the key (seed, game, episode) decides: cards, opening, random numbers of
+bots. Each rotation has its mine pool with the same seed, in which all players sit one seat further
+on; so a game deals the same cards in every rotation.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from sparring.pools.lineups import Lineup, PlayerId, player_id
 from sparring.pools.native import Pool
 
 SEATING_STREAM = 0x107
-"""Keeps the lots of copies and orders apart from everything else that a seed decides."""
+"""Random stream of seating orders and of copies of one player."""
 
 Progress = Callable[[int], None]
 
@@ -35,113 +35,112 @@ def play_deals(
     rules: Rules,
     players: Sequence[PlayerId],
     policies: dict[int, BatchPlayer],
-    plan: MatchSettings,
+    settings: MatchSettings,
     *,
     progress: Progress | None = None,
-    keep: ReplayRecorder | None = None,
+    recorder: ReplayRecorder | None = None,
 ) -> MatchRecord:
-    """Play until every table of every rotation has finished its share of the deals.
+    """Play until every game of every rotation has finished its quota of deals.
 
-    The share is fixed beforehand: taking the first games that finish would favor short ones.
-    keep: notes games that are to be kept.
+    The quota is fixed in advance: taking the games that finish first would favor short ones.
     """
-    seats, deals = rules.seats, plan.deals
-    count = min(deals, max(1, plan.parallel // seats))
-    share = np.full(count, deals // count)
-    share[: deals % count] += 1
-    last_line = np.cumsum(share)
-    orders = seating_orders([player_id(rules, player) for player in players], plan.seed)
-    known = {player_id(rules, player): player for player in players}
+    seats, deals = rules.seats, settings.deals
+    count = min(deals, max(1, settings.parallel // seats))
+    quota = np.full(count, deals // count)
+    quota[: deals % count] += 1
+    line_ends = np.cumsum(quota)
+    orders = seating_orders([player_id(rules, player) for player in players], settings.seed)
+    by_id = {player_id(rules, player): player for player in players}
     rotations = [
         MatchBatch(
             Pool(
                 rules,
                 count,
-                seed=plan.seed,
-                threads=plan.threads,
-                lineups=[rotated_lineup([known[number] for number in o], ahead) for o in orders],
+                seed=settings.seed,
+                threads=settings.threads,
+                lineups=[rotated_lineup([by_id[i] for i in order], by) for order in orders],
                 observe=bool(policies),
                 memory=max_memory_bytes(list(policies.values())),
                 every_game=True,
-                opening_plies=plan.opening_plies,
+                opening_plies=settings.opening_plies,
             ),
-            share,
+            quota,
             players[0],
         )
-        for ahead in range(seats)
+        for by in range(seats)
     ]
-    sheets = [DealScores(share, seats) for _ in rotations]
-    going = list(zip(rotations, sheets, strict=True))
+    scores = [DealScores(quota, seats) for _ in rotations]
+    running = list(zip(rotations, scores, strict=True))
     step = played = 0
-    while going:
+    while running:
         before = played
         actions = choose_actions(
-            [tables for tables, _ in going], policies, greedy=plan.greedy, step=step
+            [games for games, _ in running], policies, greedy=settings.greedy, step=step
         )
-        for (tables, sheet), action in zip(going, actions, strict=True):
-            if keep is not None:
-                keep.note(rotations.index(tables), tables, action)
-            tables.batch = tables.pool.step(action)
-            played += sheet.take(tables, last_line)
+        for (games, score), action in zip(running, actions, strict=True):
+            if recorder is not None:
+                recorder.record(rotations.index(games), games, action)
+            games.batch = games.pool.step(action)
+            played += score.add_finished(games, line_ends)
         step += 1
         if played > before:
-            going = [(tables, sheet) for tables, sheet in going if tables.left.any()]
+            running = [(games, score) for games, score in running if games.remaining.any()]
             if progress is not None:
                 progress(played)
-    if keep is not None:
+    if recorder is not None:
         names = {number: name_of(policy) for number, policy in policies.items()}
-        keep.finish(rules, names, sheets, plan)
-    record = join_rotations(rules, players, sheets, plan.seed)
-    return replace(record, counts=np.stack([tables.pool.counts() for tables in rotations]))
+        recorder.make_replays(rules, names, scores, settings)
+    record = join_rotations(rules, players, scores, settings.seed)
+    return replace(record, counts=np.stack([games.pool.counts() for games in rotations]))
 
 
 def choose_actions(
-    tables: Sequence[MatchBatch], policies: dict[int, BatchPlayer], *, greedy: bool, step: int
+    rotations: Sequence[MatchBatch], policies: dict[int, BatchPlayer], *, greedy: bool, step: int
 ) -> list[npt.NDArray[Any]]:
-    """Answer the rows of all rotations: one batched forward per policy."""
-    actions = [each.idle_actions() for each in tables]
+    """Return the actions of all rotations: one batched forward pass per policy."""
+    actions = [games.default_actions() for games in rotations]
     for number, policy in policies.items():
-        rows = [each.rows_of(number) for each in tables]
+        rows = [games.rows_of(number) for games in rotations]
         if not sum(map(len, rows)):
             continue
-        asked = list(zip(tables, rows, strict=True))
-        answers, memory = policy.decide(
-            np.concatenate([rows_read_by(policy, each.batch.obs[mine]) for each, mine in asked]),
-            np.concatenate([each.batch.mask[mine] for each, mine in asked]),
+        inputs = list(zip(rotations, rows, strict=True))
+        chosen, memory = policy.decide(
+            np.concatenate([rows_read_by(policy, games.batch.obs[mine]) for games, mine in inputs]),
+            np.concatenate([games.batch.mask[mine] for games, mine in inputs]),
             greedy=greedy,
-            seed=tables[0].pool.seed,
+            seed=rotations[0].pool.seed,
             rollout=number,
             step=step,
         )
         ends = np.cumsum([len(mine) for mine in rows])[:-1]
-        parts = zip(np.split(answers, ends), np.split(memory, ends), strict=True)
-        for (each, mine), action, (answer, held) in zip(asked, actions, parts, strict=True):
-            action[mine] = answer
-            each.remember(mine, held)
+        parts = zip(np.split(chosen, ends), np.split(memory, ends), strict=True)
+        for (games, mine), action, (values, state) in zip(inputs, actions, parts, strict=True):
+            action[mine] = values
+            games.store_memory(mine, state)
     return actions
 
 
-def rotated_lineup(players: Sequence[PlayerId], ahead: int) -> Lineup:
-    cut = len(players) - ahead
+def rotated_lineup(players: Sequence[PlayerId], by: int) -> Lineup:
+    cut = len(players) - by
     return Lineup((*players[cut:], *players[:cut]), shuffle=False)
 
 
 def seating_orders(ids: Sequence[int], seed: int) -> list[tuple[int, ...]]:
-    """Return in which orders the players may sit around the table, the first one first.
+    """Return the orders in which players may sit around the table; the first stays first.
 
-    A deal draws one of them, and all its rotations have the same: who sits next to whom is left
-    to lots as well. Where there are too many, lots say which are played.
+    Each deal draws one order for all its rotations, so that neighbors are random as well. If there
+    are more orders than line-ups a pool can hold, a random sample of them is used.
     """
     first, others = ids[0], sorted(ids[1:])
     copies = math.prod(math.factorial(count) for count in Counter(others).values())
     if math.factorial(len(others)) // copies <= _native.MAX_LINEUPS:
         return [(first, *order) for order in permutations(others)]
-    lots = make_rng(seed, SEATING_STREAM)
-    return [(first, *map(int, lots.permutation(others))) for _ in range(_native.MAX_LINEUPS)]
+    rng = make_rng(seed, SEATING_STREAM)
+    return [(first, *map(int, rng.permutation(others))) for _ in range(_native.MAX_LINEUPS)]
 
 
 def permutations(items: Sequence[int]) -> Iterator[tuple[int, ...]]:
-    """Yield the orders of items that differ."""
+    """Yield the distinct orders of items."""
     if not items:
         yield ()
     for item in sorted(set(items)):
@@ -152,36 +151,34 @@ def permutations(items: Sequence[int]) -> Iterator[tuple[int, ...]]:
 
 
 def join_rotations(
-    rules: Rules, players: Sequence[PlayerId], sheets: Sequence[DealScores], seed: int
+    rules: Rules, players: Sequence[PlayerId], scores: Sequence[DealScores], seed: int
 ) -> MatchRecord:
-    """Return all rotations' games as one record, rotation after rotation."""
-    seats, deals = rules.seats, len(sheets[0].score)
+    """Return the games of all rotations as one record, rotation after rotation."""
+    seats, deals = rules.seats, len(scores[0].score)
     ids = np.array([player_id(rules, player) for player in players])
-    # Moved back, so that the first player is in seat 0 and copies draw the same lots every time.
-    places = [
-        seat_players(ids, np.roll(s.player, -ahead, 1), seed) for ahead, s in enumerate(sheets)
-    ]
+    # Rolled back, so that the first player is in seat 0 and copies get the same random numbers.
+    seatings = [seat_players(ids, np.roll(s.player, -by, 1), seed) for by, s in enumerate(scores)]
     return MatchRecord(
-        seat_of=np.concatenate([(place + ahead) % seats for ahead, place in enumerate(places)]),
-        score=np.concatenate([sheet.score for sheet in sheets]),
-        length=np.concatenate([sheet.length for sheet in sheets]),
-        end=np.concatenate([sheet.end for sheet in sheets]),
+        seat_of=np.concatenate([(seating + by) % seats for by, seating in enumerate(seatings)]),
+        score=np.concatenate([score.score for score in scores]),
+        length=np.concatenate([score.length for score in scores]),
+        end=np.concatenate([score.end for score in scores]),
         deal=np.tile(np.arange(deals), seats),
-        moves=np.concatenate([sheet.moves for sheet in sheets]),
+        action_hash=np.concatenate([score.action_hash for score in scores]),
     )
 
 
 def seat_players(
     ids: npt.NDArray[Any], player: npt.NDArray[np.int16], seed: int
 ) -> npt.NDArray[np.intp]:
-    """Return where everybody sits in a deal before anybody moves on [deals, players].
+    """Return the seat of every player in a deal before it is rotated [deals, players].
 
-    player: [deals, seats], who sits there as the pool numbers it; the first player is in seat 0.
-    The pool cannot tell copies of one bot or policy apart, so lots decide which copy sits where.
+    player: [deals, seats], player ids of the pool; the first player is in seat 0.
+    The pool cannot distinguish copies of one bot or policy, so random numbers assign them to seats.
     """
-    lots = make_rng(seed, SEATING_STREAM).random(player.shape)
-    lots[:, 0] = -1.0
-    by_player = np.lexsort((lots, player), axis=1)
+    order = make_rng(seed, SEATING_STREAM).random(player.shape)
+    order[:, 0] = -1.0
+    by_player = np.lexsort((order, player), axis=1)
     seat_of = np.empty_like(by_player)
     seat_of[:, np.argsort(ids, kind="stable")] = by_player
     return seat_of

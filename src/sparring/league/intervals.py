@@ -1,4 +1,4 @@
-"""How sure a match is: 95 % intervals that count independent deals and not games."""
+"""95 % intervals of matches, which count independent deals and not games; a sequential test."""
 
 from __future__ import annotations
 
@@ -23,22 +23,22 @@ Z_95 = 1.959964
 """Half the width of a 95 % interval, in standard errors."""
 
 SKEWED = 0.15
-"""Skewness of deals over the square root of their number, from which a mean's interval is rough."""
-FEW = 6
-"""Degrees of freedom below which the series of Student's numbers is not exact enough."""
+"""Skewness over the square root of the deals above which a mean's interval is inaccurate."""
+MIN_SERIES_DEGREES = 6
+"""Degrees of freedom below which the series of Student's quantiles is not exact enough."""
 GRID = 20_001
 UNSEEN = 1e-3
-"""Deals of outcomes that were never seen: a match that was won throughout stays finite."""
+"""Pseudo-count of outcomes that did not occur: keeps a match that was always won finite."""
 
 
 @lru_cache
 def student_95(degrees: float) -> float:
-    """Half the width of a 95 % interval whose spread was estimated with so many degrees of freedom.
+    """Return Student's quantile: half the width of a 95 % interval in standard errors.
 
-    They may be a fraction, as Welch's are. Cornish and Fisher's series (Abramowitz and Stegun
-    26.7.5), and below `FEW` the integral itself.
+    degrees: of freedom; may be a fraction, as Welch's are.
+    Cornish-Fisher series (Abramowitz and Stegun 26.7.5), for few degrees the integral itself.
     """
-    if degrees < FEW:
+    if degrees < MIN_SERIES_DEGREES:
         return student_by_integral(degrees)
     z, n = Z_95, float(degrees)
     terms = (
@@ -51,10 +51,10 @@ def student_95(degrees: float) -> float:
 
 
 def student_by_integral(degrees: float) -> float:
-    """Student's number by summing up his density.
+    """Return Student's quantile by numerical integration of the density.
 
-    With t = sqrt(degrees) tan(angle), what lies between 0 and t is the integral of
-    cos(angle) ** (degrees - 1), as a share of that up to a right angle.
+    With t = sqrt(degrees) tan(angle), the probability between 0 and t is the integral of
+    cos(angle) ** (degrees - 1), divided by that up to a right angle.
     """
     angle = np.linspace(0.0, np.pi / 2, GRID)
     density = np.cos(angle).clip(0.0) ** (degrees - 1)
@@ -63,9 +63,9 @@ def student_by_integral(degrees: float) -> float:
 
 
 def welch_95(ours: Sequence[float], theirs: Sequence[float]) -> float | None:
-    """Half the width of Welch's 95 % interval of a difference of means; None from a single value.
+    """Return half the width of Welch's 95 % interval of a difference of means.
 
-    Few values say little about their own spread, which a bootstrap would not notice.
+    None if a side has a single value. A bootstrap would be too narrow for few values.
     """
     sizes = len(ours), len(theirs)
     if min(sizes) < 2:
@@ -79,7 +79,7 @@ def welch_95(ours: Sequence[float], theirs: Sequence[float]) -> float | None:
 
 
 def wilson(share: float, games: float) -> Interval:
-    """The 95 % interval of a share of so many independent games, a fraction of one if need be."""
+    """Return Wilson's 95 % interval of a share of `games` independent games (may be a fraction)."""
     # Unlike a normal interval it keeps its width at 0 and 100 %.
     weight = Z_95**2 / games
     middle = (share + weight / 2) / (1 + weight)
@@ -88,57 +88,55 @@ def wilson(share: float, games: float) -> Interval:
 
 
 def deal_variance(values: Numbers, deal: Numbers) -> float:
-    """Return by how much the means of deals vary; nan if there is but one.
+    """Return the variance of the means of deals; nan for a single deal.
 
-    deal: [games], the deal of every game, 0 and up. A deal with fewer games weighs less.
+    deal: [games], the deal of every game, from 0. A deal with fewer games weighs less.
     """
     deals = int(deal.max()) + 1
     if deals < 2:
         return math.nan
-    rest = values.astype(np.float64) - float(values.mean(dtype=np.float64))
-    by_deal = np.bincount(deal, rest, deals) * (deals / len(values))
+    centered = values.astype(np.float64) - float(values.mean(dtype=np.float64))
+    by_deal = np.bincount(deal, centered, deals) * (deals / len(values))
     return float((by_deal**2).sum() / (deals - 1))
 
 
 def share_interval(share: Numbers, deal: Numbers, distinct: int) -> Interval:
-    """The 95 % interval of a win share, Wilson's for as many games as the deals are worth.
+    """Return the 95 % interval of a win share: Wilson's for the effective number of games.
 
-    distinct: deals that are no repetition. One is worth a single game if it is won or lost from all
-        seats together, and more if good and bad seats make up for each other.
+    distinct: number of distinct deals. A deal counts as one game if its outcome is the same from
+        all seats, and as more if good and bad seats compensate each other.
 
-    The worth of a deal is (p (1 - p) + c) / (v + c), where v is the variance of the deals' means
-    and c = z^2 / (2 * distinct) keeps it near one where too little was seen to know v: at 0 and
-    100 %, and where all deals came out alike.
+    The effective games per deal are (p (1 - p) + c) / (v + c), where v is the variance of the
+    deals' means and c = z^2 / (2 * distinct) keeps them near one where v is uncertain: at 0 and
+    100 %, and where all deals had the same outcome.
     """
     mean = float(share.mean(dtype=np.float64))
-    most = mean * (1 - mean)
-    found = deal_variance(share, deal) if distinct > 1 else math.nan
-    little = Z_95**2 / (2 * distinct)
-    worth = 1.0 if math.isnan(found) else (most + little) / (found + little)
-    return wilson(mean, distinct * worth)
+    independent = mean * (1 - mean)
+    variance_of_deals = deal_variance(share, deal) if distinct > 1 else math.nan
+    c = Z_95**2 / (2 * distinct)
+    unknown = math.isnan(variance_of_deals)
+    games_per_deal = 1.0 if unknown else (independent + c) / (variance_of_deals + c)
+    return wilson(mean, distinct * games_per_deal)
 
 
 def is_skewed(values: Numbers, deal: Numbers) -> bool:
-    """Whether a mean over deals is likely to have too narrow an interval.
+    """Whether the interval of a mean over deals is probably too narrow.
 
-    A few deals that are far from the others move the mean and are seldom met: the more so, the
-    larger the skewness of the deals is beside the square root of their number.
+    Rare extreme deals move the mean: the more so, the larger the skewness of the deals is compared
+    with the square root of their number.
     """
     deals = int(deal.max()) + 1
     games = np.bincount(deal, minlength=deals)
-    rest = np.bincount(deal, values.astype(np.float64), deals) / np.maximum(games, 1)
-    rest -= rest.mean()
-    spread = math.sqrt(float((rest**2).mean()))
+    centered = np.bincount(deal, values.astype(np.float64), deals) / np.maximum(games, 1)
+    centered -= centered.mean()
+    spread = math.sqrt(float((centered**2).mean()))
     if not spread:
         return False
-    return abs(float((rest**3).mean())) / spread**3 > SKEWED * math.sqrt(deals)
+    return abs(float((centered**3).mean())) / spread**3 > SKEWED * math.sqrt(deals)
 
 
 def mean_interval(values: Numbers, deal: Numbers, distinct: int) -> Interval:
-    """The 95 % interval of a mean over deals, Student's: few say little about their own spread.
-
-    One deal says nothing about how much deals differ: then both ends are nan.
-    """
+    """Return Student's 95 % interval of a mean over deals; (nan, nan) for a single deal."""
     if distinct < 2:
         return math.nan, math.nan
     mean = float(values.mean(dtype=np.float64))
@@ -148,22 +146,21 @@ def mean_interval(values: Numbers, deal: Numbers, distinct: int) -> Interval:
 
 @dataclass(frozen=True)
 class Sprt:
-    """Stops a match as soon as it is decided: the sequential probability ratio test over deals.
+    """Sequential probability ratio test over deals: stops a match as soon as it is decided.
 
-    Wald's test of elo0 against elo1, in the generalized form that chess engines are tested with:
-    the outcomes of a deal have whatever frequencies make what was seen most likely, once with the
-    mean that elo0 would have, once with that of elo1. It looks at deals and not at games, because
-    the games of a deal share their cards: what one seat gains from them the other one loses.
+    Wald's test of elo0 against elo1 in the generalized form (GSPRT) of chess engine testing: the
+    outcomes of a deal have the maximum-likelihood frequencies, once with the mean of elo0, once
+    with that of elo1. It counts deals and not games, because the games of a deal share their cards.
     """
 
     elo0: float = -10.0
     elo1: float = 10.0
     alpha: float = 0.05
-    """How often a player of elo0 may be called stronger."""
+    """Probability that a player of elo0 is called stronger."""
     beta: float = 0.05
-    """How often a player of elo1 may be called weaker."""
+    """Probability that a player of elo1 is called weaker."""
     seats: int = 2
-    """The player has one of them, its opponents have the others."""
+    """The player has one of them, its opponents the others."""
 
     def __post_init__(self) -> None:
         if not self.elo0 < self.elo1:
@@ -175,51 +172,51 @@ class Sprt:
 
     @property
     def bounds(self) -> tuple[float, float]:
-        """The log likelihood ratios below and above which the match is decided."""
+        """Log-likelihood ratios below and above which the match is decided."""
         return math.log(self.beta / (1 - self.alpha)), math.log((1 - self.beta) / self.alpha)
 
     def share(self, elo: float) -> float:
-        """Return the win share of a player so much stronger than each of its opponents."""
+        """Return the expected win share of a player `elo` points above each opponent."""
         return 1 / (1 + (self.seats - 1) * 10 ** (-elo / 400))
 
-    def ratio(self, shares: npt.ArrayLike, worth: float = 1.0) -> float:
-        """Return the log likelihood ratio after some deals.
+    def ratio(self, shares: npt.ArrayLike, distinct: float = 1.0) -> float:
+        """Return the log-likelihood ratio after some deals.
 
-        shares: [deals], the mean win share of the player over the games of each.
-        worth: the part of the deals that are no repetition of others.
+        shares: [deals], mean win share of the player over the games of each deal.
+        distinct: share of the deals that are distinct.
         """
         values, counts = np.unique(np.asarray(shares, np.float64), return_counts=True)
         if not len(values):
             return 0.0
-        # The ends belong to what could have been seen, or no mean beyond what was seen is possible.
-        seen = dict(zip(values.tolist(), counts.tolist(), strict=True))
-        known = sorted({0.0, 1.0, *seen})
-        weight = np.array([seen.get(value, 0.0) * worth + UNSEEN for value in known])
-        parts = [
-            frequencies(np.array(known), weight, self.share(e)) for e in (self.elo0, self.elo1)
-        ]
-        return float((weight * np.log(parts[1] / parts[0])).sum())
+        # 0 and 1 are possible outcomes too: without them no mean beyond the observed ones is.
+        observed = dict(zip(values.tolist(), counts.tolist(), strict=True))
+        outcomes = sorted({0.0, 1.0, *observed})
+        weight = np.array([observed.get(value, 0.0) * distinct + UNSEEN for value in outcomes])
+        under_elo0, under_elo1 = (
+            frequencies(np.array(outcomes), weight, self.share(e)) for e in (self.elo0, self.elo1)
+        )
+        return float((weight * np.log(under_elo1 / under_elo0)).sum())
 
-    def verdict(self, shares: npt.ArrayLike, worth: float = 1.0) -> Verdict:
-        """Return what is decided, nothing if it is not; see `ratio`."""
-        ratio = self.ratio(shares, worth)
+    def verdict(self, shares: npt.ArrayLike, distinct: float = 1.0) -> Verdict:
+        """Return the decision, "" if there is none yet; see `ratio`."""
+        ratio = self.ratio(shares, distinct)
         low, high = self.bounds
         return "stronger" if ratio >= high else "weaker" if ratio <= low else ""
 
 
 def frequencies(values: Floats, weight: Floats, mean: float) -> Floats:
-    """Return the frequencies with this mean under which what was seen is most likely.
+    """Return the maximum-likelihood frequencies with this mean.
 
     They are w / (1 + t (value - mean)) for the one t that gives them the mean (Lagrange).
     """
-    share, away = weight / weight.sum(), values - mean
+    share, offset = weight / weight.sum(), values - mean
     # Between these ends all frequencies are positive, and the mean falls as t grows.
-    low, high = -1 / away.max(), -1 / away.min()
+    low, high = -1 / offset.max(), -1 / offset.min()
     for _ in range(60):
         middle = (low + high) / 2
-        if (share * away / (1 + middle * away)).sum() > 0:
+        if (share * offset / (1 + middle * offset)).sum() > 0:
             low = middle
         else:
             high = middle
-    found: Floats = share / (1 + (low + high) / 2 * away)
-    return found
+    result: Floats = share / (1 + (low + high) / 2 * offset)
+    return result

@@ -1,8 +1,7 @@
-"""A run's league: ratings, anchored to bots, from what its learner won and lost on its way, and
-everything that is known about its players as plain values. Needs no torch.
+"""Ratings of a run's league from the learner's results, anchored to bots, and its JSON description.
 
-What a learner played last before a snapshot counts as played by that, which it was about to
-become. Games of tables count by pairs, of which Plackett and Luce's model makes Elo.
+The learner's last results before a snapshot count as results of that snapshot. Games of more than
+two seats count as pairs, of which the Plackett-Luce model makes Elo. Does not import torch.
 """
 
 from __future__ import annotations
@@ -30,28 +29,28 @@ from sparring.store.archive_index import (
 from sparring.store.standings import LeagueStandings, Player, SnapshotMatch
 
 MAX_RATED = 64
-"""Snapshots of a long run that are rated, spread over it: intervals take time with the cube."""
+"""Rated snapshots of a long run, spread over it: the time of intervals grows with the cube."""
 MAX_BOTS = 4
-"""Bots in the matrix."""
+"""In the matrix."""
 MAX_GAMES = 400
-"""That a pairing of training counts for: the learner changed meanwhile, so they are no match."""
+"""A pairing of training counts for at most this many games, since the learner kept changing."""
 
 
 def rate_league(index: ArchiveIndex, bots: Sequence[str], *, seed: int = 0) -> list[Rating]:
-    """Return the ratings of snapshots (by hash), bots and the learner itself, the best first.
+    """Return the ratings of snapshots (by hash), bots and the learner itself, best first.
 
-    bots: the game's, the weakest first: the first that was met has 0.
+    bots: of the game, weakest first; the first that was met has the rating 0.
     """
     entries = spread_entries(sorted(index.entries(removed=True), key=lambda entry: entry.update))
-    known = {entry.hash for entry in entries} | set(bots)
+    players = {entry.hash for entry in entries} | set(bots)
     scores: dict[tuple[str, str], list[int]] = {}
     for kind in (TRAINING, MATCH):
-        for (mine, *_), found in latest_results(index.results(kind), entries).items():
-            if found.opponent in known and found.opponent != mine:
-                counts = scale_down(found.tally) if kind == TRAINING else list(found.tally)
-                before = scores.get((mine, found.opponent), [0, 0, 0])
+        for (snapshot, *_), result in latest_results(index.results(kind), entries).items():
+            if result.opponent in players and result.opponent != snapshot:
+                counts = scale_down(result.tally) if kind == TRAINING else list(result.tally)
+                before = scores.get((snapshot, result.opponent), [0, 0, 0])
                 summed = [a + b for a, b in zip(before, counts, strict=True)]
-                scores[mine, found.opponent] = summed
+                scores[snapshot, result.opponent] = summed
     matches = [PairScore(one, two, *counts) for (one, two), counts in scores.items() if sum(counts)]
     names = list(dict.fromkeys(name for match in matches for name in (match.one, match.two)))
     if not names:
@@ -60,32 +59,32 @@ def rate_league(index: ArchiveIndex, bots: Sequence[str], *, seed: int = 0) -> l
 
 
 def spread_entries(entries: Sequence[SnapshotEntry]) -> list[SnapshotEntry]:
-    """Return no more than MAX_RATED entries, the first and the last among them."""
+    """Return at most MAX_RATED entries, including the first and the last."""
     if len(entries) <= MAX_RATED:
         return list(entries)
-    return [entries[at] for at in np.linspace(0, len(entries) - 1, MAX_RATED).round().astype(int)]
+    picked = np.linspace(0, len(entries) - 1, MAX_RATED).round().astype(int)
+    return [entries[i] for i in picked]
 
 
 def latest_results(
     results: Sequence[Result], entries: Sequence[SnapshotEntry]
 ) -> dict[tuple[str, str, str], Result]:
-    """Return the last result of every pairing, by who played, its run and the opponent.
+    """Return the last result of every pairing, by (snapshot, member, opponent).
 
-    What came before was played by a learner further away from the snapshot that it became; one that
-    has become none would be rated by its whole life.
+    Earlier results are of a learner that is less like the snapshot it became.
     """
-    in_order = sorted(results, key=lambda found: found.update)
-    return {(snapshot_after(one, entries), one.member, one.opponent): one for one in in_order}
+    in_order = sorted(results, key=lambda result: result.update)
+    return {(snapshot_after(r, entries), r.member, r.opponent): r for r in in_order}
 
 
-def snapshot_after(found: Result, entries: Sequence[SnapshotEntry]) -> str:
-    """Return the snapshot that the learner was about to become, or the learner itself.
+def snapshot_after(result: Result, entries: Sequence[SnapshotEntry]) -> str:
+    """Return the next snapshot of the learner after a result, or LEARNER_NAME.
 
-    entries: by when they were the learner.
+    entries: in the order of their updates.
     """
-    mine = [entry for entry in entries if entry.member == found.member and entry.role != FIXED]
-    at = bisect_left([entry.update for entry in mine], found.update)
-    return mine[at].hash if at < len(mine) else LEARNER_NAME
+    own = [entry for entry in entries if entry.member == result.member and entry.role != FIXED]
+    index = bisect_left([entry.update for entry in own], result.update)
+    return own[index].hash if index < len(own) else LEARNER_NAME
 
 
 def scale_down(tally: Sequence[int]) -> list[int]:
@@ -94,10 +93,10 @@ def scale_down(tally: Sequence[int]) -> list[int]:
 
 
 def count_pairs(record: MatchRecord) -> list[int]:
-    """Return how often the first player of a match was ahead, level and behind, of all others."""
+    """Return how often the first player scored more than, as much as and less than another."""
     score = np.take_along_axis(record.score, record.seat_of, axis=1)
-    ahead = np.sign(score[:, :1] - score[:, 1:])
-    return [int((ahead == sign).sum()) for sign in (1, 0, -1)]
+    difference = np.sign(score[:, :1] - score[:, 1:])
+    return [int((difference == sign).sum()) for sign in (1, 0, -1)]
 
 
 def describe_league(
@@ -139,7 +138,7 @@ def interval_of(rated: RatingRow | None) -> dict[str, float | None]:
 def make_payoff(
     standings: LeagueStandings, chosen: Sequence[Player], pairs: Sequence[SnapshotMatch] = ()
 ) -> Payoff:
-    """Return a matrix: the learner against everybody, and the matches of snapshots if any."""
+    """Return the payoff matrix: the learner against all, and snapshots where they have matches."""
     bots = [p for p in standings.players if p.role == "bot" and (p.training or p.matches)]
     others = [*chosen, *bots[:MAX_BOTS]]
     names = (LEARNER_NAME, *(player.name for player in others))
@@ -150,10 +149,10 @@ def make_payoff(
         low[one, two], high[one, two] = ends
         low[two, one], high[two, one] = 1 - ends[1], 1 - ends[0]
 
-    for at, player in enumerate(others, 1):
+    for i, player in enumerate(others, 1):
         tally = player.matches or player.training
         if tally and tally.share is not None:
-            put(0, at, tally.share, wilson(tally.share, tally.games))
+            put(0, i, tally.share, wilson(tally.share, tally.games))
     for pair in pairs:
         put(names.index(pair.one), names.index(pair.two), pair.share, (pair.low, pair.high))
     return Payoff(names, share, low, high)

@@ -1,4 +1,4 @@
-"""The tables of a match: what is played at them, what it brings, and games of it as replays."""
+"""Games of a match that are played at once, their scores, and some of them as replays."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from sparring.pools.native import Pool
 
 @dataclass(frozen=True)
 class MatchSettings:
-    """What is played: how many deals, how many at once, from which seed, how they open."""
+    """Number of deals, games played at once, seed, threads and openings of a match."""
 
     deals: int
     parallel: int
@@ -33,205 +33,218 @@ class MatchSettings:
 
 
 class MatchBatch:
-    """A pool whose tables each have a share of the deals, and how far they are."""
+    """A pool of games for one rotation of the seats; each game plays its quota of deals."""
 
     def __init__(
-        self, pool: Pool, share: npt.NDArray[np.intp], counted: PlayerId = LEARNER
+        self, pool: Pool, quota: npt.NDArray[np.intp], counted: PlayerId = LEARNER
     ) -> None:
-        """Begin; `counted` is the player whose seats are counted."""
+        """Reset the pool.
+
+        quota: [games], deals that each game of the pool plays.
+        counted: the player for whose seats the rules count statistics.
+        """
         self.pool, self.rules = pool, pool.rules
         pool.set_counting(counted)
         self.batch = pool.reset()
-        self.share, self.left = share, share.copy()
-        """[tables], deals that are still to be finished there."""
+        self.quota, self.remaining = quota, quota.copy()
+        """[games], deals to play in all, and those that are not finished."""
         self.some_finished = False
         rows = pool.num_games * self.rules.rows
         box = self.rules.box
-        self.nothing = np.zeros((rows, box), np.float32) if box else np.zeros(rows, np.int32)
+        self.zero_actions = np.zeros((rows, box), np.float32) if box else np.zeros(rows, np.int32)
 
-    def count(self, tables: npt.NDArray[Any]) -> None:
-        """Note that a deal was finished at each of these tables."""
-        self.left[tables] -= 1
-        self.some_finished = not self.left.all()
-        self.pool.left_out[tables] = self.left[tables] == 0
+    def finish_deals(self, games: npt.NDArray[Any]) -> None:
+        """Count one finished deal for each of these games."""
+        self.remaining[games] -= 1
+        self.some_finished = not self.remaining.all()
+        self.pool.left_out[games] = self.remaining[games] == 0
 
     def rows_of(self, policy: int) -> npt.NDArray[np.intp]:
-        """Return the rows that a policy has to answer, at tables that still count."""
-        mine = self.batch.policy == policy
+        """Return the rows of a policy in games that have not finished their quota."""
+        rows = self.batch.policy == policy
         if self.some_finished:
-            mine &= np.repeat(self.left > 0, self.rules.rows)
-        return np.flatnonzero(mine)
+            rows &= np.repeat(self.remaining > 0, self.rules.rows)
+        return np.flatnonzero(rows)
 
-    def remember(self, rows: npt.NDArray[np.intp], memory: npt.NDArray[np.uint8]) -> None:
-        """Write what was remembered of rows [rows, bytes], to be shown with their seats' next."""
+    def store_memory(self, rows: npt.NDArray[np.intp], memory: npt.NDArray[np.uint8]) -> None:
+        """Store recurrent memory [rows, bytes]; the pool adds it to the seats' next observation."""
         size = memory.shape[1]
         if size:
             games = rows // self.rules.rows
             self.pool.memory[games, self.batch.seat[rows], :size] = memory
 
-    def idle_actions(self) -> npt.NDArray[Any]:
-        """Return actions for rows that nobody answers: any legal ones, the cheapest there are."""
-        # Bots take none, so that it matters only where a table has finished its share.
+    def default_actions(self) -> npt.NDArray[Any]:
+        """Return actions for rows that no policy answers."""
+        # The pool ignores them for bots; only games that finished their quota need legal ones.
         if self.some_finished and self.pool.policies:
             return self.pool.sample_actions()
-        return self.nothing
+        return self.zero_actions
 
 
 class DealScores:
-    """The sheets of one rotation, a line per deal."""
+    """Results of one rotation, one line per deal."""
 
-    def __init__(self, share: npt.NDArray[np.intp], seats: int) -> None:
-        """Begin. share: [tables], deals of each."""
-        self.share, deals = share, int(share.sum())
+    def __init__(self, quota: npt.NDArray[np.intp], seats: int) -> None:
+        """Allocate the arrays. quota: [games], deals of each."""
+        self.quota, deals = quota, int(quota.sum())
         self.score = np.zeros((deals, seats), np.float32)
         self.player = np.zeros((deals, seats), np.int16)
         self.length = np.zeros(deals, np.int32)
         self.end = np.zeros(deals, np.uint8)
-        self.moves = np.zeros(deals, np.uint64)
+        self.action_hash = np.zeros(deals, np.uint64)
 
-    def take(self, tables: MatchBatch, last_line: npt.NDArray[np.intp]) -> int:
-        """Write down the games that just ended and still count; return how many.
+    def add_finished(self, games: MatchBatch, line_ends: npt.NDArray[np.intp]) -> int:
+        """Store the games that ended in the last step; return their number.
 
-        last_line: [tables], behind the last line of each.
+        line_ends: [games], one past the last line of each game.
         """
-        batch = tables.batch
+        batch = games.batch
         ended = batch.final_game
         if not len(ended):
             return 0
-        counted = tables.left[ended] > 0
-        table = ended[counted]
-        line = last_line[table] - tables.left[table]
+        counted = games.remaining[ended] > 0
+        game = ended[counted]
+        line = line_ends[game] - games.remaining[game]
         self.score[line] = batch.final_score[counted]
         self.player[line] = batch.final_policy[counted]
         self.length[line] = batch.final_length[counted]
         self.end[line] = batch.final_reason[counted]
-        self.moves[line] = batch.final_moves[counted]
-        tables.count(table)
-        return len(table)
+        self.action_hash[line] = batch.final_moves[counted]
+        games.finish_deals(game)
+        return len(game)
 
 
 @dataclass
 class ReplayRecorder:
-    """Which games of a match are to be kept as replays, and those that were.
+    """Records games of a match as replays.
 
-    A match plays many games at once, bots and forced moves inside the native step. So what is noted
-    while it goes on is what policies answered, which nobody could draw again; everything else
-    follows from (seed, game): such a game is played once more on its own, bots asked in their turn
-    with the same lots, and is kept only if scores, end and length are those of the match. Only the
-    first game at a table can be made again that way; by default that is every game of a match.
+    A match plays many games at once, with bots and forced moves inside the native step. So only the
+    actions of policies are recorded while it runs. Everything else follows from (seed, game): the
+    recorder plays each game again on its own, with the same random numbers for bots, and keeps the
+    replay only if scores, end and length are those of the match. That works for the first game in
+    each row of the pool; by default these are all games of a match.
     """
 
-    most: int
-    """So many at most, the first deals, each from every seat."""
+    max_games: int
+    """The first deals are recorded, each from every seat."""
     replays: list[Replay] = field(default_factory=list)
     seats: list[int] = field(default_factory=list)
-    """Where the first player of the match sat, by replay."""
-    missed: int = 0
-    """Games that did not come out when they were played again, as after an opening drawn anew."""
-    answers: dict[tuple[int, int], deque[Any]] = field(default_factory=dict)
-    """What policies answered, by (rotation, table)."""
+    """Seat of the first player of the match, by replay."""
+    failed: int = 0
+    """Games whose second playthrough had another result, as after an opening drawn anew."""
+    actions: dict[tuple[int, int], deque[Any]] = field(default_factory=dict)
+    """Actions of policies, by (rotation, game)."""
 
-    def note(self, ahead: int, tables: MatchBatch, actions: npt.NDArray[Any]) -> None:
-        """Note what policies answer at the first tables of a rotation, in their first games."""
-        rules = tables.rules
-        count = min(self.tables_of(rules), tables.pool.num_games)
-        asked = tables.batch.policy[: count * rules.rows].reshape(count, rules.rows) >= 0
-        going = tables.left[:count] == tables.share[:count]
-        given = actions[: count * rules.rows].reshape(count, rules.rows, *actions.shape[1:])
-        for table in np.flatnonzero(asked.any(1) & going):
-            self.answers.setdefault((ahead, int(table)), deque()).append(given[table].copy())
+    def record(self, rotation: int, games: MatchBatch, actions: npt.NDArray[Any]) -> None:
+        """Record the policies' actions in the first games of a rotation."""
+        rules = games.rules
+        count = min(self.games_of(rules), games.pool.num_games)
+        by_policy = games.batch.policy[: count * rules.rows].reshape(count, rules.rows) >= 0
+        in_first_deal = games.remaining[:count] == games.quota[:count]
+        by_game = actions[: count * rules.rows].reshape(count, rules.rows, *actions.shape[1:])
+        for game in np.flatnonzero(by_policy.any(1) & in_first_deal):
+            self.actions.setdefault((rotation, int(game)), deque()).append(by_game[game].copy())
 
-    def tables_of(self, rules: Rules) -> int:
-        return -(-self.most // rules.seats)
+    def games_of(self, rules: Rules) -> int:
+        return -(-self.max_games // rules.seats)
 
-    def finish(
+    def make_replays(
         self,
         rules: Rules,
         names: Mapping[int, str],
-        sheets: Sequence[DealScores],
-        plan: MatchSettings,
+        rotations: Sequence[DealScores],
+        settings: MatchSettings,
     ) -> None:
-        """Play the games again that were noted. names: those of policies, by id."""
-        first_lines = np.concatenate([[0], np.cumsum(sheets[0].share)[:-1]])
-        count = min(self.tables_of(rules), len(first_lines))
-        wanted = [(table, ahead) for table in range(count) for ahead in range(rules.seats)]
-        for table, ahead in wanted[: self.most]:
-            sheet, line = sheets[ahead], int(first_lines[table])
-            answers = self.answers.pop((ahead, table), deque())
+        """Play the recorded games again. names: of policies, by id."""
+        first_lines = np.concatenate([[0], np.cumsum(rotations[0].quota)[:-1]])
+        count = min(self.games_of(rules), len(first_lines))
+        wanted = [(game, rotation) for game in range(count) for rotation in range(rules.seats)]
+        for game, rotation in wanted[: self.max_games]:
+            scores, line = rotations[rotation], int(first_lines[game])
+            actions = self.actions.pop((rotation, game), deque())
             try:
                 replay = replay_game(
-                    rules, table, plan, players=sheet.player[line], names=names, answers=answers
+                    rules, game, settings, players=scores.player[line], names=names, actions=actions
                 )
             except (SparringError, IndexError):
-                self.missed += 1
+                self.failed += 1
                 continue
-            reason = rules.ends[sheet.end[line]]
-            told = tuple(float(score) for score in sheet.score[line]), reason, sheet.length[line]
-            if told != (replay.scores, replay.end, len(replay.actions)):
-                self.missed += 1
+            reason = rules.ends[scores.end[line]]
+            score = tuple(float(value) for value in scores.score[line])
+            if (score, reason, scores.length[line]) != (
+                replay.scores,
+                replay.end,
+                len(replay.actions),
+            ):
+                self.failed += 1
                 continue
             self.replays.append(replay)
-            self.seats.append(ahead)
+            self.seats.append(rotation)
 
 
 def replay_game(
     rules: Rules,
-    table: int,
-    plan: MatchSettings,
+    game: int,
+    settings: MatchSettings,
     *,
     players: npt.NDArray[np.int16],
     names: Mapping[int, str],
-    answers: deque[Any],
+    actions: deque[Any],
 ) -> Replay:
-    """Play the first game of a table on its own. players: who sits where, as a pool numbers it."""
+    """Play the first deal of a game on its own.
+
+    players: [seats], player ids of the pool.
+    actions: of policies; the rest follows from the seed.
+    """
     plain = rules.changed({"skip_forced": 0})
-    state = State(plain, plan.seed, plain.weights(None), game=table)
-    actions: list[Any] = []
-    for action in find_opening(plain, table, plan):
-        actions.append(action)
+    state = State(plain, settings.seed, plain.weights(None), game=game)
+    played: list[Any] = []
+    for action in find_opening(plain, game, settings):
+        played.append(action)
         state.apply(action)
     first = True
     while not state.over:
         acting = [row for row in range(rules.rows) if state.native.seat(row) >= 0]
         forced = rules.skip_forced and not rules.box and not first
         forced = forced and all(len(state.legal(row)) == 1 for row in acting)
-        asked = any(players[state.native.seat(row)] >= 0 for row in acting)
-        answered = answers.popleft() if asked and not forced else None
+        by_policy = any(players[state.native.seat(row)] >= 0 for row in acting)
+        recorded = actions.popleft() if by_policy and not forced else None
         rows: list[Any] = [np.zeros(rules.box) if rules.box else 0] * rules.rows
         for row in acting:
             player = int(players[state.native.seat(row)])
             if forced:
                 rows[row] = state.legal(row)[0]
-            elif player >= 0 and answered is not None:
-                rows[row] = answered[row]
+            elif player >= 0 and recorded is not None:
+                rows[row] = recorded[row]
             else:
                 rows[row] = state.ask(player_name(rules, player), row)
-        actions.append(np.stack(rows))
-        state.apply(actions[-1])
+        played.append(np.stack(rows))
+        state.apply(played[-1])
         first = False
-    seated = [names[int(p)] if p >= 0 else player_name(rules, int(p)) for p in players]
-    return Replay.of(state, actions, seated)
+    seats = [names[int(p)] if p >= 0 else player_name(rules, int(p)) for p in players]
+    return Replay.of(state, played, seats)
 
 
-def find_opening(rules: Rules, table: int, plan: MatchSettings) -> list[int]:
-    """Return what lots decided at the start of a game, found from the positions they led to."""
-    found: list[int] = []
-    positions = [play_opening(rules, table, plan, plies) for plies in range(plan.opening_plies + 1)]
-    for was, now in pairwise(positions):
-        fitting = [action for action in was.legal() if leads_to(was, action, now)]
+def find_opening(rules: Rules, game: int, settings: MatchSettings) -> list[int]:
+    """Return the random opening actions of a game, found from the positions they lead to."""
+    actions: list[int] = []
+    plies = range(settings.opening_plies + 1)
+    positions = [play_opening(rules, game, settings, count) for count in plies]
+    for before, after in pairwise(positions):
+        fitting = [action for action in before.legal() if leads_to(before, action, after)]
         if rules.rows > 1 or not fitting:
-            raise SparringError(f"no decision of {rules.name} leads from one opening to the next")
-        found.append(fitting[0])
-    return found
+            raise SparringError(f"no action of {rules.name} leads from one opening to the next")
+        actions.append(fitting[0])
+    return actions
 
 
-def play_opening(rules: Rules, table: int, plan: MatchSettings, plies: int) -> State:
-    """Return a table's first game after so many decisions by lot."""
+def play_opening(rules: Rules, game: int, settings: MatchSettings, plies: int) -> State:
+    """Return the first position of a game after this many random actions."""
     pool = Pool(
         rules,
         1,
-        seed=plan.seed,
-        first_game=table,
+        seed=settings.seed,
+        first_game=game,
         threads=1,
         observe=False,
         every_game=True,
@@ -241,7 +254,7 @@ def play_opening(rules: Rules, table: int, plan: MatchSettings, plies: int) -> S
     return pool.state_of(0)
 
 
-def leads_to(was: State, action: int, now: State) -> bool:
-    after = was.clone()
-    after.apply(action)
-    return same_position(after, now)
+def leads_to(before: State, action: int, after: State) -> bool:
+    state = before.clone()
+    state.apply(action)
+    return same_position(state, after)

@@ -1,6 +1,6 @@
-"""Whom a learner meets: from what it has won and lost against its past to how often each is drawn.
+"""Opponent sampling: weights of archived policies from the learner's results against them.
 
-Everything here is a plain function of numbers; the same numbers give the same answer anywhere.
+All functions are deterministic.
 """
 
 from __future__ import annotations
@@ -19,22 +19,22 @@ Weights = npt.NDArray[np.float64]
 Key = TypeVar("Key", bound=Hashable)
 
 PRIOR_GAMES = 4.0
-"""Drawn games that everybody is taken to have played: nobody is hopeless or beaten unseen."""
+"""Draws added to the results against every policy, so that no share is 0 or 1 by chance."""
 HARD = 2.0
-"""The exponent of `pfsp`: (1 - p) ** 2."""
+"""Exponent of `pfsp`: (1 - p) ** 2."""
 NEWEST_SHARE = 0.8
-"""Of the games, for the newest, where `newest` chooses."""
+"""Share of the games for the newest policy with `newest`."""
 FORGOTTEN_FLOOR = 0.1
-"""Of the games, spread evenly where `forgotten` chooses: who is never met cannot be forgotten."""
+"""Share of the games spread evenly with `forgotten`: all policies have to be met at times."""
 SKILL_RANGE = 200.0
-"""Points of Elo around the learner within which all are met alike."""
+"""Elo points around the learner within which all weights are equal."""
 GATE_GAMES = 256
-"""Games that a gate wants to have seen."""
+"""Games that a gate needs."""
 
 
 @dataclass(frozen=True)
 class WinDrawLoss:
-    """What the learner has won, drawn and lost; fractions once old games count less."""
+    """Wins, draws and losses of the learner; fractions where old games decay."""
 
     wins: float = 0.0
     draws: float = 0.0
@@ -45,7 +45,7 @@ class WinDrawLoss:
             self.wins + other.wins, self.draws + other.draws, self.losses + other.losses
         )
 
-    def times(self, factor: float) -> WinDrawLoss:
+    def scaled(self, factor: float) -> WinDrawLoss:
         return WinDrawLoss(self.wins * factor, self.draws * factor, self.losses * factor)
 
     @property
@@ -54,102 +54,106 @@ class WinDrawLoss:
 
     @property
     def points(self) -> float:
-        """A win is one, a draw half of one."""
+        """A win is one point, a draw half a point."""
         return self.wins + self.draws / 2
 
     @property
     def share(self) -> float:
-        """The share of the points that the learner has, with PRIOR_GAMES draws beside."""
+        """The learner's share of the points, with PRIOR_GAMES draws added."""
         return (self.points + PRIOR_GAMES / 2) / (self.games + PRIOR_GAMES)
 
 
 @dataclass(frozen=True)
 class ArchivedPolicy:
-    """What is known about an archived policy."""
+    """An archived policy and the learner's results against it."""
 
     number: int
-    """Later ones have higher numbers."""
+    """Increases with age of the run: later policies have higher numbers."""
     hash: str
-    """Of its weights; what slots hold it by."""
+    """Of its weights; slots refer to it."""
     role: str = "main"
     results: WinDrawLoss = field(default_factory=WinDrawLoss)
     """Of the learner against it."""
     best_share: float = 0.5
-    """The highest share that the learner ever had against it, as `WinDrawLoss.share` counts."""
+    """Highest `WinDrawLoss.share` that the learner ever had against it."""
     rating: float | None = None
 
     @property
     def share(self) -> float:
-        """The learner's share of the points against it; one half before any game."""
+        """The learner's share of the points against it; 0.5 before any game."""
         return self.results.share
 
 
 def weights(
-    choose: str,
-    known: Sequence[ArchivedPolicy],
+    sampling: str,
+    policies: Sequence[ArchivedPolicy],
     *,
     learner_rating: float | None = None,
     skill_range: float = SKILL_RANGE,
 ) -> Weights:
-    """Return how often each of the archived policies is to be met; the sum is 1.
+    """Return the sampling weights of archived policies; their sum is 1.
 
-    choose: a word of LeagueConfig.choose.
-    skill_range: for `skill`, in the unit of the ratings.
+    sampling: a value of LeagueConfig.sampling.
+    skill_range: for `skill`, in Elo points.
     """
-    if choose not in CHOICES:
-        raise ConfigError(f"league.sampling {choose!r} is unknown{suggestion(choose, CHOICES)}")
-    if not known:
+    if sampling not in SAMPLING:
+        raise ConfigError(
+            f"league.sampling {sampling!r} is unknown{suggestion(sampling, SAMPLING)}"
+        )
+    if not policies:
         return np.zeros(0)
-    if choose == "skill":
-        return normalized(weigh_by_skill(known, learner_rating, skill_range))
-    return normalized(CHOICES[choose](known))
+    if sampling == "skill":
+        return normalized(weigh_by_skill(policies, learner_rating, skill_range))
+    return normalized(SAMPLING[sampling](policies))
 
 
-def weigh_uniformly(known: Sequence[ArchivedPolicy]) -> Weights:
-    return np.ones(len(known))
+def weigh_uniformly(policies: Sequence[ArchivedPolicy]) -> Weights:
+    return np.ones(len(policies))
 
 
-def weigh_newest(known: Sequence[ArchivedPolicy]) -> Weights:
-    """The last one in four games of five, the others alike in the fifth."""
-    if len(known) == 1:
+def weigh_newest(policies: Sequence[ArchivedPolicy]) -> Weights:
+    """The newest policy in 80 % of the games, all others equally in the rest."""
+    if len(policies) == 1:
         return np.ones(1)
-    drawn = np.full(len(known), (1 - NEWEST_SHARE) / (len(known) - 1))
-    drawn[np.argmax([one.number for one in known])] = NEWEST_SHARE
-    return drawn
+    result = np.full(len(policies), (1 - NEWEST_SHARE) / (len(policies) - 1))
+    result[np.argmax([policy.number for policy in policies])] = NEWEST_SHARE
+    return result
 
 
-def weigh_hard(known: Sequence[ArchivedPolicy]) -> Weights:
-    """Prioritized fictitious self-play, f(p) = (1 - p) ** 2: those that win against the learner."""
-    return (1 - point_shares(known)) ** HARD
+def weigh_hard(policies: Sequence[ArchivedPolicy]) -> Weights:
+    """Prioritized fictitious self-play, f(p) = (1 - p) ** 2: prefers policies that win."""
+    return (1 - point_shares(policies)) ** HARD
 
 
-def weigh_even(known: Sequence[ArchivedPolicy]) -> Weights:
-    """Prioritized fictitious self-play, f(p) = p (1 - p): those of about equal strength."""
-    share = point_shares(known)
+def weigh_even(policies: Sequence[ArchivedPolicy]) -> Weights:
+    """Prioritized fictitious self-play, f(p) = p (1 - p): prefers equal strength."""
+    share = point_shares(policies)
     return share * (1 - share)
 
 
-def weigh_forgotten(known: Sequence[ArchivedPolicy]) -> Weights:
-    """By how much less the learner has against them than it once had, and all a little."""
-    lost = np.maximum([one.best_share - one.share for one in known], 0.0)
-    return (1 - FORGOTTEN_FLOOR) * normalized(lost) + FORGOTTEN_FLOOR / len(known)
+def weigh_forgotten(policies: Sequence[ArchivedPolicy]) -> Weights:
+    """By the learner's loss of share since its best, plus a floor for all."""
+    lost = np.maximum([policy.best_share - policy.share for policy in policies], 0.0)
+    return (1 - FORGOTTEN_FLOOR) * normalized(lost) + FORGOTTEN_FLOOR / len(policies)
 
 
-def weigh_by_skill(known: Sequence[ArchivedPolicy], mine: float | None, within: float) -> Weights:
-    """All within a range of ratings alike; beyond it, half as often with every further range.
+def weigh_by_skill(
+    policies: Sequence[ArchivedPolicy], mine: float | None, within: float
+) -> Weights:
+    """Equal weights within a range of ratings; beyond it, half for every further range.
 
-    Who has no rating yet counts as within.
+    Policies without a rating count as within.
     """
     if mine is None:
-        return weigh_uniformly(known)
-    away = np.array([0.0 if one.rating is None else abs(one.rating - mine) for one in known])
-    beyond = np.maximum(away - within, 0.0)
-    # If all are far away the nearest are met, however far that is.
-    drawn: Weights = 0.5 ** ((beyond - beyond.min()) / within)
-    return drawn
+        return weigh_uniformly(policies)
+    distance = np.array([0.0 if p.rating is None else abs(p.rating - mine) for p in policies])
+    beyond = np.maximum(distance - within, 0.0)
+    # Relative to the nearest, which may be far away.
+    result: Weights = 0.5 ** ((beyond - beyond.min()) / within)
+    return result
 
 
-CHOICES: dict[str, Callable[[Sequence[ArchivedPolicy]], Weights]] = {
+SAMPLING: dict[str, Callable[[Sequence[ArchivedPolicy]], Weights]] = {
     "uniform": weigh_uniformly,
     "newest": weigh_newest,
     "pfsp": weigh_hard,
@@ -157,24 +161,24 @@ CHOICES: dict[str, Callable[[Sequence[ArchivedPolicy]], Weights]] = {
     "forgotten": weigh_forgotten,
     "skill": weigh_uniformly,
 }
-"""The words of LeagueConfig.choose; `skill` needs a rating besides."""
+"""Values of LeagueConfig.sampling; `skill` also needs the learner's rating."""
 
 
-def point_shares(known: Sequence[ArchivedPolicy]) -> Weights:
-    return np.array([one.share for one in known])
+def point_shares(policies: Sequence[ArchivedPolicy]) -> Weights:
+    return np.array([policy.share for policy in policies])
 
 
-def normalized(drawn: Weights) -> Weights:
-    """The same proportions with the sum 1; all alike where they say nothing."""
-    largest = float(drawn.max())
+def normalized(weights: Weights) -> Weights:
+    """Scale to the sum 1; uniform where all weights are 0."""
+    largest = float(weights.max())
     if not np.isfinite(largest) or largest <= 0:
-        return np.full(len(drawn), 1 / len(drawn))
-    scaled = drawn / largest  # the sum of tiny numbers may be 0, that of these is not
+        return np.full(len(weights), 1 / len(weights))
+    scaled = weights / largest  # first, as the sum of tiny numbers may underflow to 0
     return np.asarray(scaled / scaled.sum())
 
 
 def estimate_rating(results: WinDrawLoss | None) -> float | None:
-    """How much stronger than the learner somebody is, in Elo; None before any game."""
+    """Return an opponent's Elo rating relative to the learner; None before any game."""
     if results is None or not results.games:
         return None
     share = min(max(results.share, 1e-3), 1 - 1e-3)
@@ -182,22 +186,22 @@ def estimate_rating(results: WinDrawLoss | None) -> float | None:
 
 
 def decayed(results: Mapping[Key, WinDrawLoss], factor: float) -> dict[Key, WinDrawLoss]:
-    """Let what was counted so far weigh less, as the learner is another one by now.
+    """Scale down old results, since the learner has changed.
 
-    With it, the share against somebody who is not met any more goes back to one half.
+    So the share against an opponent that is no longer met goes back to 0.5.
     """
-    return {key: one.times(factor) for key, one in results.items()}
+    return {key: result.scaled(factor) for key, result in results.items()}
 
 
 def passes_gate(
     since_last: WinDrawLoss, gate: float, *, archived: int, games: float = GATE_GAMES
 ) -> bool:
-    """Whether the learner may be kept as a snapshot.
+    """Whether the learner is archived as a snapshot.
 
-    since_last: against the past, since the snapshot before.
-    gate: the share of the points that it needs; 0 lets everybody pass.
-    archived: past selves that there are. The first one passes: nobody was there to be beaten.
-    games: that have to be played before anybody passes.
+    since_last: results against past selves since the last snapshot.
+    gate: share of the points needed; 0 always passes.
+    archived: number of past selves; the first snapshot always passes.
+    games: needed before any other passes.
     """
     if gate <= 0 or archived == 0:
         return True

@@ -1,10 +1,9 @@
-"""Ratings from rankings of three seats and more: Plackett and Luce's model by maximum likelihood.
+"""Ratings from rankings of three and more seats: the Plackett-Luce model by maximum likelihood.
 
-First place is drawn with chances in proportion to everybody's strength, second place among those
-that are left, and so on. Of two seats that is Bradley and Terry's model, and so is the scale: 400
-points are ten times the chance. All games are fitted at once, so that their order does not matter,
-which it does in ratings that go from game to game. Players who tie are taken as all of their orders
-in equal parts, as a draw is half a point for both.
+First place is drawn with probabilities in proportion to the players' strengths, second place among
+the remaining players, and so on. For two seats that is the Bradley-Terry model with the same scale:
+400 points are a factor of ten. All games are fitted at once, so their order does not matter, unlike
+in ratings that are updated game by game. Tied players count as all of their orders in equal parts.
 """
 
 from __future__ import annotations
@@ -22,21 +21,21 @@ from sparring.league.elo import ELO_PER_LOGIT, MIN_SHARE, PRIOR, bootstrap_chunk
 
 Floats = npt.NDArray[np.float64]
 ChoiceSet = tuple[int, ...]
-"""Players among whom a place was drawn, sorted; one who has several seats is there as often."""
+"""Players among whom a place is drawn, sorted; a player with several seats occurs as often."""
 
 
 @dataclass(frozen=True)
 class Rankings:
-    """The games of one table: who sat there, and in which order they came in."""
+    """Games of the same players with the places they reached."""
 
     players: tuple[str, ...]
-    """A name may have several seats."""
+    """By seat; a name may have several seats."""
     places: npt.NDArray[np.intp]
-    """[games, players], lower is better and equal is a tie; any numbers in that order."""
+    """[games, players], lower is better and equal is a tie; only their order matters."""
     deal: npt.NDArray[np.intp] | None = None
-    """[games], which of them had the same cards: deals are independent, their games are not."""
-    worth: float = 1.0
-    """Share of the deals that are no repetition of others."""
+    """[games], the deal of each game: deals are independent, the games of a deal are not."""
+    distinct: float = 1.0
+    """Share of the deals that are distinct."""
 
     def __post_init__(self) -> None:
         shape = np.shape(self.places)
@@ -52,135 +51,141 @@ class Rankings:
         return tuple(dict.fromkeys(self.players))
 
     def points_of(self, name: str) -> tuple[float, int]:
-        """Return what a player got from seats of others, a tie being a half, and of how many."""
-        mine = [at for at, player in enumerate(self.players) if player == name]
-        others = [at for at, player in enumerate(self.players) if player != name]
-        own, their = self.places[:, mine, None], self.places[:, None, others]
-        return float((own < their).sum() + (own == their).sum() / 2), int(own.size * len(others))
+        """Return (points, possible points) of a player against the other seats; a tie is a half."""
+        seats = [i for i, player in enumerate(self.players) if player == name]
+        others = [i for i, player in enumerate(self.players) if player != name]
+        ours, theirs = self.places[:, seats, None], self.places[:, None, others]
+        points = (ours < theirs).sum() + (ours == theirs).sum() / 2
+        return float(points), int(ours.size * len(others))
 
 
 class RankingOutcomes:
-    """The rankings of one table: distinct outcomes of a deal, and the choices in each."""
+    """Distinct outcomes of a deal in some rankings, and the choice sets of each outcome."""
 
-    def __init__(self, table: Rankings, index: Mapping[str, int]) -> None:
-        players = [index[name] for name in table.players]
-        patterns, which = np.unique(table.places, axis=0, return_inverse=True)
-        which = which.reshape(-1)
-        if table.deal is None:
-            outcomes, counts = np.eye(len(patterns)), np.bincount(which)
+    def __init__(self, rankings: Rankings, index: Mapping[str, int]) -> None:
+        players = [index[name] for name in rankings.players]
+        patterns, pattern_of = np.unique(rankings.places, axis=0, return_inverse=True)
+        pattern_of = pattern_of.reshape(-1)
+        if rankings.deal is None:
+            outcomes, counts = np.eye(len(patterns)), np.bincount(pattern_of)
         else:
-            deals = np.zeros((int(table.deal.max()) + 1, len(patterns)))
-            np.add.at(deals, (table.deal, which), 1)
+            deals = np.zeros((int(rankings.deal.max()) + 1, len(patterns)))
+            np.add.at(deals, (rankings.deal, pattern_of), 1)
             outcomes, counts = np.unique(deals, axis=0, return_counts=True)
-        found = [choices_of(players, pattern) for pattern in patterns]
-        self.choices = sorted({choice for each in found for choice in each})
-        weights = np.array([[each.get(c, 0.0) for c in self.choices] for each in found])
-        self.weights: Floats = outcomes @ weights.reshape(len(found), -1)
-        """[outcomes of a deal, choices], how often."""
+        by_pattern = [choices_of(players, pattern) for pattern in patterns]
+        self.choices = sorted({choice for choices in by_pattern for choice in choices})
+        weights = np.array([[each.get(c, 0.0) for c in self.choices] for each in by_pattern])
+        self.weights: Floats = outcomes @ weights.reshape(len(by_pattern), -1)
+        """[outcomes of a deal, choice sets], number of each."""
         self.games: Floats = outcomes.sum(1)
-        self.counts: Floats = counts.astype(np.float64) * table.worth
+        self.counts: Floats = counts.astype(np.float64) * rankings.distinct
         self.seats = np.bincount(players, minlength=len(index)).astype(np.float64)
 
 
 def choices_of(players: Sequence[int], places: npt.NDArray[np.intp]) -> dict[ChoiceSet, float]:
-    """Return among whom the places of one game were drawn, with weights where players tied.
+    """Return the choice sets of one game, with weights where players tied.
 
-    Of m players who tie, each order is as good as another, so that after t of them were placed
-    any set of t may be the one that is gone.
+    All orders of m tied players are equally likely: after t of them are placed, any set of t may
+    be the placed one.
     """
-    found: dict[ChoiceSet, float] = {}
+    weights: dict[ChoiceSet, float] = {}
     for place in np.unique(places):
-        tied = [player for player, its in zip(players, places, strict=True) if its == place]
-        behind = [player for player, its in zip(players, places, strict=True) if its > place]
-        for gone in range(len(tied)):
-            weight = 1 / comb(len(tied), gone)
-            for left in combinations(tied, len(tied) - gone):
+        tied = [player for player, other in zip(players, places, strict=True) if other == place]
+        behind = [player for player, other in zip(players, places, strict=True) if other > place]
+        for placed in range(len(tied)):
+            weight = 1 / comb(len(tied), placed)
+            for left in combinations(tied, len(tied) - placed):
                 choice = tuple(sorted((*left, *behind)))
-                found[choice] = found.get(choice, 0.0) + weight
-    return found
+                weights[choice] = weights.get(choice, 0.0) + weight
+    return weights
 
 
 class RankingsFit:
-    """All tables of players that games connect, the prior among them."""
+    """Plackett-Luce fit of the rankings of players that games connect, with a prior."""
 
     def __init__(
-        self, names: Sequence[str], tables: Sequence[Rankings], fixed: Mapping[int, float]
+        self, names: Sequence[str], rankings: Sequence[Rankings], fixed: Mapping[int, float]
     ) -> None:
-        index = {name: at for at, name in enumerate(names)}
-        self.tables = [RankingOutcomes(table, index) for table in tables]
-        met = {pair for t in self.tables for pair in combinations(np.flatnonzero(t.seats), 2)}
+        index = {name: i for i, name in enumerate(names)}
+        self.outcomes = [RankingOutcomes(one, index) for one in rankings]
+        met = {pair for o in self.outcomes for pair in combinations(np.flatnonzero(o.seats), 2)}
         self.pairs = np.array(sorted(met))
-        often = np.bincount(self.pairs.ravel(), minlength=len(names))
-        self.prior: Floats = PRIOR * (1 / often[self.pairs]).mean(1) / 2
-        """Wins that each of a pair has over the other before they ever meet."""
-        choices = {c: None for table in self.tables for c in table.choices}
+        opponents = np.bincount(self.pairs.ravel(), minlength=len(names))
+        self.prior: Floats = PRIOR * (1 / opponents[self.pairs]).mean(1) / 2
+        """Wins that each of a pair has over the other before they play."""
+        choices = {c: None for outcome in self.outcomes for c in outcome.choices}
         choices |= {(int(one), int(two)): None for one, two in self.pairs}
-        place = {choice: at for at, choice in enumerate(choices)}
-        self.columns = [[place[choice] for choice in table.choices] for table in self.tables]
-        self.pair_columns = [place[int(one), int(two)] for one, two in self.pairs]
-        self.among = np.zeros((len(choices), len(names)))
-        """[choices, players], how many seats a player has in it."""
-        for choice, at in place.items():
-            np.add.at(self.among[at], list(choice), 1)
+        column = {choice: i for i, choice in enumerate(choices)}
+        self.columns = [[column[c] for c in outcome.choices] for outcome in self.outcomes]
+        self.pair_columns = [column[int(one), int(two)] for one, two in self.pairs]
+        self.seats_in = np.zeros((len(choices), len(names)))
+        """[choice sets, players], number of seats of a player in a choice set."""
+        for choice, i in column.items():
+            np.add.at(self.seats_in[i], list(choice), 1)
         self.fixed = dict(fixed)
-        self.free = [at for at in range(len(names)) if at not in fixed]
+        self.free = [i for i in range(len(names)) if i not in fixed]
 
-    def likeliest(self) -> Floats:
-        counts = [table.counts[None] for table in self.tables]
+    def maximum_likelihood(self) -> Floats:
+        counts = [outcome.counts[None] for outcome in self.outcomes]
         ratings: Floats = self.rate(counts, self.prior[None, :, None])[0]
         return ratings
 
-    def drawn_again(self, draw: np.random.Generator) -> Floats:
-        """Return ratings with lots for the weight of every deal, as those of Elo."""
-        start = self.likeliest()
-        found = []
-        for part in bootstrap_chunks(self.among.size):
-            weights = [draw.gamma(t.counts, size=(part, len(t.counts))) for t in self.tables]
-            prior = draw.gamma(self.prior[:, None], size=(part, len(self.prior), 2))
-            found.append(self.rate(weights, prior, start))
-        return np.concatenate(found)
+    def bootstrap(self, rng: np.random.Generator) -> Floats:
+        """Return ratings with random weights of the deals, as `EloFit.bootstrap`."""
+        start = self.maximum_likelihood()
+        samples = []
+        for chunk in bootstrap_chunks(self.seats_in.size):
+            weights = [rng.gamma(o.counts, size=(chunk, len(o.counts))) for o in self.outcomes]
+            prior = rng.gamma(self.prior[:, None], size=(chunk, len(self.prior), 2))
+            samples.append(self.rate(weights, prior, start))
+        return np.concatenate(samples)
 
     def rate(self, weights: Sequence[Floats], prior: Floats, start: Floats | None = None) -> Floats:
-        """Return the ratings that follow from weights of outcomes [samples, outcomes] per table.
+        """Return the ratings for weights of outcomes, [samples, outcomes] per entry of `outcomes`.
 
-        prior: [samples, pairs, 1 or 2], what each of a pair has won from the other beforehand.
+        prior: [samples, pairs, 1 or 2], prior chosen of each of a pair.
         """
-        chosen = np.zeros((len(prior), self.among.shape[1]))
-        drawn = np.zeros((len(prior), len(self.among)))
-        for table, columns, weight in zip(self.tables, self.columns, weights, strict=True):
-            chosen += (weight @ table.games)[:, None] * table.seats
-            drawn[:, columns] += weight @ table.weights
-        least = MIN_SHARE * np.maximum(drawn[:, self.pair_columns], 1.0)
-        prior = np.maximum(np.broadcast_to(prior, (*prior.shape[:2], 2)), least[..., None])
-        for at, (one, two) in enumerate(self.pairs):
-            chosen[:, one] += prior[:, at, 0]
-            chosen[:, two] += prior[:, at, 1]
-        drawn[:, self.pair_columns] += prior.sum(-1)
-        ratings: Floats = ELO_PER_LOGIT * self.climb(chosen, drawn, start)
+        chosen = np.zeros((len(prior), self.seats_in.shape[1]))
+        choice_counts = np.zeros((len(prior), len(self.seats_in)))
+        for outcome, columns, weight in zip(self.outcomes, self.columns, weights, strict=True):
+            chosen += (weight @ outcome.games)[:, None] * outcome.seats
+            choice_counts[:, columns] += weight @ outcome.weights
+        min_prior = MIN_SHARE * np.maximum(choice_counts[:, self.pair_columns], 1.0)
+        prior = np.maximum(np.broadcast_to(prior, (*prior.shape[:2], 2)), min_prior[..., None])
+        for i, (one, two) in enumerate(self.pairs):
+            chosen[:, one] += prior[:, i, 0]
+            chosen[:, two] += prior[:, i, 1]
+        choice_counts[:, self.pair_columns] += prior.sum(-1)
+        ratings: Floats = ELO_PER_LOGIT * self.fit(chosen, choice_counts, start)
         return ratings
 
-    def climb(self, chosen: Floats, drawn: Floats, start: Floats | None) -> Floats:
-        """Return the most likely log strengths by Newton's steps; the likelihood is concave."""
+    def fit(self, chosen: Floats, choice_counts: Floats, start: Floats | None) -> Floats:
+        """Return the maximum-likelihood log strengths by Newton's method.
+
+        chosen: [samples, players], how often each player was drawn.
+        choice_counts: [samples, choice sets], how often a place was drawn from each.
+        The log-likelihood is concave.
+        """
         log = np.zeros(chosen.shape)
         log[:] = (
             np.mean(list(self.fixed.values())) / ELO_PER_LOGIT
             if start is None
             else start / ELO_PER_LOGIT
         )
-        for at, elo in self.fixed.items():
-            log[:, at] = elo / ELO_PER_LOGIT
+        for i, elo in self.fixed.items():
+            log[:, i] = elo / ELO_PER_LOGIT
         for _ in range(200 if self.free else 0):
             strength = np.exp(log - log.max(axis=1, keepdims=True))
-            total = strength @ self.among.T
-            chance = self.among * strength[:, None, :] / total[..., None]
-            weighted = drawn[..., None] * chance
+            total = strength @ self.seats_in.T
+            probability = self.seats_in * strength[:, None, :] / total[..., None]
+            weighted = choice_counts[..., None] * probability
             expected = weighted.sum(1)
-            curve = -np.swapaxes(weighted, 1, 2) @ chance
-            diagonal = np.arange(curve.shape[-1])
-            curve[:, diagonal, diagonal] += expected
-            slope = (chosen - expected)[:, self.free]
-            part = curve[:, self.free][:, :, self.free]
-            step = np.linalg.solve(part, slope[..., None])[..., 0].clip(-2, 2)
+            hessian = -np.swapaxes(weighted, 1, 2) @ probability
+            diagonal = np.arange(hessian.shape[-1])
+            hessian[:, diagonal, diagonal] += expected
+            gradient = (chosen - expected)[:, self.free]
+            free_hessian = hessian[:, self.free][:, :, self.free]
+            step = np.linalg.solve(free_hessian, gradient[..., None])[..., 0].clip(-2, 2)
             log[:, self.free] += step
             if np.abs(step).max() < 1e-8:
                 break

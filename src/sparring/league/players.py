@@ -1,4 +1,4 @@
-"""Who can sit at a table. Nothing here loads torch: bots are played without it."""
+"""Kinds of players. Does not import torch: bots play without it."""
 
 from __future__ import annotations
 
@@ -18,44 +18,45 @@ if TYPE_CHECKING:
     from sparring.nets.stateful_player import StatefulPlayer
 
 CALLABLE_STREAM = 0xCA11
-"""Keeps the chances of callables apart from everything else that a seed decides."""
+"""Random stream of function players."""
 
 Bytes = npt.NDArray[np.uint8]
 Function: TypeAlias = Callable[[Bytes, Bytes, np.random.Generator], Any]
-"""Takes obs [B, obs_bytes], mask [B, actions] and a generator; returns B actions."""
+"""Takes obs [B, obs_bytes], mask [B, actions] and a random generator; returns B actions."""
 Player: TypeAlias = "Policy | str"
-"""What words can name: a trained policy, or a bot."""
+"""A trained policy, or the name of a bot."""
 BatchPlayer: TypeAlias = "Policy | CallablePlayer"
-"""Whoever answers rows in batches."""
+"""A player that chooses actions for a batch of rows."""
 
 PlayerFactory: TypeAlias = Callable[..., Any]
-"""Takes nothing, or (seats, game): the number of other seats, and the game with `rules`, `index`.
+"""Takes no arguments, or (seats, game): the number of other seats, and the game with `rules` and
+`index`.
 
 Returns a player: a policy, an agent, a function (obs, mask, rng) -> actions, an object with
-`act(obs, mask)`, or the word for a run or a saved policy.
+`act(obs, mask)`, or the name of a run or saved policy.
 """
 POSITIONAL = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
-NOTHING, TABLE, PLAYER = 0, 2, 3
-"""How many arguments makers take, and players."""
+FACTORY_ARGUMENTS, PLAYER_ARGUMENTS = (0, 2), 3
+"""Number of arguments of player factories, and of function players."""
 
 
 @runtime_checkable
 class HasPolicy(Protocol):
-    """What training gives back: an agent."""
+    """An agent, as training returns it."""
 
     @property
     def policy(self) -> Policy:
-        """The policy that it plays with."""
+        """Its policy."""
 
 
 AnyPlayer: TypeAlias = "Policy | CallablePlayer | str | Function | HasPolicy"
-"""What Python code may give: a word, a policy, an agent, or a function of one's own."""
+"""A player in Python code: a name, a policy, an agent, or a function."""
 
 
 class CallablePlayer:
-    """A function of somebody's own as a player: `(obs, mask, rng) -> actions` over a batch.
+    """A user's function as a player: `(obs, mask, rng) -> actions` for a batch of rows.
 
-    Observations are bytes, as pools write them; `rules.widen(obs)` makes numbers of them.
+    Observations are packed bytes; `rules.widen(obs)` unpacks them into numbers.
     """
 
     def __init__(self, rules: Rules, function: Function, name: str = "") -> None:
@@ -63,7 +64,7 @@ class CallablePlayer:
         self.name = name or getattr(function, "__name__", type(function).__name__)
         self.meta: dict[str, Any] = {}
         self.memory_bytes = 0
-        """A function that remembers something keeps it itself."""
+        """A function keeps its own state, if any."""
 
     def __repr__(self) -> str:
         return f"CallablePlayer({self.name!r}, {self.rules!r})"
@@ -81,86 +82,87 @@ class CallablePlayer:
     ) -> npt.NDArray[Any]:
         """Return an action per row. The generator depends on (seed, rollout, step, rows[0]) alone.
 
-        The function knows nothing of `greedy`; it is here because a policy has it.
+        greedy: ignored; the argument exists because policies have it.
         """
         first = int(rows[0]) if rows is not None and len(rows) else 0
-        chances = make_rng(seed, CALLABLE_STREAM, step, rollout, first)
-        return self._checked(self.function(obs, mask, chances), mask)
+        rng = make_rng(seed, CALLABLE_STREAM, step, rollout, first)
+        return self._checked(self.function(obs, mask, rng), mask)
 
     def decide(
-        self, obs: Bytes, mask: Bytes, memory: Bytes | None = None, **how: Any
+        self, obs: Bytes, mask: Bytes, memory: Bytes | None = None, **options: Any
     ) -> tuple[npt.NDArray[Any], Bytes]:
-        """Return an action per row, and nothing to remember, as policies do. how: see `act`."""
-        return self.act(obs, mask, **how), np.zeros((len(obs), 0), np.uint8)
+        """Return an action per row and empty memory, as `Policy.decide`. options: see `act`."""
+        return self.act(obs, mask, **options), np.zeros((len(obs), 0), np.uint8)
 
     def action(
         self, state: State, *, row: int = 0, greedy: bool = True, seed: int = 0, step: int = 0
     ) -> Any:
-        """Return the action for the seat to act in a single game: a number, or an array of them."""
+        """Return the action for the seat to act in a single game: a number, or an array."""
         (action,) = self.act(*state.decision(row), greedy=greedy, seed=seed, step=step)
         return action if self.rules.box else int(action)
 
     def check_fits(self, rules: Rules) -> None:
-        """Do nothing: what a function can play is for its author to know."""
+        """Accept any game: a function does not say which it plays."""
 
-    def _checked(self, given: Any, mask: Bytes) -> npt.NDArray[Any]:
-        """Refuse what cannot be played, and say in which row."""
-        answer, box = np.asarray(given), self.rules.box
-        wanted = (len(mask), box) if box else (len(mask),)
-        if answer.shape != wanted:
-            raise IllegalActionError(f"{self.name} returned shape {answer.shape}, need {wanted}")
-        if answer.dtype.kind not in ("iuf" if box else "iu"):
+    def _checked(self, returned: Any, mask: Bytes) -> npt.NDArray[Any]:
+        """Reject illegal actions; the error names the row."""
+        actions, box = np.asarray(returned), self.rules.box
+        shape = (len(mask), box) if box else (len(mask),)
+        if actions.shape != shape:
+            raise IllegalActionError(f"{self.name} returned shape {actions.shape}, need {shape}")
+        if actions.dtype.kind not in ("iuf" if box else "iu"):
             kind = "numbers" if box else "integers"
-            raise IllegalActionError(f"{self.name} returned {answer.dtype}, need {kind}")
+            raise IllegalActionError(f"{self.name} returned {actions.dtype}, need {kind}")
         if box:
-            wrong = ~np.isfinite(answer).all(axis=1)
+            illegal = ~np.isfinite(actions).all(axis=1)
         else:
-            known = (answer >= 0) & (answer < self.rules.actions)
-            wrong = ~known | (mask[np.arange(len(mask)), np.where(known, answer, 0)] == 0)
-        if wrong.any():
-            row = int(wrong.argmax())
+            in_range = (actions >= 0) & (actions < self.rules.actions)
+            index = np.where(in_range, actions, 0)
+            illegal = ~in_range | (mask[np.arange(len(mask)), index] == 0)
+        if illegal.any():
+            row = int(illegal.argmax())
             legal = np.flatnonzero(mask[row]).tolist()
-            why = "is not finite" if box else f"is not legal; legal: {legal}"
-            raise IllegalActionError(f"{self.name}, row {row}: action {answer[row]} {why}")
-        return answer.astype(np.float32).clip(-1, 1) if box else answer.astype(np.int32)
+            reason = "is not finite" if box else f"is not legal; legal: {legal}"
+            raise IllegalActionError(f"{self.name}, row {row}: action {actions[row]} {reason}")
+        return actions.astype(np.float32).clip(-1, 1) if box else actions.astype(np.int32)
 
 
-def is_player_factory(given: Any) -> bool:
-    """Whether this makes players: players themselves take three arguments."""
-    if isinstance(given, str | list | tuple) or not callable(given):
+def is_player_factory(value: Any) -> bool:
+    """Whether this returns players; function players take three arguments."""
+    if isinstance(value, str | list | tuple) or not callable(value):
         return False
-    if hasattr(given, "check_fits") or hasattr(given, "policy"):
-        return isinstance(given, type)
-    needed, most = count_arguments(given)
-    if needed <= PLAYER <= most and not isinstance(given, type):
+    if hasattr(value, "check_fits") or hasattr(value, "policy"):
+        return isinstance(value, type)
+    required, maximum = count_arguments(value)
+    if required <= PLAYER_ARGUMENTS <= maximum and not isinstance(value, type):
         return False
-    if needed not in (NOTHING, TABLE):
+    if required not in FACTORY_ARGUMENTS:
         raise ConfigError(
-            f"opponents: {getattr(given, '__name__', given)!r} takes {needed} arguments; a player "
-            "takes (obs, mask, rng), what makes players takes nothing or (seats, game)"
+            f"opponents: {getattr(value, '__name__', value)!r} takes {required} arguments; a "
+            "player takes (obs, mask, rng), a player factory takes nothing or (seats, game)"
         )
     return True
 
 
 def count_arguments(function: Any) -> tuple[int, float]:
-    """How many arguments a function needs by their places, and how many it takes at most."""
+    """Return the numbers of required and of possible positional arguments of a function."""
     try:
         parameters = list(inspect.signature(function).parameters.values())
-    except (TypeError, ValueError):  # of something built in nobody can tell; a player, then
-        return PLAYER, PLAYER
-    placed = [p for p in parameters if p.kind in POSITIONAL]
-    needed = sum(p.default is p.empty for p in placed)
-    endless = any(p.kind is p.VAR_POSITIONAL for p in parameters)
-    return needed, float("inf") if endless else len(placed)
+    except (TypeError, ValueError):  # a builtin without a signature: take it for a player
+        return PLAYER_ARGUMENTS, PLAYER_ARGUMENTS
+    positional = [p for p in parameters if p.kind in POSITIONAL]
+    required = sum(p.default is p.empty for p in positional)
+    unlimited = any(p.kind is p.VAR_POSITIONAL for p in parameters)
+    return required, float("inf") if unlimited else len(positional)
 
 
-def call_factory(maker: PlayerFactory, seats: int, game: Any) -> Any:
-    """Return what a maker makes for a game. seats: besides the learner's."""
-    return maker(seats, game) if count_arguments(maker)[0] == TABLE else maker()
+def call_factory(factory: PlayerFactory, seats: int, game: Any) -> Any:
+    """Return the player of a factory for a game. seats: without the learner's."""
+    return factory(seats, game) if count_arguments(factory)[0] else factory()
 
 
 def as_function(player: Any) -> Function:
-    """Return a function of somebody's own, or the `act(obs, mask)` of an object, as a function."""
+    """Return a function player: the user's function, or the `act(obs, mask)` of an object."""
     if callable(player):
         return cast(Function, player)
 
@@ -171,7 +173,7 @@ def as_function(player: Any) -> Function:
 
 
 def random_player(rules: Rules) -> CallablePlayer:
-    """Return somebody who takes any legal action, each as likely as the others."""
+    """Return a player that takes legal actions uniformly at random."""
 
     def choose(obs: Bytes, mask: Bytes, rng: np.random.Generator) -> npt.NDArray[Any]:
         if rules.box:
@@ -181,12 +183,12 @@ def random_player(rules: Rules) -> CallablePlayer:
     return CallablePlayer(rules, choose, "random")
 
 
-def make_rng(seed: int, kind: int, *at: int) -> np.random.Generator:
-    """Return where lots of a kind come from. at: up to three numbers that tell draws apart."""
+def make_rng(seed: int, stream: int, *counter: int) -> np.random.Generator:
+    """Return a random generator. counter: up to three numbers that select a part of the stream."""
     # Arrays, because lists would lose digits from 2**63 on.
-    key = np.array([seed % 2**64, kind], np.uint64)
-    counter = np.array([0, *at, *[0] * (3 - len(at))], np.uint64)
-    return np.random.Generator(np.random.Philox(key=key, counter=counter))
+    key = np.array([seed % 2**64, stream], np.uint64)
+    words = np.array([0, *counter, *[0] * (3 - len(counter))], np.uint64)
+    return np.random.Generator(np.random.Philox(key=key, counter=words))
 
 
 def name_of(player: AnyPlayer | StatefulPlayer) -> str:
@@ -199,9 +201,9 @@ def name_of(player: AnyPlayer | StatefulPlayer) -> str:
 
 
 def is_random(player: Policy | CallablePlayer | str, *, greedy: bool) -> bool:
-    """Whether a player surely plays by lot, so that two games from one position differ.
+    """Whether a player certainly acts randomly, so that two games from one position differ.
 
-    Bots do. Of a function nobody knows.
+    Bots do; a function may not.
     """
     if isinstance(player, str):
         return True

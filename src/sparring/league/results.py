@@ -1,4 +1,4 @@
-"""What a match says: shares, scores and places, each with its interval."""
+"""Results of a match: win shares, scores and ranks, each with its 95 % interval."""
 
 from __future__ import annotations
 
@@ -17,35 +17,35 @@ from sparring.league.intervals import Interval, is_skewed, mean_interval, share_
 from sparring.pools.custom.cache import is_custom
 
 HASH_FACTOR = np.uint64(0x9E3779B97F4A7C15)
-"""Keeps apart what is added up to a key: an odd number with bits all over."""
+"""Odd multiplier of a hash: keeps summed keys distinct."""
 
 
 OUTCOMES = 3
-"""Win, draw and loss."""
+"""Scores of a game with win, draw and loss alone."""
 ALONE = "alone"
-"""What the match in a game of one seat is called."""
+"""Name of the match in a game of one seat, which has no opponents."""
 
 
 @dataclass(frozen=True)
 class PlayerResult:
-    """How one player of a line-up did."""
+    """Result of one player of a match."""
 
     name: str
     games: int
     wins: int
-    """Games with the highest score alone."""
+    """Games in which the player alone has the highest score."""
     ties: int
-    """Games with the highest score shared."""
+    """Games in which the player shares the highest score."""
     losses: int
     win_share: float
-    """Mean over games; k players who share the highest score get 1/k of the win each."""
+    """Mean over games; k players that share the highest score get 1/k of the win each."""
     win_interval: Interval
     decided_interval: Interval
     """Of `decided_share`."""
     score: float
     score_interval: Interval
     rank: float
-    """Mean place, 1 is first; players with equal scores share their places' mean."""
+    """Mean rank, 1 is first; players with equal scores get the mean of their ranks."""
 
     @property
     def decided(self) -> int:
@@ -59,100 +59,99 @@ class PlayerResult:
 
 @dataclass(frozen=True)
 class MatchRecord:
-    """One line per game."""
+    """The games of a match as arrays, one line per game."""
 
     seat_of: npt.NDArray[np.intp]
-    """[games, players], where everybody sat."""
+    """[games, players], the seat of each player."""
     score: npt.NDArray[np.float32]
     """[games, seats]."""
     length: npt.NDArray[np.int32]
     end: npt.NDArray[np.uint8]
     deal: npt.NDArray[np.intp]
     """0 and up; games of the same deal had the same cards or opening."""
-    moves: npt.NDArray[np.uint64]
-    """A fingerprint of all actions; in an own environment of observations and rewards too."""
+    action_hash: npt.NDArray[np.uint64]
+    """Of all actions; in a custom environment of observations and rewards too."""
     counts: npt.NDArray[np.int64] = field(default_factory=lambda: np.zeros((0, 0), np.int64))
-    """[rotations, counters], what the rules counted at the first player's seats, if anything."""
+    """[rotations, counters], of the first player's seats; empty if the rules count nothing."""
 
-    def differing(self, chance: bool) -> tuple[int, int]:
-        """Count the games, and the deals, that are no repetition of another one.
+    def count_distinct(self, chance: bool) -> tuple[int, int]:
+        """Return the numbers of distinct games and of distinct deals.
 
-        Where there is chance, every deal is another: the same moves with other cards are no
-        repetition. Without it only `moves` tell games apart.
+        With chance, every deal is distinct: the same actions with other cards are another game.
+        Without chance, games are distinct if their actions differ.
         """
         deals = int(self.deal.max()) + 1
         if chance:
-            key = self.moves ^ (self.deal.astype(np.uint64) * HASH_FACTOR)
+            key = self.action_hash ^ (self.deal.astype(np.uint64) * HASH_FACTOR)
             return len(np.unique(key)), deals
         by_deal = np.zeros(deals, np.uint64)
         rotation = 2 * self.seat_of[:, 0].astype(np.uint64) + 1
-        np.add.at(by_deal, self.deal, self.moves * (rotation * HASH_FACTOR))
-        return len(np.unique(self.moves)), len(np.unique(by_deal))
+        np.add.at(by_deal, self.deal, self.action_hash * (rotation * HASH_FACTOR))
+        return len(np.unique(self.action_hash)), len(np.unique(by_deal))
 
 
 @dataclass(frozen=True)
 class MatchResult:
-    """What a match found. Intervals hold the true value in 95 of 100 matches."""
+    """Result of a match. Intervals contain the true value in 95 of 100 matches."""
 
     game: str
     games: int
     seats: int
     players: tuple[PlayerResult, ...]
     seat_games: tuple[int, ...]
-    """By seat: how often the first player sat there."""
+    """By seat: games of the first player there."""
     seat_shares: tuple[float | None, ...]
-    """By seat: the first player's win share there, None if it never sat there."""
+    """By seat: the first player's win share there, None without games."""
     ends: dict[str, int]
-    """Games by the reason why they ended."""
+    """Number of games by the reason of their end."""
     length: float
     """Decisions per game, all seats together."""
     deals: int
-    """Cards or openings, each played once per rotation of the seats: what intervals count."""
+    """Cards or openings, each played once per rotation of the seats; intervals count deals."""
     distinct_deals: int
-    """Deals that are no repetition of another one."""
     distinct_games: int
-    """Games that are no repetition: other moves or, where there is chance, another deal.
+    """Games that differ in actions or, with chance, in their deal.
 
-    In an own environment other observations or rewards make another game as well.
+    In a custom environment also those that differ in observations or rewards.
     """
     opening_plies: int
-    """Decisions by lot at the start of every deal."""
+    """Random actions at the start of every deal."""
     stats: dict[str, float]
-    """How the first player plays: `rules.stats` by name, where anything was counted."""
+    """Statistics of the first player's play: `rules.stats` by name."""
     margin: float | None
-    """How much more the first player scored than the others' mean; None without others."""
+    """First player's score minus the mean of the others; None without others."""
     margin_interval: Interval
     record: MatchRecord = field(repr=False, compare=False)
-    """What every game brought, for ratings."""
+    """All games, for ratings."""
 
     @property
     def first(self) -> PlayerResult:
-        """The first player, in `evaluate` the challenger."""
+        """The first player: in `evaluate` the challenger."""
         return self.players[0]
 
     @property
     def parity(self) -> float:
-        """The win share of a player that is as good as the others."""
+        """Win share of a player as strong as the others."""
         return 1 / self.seats
 
     @property
     def others_score(self) -> float | None:
-        """Mean score of everybody but the first player."""
+        """Mean score of all players but the first."""
         others = [player.score for player in self.players[1:]]
         return sum(others) / len(others) if others else None
 
     @property
     def skewed(self) -> bool:
-        """Whether the first player's scores are so skewed that their interval is rough.
+        """Whether the first player's scores are so skewed that their interval is inaccurate.
 
-        Wins, draws and losses alone are no scores: the interval of the win share tells of them.
+        False for games with win, draw and loss alone, whose win share has the interval.
         """
         record = self.record
         score = np.take_along_axis(record.score, record.seat_of, axis=1)[:, 0]
         return len(np.unique(score)) > OUTCOMES and is_skewed(score, record.deal)
 
     def summary(self) -> dict[str, Any]:
-        """The first player's result as plain values, as JSON has them."""
+        """Return the first player's result as JSON values."""
         first = self.first
         return {
             "games": first.games,
@@ -193,7 +192,7 @@ def summarize(
     *,
     opening_plies: int = 0,
 ) -> MatchResult:
-    """Turn the score sheets into shares, means and intervals."""
+    """Compute shares, means and intervals from the games of a match."""
     score = np.take_along_axis(record.score, record.seat_of, axis=1)
     top = score == score.max(axis=1, keepdims=True)
     share = top / top.sum(axis=1, keepdims=True)
@@ -201,12 +200,12 @@ def summarize(
     equal = (score[:, None, :] == score[:, :, None]).sum(axis=2)
     rank = better + (equal + 1) / 2
     games = len(score)
-    # Nobody knows whether the seeds of an own environment change anything.
+    # A custom environment may ignore its seeds.
     chance = rules.chance and not is_custom(rules)
-    distinct_games, distinct = record.differing(chance)
+    distinct_games, distinct = record.count_distinct(chance)
     players = []
-    for at, name in enumerate(names):
-        wins, shared = int((share[:, at] == 1).sum()), int(top[:, at].sum())
+    for i, name in enumerate(names):
+        wins, shared = int((share[:, i] == 1).sum()), int(top[:, i].sum())
         players.append(
             PlayerResult(
                 name=name,
@@ -214,24 +213,27 @@ def summarize(
                 wins=wins,
                 ties=shared - wins,
                 losses=games - shared,
-                win_share=float(share[:, at].mean()),
-                win_interval=share_interval(share[:, at], record.deal, distinct),
-                decided_interval=decided_interval(share[:, at], record.deal, distinct),
-                score=float(score[:, at].mean(dtype=np.float64)),
-                score_interval=mean_interval(score[:, at], record.deal, distinct),
-                rank=float(rank[:, at].mean()),
+                win_share=float(share[:, i].mean()),
+                win_interval=share_interval(share[:, i], record.deal, distinct),
+                decided_interval=decided_interval(share[:, i], record.deal, distinct),
+                score=float(score[:, i].mean(dtype=np.float64)),
+                score_interval=mean_interval(score[:, i], record.deal, distinct),
+                rank=float(rank[:, i].mean()),
             )
         )
-    ahead = score[:, 0] - score[:, 1:].mean(axis=1, dtype=np.float64) if rules.seats > 1 else None
-    sat = [record.seat_of[:, 0] == seat for seat in range(rules.seats)]
+    margin = score[:, 0] - score[:, 1:].mean(axis=1, dtype=np.float64) if rules.seats > 1 else None
+    in_seat = [record.seat_of[:, 0] == seat for seat in range(rules.seats)]
     counts = np.bincount(record.end, minlength=len(rules.ends))
     return MatchResult(
         game=rules.name,
         games=games,
         seats=rules.seats,
         players=tuple(players),
-        seat_games=tuple(int(here.sum()) for here in sat),
-        seat_shares=tuple(float(share[here, 0].mean()) if here.any() else None for here in sat),
+        seat_games=tuple(int(mask.sum()) for mask in in_seat),
+        seat_shares=tuple(
+            float(share[games_there, 0].mean()) if games_there.any() else None
+            for games_there in in_seat
+        ),
         ends={end: int(count) for end, count in zip(rules.ends, counts, strict=True) if count},
         length=float(record.length.mean()),
         deals=int(record.deal.max()) + 1,
@@ -239,42 +241,41 @@ def summarize(
         distinct_games=distinct_games,
         opening_plies=opening_plies,
         stats=stat_values(rules.stats, record.counts.sum(0).tolist()) if len(record.counts) else {},
-        margin=None if ahead is None else float(ahead.mean()),
+        margin=None if margin is None else float(margin.mean()),
         margin_interval=(
-            (math.nan, math.nan) if ahead is None else mean_interval(ahead, record.deal, distinct)
+            (math.nan, math.nan) if margin is None else mean_interval(margin, record.deal, distinct)
         ),
         record=record,
     )
 
 
 def save_result(path: Path, result: MatchResult) -> None:
-    arrays = {one.name: getattr(result.record, one.name) for one in fields(MatchRecord)}
+    arrays = {column.name: getattr(result.record, column.name) for column in fields(MatchRecord)}
     names = np.array([player.name for player in result.players])
     with path.open("wb") as file:
         np.savez(file, names=names, opening_plies=result.opening_plies, **arrays)
 
 
 def load_result(path: Path, rules: Rules) -> MatchResult:
-    """Read a match of this game; what it says is worked out anew."""
-    with np.load(path, allow_pickle=False) as found:
-        record = MatchRecord(**{one.name: found[one.name] for one in fields(MatchRecord)})
-        names, plies = found["names"].tolist(), int(found["opening_plies"])
+    """Read a saved match of this game and compute its result."""
+    with np.load(path, allow_pickle=False) as arrays:
+        record = MatchRecord(**{column.name: arrays[column.name] for column in fields(MatchRecord)})
+        names, plies = arrays["names"].tolist(), int(arrays["opening_plies"])
     return summarize(rules, names, record, opening_plies=plies)
 
 
 def decided_interval(
     share: npt.NDArray[Any], deal: npt.NDArray[np.intp], distinct: int
 ) -> Interval:
-    """The 95 % interval of the share of games won among those won or lost."""
+    """Return the 95 % interval of the share of games won among those won or lost."""
     decided = (share == 0) | (share == 1)
     if not decided.any():
         return 0.0, 1.0
-    kept, numbered = np.unique(deal[decided], return_inverse=True)
-    # Of the deals that are left the same part repeats others.
-    left = max(1, round(distinct * len(kept) / (int(deal.max()) + 1)))
-    return share_interval(share[decided], numbered, left)
+    deals, index = np.unique(deal[decided], return_inverse=True)
+    # The same share of the remaining deals is distinct.
+    distinct_decided = max(1, round(distinct * len(deals) / (int(deal.max()) + 1)))
+    return share_interval(share[decided], index, distinct_decided)
 
 
 def finite_or_none(value: float) -> float | None:
-    """Return a number as JSON can have it."""
     return value if math.isfinite(value) else None

@@ -1,17 +1,17 @@
-"""What an agent of a league is for, whom it meets, and when an exploiter begins anew.
+"""Roles in a league: the opponents of each, and when an exploiter restarts.
 
-A main agent meets everybody. An exploiter looks for weaknesses of the main agents: it meets them
-alone, and as soon as it wins, or stalls, it is frozen into the archive, where main agents meet it,
-and starts again from fresh weights. What a run has to do about a verdict:
+A main agent meets all policies. An exploiter looks for weaknesses of the main agents and meets only
+them. When it wins or stalls, it is archived, where main agents meet it, and starts again from fresh
+weights. What a run does for each verdict:
 
 | verdict | |
 |---|---|
 | go on | nothing |
-| won | keep a snapshot with the role `exploiter`, then begin anew |
-| stalled | the same: what it has found so far is worth meeting, if it wins anything at all |
+| won | archive a snapshot with the role `exploiter`, then restart |
+| stalled | the same, if it wins at least WORTH_KEEPING |
 
-To begin anew is to give the learner fresh weights and a fresh optimizer, to forget its results, and
-to start an `Attempt` at the decisions made so far.
+A restart gives the learner fresh weights and a fresh optimizer, clears its results and begins a new
+`Attempt` at the current number of decisions.
 """
 
 from __future__ import annotations
@@ -25,39 +25,39 @@ from sparring.league.matchmaking import ArchivedPolicy, WinDrawLoss
 
 MAIN, EXPLOITER = "main", "exploiter"
 FIXED = "fixed"
-"""The role of policies that line-ups name. Nobody draws them from a mix."""
+"""Role of policies that line-ups name; no mix contains them."""
 
 WON = 0.7
-"""Share of the points against the newest main agent with which an exploiter has won."""
+"""Share of the points against the newest main agent at which an exploiter has won."""
 HOPELESS = 0.2
-"""Below this share the newest is too strong to learn from; its past is met as well."""
+"""Below this share the newest main agent is too strong to learn from; its past is met as well."""
 WORTH_KEEPING = 0.3
-"""Share from which an attempt that stalled is kept: less is no weakness of anybody."""
+"""Share at which a stalled attempt is archived: below it, it has found no weakness."""
 VERDICT_GAMES = 400
-"""Games against the newest main agent before there is a verdict: by chance an equal would have 70 %
-of so many once in 10**15 times."""
+"""Games against the newest main agent before a verdict: by chance an equal player would win 70 % of
+this many once in 10**15 times."""
 GAIN = 0.02
-"""How much more than the best share counts as progress."""
+"""Increase over the best share that counts as progress."""
 
 Verdict = Literal["go on", "won", "stalled"]
 
 
 @dataclass(frozen=True)
 class AttemptLimits:
-    """How long an attempt may take, in decisions of the exploiter."""
+    """Decisions after which an attempt of an exploiter has stalled."""
 
     limit: int
-    """After so many it has stalled in any case."""
+    """In all."""
     patience: int
-    """After so many without progress, too."""
+    """Without progress."""
 
 
 @dataclass(frozen=True)
 class Attempt:
-    """How an exploiter has done since it began; plain values, for a checkpoint."""
+    """Progress of an exploiter since its last restart; saved in checkpoints."""
 
     began: int = 0
-    """Decisions of the run when it did."""
+    """Decisions of the run at its start."""
     best_share: float = 0.0
     best_at: int = 0
     """Decisions of the run at the last progress."""
@@ -73,38 +73,38 @@ class Attempt:
     def state(self) -> dict[str, Any]:
         return asdict(self)
 
-    def anew(self, decisions: int) -> Attempt:
+    def restarted(self, decisions: int) -> Attempt:
         return Attempt(began=decisions, best_at=decisions, number=self.number + 1)
 
 
 def default_limits(every: int) -> AttemptLimits:
-    """Return the terms for snapshots every so many decisions: 40 of them, 10 without progress."""
+    """Return the limits in terms of the snapshot interval: 40 of them, 10 without progress."""
     return AttemptLimits(limit=40 * every, patience=10 * every)
 
 
-def allowed_opponents(role: str, known: Sequence[ArchivedPolicy]) -> list[ArchivedPolicy]:
-    """Return whom an agent of a role may meet: a main agent all, an exploiter main agents alone."""
+def allowed_opponents(role: str, policies: Sequence[ArchivedPolicy]) -> list[ArchivedPolicy]:
+    """Return the policies that a role may meet: an exploiter meets main agents only."""
     if role == EXPLOITER:
-        return [one for one in known if one.role != EXPLOITER]
-    return list(known)
+        return [policy for policy in policies if policy.role != EXPLOITER]
+    return list(policies)
 
 
-def sampling_for(role: str, choose: str, against_newest: WinDrawLoss) -> str:
-    """Return how the opponents of an agent are chosen: as it is set, but for an exploiter.
+def sampling_for(role: str, sampling: str, against_newest: WinDrawLoss) -> str:
+    """Return how the opponents of an agent are sampled: as configured, except for an exploiter.
 
-    An exploiter meets the newest in most games. As long as that is hopeless it meets those of the
-    past that it can hold, as there is nothing to learn from losing alone.
+    An exploiter mostly meets the newest main agent. While it always loses to that policy, it meets
+    past ones of equal strength instead: losing alone teaches nothing.
     """
     if role != EXPLOITER:
-        return choose
+        return sampling
     few = against_newest.games < VERDICT_GAMES
     return "newest" if few or point_share(against_newest) >= HOPELESS else "pfsp-even"
 
 
 def judge(
-    attempt: Attempt, against_newest: WinDrawLoss, decisions: int, terms: AttemptLimits
+    attempt: Attempt, against_newest: WinDrawLoss, decisions: int, limits: AttemptLimits
 ) -> tuple[Verdict, Attempt]:
-    """Return the verdict on an attempt, and the attempt with what is its best share now.
+    """Return the verdict on an attempt, and the attempt with its best share updated.
 
     against_newest: results of this attempt against the newest main agent, old ones decayed.
     decisions: of the run so far.
@@ -115,16 +115,16 @@ def judge(
         return "won", replace(attempt, best_share=share, best_at=decisions)
     if enough and share >= attempt.best_share + GAIN:
         attempt = replace(attempt, best_share=share, best_at=decisions)
-    late = decisions - attempt.began >= terms.limit
-    tired = decisions - attempt.best_at >= terms.patience
-    return ("stalled" if late or tired else "go on"), attempt
+    over_limit = decisions - attempt.began >= limits.limit
+    no_progress = decisions - attempt.best_at >= limits.patience
+    return ("stalled" if over_limit or no_progress else "go on"), attempt
 
 
 def worth_keeping(verdict: Verdict, attempt: Attempt) -> bool:
-    """Whether an attempt that has ended goes into the archive."""
+    """Whether a finished attempt goes into the archive."""
     return verdict == "won" or (verdict == "stalled" and attempt.best_share >= WORTH_KEEPING)
 
 
 def point_share(results: WinDrawLoss) -> float:
-    """The share of the points, without any prior; 0 before the first game."""
+    """Return the share of the points without a prior; 0 before the first game."""
     return results.points / results.games if results.games else 0.0

@@ -1,17 +1,17 @@
-"""The language of who plays: words for players, and lists of them for tables.
+"""Names of players and line-ups, as `opponents` takes them.
 
     self                    the learner itself
     captain, bot:captain    a bot of the game
-    past, past:5            an earlier self of the run, or one of the newest five
+    past, past:5            a past self of the run, or one of the newest five
     best                    the best self of the run so far
-    random                  any legal action, in an environment of one's own, which has no bots
+    random                  random legal actions, in a custom environment, which has no bots
     latest, x/40, ...       a run, a checkpoint, a saved policy: see `store/lookup.py`
-    NAME                    a table: the learner, and this player in all other seats
-    A,B,C                   a table: without `self` the other seats, with `self` every seat
-    TABLE=WEIGHT            how often the table is drawn, compared with the others; in a run it
+    NAME                    a line-up: the learner, and this player in all other seats
+    A,B,C                   a line-up: without `self` the other seats, with `self` every seat
+    LINEUP=WEIGHT           how often the line-up is drawn, compared with the others; in a run it
                             may be a schedule, 0:1,1e6:0.2
 
-A bot goes before a run of the same name; bot:NAME and a path such as runs/NAME say which is meant.
+A bot takes precedence over a run of the same name; bot:NAME and a path such as runs/NAME are exact.
 """
 
 from __future__ import annotations
@@ -44,99 +44,103 @@ if TYPE_CHECKING:
 
 SELF, PAST, BEST, RANDOM = "self", "past", "best", "random"
 MAX_WEIGHT = 10**9
-"""Of a table, compared with the others."""
+"""Of a line-up."""
 
 Kind = Literal["self", "bot", "past", "best", "policy", "policy object", "callable"]
 LineupArg: TypeAlias = Any
-"""A table: a word, a player for all other seats, a list of players, or (one of these, weight)."""
+"""A line-up: text, a player for all other seats, a list of players, or (one of these, weight)."""
 
 
 @dataclass(frozen=True)
 class PlayerSpec:
-    """A player as it was named."""
+    """A player as the user gave it."""
 
     kind: Kind
     name: str
-    """As typed, or as the object calls itself."""
-    means: str = ""
-    """The bot's own name, or where the policy lies."""
+    """As typed, or the name of the object."""
+    target: str = ""
+    """The full name of the bot, or the path of the policy."""
     newest: int = 0
-    """Of `past`: so many of the newest; 0: all."""
+    """For `past`: number of the newest selves; 0: all."""
     greedy: bool | None = None
-    """Whether it always takes its most probable action, or always draws; None: as is usual."""
+    """Whether it always takes its most probable action, or always samples; None: the default."""
     player: Any = field(default=None, compare=False, repr=False)
-    """The policy or the function itself, where Python code gave one."""
+    """The policy or function, if Python code gave one."""
 
 
 @dataclass(frozen=True)
 class LineupSpec:
-    """Who sits at a table, one per seat, and how often such a table is drawn."""
+    """The players of a game, one per seat, and how often the line-up is drawn."""
 
     players: tuple[PlayerSpec, ...]
     weight: float = 1.0
     shuffle: bool = True
-    """Seats are drawn anew for every game, so that nobody owns a good one."""
+    """Seats are drawn anew for every game, so that no player keeps a good one."""
     schedule: Schedule | None = None
-    """How the weight goes on, where it changes; `weight` is the first one."""
+    """Of the weight, if it changes; `weight` is its first value."""
 
 
 def read_lineups(
-    rules: Rules, words: Sequence[LineupArg], where: str = "opponents", *, scheduled: bool = False
+    rules: Rules,
+    lineups: Sequence[LineupArg],
+    option: str = "opponents",
+    *,
+    scheduled: bool = False,
 ) -> list[LineupSpec]:
-    """Read one table per word.
+    """Read one line-up per entry.
 
-    where: the setting that the words were given for; errors begin with it.
+    option: the setting that the entries come from; errors begin with it.
     scheduled: weights may be schedules, and 0 at times.
     """
-    tables = [read_lineup(rules, word, where, scheduled=scheduled) for word in words]
-    if not tables:
-        raise ConfigError(f"{where} is empty; give at least self=1")
-    return tables
+    specs = [read_lineup(rules, lineup, option, scheduled=scheduled) for lineup in lineups]
+    if not specs:
+        raise ConfigError(f"{option} is empty; give at least self=1")
+    return specs
 
 
 def read_lineup(
-    rules: Rules, word: LineupArg, where: str = "opponents", *, scheduled: bool = False
+    rules: Rules, lineup: LineupArg, option: str = "opponents", *, scheduled: bool = False
 ) -> LineupSpec:
     weight, schedule = 1.0, None
-    if is_weighted(word):
-        word, weight = word[0], check_weight(repr(word), word[1], where)
-    elif isinstance(word, str) and "=" in word:
-        name, _, amount = word.rpartition("=")
-        read_pair(word, where)  # refuses a word without a name
+    if is_weighted(lineup):
+        lineup, weight = lineup[0], check_weight(repr(lineup), lineup[1], option)
+    elif isinstance(lineup, str) and "=" in lineup:
+        text, (name, _, amount) = lineup, lineup.rpartition("=")
+        read_pair(text, option)  # rejects text without a name
         if scheduled and ":" in amount:
-            schedule = read_weight_schedule(word, amount, where)
-        word, weight = name, schedule.values[0] if schedule else read_weight(word, amount, where)
-    names = word.split(",") if isinstance(word, str) else word
+            schedule = read_weight_schedule(text, amount, option)
+        lineup, weight = name, schedule.values[0] if schedule else read_weight(text, amount, option)
+    names = lineup.split(",") if isinstance(lineup, str) else lineup
     if isinstance(names, Sequence):
-        shown = ",".join(name_of(name) for name in names)
-        players = [read_player(rules, name, where) for name in names]
-        several = len(names) > 1 or not isinstance(word, str)
+        label = ",".join(name_of(name) for name in names)
+        players = [read_player(rules, name, option) for name in names]
+        is_list = len(names) > 1 or not isinstance(lineup, str)
     else:
-        shown, players, several = name_of(names), [read_player(rules, names, where)], False
-    return LineupSpec(fill_seats(rules, players, shown, several, where), weight, schedule=schedule)
+        label, players, is_list = name_of(names), [read_player(rules, names, option)], False
+    return LineupSpec(fill_seats(rules, players, label, is_list, option), weight, schedule=schedule)
 
 
-def is_weighted(word: LineupArg) -> bool:
-    """Whether this is a table and its weight, as Python code gives them."""
+def is_weighted(lineup: LineupArg) -> bool:
+    """Whether this is a tuple of a line-up and its weight."""
     return (
-        isinstance(word, tuple)
-        and len(word) == 2
-        and isinstance(word[1], int | float)
-        and not isinstance(word[1], bool)
+        isinstance(lineup, tuple)
+        and len(lineup) == 2
+        and isinstance(lineup[1], int | float)
+        and not isinstance(lineup[1], bool)
     )
 
 
 def fill_seats(
-    rules: Rules, players: Sequence[PlayerSpec], shown: str, several: bool, where: str
+    rules: Rules, players: Sequence[PlayerSpec], label: str, is_list: bool, option: str
 ) -> tuple[PlayerSpec, ...]:
-    """Return one player per seat, the learner first where nobody said where it is."""
+    """Return one player per seat, the learner first if the line-up does not name it."""
     others, learner = rules.seats - 1, PlayerSpec("self", SELF)
     selves = sum(player.kind == "self" for player in players)
-    if not several:
+    if not is_list:
         if selves:
             return (learner,) * rules.seats
         if not others:
-            raise ConfigError(f"{where}: {rules.name} has one seat, there is none for {shown}")
+            raise ConfigError(f"{option}: {rules.name} has one seat, there is none for {label}")
         return (learner, *list(players) * others)
     if selves and len(players) == rules.seats:
         return tuple(players)
@@ -144,105 +148,104 @@ def fill_seats(
         return (learner, *players)
     if not selves and len(players) == rules.seats:
         raise ConfigError(
-            f"{where}: {shown} leaves the learner no seat; put self in, or name the {others} others"
+            f"{option}: {label} leaves the learner no seat; add self, or name the {others} others"
         )
-    wanted = f"every one, {rules.seats}" if selves else f"the {others} others"
-    rule = f"a list {'with' if selves else 'without'} self names {wanted}"
+    expected = f"all {rules.seats} seats" if selves else f"the {others} others"
+    rule = f"a list {'with' if selves else 'without'} self names {expected}"
     raise ConfigError(
-        f"{where}: {shown} names {len(players)} of the {rules.seats} seats of {rules.name}; {rule}"
+        f"{option}: {label} names {len(players)} of the {rules.seats} seats of {rules.name}; {rule}"
     )
 
 
-def read_player(rules: Rules, given: AnyPlayer, where: str = "opponents") -> PlayerSpec:
-    """Read one player: a word, or a policy, agent or function as it is."""
-    if not isinstance(given, str):
-        return read_player_object(given, where)
-    typed = given.strip()
-    word, greedy = split_style(typed)
-    if not word:
-        raise ConfigError(f"{where}: a name is missing in {given!r}; give a player per seat")
-    if word == SELF:
+def read_player(rules: Rules, player: AnyPlayer, option: str = "opponents") -> PlayerSpec:
+    """Read one player: a name, or a policy, agent or function."""
+    if not isinstance(player, str):
+        return read_player_object(player, option)
+    typed = player.strip()
+    name, greedy = split_style(typed)
+    if not name:
+        raise ConfigError(f"{option}: a name is missing in {player!r}; give a player per seat")
+    if name == SELF:
         if greedy is not None:
-            raise ConfigError(f"{where}: {typed}: the learner draws; write {SELF}")
+            raise ConfigError(f"{option}: {typed}: the learner always samples; write {SELF}")
         return PlayerSpec("self", typed)
-    if word == BEST:
+    if name == BEST:
         return PlayerSpec("best", typed, greedy=greedy)
-    if word == PAST or word.startswith(f"{PAST}:"):
-        return PlayerSpec("past", typed, newest=read_newest(word, where), greedy=greedy)
-    return read_named_player(rules, typed, where)
+    if name == PAST or name.startswith(f"{PAST}:"):
+        return PlayerSpec("past", typed, newest=read_newest(name, option), greedy=greedy)
+    return read_named_player(rules, typed, option)
 
 
-def read_named_player(rules: Rules, typed: str, where: str) -> PlayerSpec:
+def read_named_player(rules: Rules, typed: str, option: str) -> PlayerSpec:
     try:
         found = find_player(typed, rules, also=(SELF, PAST, BEST))
     except ConfigError as wrong:
-        raise ConfigError(f"{where}: {wrong}") from None
+        raise ConfigError(f"{option}: {wrong}") from None
     if not found.bot:
-        return PlayerSpec("policy", typed, means=found.word, greedy=found.greedy)
-    if not rules.bots:  # every environment has this one
-        return PlayerSpec("callable", typed, means=RANDOM, player=random_player(rules))
-    return PlayerSpec("bot", typed, means=found.bot)
+        return PlayerSpec("policy", typed, target=found.word, greedy=found.greedy)
+    if not rules.bots:  # a custom environment, which has `random` alone
+        return PlayerSpec("callable", typed, target=RANDOM, player=random_player(rules))
+    return PlayerSpec("bot", typed, target=found.bot)
 
 
-def read_player_object(given: Any, where: str) -> PlayerSpec:
-    player = given.policy if isinstance(given, HasPolicy) else given
+def read_player_object(value: Any, option: str) -> PlayerSpec:
+    player = value.policy if isinstance(value, HasPolicy) else value
     if hasattr(player, "check_fits") and hasattr(player, "act"):
         kind: Kind = "callable" if hasattr(player, "function") else "policy object"
         return PlayerSpec(kind, player.name, greedy=getattr(player, "greedy", None), player=player)
     if not callable(player) and not hasattr(player, "act"):
-        raise ConfigError(f"{where}: {not_a_player(given)}")
-    is_player_factory(player)  # refuses a function that is neither a player nor makes some
+        raise ConfigError(f"{option}: {not_a_player(value)}")
+    is_player_factory(player)  # rejects a function that is neither a player nor a factory
     return PlayerSpec("callable", name_of(player), player=player)
 
 
-def not_a_player(given: object) -> str:
+def not_a_player(value: object) -> str:
     return (
-        f"{given!r} is no player; give a word, a policy, an agent, a function "
+        f"{value!r} is no player; give a name, a policy, an agent, a function "
         "(obs, mask, rng) -> actions or an object with act(obs, mask)"
     )
 
 
-def read_newest(word: str, where: str) -> int:
-    """Return N of past:N, 0 for past alone."""
-    if word == PAST:
+def read_newest(name: str, option: str) -> int:
+    """Return N of past:N, 0 for `past` alone."""
+    if name == PAST:
         return 0
-    count = word.removeprefix(f"{PAST}:")
+    count = name.removeprefix(f"{PAST}:")
     if not count.isdecimal() or int(count) < 1:
-        raise ConfigError(f"{where}: {word!r} is not past:N; N counts the newest ones, from 1 on")
+        raise ConfigError(f"{option}: {name!r} is not past:N with N from 1, the number of newest")
     return int(count)
 
 
-def read_weight_schedule(word: str, amount: str, where: str) -> Schedule:
-    """How often a table is drawn as a run goes on; at times that may be never."""
-    schedule = Schedule.read(amount, f"{where}: {word}")
+def read_weight_schedule(text: str, amount: str, option: str) -> Schedule:
+    """Return the schedule of a line-up's weight, which may be 0 at times."""
+    schedule = Schedule.read(amount, f"{option}: {text}")
     if not all(0 <= weight <= MAX_WEIGHT for weight in schedule.values):
         raise ConfigError(
-            f"{where}: the weights of {word!r} must be at least 0 and at most {MAX_WEIGHT:,}"
+            f"{option}: the weights of {text!r} must be at least 0 and at most {MAX_WEIGHT:,}"
         )
     return schedule
 
 
-def read_weight(word: str, amount: str, where: str = "opponents") -> float:
-    """How often a table is drawn, compared with the others."""
+def read_weight(text: str, amount: str, option: str = "opponents") -> float:
     try:
         weight = float(amount or 1)
     except ValueError:
-        raise ConfigError(f"{where}: {word!r} is not NAME=WEIGHT") from None
-    return check_weight(word, weight, where)
+        raise ConfigError(f"{option}: {text!r} is not NAME=WEIGHT") from None
+    return check_weight(text, weight, option)
 
 
-def check_weight(word: str, weight: float, where: str) -> float:
+def check_weight(text: str, weight: float, option: str) -> float:
     if not 0 < weight <= MAX_WEIGHT:
         raise ConfigError(
-            f"{where}: the weight of {word!r} must be above 0 and at most {MAX_WEIGHT:,}; "
-            "leave a line-up out that is not to be played"
+            f"{option}: the weight of {text!r} must be above 0 and at most {MAX_WEIGHT:,}; "
+            "leave out a line-up that is not to be played"
         )
     return float(weight)
 
 
-def load_player(word: str, rules: Rules, *, threads: int = 1) -> Policy | str:
-    """Return the bot or the policy that a word means; results carry the name as typed."""
-    found = find_player(word, rules)
+def load_player(name: str, rules: Rules, *, threads: int = 1) -> Policy | str:
+    """Return a bot's name, or the policy of a run or file; it keeps the name as typed."""
+    found = find_player(name, rules)
     if found.place is None:
         return found.bot
     from sparring.store.policies import load_policy  # loads torch
@@ -253,68 +256,68 @@ def load_player(word: str, rules: Rules, *, threads: int = 1) -> Policy | str:
 
 
 def resolve_player(player: AnyPlayer, rules: Rules) -> Policy | CallablePlayer | str:
-    """Return a player as it sits at a table: agents are their policies, functions are wrapped."""
+    """Return a bot's name or a player for batches: an agent's policy, a wrapped function."""
     if isinstance(player, str):
         return load_player(player, rules)
     if isinstance(player, HasPolicy):
         player = player.policy
-    seated: Any = player
-    if hasattr(seated, "check_fits"):
-        seated.check_fits(rules)
-        return cast("BatchPlayer", seated)
+    untyped: Any = player
+    if hasattr(untyped, "check_fits"):
+        untyped.check_fits(rules)
+        return cast("BatchPlayer", untyped)
     if is_player_factory(player):
         raise ConfigError(
-            f"{name_of(player)} makes players, which are seated in training and by adapters alone; "
-            f"give one of them: {name_of(player)}()"
+            f"{name_of(player)} is a player factory, which only training and adapters take; "
+            f"give one of its players: {name_of(player)}()"
         )
-    if callable(player) or hasattr(seated, "act"):
+    if callable(player) or hasattr(untyped, "act"):
         return CallablePlayer(rules, as_function(player), name_of(player))
     raise ConfigError(not_a_player(player))
 
 
-def resolve_spec(who: PlayerSpec, rules: Rules, known: dict[str, Any] | None = None) -> Any:
-    """Return a bot's name, or whoever answers the rows of this player.
+def resolve_spec(spec: PlayerSpec, rules: Rules, loaded: dict[str, Any] | None = None) -> Any:
+    """Return a bot's name, or the player for batches.
 
-    A policy of another game, or of other flags that change what is seen, is refused.
-    known: policies by their words, so that each is loaded once.
+    A policy of another game, or of flags with other observations, is rejected.
+    loaded: policies by name, so that each is loaded once.
     """
-    if who.kind == "bot":
-        return who.means
-    if who.player is not None:
-        return resolve_player(who.player, rules)
-    if who.kind != "policy":
+    if spec.kind == "bot":
+        return spec.target
+    if spec.player is not None:
+        return resolve_player(spec.player, rules)
+    if spec.kind != "policy":
         raise ConfigError(
-            f"{who.name} is a player of a run that trains; here name a bot, a run, a checkpoint, "
-            "or give a policy or a function"
+            f"{spec.name} exists only in a training run; name a bot, a run or a checkpoint, or "
+            "give a policy or a function"
         )
-    known = {} if known is None else known
-    if who.name not in known:
-        known[who.name] = load_player(who.name, rules)
-    return known[who.name]
+    loaded = {} if loaded is None else loaded
+    if spec.name not in loaded:
+        loaded[spec.name] = load_player(spec.name, rules)
+    return loaded[spec.name]
 
 
 @dataclass(frozen=True)
 class GameInfo:
-    """A game of a run, as makers are told of it."""
+    """A game of a run, as player factories get it."""
 
     rules: Rules
     index: int
-    """Its number in the run."""
+    """Number of the game in the run."""
 
 
 class FactoryPlayer:
-    """Whoever a maker seats, one game after the other."""
+    """Players of a factory, one per game."""
 
     memory_bytes = 0
 
-    def __init__(self, rules: Rules, maker: PlayerFactory) -> None:
-        self.rules, self.maker, self.name = rules, maker, name_of(maker)
+    def __init__(self, rules: Rules, factory: PlayerFactory) -> None:
+        self.rules, self.factory, self.name = rules, factory, name_of(factory)
         self._last: tuple[Any, BatchPlayer] | None = None
-        """What was returned last, and how it sits: one object in many games is asked at once."""
+        """The last object returned, and its player: one object in many games gets one batch."""
 
     def for_game(self, index: int) -> BatchPlayer:
         try:
-            made = call_factory(self.maker, self.rules.seats - 1, GameInfo(self.rules, index))
+            made = call_factory(self.factory, self.rules.seats - 1, GameInfo(self.rules, index))
         except ConfigError:
             raise
         except USER_CODE_ERRORS as wrong:
@@ -326,18 +329,18 @@ class FactoryPlayer:
         ):
             raise ConfigError(
                 f"opponents: {self.name} returned {type(made).__name__}; return one player, which "
-                "sits in every seat that the table gives it"
+                "gets all of the factory's seats"
             )
         player = resolve_player(made, self.rules)
         if isinstance(player, str):
             raise ConfigError(
-                f"opponents: {self.name} returned the bot {player}; name bots beside it: "
+                f"opponents: {self.name} returned the bot {player}; name bots as well: "
                 f"opponents=[{self.name}, {player!r}]"
             )
         if player.memory_bytes:
             raise ConfigError(
-                f"opponents: {self.name} returned {player.name}, which remembers "
-                f"{player.memory_bytes} bytes; name it as an opponent itself"
+                f"opponents: {self.name} returned {player.name}, which has {player.memory_bytes} "
+                "bytes of memory; name it as an opponent itself"
             )
         self._last = made, player
         return player

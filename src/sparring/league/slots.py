@@ -1,8 +1,8 @@
-"""Which archived policies sit in which slots of a learner, and what is in the mixes.
+"""Slots of a learner for frozen opponents, and the opponent mixes made of them.
 
-A learner has room for K frozen networks. With more in the archive than that, the slots hold some of
-them, drawn so that over time everybody is met as often as the matchmaking wants; see `Slots.assign`
-and `mixes`.
+A learner has K slots for frozen networks. If the archive has more, the slots hold a sample that
+changes over time, so that each policy is met as often as matchmaking wants; see `Slots.assign` and
+`mixes`.
 """
 
 from __future__ import annotations
@@ -19,27 +19,27 @@ from sparring.league.matchmaking import ArchivedPolicy, Weights, normalized
 from sparring.league.players import make_rng
 
 SLOTS_STREAM = 0x5107
-"""Keeps these lots apart from everything else that a seed decides."""
+"""Random stream of the sampling of slots."""
 EXCHANGE_SHARE = 0.25
-"""Share of the slots that are exchanged at a time, so that most keep collecting results."""
+"""Share of the slots exchanged at a time, so that most keep collecting results."""
 
 
 @dataclass
 class Slot:
-    """Room for one frozen network."""
+    """A place for one frozen network."""
 
     hash: str | None = None
     greedy: bool = False
     draining: bool = False
-    """No new game seats it; once the running ones are over, it is free."""
+    """New games do not use it; it is free once the running ones have ended."""
     fixed: bool = False
-    """Holds a policy that the line-ups name, for good."""
-    chance: float = 1.0
-    """How probable it was that its policy was drawn into a slot."""
+    """Holds a policy that the line-ups name and never changes."""
+    probability: float = 1.0
+    """With which its policy was drawn into a slot."""
 
 
 class Slots:
-    """The slots of a learner, numbered from 1 on as policy ids are."""
+    """The slots of a learner, numbered from 1 like policy ids."""
 
     def __init__(self, count: int) -> None:
         self.slots = [Slot() for _ in range(count)]
@@ -53,33 +53,33 @@ class Slots:
         return len(self.slots)
 
     @property
-    def held(self) -> set[str]:
-        """The policies that sit in slots or still drain: an archive must not remove them."""
+    def policies(self) -> set[str]:
+        """Hashes of the policies in slots, draining ones included: the archive must keep them."""
         return {slot.hash for slot in self.slots if slot.hash is not None}
 
     @property
-    def room(self) -> int:
-        """How many slots past selves share."""
+    def num_shared(self) -> int:
+        """Number of slots that past selves share."""
         return sum(not slot.fixed for slot in self.slots)
 
     def active(self) -> dict[int, Slot]:
-        """The past selves that may be drawn now, by slot."""
+        """Slots of past selves that new games may use, by number."""
         return {
             number: slot
             for number, slot in enumerate(self.slots, start=1)
             if slot.hash is not None and not slot.draining and not slot.fixed
         }
 
-    def hold(self, number: int, policy: str, *, greedy: bool = False) -> None:
+    def fix(self, number: int, policy: str, *, greedy: bool = False) -> None:
         if self[number].hash is not None:
             raise SparringError(f"slot {number} is taken by {self[number].hash}")
         self.slots[number - 1] = Slot(policy, greedy, fixed=True)
 
     def assign(
         self,
-        known: Sequence[ArchivedPolicy],
-        wanted: Weights,
-        seated: npt.ArrayLike,
+        archive: Sequence[ArchivedPolicy],
+        weights: Weights,
+        seats_held: npt.ArrayLike,
         *,
         seed: int,
         update: int,
@@ -87,92 +87,92 @@ class Slots:
         exchanged: float = EXCHANGE_SHARE,
         greedy: bool = False,
     ) -> dict[int, str]:
-        """Decide who leaves and who comes in; return the slots to be filled now, with what.
+        """Choose the policies of the slots; return those to load now, by slot.
 
-        Whoever leaves drains: it is drawn no more, and its slot is filled by a later call, when no
-        game seats it. Who is in the slots in the end was drawn with a probability in proportion to
-        `wanted`; the newest is always among them. Everything follows from the arguments and the
-        state before.
+        A policy that leaves drains first: new games do not use it, and a later call fills its slot
+        once no game uses it. Policies are drawn with probabilities in proportion to `weights`; the
+        newest is always among them. The result depends on the arguments and the current slots
+        alone.
 
-        known, wanted: who may be met, and how often (`matchmaking.weights`).
-        seated: seats that each policy id holds in running games [slots + 1].
-        always: others that are to be in a slot, such as the best one.
-        exchanged: share of the slots that may drain at a time, at least one; 0 only fills what is
-            free and lets the newest in. Slots of policies that are not known any more always drain.
-        greedy: how those that come in are to play.
+        archive, weights: candidates and how often to meet each (`matchmaking.weights`).
+        seats_held: [slots + 1], seats of each policy id in running games.
+        always: hashes that get a slot in any case, such as the best policy.
+        exchanged: share of the slots that may drain at a time, at least one; 0 only fills free
+            slots and lets the newest in. Slots of policies that left the archive always drain.
+        greedy: whether new policies play greedily.
         """
-        count = np.asarray(seated)
-        known_hashes = {one.hash for one in known}
+        counts = np.asarray(seats_held)
+        hashes = {policy.hash for policy in archive}
         for slot in self.active().values():
-            slot.draining = slot.hash not in known_hashes
-        self._release(count)
-        if not known:
+            slot.draining = slot.hash not in hashes
+        self._release(counts)
+        if not archive:
             return {}
-        lots = make_rng(seed, SLOTS_STREAM, update)
-        must = self._must(known, always)
-        chance = inclusion_probabilities(
-            wanted, self.room, np.array([one.hash in must for one in known])
+        rng = make_rng(seed, SLOTS_STREAM, update)
+        required = self._required(archive, always)
+        probabilities = inclusion_probabilities(
+            weights, self.num_shared, np.array([policy.hash in required for policy in archive])
         )
-        drawn = systematic_sample(chance, lots)
-        likely = {one.hash: float(p) for one, p in zip(known, chance, strict=True)}
-        order = [*must, *(known[at].hash for at in lots.permutation(drawn))]
-        target = list(dict.fromkeys(order))[: self.room]
-        self._keep(target if exchanged > 0 else must, likely)
-        self._drain(target, must, count, lots, exchanged)
-        self._release(count)
-        return self._fill(target, likely, greedy=greedy)
+        drawn = systematic_sample(probabilities, rng)
+        by_hash = {p.hash: float(value) for p, value in zip(archive, probabilities, strict=True)}
+        order = [*required, *(archive[i].hash for i in rng.permutation(drawn))]
+        target = list(dict.fromkeys(order))[: self.num_shared]
+        self._keep(target if exchanged > 0 else required, by_hash)
+        self._drain(target, required, counts, rng, exchanged)
+        self._release(counts)
+        return self._fill(target, by_hash, greedy=greedy)
 
-    def _must(self, known: Sequence[ArchivedPolicy], always: Collection[str]) -> list[str]:
-        """Who is in a slot in any case, the newest first; no more than there is room for."""
-        by_age = sorted(known, key=lambda one: one.number, reverse=True)
-        wanted = [by_age[0].hash, *(one.hash for one in by_age if one.hash in always)]
-        return list(dict.fromkeys(wanted))[: self.room]
+    def _required(self, archive: Sequence[ArchivedPolicy], always: Collection[str]) -> list[str]:
+        """Return the policies that get a slot in any case, newest first."""
+        by_age = sorted(archive, key=lambda policy: policy.number, reverse=True)
+        hashes = [by_age[0].hash, *(policy.hash for policy in by_age if policy.hash in always)]
+        return list(dict.fromkeys(hashes))[: self.num_shared]
 
-    def _release(self, seated: npt.NDArray[Any]) -> None:
-        """Empty the slots that drain and that no game seats any more."""
+    def _release(self, seats_held: npt.NDArray[Any]) -> None:
+        """Empty the draining slots that no game uses any more."""
         for number, slot in enumerate(self.slots, start=1):
-            if slot.draining and seated[number] == 0:
+            if slot.draining and seats_held[number] == 0:
                 self.slots[number - 1] = Slot()
 
-    def _keep(self, target: Sequence[str], likely: Mapping[str, float]) -> None:
-        """Let those stay that were drawn again, also if they were about to leave."""
+    def _keep(self, target: Sequence[str], probabilities: Mapping[str, float]) -> None:
+        """Stop draining policies that were drawn again."""
         for slot in self.slots:
             if slot.hash is not None and slot.hash in target and not slot.fixed:
                 slot.draining = False
-                slot.chance = likely[slot.hash]
+                slot.probability = probabilities[slot.hash]
 
     def _drain(
         self,
         target: Sequence[str],
-        must: Sequence[str],
-        seated: npt.NDArray[Any],
-        lots: np.random.Generator,
+        required: Sequence[str],
+        seats_held: npt.NDArray[Any],
+        rng: np.random.Generator,
         exchanged: float,
     ) -> None:
-        """Begin to empty slots for those that are to come in, as far as that is allowed."""
-        leaving = [number for number, slot in self.active().items() if slot.hash not in target]
-        lots.shuffle(leaving)
-        leaving.sort(key=lambda number: int(seated[number] > 0))  # empty ones cost no waiting
+        """Start draining slots for new policies, as many as `exchanged` allows."""
+        candidates = [number for number, slot in self.active().items() if slot.hash not in target]
+        rng.shuffle(candidates)
+        candidates.sort(key=lambda number: int(seats_held[number] > 0))  # unused ones free at once
         free = sum(slot.hash is None or slot.draining for slot in self.slots)
         draining = sum(slot.draining for slot in self.slots)
-        held = {slot.hash for slot in self.slots if not slot.fixed}
-        waiting = sum(policy not in held for policy in target)
-        urgent = sum(policy not in held for policy in must)
-        allowed = max(1, int(exchanged * self.room)) - draining if exchanged > 0 else 0
-        going = max(min(waiting - free, allowed), urgent - free, 0)
-        for number in leaving[:going]:
+        current = {slot.hash for slot in self.slots if not slot.fixed}
+        waiting = sum(policy not in current for policy in target)
+        urgent = sum(policy not in current for policy in required)
+        allowed = max(1, int(exchanged * self.num_shared)) - draining if exchanged > 0 else 0
+        count = max(min(waiting - free, allowed), urgent - free, 0)
+        for number in candidates[:count]:
             self[number].draining = True
 
     def _fill(
-        self, target: Sequence[str], likely: Mapping[str, float], *, greedy: bool
+        self, target: Sequence[str], probabilities: Mapping[str, float], *, greedy: bool
     ) -> dict[int, str]:
-        """Seat those that wait in the slots that are free."""
-        inside = {slot.hash for slot in self.slots if not slot.fixed}
-        waiting = [policy for policy in target if policy not in inside]
+        """Put waiting policies into free slots."""
+        current = {slot.hash for slot in self.slots if not slot.fixed}
+        waiting = [policy for policy in target if policy not in current]
         empty = [number for number in range(1, len(self) + 1) if self[number].hash is None]
         filled = dict(zip(empty, waiting, strict=False))
         for number, policy in filled.items():
-            self.slots[number - 1] = Slot(policy, greedy, chance=likely[policy])
+            self.slots[number - 1] = Slot(policy, greedy, probability=probabilities[policy])
         return filled
 
     def state(self) -> dict[str, Any]:
@@ -191,72 +191,76 @@ class Slots:
         self.slots = slots
 
 
-def inclusion_probabilities(wanted: Weights, room: int, must: npt.NDArray[np.bool_]) -> Weights:
-    """Return how probable it is that each is in a slot: in proportion to `wanted`, at most 1.
+def inclusion_probabilities(
+    weights: Weights, slots: int, required: npt.NDArray[np.bool_]
+) -> Weights:
+    """Return the probability that each policy is in a slot: in proportion to `weights`, at most 1.
 
-    The sum is the number of slots, or less where fewer are wanted at all. Those of `must` are in.
+    The sum is the number of slots, or less if fewer policies have a weight. Required ones have 1.
     """
-    chance = must.astype(np.float64)
-    open_ = ~must & (wanted > 0)
+    result = required.astype(np.float64)
+    open_ = ~required & (weights > 0)
     while open_.any():
-        left = room - chance.sum()
-        share = normalized(np.where(open_, wanted, 0.0)) * left
-        sure = open_ & (share >= 1)
-        if not sure.any():
-            return np.where(open_, share, chance)
-        chance[sure] = 1.0
-        open_ &= ~sure
-    return chance
+        left = slots - result.sum()
+        share = normalized(np.where(open_, weights, 0.0)) * left
+        certain = open_ & (share >= 1)
+        if not certain.any():
+            return np.where(open_, share, result)
+        result[certain] = 1.0
+        open_ &= ~certain
+    return result
 
 
-def systematic_sample(chance: Weights, lots: np.random.Generator) -> npt.NDArray[np.intp]:
-    """Draw a set in which each is with exactly its probability, spread over the order they have.
+def systematic_sample(probabilities: Weights, rng: np.random.Generator) -> npt.NDArray[np.intp]:
+    """Draw a set that contains each item with exactly its probability (systematic sampling).
 
-    One lot decides all: where the running sum of the chances passes a whole number from there on.
+    One random offset decides: the running sum of the probabilities passes a whole number there.
     """
-    passed = np.floor(np.cumsum(chance) + lots.random() + 1e-9)
+    passed = np.floor(np.cumsum(probabilities) + rng.random() + 1e-9)
     return np.flatnonzero(np.diff(passed, prepend=0.0) >= 1)
 
 
 def mixes(
     slots: Slots,
-    known: Sequence[ArchivedPolicy],
-    wanted: Weights,
+    archive: Sequence[ArchivedPolicy],
+    weights: Weights,
     *,
     recent: Collection[int] = (),
     best: str | None = None,
 ) -> dict[str, dict[int, float]]:
-    """Return who is in the mixes `past`, `past:N` for every N, and `best`.
+    """Return the weights of slots in the mixes `past`, `past:N` for every N, and `best`.
 
-    A mix's weights have the sum 1; a mix in which nobody is stands for the learner itself.
-    Those who are rarely in a slot weigh more while they are: over time everybody is met as often as
-    wanted. Who is wanted less than when it came in is met less at once.
+    The weights of a mix have the sum 1; an empty mix stands for the learner itself. Policies that
+    are rarely in a slot weigh more while they are, so that over time each is met as often as
+    wanted. A policy that is wanted less than at its arrival is met less at once.
 
     recent: every N for which there is a mix `past:N`, the N newest of those in slots.
-    best: whom `best` means; it needs a slot.
+    best: hash of the policy of the mix `best`; it needs a slot.
     """
-    must = np.array([False] * len(known))
-    chance = inclusion_probabilities(wanted, slots.room, must) if len(known) else must
-    facts = {
-        one.hash: (one.number, float(weight), float(now))
-        for one, weight, now in zip(known, wanted, chance, strict=True)
+    required = np.array([False] * len(archive))
+    probabilities = (
+        inclusion_probabilities(weights, slots.num_shared, required) if len(archive) else required
+    )
+    by_hash = {
+        policy.hash: (policy.number, float(weight), float(probability))
+        for policy, weight, probability in zip(archive, weights, probabilities, strict=True)
     }
-    inside = {number: slot for number, slot in slots.active().items() if slot.hash in facts}
-    by_age = sorted(inside, key=lambda at: facts[str(inside[at].hash)][0], reverse=True)
-    weight = {}
-    for at, slot in inside.items():
-        _, share, now = facts[str(slot.hash)]
-        weight[at] = share / max(slot.chance, now) if share > 0 else 0.0
-    made = {"past": slot_weights(by_age, weight)}
+    active = {number: slot for number, slot in slots.active().items() if slot.hash in by_hash}
+    by_age = sorted(active, key=lambda i: by_hash[str(active[i].hash)][0], reverse=True)
+    corrected = {}
+    for i, slot in active.items():
+        _, weight, probability = by_hash[str(slot.hash)]
+        corrected[i] = weight / max(slot.probability, probability) if weight > 0 else 0.0
+    result = {"past": slot_weights(by_age, corrected)}
     for count in recent:
-        made[f"past:{count}"] = slot_weights(by_age[:count], weight)
-    made["best"] = {at: 1.0 for at in by_age if best is not None and inside[at].hash == best}
-    return made
+        result[f"past:{count}"] = slot_weights(by_age[:count], corrected)
+    result["best"] = {i: 1.0 for i in by_age if best is not None and active[i].hash == best}
+    return result
 
 
-def slot_weights(slots: Sequence[int], weight: Mapping[int, float]) -> dict[int, float]:
-    """The weights of some slots with the sum 1; who has none is left out."""
+def slot_weights(slots: Sequence[int], weights: Mapping[int, float]) -> dict[int, float]:
+    """Return the weights of some slots, scaled to the sum 1; zero weights are left out."""
     if not slots:
         return {}
-    drawn = normalized(np.array([weight[at] for at in slots]))
-    return {at: float(w) for at, w in zip(slots, drawn, strict=True) if w > 0}
+    scaled = normalized(np.array([weights[i] for i in slots]))
+    return {i: float(w) for i, w in zip(slots, scaled, strict=True) if w > 0}

@@ -1,8 +1,8 @@
-"""What a few runs per setting say, after "Deep RL at the Edge of the Statistical Precipice".
+"""Statistics over a few runs per setting, after "Deep RL at the Edge of the Statistical Precipice".
 
-The interquartile mean is moved less by one lucky seed than the mean and wastes less than the
-median; its interval comes from drawing whole runs again, with a fixed seed. Few runs drawn again
-vary less than fresh ones would, which Student's factor makes up for.
+The interquartile mean depends less on one lucky seed than the mean and uses more data than the
+median; its interval is a bootstrap over whole runs with a fixed seed. Few resampled runs vary less
+than new ones would, which Student's factor corrects.
 """
 
 from __future__ import annotations
@@ -22,28 +22,28 @@ Statistic = Callable[[Floats], Floats]
 
 SAMPLES = 2000
 """Of the bootstrap."""
-SHARES = 2001
-"""Shares that are tried for the ends of an interval."""
+GRID_POINTS = 2001
+"""Shares tried for the ends of an interval."""
 MIN_RUNS = 4
-"""With fewer runs in a group intervals hold the truth less often than they say."""
+"""With fewer runs in a group, intervals contain the true value in less than 95 % of cases."""
 
 
 @dataclass(frozen=True)
 class Estimate:
-    """A value and its 95 % interval, which one run alone cannot give."""
+    """A value with its 95 % interval; a single run gives no interval."""
 
     value: float
     low: float | None = None
     high: float | None = None
 
-    def turned(self) -> Estimate:
-        """The share of the other side."""
+    def complement(self) -> Estimate:
+        """Return 1 minus the estimate: the share of the other side."""
         if self.low is None or self.high is None:
             return Estimate(1 - self.value)
         return Estimate(1 - self.value, 1 - self.high, 1 - self.low)
 
-    def as_share(self) -> Estimate:
-        """The same of a share: nothing below 0 or above 1."""
+    def clipped(self) -> Estimate:
+        """Return the estimate with its interval clipped to 0..1, as for a share."""
         if self.low is None or self.high is None:
             return self
         return Estimate(self.value, max(self.low, 0.0), min(self.high, 1.0))
@@ -55,7 +55,7 @@ class Estimate:
 def interquartile_mean(values: npt.ArrayLike) -> Floats:
     """Return the mean of the middle half along the last axis.
 
-    A quarter of the values, rounded down, is left out at each end: of fewer than four, none.
+    A quarter of the values, rounded down, is left out at each end.
     """
     ordered = np.sort(np.asarray(values, np.float64), axis=-1)
     count = ordered.shape[-1]
@@ -65,44 +65,42 @@ def interquartile_mean(values: npt.ArrayLike) -> Floats:
 
 
 def improvement(ours: npt.ArrayLike, theirs: npt.ArrayLike) -> Floats:
-    """Return how probably a run of ours is better than one of theirs; equal ones count half.
+    """Return the probability that one of our runs is better than one of theirs; ties count half.
 
-    Mann and Whitney's statistic over the last axes, as a share of all pairs.
+    The Mann-Whitney statistic over the last axes, as a share of all pairs.
     """
-    mine = np.asarray(ours, np.float64)[..., :, None]
-    others = np.asarray(theirs, np.float64)[..., None, :]
-    share: Floats = ((mine > others) + 0.5 * (mine == others)).mean(axis=(-2, -1))
+    a = np.asarray(ours, np.float64)[..., :, None]
+    b = np.asarray(theirs, np.float64)[..., None, :]
+    share: Floats = ((a > b) + 0.5 * (a == b)).mean(axis=(-2, -1))
     return share
 
 
 def bootstrap_samples(values: Floats, *, samples: int, seed: int) -> Floats:
-    """Return a group with its runs drawn anew, [samples, ..., runs]."""
+    """Return a group with its runs resampled, [samples, ..., runs]."""
     runs = values.shape[-1]
-    chosen = np.random.default_rng(seed).integers(runs, size=(samples, runs))
-    return np.moveaxis(values[..., chosen], -2, 0)
+    index = np.random.default_rng(seed).integers(runs, size=(samples, runs))
+    return np.moveaxis(values[..., index], -2, 0)
 
 
 def bootstrap_interval(
     statistic: Statistic, values: Floats, *, samples: int = SAMPLES, seed: int = 0
 ) -> tuple[Floats, Floats]:
-    """Return the 95 % interval of a statistic of a group of runs: a bootstrap, made as wide as
-    Student's.
-    """
-    found = statistic(bootstrap_samples(values, samples=samples, seed=seed))
-    low, high = np.percentile(found, [2.5, 97.5], axis=0)
-    middle, wider = statistic(values), student_factor(values.shape[-1])
-    return middle - wider * (middle - low), middle + wider * (high - middle)
+    """Return the 95 % bootstrap interval of a statistic over runs, widened by Student's factor."""
+    resampled = statistic(bootstrap_samples(values, samples=samples, seed=seed))
+    low, high = np.percentile(resampled, [2.5, 97.5], axis=0)
+    middle, factor = statistic(values), student_factor(values.shape[-1])
+    return middle - factor * (middle - low), middle + factor * (high - middle)
 
 
 def student_factor(runs: int) -> float:
-    """By how much an interval of so many runs drawn again is too narrow."""
+    """Return the factor by which a bootstrap interval of this many runs is too narrow."""
     return student_95(runs - 1) / Z_95 * math.sqrt(runs / (runs - 1))
 
 
 def estimate(
     statistic: Statistic, values: npt.ArrayLike, *, samples: int = SAMPLES, seed: int = 0
 ) -> Estimate:
-    """Return a statistic of a group of runs; one run has no interval."""
+    """Return a statistic of a group of runs; a single run has no interval."""
     array = np.asarray(values, np.float64)
     value = float(statistic(array))
     if array.shape[-1] < 2:
@@ -112,34 +110,34 @@ def estimate(
 
 
 def improvement_estimate(ours: Sequence[float], theirs: Sequence[float]) -> Estimate:
-    """Return how probably a run of ours is better than one of theirs; one run has no interval.
+    """Return the probability that one of our runs is better than one of theirs, with its interval.
 
-    Newcombe's interval (2006, method 5) with Student's factor: all shares from which the one that
-    was found is not surprisingly far. Runs drawn again would vary the less the clearer a difference
-    is, and not at all where all runs of the one side are better.
+    Newcombe's interval (2006, method 5) with Student's factor: all shares that the observed one
+    does not contradict. A bootstrap would be too narrow where the difference is clear, and have no
+    width where all runs of one side are better. A single run gives no interval.
     """
-    found, mine, others = float(improvement(ours, theirs)), len(ours), len(theirs)
-    if min(mine, others) < 2:
-        return Estimate(found)
-    share = np.linspace(0.0, 1.0, SHARES)
-    more = (mine + others) / 2 - 1
-    variance = share * (1 - share) * (1 + more * ((1 - share) / (2 - share) + share / (1 + share)))
-    half = student_95(mine + others - 2) * np.sqrt(variance / (mine * others))
-    held = share[np.abs(share - found) <= half]
-    return Estimate(found, min(float(held[0]), found), max(float(held[-1]), found))
+    observed, m, n = float(improvement(ours, theirs)), len(ours), len(theirs)
+    if min(m, n) < 2:
+        return Estimate(observed)
+    share = np.linspace(0.0, 1.0, GRID_POINTS)
+    pairs = (m + n) / 2 - 1
+    variance = share * (1 - share) * (1 + pairs * ((1 - share) / (2 - share) + share / (1 + share)))
+    half = student_95(m + n - 2) * np.sqrt(variance / (m * n))
+    possible = share[np.abs(share - observed) <= half]
+    return Estimate(observed, min(float(possible[0]), observed), max(float(possible[-1]), observed))
 
 
 @dataclass(frozen=True)
 class Band:
-    """A curve over several runs, with its interval at every place."""
+    """A curve over several runs, with its interval at every x."""
 
     x: Floats
     values: Floats
     low: Floats | None = None
     high: Floats | None = None
 
-    def as_share(self) -> Band:
-        """The same of shares: nothing below 0 or above 1."""
+    def clipped(self) -> Band:
+        """Return the band with its interval clipped to 0..1, as for shares."""
         if self.low is None or self.high is None:
             return self
         return Band(self.x, self.values, np.maximum(self.low, 0.0), np.minimum(self.high, 1.0))
@@ -148,9 +146,9 @@ class Band:
 def band(
     curves: Sequence[tuple[Floats, Floats]], *, points: int = 80, samples: int = 500, seed: int = 0
 ) -> Band:
-    """Return the interquartile mean of curves (x, values) over the stretch that all of them have.
+    """Return the interquartile mean of curves (x, values) over the range that all of them cover.
 
-    One curve comes back as it is.
+    A single curve is returned unchanged.
     """
     if len(curves) == 1:
         return Band(*curves[0])
@@ -164,6 +162,6 @@ def band(
     return Band(grid, interquartile_mean(values), low, high)
 
 
-def value_at(x: Floats, values: Floats, place: float) -> float:
-    """Return a curve's value at a place, between two points on the line that joins them."""
-    return float(np.interp(place, x, values))
+def value_at(x: Floats, values: Floats, at: float) -> float:
+    """Return a curve's value by linear interpolation."""
+    return float(np.interp(at, x, values))

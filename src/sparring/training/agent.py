@@ -246,7 +246,7 @@ def measure_in_process(agent: Agent, wanted: EvaluationConfig, pool: CustomPool)
     others = [RANDOM] * (rules.seats - 1)
     terms = EpisodeSettings(wanted.games, FINAL_SEED, timeout_s=wanted.timeout_s)
     try:
-        found = play_custom_match(rules, [agent.policy, *others], terms, given=pool)
+        found = play_custom_match(rules, [agent.policy, *others], terms, pool=pool)
     except SparringError as wrong:
         keep(agent, {}, why_not=str(wrong))
         warn(f"{display_path(agent.run)} was not measured: {wrong}")

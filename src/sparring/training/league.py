@@ -92,7 +92,7 @@ class League:
         """Seat the policies that line-ups name; the past is the learner itself for now."""
         for fixed in self.participants.fixed:
             content = self._keep(fixed.weights, roles.FIXED, update=0, decisions=0, seconds=0.0)
-            self.slots.hold(fixed.slot, content or fixed.name, greedy=fixed.greedy)
+            self.slots.fix(fixed.slot, content or fixed.name, greedy=fixed.greedy)
             self._put(fixed.slot, fixed.weights, greedy=fixed.greedy)
         self.due = self._next_due(0, 0)
         self._draw_anew()
@@ -172,7 +172,7 @@ class League:
             return
         if roles.worth_keeping(verdict, self.attempt):
             self._keep(self._weights(), roles.EXPLOITER, **dict(when))
-        self.attempt = self.attempt.anew(when["decisions"])
+        self.attempt = self.attempt.restarted(when["decisions"])
         self.results, self.best_shares, self.since_last = {}, {}, WinDrawLoss()
         reinitialize(self.learner, self.plan, self.attempt.number, self.member)
 
@@ -324,7 +324,7 @@ class League:
         oldest = min((at for league in self.sharing for at in league.saved_at), default=update)
         needed = {entry.hash for entry in self._index if entry.role == roles.FIXED}
         for league in self.sharing:
-            needed |= league.slots.held | ({league.best} if league.best else set())
+            needed |= league.slots.policies | ({league.best} if league.best else set())
         with going_on(UNWRITTEN):
             self.archive.prune(needed, self.best, ratings, update=update, oldest=oldest)
 

@@ -1,1 +1,1 @@
-"""In a browser: runs that are watched live, games against agents, agents as one file."""
+"""The web app: live curves of runs, games against agents, and agents as one HTML file."""

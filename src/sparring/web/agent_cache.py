@@ -153,7 +153,7 @@ class AgentCache:
         if found is None:
             raise UnavailableError(f"there is no player {quoted(word)}; /api/players lists them")
         if word != self.default:
-            if not self.folder.holds(found):
+            if not self.folder.contains(found):
                 raise UnavailableError(f"{quoted(word)} leads out of the folder with the runs")
             self.folder.check_links(found if is_folder(found) else found.parent)
         return found

@@ -1,4 +1,4 @@
-"""Everything that a page asks for besides itself."""
+"""The HTTP API of the web app: games, runs, players, replays, WebAssembly modules."""
 
 from __future__ import annotations
 
@@ -30,11 +30,11 @@ from sparring.web.security import http_error_response, server_error_response
 GAMES = Path(games.__file__).parent
 MakeService = Callable[[RunsFolder], AgentService]
 PAGE_FILE = re.compile(r"[a-z0-9_]+\.(js|css)")
-"""What a game's folder may deliver: its page and the modules that the page imports."""
+"""Files of a game's folder that are served: its page, and the modules and styles it imports."""
 
 
 def make_api(runs: Path, service: MakeService | None = None) -> Starlette:
-    """Return what answers about the runs of a folder, games, players and replays."""
+    """Return the API over a folder of runs."""
     folder = RunsFolder(runs)
     glances = RunSummaries(folder)
     live = LiveUpdates(folder, glances)
@@ -65,7 +65,7 @@ async def show_game(request: Request) -> Response:
     """Describe a game with flags: ?set=num_players=3&set=..."""
     name = request.path_params["name"]
     if name not in game_names():
-        raise HTTPException(404, f"no game {quoted(name)} here; /api/games lists them")
+        raise HTTPException(404, f"no game {quoted(name)}; /api/games lists them")
     try:
         rules = read_rules(name, request.query_params.getlist("set"))
     except SparringError as wrong:
@@ -74,7 +74,7 @@ async def show_game(request: Request) -> Response:
 
 
 async def game_file(request: Request) -> Response:
-    """Send how a game looks."""
+    """Send a file of a game's page."""
     name, file = request.path_params["name"], request.path_params["file"]
     if name not in game_names() or not PAGE_FILE.fullmatch(file):
         raise HTTPException(404)
@@ -85,7 +85,7 @@ async def game_file(request: Request) -> Response:
 
 
 async def wasm(request: Request) -> Response:
-    """Send a game's module."""
+    """Send a game's WebAssembly module."""
     if request.path_params["name"] not in game_names():
         raise HTTPException(404)
     try:

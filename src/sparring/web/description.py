@@ -1,4 +1,4 @@
-"""What a page has to know about a game with a configuration, and its WebAssembly module."""
+"""Description of a configured game for the web app, and its WebAssembly module."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from sparring.games.rules import Rules, game_names
 
 
 def describe_rules(rules: Rules) -> dict[str, Any]:
-    """Return sizes, names and bytes with which `app/engine/engine.js` makes and reads states."""
+    """Return the sizes, names and bytes that `app/engine/engine.js` needs to play a game."""
     return {
         "name": rules.name,
         "title": rules.title,
@@ -57,20 +57,20 @@ MODULES = Path(_native.__file__).parent / "wasm"
 
 
 def wasm_file(game: str) -> Path:
-    """Return a game's module; an error says what is missing."""
+    """Return the path of a game's WebAssembly module."""
     file = MODULES / f"{game}.wasm"
     if not file.is_file():
         raise SparringError(
-            f"{game} has no WebAssembly module here: this sparring was built without its "
-            "toolchain; install a wheel, or in a checkout: make web"
+            f"{game} has no WebAssembly module: this sparring was built without the toolchain; "
+            "install a wheel, or run `make web` in a checkout"
         )
     return file
 
 
 def unplayable_reason(game: str) -> str:
-    """Return in one line why a page cannot play a game here; "" if it can."""
+    """Return in one line why the browser cannot play a game; "" if it can."""
     if game not in game_names():
-        return "pages play the games of sparring itself"
+        return "the browser plays sparring's built-in games only"
     try:
         wasm_file(game)
     except SparringError as wrong:

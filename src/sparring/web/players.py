@@ -195,7 +195,7 @@ class NetworkCache:
             index = ArchiveIndex(run)
             entry = index.numbered(int(word["number"]))
             file = index.file(entry.hash) if entry else None
-            if file is None or not is_file(file) or not self.folder.holds(file):
+            if file is None or not is_file(file) or not self.folder.contains(file):
                 raise NotFoundError(f"{run.name} has no snapshot {word['number']}")
             return file
         if word["number"]:

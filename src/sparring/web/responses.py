@@ -1,4 +1,4 @@
-"""Answers of the server: JSON in, JSON out, and work that takes time done in a thread."""
+"""JSON requests and responses of the server; slow work runs in a thread."""
 
 from __future__ import annotations
 
@@ -19,56 +19,56 @@ from sparring.training.records.run import finite
 from sparring.web.workers import WORKERS, HungThreadsError
 
 MAX_JSON_DEPTH = 32
-"""Lists in lists in lists: more than any request of ours has."""
-Given = ParamSpec("Given")
+"""Levels of nested lists and objects in a request."""
+Params = ParamSpec("Params")
 
 
 class NotFoundError(SparringError):
-    """Something that is not there."""
+    """The requested resource does not exist (404)."""
 
 
 class ConflictError(SparringError):
-    """Something that cannot be done now."""
+    """The request cannot be done now (409)."""
 
 
 class LenientJSONResponse(JSONResponse):
-    """JSON of whatever files may have held: dates are text, half characters are question marks."""
+    """JSON of values read from files: dates become text, invalid characters question marks."""
 
     def render(self, content: Any) -> bytes:
         return to_json(content)
 
 
 def to_json(value: Any) -> bytes:
-    """Return JSON that every reader takes."""
-    plain = json.dumps(
+    """Return strict JSON: without NaN, in valid UTF-8."""
+    text = json.dumps(
         finite(value), ensure_ascii=False, allow_nan=False, separators=(",", ":"), default=str
     )
-    return plain.encode("utf-8", "replace")
+    return text.encode("utf-8", "replace")
 
 
 def json_handler(
     work: Callable[[Request], Any],
 ) -> Callable[[Request], Awaitable[Response]]:
-    """Turn a function that returns plain values into a handler; it runs in a thread."""
+    """Turn a function that returns JSON values into a handler that runs it in a thread."""
 
-    def made(request: Request) -> Response:
-        found = work(request)
-        return found if isinstance(found, Response) else LenientJSONResponse(found)
+    def respond(request: Request) -> Response:
+        result = work(request)
+        return result if isinstance(result, Response) else LenientJSONResponse(result)
 
     async def handle(request: Request) -> Response:
-        answer: Response = await run_in_thread(made, request)
-        return answer
+        response: Response = await run_in_thread(respond, request)
+        return response
 
     handle.__name__ = work.__name__
     return handle
 
 
 async def run_in_thread(
-    work: Callable[Given, Any], *given: Given.args, **named: Given.kwargs
+    work: Callable[Params, Any], *args: Params.args, **kwargs: Params.kwargs
 ) -> Any:
-    """Run something in a thread, so that live streams go on; errors of ours become answers."""
+    """Run a function in a thread, so that it does not block; map its errors to HTTP errors."""
     try:
-        return await WORKERS.do(partial(work, *given, **named))
+        return await WORKERS.do(partial(work, *args, **kwargs))
     except NotFoundError as wrong:
         raise HTTPException(404, str(wrong)) from None
     except ConflictError as wrong:
@@ -81,7 +81,7 @@ async def run_in_thread(
 
 @contextmanager
 def reading_files(what: str) -> Iterator[None]:
-    """Refuse in one line whatever a run's files make us stumble over: they may hold anything."""
+    """Turn any error while files of a run are read into a ConflictError of one line."""
     try:
         yield
     except SparringError:
@@ -91,7 +91,7 @@ def reading_files(what: str) -> Iterator[None]:
 
 
 async def read_json(request: Request) -> Any:
-    """Return what was posted: JSON without NaN, not too deep, said to be JSON."""
+    """Return the JSON body of a request; its content type has to be application/json."""
     kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     if kind != "application/json":
         raise HTTPException(415, "send JSON, with the content type application/json")
@@ -99,13 +99,13 @@ async def read_json(request: Request) -> Any:
 
 
 def parse_strict_json(raw: bytes) -> Any:
-    """Read JSON as it is meant: no NaN, no infinity, bounded depth."""
+    """Parse JSON without NaN and infinity, of bounded depth."""
 
     def refuse(word: str) -> Any:
-        raise ValueError(f"{word} is no number")
+        raise ValueError(f"{word} is not a number")
 
     try:
         return parse_json(raw.decode("utf-8"), MAX_JSON_DEPTH, parse_constant=refuse)
     except ValueError as wrong:
-        what = "not UTF-8" if isinstance(wrong, UnicodeDecodeError) else str(wrong)
-        raise HTTPException(400, f"this is not JSON: {what}") from None
+        reason = "not UTF-8" if isinstance(wrong, UnicodeDecodeError) else str(wrong)
+        raise HTTPException(400, f"the body is not JSON: {reason}") from None

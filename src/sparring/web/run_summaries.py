@@ -145,7 +145,7 @@ class RunSummaries:
     def shows(self, path: Path) -> bool:
         """Whether a folder is a run that may be shown."""
         hidden = path.name.startswith((TEMP, "."))
-        return not hidden and self.folder.holds(path) and is_run(path)
+        return not hidden and self.folder.contains(path) and is_run(path)
 
     def one(self, run: Path) -> dict[str, Any]:
         """Return one run, read anew if something changed."""

@@ -1,4 +1,4 @@
-"""What a page asks about runs. What takes time to import is imported when it is asked for."""
+"""Routes about runs: list, facts, curves, league, comparison. Slow imports happen on first use."""
 
 from __future__ import annotations
 
@@ -17,8 +17,6 @@ MAX_COMPARED = 64
 
 
 def run_routes(folder: RunsFolder, glances: RunSummaries) -> list[Route]:
-    """Return what can be asked about the runs of a folder."""
-
     def list_runs(request: Request) -> Any:
         return {"folder": folder.root.absolute().name, "runs": glances.all()}
 
@@ -46,7 +44,7 @@ def run_routes(folder: RunsFolder, glances: RunSummaries) -> list[Route]:
         names = list(dict.fromkeys(request.query_params.getlist("run")))
         if not 2 <= len(names) <= MAX_COMPARED:
             raise ConfigError(
-                f"compare needs 2 to {MAX_COMPARED} runs, these are {len(names)}: ?run=A&run=B"
+                f"compare takes 2 to {MAX_COMPARED} runs, not {len(names)}: ?run=A&run=B"
             )
         paths = [folder.run(name) for name in names]
         from sparring.web.run_facts import comparison_facts
@@ -54,22 +52,22 @@ def run_routes(folder: RunsFolder, glances: RunSummaries) -> list[Route]:
         with reading_files("one of these runs"):
             return comparison_facts(paths, request.query_params.get("by", ""))
 
-    work = {
+    handlers = {
         "/api/runs": list_runs,
         "/api/runs/{run}": show_run,
         "/api/runs/{run}/curves": show_curves,
         "/api/runs/{run}/league": show_league,
         "/api/compare": compare_runs,
     }
-    return [Route(path, json_handler(one)) for path, one in work.items()]
+    return [Route(path, json_handler(handler)) for path, handler in handlers.items()]
 
 
-def read_int(request: Request, name: str, usual: int) -> int:
-    """Return a whole number of the query."""
+def read_int(request: Request, name: str, default: int) -> int:
+    """Return an integer of the query."""
     text = request.query_params.get(name)
     if text is None or text == "":
-        return usual
+        return default
     try:
         return min(max(int(text[:20]), -1), 2**62)
     except ValueError:
-        raise ConfigError(f"{name} has to be a whole number") from None
+        raise ConfigError(f"{name} has to be an integer") from None

@@ -1,6 +1,6 @@
-"""The app that `sparring serve` shows in a browser.
+"""The app of `sparring serve`.
 
-The page itself needs nothing but files, so it is there before the rest has been imported.
+The page consists of static files, so it is served before the API has been imported.
 """
 
 from __future__ import annotations
@@ -31,26 +31,26 @@ APP = Path(__file__).parent / "app"
 
 
 def make_app(
-    runs: Path, *, guard: Guard | None = None, api: MakeService | None = None
+    runs: Path, *, guard: Guard | None = None, make_service: MakeService | None = None
 ) -> Starlette:
-    """Return the app over a folder with runs.
+    """Return the app over a folder of runs.
 
-    api: what makes the service that programs may ask for actions; left out, they may not.
+    make_service: makes the service of `POST /api/act`; None: there is none.
     """
-    rest = LazyApi(runs, api)
-    if api:
-        rest.load()  # what is wrong with an agent is said before anybody listens
+    lazy_api = LazyApi(runs, make_service)
+    if make_service:
+        lazy_api.load()  # so that an agent that cannot be loaded fails before the server listens
     app = Starlette(
         routes=[
             Route("/", index),
             Mount("/app", StaticFiles(directory=APP)),
-            Mount("/", rest),
+            Mount("/", lazy_api),
         ],
         middleware=[Middleware(Security, guard=guard or Guard())],
         exception_handlers={HTTPException: http_error_response, Exception: server_error_response},
-        lifespan=rest.loading,
+        lifespan=lazy_api.loading,
     )
-    app.state.rest = rest
+    app.state.lazy_api = lazy_api
     return app
 
 
@@ -60,37 +60,37 @@ async def index(request: Request) -> Response:
 
 
 class LazyApi:
-    """Everything but the page; imported in a thread while the page is sent."""
+    """The API, imported in a thread while the page is sent."""
 
-    def __init__(self, runs: Path, service: MakeService | None) -> None:
-        self.runs, self.service = runs, service
-        self.made: Starlette | None = None
+    def __init__(self, runs: Path, make_service: MakeService | None) -> None:
+        self.runs, self.make_service = runs, make_service
+        self.app: Starlette | None = None
         self._lock = threading.Lock()
 
     def load(self) -> Starlette:
-        """Return the app, made once."""
+        """Return the API; the first call imports it."""
         with self._lock:
-            if self.made is None:
+            if self.app is None:
                 from sparring.web.api import make_api
 
-                self.made = make_api(self.runs, self.service)
-            return self.made
+                self.app = make_api(self.runs, self.make_service)
+            return self.app
 
     @asynccontextmanager
     async def loading(self, app: Starlette) -> AsyncIterator[None]:
-        """Begin to import as soon as somebody listens."""
-        begun = asyncio.create_task(asyncio.to_thread(self.load))
+        """Start the import when the server starts."""
+        task = asyncio.create_task(asyncio.to_thread(self.load))
         yield
-        await begun
+        await task
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer a request, the first ones once everything is there."""
-        if self.made is None:
+        """Handle a request; the first ones wait for the import."""
+        if self.app is None:
             await asyncio.to_thread(self.load)
-        assert self.made
-        await self.made(scope, receive, send)
+        assert self.app
+        await self.app(scope, receive, send)
 
     def close(self) -> None:
-        """Let those go who watch."""
-        if self.made:
-            self.made.state.live.close()
+        """End live streams."""
+        if self.app:
+            self.app.state.live.close()

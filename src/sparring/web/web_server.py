@@ -83,7 +83,7 @@ class WebServer(uvicorn.Server):
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
         """End: streams that never end by themselves are told so."""
         super().handle_exit(sig, frame)
-        self.served.state.rest.close()
+        self.served.state.lazy_api.close()
 
 
 HEADERS_TIMEOUT_S = 10.0

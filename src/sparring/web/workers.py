@@ -1,4 +1,4 @@
-"""Threads beside the event loop. One that is stuck is given up, and another takes its place."""
+"""Threads for blocking work of the event loop; a thread that hangs is replaced by another."""
 
 from __future__ import annotations
 
@@ -16,117 +16,114 @@ from sparring.errors import SparringError
 T = TypeVar("T")
 MAX_THREADS = (os.cpu_count() or 1) + 4
 MAX_HUNG = 64
-"""Threads that were given up and have not ended; they hold memory. Beyond that nothing begins."""
+"""Abandoned threads that still run, which hold memory; with more, new work is rejected."""
 
 
 class HungThreadsError(SparringError):
-    """Too many answers that hang."""
+    """Too many threads hang."""
 
 
 @dataclass(eq=False)
 class ThreadJob:
-    """Something to do, and who waits for it."""
+    """A function to run, and the future of its result."""
 
     work: Callable[[], Any]
     loop: asyncio.AbstractEventLoop
-    answer: asyncio.Future[Any] = field(init=False)
+    future: asyncio.Future[Any] = field(init=False)
     state: str = "waiting"
-    """Then at work; then over, or given up."""
+    """Then running; then done or abandoned."""
 
     def __post_init__(self) -> None:
-        self.answer = self.loop.create_future()
+        self.future = self.loop.create_future()
 
     def run(self) -> None:
-        """Do it, and tell the loop."""
         try:
-            made, wrong = self.work(), None
-        except BaseException as caught:  # whoever waits has to hear of it
-            made, wrong = None, caught
+            result, wrong = self.work(), None
+        except BaseException as caught:  # the waiting task raises it
+            result, wrong = None, caught
         with suppress(RuntimeError):  # the loop has ended meanwhile
-            self.loop.call_soon_threadsafe(self.tell, made, wrong)
+            self.loop.call_soon_threadsafe(self.set_result, result, wrong)
 
-    def tell(self, made: Any, wrong: BaseException | None) -> None:
-        """Hand the answer over, if somebody still waits."""
-        if self.answer.done():
+    def set_result(self, result: Any, wrong: BaseException | None) -> None:
+        if self.future.done():
             return
-        if isinstance(wrong, StopIteration):  # a future cannot carry it
+        if isinstance(wrong, StopIteration):  # a future cannot raise it
             wrong = RuntimeError(str(wrong))
         if wrong is None:
-            self.answer.set_result(made)
+            self.future.set_result(result)
         else:
-            self.answer.set_exception(wrong)
+            self.future.set_exception(wrong)
 
 
 class ThreadWorkers:
-    """At most so many threads at work. They are daemons: nothing that hangs keeps us from ending.
+    """A pool of at most `max_threads` daemon threads.
 
-    The executor of asyncio has neither: a thread that hangs is one less for good, and the process
-    waits for it at its end.
+    asyncio's executor is no substitute: a thread that hangs is lost to it, and the process waits
+    for the thread at exit.
     """
 
-    def __init__(self, most: int = MAX_THREADS) -> None:
-        self.most = most
-        self.at_work = self.idle = self.stuck = 0
+    def __init__(self, max_threads: int = MAX_THREADS) -> None:
+        self.max_threads = max_threads
+        self.running = self.idle = self.hung = 0
         self._jobs: deque[ThreadJob] = deque()
         self._changed = threading.Condition()
 
     async def do(self, work: Callable[[], T]) -> T:
-        """Return what a function returns; whoever stops waiting gives its thread up."""
+        """Return the result of a function; a task that is cancelled abandons the thread."""
         job = ThreadJob(work, asyncio.get_running_loop())
         self._put(job)
         try:
-            made: T = await job.answer
-            return made
+            result: T = await job.future
+            return result
         finally:
-            if not job.answer.done() or job.answer.cancelled():
-                self._give_up(job)
+            if not job.future.done() or job.future.cancelled():
+                self._abandon(job)
 
     def _put(self, job: ThreadJob) -> None:
         with self._changed:
-            if self.stuck >= MAX_HUNG:
-                raise HungThreadsError(f"{self.stuck} answers hang; start this server again")
+            if self.hung >= MAX_HUNG:
+                raise HungThreadsError(f"{self.hung} requests hang; restart this server")
             self._jobs.append(job)
-            self._hire()
+            self._wake()
 
-    def _hire(self) -> None:
-        """Let somebody take the next job: one who waits for it, or a new thread."""
+    def _wake(self) -> None:
+        """Notify an idle thread of the next job, or start a new thread."""
         if self.idle >= len(self._jobs):
             self._changed.notify()
-        elif self.at_work + self.idle < self.most:
+        elif self.running + self.idle < self.max_threads:
             self.idle += 1
-            threading.Thread(target=self._work, name="answers", daemon=True).start()
+            threading.Thread(target=self._work, name="web worker", daemon=True).start()
 
-    def _give_up(self, job: ThreadJob) -> None:
+    def _abandon(self, job: ThreadJob) -> None:
         with self._changed:
             if job.state == "waiting":
                 self._jobs.remove(job)
-            elif job.state == "at work":
-                self.at_work -= 1
-                self.stuck += 1
+            elif job.state == "running":
+                self.running -= 1
+                self.hung += 1
                 if self._jobs:
-                    self._hire()
-            job.state = "given up"
+                    self._wake()
+            job.state = "abandoned"
 
     def _work(self) -> None:
-        """Do one job after the other."""
         while True:
             with self._changed:
                 while not self._jobs:
                     self._changed.wait()
                 job = self._jobs.popleft()
-                job.state = "at work"
+                job.state = "running"
                 self.idle -= 1
-                self.at_work += 1
+                self.running += 1
             job.run()
             with self._changed:
-                if job.state == "given up":  # another thread has taken this one's place
-                    self.stuck -= 1
+                if job.state == "abandoned":  # another thread has replaced this one
+                    self.hung -= 1
                     return
-                job.state = "over"
-                self.at_work -= 1
+                job.state = "done"
+                self.running -= 1
                 self.idle += 1
-            del job  # a thread that waits for another day keeps nothing alive
+            del job  # so that an idle thread keeps nothing alive
 
 
 WORKERS = ThreadWorkers()
-"""Those of this process."""
+"""Threads of this process."""

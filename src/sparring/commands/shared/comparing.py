@@ -116,7 +116,7 @@ def pairs_shown(found: Comparison) -> list[tuple[RunGroup, RunGroup, Estimate]]:
         if one is best:
             pairs.append((one, two, p))
         elif two is best:
-            pairs.append((two, one, p.turned()))
+            pairs.append((two, one, p.complement()))
     return pairs
 
 

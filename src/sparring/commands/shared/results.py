@@ -201,7 +201,7 @@ class KeptGames:
 
     @property
     def missed(self) -> int:
-        return sum(keeping.missed for parts in self.matches.values() for keeping in parts)
+        return sum(keeping.failed for parts in self.matches.values() for keeping in parts)
 
     def told(self, files: list[Path]) -> str:
         first = f"; next: sparring replay {files[0]}" if files else ""

@@ -1,4 +1,3 @@
-"""Shogi engines: being one, and playing against others."""
+"""The USI protocol: sparring as a Shogi engine, and matches against other engines."""
 
 GAME = "shogi"
-"""What the protocol is for."""

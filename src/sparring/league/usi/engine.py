@@ -1,4 +1,4 @@
-"""A USI engine as a child process: started, asked for moves, and always ended."""
+"""A USI engine as a child process: start it, request moves, end it."""
 
 from __future__ import annotations
 
@@ -20,23 +20,23 @@ from sparring.errors import ConfigError, SparringError, suggestion
 START_S = 60.0
 """Engines may read large files before they are ready."""
 QUIT_S = 2.0
-"""How long an engine may take to leave before it is killed."""
+"""Seconds that an engine has to exit before it is killed."""
 UNDECLARED_OPTIONS = ("USI_Hash", "USI_Ponder")
-"""The protocol lets every engine take these without naming them."""
+"""Options that every engine accepts without declaring them."""
 
 FaultKind = Literal["crash", "timeout", "illegal move"]
 
 
 class EngineError(SparringError):
-    """What an engine loses a game by."""
+    """A fault by which an engine loses a game."""
 
-    def __init__(self, kind: FaultKind, what: str) -> None:
-        super().__init__(what)
+    def __init__(self, kind: FaultKind, message: str) -> None:
+        super().__init__(message)
         self.kind = kind
 
 
 class Engine:
-    """A running engine. Use it as a context: the process does not outlive it."""
+    """A running engine. Use it as a context manager, which ends the process."""
 
     def __init__(
         self,
@@ -45,23 +45,23 @@ class Engine:
         *,
         start_s: float = START_S,
     ) -> None:
-        """Name the program; it is started on entering the context.
+        """Parse the command; entering the context starts it.
 
         command: a command line, without a shell.
-        start_s: how long it may take to say that it is there, and to get ready for a game.
+        start_s: timeout of `usiok` and of `readyok`.
         """
         try:
-            self.words = shlex.split(command)
+            self.command = shlex.split(command)
         except ValueError as wrong:
             raise ConfigError(f"--engine {command!r} cannot be read: {wrong}") from None
-        if not self.words:
+        if not self.command:
             raise ConfigError("--engine is empty; give a command such as 'fairy-stockfish'")
         self.options, self.start_s = dict(options or {}), start_s
-        self.name = self.words[0]
+        self.name = self.command[0]
         self.process: subprocess.Popen[str] | None = None
         self.readers: list[tuple[threading.Thread, IO[str]]] = []
         self.lines: queue.SimpleQueue[tuple[float, str | None]] = queue.SimpleQueue()
-        self.complaints: collections.deque[str] = collections.deque(maxlen=1)
+        self.stderr: collections.deque[str] = collections.deque(maxlen=1)
 
     def __enter__(self) -> Engine:
         self.start()
@@ -71,42 +71,45 @@ class Engine:
         self.close()
 
     def start(self) -> None:
-        """Start the program and bring it to `readyok`."""
+        """Start the program, set its options and wait for `readyok`."""
         self.launch()
         try:
             self.send("usi")
-            declared = self.introduction()
+            declared = self.read_options()
             for name, value in self.options.items():
                 if name not in (*declared, *UNDECLARED_OPTIONS):
-                    known = suggestion(name, declared)
-                    raise ConfigError(f"{self.name} has no option {name!r}{known}")
+                    hint = suggestion(name, declared)
+                    raise ConfigError(f"{self.name} has no option {name!r}{hint}")
                 self.send(f"setoption name {name} value {value}")
-            self.get_ready()
+            self.wait_ready()
         except BaseException as wrong:
             self.close()
             if isinstance(wrong, EngineError) and wrong.kind == "timeout":
-                had = f"it had {self.start_s:g} s to start, --engine-timeout-s gives it more"
-                raise EngineError("timeout", f"{wrong}; {had}") from None
+                hint = f"it had {self.start_s:g} s to start, --engine-timeout-s gives it more"
+                raise EngineError("timeout", f"{wrong}; {hint}") from None
             raise
 
     def launch(self) -> None:
         pipe = subprocess.PIPE
         try:
             self.process = subprocess.Popen(
-                self.words,
+                self.command,
                 stdin=pipe,
                 stdout=pipe,
                 stderr=pipe,
                 encoding="utf-8",
                 errors="replace",
-                start_new_session=True,  # what it starts can be ended with it
+                start_new_session=True,  # so that its child processes end with it
             )
         except (OSError, ValueError) as wrong:
-            why = getattr(wrong, "strerror", None) or wrong
-            raise ConfigError(f"cannot start {self.words[0]}: {why}; check --engine") from None
-        self.lines, self.complaints = queue.SimpleQueue(), collections.deque(maxlen=1)
+            reason = getattr(wrong, "strerror", None) or wrong
+            raise ConfigError(f"cannot start {self.command[0]}: {reason}; check --engine") from None
+        self.lines, self.stderr = queue.SimpleQueue(), collections.deque(maxlen=1)
         assert self.process.stdout and self.process.stderr
-        streams = ((self.listen, self.process.stdout), (self.note, self.process.stderr))
+        streams = (
+            (self.read_stdout, self.process.stdout),
+            (self.read_stderr, self.process.stderr),
+        )
         self.readers = [
             (threading.Thread(target=read, args=(stream,), daemon=True), stream)
             for read, stream in streams
@@ -114,60 +117,60 @@ class Engine:
         for reader, _ in self.readers:
             reader.start()
 
-    def listen(self, stream: IO[str]) -> None:
-        """Queue what the engine says and when, and None when it has gone."""
+    def read_stdout(self, stream: IO[str]) -> None:
+        """Queue the engine's lines with their times, and None at the end."""
         lines = self.lines
-        with contextlib.suppress(ValueError, OSError):  # closed while we read
+        with contextlib.suppress(ValueError, OSError):  # closed while it is read
             for line in stream:
                 lines.put((time.monotonic(), line.strip()))
         lines.put((time.monotonic(), None))
 
-    def note(self, stream: IO[str]) -> None:
-        complaints = self.complaints
+    def read_stderr(self, stream: IO[str]) -> None:
+        last_line = self.stderr
         with contextlib.suppress(ValueError, OSError):
             for line in stream:
                 if line.strip():
-                    complaints.append(line.strip())
+                    last_line.append(line.strip())
 
-    def introduction(self) -> list[str]:
+    def read_options(self) -> list[str]:
         """Read up to `usiok`; return the names of the options."""
         declared = []
-        due = time.monotonic() + self.start_s
-        for words in iter(lambda: self.hear(due, "usi"), ["usiok"]):
+        deadline = time.monotonic() + self.start_s
+        for words in iter(lambda: self.read_line(deadline, "usi"), ["usiok"]):
             if words[:2] == ["id", "name"]:
                 self.name = " ".join(words[2:])
             elif words[:2] == ["option", "name"] and "type" in words:
                 declared.append(" ".join(words[2 : words.index("type")]))
         return declared
 
-    def get_ready(self) -> None:
+    def wait_ready(self) -> None:
         self.send("isready")
-        due = time.monotonic() + self.start_s
-        while self.hear(due, "isready") != ["readyok"]:
+        deadline = time.monotonic() + self.start_s
+        while self.read_line(deadline, "isready") != ["readyok"]:
             pass
 
     def new_game(self) -> None:
-        self.get_ready()
+        self.wait_ready()
         self.send("usinewgame")
 
     def game_over(self, score: float) -> None:
-        """Tell the engine how its game ended: 1 if it won, -1 if it lost, 0 for a draw."""
-        with contextlib.suppress(EngineError):  # the game is over, whatever it does now
+        """Send the result of the engine's game: 1 if it won, -1 if it lost, 0 for a draw."""
+        with contextlib.suppress(EngineError):  # the game is over, so a fault does not matter
             self.send(f"gameover {'win' if score > 0 else 'lose' if score < 0 else 'draw'}")
 
     def move(self, position: str, go: str, timeout_s: float) -> str:
         """Return the engine's answer to a position: a move, `resign` or `win`.
 
-        Its time runs from `go` until the answer arrives, whenever that is read.
+        Its time runs from `go` until the answer arrives, not until it is read.
         """
         self.send(position)
-        asked = time.monotonic()
+        started = time.monotonic()
         self.send(go)
         while True:
-            words = self.hear(asked + timeout_s, go, since=asked)
+            words = self.read_line(started + timeout_s, go, since=started)
             if words[:1] == ["bestmove"]:
                 if len(words) < 2:
-                    raise EngineError("illegal move", f"{self.name} said bestmove without a move")
+                    raise EngineError("illegal move", f"{self.name} sent bestmove without a move")
                 return words[1]
 
     def send(self, line: str) -> None:
@@ -176,32 +179,32 @@ class Engine:
             self.process.stdin.write(f"{line}\n")
             self.process.stdin.flush()
         except OSError:
-            raise self.crash(line) from None
+            raise self.crash_error(line) from None
 
-    def hear(self, due: float, asked: str, *, since: float = 0.0) -> list[str]:
-        """Return the words of the next line. What was said before `since` answers nothing."""
+    def read_line(self, deadline: float, command: str, *, since: float = 0.0) -> list[str]:
+        """Return the words of the next line; lines that arrived before `since` are dropped."""
         while True:
             try:
-                said, line = self.lines.get(timeout=max(due - time.monotonic(), 0.0))
+                arrived, line = self.lines.get(timeout=max(deadline - time.monotonic(), 0.0))
             except queue.Empty:
-                said, line = math.inf, ""
-            if said > due:
-                raise EngineError("timeout", f"{self.name} did not answer {asked!r} in time")
+                arrived, line = math.inf, ""
+            if arrived > deadline:
+                raise EngineError("timeout", f"{self.name} did not answer {command!r} in time")
             if line is None:
-                raise self.crash(asked)
-            if said >= since:
+                raise self.crash_error(command)
+            if arrived >= since:
                 return line.split()
 
-    def crash(self, asked: str) -> EngineError:
+    def crash_error(self, command: str) -> EngineError:
         assert self.process
         with contextlib.suppress(subprocess.TimeoutExpired):
             self.process.wait(QUIT_S)
-        said = f" ({self.complaints[-1]})" if self.complaints else ""
+        stderr = f" ({self.stderr[-1]})" if self.stderr else ""
         code = self.process.returncode
-        return EngineError("crash", f"{self.name} ended with {code} after {asked!r}{said}")
+        return EngineError("crash", f"{self.name} ended with {code} after {command!r}{stderr}")
 
     def close(self) -> None:
-        """Ask the engine to leave, and end it with all it started if it does not."""
+        """Send `quit`; kill the engine and its child processes if it does not exit."""
         if self.process is None:
             return
         process, self.process = self.process, None
@@ -212,7 +215,7 @@ class Engine:
                 process.stdin.close()
             with contextlib.suppress(subprocess.TimeoutExpired):
                 process.wait(QUIT_S)
-        finally:  # also if whoever waits here is interrupted
+        finally:  # also after an interrupt
             with contextlib.suppress(ProcessLookupError, PermissionError):
                 os.killpg(process.pid, signal.SIGKILL)
             process.wait()

@@ -1,4 +1,4 @@
-"""Shogi matches against a USI engine: openings played with both colors, our rules the referee."""
+"""Shogi matches against a USI engine: each opening with both colors, by sparring's rules."""
 
 from __future__ import annotations
 
@@ -29,18 +29,18 @@ GO = {
     "nodes": "go nodes {}",
     "depth": "go depth {}",
 }
-"""What an engine is told for each kind of limit."""
+"""The `go` line for each kind of limit."""
 GAMES = 100
-"""Unless somebody says otherwise: an engine takes its time."""
+"""Default; engines are slow."""
 IN_MILLISECONDS = ("movetime", "byoyomi")
 MAX_LIMIT = 2**31 - 1
 MAX_FAULTS_IN_A_ROW = 3
-"""After so many games in a row an engine is broken, not weak."""
+"""After this many games with faults in a row the match stops: the engine is broken."""
 
 
 @dataclass(frozen=True)
 class Opening:
-    """Where a game begins, and how it came there."""
+    """First moves of a game from a start position."""
 
     start: str
     moves: tuple[str, ...]
@@ -48,40 +48,40 @@ class Opening:
 
 @dataclass(frozen=True)
 class EngineFault:
-    """How the engine lost a game without being beaten."""
+    """A fault by which the engine lost a game."""
 
     game: int
     kind: str
-    what: str
+    message: str
 
 
 @dataclass(frozen=True)
 class GameOutcome:
-    """How a game ended, seen by the challenger."""
+    """Result of a game for the challenger."""
 
     score: float
     moves: tuple[str, ...]
-    """Those of the opening included."""
+    """Including the opening."""
     end: str
     start: str
 
     @property
     def fingerprint(self) -> int:
-        """The same for the same moves from the same position alone."""
-        said = " ".join((self.start, *self.moves)).encode()
-        return int.from_bytes(hashlib.blake2b(said, digest_size=8).digest())
+        """Hash of the start and the moves."""
+        text = " ".join((self.start, *self.moves)).encode()
+        return int.from_bytes(hashlib.blake2b(text, digest_size=8).digest())
 
 
 @dataclass(frozen=True)
 class EngineMatch:
-    """What was found."""
+    """Result of a match against an engine."""
 
     result: MatchResult
     engine: str
-    """The name it gave itself."""
+    """Its `id name`."""
     faults: tuple[EngineFault, ...]
     stopped: str = ""
-    """Why not all games were played."""
+    """Reason why not all games were played."""
 
 
 def read_limit(config: EvalConfig) -> str:
@@ -89,21 +89,20 @@ def read_limit(config: EvalConfig) -> str:
     kind, _, number = config.engine_limit.partition("=")
     digits = number.isascii() and number.isdecimal() and len(number) <= len(str(MAX_LIMIT))
     if kind not in GO or not digits or not 0 < int(number) <= MAX_LIMIT:
-        known = ", ".join(f"{name}=NUMBER" for name in GO)
+        kinds = ", ".join(f"{name}=NUMBER" for name in GO)
         raise ConfigError(
-            f"--engine-limit {config.engine_limit[:40]!r} is none of {known}, "
+            f"--engine-limit {config.engine_limit[:40]!r} is none of {kinds}, "
             f"with numbers from 1 to {MAX_LIMIT}"
         )
     if kind in IN_MILLISECONDS and int(number) >= 1000 * config.engine_timeout_s:
         raise ConfigError(
-            f"--engine-limit {config.engine_limit} leaves no time before the engine has lost; "
+            f"--engine-limit {config.engine_limit} is not below the engine's timeout; "
             "raise --engine-timeout-s"
         )
     return GO[kind].format(number)
 
 
 def read_options(pairs: Sequence[str]) -> dict[str, str]:
-    """Return the options that the engine is given."""
     options = {}
     for pair in pairs:
         name, value = read_pair(pair, "engine-option")
@@ -114,12 +113,12 @@ def read_options(pairs: Sequence[str]) -> dict[str, str]:
 
 
 def read_openings(path: str, rules: Rules) -> list[Opening]:
-    """Read SFENs or USI positions, one per line; # begins a remark."""
+    """Read SFENs or USI positions, one per line; # begins a comment."""
     try:
         lines = Path(path).read_text("utf-8").splitlines()
     except (OSError, ValueError) as wrong:
         raise ConfigError(f"cannot read --openings {path}: {wrong}") from None
-    found = []
+    openings = []
     for number, line in enumerate(lines, 1):
         words = line.partition("#")[0].split()
         if not words:
@@ -135,18 +134,18 @@ def read_openings(path: str, rules: Rules) -> list[Opening]:
             raise ConfigError(f"{path}, line {number}: {wrong}") from None
         if over:
             raise ConfigError(f"{path}, line {number}: the game is over there; take the line out")
-        found.append(opening)
-    if not found:
+        openings.append(opening)
+    if not openings:
         raise ConfigError(f"{path} holds no positions; write one SFEN per line")
-    return found
+    return openings
 
 
 def random_opening(rules: Rules, plies: int, seed: int, number: int) -> Opening:
-    draw = random.Random(f"{seed} {number}")
+    rng = random.Random(f"{seed} {number}")
     while True:
         state, moves = new_state(rules), list[str]()
         while len(moves) < plies and not state.over:
-            moves.append(draw.choice(sorted(shogi.moves(state))))
+            moves.append(rng.choice(sorted(shogi.moves(state))))
             shogi.play(state, moves[-1])
         if not state.over:
             return Opening(shogi.START, tuple(moves))
@@ -159,7 +158,7 @@ def set_up(rules: Rules, opening: Opening, seed: int) -> State:
 
 
 class Referee:
-    """Plays the games of a match, one after the other."""
+    """Plays the games of a match one after the other."""
 
     def __init__(
         self,
@@ -170,7 +169,7 @@ class Referee:
         *,
         skip_forced: bool,
     ) -> None:
-        """Begin nothing yet. skip_forced: whether moves without a choice are the rules' to make."""
+        """Prepare a match. skip_forced: whether the rules make forced moves."""
         self.engine, self.rules, self.config = engine, rules, config
         self.go = read_limit(config)
         self.challenger = (
@@ -179,10 +178,10 @@ class Referee:
             else StatefulPlayer(challenger, skip_forced=skip_forced)
         )
         self.moves: list[str] = []
-        """Of the game that is played or was played last."""
+        """Of the current or last game."""
 
     def play(self, opening: Opening, seat: int, number: int) -> GameOutcome:
-        """Play one game. Faults of the engine are raised."""
+        """Play one game; raise EngineError for a fault of the engine."""
         moves = self.moves = list(opening.moves)
         self.engine.new_game()
         if not isinstance(self.challenger, str):
@@ -190,21 +189,21 @@ class Referee:
         state = set_up(self.rules, opening, game_seed(self.config.seed, number))
         while not state.over:
             if state.seat == seat:
-                move = self.own_move(state, len(moves))
+                move = self.challenger_move(state, len(moves))
             else:
-                place = position_line(opening.start, moves)
-                move = self.engine.move(place, self.go, self.config.engine_timeout_s)
+                position = position_line(opening.start, moves)
+                move = self.engine.move(position, self.go, self.config.engine_timeout_s)
                 if move == "resign":
                     return GameOutcome(1.0, tuple(moves), "resignation", opening.start)
             if move not in shogi.moves(state):
                 raise EngineError(
-                    "illegal move", f"{self.engine.name} said {describe_illegal(state, move)}"
+                    "illegal move", f"{self.engine.name} sent {describe_illegal(state, move)}"
                 )
             shogi.play(state, move)
             moves.append(move)
         return GameOutcome(state.scores[seat], tuple(moves), state.end or "", opening.start)
 
-    def own_move(self, state: State, ply: int) -> str:
+    def challenger_move(self, state: State, ply: int) -> str:
         if isinstance(self.challenger, str):
             return shogi.usi(state, state.ask(self.challenger))
         greedy = not self.config.sampled
@@ -213,11 +212,10 @@ class Referee:
 
 
 def describe_illegal(state: State, move: str) -> str:
-    """Say what is wrong with an answer. Wins by declaration end games before they are claimed."""
-    where = shogi.read_sfen(state)
-    if move == "win":
-        return f"win where the rules give none: {where}"
-    return f"{move}, which is not legal: {where}"
+    sfen = shogi.read_sfen(state)
+    if move == "win":  # a win by declaration has ended the game already
+        return f"win where the rules give none: {sfen}"
+    return f"{move}, which is not legal: {sfen}"
 
 
 def play_match(
@@ -228,9 +226,9 @@ def play_match(
     *,
     start_s: float = 0.0,
 ) -> EngineMatch:
-    """Play all games. start_s: how long the engine may take to start; 0: as long as for a move."""
+    """Play all games. start_s: timeout of the engine's start; 0: that of a move."""
     skip_forced = rules.skip_forced
-    rules = rules.changed({"skip_forced": 0})  # every move has to be told to the engine
+    rules = rules.changed({"skip_forced": 0})  # the engine needs every move
     limit, plies = int(rules.config["max_plies"]), config.opening_plies
     plies = DEFAULT_PLIES if plies is None else plies
     if not config.openings and plies >= limit:
@@ -254,7 +252,7 @@ def play_match(
                 outcomes.append(GameOutcome(1.0, tuple(referee.moves), fault.kind, opening.start))
                 faults.append(EngineFault(number, fault.kind, str(fault)))
                 engine.game_over(-1.0)
-                stopped = repeated_failure(faults) or restart_failure(engine)
+                stopped = repeated_failure(faults) or restart(engine)
             progress(number + 1)
             if stopped:
                 break
@@ -264,26 +262,26 @@ def play_match(
 
 
 def repeated_failure(faults: Sequence[EngineFault]) -> str:
-    """Say that an engine fails game after game, "" if it does not."""
+    """Return a message if the engine fails game after game, else ""."""
     last = faults[-MAX_FAULTS_IN_A_ROW:]
     if len(last) < MAX_FAULTS_IN_A_ROW or last[-1].game - last[0].game != MAX_FAULTS_IN_A_ROW - 1:
         return ""
-    return f"the engine failed in {MAX_FAULTS_IN_A_ROW} games running: {last[-1].what}"
+    return f"the engine failed in {MAX_FAULTS_IN_A_ROW} games in a row: {last[-1].message}"
 
 
-def restart_failure(engine: Engine) -> str:
-    """Start an engine anew and say why that failed, "" if it did not."""
+def restart(engine: Engine) -> str:
+    """Restart an engine; return the error message, "" if there is none."""
     try:
         engine.restart()
     except SparringError as wrong:
-        return f"the engine could not be started anew: {wrong}"
+        return f"the engine could not be restarted: {wrong}"
     return ""
 
 
 def summarize_outcomes(
     rules: Rules, names: Sequence[str], outcomes: Sequence[GameOutcome], opening_plies: int
 ) -> MatchResult:
-    """Turn outcomes into shares and intervals; the challenger is Black in even games."""
+    """Return the result of a match; the challenger is Black in even games."""
     games = len(outcomes)
     number = np.arange(games)
     seat_of = np.stack([number % 2, 1 - number % 2], axis=1)
@@ -296,8 +294,8 @@ def summarize_outcomes(
         length=np.array([len(outcome.moves) for outcome in outcomes], np.int32),
         end=np.zeros(games, np.uint8),
         deal=number // 2,
-        moves=np.array([outcome.fingerprint for outcome in outcomes], np.uint64),
+        action_hash=np.array([outcome.fingerprint for outcome in outcomes], np.uint64),
     )
     ends: Mapping[str, int] = collections.Counter(outcome.end for outcome in outcomes)
-    found = summarize(rules, names, record, opening_plies=opening_plies)
-    return dataclasses.replace(found, ends=dict(ends))
+    result = summarize(rules, names, record, opening_plies=opening_plies)
+    return dataclasses.replace(result, ends=dict(ends))

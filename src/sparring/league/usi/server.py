@@ -1,4 +1,4 @@
-"""A player behind the USI protocol: lines in, lines out. Nothing here reads or writes a stream."""
+"""A player that speaks the USI protocol: takes a line, returns lines; no input or output here."""
 
 from __future__ import annotations
 
@@ -21,44 +21,44 @@ from sparring.nets.stateful_player import BatchPlayer, Bytes, StatefulPlayer
 NAME, AUTHOR = "sparring", "the sparring maintainers"
 MAX_SEED = 2**31 - 1
 WAITING_GOES = ("infinite", "ponder")
-"""Kinds of `go` whose answer is due at `stop` or `ponderhit`, not before."""
+"""Kinds of `go` that are answered at `stop` or `ponderhit`."""
 
 
 class GameMemory:
-    """A player who is shown a game by its moves: it would have seen all positions of its side.
+    """Recurrent memory of a player for a game given by its moves.
 
-    Programs tell the whole game before every move. What was followed before is not followed again,
-    unless moves were taken back.
+    Programs send the whole game before every move. Positions of earlier requests are not computed
+    again, unless moves were taken back.
     """
 
     def __init__(self, player: BatchPlayer, rules: Rules, *, skip_forced: bool) -> None:
-        """Remember nothing yet. skip_forced: whether it was trained without forced moves."""
+        """Start without memory. skip_forced: whether it was trained without forced moves."""
         self.rules = rules
-        self._mind = StatefulPlayer(player, skip_forced=skip_forced)
-        self._told: dict[int, tuple[str, list[str]]] = {}
-        """By seat: the start and the moves that it remembers."""
+        self._player = StatefulPlayer(player, skip_forced=skip_forced)
+        self._seen: dict[int, tuple[str, list[str]]] = {}
+        """By seat: the start and the moves that its memory covers."""
 
     def memory(self, seat: int, start: str, moves: Sequence[str]) -> Bytes:
-        """What it remembers of a seat's decisions in these moves [1, memory_bytes]."""
-        if self._mind.player.memory_bytes:
+        """Return the memory of a seat after these moves [1, memory_bytes]."""
+        if self._player.player.memory_bytes:
             self._follow(seat, start, list(moves))
-        return self._mind.before(seat)
+        return self._player.before(seat)
 
     def _follow(self, seat: int, start: str, moves: list[str]) -> None:
-        known = self._told.get(seat, (start, []))
-        if known != (start, moves[: len(known[1])]):
-            self._mind.held.pop(seat, None)
-            known = (start, [])
-        state = replay(self.rules, start, known[1])
-        for move in moves[len(known[1]) :]:
+        seen = self._seen.get(seat, (start, []))
+        if seen != (start, moves[: len(seen[1])]):
+            self._player.held.pop(seat, None)
+            seen = (start, [])
+        state = replay(self.rules, start, seen[1])
+        for move in moves[len(seen[1]) :]:
             if not state.over and state.seat == seat:
-                self._mind.follow(state)
+                self._player.follow(state)
             play_on(state, move)
-        self._told[seat] = (start, moves)
+        self._seen[seat] = (start, moves)
 
 
 class UsiServer:
-    """One player at one Shogi program. It answers at once and never thinks in the background."""
+    """A player as a USI engine. It answers at once and never ponders."""
 
     def __init__(
         self, player: Player, rules: Rules, *, seed: int = 0, sampled: bool = False
@@ -66,7 +66,7 @@ class UsiServer:
         self.player, self.seed, self.sampled = player, seed, sampled
         self.declaration = str(rules.config["declaration"])
         self.rules = lasting(rules)
-        self.recalling = (
+        self.memory = (
             None
             if isinstance(player, str)
             else GameMemory(player, self.rules, skip_forced=rules.skip_forced)
@@ -75,7 +75,7 @@ class UsiServer:
         self.start, self.moves = shogi.START, list[str]()
         self.state = self.set_up()
         self.waiting: str | None = None
-        """The best move that is due at `stop`."""
+        """The best move to send at `stop`."""
         self.finished = False
         self.commands: dict[str, Callable[[Sequence[str]], list[str]]] = {
             "usi": self.introduce,
@@ -91,15 +91,13 @@ class UsiServer:
         }
 
     def answer(self, line: str) -> list[str]:
-        """Return what a line is answered with. A bad line is named and changes nothing."""
+        """Return the answer to a line; an invalid line is reported and changes nothing."""
         words = line.split()
         if not words:
             return []
         try:
             if words[0] not in self.commands:
-                raise ConfigError(
-                    f"no command called {words[0]!r}{suggestion(words[0], self.commands)}"
-                )
+                raise ConfigError(f"no command {words[0]!r}{suggestion(words[0], self.commands)}")
             return self.commands[words[0]](words[1:])
         except SparringError as wrong:
             return [f"info string {' '.join(str(wrong).split())}"]
@@ -116,11 +114,11 @@ class UsiServer:
         ]
 
     def set_option(self, words: Sequence[str]) -> list[str]:
-        """Set one of our options. Programs set others too (USI_Hash, USI_Ponder): no matter."""
-        at = words.index("value") if "value" in words else len(words)
-        if words[:1] != ["name"] or at < 2:
+        """Set an option; options that are not declared (USI_Hash, USI_Ponder) are ignored."""
+        split = words.index("value") if "value" in words else len(words)
+        if words[:1] != ["name"] or split < 2:
             raise ConfigError("an option is set with `setoption name NAME value VALUE`")
-        name, value = " ".join(words[1:at]).lower(), " ".join(words[at + 1 :])
+        name, value = " ".join(words[1:split]).lower(), " ".join(words[split + 1 :])
         if name == "sampled":
             self.sampled = read_check(value)
         elif name == "seed":
@@ -128,8 +126,8 @@ class UsiServer:
             self.state = self.set_up()
         elif name == "declaration":
             if value not in shogi.DECLARATIONS:
-                known = suggestion(value, shogi.DECLARATIONS)
-                raise ConfigError(f"Declaration {value!r} is unknown{known}")
+                hint = suggestion(value, shogi.DECLARATIONS)
+                raise ConfigError(f"Declaration {value!r} is unknown{hint}")
             self.declaration = value
         return []
 
@@ -153,37 +151,37 @@ class UsiServer:
         return []
 
     def go(self, words: Sequence[str]) -> list[str]:
-        """Answer with a move, or hold it back where the program will say when it is due."""
+        """Answer with a move, or keep it until `stop` or `ponderhit`."""
         if words[:1] == ["mate"]:
             return ["checkmate notimplemented"]
         if self.waiting is not None:
             raise ConfigError("the last `go` is still waiting for `stop` or `ponderhit`")
-        told, best = self.choose()
+        info, best = self.choose()
         if any(kind in words for kind in WAITING_GOES):
             self.waiting = best
-            return told
-        return [*told, best]
+            return info
+        return [*info, best]
 
     def choose(self) -> tuple[list[str], str]:
-        """Return what is worth telling, and the best move."""
+        """Return info lines and the best move."""
         if self.state.over:
             return [], "bestmove resign"
         if shogi.camp(shogi.read_sfen(self.state), self.declaration).claim == "win":
             return [], "bestmove win"
-        if isinstance(self.player, str) or self.recalling is None:
+        if isinstance(self.player, str) or self.memory is None:
             return [], f"bestmove {shogi.usi(self.state, self.state.ask(str(self.player)))}"
         obs, mask = self.state.decision()
-        memory = self.recalling.memory(self.state.seat, self.start, self.moves)
-        how: dict[str, Any] = {"seed": self.game_seed, "step": len(self.moves)}
-        (action,), _ = self.player.decide(obs, mask, memory, greedy=not self.sampled, **how)
+        memory = self.memory.memory(self.state.seat, self.start, self.moves)
+        key: dict[str, Any] = {"seed": self.game_seed, "step": len(self.moves)}
+        (action,), _ = self.player.decide(obs, mask, memory, greedy=not self.sampled, **key)
         move = shogi.usi(self.state, int(action))
         value = float(self.player.value(obs, mask, memory)[0])
         return [f"info depth 1 score cp {centipawns(value)} pv {move}"], f"bestmove {move}"
 
     def release(self, _: Sequence[str]) -> list[str]:
-        """Give the move that waits. There is none if it was given at once: no matter."""
-        due, self.waiting = self.waiting, None
-        return [] if due is None else [due]
+        """Return the waiting move, if any."""
+        move, self.waiting = self.waiting, None
+        return [] if move is None else [move]
 
     def end_game(self, _: Sequence[str]) -> list[str]:
         self.waiting = None

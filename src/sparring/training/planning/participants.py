@@ -97,7 +97,7 @@ def pinned_name(rules: Rules, name: str) -> str:
     policies = [who for who in table.players if who.kind == "policy"]
     if not policies:
         return name
-    folder, _ = load_playable(find_policy(policies[0].means))
+    folder, _ = load_playable(find_policy(policies[0].target))
     style = name.rpartition("@")[2] if policies[0].greedy is not None else ""
     path = str(folder)
     if any(sign in path for sign in ",="):
@@ -209,13 +209,13 @@ class ParticipantsBuilder:
         return alike and same_kind(policy, self.rules, self.config.net, self.roles)
 
     def _key(self, who: PlayerSpec) -> tuple[Any, bool]:
-        return (who.means or id(who.player)), bool(who.greedy)
+        return (who.target or id(who.player)), bool(who.greedy)
 
     def _player(self, who: PlayerSpec, ids: dict[tuple[Any, bool], int]) -> PlayerId | Mix:
         if who.kind == "self":
             return LEARNER
         if who.kind == "bot":
-            return who.means
+            return who.target
         if who.kind in ("past", "best"):
             return Mix(mix_of(who))
         return ids[self._key(who)]

@@ -112,7 +112,7 @@ class RunGroup:
     def over(self, by: By, *, seed: int = 0) -> Band:
         """The strength over the group's runs as a curve with its interval."""
         found = band([entry.strength_by(by) for entry in self.entries], seed=seed)
-        return found if self.entries[0].alone else found.as_share()
+        return found if self.entries[0].alone else found.clipped()
 
 
 @dataclass(frozen=True)
@@ -194,7 +194,7 @@ class Comparison:
     def _over_runs(self, strengths: Sequence[float]) -> Estimate:
         """The interquartile mean of strengths; win shares stay between 0 and 1."""
         found = estimate(interquartile_mean, strengths, seed=self.seed)
-        return found if self.rules.seats == 1 else found.as_share()
+        return found if self.rules.seats == 1 else found.clipped()
 
     def score_per_hour(self, group: RunGroup) -> Estimate | None:
         """The interquartile mean of what the runs gain per hour."""
