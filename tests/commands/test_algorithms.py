@@ -45,12 +45,12 @@ def rows(policy: Policy) -> Any:
 def test_policies_by_value_are_loaded_as_such_from_runs_and_leagues(runs: Path) -> None:
     for place in (runs / "dqn", runs / "league", runs / "league" / "past" / "1"):
         policy = sparring.load(place)
-        assert policy.by_value
+        assert policy.is_value_based
         obs, mask = rows(policy)
         assert set(policy.probabilities(obs, mask).ravel()) == {0.0, 1.0}
         assert np.isfinite(policy.value(obs, mask)).all()
     sac = sparring.load(runs / "sac")
-    assert not sac.by_value
+    assert not sac.is_value_based
     with pytest.raises(sparring.ConfigError, match="sac/2 has no values"):
         sac.value(rows(sac)[0])
 
@@ -58,7 +58,7 @@ def test_policies_by_value_are_loaded_as_such_from_runs_and_leagues(runs: Path) 
 def test_a_policy_by_value_does_not_draw(runs: Path, capsys: pytest.CaptureFixture[str]) -> None:
     dqn = str(runs / "dqn")
     assert main(["eval", f"{dqn}@sampled", "--games", "4"]) == 2
-    assert "takes the best; there are no probabilities to draw from" in capsys.readouterr().err
+    assert "plays the best action; there are no probabilities to sample" in capsys.readouterr().err
     found = []
     for words in ([], ["--sampled"]):
         assert main(["eval", dqn, "--games", "16", "--json", *words]) == 0
@@ -106,7 +106,7 @@ def test_exploit_knows_how_the_policy_plays_and_what_trains_the_response(
     assert main(["exploit", str(runs / "dqn"), "--algo", "dqn", *words]) == 0
     told = json.loads(capsys.readouterr().out)
     assert told["plays"] == "greedy"
-    assert sparring.load(tmp_path / "response").by_value
+    assert sparring.load(tmp_path / "response").is_value_based
     # Neither draws: a game from each seat is all there is, and what it brings is no estimate.
     bound = told["lower_bound"]
     assert (told["result"]["games"], bound["low"], bound["high"]) == (2, *[bound["value"]] * 2)
@@ -124,7 +124,7 @@ def test_weights_of_another_kind_are_no_beginning(
     assert "has learned probabilities of actions" in capsys.readouterr().err
     assert not (tmp_path / "runs").exists()
     mine = {**QUICK, "updates": 1, "init": str(runs / "dqn"), "runs": str(tmp_path / "runs")}
-    assert sparring.train("tic_tac_toe", algo="dqn", **mine).policy.by_value
+    assert sparring.train("tic_tac_toe", algo="dqn", **mine).policy.is_value_based
 
 
 @pytest.mark.filterwarnings("ignore::sparring.errors.SparringWarning")

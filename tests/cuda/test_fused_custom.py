@@ -63,7 +63,7 @@ def test_perceptrons_have_our_kernels_and_others_autograd(net: str) -> None:
     ppo = learner(net=NETS[net])
     wanted = CustomPerceptron if net in ("perceptron", "towers") else CapturedNet
     assert type(ppo.net) is wanted
-    assert not ppo.net.eager
+    assert not ppo.net.eager_reason
 
 
 @pytest.mark.parametrize("net", NETS)

@@ -318,8 +318,8 @@ def test_a_run_with_heads_goes_on_where_it_was() -> None:
     for _ in range(2):
         second.iterate(0.0)
     assert torch.equal(whole.net.weight, second.net.weight)
-    for name, unit in whole.net.units.items():
-        assert torch.equal(unit, second.net.units[name]), name
+    for name, unit in whole.net.head_buffers.items():
+        assert torch.equal(unit, second.net.head_buffers[name]), name
     assert second.policy().net.heads.keys() == {POLICY, VALUE, WDL, SCORE, HIDDEN}
 
 

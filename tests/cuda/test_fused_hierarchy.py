@@ -123,7 +123,7 @@ def test_gradients_of_every_role_are_those_of_autograd() -> None:
         before = [network(fused, member) for member in range(2)]
         part.descend(0)
         for member in range(2):
-            net: Net = before[member].of(role)
+            net: Net = before[member].net_of(role)
             places = part.picked[0, member]
             places = places[places >= 0].long()
             loss_of(fused, role, member, net, hparams[member][role], places).backward()

@@ -134,7 +134,7 @@ def test_gradients_are_those_of_autograd() -> None:
         part.fit()
         part.terms.make_rows()
         part.shuffle(0)
-        before = [network(fused, member).of(role) for member in range(2)]
+        before = [network(fused, member).net_of(role) for member in range(2)]
         part.descend(0)
         for member, net in enumerate(before):
             picked = part.picked[0, member]

@@ -67,7 +67,7 @@ def test_members_may_differ_in_their_knobs() -> None:
     ppo = FusedPPO(DeviceGames(pool), COLLECT, configs, NETS["shared"])
     before = ppo.net.weight.clone()
     ppo.iterate(0.0)
-    head = ppo.net.pieces["value_head.weight"].offset  # which takes on a new unit anyway
+    head = ppo.net.layout["value_head.weight"].offset  # which takes on a new unit anyway
     assert not torch.equal(before[0, :head], ppo.net.weight[0, :head])
     assert torch.equal(before[1, :head], ppo.net.weight[1, :head])
 
@@ -88,7 +88,7 @@ def test_a_loss_that_is_not_finite_is_never_stepped_on() -> None:
     before = ppo.net.weight.clone()
     with pytest.raises(DivergedError, match="is not finite with a learning rate"):
         ppo.iterate(0.0)
-    head = ppo.net.pieces["value_head.weight"].offset
+    head = ppo.net.layout["value_head.weight"].offset
     assert torch.equal(before[:, :head], ppo.net.weight[:, :head])
 
 

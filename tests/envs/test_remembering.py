@@ -50,7 +50,7 @@ def test_a_game_is_the_one_that_is_played_by_hand(kind: str, factory: bool) -> N
             obs, _, terminated, truncated, info = env.step(action)
             over = terminated or truncated
         assert (list(info["scores"]), info["end"]) == (state.scores, state.end)
-        assert any(held.any() for held in mind.held.values())
+        assert any(held.any() for held in mind.memories.values())
 
 
 @pytest.mark.parametrize(
@@ -101,4 +101,4 @@ def test_agents_of_pettingzoo_meet_who_remembers_this_game_alone() -> None:
             state.apply(state.legal()[0])
             company.play(state)
         assert state.scores == alone.scores
-        assert any(held.any() for held in mind.held.values())
+        assert any(held.any() for held in mind.memories.values())

@@ -44,7 +44,7 @@ def test_what_decide_returns_is_what_the_next_decision_is_given(kind: str) -> No
 def test_rows_without_what_is_remembered_are_refused() -> None:
     policy = remembering("tic_tac_toe")
     batch = Pool("tic_tac_toe", 2, threads=1).reset()
-    with pytest.raises(ConfigError, match=r"gru 0 remembers 32 bytes .*decide\(obs, mask, memory"):
+    with pytest.raises(ConfigError, match=r"gru 0 has 32 bytes of .*decide\(obs, mask, memory"):
         policy.act(batch.obs, batch.mask)
     with pytest.raises(ConfigError, match=r"memory is uint8 \(3, 32\); gru 0 needs uint8 \(2, 32"):
         policy.decide(batch.obs, batch.mask, policy.initial_memory(3))
@@ -166,9 +166,9 @@ def test_moves_that_are_forced_are_not_noticed_where_training_skipped_them() -> 
     policy = remembering("kuhhandel")
     mind, state, noticed = StatefulPlayer(policy, skip_forced=True), new_game("kuhhandel"), 0
     for _ in range(40):
-        before, choices = mind.before(state.seat).tobytes(), len(state.legal())
-        mind.follow(state)
-        assert (mind.before(state.seat).tobytes() != before) == (choices > 1)
+        before, choices = mind.memory_of(state.seat).tobytes(), len(state.legal())
+        mind.observe(state)
+        assert (mind.memory_of(state.seat).tobytes() != before) == (choices > 1)
         noticed += choices > 1
         state.apply(state.legal()[0])
     assert 0 < noticed < 40
@@ -193,7 +193,7 @@ def test_a_usi_engine_recalls_the_whole_game_however_it_is_told() -> None:
         if state.seat == 0 and ply in told:
             assert told[ply][-1] == f"bestmove {shogi.usi(state, mind.action(state))}"
         elif state.seat == 0:
-            mind.follow(state)
+            mind.observe(state)
         shogi.play(state, move)
 
 

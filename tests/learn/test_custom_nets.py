@@ -94,8 +94,8 @@ def test_gradients_are_those_of_our_perceptron(pair: str, cpu: str) -> None:
     wanted = from_perceptron_tensors(layers, grads)  # type: ignore[arg-type]
     if theirs.forward.native:
         passes = theirs.forward.native
-        passes.said(rows, keep=True)
-        passes.learn(torch.cat([weights["policy"], weights["value"][:, None]], 1))
+        passes.forward(rows, keep=True)
+        passes.backward(torch.cat([weights["policy"], weights["value"][:, None]], 1))
     else:
         said = theirs.net(rows)
         sum((said[name] * weights[name]).sum() for name in said).backward()  # type: ignore[union-attr]
@@ -146,7 +146,9 @@ def test_what_is_no_perceptron_is_run_by_torch(kind: str) -> None:
 def test_native_passes_that_say_something_else_are_not_taken(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(forwards, "differs", lambda *_, **__: "its layers say a value that is off")
+    monkeypatch.setattr(
+        forwards, "describe_difference", lambda *_, **__: "its layers say a value that is off"
+    )
     with pytest.warns(SparringWarning, match="is run by torch: its layers say a value that is off"):
         ppo = learner(NetConfig(kind="own_nets:Plain"), "float32")
     assert ppo.iterate(0.0)[0].stats["learning/native"] == 0
@@ -160,13 +162,13 @@ def test_native_passes_that_say_something_else_are_not_taken(
 def test_frozen_modules_answer_together(kind: str, how: type) -> None:
     rules, config = Rules("skull_king"), NetConfig(kind=f"own_nets:{kind}")
     grouped = GroupedNet(rules, config, 3, threads=1)
-    assert isinstance(grouped._kind, how)
+    assert isinstance(grouped._nets, how)
     nets = [make_net(rules, config) for _ in range(3)]
     for slot, net in enumerate(nets, start=1):
         grouped.load(slot, net.state_dict())
     rows = sample_rows(nets[0].inputs, 30)
     slots = np.arange(30) % 3 + 1
-    said = grouped.policy_outputs(rows, slots)
+    said = grouped.forward(rows, slots)["policy"]
     said = said["policy"] if isinstance(said, dict) else said
     for slot, net in enumerate(nets, start=1):
         mine = slots == slot

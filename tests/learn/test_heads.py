@@ -312,7 +312,7 @@ def test_a_gpu_finds_what_came_of_games_as_a_cpu_does(game: str, config: Any) ->
         assert np.array_equal(outcomes.final[places].numpy(), found.final[order])
     for name in ("score_scale", "wdl_unit"):
         wanted = float(getattr(learner.net, name))
-        assert twin[0].units[name].tolist() == pytest.approx([wanted] * 2, rel=1e-4), name
+        assert twin[0].head_buffers[name].tolist() == pytest.approx([wanted] * 2, rel=1e-4), name
     state = twin[0].state(1)
     assert torch.allclose(state["score_head.weight"], learner.net.score_head.weight, rtol=1e-4)
 

@@ -123,7 +123,7 @@ class Slow:
             for place, row in zip(where, obs, strict=True):
                 at = np.unravel_index(place, rollout.final_value.shape)
                 role = 0 if rules.widen(row)[names.index("phase.turn")] else 1
-                net = self.learner.net.of(rules.roles[role])
+                net = self.learner.net.net_of(rules.roles[role])
                 with torch.no_grad():
                     heads = net(torch.from_numpy(row[None]))
                 worth = float(heads["value"]) * float(net.value_scale)
@@ -343,4 +343,4 @@ def test_past_selves_answer_as_their_networks_do() -> None:
         assert len(rows) > 10
         assert np.array_equal(rollout.action[first + rows], best)
     with pytest.raises(sparring.ConfigError, match="one for all roles"):
-        learner.put(1, past[0].of("manager").state_dict())
+        learner.put(1, past[0].net_of("manager").state_dict())

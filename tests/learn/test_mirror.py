@@ -263,7 +263,7 @@ def test_every_role_learns_from_images() -> None:
         one.iterate(0.0)
     for role in native.rules.roles:
         mine, theirs, other = (
-            torch.cat([weight.detach().view(-1) for weight in one.net.of(role).parameters()])
+            torch.cat([weight.detach().view(-1) for weight in one.net.net_of(role).parameters()])
             for one in (native, torchs, plain)
         )
         torch.testing.assert_close(mine, theirs, rtol=0, atol=1e-3)

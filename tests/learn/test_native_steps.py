@@ -315,7 +315,7 @@ def test_actions_are_drawn_as_the_sampler_draws_them(game: str) -> None:
     native = ppo.forward.native
     assert native
     with torch.no_grad():
-        heads = native.say(torch.from_numpy(batch.obs))[0]
+        heads = native.forward_heads(torch.from_numpy(batch.obs))[0]
     expected = ActionSampler(5).draw(heads["policy"], batch.mask, rollout=3, step=2, rows=rows)
     drawn = native.draw(batch.obs, batch.mask, seed=5, rows=rows, rollout=3, step=2)
     for mine, theirs in zip(

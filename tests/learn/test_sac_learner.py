@@ -131,7 +131,7 @@ def pairs(theirs: Any, sac: SAC) -> list[tuple[Tensor, Tensor]]:
     weight, bias = net.policy_head.weight.chunk(2), net.policy_head.bias.chunk(2)
     layers += [(actor.mu, weight[0], bias[0]), (actor.log_std, weight[1], bias[1])]
     for kind, flat in (("critic", None), ("critic_target", sac.critics.target)):
-        pieces = sac.critics.named_pieces(flat)
+        pieces = sac.critics.named_tensors(flat)
         for which, critic in enumerate(getattr(theirs, kind).q_networks):
             for layer in range(3):
                 ours = (pieces[f"{layer}.{part}"][0, which] for part in ("weight", "bias"))

@@ -81,7 +81,9 @@ def test_a_policy_by_value_takes_its_best_action_whatever_it_is_asked_for() -> N
     assert len({policy.action(state, greedy=False, seed=seed) for seed in range(9)}) == 1
     assert not is_random(policy, greedy=False)
     assert policy.always(greedy=True).name == "policy@greedy"
-    with pytest.raises(ConfigError, match="takes the best; there are no probabilities to draw"):
+    with pytest.raises(
+        ConfigError, match="plays the best action; there are no probabilities to sample"
+    ):
         policy.always(greedy=False)
 
 
@@ -116,6 +118,6 @@ def test_saved_and_archived_policies_stay_by_value(tmp_path: Path) -> None:
         entry = archive.add(policy.net.state_dict(), role="main", member="mine", **when)
     for place in (save_policy(policy, tmp_path / "policy"), snapshot_file(tmp_path, entry.number)):
         loaded = load_policy(place)
-        assert (loaded.by_value, loaded.greedy) == (True, True)
+        assert (loaded.is_value_based, loaded.greedy) == (True, True)
         np.testing.assert_array_equal(loaded.act(obs, mask, seed=5), policy.act(obs, mask))
         np.testing.assert_array_equal(loaded.value(obs, mask), policy.value(obs, mask))

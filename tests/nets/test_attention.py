@@ -173,14 +173,14 @@ def test_cards_in_another_order_have_the_same_logits() -> None:
     rules = Rules("skull_king")
     net, obs = make(rules), played(Rules("skull_king"))
     heads = net(obs)
-    chosen = net.sets["card"].chosen
+    chosen = net.sets["card"].assign
 
     def shuffled(numbers: Tensor) -> tuple[Tensor, Tensor]:
         which, there = chosen(numbers)
         order = torch.randperm(which.shape[1])
         return which[:, order], there[:, order]
 
-    net.sets["card"].chosen = shuffled
+    net.sets["card"].assign = shuffled
     again = net(obs)
     assert torch.allclose(heads["policy"], again["policy"], atol=1e-5)
     assert torch.allclose(heads["value"], again["value"], atol=1e-5)
@@ -239,7 +239,7 @@ def test_room_for_more_entities_changes_nothing(case: str) -> None:
     wider.declared = EntitySpec(
         tuple(own.entities for own in wider.sets.values()), wider.declared.pointers
     )
-    wider.spans, wider.asked = spans_of(wider.declared)
+    wider.spans, wider.output_tokens = spans_of(wider.declared)
     ours, theirs = net(obs), wider(obs)
     for name in ours:
         assert torch.allclose(ours[name], theirs[name], atol=1e-5)

@@ -26,7 +26,7 @@ CASES = [
 
 @pytest.fixture(autouse=True)
 def ours_everywhere(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(residual, "OURS_ARE_FASTER", True)
+    monkeypatch.setattr(residual, "NATIVE_IS_FASTER", True)
 
 
 def observations(rules: Rules, games: int) -> torch.Tensor:
@@ -86,8 +86,8 @@ def test_rows_do_not_depend_on_the_batch() -> None:
     obs = observations(rules, 40)
     net = make(rules, 24, 2, native=True)
     with torch.no_grad():
-        tower = net.tower_on_cpu(obs)
-        assert torch.equal(tower[17:18], net.tower_on_cpu(obs[17:18]))
+        tower = net.native_tower(obs)
+        assert torch.equal(tower[17:18], net.native_tower(obs[17:18]))
 
 
 def test_channels_that_do_not_come_in_fours_are_torchs() -> None:

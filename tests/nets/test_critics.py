@@ -33,7 +33,7 @@ def rows_of(game: str, count: int = ROWS) -> tuple[Inputs, torch.Tensor]:
 
 def plain(critics: Critics, x: npt.NDArray[Any], member: int, which: int) -> npt.NDArray[Any]:
     """One critic of one member, a layer at a time, in float64."""
-    pieces = {n: p[member, which].double().numpy() for n, p in critics.named_pieces().items()}
+    pieces = {n: p[member, which].double().numpy() for n, p in critics.named_tensors().items()}
     layers = len(critics.widths) - 1
     for layer in range(layers):
         x = x @ pieces[f"{layer}.weight"] + pieces[f"{layer}.bias"]
@@ -113,9 +113,9 @@ def test_targets_follow_by_a_share_and_learn_nothing_themselves() -> None:
     torch.testing.assert_close(critics(numbers, weights=critics.target), critics(numbers))
     before = critics.target.clone()
     stirred(critics)
-    critics.follow(0.25)
+    critics.update_targets(0.25)
     torch.testing.assert_close(critics.target, 0.75 * before + 0.25 * critics.flat.detach())
-    critics.follow(torch.tensor(1.0))
+    critics.update_targets(torch.tensor(1.0))
     torch.testing.assert_close(critics.target, critics.flat.detach())
     assert not critics(numbers, weights=critics.target).requires_grad
 
@@ -185,7 +185,7 @@ def passed(
     if action is not None:
         action.requires_grad_()
         (found["action_grad"],) = torch.autograd.grad(
-            passes.frozen(numbers, action), action, weight
+            passes.forward_frozen(numbers, action), action, weight
         )
     assert torch.equal(critics.flat.grad, found["grad"])
     return found
@@ -200,7 +200,7 @@ def as_they_are(critics: Critics) -> Critics:
 )
 def test_rows_are_widened_natively_as_critics_read_them(game: str, seen: tuple[str, ...]) -> None:
     _, rows = rows_of(game)
-    inputs = Inputs(sparring.Rules(game), seen=seen)
+    inputs = Inputs(sparring.Rules(game), block_names=seen)
     expected = Widen(inputs)(rows)
     out = np.zeros((ROWS, expected.shape[1] + 2), np.float32)
     out[:, -2:] = 7

@@ -23,13 +23,13 @@ WRONG = {
     "making": "cannot be made with inputs, how=making: ValueError: no such width",
     "norm": "its norm is a BatchNorm1d.*use LayerNorm or GroupNorm",
     "raises": "its forward fails for 2 rows of zeros: RuntimeError",
-    "random": "its policy is another one when it is asked again",
+    "random": "its policy differs between two calls",
     "keeps": "its forward changes its buffer seen",
     "frozen": "its layer.weight takes no gradient",
     "narrow": r"its policy of 2 rows is \(2, 8\), need \(rows, 9\)",
     "wide value": r"its value of 2 rows is \(2, 9\), need \(rows\) or \(rows, 1\)",
     "nan": "its value of rows of zeros is not finite",
-    "no value": "says nothing called 'value'; return .policy, value.",
+    "no value": "returns no 'value'; return .policy, value.",
     "alone": "its forward returns a Tensor; return .policy, value., or heads by name",
 }
 

@@ -20,7 +20,7 @@ from sparring.nets.distribution import (
     ActionSampler,
     gaussian_entropy,
     gaussian_log_prob,
-    played,
+    squash_actions,
 )
 from sparring.nets.mlp import Perceptron
 from sparring.nets.policy import Policy
@@ -100,8 +100,8 @@ def test_a_shared_spread_is_the_same_everywhere_and_learned_by_its_bias_alone() 
 
 def test_squashed_actions_are_tanh_of_what_was_drawn() -> None:
     drawn = np.array([[-3.0, 0.2]], np.float32)
-    np.testing.assert_array_equal(played(drawn, squash=True), np.tanh(drawn))
-    assert played(drawn, squash=False) is drawn  # the game cuts it off
+    np.testing.assert_array_equal(squash_actions(drawn, squash=True), np.tanh(drawn))
+    assert squash_actions(drawn, squash=False) is drawn  # the game cuts it off
 
 
 @pytest.mark.parametrize("net", NETS)

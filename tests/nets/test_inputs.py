@@ -77,12 +77,15 @@ def test_seen_features_begin_orthogonal_and_unrestricted_nets_as_ever() -> None:
 def test_blocks_that_do_not_exist_are_refused_unless_they_may_be_missing() -> None:
     rules = sparring.Rules("skull_king")
     with pytest.raises(sparring.ConfigError, match="no block 'hnad'; did you mean 'hand'"):
-        Inputs(rules, seen=("hnad",))
+        Inputs(rules, block_names=("hnad",))
     with pytest.raises(sparring.ConfigError, match="none of them"):
-        Inputs(rules, seen=("stage?",))
+        Inputs(rules, block_names=("stage?",))
     staged = rules.changed({"phase_embed": 1})
-    assert [b.name for b in Inputs(rules, seen=("stage?", "hand")).blocks] == ["hand"]
-    assert [b.name for b in Inputs(staged, seen=("stage?", "hand")).blocks] == ["hand", "stage"]
+    assert [b.name for b in Inputs(rules, block_names=("stage?", "hand")).blocks] == ["hand"]
+    assert [b.name for b in Inputs(staged, block_names=("stage?", "hand")).blocks] == [
+        "hand",
+        "stage",
+    ]
     with pytest.raises(sparring.ConfigError, match=r"net\.inputs own needs .* leaves blocks out"):
         make_net(sparring.Rules("tic_tac_toe"), NetConfig(kind="residual", inputs=("own",)))
 
@@ -134,7 +137,7 @@ def test_every_row_is_answered_by_the_network_of_its_role_in_units_of_rewards() 
     told = rules.role_of(obs.numpy())
     for role, name in enumerate(rules.roles):
         mine = torch.from_numpy(np.flatnonzero(told == role))
-        one = net.of(name)
+        one = net.net_of(name)
         alone = one(obs[mine])
         assert len(mine)
         assert torch.equal(heads["policy"][mine], alone["policy"])
@@ -152,7 +155,7 @@ def test_a_saved_hierarchy_is_the_same_policy(tmp_path: Path) -> None:
     assert np.array_equal(policy.value(obs), again.value(obs))
     assert np.array_equal(policy.probabilities(obs), again.probabilities(obs))
     assert isinstance(again.net, HierarchyNet)
-    assert again.net.of("manager").config == replace(ROLES["manager"])
+    assert again.net.net_of("manager").config == replace(ROLES["manager"])
     twin = policy.net.cpu_copy()
     with torch.no_grad():
         policy.net.get_parameter("roles.worker.policy_head.bias").add_(1.0)

@@ -173,7 +173,7 @@ def test_saved_policies_and_slots_answer_alike(tmp_path: Path) -> None:
     )
     slots = GroupedNet(rules, NET, 2)
     slots.load(2, net.state_dict())
-    torch.testing.assert_close(slots.policy_outputs(obs, np.full(len(obs), 2)), said)
+    torch.testing.assert_close(slots.forward(obs, np.full(len(obs), 2))["policy"], said)
     assert float(net.cpu_copy().normalizer.count) == len(obs)
 
 

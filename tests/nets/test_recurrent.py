@@ -177,7 +177,7 @@ def test_native_passes_see_the_stack(frames: int) -> None:
     net = make(rules, NetConfig(hidden=(24, 16), memory="stack", frames=frames))
     obs = rows_of(rules, 9, net.inputs.memory)
     expected = net(obs)
-    (said,) = NativeNet(net, threads=1, arithmetic="float32").say(obs)
+    (said,) = NativeNet(net, threads=1, arithmetic="float32").forward_heads(obs)
     torch.testing.assert_close(said[POLICY], expected[POLICY], atol=1e-5, rtol=1e-5)
     torch.testing.assert_close(said[VALUE], expected[VALUE], atol=1e-5, rtol=1e-5)
 
@@ -191,7 +191,7 @@ def test_frozen_networks_remember_what_they_do_alone(config: NetConfig) -> None:
         grouped.load(slot, net.state_dict())
     obs = rows_of(rules, 12, nets[0].inputs.memory)
     slot = np.tile([2, 1, 1], 4).astype(np.int16)
-    said = grouped.say(obs, slot)
+    said = grouped.forward(obs, slot)
     for number, net in enumerate(nets, start=1):
         mine = torch.from_numpy(slot == number)
         heads = net(obs[mine])

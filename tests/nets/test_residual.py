@@ -16,7 +16,7 @@ from sparring.config import NetConfig
 from sparring.games import shogi
 from sparring.nets.make import make_net
 from sparring.nets.policy import Policy
-from sparring.nets.residual import ResidualNet, layout_of
+from sparring.nets.residual import ResidualNet, board_layout
 from sparring.nets.run.flat import FlatTensor
 from sparring.store.policies import load_policy, save_policy
 
@@ -83,7 +83,7 @@ def around(square: int, distance: int = LOOKS) -> set[int]:
 )
 def test_both_observations_lie_on_the_board(observation: str, planes: int, numbers: int) -> None:
     rules = Rules("shogi", {"observation": observation})
-    at = layout_of(rules)
+    at = board_layout(rules)
     assert (at.height, at.width, at.planes, at.numbers, at.actions) == (9, 9, planes, numbers, 27)
     assert len(at.divisors) == planes + numbers
     obs, _ = rows(rules)
@@ -215,7 +215,7 @@ def test_a_new_unit_of_values_changes_no_value() -> None:
 
 def test_tic_tac_toe_has_one_logit_for_each_square() -> None:
     rules = Rules("tic_tac_toe")
-    at = layout_of(rules)
+    at = board_layout(rules)
     assert (at.planes, at.numbers, at.actions) == (2, 1, 1)
     net = cleared(make(rules))
     obs, _ = rows(rules)
@@ -273,7 +273,7 @@ def test_a_tensor_comes_back_from_its_spot(
     given = torch.randn(theirs, generator=torch.Generator().manual_seed(0))
     flat = torch.full((64 + spot.size + 32,), torch.nan)
     flat[64 : 64 + spot.size] = 0
-    spot.fill(flat, given)
+    spot.write(flat, given)
     assert torch.equal(spot.read(flat), given)
     assert flat[:64].isnan().all()
     assert flat[64 + spot.size :].isnan().all()

@@ -86,7 +86,7 @@ def test_attention() -> None:
     _, net, found = counted("skull_king", config)
     macs = {layer.name: layer.macs for layer in found.layers}
     tokens = 1 + sum(one.tokens for one in net.declared.sets)  # type: ignore[union-attr]
-    asked = int(net.asked)  # type: ignore[arg-type]
+    asked = int(net.output_tokens)  # type: ignore[arg-type]
     assert macs["first"] == net.first.weight.numel()  # type: ignore[union-attr, operator]
     assert macs["encoder.0.look"] == asked * width * width + 2 * tokens * width * width
     assert macs["encoder.0"] == 2 * asked * tokens * width, "queries with keys, shares with values"

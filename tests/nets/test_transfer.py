@@ -14,7 +14,7 @@ from sparring.errors import ConfigError
 from sparring.games.rules import Rules
 from sparring.nets.make import make_net
 from sparring.nets.net import POLICY, VALUE, Net
-from sparring.nets.transfer import FRESH, PART, PASSES_ON, WHOLE, Transfer, transferred
+from sparring.nets.transfer import FRESH, IDENTITY, PART, WHOLE, Transfer, transfer_weights
 
 SMALL = NetConfig(hidden=(16, 12))
 BOARD = NetConfig(kind="residual", channels=8, blocks=1)
@@ -38,7 +38,7 @@ def begun_with(
 ) -> tuple[Net, Transfer]:
     torch.manual_seed(2)
     net = make_net(rules, config, **options)
-    found = transferred("init: x", net, theirs, net.state_dict())
+    found = transfer_weights("init: x", net, theirs, net.state_dict())
     net.load_state_dict(found.tensors)
     return net, found
 
@@ -161,9 +161,9 @@ def test_what_was_kept_is_told_in_plain_values() -> None:
     rules = Rules("tic_tac_toe")
     _, found = begun_with(rules, replace(SMALL, hidden=(16, 12, 12)), trained_like(rules, SMALL))
     told = found.record()
-    assert told["changed"]["towers.0.2.weight"] == {"shape": [12, 12], "how": PASSES_ON, "kept": 0}
+    assert told["changed"]["towers.0.2.weight"] == {"shape": [12, 12], "how": IDENTITY, "kept": 0}
     assert told["kept"] == told["numbers"] - 12 * 12 - 12
-    assert told["said"] == found.line()
+    assert told["summary"] == found.line()
 
 
 def test_networks_without_anything_in_common_are_refused() -> None:
@@ -224,7 +224,7 @@ def test_units_come_with_their_heads_and_settings_stay_those_of_the_run() -> Non
     torch.manual_seed(2)
     mine = make_net(rules, SMALL, heads=heads)
     mine.wdl_blend.fill_(0.25)
-    found = transferred("init: x", mine, theirs, mine.state_dict())
+    found = transfer_weights("init: x", mine, theirs, mine.state_dict())
     numbers = [float(found.tensors[name]) for name in ("wdl_unit", "score_scale", "wdl_blend")]
     assert numbers == [2.0, 5.0, 0.25]
     _, found = begun_with(rules, SMALL, theirs, heads={POLICY: 9, VALUE: 1, "hidden": 4})

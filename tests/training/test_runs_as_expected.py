@@ -196,7 +196,7 @@ def test_a_new_run_starts_from_trained_weights_with_other_settings(tmp_path: Pat
     config = Run.open(new.run).config
     assert config["init"].endswith("checkpoints/00000004")
     assert new.policy.meta["update"] == 1
-    assert events_of(new.run)[0]["said"].startswith("kept all ")
+    assert events_of(new.run)[0]["summary"].startswith("kept all ")
     with pytest.raises(ConfigError, match="init: no policy 'nothing'"):
         trained(tmp_path, updates=1, init="nothing")
     with pytest.raises(ConfigError, match="plays tic_tac_toe, not shogi"):
@@ -212,7 +212,7 @@ def test_a_larger_network_goes_on_from_a_smaller_one(tmp_path: Path) -> None:
     np.testing.assert_allclose(before, after, rtol=1e-5)
     told = events_of(new.run)[0]
     assert (told["event"], told["update"]) == ("init", 0)
-    assert "first.weight in part (8 of 16 columns)" in told["said"]
+    assert "first.weight in part (8 of 16 columns)" in told["summary"]
     assert told["changed"]["towers.0.0.weight"]["how"] == "passes on"
 
 

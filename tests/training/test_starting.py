@@ -14,7 +14,7 @@ from sparring.errors import ConfigError
 from sparring.games.rules import Rules
 from sparring.nets.make import make_net
 from sparring.nets.policy import Policy
-from sparring.nets.transfer import transferred
+from sparring.nets.transfer import transfer_weights
 from sparring.store.policies import save_policy
 from sparring.training.starting import check_game
 
@@ -35,7 +35,7 @@ def test_another_game_is_no_start_unless_most_of_what_it_sees_is_known() -> None
         check_game("x", policy_of("kuhhandel"), Rules("skull_king"))
     numbers, choices = policy_of("laser_hockey"), policy_of("laser_hockey_discrete")
     check_game("x", numbers, choices.rules)
-    found = transferred("init: x", choices.net, numbers.net, choices.net.state_dict())
+    found = transfer_weights("init: x", choices.net, numbers.net, choices.net.state_dict())
     kept = {one.name: one.how for one in found.kept}
     assert (kept["first.weight"], kept["policy_head.weight"]) == ("whole", "fresh")
 
@@ -53,7 +53,7 @@ def test_what_would_be_kept_of_a_policy_for_fewer_players_is_told_before(
     assert tensors["first.weight"]["part"] == "425 of 531 rows, 8 of 16 columns"
     assert main([*words.split(), "--dry-run"]) == 0
     shown = capsys.readouterr().out
-    assert f"init: {told['init']['said']}" in shown
+    assert f"init: {told['init']['summary']}" in shown
     assert "in part: 425 of 531 rows, 8 of 16 columns" in shown
     assert f"\n{told['path']}; {told['network']['parameters']:,} parameters, " in shown
     assert not (tmp_path / "runs").exists()
@@ -67,7 +67,7 @@ def test_a_run_keeps_what_it_began_with_and_how_large_it_is(
     assert main([*words.split(), "--runs", str(tmp_path / "runs"), "--name", "x"]) == 0
     told = json.loads(capsys.readouterr().out)
     run = tmp_path / "runs" / "x"
-    assert "first.weight in part (8 of 16 columns)" in told["init"]["said"]
+    assert "first.weight in part (8 of 16 columns)" in told["init"]["summary"]
     assert json.loads((run / "events.json").read_text())[0] == told["init"]
     written = json.loads((run / "network.json").read_text())
     assert told["network"] == {key: written[key] for key in ("parameters", "macs")}

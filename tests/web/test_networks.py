@@ -147,7 +147,7 @@ def test_draws_are_those_of_the_native_sampler(kind):
         logits, _ = network.answer(obs[at].tobytes(), masks[at].tobytes())
         for greedy in (False, True):
             where = 2**63 + at, np.array([7 * at], np.uint32), 3, 11 + at
-            wise = greedy or policy.by_value
+            wise = greedy or policy.is_value_based
             _native.sample_masked(
                 logits[None], masks[at][None], *where, wise, None, action, log_prob
             )

@@ -145,7 +145,7 @@ def print_onnx(policy: Policy, facts: dict[str, Any]) -> None:
 
 
 def how_to_choose(policy: Policy) -> str:
-    if policy.by_value:
+    if policy.is_value_based:
         return (
             "The logits rank actions by their values: mask illegal ones and take the largest; "
             "never draw from them."
@@ -204,7 +204,9 @@ def write(policy: Policy, path: Path) -> None:
             "box": str(rules.box),
             "memory": str(policy.memory_bytes // 4),
             "squash": str(int(policy.net.config.squash)),
-            "choose": "largest legal logit" if policy.by_value else "draw, or largest legal logit",
+            "choose": "largest legal logit"
+            if policy.is_value_based
+            else "draw, or largest legal logit",
         }
     )
     program.save(str(path), external_data=False)
@@ -222,7 +224,7 @@ def own_errors(policy: Policy) -> Iterator[None]:
         while first.__cause__ is not None and isinstance(first.__cause__, Exception):
             first = first.__cause__
         raise SparringError(
-            f"{policy.net.what} cannot be written as ONNX: {describe_error(first)}"
+            f"{policy.net.setting} cannot be written as ONNX: {describe_error(first)}"
         ) from error
 
 

@@ -204,16 +204,16 @@ class Session:
         """Play all actions of a choice; who gives hints sees what the person saw."""
         for action in (choice.action, *choice.then):
             if not isinstance(self.adviser, str):
-                self.adviser.follow(self.state)
+                self.adviser.observe(self.state)
             self.apply(action)
 
     def remembered(self) -> list[Memories]:
-        return [dict(mind.held) for mind in self.minds]
+        return [dict(mind.memories) for mind in self.minds]
 
     def remember(self, held: Sequence[Memories]) -> None:
         """Let everybody remember what they did at another moment."""
         for mind, memories in zip(self.minds, held, strict=True):
-            mind.held = dict(memories)
+            mind.memories = dict(memories)
 
     def apply(self, action: int) -> None:
         before = self.state.clone()

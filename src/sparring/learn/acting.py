@@ -184,7 +184,7 @@ class SlotActor:
         if not self.filled[slot].all():
             empty = int(slot[~self.filled[slot]][0])
             raise ConfigError(f"policy {empty} sits at tables and its slot is empty")
-        said = self.net.say(torch.from_numpy(obs), slot)
+        said = self.net.forward(torch.from_numpy(obs), slot)
         heads, memory = said[POLICY], said.get(MEMORY)
         action, _ = keys.draw(self.sampler, heads, mask)
         best = np.flatnonzero(self.greedy[slot])

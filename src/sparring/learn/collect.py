@@ -25,7 +25,7 @@ from sparring.learn.rollout import (
     groups_of,
 )
 from sparring.learn.transitions import Transitions
-from sparring.nets.distribution import ActionSampler, played, unsquash_actions
+from sparring.nets.distribution import ActionSampler, squash_actions, unsquash_actions
 from sparring.nets.net import POLICY, VALUE
 from sparring.phases import phase
 from sparring.pools.lineups import LEARNER, check_answered
@@ -321,7 +321,7 @@ class Collector:
 
     def _played(self, at: slice) -> npt.NDArray[Any]:
         action = self.rollout.action[at]
-        return played(action, squash=True) if self.squash else action
+        return squash_actions(action, squash=True) if self.squash else action
 
     def _places(self, step: int, group: GameGroup) -> slice:
         """Where the rows of a group lie in the rollout."""

@@ -95,7 +95,7 @@ class DQN:
             self.native = NativeGradient(native, target, weighted=replay.prioritized)
             self.packed, self.packed_target = native.packed, target.packed
             work = _native.Updating(threads)
-            self.optimizer = PackedAdam(self.packed, native=work, tell=native.changed)
+            self.optimizer = PackedAdam(self.packed, native=work, on_change=native.mark_changed)
         else:
             self.packed, self.packed_target = (
                 PackedParameters(self.net),
@@ -146,7 +146,7 @@ class DQN:
         loss, mean_error, error = found
         norm = math.nan
         if math.isfinite(loss):
-            norm = self.optimizer.descend(self.hparams.max_grad_norm)
+            norm = self.optimizer.clip_and_step(self.hparams.max_grad_norm)
         losses = {"q_loss": loss, "td_error": mean_error, "grad_norm": norm}
         if not math.isfinite(norm):
             raise self.experience.diverged(self.updates, losses)

@@ -25,7 +25,7 @@ from sparring.nets.run.native import (
     native_unsupported_reason,
     resolve_cpu,
 )
-from sparring.nets.run.trace import differs, sample_rows
+from sparring.nets.run.trace import describe_difference, sample_rows
 
 
 class Forward:
@@ -37,7 +37,7 @@ class Forward:
         self.arithmetic = (
             FLOAT32 if on_gpu else resolve_cpu(collect.cpu, perceptron=net.config.perceptron)
         )
-        self.bf16 = collect.bf16 if on_gpu else self.arithmetic == BF16 and net.convolves
+        self.bf16 = collect.bf16 if on_gpu else self.arithmetic == BF16 and net.has_convolutions
         self.lean: Callable[[Tensor], list[HeadOutputs]] | None = None
         """The same with fewer calls, where nothing is learned from what it says; that is good
         until it is asked again."""
@@ -60,17 +60,19 @@ class Forward:
             return None
         native = NativeNet(self.net, threads=threads, arithmetic=self.arithmetic)
         if isinstance(self.net, CustomNet) and (why := self._differs(native)):
-            warnings.warn(SparringWarning(f"{self.net.what} is run by torch: {why}"), stacklevel=3)
+            warnings.warn(
+                SparringWarning(f"{self.net.setting} is run by torch: {why}"), stacklevel=3
+            )
             self._unlike = why
             return None
-        self.native, self.lean = native, native.say
+        self.native, self.lean = native, native.forward_heads
         return self.native
 
     def _differs(self, native: NativeNet) -> str:
         """Hold native passes of somebody's own network against the network itself."""
         rows = sample_rows(self.net.inputs)
-        (said,) = native.say(rows)
-        return differs(self.net, said, rows, rounded=self.arithmetic == BF16)
+        (said,) = native.forward_heads(rows)
+        return describe_difference(self.net, said, rows, bf16=self.arithmetic == BF16)
 
     def __call__(self, obs: Tensor) -> HeadOutputs:
         if self.lean and not torch.is_grad_enabled():
@@ -107,7 +109,7 @@ class Forward:
     def switches(self) -> bool:
         """Whether `best_matmul` makes a difference: on Arm CPUs, but not for convolutions."""
         on_arm = self.device.type == "cpu" and platform.machine() == "aarch64"
-        return on_arm and not self.net.convolves
+        return on_arm and not self.net.has_convolutions
 
     @contextmanager
     def best_matmul(self) -> Iterator[None]:

@@ -63,7 +63,7 @@ class SelfPlay:
         """Take over a pool.
 
         actor: makes who answers the learner's rows. columns: what it says besides actions.
-        facts: what policies say about their heads, see `nets.policy.FACTS`.
+        facts: what policies say about their heads, see `nets.policy.HEAD_META`.
         rows_on: the device of rows when transforms change them; "": that of the network.
         collector: makes who plays the pool.
         roles: networks by role instead of one for all; decisions are then linked by role.

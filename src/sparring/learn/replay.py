@@ -28,7 +28,7 @@ from sparring.learn.ring import (
 )
 from sparring.learn.rollout import RECORD, Rollout
 from sparring.learn.transitions import NOT_A_SAMPLE, Transitions
-from sparring.nets.distribution import played
+from sparring.nets.distribution import squash_actions
 from sparring.pools.lineups import LEARNER
 
 
@@ -148,7 +148,7 @@ class ReplayBuffer:
         check_capacity(self.config.capacity, transitions.places)
         numbers = None
         if self.rules.box:
-            numbers = np.clip(played(rollout.action, squash=self.squash), -1.0, 1.0)
+            numbers = np.clip(squash_actions(rollout.action, squash=self.squash), -1.0, 1.0)
         self.native.push(
             learner=LEARNER,
             policy=rollout.policy,

@@ -59,14 +59,14 @@ def make(
     for plan in roles:
         forward = playing.forward
         if isinstance(net, HierarchyNet):
-            forward = Forward(net.of(plan.role), playing.device, collect)
+            forward = Forward(net.net_of(plan.role), playing.device, collect)
         backend = make_backend(forward, playing.threads if native else 0, terms)
         learners[plan.role] = RoleLearner(forward.net, forward, backend, plan.settings[0])
     native_nets = {
         role: learner.forward.native for role, learner in learners.items() if learner.forward.native
     }
     if isinstance(net, HierarchyNet) and len(native_nets) == len(learners):
-        playing.forward.lean = NativeHierarchy(net, native_nets).say
+        playing.forward.lean = NativeHierarchy(net, native_nets).forward_heads
     return learners
 
 

@@ -126,11 +126,11 @@ class SAC:
         if not native_critics_unsupported_reason(self.critics):
             bf16 = self.forward.arithmetic == BF16
             self.q_nets = NativeCritics(self.critics, threads=threads, bf16=bf16)
-            tell = self.q_nets.changed
+            tell = self.q_nets.mark_changed
             if self.net.box:
                 self.native = NativeSteps(actor, self.q_nets, temperature.grad)
-        self.actor_adam = PackedAdam(actor.packed, native=work, tell=actor.changed)
-        self.critic_adam = PackedAdam(critics, native=work, tell=tell)
+        self.actor_adam = PackedAdam(actor.packed, native=work, on_change=actor.mark_changed)
+        self.critic_adam = PackedAdam(critics, native=work, on_change=tell)
         self.temperature_adam = PackedAdam(temperature, native=work)
 
     # An update
@@ -236,11 +236,11 @@ class SAC:
         head = self.head(samples.obs).float()
         if self.net.box:
             action, log_prob = squashed_sample(head, noise[0])
-            loss = actor_loss(self.q_nets.frozen(numbers, action), log_prob, temperature)
+            loss = actor_loss(self.q_nets.forward_frozen(numbers, action), log_prob, temperature)
             entropy = -log_prob
         else:
             log_probs = masked_log_probs(head, samples.mask)
-            q = self.q_nets.frozen(numbers)
+            q = self.q_nets.forward_frozen(numbers)
             loss, entropy = discrete_actor_loss(q, log_probs, temperature)
         self.actor_adam.packed.grad.zero_()
         self.temperature_adam.packed.grad.zero_()
@@ -250,7 +250,7 @@ class SAC:
 
     def follow(self, tau: float) -> None:
         """Move the target critics toward the critics by a share of the way."""
-        self.critics.follow(tau)
+        self.critics.update_targets(tau)
 
     def _noise(self) -> Tensor:
         """Standard normal numbers for both draws of a step, [2, batch, box]."""
@@ -259,7 +259,7 @@ class SAC:
 
     def _descend(self, adam: PackedAdam, figure: Tensor | float, name: str) -> None:
         """Step on the gradient that was filled, if it and the figure given are finite."""
-        norm = adam.descend(self.hparams.max_grad_norm) if math.isfinite(figure) else math.nan
+        norm = adam.clip_and_step(self.hparams.max_grad_norm) if math.isfinite(figure) else math.nan
         if not math.isfinite(norm):
             losses = {name: figure, "its gradient's norm": norm}
             raise self.experience.diverged(self.updates, losses)
@@ -307,7 +307,7 @@ class SAC:
     def _fresh(self) -> dict[str, dict[str, Tensor]]:
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(self.seed + 1_000_003 * (self.updates + 1))
-            self.critics.begin()
+            self.critics.reset_parameters()
         return {
             "critics": copied(self.critics),
             "temperature": copied(Temperature(self.config)),

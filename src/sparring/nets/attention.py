@@ -1,12 +1,11 @@
-"""Attention over the entities that a game names: cards, players, animals.
+"""Transformer encoder over the entities that a game declares: cards, players, animals.
 
-Every thing that is there becomes a token, one more stands for the whole table. Layers of an encoder
-let them look at each other. The token of the table says what a position is worth; an action that
-refers to a thing is judged by that thing's token, so that whatever is learned about playing cards
-holds wherever a card lies among the others.
+Every entity that is present becomes a token; one more token stands for the whole table. The value
+reads the table's token; the logit of an action that refers to an entity reads that entity's token,
+so that it does not depend on the entity's index.
 
-Shapes never depend on what is seen and nothing waits for a device: a CUDA graph can hold all of it.
-A test holds the network equal to loops over rows, entities and heads.
+Shapes never depend on the observation and nothing synchronizes with the device: a CUDA graph can
+capture all of it. A test compares the network with loops over rows, entities and heads.
 """
 
 from __future__ import annotations
@@ -31,92 +30,93 @@ from sparring.games.entities import (
 )
 from sparring.games.rules import Rules
 from sparring.nets.layers import FirstLayer, orthogonal_
-from sparring.nets.net import POLICY, VALUE, Asked, HeadOutputs, Net
+from sparring.nets.net import POLICY, VALUE, HeadOutputs, Net, NetOptions
 
-WIDER = 2
-"""Numbers of a token's hidden layer, in widths of a token."""
+FEED_FORWARD_FACTOR = 2
+"""Width of an encoder layer's hidden layer, in widths of a token."""
 MAX_ROWS = 32768
-"""Rows of one call on a GPU: its kernels number rows by a block index that ends at 65,535."""
+"""Rows of one attention call on a GPU: the kernels' block index for rows ends at 65,535."""
 
 
-def is_rounded(x: Tensor) -> bool:
-    """Whether autocast rounds what products of x read."""
+def is_autocast(x: Tensor) -> bool:
+    """Whether autocast changes the dtype of products of x."""
     return not x.is_meta and torch.is_autocast_enabled(x.device.type)
 
 
-def computed_in(x: Tensor) -> torch.dtype:
-    """The type of products of x."""
-    return torch.get_autocast_dtype(x.device.type) if is_rounded(x) else x.dtype
+def product_dtype(x: Tensor) -> torch.dtype:
+    return torch.get_autocast_dtype(x.device.type) if is_autocast(x) else x.dtype
 
 
 class Norm(nn.LayerNorm):
-    """Layer norm that keeps the type of its input: autocast would widen all tokens to float32."""
+    """Layer norm that keeps the dtype of its input: autocast would convert tokens to float32."""
 
     def forward(self, x: Tensor) -> Tensor:
-        """Return x centered and scaled, token by token."""
-        if not is_rounded(x):
+        if not is_autocast(x):
             return super().forward(x)
         with torch.autocast(x.device.type, enabled=False):
             weight, bias = self.weight.to(x.dtype), self.bias.to(x.dtype)
             return functional.layer_norm(x, self.normalized_shape, weight, bias, self.eps)
 
 
-class Layer(nn.Module):
-    """Tokens look at each other, then a perceptron for each: it normalizes what it reads alone."""
+class EncoderLayer(nn.Module):
+    """Self-attention, then a feed-forward network per token, each with layer norm before it.
+
+    Its modules are named in saved policies: `look` is the projection to queries, keys and values,
+    `seen` the output projection.
+    """
 
     def __init__(self, width: int, heads: int) -> None:
         super().__init__()
         self.heads = heads
         self.before = Norm(width)
         self.look = nn.Linear(width, 3 * width)
-        """Queries, keys and values in one product."""
         self.seen = nn.Linear(width, width)
         self.between = Norm(width)
-        self.up = nn.Linear(width, WIDER * width)
-        self.down = nn.Linear(WIDER * width, width)
+        self.up = nn.Linear(width, FEED_FORWARD_FACTOR * width)
+        self.down = nn.Linear(FEED_FORWARD_FACTOR * width, width)
 
     def initialize(self) -> None:
-        """What is added to tokens is 0 to begin with."""
-        for own in (self.look, self.up):
-            orthogonal_(own.weight)
-            nn.init.zeros_(own.bias)
-        for own in (self.seen, self.down):
-            nn.init.zeros_(own.weight)
-            nn.init.zeros_(own.bias)
+        """Initialize the layer to the identity: both residual branches are 0."""
+        for layer in (self.look, self.up):
+            orthogonal_(layer.weight)
+            nn.init.zeros_(layer.bias)
+        for layer in (self.seen, self.down):
+            nn.init.zeros_(layer.weight)
+            nn.init.zeros_(layer.bias)
 
-    def forward(self, x: Tensor, mask: Tensor | None, asked: int) -> Tensor:
-        """Return the first `asked` of the tokens [rows, tokens, width], having looked at all.
+    def forward(self, x: Tensor, mask: Tensor | None, count: int) -> Tensor:
+        """Return the first `count` of the tokens [rows, tokens, width]; all are attended to.
 
-        mask: added to the attention that each of them gets [rows, 1, 1, tokens].
+        mask: added to the attention scores of each token [rows, 1, 1, tokens].
         """
         normed = self.before(x)
-        query, key, value = self.queries(normed, asked)
-        x = x[:, :asked] + self.seen(attend(query, key, value, mask).transpose(1, 2).flatten(2))
+        query, key, value = self.project(normed, count)
+        x = x[:, :count] + self.seen(attend(query, key, value, mask).transpose(1, 2).flatten(2))
         added: Tensor = self.down(functional.relu(self.up(self.between(x))))
         return x + added
 
-    def queries(self, x: Tensor, asked: int) -> tuple[Tensor, Tensor, Tensor]:
-        """Queries of the first tokens, keys and values of all [rows, heads, tokens, each]."""
+    def project(self, x: Tensor, count: int) -> tuple[Tensor, Tensor, Tensor]:
+        """Return queries of the first tokens, keys and values of all, split by head."""
         width = x.shape[2]
-        if asked == x.shape[1]:
+        if count == x.shape[1]:
             query, key, value = self.look(x).chunk(3, dim=2)
         else:
             weight, bias = self.look.weight, self.look.bias
-            query = functional.linear(x[:, :asked], weight[:width], bias[:width])
+            query = functional.linear(x[:, :count], weight[:width], bias[:width])
             key, value = functional.linear(x, weight[width:], bias[width:]).chunk(2, dim=2)
         return self.split(query), self.split(key), self.split(value)
 
     def split(self, x: Tensor) -> Tensor:
-        """By head [rows, heads, tokens, each]."""
+        """Split by head: [rows, heads, tokens, width / heads]."""
         rows, tokens, width = x.shape
         return x.view(rows, tokens, self.heads, width // self.heads).transpose(1, 2)
 
 
 def attend(query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None) -> Tensor:
-    """What every token takes from those that it looks at [rows, heads, tokens, each]."""
+    """Return the attention output [rows, heads, tokens, width / heads], in chunks of rows."""
     if not query.is_cuda or len(query) <= MAX_ROWS:
         return functional.scaled_dot_product_attention(query, key, value, mask)
-    parts = [torch.split(one, MAX_ROWS) for one in (query, key, value)]
+    parts = [torch.split(tensor, MAX_ROWS) for tensor in (query, key, value)]
     masks = torch.split(mask, MAX_ROWS) if mask is not None else [None] * len(parts[0])
     return torch.cat(
         [
@@ -127,86 +127,85 @@ def attend(query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None) -> Te
 
 
 TABLE_WIDTH = 4
-"""Numbers of the hidden layer in front of the table's token, in widths of a token."""
-IDENTITY = 0.02
-"""Size of what is special about an item, to begin with. Tokens of unlike size 1 hide what things
-have in common, and cost a fifth of what is learned in so many steps (docs/attention.md)."""
+"""Width of the hidden layer before the table's token, in widths of a token."""
+IDENTITY_STD = 0.02
+"""Initial std of an item's embedding. Embeddings of size 1 hide what entities have in common and
+cost a fifth of the progress in the same number of steps (docs/attention.md)."""
 MASK_STEP = 8
-"""Rows of a mask begin at multiples of this many numbers, as fused kernels want them."""
+"""Rows of a mask are padded to multiples of this many numbers, as fused kernels need them."""
 
 
 class Tokens(nn.Module):
-    """What a set of entities looks like to the encoder."""
+    """Embeds one set of entities. `identity`, `known` and `seen` are named in saved policies."""
 
-    places: Tensor
-    told: Tensor
+    columns: Tensor
+    exists: Tensor
     present: Tensor
     facts: Tensor
 
     def __init__(self, entities: EntitySet, feature_at: list[int], width: int) -> None:
-        """Make tokens of one width. feature_at: where the number of every feature lies in a row."""
+        """Make tokens of this width. feature_at: column of every feature in the first layer."""
         super().__init__()
         self.entities = entities
-        self.each = len(entities.features[0]) if entities.features else 0
-        flat = list(chain.from_iterable(entities.features))
-        at = [feature_at[place] if place is not None else 0 for place in flat]
-        told = torch.tensor([float(place is not None) for place in flat])
-        present = torch.tensor([feature_at[place] for place in entities.present], dtype=torch.long)
-        self.register_buffer("places", torch.tensor(at, dtype=torch.long), persistent=False)
-        self.register_buffer("told", told.view(-1, max(1, self.each)), persistent=False)
+        self.features_each = len(entities.features[0]) if entities.features else 0
+        features = list(chain.from_iterable(entities.features))
+        columns = [feature_at[index] if index is not None else 0 for index in features]
+        exists = torch.tensor([float(index is not None) for index in features])
+        present = torch.tensor([feature_at[index] for index in entities.present], dtype=torch.long)
+        self.register_buffer("columns", torch.tensor(columns, dtype=torch.long), persistent=False)
+        exists = exists.view(-1, max(1, self.features_each))
+        self.register_buffer("exists", exists, persistent=False)
         self.register_buffer("present", present, persistent=False)
         self.register_buffer("facts", torch.tensor(entities.constants), persistent=False)
         self.identity = nn.Parameter(torch.empty(entities.items, width))
-        """What is special about every item."""
+        """Learned embedding of every item."""
         if entities.constants:
             self.known = nn.Linear(len(entities.constants[0]), width, bias=False)
-        if self.each:
-            self.seen = nn.Linear(self.each, width, bias=False)
+        if self.features_each:
+            self.seen = nn.Linear(self.features_each, width, bias=False)
 
     def initialize(self) -> None:
-        """What is seen of an item counts for more than which one it is."""
-        nn.init.normal_(self.identity, std=IDENTITY)
-        for own in self.children():
-            assert isinstance(own, nn.Linear)
-            orthogonal_(own.weight)
+        """Initialize embeddings small, so that features outweigh an item's identity."""
+        nn.init.normal_(self.identity, std=IDENTITY_STD)
+        for layer in self.children():
+            assert isinstance(layer, nn.Linear)
+            orthogonal_(layer.weight)
 
     def items(self) -> Tensor:
-        """What is always true of every item [items, width]."""
+        """Return the embedding of every item with its constant facts [items, width]."""
         if not self.entities.constants:
             return self.identity
-        known: Tensor = self.known(self.facts)
-        return self.identity + known
+        facts: Tensor = self.known(self.facts)
+        return self.identity + facts
 
-    def chosen(self, numbers: Tensor) -> tuple[Tensor | None, Tensor | None]:
-        """Return which item every token is, and which tokens are there.
+    def assign(self, numbers: Tensor) -> tuple[Tensor | None, Tensor | None]:
+        """Return the item of every token, and which tokens are present.
 
-        The first is 1 at [row, token, item] and 0 elsewhere, None if token i is always item i; the
-        second is [rows, tokens], None if all always are. Items that are there come in order.
+        The first is one-hot [row, token, item], None if token i is always item i; the second is
+        [rows, tokens], None if all tokens always are. Items that are present come in order.
         """
         if not self.entities.present:
             return None, None
-        there = numbers.index_select(1, self.present) != 0
+        present = numbers.index_select(1, self.present) != 0
         if not self.entities.selects_present:
-            return None, there
-        turn = torch.cumsum(there, 1, dtype=torch.int32)
-        slots = torch.arange(1, self.entities.tokens + 1, dtype=torch.int32, device=numbers.device)
-        which = (turn * there)[:, None, :] == slots[None, :, None]
-        return which.to(computed_in(numbers)), slots <= turn[:, -1:]
+            return None, present
+        count = torch.cumsum(present, 1, dtype=torch.int32)
+        tokens = torch.arange(1, self.entities.tokens + 1, dtype=torch.int32, device=numbers.device)
+        one_hot = (count * present)[:, None, :] == tokens[None, :, None]
+        return one_hot.to(product_dtype(numbers)), tokens <= count[:, -1:]
 
-    def forward(self, numbers: Tensor, which: Tensor | None) -> Tensor:
-        """Return tokens [rows, tokens, width]."""
+    def forward(self, numbers: Tensor, one_hot: Tensor | None) -> Tensor:
+        """Return tokens [rows, tokens, width]. one_hot: from `assign`."""
         items = self.items()
-        if which is not None:
-            items = which @ items
-        if not self.each:
-            return items if which is not None else items.expand(numbers.shape[0], -1, -1)
-        seen = (
-            numbers.index_select(1, self.places).view(-1, self.entities.items, self.each)
-            * self.told
-        )
-        if which is not None:
-            seen = which @ seen
-        tokens: Tensor = self.seen(seen)
+        if one_hot is not None:
+            items = one_hot @ items
+        if not self.features_each:
+            return items if one_hot is not None else items.expand(numbers.shape[0], -1, -1)
+        features = numbers.index_select(1, self.columns)
+        features = features.view(-1, self.entities.items, self.features_each) * self.exists
+        if one_hot is not None:
+            features = one_hot @ features
+        tokens: Tensor = self.seen(features)
         return tokens + items.to(tokens.dtype)
 
 
@@ -220,16 +219,16 @@ class Pointer(nn.Module):
         self.key = nn.Linear(width, width, bias=False)
 
     def initialize(self) -> None:
-        """Almost alike for all items to begin with."""
+        """Initialize to logits that are nearly equal for all items."""
         orthogonal_(self.query.weight, 0.01)
         nn.init.zeros_(self.query.bias)
         orthogonal_(self.key.weight)
 
-    def forward(self, asks: Tensor, tokens: Tensor) -> Tensor:
-        """How well each of the tokens fits each of those that ask [rows, asking, tokens]."""
-        query, key = self.query(asks), self.key(tokens)
-        fit: Tensor = query @ key.transpose(1, 2)
-        return fit / math.sqrt(key.shape[-1])
+    def forward(self, queries: Tensor, tokens: Tensor) -> Tensor:
+        """Return the scores of all pairs of query tokens and tokens [rows, queries, tokens]."""
+        query, key = self.query(queries), self.key(tokens)
+        scores: Tensor = query @ key.transpose(1, 2)
+        return scores / math.sqrt(key.shape[-1])
 
 
 class AttentionNet(Net):
@@ -238,28 +237,29 @@ class AttentionNet(Net):
     order: Tensor
 
     def __init__(
-        self, rules: Rules, config: NetConfig, *, threads: int = 1, **asked: Unpack[Asked]
+        self, rules: Rules, config: NetConfig, *, threads: int = 1, **options: Unpack[NetOptions]
     ) -> None:
-        super().__init__(rules, config, **asked)
-        check(config)
+        super().__init__(rules, config, **options)
+        check_token_heads(config)
         self.declared = sorted_by_need(entities_of(rules))
         width = config.token_width
         self.first = FirstLayer(
             self.inputs, TABLE_WIDTH * width, sparse=config.sparse, threads=threads
         )
         self.table = nn.Linear(TABLE_WIDTH * width, width)
-        lies = {feature: at for at, feature in enumerate(self.inputs.byte_ranges()[1])}
-        feature_at = [lies[feature] for feature in range(len(lies))]
+        column_of = {feature: at for at, feature in enumerate(self.inputs.byte_ranges()[1])}
+        feature_at = [column_of[feature] for feature in range(len(column_of))]
         self.sets = nn.ModuleDict(
             {one.name: Tokens(one, feature_at, width) for one in self.declared.sets}
         )
         self.encoder = nn.ModuleList(
-            Layer(width, config.token_heads) for _ in range(config.token_layers)
+            EncoderLayer(width, config.token_heads) for _ in range(config.token_layers)
         )
         self.end = Norm(width)
-        """Tokens that are asked, those of the table and of entities that actions refer to, lie in
-        front; the others are not needed behind the last layer."""
-        self.spans, self.asked = spans_of(self.declared)
+        """Layer norm after the encoder."""
+        self.spans, self.output_tokens = spans_of(self.declared)
+        """Tokens that heads read come first: the table's, and those that actions refer to. The last
+        layer does not compute the others."""
         if POLICY in self.heads:
             self._make_policy(rules, width)
         for name, numbers in self.heads.items():
@@ -268,27 +268,28 @@ class AttentionNet(Net):
         self._initialize()
 
     def _make_policy(self, rules: Rules, width: int) -> None:
-        """Pointers, and a linear layer for the actions that refer to nothing."""
+        """Make pointers, and a linear layer for the actions that refer to no entity."""
         self.pointers = nn.ModuleList(Pointer(one, width) for one in self.declared.pointers)
         items = {one.name: one.items for one in self.declared.sets}
-        told: list[int | None] = []
+        pointed: list[int | None] = []
         for one in self.declared.pointers:
-            told += actions_of(one, items)
-        others = [action for action in range(self.heads[POLICY]) if action not in told]
+            pointed += actions_of(one, items)
+        others = [action for action in range(self.heads[POLICY]) if action not in pointed]
         if others:
             self.policy_head = nn.Linear(width, len(others))
-        at = {action: place for place, action in enumerate([*others, *told]) if action is not None}
-        order = torch.tensor([at[action] for action in range(self.heads[POLICY])])
+        outputs = enumerate([*others, *pointed])
+        output_of = {action: output for output, action in outputs if action is not None}
+        order = torch.tensor([output_of[action] for action in range(self.heads[POLICY])])
         self.register_buffer("order", order, persistent=False)
-        self.others = bool(others)
+        self.has_other_actions = bool(others)
 
     def _initialize(self) -> None:
-        """A policy almost alike for all rows and the value 0 to begin with."""
+        """Initialize to a policy that is nearly equal for all rows, and the value 0."""
         orthogonal_(self.first.weight, math.sqrt(2))
         orthogonal_(self.table.weight)
         nn.init.zeros_(self.table.bias)
         for module in self.modules():
-            if isinstance(module, Tokens | Layer | Pointer):
+            if isinstance(module, Tokens | EncoderLayer | Pointer):
                 module.initialize()
         for name in self.heads:
             head = getattr(self, f"{name}_head", None)
@@ -301,70 +302,71 @@ class AttentionNet(Net):
     def forward(self, obs: Tensor) -> HeadOutputs:
         numbers = self.first.widen(obs)
         sparse = self.first.sparse and obs.device.type == "cpu"
-        hidden = self.first(obs) if sparse else self.first.of(numbers)
+        hidden = self.first(obs) if sparse else self.first.forward_numbers(numbers)
         tokens: list[Tensor] = [self.table(functional.relu(hidden))[:, None]]
-        which: dict[str, Tensor | None] = {}
-        there: list[Tensor | None] = [None]
-        for name, own in self.sets.items():
-            assert isinstance(own, Tokens)
-            which[name], seen = own.chosen(numbers)
-            there.append(seen)
-            tokens.append(own(numbers, which[name]).to(tokens[0].dtype))
+        items: dict[str, Tensor | None] = {}
+        present: list[Tensor | None] = [None]
+        for name, embedding in self.sets.items():
+            assert isinstance(embedding, Tokens)
+            items[name], is_present = embedding.assign(numbers)
+            present.append(is_present)
+            tokens.append(embedding(numbers, items[name]).to(tokens[0].dtype))
         x = torch.cat(tokens, dim=1)
-        return self.answer(self.encode(x, self.absent(there, x)), which)
+        return self.head_outputs(self.encode(x, self.attention_mask(present, x)), items)
 
-    def absent(self, there: list[Tensor | None], x: Tensor) -> Tensor | None:
-        """What is added to the attention that a token gets [rows, 1, 1, tokens]."""
-        if all(seen is None for seen in there):
+    def attention_mask(self, present: list[Tensor | None], x: Tensor) -> Tensor | None:
+        """Return 0 for present tokens and -inf for others [rows, 1, 1, tokens]; None: all are."""
+        if all(is_present is None for is_present in present):
             return None
         widths = [1, *(entities.tokens for entities in self.declared.sets)]
-        wide = -(-sum(widths) // MASK_STEP) * MASK_STEP
+        padded = -(-sum(widths) // MASK_STEP) * MASK_STEP
         parts = [
-            x.new_ones(x.shape[0], width, dtype=torch.bool) if seen is None else seen
-            for seen, width in zip(there, widths, strict=True)
+            x.new_ones(x.shape[0], width, dtype=torch.bool) if is_present is None else is_present
+            for is_present, width in zip(present, widths, strict=True)
         ]
-        parts.append(x.new_ones(x.shape[0], wide - sum(widths), dtype=torch.bool))
-        mask = x.new_zeros(x.shape[0], wide).masked_fill(~torch.cat(parts, 1), -math.inf)
+        parts.append(x.new_ones(x.shape[0], padded - sum(widths), dtype=torch.bool))
+        mask = x.new_zeros(x.shape[0], padded).masked_fill(~torch.cat(parts, 1), -math.inf)
         return mask[:, None, None, : sum(widths)]
 
     def encode(self, x: Tensor, mask: Tensor | None) -> Tensor:
-        """Let tokens look at each other; returns those that are asked."""
-        for at, layer in enumerate(self.encoder):
-            x = layer(x, mask, self.asked if at == len(self.encoder) - 1 else x.shape[1])
-        end: Tensor = self.end(x)
-        return end
+        """Run the encoder; return the tokens that heads read."""
+        last = len(self.encoder) - 1
+        for number, layer in enumerate(self.encoder):
+            x = layer(x, mask, self.output_tokens if number == last else x.shape[1])
+        normed: Tensor = self.end(x)
+        return normed
 
-    def answer(self, x: Tensor, which: Mapping[str, Tensor | None]) -> HeadOutputs:
-        """What heads say about tokens that are asked. which: item every token is, by set."""
+    def head_outputs(self, x: Tensor, items: Mapping[str, Tensor | None]) -> HeadOutputs:
+        """Return the outputs of all heads. items: one-hot items of the tokens, by set."""
         table = x[:, 0]
-        heads: HeadOutputs = {}
+        outputs: HeadOutputs = {}
         for name in self.heads:
             if name == POLICY:
-                heads[name] = self.logits(x, which)
+                outputs[name] = self.logits(x, items)
             else:
-                heads[name] = getattr(self, f"{name}_head")(table)
-        if VALUE in heads:
-            heads[VALUE] = heads[VALUE].squeeze(-1)
-        return heads
+                outputs[name] = getattr(self, f"{name}_head")(table)
+        if VALUE in outputs:
+            outputs[VALUE] = outputs[VALUE].squeeze(-1)
+        return outputs
 
-    def logits(self, x: Tensor, which: Mapping[str, Tensor | None]) -> Tensor:
-        """A logit for every action; 0 for those that refer to what is not there."""
-        parts = [self.policy_head(x[:, 0])] if self.others else []
+    def logits(self, x: Tensor, items: Mapping[str, Tensor | None]) -> Tensor:
+        """Return a logit for every action; 0 for actions that refer to an absent entity."""
+        parts = [self.policy_head(x[:, 0])] if self.has_other_actions else []
         for pointer in self.pointers:
             assert isinstance(pointer, Pointer)
             points = pointer.points
             first = "" if isinstance(points, EntityActions) else points.first
             second = points.entity_set if isinstance(points, EntityActions) else points.second
-            fit = pointer(x[:, self.spans[first]], x[:, self.spans[second]])
-            if (lies := which.get(second)) is not None:
-                fit = fit @ lies.to(fit.dtype)
-            if (lies := which.get(first)) is not None:
-                fit = lies.transpose(1, 2).to(fit.dtype) @ fit
-            parts.append(fit.flatten(1))
+            scores = pointer(x[:, self.spans[first]], x[:, self.spans[second]])
+            if (one_hot := items.get(second)) is not None:
+                scores = scores @ one_hot.to(scores.dtype)
+            if (one_hot := items.get(first)) is not None:
+                scores = one_hot.transpose(1, 2).to(scores.dtype) @ scores
+            parts.append(scores.flatten(1))
         return torch.cat(parts, dim=1).index_select(1, self.order)
 
 
-def check(config: NetConfig) -> None:
+def check_token_heads(config: NetConfig) -> None:
     if config.token_width % config.token_heads:
         fits = [n for n in range(1, config.token_heads) if config.token_width % n == 0]
         raise ConfigError(
@@ -374,7 +376,7 @@ def check(config: NetConfig) -> None:
 
 
 def sorted_by_need(declared: EntitySpec) -> EntitySpec:
-    """Put sets that actions refer to in front, and leave out pointers without actions."""
+    """Move sets that actions refer to to the front, and drop pointers without actions."""
     used = tuple(one for one in declared.pointers if one.actions)
     needed = {name for one in used for name in one.entity_sets}
     sets = sorted(declared.sets, key=lambda entities: entities.name not in needed)
@@ -382,20 +384,20 @@ def sorted_by_need(declared: EntitySpec) -> EntitySpec:
 
 
 def spans_of(declared: EntitySpec) -> tuple[dict[str, slice], int]:
-    """Where tokens lie by set, that of the table as "", and how many of them are asked."""
-    spans, at, asked = {"": slice(0, 1)}, 1, 1
+    """Return the tokens of each set, of the table as "", and how many tokens heads read."""
+    spans, end, output_tokens = {"": slice(0, 1)}, 1, 1
     needed = {name for one in declared.pointers for name in one.entity_sets}
     for entities in declared.sets:
-        spans[entities.name] = slice(at, at + entities.tokens)
-        at += entities.tokens
-        asked = at if entities.name in needed else asked
-    return spans, asked
+        spans[entities.name] = slice(end, end + entities.tokens)
+        end += entities.tokens
+        output_tokens = end if entities.name in needed else output_tokens
+    return spans, output_tokens
 
 
 def actions_of(
     points: EntityActions | EntityPairActions, items: Mapping[str, int]
 ) -> list[int | None]:
-    """The actions of all items, or of all pairs of them, in the order of a pointer's logits."""
+    """Return the actions of a pointer's logits: of all items, or of all pairs of items."""
     if isinstance(points, EntityActions):
         return [points.actions.get(item) for item in range(items[points.entity_set])]
     return [

@@ -1,7 +1,7 @@
-"""What the rows and columns of a network's tensors stand for: features, actions, hidden units.
+"""Labels of the rows and columns of a network's tensors: features, actions, hidden units.
 
 Networks of other sizes, or for other flags of a game, have tensors of the same names and other
-shapes. Places tell which of their numbers mean the same.
+shapes. Entries with equal labels have the same meaning.
 """
 
 from __future__ import annotations
@@ -13,141 +13,139 @@ from dataclasses import dataclass
 from torch import nn
 
 from sparring.games.rules import Rules
-from sparring.nets.attention import AttentionNet, Layer
+from sparring.nets.attention import AttentionNet, EncoderLayer
 from sparring.nets.hierarchy import ROLES, nets_by_role
 from sparring.nets.layers import FirstLayer, Normalizer
 from sparring.nets.mlp import Perceptron
-from sparring.nets.net import POLICY, Net
+from sparring.nets.net import MEMORY, POLICY, Net
 from sparring.nets.residual import ResidualNet
 
-Places = Sequence[Hashable]
-"""One for each row, or column, of a tensor; None stands for nothing, and is like no other."""
+Labels = Sequence[Hashable]
+"""One for each row, or column, of a tensor; None matches no other label."""
 WEIGHTS = (nn.Linear, nn.Conv1d, nn.Conv2d, nn.Conv3d)
 """Layers whose weights are [outputs, inputs, ...]."""
 
 
 @dataclass(frozen=True)
-class Meaning:
-    """Of one tensor: places by dimension where they are not just numbers, and which are inputs."""
+class AxisLabels:
+    """Labels of one tensor by dimension; a dimension without labels is matched by index."""
 
-    places: dict[int, Places]
+    labels: dict[int, Labels]
     inputs: int | None = None
-    """The dimension along which a weight is multiplied with what comes in; None: it is none."""
+    """The dimension of a weight's inputs; None: the tensor is no weight."""
 
 
-def axis_labels_of(net: Net) -> dict[str, Meaning]:
-    """Return what places of a network's tensors stand for, by name; of others nothing is known."""
+def axis_labels_of(net: Net) -> dict[str, AxisLabels]:
+    """Return the labels of a network's tensors by name; tensors without labels are left out."""
     if roles := nets_by_role(net):
         return {
-            f"{ROLES}.{role}.{name}": meaning
-            for role, own in roles
-            for name, meaning in axis_labels_of(own).items()
+            f"{ROLES}.{role}.{name}": labels
+            for role, role_net in roles
+            for name, labels in axis_labels_of(role_net).items()
         }
-    found: dict[str, Meaning] = {}
+    found: dict[str, AxisLabels] = {}
     for name, module in net.named_modules():
-        own = meanings_in(net, module, is_policy=name == f"{POLICY}_head")
-        named = {f"{name}.{key}" if name else key: meaning for key, meaning in own.items()}
-        found = {**named, **found}  # what a module says of those inside it counts
+        labeled = module_labels(net, module, is_policy=name == f"{POLICY}_head")
+        named = {f"{name}.{key}" if name else key: labels for key, labels in labeled.items()}
+        found = {**named, **found}  # labels from an outer module take precedence
     if isinstance(net, ResidualNet):
-        found |= on_board(net)
+        found |= board_labels(net)
     return found
 
 
-def meanings_in(net: Net, module: nn.Module, *, is_policy: bool) -> dict[str, Meaning]:
-    """The same of a module's own tensors."""
+def module_labels(net: Net, module: nn.Module, *, is_policy: bool) -> dict[str, AxisLabels]:
     if isinstance(module, FirstLayer):
-        columns = units_of(net, module.weight.shape[1])
-        rows = seen_features(net, module.weight.shape[0])
-        return {"weight": Meaning({0: rows, 1: columns}, 0), "bias": Meaning({0: columns})}
+        columns = unit_labels(net, module.weight.shape[1])
+        rows = input_labels(net, module.weight.shape[0])
+        return {"weight": AxisLabels({0: rows, 1: columns}, 0), "bias": AxisLabels({0: columns})}
     if isinstance(module, Normalizer):
-        known = Meaning({0: feature_names(net.inputs.rules)})
+        known = AxisLabels({0: feature_names(net.inputs.rules)})
         return {"mean": known, "variance": known}
-    held = dict(module.named_parameters(recurse=False))
-    if "weight_hh" in held:  # gates lie one after the other
-        hidden = held["weight_hh"].shape[1]
-        gates = [(at // hidden, at % hidden) for at in range(held["weight_hh"].shape[0])]
+    parameters = dict(module.named_parameters(recurse=False))
+    if "weight_hh" in parameters:  # the gates of a GRU, one after the other
+        gate_rows, hidden = parameters["weight_hh"].shape
+        gates = [(row // hidden, row % hidden) for row in range(gate_rows)]
         return {
-            name: Meaning({0: gates}, 1 if one.ndim > 1 else None) for name, one in held.items()
+            name: AxisLabels({0: gates}, 1 if one.ndim > 1 else None)
+            for name, one in parameters.items()
         }
-    if isinstance(module, Layer):
-        each = [f"look.{name}" for name in ("weight", "bias")]
-        looks = [
-            (part, head, at)
+    if isinstance(module, EncoderLayer):
+        projections = [
+            (part, head, column)
             for part in ("query", "key", "value")
             for head in range(module.heads)
-            for at in range(module.look.in_features // module.heads)
+            for column in range(module.look.in_features // module.heads)
         ]
-        return dict(zip(each, (Meaning({0: looks}, 1), Meaning({0: looks})), strict=True))
+        return {
+            "look.weight": AxisLabels({0: projections}, 1),
+            "look.bias": AxisLabels({0: projections}),
+        }
     if isinstance(module, WEIGHTS):
-        places: dict[int, Places] = {0: logits_of(net)} if is_policy else {}
-        return {"weight": Meaning(places, 1), "bias": Meaning(places)}
+        labels: dict[int, Labels] = {0: logit_labels(net)} if is_policy else {}
+        return {"weight": AxisLabels(labels, 1), "bias": AxisLabels(labels)}
     return {}
 
 
-def logits_of(net: Net) -> Places:
-    """The actions whose logits a linear policy head gives."""
+def logit_labels(net: Net) -> Labels:
+    """Return the actions of a linear policy head's outputs."""
     names = action_names(net.inputs.rules)
     if not isinstance(net, AttentionNet):
         return names
-    order = net.order.tolist()  # first those that refer to no thing
-    return [names[order.index(place)] for place in range(net.policy_head.out_features)]
+    order = net.order.tolist()  # first the actions without an entity
+    return [names[order.index(output)] for output in range(net.policy_head.out_features)]
 
 
-def on_board(net: ResidualNet) -> dict[str, Meaning]:
-    """Of a residual tower: planes and numbers by their blocks, logits by their actions."""
-    rules, at = net.inputs.rules, net.layout
-    used = at.planes * at.squares
-    planes = [block.name for block in rules.blocks[: at.planes]]
+def board_labels(net: ResidualNet) -> dict[str, AxisLabels]:
+    """Label a residual tower: planes and numbers by their blocks, logits by their actions."""
+    rules, board = net.inputs.rules, net.layout
+    used = board.planes * board.squares
+    planes = [block.name for block in rules.blocks[: board.planes]]
     actions = action_names(rules)
-    maps = [actions[first] for first in range(0, len(actions), at.squares)]
+    maps = [actions[first] for first in range(0, len(actions), board.squares)]
     return {
-        "stem.weight": Meaning({1: unique_names(planes)}, 1),
-        "numbers.weight": Meaning({1: feature_names(rules)[used:]}, 1),
-        "policy_head.weight": Meaning({0: maps}, 1),
-        "policy_bias": Meaning({0: actions}),
+        "stem.weight": AxisLabels({1: unique_names(planes)}, 1),
+        "numbers.weight": AxisLabels({1: feature_names(rules)[used:]}, 1),
+        "policy_head.weight": AxisLabels({0: maps}, 1),
+        "policy_bias": AxisLabels({0: actions}),
     }
 
 
-def units_of(net: Net, count: int) -> Places:
-    """What a first layer gives: units of the trunk, tower by tower."""
+def unit_labels(net: Net, count: int) -> Labels:
+    """Label the outputs of a first layer: (tower, unit)."""
     width = net.config.hidden[0] if isinstance(net, Perceptron) else count
-    return [(at // width, at % width) for at in range(count)]
+    return [(unit // width, unit % width) for unit in range(count)]
 
 
-def seen_features(net: Net, count: int) -> Places:
-    """What a first layer takes: features by name, those of earlier frames apart; None: unseen."""
+def input_labels(net: Net, count: int) -> Labels:
+    """Label the inputs of a first layer: feature names by frame; None: not read."""
     inputs = net.inputs
     names = feature_names(inputs.rules)
     if net.config.memory == "stack":
         frames = [(frame, name) for frame in range(1, net.config.frames) for name in names]
         names = [*names, *frames]
-    names = [*names, *((MEMORY, at) for at in range(count - len(names)))]
-    if inputs.seen is None:
+    names = [*names, *((MEMORY, index) for index in range(count - len(names)))]
+    if inputs.used_features is None:
         return names[:count]
-    return [name if at in inputs.seen else None for at, name in enumerate(names[:count])]
-
-
-MEMORY = "memory"
-"""In front of numbers behind the observation that have no other name."""
+    used = inputs.used_features
+    return [name if index in used else None for index, name in enumerate(names[:count])]
 
 
 def feature_names(rules: Rules) -> list[Hashable]:
-    """The features of an observation, in order."""
     return unique_names(feature.name for feature in rules.features)
 
 
 def action_names(rules: Rules) -> list[Hashable]:
-    """What logits are of: actions, or means and then spreads of continuous ones."""
+    """Label the outputs of a policy head: actions, or means and stds of continuous ones."""
     if rules.box:
-        return [(kind, at) for kind in ("mean", "spread") for at in range(rules.box)]
+        return [(kind, index) for kind in ("mean", "spread") for index in range(rules.box)]
     return unique_names(rules.action_name(action) for action in range(rules.actions))
 
 
 def unique_names(names: Iterable[str]) -> list[Hashable]:
-    """Names of which no two are alike: a second one of a name has its number behind it."""
-    found: list[Hashable] = []
-    seen: Counter[str] = Counter()
+    """Number repeated names, so that no two are equal."""
+    unique: list[Hashable] = []
+    count: Counter[str] = Counter()
     for name in names:
-        found.append((name, seen[name]) if seen[name] else name)
-        seen[name] += 1
-    return found
+        unique.append((name, count[name]) if count[name] else name)
+        count[name] += 1
+    return unique

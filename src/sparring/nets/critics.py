@@ -1,8 +1,8 @@
-"""Critics: what an action is worth, asked of two networks at once.
+"""Twin Q networks of SAC with their target networks.
 
-All weights of a critic lie in one row of one tensor, so that an optimizer step, a target that
-follows and a norm are one call each. The two critics, and those of all members of a population,
-are one batched product per layer.
+All weights of a critic lie in one row of one tensor, so that an optimizer step, a Polyak update and
+a norm are one call each. Both critics of all members of a population share one batched product per
+layer.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ from sparring.nets.inputs import Inputs
 from sparring.nets.layers import Normalizer
 
 CRITICS = 2
-"""The smaller of their estimates is believed."""
+"""Targets use the smaller of their estimates."""
 ALIGNED = 64
-"""Every critic's weights begin at a multiple of so many numbers."""
+"""Every critic's weights start at a multiple of this many numbers."""
 ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
     "relu": torch.relu,
     "tanh": torch.tanh,
@@ -30,8 +30,8 @@ ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
 
 
 @dataclass(frozen=True)
-class Piece:
-    """A matrix or a vector among the weights of a critic."""
+class CriticTensor:
+    """Name and shape of one tensor among the weights of a critic."""
 
     name: str
     rows: int
@@ -39,18 +39,17 @@ class Piece:
 
     @property
     def size(self) -> int:
-        """How many numbers it has."""
         return self.rows * self.columns
 
 
 class Widen(nn.Module):
-    """Byte rows as numbers, in the order in which their bytes lie."""
+    """Converts byte rows to float32 features, in the order of their bytes."""
 
     divisor: Tensor
 
     def __init__(self, inputs: Inputs, normalizer: Normalizer | None = None) -> None:
-        """normalizer: the actor's, if there is one; it stays the actor's."""
         super().__init__()
+        # The method, not the module: the normalizer stays a module of the actor alone.
         self.normalize = normalizer.forward if normalizer is not None else None
         self.parts, _, divisors = inputs.byte_ranges()
         self.width = len(divisors)
@@ -69,7 +68,7 @@ class Widen(nn.Module):
 
 
 class Critics(nn.Module):
-    """Two critics for every member. Each reads a row, and an action where actions are numbers."""
+    """Two critics for every member. Each reads a row, and the action if actions are continuous."""
 
     target: Tensor
 
@@ -83,10 +82,10 @@ class Critics(nn.Module):
         members: int = 1,
         normalizer: Normalizer | None = None,
     ) -> None:
-        """Make fresh critics; their targets are copies.
+        """Initialize critics and targets.
 
-        norm: layer norm in front of every activation.
-        normalizer: what the actor's observations are normalized by.
+        norm: layer norm before every activation.
+        normalizer: the actor's, used by the critics as well.
         """
         super().__init__()
         rules = inputs.rules
@@ -94,22 +93,19 @@ class Critics(nn.Module):
         self.widen = Widen(inputs, normalizer)
         self.kind, self.activation = activation, ACTIVATIONS[activation]
         self.widths = (self.widen.width + self.box, *hidden, self.actions or 1)
-        self.pieces = pieces_of(self.widths, norm=norm)
-        used = sum(piece.size for piece in self.pieces)
-        self._sizes = [*(piece.size for piece in self.pieces), -used % ALIGNED]
+        self.layout = tensor_layout(self.widths, norm=norm)
+        used = sum(tensor.size for tensor in self.layout)
+        self._sizes = [*(tensor.size for tensor in self.layout), -used % ALIGNED]
         self.flat = nn.Parameter(torch.zeros(members, CRITICS, sum(self._sizes)))
         self.register_buffer("target", self.flat.detach().clone())
-        self.begin()
+        self.reset_parameters()
 
     @torch.no_grad()
-    def begin(self) -> None:
-        """Draw weights as torch's linear layers begin, biases included: no two critics are alike.
-
-        The targets are copies.
-        """
+    def reset_parameters(self) -> None:
+        """Initialize weights and biases like `nn.Linear`, and copy them to the targets."""
         self.flat.zero_()
-        for piece, weights in zip(self.pieces, self.split(self.flat), strict=True):
-            layer, kind = piece.name.split(".")
+        for tensor, weights in zip(self.layout, self.split(self.flat), strict=True):
+            layer, kind = tensor.name.split(".")
             bound = 1 / math.sqrt(self.widths[int(layer)])
             if kind in ("weight", "bias"):
                 weights.uniform_(-bound, bound)
@@ -118,31 +114,31 @@ class Critics(nn.Module):
         self.target.copy_(self.flat)
 
     def split(self, flat: Tensor) -> list[Tensor]:
-        """The pieces of all critics, [members * 2, rows, columns] each."""
+        """Return views of the tensors of all critics, [members * 2, rows, columns] each."""
         parts = torch.split_with_sizes(flat.flatten(0, 1), self._sizes, -1)
         return [
-            part.view(-1, piece.rows, piece.columns)
-            for piece, part in zip(self.pieces, parts, strict=False)  # the last one is empty space
+            part.view(-1, tensor.rows, tensor.columns)
+            for tensor, part in zip(self.layout, parts, strict=False)  # the last part is padding
         ]
 
-    def named_pieces(self, flat: Tensor | None = None) -> dict[str, Tensor]:
-        """Views of all weights by name, [members, 2, rows, columns]; or of the targets' `flat`."""
+    def named_tensors(self, flat: Tensor | None = None) -> dict[str, Tensor]:
+        """Return views of `flat`, or of the weights, by name [members, 2, rows, columns]."""
         split = self.split(self.flat.detach() if flat is None else flat)
         shape = (self.members, CRITICS)
         return {
-            piece.name: part.view(*shape, *part.shape[1:])
-            for piece, part in zip(self.pieces, split, strict=True)
+            tensor.name: part.view(*shape, *part.shape[1:])
+            for tensor, part in zip(self.layout, split, strict=True)
         }
 
     def forward(
         self, numbers: Tensor, action: Tensor | None = None, *, weights: Tensor | None = None
     ) -> Tensor:
-        """Return what both critics say of rows that were widened.
+        """Return the Q values of both critics.
 
-        numbers: [batch, numbers], or [members, batch, numbers]; action likewise.
-        weights: others than the critics' own: `target`, or `flat.detach()` to learn nothing.
-        Returns [2, batch] of actions that are numbers, else [2, batch, actions]; with members in
-        front if `numbers` has them.
+        numbers: output of `widen` [batch, features], or [members, batch, features]; action alike.
+        weights: `target`, or `flat.detach()` for no gradient; left out, the critics' weights.
+        Returns [2, batch] for continuous actions, else [2, batch, actions]; with a leading members
+        dimension if `numbers` has one.
         """
         x = numbers if action is None else torch.cat((numbers, action), -1)
         lead = x.shape[:-2]
@@ -163,29 +159,29 @@ class Critics(nn.Module):
 
     @torch.no_grad()
     def target_q(self, numbers: Tensor, action: Tensor | None = None) -> Tensor:
-        """What the target critics say."""
-        said: Tensor = self(numbers, action, weights=self.target)
-        return said
+        """Return the Q values of the target networks."""
+        q: Tensor = self(numbers, action, weights=self.target)
+        return q
 
-    def frozen(self, numbers: Tensor, action: Tensor | None = None) -> Tensor:
-        """What the critics say, whose own weights learn nothing from it."""
-        said: Tensor = self(numbers, action, weights=self.flat.detach())
-        return said
+    def forward_frozen(self, numbers: Tensor, action: Tensor | None = None) -> Tensor:
+        """Return the Q values without a gradient for the critics' weights."""
+        q: Tensor = self(numbers, action, weights=self.flat.detach())
+        return q
 
     @torch.no_grad()
-    def follow(self, tau: float | Tensor) -> None:
-        """Move the targets toward the critics by a share of the way."""
+    def update_targets(self, tau: float | Tensor) -> None:
+        """Move the target networks toward the critics (Polyak averaging)."""
         self.target.lerp_(self.flat, tau)
 
 
-def pieces_of(widths: Sequence[int], *, norm: bool) -> list[Piece]:
-    """What a critic is made of, in the order in which a pass needs it."""
-    pieces = []
-    for layer, (width, following) in enumerate(pairwise(widths)):
-        pieces += [
-            Piece(f"{layer}.weight", width, following),
-            Piece(f"{layer}.bias", 1, following),
+def tensor_layout(widths: Sequence[int], *, norm: bool) -> list[CriticTensor]:
+    """Return the tensors of a critic in the order of a forward pass."""
+    layout = []
+    for layer, (width, next_width) in enumerate(pairwise(widths)):
+        layout += [
+            CriticTensor(f"{layer}.weight", width, next_width),
+            CriticTensor(f"{layer}.bias", 1, next_width),
         ]
         if norm and layer < len(widths) - 2:
-            pieces += [Piece(f"{layer}.gain", 1, following), Piece(f"{layer}.shift", 1, following)]
-    return pieces
+            layout += [CriticTensor(f"{layer}.{name}", 1, next_width) for name in ("gain", "shift")]
+    return layout

@@ -1,4 +1,4 @@
-"""What a network of somebody's own is told about a game, and how its rows are shown to it."""
+"""Inputs of custom networks: a description of the game, and rows in the format they read."""
 
 from __future__ import annotations
 
@@ -15,47 +15,46 @@ from sparring.nets.net import POLICY
 
 FLOATS, BLOCKS, BYTES = "floats", "blocks", "bytes"
 READS = (FLOATS, BLOCKS, BYTES)
-"""How a module may want its rows."""
+"""Formats in which a module may read its rows."""
 MEMORY_BLOCK = "memory"
-"""What blocks call the numbers behind the observation."""
+"""Name of the memory among the blocks."""
 
-Shown = Tensor | dict[str, Tensor]
-"""What a module is called with."""
+ModuleInput = Tensor | dict[str, Tensor]
+"""Argument of a module's forward."""
 
 
 @dataclass(frozen=True)
 class NetInputs:
-    """What the class of a network is told first: what it will see, and what it has to say."""
+    """First argument of a custom network's class: its inputs and required outputs."""
 
     game: str
     """The name of the game."""
     width: int
-    """Numbers of a row: features of the observation, then those of the memory."""
+    """Features of a row: those of the observation, then those of the memory."""
     policy: int
-    """Numbers that the policy has to say: a logit per action, or means and then logarithms of
-    spreads for continuous ones."""
+    """Width of the policy head: a logit per action, or means and then log standard deviations of
+    continuous actions."""
     actions: int
-    """Actions to choose from, 0 where they are continuous."""
+    """Number of discrete actions, 0 if actions are continuous."""
     box: int
-    """Numbers of a continuous action, 0 where there is a choice."""
+    """Dimensions of a continuous action, 0 if actions are discrete."""
     blocks: dict[str, tuple[int, int]]
-    """The named parts of the observation: rows and columns of each."""
+    """Rows and columns of the observation's blocks, by name."""
     columns: dict[str, tuple[str, ...]]
-    """What the columns of each are called."""
+    """Names of the columns of each block."""
     board: tuple[int, ...]
-    """Height and width of the board, () where there is none."""
+    """Height and width of the board, () without one."""
     memory: int
-    """Numbers of the memory behind the observation."""
+    """Features of the memory, which follow the observation."""
     row_bytes: int
     """Bytes of a row, memory included."""
     heads: dict[str, int]
-    """Everything that has to be said: widths by name."""
+    """Widths of all required outputs by name."""
     rules: Rules = field(repr=False)
-    """Everything else about the game."""
+    """Rules of the game, for anything else."""
 
 
 def describe_inputs(inputs: Inputs, heads: Mapping[str, int], policy: int) -> NetInputs:
-    """Tell a class what its network will see and say."""
     rules = inputs.rules
     return NetInputs(
         game=rules.name,
@@ -73,25 +72,26 @@ def describe_inputs(inputs: Inputs, heads: Mapping[str, int], policy: int) -> Ne
     )
 
 
-class Reader(nn.Module):
-    """Byte rows as a module wants them: [rows, width] numbers, blocks by name, or the bytes."""
+class InputReader(nn.Module):
+    """Converts byte rows to a module's format: [rows, width] floats, blocks by name, or bytes."""
 
     order: Tensor
 
     def __init__(self, inputs: Inputs, reads: str) -> None:
         super().__init__()
-        self.reads, self.numbers, self.game = reads, inputs.memory // 4, len(inputs.rules.features)
+        self.reads, self.memory = reads, inputs.memory // 4
+        self.features = len(inputs.rules.features)
         self.blocks = [(b.name, b.first, b.rows, len(b.columns)) for b in inputs.blocks]
         if reads == BYTES:
             return
         self.widen: nn.Module = Widen(inputs)
         _, order, _ = inputs.byte_ranges()
         self.sorted = order == sorted(order)
-        """Whether bytes lie in the order of the features."""
+        """Whether the bytes are in the order of the features."""
         self.register_buffer("order", torch.tensor(order).argsort(), persistent=False)
 
-    def forward(self, obs: Tensor) -> Shown:
-        """Show byte rows [rows, row_bytes]; numbers are divided and in the order of features."""
+    def forward(self, obs: Tensor) -> ModuleInput:
+        """Convert byte rows [rows, row_bytes]; floats are scaled and in the order of features."""
         if self.reads == BYTES:
             return obs
         numbers: Tensor = self.widen(obs)
@@ -99,10 +99,10 @@ class Reader(nn.Module):
             numbers = numbers.index_select(1, self.order)
         if self.reads == FLOATS:
             return numbers
-        shown = {
+        blocks = {
             name: numbers[:, first : first + rows * columns].reshape(-1, rows, columns)
             for name, first, rows, columns in self.blocks
         }
-        if self.numbers:
-            shown[MEMORY_BLOCK] = numbers[:, self.game :]
-        return shown
+        if self.memory:
+            blocks[MEMORY_BLOCK] = numbers[:, self.features :]
+        return blocks

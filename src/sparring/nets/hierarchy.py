@@ -1,4 +1,4 @@
-"""One network for every role of a game, which together answer any row."""
+"""A network per role of a game, combined into one network for all rows."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ from sparring.games.rules import Rules
 from sparring.nets.net import VALUE, HeadOutputs, Net
 
 ROLES = "roles"
-"""In front of a role's tensors, and what descriptions call the networks."""
+"""Prefix of the roles' tensors, and key of their configurations in `describe`."""
 
 
 class RoleDetector(nn.Module):
-    """Tells the roles of byte rows, as `Rules.role_of` does for arrays."""
+    """Detects the roles of byte rows, like `Rules.role_of` for arrays."""
 
     def __init__(self, rules: Rules) -> None:
         super().__init__()
         if not rules.role_bytes:
             raise ConfigError(
-                f"{rules.name} has {len(rules.roles)} roles and does not declare how a row tells "
-                "its own; see told_by in docs/add-a-game.md"
+                f"{rules.name} has {len(rules.roles)} roles and does not declare how to detect "
+                "them in a row; see told_by in docs/add-a-game.md"
             )
         self.count = len(rules.roles)
         for role in range(self.count - 1):
@@ -43,26 +43,26 @@ class RoleDetector(nn.Module):
 
 
 class HierarchyNet(Net):
-    """A network per role. Rows are told apart by what they show; values are in units of rewards.
+    """A network per role, chosen by the row. Values are in units of the rewards.
 
-    `roles` holds the networks by name, so that tensors are called roles.manager.first.weight; each
-    has a unit of values of its own. Learners run and rescale them one by one.
+    `roles` holds the networks by name: tensors are called roles.manager.first.weight. Each has its
+    own value scale; learners run and rescale them one by one.
     """
 
     def __init__(self, rules: Rules, nets: Mapping[str, Net]) -> None:
-        """Put networks together, one for each role of the game, with the same heads."""
+        """Combine networks with the same heads, one for each role of the game."""
         if tuple(nets) != rules.roles:
             raise ConfigError(
                 f"a hierarchy of {rules.name} has networks for {', '.join(rules.roles)}, not for "
                 f"{', '.join(nets)}"
             )
         first = next(iter(nets.values()))
-        config = NetConfig(squash=first.config.squash)  # how actions become those of the game
+        config = NetConfig(squash=first.config.squash)
         super().__init__(rules, config, heads={}, memory=first.inputs.memory)
         self.heads = first.heads
         self.role_detector = RoleDetector(rules)
         self.roles = nn.ModuleDict(nets)
-        self.convolves = any(net.convolves for net in nets.values())
+        self.has_convolutions = any(net.has_convolutions for net in nets.values())
 
     def nets(self) -> Iterator[tuple[str, Net]]:
         """The networks by role."""
@@ -70,42 +70,47 @@ class HierarchyNet(Net):
             assert isinstance(net, Net)
             yield role, net
 
-    def of(self, role: str) -> Net:
+    def net_of(self, role: str) -> Net:
         net = self.roles[role]
         assert isinstance(net, Net)
         return net
 
     def forward(self, obs: Tensor) -> HeadOutputs:
-        """Return what every head says about byte rows; each network sees the rows of its role."""
+        """Return the outputs of all heads for byte rows; each network reads its role's rows."""
 
-        def say(role: str, rows: Tensor | None) -> HeadOutputs:
-            net = self.of(role)
+        def forward_role(role: str, rows: Tensor | None) -> HeadOutputs:
+            net = self.net_of(role)
             return unscale_value_head(net, net(obs if rows is None else obs[rows]))
 
-        return self.by_role(obs, say)
+        return self.forward_by_role(obs, forward_role)
 
-    def by_role(self, obs: Tensor, say: Callable[[str, Tensor | None], HeadOutputs]) -> HeadOutputs:
-        """Put together what is said about the rows of every role; None stands for all of them."""
-        told, said = self.role_detector(obs), HeadOutputs()
+    def forward_by_role(
+        self, obs: Tensor, forward: Callable[[str, Tensor | None], HeadOutputs]
+    ) -> HeadOutputs:
+        """Run `forward` for each role on the indices of its rows, and merge the outputs.
+
+        The indices are None if all rows are of one role.
+        """
+        roles, outputs = self.role_detector(obs), HeadOutputs()
         for number, role in enumerate(self.roles):
-            rows = (told == number).nonzero().squeeze(1)
+            rows = (roles == number).nonzero().squeeze(1)
             if len(rows) == len(obs):
-                return say(role, None)
+                return forward(role, None)
             if not len(rows):
                 continue
-            for name, answer in say(role, rows).items():
-                if name not in said:
-                    said[name] = answer.new_empty(len(obs), *answer.shape[1:])
-                said[name][rows] = answer
-        return said
+            for name, output in forward(role, rows).items():
+                if name not in outputs:
+                    outputs[name] = output.new_empty(len(obs), *output.shape[1:])
+                outputs[name][rows] = output
+        return outputs
 
-    def unscaled_values(self, heads: HeadOutputs) -> Tensor:
-        """Values in units of the rewards: they already are."""
-        return heads[VALUE].float()
+    def unscaled_values(self, outputs: HeadOutputs) -> Tensor:
+        """Return the values, which are in units of the rewards already."""
+        return outputs[VALUE].float()
 
     def rescale_value_head(self, scale: float) -> None:
-        """Refuse: every role has a unit of its own."""
-        raise ConfigError("a hierarchy has a unit of values for every role; rescale one of them")
+        """Raise: every role has its own value scale."""
+        raise ConfigError("a hierarchy has a value scale for every role; rescale one of them")
 
     def describe(self) -> dict[str, Any]:
         return {
@@ -118,21 +123,21 @@ class HierarchyNet(Net):
 
 
 def nets_by_role(net: Net) -> list[tuple[str, Net]]:
-    """Return a network's own ones by role, none if it is one for all."""
+    """Return the networks of a hierarchy by role; none for any other network."""
     return list(net.nets()) if isinstance(net, HierarchyNet) else []
 
 
-def unscale_value_head(net: Net, heads: HeadOutputs) -> HeadOutputs:
-    """What a network says, with values in units of the rewards."""
-    return {**heads, VALUE: net.unscaled_values(heads)} if VALUE in heads else heads
+def unscale_value_head(net: Net, outputs: HeadOutputs) -> HeadOutputs:
+    """Return a network's outputs with values in units of the rewards."""
+    return {**outputs, VALUE: net.unscaled_values(outputs)} if VALUE in outputs else outputs
 
 
 def role_tensors(state: Mapping[str, Tensor], role: str) -> dict[str, Tensor]:
-    """Return the tensors of one role's network, by the names that they have there."""
+    """Return the tensors of one role's network by their names in that network."""
     prefix = f"{ROLES}.{role}."
     return {name.removeprefix(prefix): t for name, t in state.items() if name.startswith(prefix)}
 
 
 def is_hierarchy(state: Mapping[str, Tensor]) -> bool:
-    """Whether tensors are those of a network per role."""
+    """Whether a state dict is that of a `HierarchyNet`."""
     return any(name.startswith(f"{ROLES}.") for name in state)

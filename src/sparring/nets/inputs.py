@@ -1,4 +1,4 @@
-"""What a network reads of a row: the game's observation, and memory behind it if there is any."""
+"""Layout of a network's input row: the game's observation, followed by memory if there is any."""
 
 from __future__ import annotations
 
@@ -17,55 +17,57 @@ from sparring.games.features import Feature, FeatureBlock, runs_of
 from sparring.games.rules import Rules
 
 MEMORY_STEP = 16
-"""Memory comes in so many bytes, so that rows stay aligned."""
+"""Memory sizes are multiples of this many bytes, so that rows stay aligned."""
 
 
 class Inputs:
-    """The numbers of a row. Memory is float32: a goal, or the state of a recurrent network."""
+    """Features of a row. Memory is float32: a goal, or the state of a recurrent network."""
 
-    def __init__(self, rules: Rules, memory: int = 0, seen: Sequence[str] = ()) -> None:
-        """Describe the rows of a pool with so many bytes of memory per seat.
+    def __init__(self, rules: Rules, memory: int = 0, block_names: Sequence[str] = ()) -> None:
+        """Describe the rows of a pool.
 
-        seen: the blocks that are read, `NAME?` for one that not every set of flags has; left out,
-        all of them. What is not seen counts as 0 and keeps its place, memory is always seen.
+        memory: bytes of memory per seat.
+        block_names: the blocks that the network reads, `NAME?` for one that not every set of flags
+            has; empty: all of them. Other features count as 0 and keep their index; memory is
+            always read.
         """
         if memory < 0 or memory % MEMORY_STEP:
             raise ConfigError(f"memory {memory} must be a multiple of {MEMORY_STEP} bytes")
         self.rules, self.memory = rules, memory
         self.row_bytes = rules.obs_bytes + memory
-        self.blocks = select_blocks(rules, seen)
-        """The blocks that are read."""
+        self.blocks = select_blocks(rules, block_names)
+        """The blocks that the network reads."""
         self._order_of: dict[torch.device, tuple[Tensor | None, Tensor]] = {}
 
     @cached_property
     def features(self) -> tuple[Feature, ...]:
         """The game's features, then those of the memory."""
         first = self.rules.obs_bytes
-        held = (
+        memory = (
             Feature(f"memory[{i}]", "float32", first + 4 * i, 1.0) for i in range(self.memory // 4)
         )
-        return (*self.rules.features, *held)
+        return (*self.rules.features, *memory)
 
     @cached_property
     def runs(self) -> list[tuple[int, int, int, int, float]]:
-        """Neighboring features of one kind, as the native core takes them."""
-        return runs_of(self.features, self.seen)
+        """Neighboring features of one type, in the format of the native core."""
+        return runs_of(self.features, self.used_features)
 
     @cached_property
-    def seen(self) -> dict[int, None] | None:
-        """The features that are read, in order; None: all of them."""
+    def used_features(self) -> dict[int, None] | None:
+        """Indices of the features that the network reads, in order; None: all of them."""
         if len(self.blocks) == len(self.rules.blocks):
             return None
-        places = [range(b.first, b.first + b.rows * len(b.columns)) for b in self.blocks]
+        ranges = [range(b.first, b.first + b.rows * len(b.columns)) for b in self.blocks]
         memory = range(len(self.rules.features), len(self.features))
-        return dict.fromkeys(at for part in (*places, memory) for at in part)
+        return dict.fromkeys(index for part in (*ranges, memory) for index in part)
 
     def byte_ranges(self) -> tuple[list[tuple[torch.dtype, int, int]], list[int], list[float]]:
-        """Split a row by type: (dtype, from, to) stretches, feature order and divisors in them.
+        """Split a row by type: (dtype, first byte, end) ranges, their features and divisors.
 
-        What is not seen is divided by infinity.
+        Features that the network does not read are divided by infinity.
         """
-        stretches, order, divisors = [], [], []
+        ranges, order, divisors = [], [], []
         types = {
             "uint8": torch.uint8,
             "int8": torch.int8,
@@ -73,26 +75,26 @@ class Inputs:
             "float32": torch.float32,
         }
         game = len(self.rules.features)
-        for among in (range(game), range(game, len(self.features))):
+        for part in (range(game), range(game, len(self.features))):
             for name, dtype in types.items():
-                chosen = [i for i in among if self.features[i].dtype == name]
-                if not chosen:
+                indices = [i for i in part if self.features[i].dtype == name]
+                if not indices:
                     continue
-                chosen.sort(key=lambda i: self.features[i].offset)
-                first = self.features[chosen[0]].offset
-                stretches.append((dtype, first, first + np.dtype(name).itemsize * len(chosen)))
-                order += chosen
-                divisors += [self.divisor(i) for i in chosen]
-        return stretches, order, divisors
+                indices.sort(key=lambda i: self.features[i].offset)
+                first = self.features[indices[0]].offset
+                ranges.append((dtype, first, first + np.dtype(name).itemsize * len(indices)))
+                order += indices
+                divisors += [self.divisor(i) for i in indices]
+        return ranges, order, divisors
 
     def numbers(self, obs: Tensor, normalize: Callable[[Tensor], Tensor] | None = None) -> Tensor:
-        """What byte rows hold before their memory, as numbers in the order of the features.
+        """Return the observation's features of byte rows as float32, without memory.
 
-        normalize: what is done to them in the order of their bytes, as first layers do it.
+        normalize: applied to the features in the order of their bytes, as first layers do.
         """
         order, divisors = self._order_on(obs.device)
-        stretches = self.observation_ranges
-        parts = [obs[:, a:b].contiguous().view(dtype).float() for dtype, a, b in stretches]
+        ranges = self.observation_ranges
+        parts = [obs[:, a:b].contiguous().view(dtype).float() for dtype, a, b in ranges]
         numbers = torch.cat(parts, dim=1) / divisors
         if normalize is not None:
             numbers = normalize(numbers)
@@ -100,46 +102,46 @@ class Inputs:
 
     @cached_property
     def observation_ranges(self) -> list[tuple[torch.dtype, int, int]]:
-        """Those of `stretches` that are not memory."""
+        """The `byte_ranges` of the observation, without memory."""
         return [part for part in self.byte_ranges()[0] if part[1] < self.rules.obs_bytes]
 
     def _order_on(self, device: torch.device) -> tuple[Tensor | None, Tensor]:
-        """Where features lie among numbers in the order of bytes, None: in order; their divisors.
+        """Return the permutation from byte order to feature order (None: identity), and divisors.
 
-        Kept: graphs on a GPU copy nothing from the host.
+        They are cached: a CUDA graph copies nothing from the host.
         """
         if device not in self._order_of:
             count = len(self.rules.features)
-            _, found, divided = self.byte_ranges()
-            places = np.argsort(found[:count])
-            in_order = bool((places == np.arange(count)).all())
+            _, byte_order, divided = self.byte_ranges()
+            indices = np.argsort(byte_order[:count])
+            in_order = bool((indices == np.arange(count)).all())
             divisors = torch.tensor(divided[:count], device=device)
-            order = None if in_order else torch.from_numpy(places).to(device)
+            order = None if in_order else torch.from_numpy(indices).to(device)
             self._order_of[device] = order, divisors
         return self._order_of[device]
 
     def divisor(self, feature: int) -> float:
-        unseen = self.seen is not None and feature not in self.seen
-        return math.inf if unseen else self.features[feature].divisor
+        unused = self.used_features is not None and feature not in self.used_features
+        return math.inf if unused else self.features[feature].divisor
 
 
-def select_blocks(rules: Rules, seen: Sequence[str]) -> tuple[FeatureBlock, ...]:
-    """Return the blocks that are meant, in the order of the observation."""
+def select_blocks(rules: Rules, names: Sequence[str]) -> tuple[FeatureBlock, ...]:
+    """Return the blocks of these names, in the order of the observation."""
     known = {block.name for block in rules.blocks}
-    for name in seen:
+    for name in names:
         if not name.endswith("?") and name not in known:
             raise ConfigError(
                 f"net.inputs: {rules.name} has no block {name!r}{suggestion(name, known)}"
             )
-    wanted = {name.removesuffix("?") for name in seen}
-    found = tuple(block for block in rules.blocks if not seen or block.name in wanted)
-    if not found:
-        raise ConfigError(f"net.inputs {' '.join(seen)}: {rules.name} has none of them now")
-    return found
+    wanted = {name.removesuffix("?") for name in names}
+    blocks = tuple(block for block in rules.blocks if not names or block.name in wanted)
+    if not blocks:
+        raise ConfigError(f"net.inputs {' '.join(names)}: {rules.name} has none of them now")
+    return blocks
 
 
 def memory_bytes_of(rules: Rules, net: NetConfig) -> int:
-    """Return the bytes per (game, seat) that a network needs: float32 numbers, 0 without memory."""
+    """Return the bytes of memory per (game, seat) of a network: float32; 0 without memory."""
     if not net.memory:
         return 0
     stacked = (net.frames - 1) * len(rules.features)
@@ -148,9 +150,9 @@ def memory_bytes_of(rules: Rules, net: NetConfig) -> int:
 
 
 def fit_memory_bytes(rules: Rules, net: NetConfig, memory: int) -> int:
-    """Return the bytes behind the observations of a network, of which a pool has so many.
+    """Return the bytes of memory in a network's rows; raise if the pool's do not fit.
 
-    A network that remembers has all of them for itself; 0: as many as it needs.
+    memory: bytes in the pool's rows, 0 for as many as the network needs.
     """
     needed = memory_bytes_of(rules, net)
     if needed and memory not in (0, needed):
@@ -161,26 +163,26 @@ def fit_memory_bytes(rules: Rules, net: NetConfig, memory: int) -> int:
     return needed or memory
 
 
-def held(inputs: Inputs, obs: Tensor) -> Tensor:
-    """The numbers that lie behind the observation of each row [rows, memory / 4]."""
+def read_memory(inputs: Inputs, obs: Tensor) -> Tensor:
+    """Return the memory of each row as float32 [rows, memory / 4]."""
     first = inputs.rules.obs_bytes
     return obs[:, first : inputs.row_bytes].contiguous().view(torch.float32)
 
 
-def stacked(
+def stack_frames(
     inputs: Inputs,
     obs: Tensor,
     frames: int,
     normalize: Callable[[Tensor], Tensor] | None = None,
 ) -> Tensor:
-    """The features of each row, then those that its memory held before, without the oldest.
+    """Return each row's features followed by the frames in its memory, without the oldest.
 
-    Features are numbers as the first layer reads them, in the order of the rules; what was not
-    seen yet in this game is 0, and so is what memory is filled up with.
+    Features are scaled as for the first layer, in the order of the rules; frames before the start
+    of the game and the padding are 0.
     """
-    before = held(inputs, obs)
+    memory = read_memory(inputs, obs)
     numbers = inputs.numbers(obs, normalize)
     features = numbers.shape[1]
-    older = before[:, : (frames - 2) * features]
-    filled = before.shape[1] - (frames - 1) * features
-    return functional.pad(torch.cat((numbers, older), 1), (0, filled))
+    older = memory[:, : (frames - 2) * features]
+    padding = memory.shape[1] - (frames - 1) * features
+    return functional.pad(torch.cat((numbers, older), 1), (0, padding))

@@ -1,4 +1,4 @@
-"""Layers that networks share: the first one, which reads bytes; normalization; first weights."""
+"""Layers shared by networks: the first layer, which reads bytes; normalization; initialization."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from sparring.nets.inputs import Inputs
 
 
 class FirstLayer(nn.Module):
-    """A linear layer over all numbers of a row, fed with the pool's bytes.
+    """A linear layer over all features of a row, which reads the pool's bytes.
 
-    On a CPU it multiplies only features that are not 0 (csrc/nets/first_layer.hpp), elsewhere,
-    or with sparse=False, it widens all of them. Both give the same values up to rounding. Numbers
-    that are normalized are hardly ever 0, and always widened.
+    On a CPU it multiplies only features that are not 0 (csrc/nets/first_layer.hpp); elsewhere,
+    or with sparse=False, it converts all of them to float32. Both give the same values up to
+    rounding. Normalized features are hardly ever 0 and always converted.
     """
 
     _order: Tensor
@@ -41,27 +41,27 @@ class FirstLayer(nn.Module):
     def forward(self, obs: Tensor) -> Tensor:
         """Return [rows, width] for byte rows [rows, row_bytes]."""
         if self.sparse and obs.device.type == "cpu":
-            given = obs, self.weight, self.bias, self.native
+            arguments = obs, self.weight, self.bias, self.native
             if not torch.is_grad_enabled():
-                return sparse_linear(*given)
+                return sparse_linear(*arguments)
             apply: Any = SparseLinear.apply
-            out: Tensor = apply(*given)
+            out: Tensor = apply(*arguments)
             return out
-        return self.of(self.widen(obs))
+        return self.forward_numbers(self.widen(obs))
 
-    def of(self, numbers: Tensor) -> Tensor:
-        """The same of rows that are widened already."""
+    def forward_numbers(self, numbers: Tensor) -> Tensor:
+        """Return [rows, width] for the output of `widen`."""
         if self.normalizer is not None:
             numbers = self.normalizer(numbers)
         return torch.addmm(self.bias, numbers, self.weight[self._order])
 
     def widen(self, obs: Tensor) -> Tensor:
-        """Return the numbers, in the order in which their bytes lie."""
+        """Return the features of byte rows as float32, in the order of their bytes."""
         parts = [obs[:, a:b].contiguous().view(dtype).float() for dtype, a, b in self._parts]
         return torch.cat(parts, dim=1) / self._divisor
 
     def update_normalizer(self, obs: Tensor) -> None:
-        """Add byte rows to what observations are normalized by."""
+        """Add byte rows to the running mean and variance."""
         if self.normalizer is None:
             return
         for rows in torch.split(obs, CHUNK):
@@ -76,7 +76,7 @@ def sparse_linear(obs: Tensor, weight: Tensor, bias: Tensor, native: _native.Fir
 
 
 class SparseLinear(torch.autograd.Function):
-    """The native layer with its gradient."""
+    """Autograd function of the native first layer."""
 
     @staticmethod
     def forward(
@@ -95,7 +95,7 @@ class SparseLinear(torch.autograd.Function):
 
 
 class NativeTanh(torch.autograd.Function):
-    """The native tangent with its gradient."""
+    """Autograd function of the native tanh."""
 
     @staticmethod
     def forward(ctx: Any, x: Tensor, native: _native.FirstLayer) -> Tensor:
@@ -112,7 +112,7 @@ class NativeTanh(torch.autograd.Function):
 
 
 class Tanh(nn.Module):
-    """The hyperbolic tangent; on a CPU a cheaper one than torch's, within 4e-7 of it."""
+    """tanh; on a CPU a cheaper one than torch's, within 4e-7 of it."""
 
     def __init__(self, native: _native.FirstLayer, *, fast: bool) -> None:
         super().__init__()
@@ -127,18 +127,18 @@ class Tanh(nn.Module):
 
 
 CLIP = 10.0
-"""No number lies farther from the mean than so many spreads."""
+"""Normalized features are clipped to this many standard deviations."""
 EPS = 1e-8
-"""Beside the variance: a number that never changed is 0 and not 0/0."""
+"""Added to the variance: a constant feature becomes 0 and not 0/0."""
 CHUNK = 4096
-"""Rows that are widened at a time."""
+"""Rows that are converted at a time."""
 
 
 class Normalizer(nn.Module):
-    """Mean, variance and count of every number of the observation, in float64.
+    """Running mean, variance and count of every feature of the observation, in float64.
 
-    Numbers behind them, those of a memory, pass as they are. Before anything was seen everything
-    passes, cut off at `CLIP`.
+    Memory after the observation is not normalized. Before the first update features are only
+    clipped at `CLIP`.
     """
 
     mean: Tensor
@@ -153,23 +153,23 @@ class Normalizer(nn.Module):
         self.register_buffer("count", torch.zeros((), dtype=torch.float64))
 
     def forward(self, numbers: Tensor) -> Tensor:
-        """Return the same numbers [..., numbers and memory], normalized."""
-        shift, spread = self.shift_and_std()
-        seen = ((numbers[..., : self.numbers] - shift) / spread).clamp(-CLIP, CLIP)
+        """Return features [..., features and memory], normalized."""
+        mean, std = self.mean_and_std()
+        normalized = ((numbers[..., : self.numbers] - mean) / std).clamp(-CLIP, CLIP)
         if numbers.shape[-1] == self.numbers:
-            return seen
-        return torch.cat((seen, numbers[..., self.numbers :]), -1)
+            return normalized
+        return torch.cat((normalized, numbers[..., self.numbers :]), -1)
 
-    def shift_and_std(self) -> tuple[Tensor, Tensor]:
-        """What is taken off and divided by, in float32."""
+    def mean_and_std(self) -> tuple[Tensor, Tensor]:
+        """Return mean and standard deviation in float32."""
         return self.mean.float(), (self.variance + EPS).sqrt().float()
 
     @torch.no_grad()
     def update(self, numbers: Tensor) -> None:
-        """Add rows [rows, numbers and memory] to what was seen.
+        """Add rows [rows, features and memory].
 
-        Two sets are merged by their means and squares (Chan et al.), which loses no digits where a
-        mean is far larger than its spread.
+        Means and squared deviations are merged (Chan et al.), which loses no digits where a mean is
+        far larger than its standard deviation.
         """
         rows = numbers[:, : self.numbers].double()
         if not len(rows):
@@ -179,25 +179,25 @@ class Normalizer(nn.Module):
 
     @torch.no_grad()
     def merge(self, count: float, mean: Tensor, squares: Tensor) -> None:
-        """Add rows of which only their number, means and squared deviations are known."""
+        """Add rows given by their number, means and sums of squared deviations."""
         before = float(self.count)
         total = before + count
-        off = mean - self.mean
-        kept = self.variance * before  # the variance of nothing is 1, and weighs nothing
-        self.variance.copy_((kept + squares + off**2 * (before * count / total)) / total)
-        self.mean.add_(off * (count / total))
+        delta = mean - self.mean
+        old_squares = self.variance * before  # the initial variance 1 has weight 0
+        self.variance.copy_((old_squares + squares + delta**2 * (before * count / total)) / total)
+        self.mean.add_(delta * (count / total))
         self.count.fill_(total)
 
 
 _THREADS = Lock()
-"""Two at once would take each other's single thread for the number to restore."""
+"""Two callers at once would restore each other's single thread."""
 
 
 def orthogonal_(weight: Tensor, gain: float = 1.0) -> Tensor:
-    """Fill a matrix as `nn.init.orthogonal_` does on one thread.
+    """Fill a matrix like `nn.init.orthogonal_`, on one thread.
 
-    The QR decomposition splits its sums by threads, so that their number would show in the last
-    bit of the weights, and after some updates in everything.
+    The QR decomposition splits its sums by threads: their number would change the last bit of the
+    weights, and after some updates the whole run.
     """
     with one_thread():
         return nn.init.orthogonal_(weight, gain)
@@ -205,7 +205,6 @@ def orthogonal_(weight: Tensor, gain: float = 1.0) -> Tensor:
 
 @contextmanager
 def one_thread() -> Iterator[None]:
-    """Let torch compute on a single thread."""
     with _THREADS:
         before = torch.get_num_threads()
         torch.set_num_threads(1)

@@ -1,4 +1,4 @@
-"""From a configuration to a network."""
+"""Builds a network from its configuration."""
 
 from __future__ import annotations
 
@@ -34,19 +34,19 @@ def make_net(
     threads: int = 1,
     roles: Mapping[str, NetConfig] | None = None,
 ) -> Net:
-    """Return a fresh network for a game.
+    """Return a freshly initialized network for a game.
 
-    roles: one for every role instead, each by its own configuration.
+    roles: configurations by role, for a network per role instead.
     heads: widths by name; left out, a policy and a value.
-    memory: bytes behind the observation in every row; 0: as many as the network remembers.
-    threads: those of the native layers.
+    memory: bytes of memory in every row; 0: as many as the network needs.
+    threads: of the native layers.
     """
     if roles:
-        for role, own in roles.items():
-            check_network(own, role)
+        for role, role_config in roles.items():
+            check_network(role_config, role)
         nets = {
-            role: make_net(rules, own, heads=heads, memory=memory, threads=threads)
-            for role, own in roles.items()
+            role: make_net(rules, role_config, heads=heads, memory=memory, threads=threads)
+            for role, role_config in roles.items()
         }
         return HierarchyNet(rules, nets)
     custom_kind = is_factory(config.kind)

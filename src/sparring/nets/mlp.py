@@ -16,12 +16,22 @@ from sparring.games.rules import Rules
 from sparring.nets.distribution import INITIAL_LOG_STD
 from sparring.nets.inputs import Inputs
 from sparring.nets.layers import FirstLayer, Normalizer, Tanh, orthogonal_
-from sparring.nets.net import BESIDE, POLICY, SCORE, VALUE, WDL, Asked, HeadOutputs, Net, head_width
+from sparring.nets.net import (
+    AUXILIARY_HEADS,
+    POLICY,
+    SCORE,
+    VALUE,
+    WDL,
+    HeadOutputs,
+    Net,
+    NetOptions,
+    head_width,
+)
 
 STDS = ("shared", "predicted")
 ACTIVATIONS: dict[str, type[nn.Module]] = {"relu": nn.ReLU, "tanh": nn.Tanh, "silu": nn.SiLU}
 NATIVE_ACTIVATIONS = tuple(ACTIVATIONS)
-"""As csrc/nets counts them."""
+"""In the order of the enumeration in csrc/nets."""
 
 
 class LinearNet(Net):
@@ -38,13 +48,12 @@ class LinearNet(Net):
         self.first.update_normalizer(obs)
 
     def make_activation(self) -> nn.Module:
-        """Return another activation of the kind that is set."""
         if self.config.activation == "tanh":
             return Tanh(self.first.native, fast=self.config.sparse)
         return ACTIVATIONS[self.config.activation]()
 
     def initialize_layers(self, inputs: Inputs, stacks: Iterable[nn.Module]) -> None:
-        """Begin with orthogonal weights in the first layer, which reads `inputs`, and in others."""
+        """Initialize the first layer, which reads `inputs`, and linear layers orthogonally."""
         gain = math.sqrt(2) if self.config.activation != "tanh" else 5 / 3
         initialize_used_rows(self.first.weight, inputs, gain)
         for module in (module for stack in stacks for module in stack.modules()):
@@ -53,7 +62,7 @@ class LinearNet(Net):
                 nn.init.zeros_(module.bias)
 
     def initialize_heads(self) -> None:
-        """Begin with a policy almost alike for all rows, and with the value 0."""
+        """Initialize heads: a policy that is nearly equal for all rows, and the value 0."""
         for name in self.heads:
             head = self.get_submodule(f"{name}_head")
             assert isinstance(head, nn.Linear)
@@ -65,28 +74,30 @@ class LinearNet(Net):
             if name == POLICY and self.box:
                 nn.init.constant_(head.bias[self.box :], INITIAL_LOG_STD)
 
-    def say(self, name: str, x: Tensor) -> Tensor:
-        """What a head reads from the end of its layers."""
+    def head_output(self, name: str, x: Tensor) -> Tensor:
+        """Return the output of a head for the last hidden layer `x`."""
         head = getattr(self, f"{name}_head")
         if name == POLICY and self.box:
             return nn.functional.linear(x, head.weight * self.head_mask, head.bias)
-        said: Tensor = head(x)
-        return said.squeeze(-1) if name == VALUE else said
+        output: Tensor = head(x)
+        return output.squeeze(-1) if name == VALUE else output
 
 
 class Perceptron(LinearNet):
-    """Linear layers over all features. A spread that all rows share is the head's bias alone."""
+    """Linear layers over all features. A std shared by all rows is the policy head's bias."""
 
     def __init__(
-        self, rules: Rules, config: NetConfig, *, threads: int = 1, **asked: Unpack[Asked]
+        self, rules: Rules, config: NetConfig, *, threads: int = 1, **options: Unpack[NetOptions]
     ) -> None:
-        super().__init__(rules, config, **asked)
+        super().__init__(rules, config, **options)
         if config.std not in STDS:
-            raise ConfigError(f"spread {config.std!r}; there are {list(STDS)}")
+            raise ConfigError(f"net.std {config.std!r}; there are {list(STDS)}")
         if config.activation not in ACTIVATIONS:
-            raise ConfigError(f"activation {config.activation!r}; there are {list(ACTIVATIONS)}")
+            raise ConfigError(
+                f"net.activation {config.activation!r}; there are {list(ACTIVATIONS)}"
+            )
         self.tower_of = towers_of_heads(self.heads, config)
-        """By head, the number of the tower that it reads."""
+        """Index of the tower that each head reads."""
         towers = max(self.tower_of.values()) + 1
         self.first = FirstLayer(
             self.inputs,
@@ -96,26 +107,26 @@ class Perceptron(LinearNet):
             normalize=config.normalize,
         )
         self.activation = self.make_activation()
-        if config.norm:  # every tower by itself: they have nothing to do with each other
+        if config.norm:  # one for each tower: towers are independent networks
             self.first_norms = nn.ModuleList(nn.LayerNorm(config.hidden[0]) for _ in range(towers))
         self.towers = nn.ModuleList(
             tower(config.hidden, self.make_activation, norm=config.norm) for _ in range(towers)
         )
         self.head_layers: dict[str, str] = {}
-        """By head, the layers that stand between it and its tower, if there are any."""
+        """Module of the layers between a head and its tower, for heads that have such layers."""
         for layers, widths, readers in (
             ("policy_layers", config.policy_hidden, (POLICY,)),
             ("value_layers", config.value_hidden, (VALUE, WDL, SCORE)),
         ):
-            own = [name for name in readers if name in self.heads]
-            if widths and own:
+            heads = [name for name in readers if name in self.heads]
+            if widths and heads:
                 stack = tower((config.hidden[-1], *widths), self.make_activation, norm=config.norm)
                 self.add_module(layers, stack)
-                self.head_layers |= dict.fromkeys(own, layers)
+                self.head_layers |= dict.fromkeys(heads, layers)
         last = {"policy_layers": config.policy_hidden, "value_layers": config.value_hidden}
         for name, width in self.heads.items():
-            below = last.get(self.head_layers.get(name, ""), config.hidden)[-1]
-            self.add_module(f"{name}_head", nn.Linear(below, width))
+            input_width = last.get(self.head_layers.get(name, ""), config.hidden)[-1]
+            self.add_module(f"{name}_head", nn.Linear(input_width, width))
         self.register_buffer("head_mask", head_mask(rules, config), persistent=False)
         self.initialize_layers(
             self.inputs,
@@ -123,7 +134,8 @@ class Perceptron(LinearNet):
         )
         self.initialize_heads()
 
-    def _into_towers(self, obs: Tensor) -> Sequence[Tensor]:
+    def _first_layer(self, obs: Tensor) -> Sequence[Tensor]:
+        """Return the activations of the first layer by tower."""
         out: Tensor = self.first(obs)
         if not self.config.norm:
             out = self.activation(out)
@@ -134,42 +146,42 @@ class Perceptron(LinearNet):
         ]
 
     def forward(self, obs: Tensor) -> HeadOutputs:
-        parts = self._into_towers(obs)
-        ends = [layers(part) for layers, part in zip(self.towers, parts, strict=True)]
-        own: dict[str, Tensor] = {}
-        heads: HeadOutputs = {}
+        parts = self._first_layer(obs)
+        hidden = [layers(part) for layers, part in zip(self.towers, parts, strict=True)]
+        by_layers: dict[str, Tensor] = {}
+        outputs: HeadOutputs = {}
         for name in self.heads:
-            end = ends[self.tower_of[name]]
+            x = hidden[self.tower_of[name]]
             if layers := self.head_layers.get(name):
-                if layers not in own:
-                    own[layers] = self.get_submodule(layers)(end)
-                end = own[layers]
-            heads[name] = self.say(name, end)
-        return heads
+                if layers not in by_layers:
+                    by_layers[layers] = self.get_submodule(layers)(x)
+                x = by_layers[layers]
+            outputs[name] = self.head_output(name, x)
+        return outputs
 
 
 def towers_of_heads(heads: Mapping[str, int], config: NetConfig) -> dict[str, int]:
-    """Which tower each head reads: the one of all, or its own; heads beside a value read its."""
+    """Return the tower of each head: one for all, or one each; auxiliary heads read the value's."""
     if config.shared:
         return dict.fromkeys(heads, 0)
-    main = [name for name in heads if name not in BESIDE]
-    beside = main.index(VALUE) if VALUE in main else max(len(main) - 1, 0)
-    return {name: main.index(name) if name in main else beside for name in heads}
+    main = [name for name in heads if name not in AUXILIARY_HEADS]
+    auxiliary = main.index(VALUE) if VALUE in main else max(len(main) - 1, 0)
+    return {name: main.index(name) if name in main else auxiliary for name in heads}
 
 
 @torch.no_grad()
 def initialize_used_rows(weight: Tensor, inputs: Inputs, gain: float) -> None:
-    """Orthogonal over the features that are seen; those that are not have 0 and keep it."""
-    if inputs.seen is None:
+    """Initialize the rows of used features orthogonally; rows of unused features stay 0."""
+    if inputs.used_features is None:
         orthogonal_(weight, gain)
         return
-    rows = torch.tensor(list(inputs.seen))
+    rows = torch.tensor(list(inputs.used_features))
     weight.zero_()
     weight[rows] = orthogonal_(torch.empty(len(rows), weight.shape[1]), gain)
 
 
 def head_mask(rules: Rules, config: NetConfig) -> Tensor:
-    """1 for the rows of the policy head's weight that are used [head_width, 1]."""
+    """Return a mask [head_width, 1] of the policy head's rows that read the hidden layer."""
     mask = torch.ones(head_width(rules), 1)
     if rules.box and config.std == "shared":
         mask[rules.box :] = 0
@@ -179,10 +191,10 @@ def head_mask(rules: Rules, config: NetConfig) -> Tensor:
 def tower(
     hidden: tuple[int, ...], activation: Callable[[], nn.Module], *, norm: bool = False
 ) -> nn.Sequential:
-    """The layers behind the first one."""
+    """Return the layers after the first one."""
     layers: list[nn.Module] = []
-    for width, following in pairwise(hidden):
-        layers.append(nn.Linear(width, following))
-        layers += [nn.LayerNorm(following)] if norm else []
+    for width, next_width in pairwise(hidden):
+        layers.append(nn.Linear(width, next_width))
+        layers += [nn.LayerNorm(next_width)] if norm else []
         layers.append(activation())
     return nn.Sequential(*layers)

@@ -1,4 +1,4 @@
-"""What every network is: byte rows in, a trunk, and named heads out."""
+"""Base class of all networks: byte rows in, a trunk, and named heads out."""
 
 from __future__ import annotations
 
@@ -14,65 +14,66 @@ from sparring.config import HeadsConfig, NetConfig
 from sparring.errors import ConfigError
 from sparring.games.hidden import Hidden, hidden_of
 from sparring.games.rules import Rules
-from sparring.nets.inputs import Inputs, stacked
+from sparring.nets.inputs import Inputs, stack_frames
 from sparring.nets.layers import Normalizer
 
 POLICY, VALUE = "policy", "value"
 MEMORY = "memory"
-"""Not a head: what a network with memory writes, shown behind the same seat's next observation
-[rows, memory / 4], float32."""
+"""Not a head: the next memory of a recurrent network [rows, memory / 4], float32. It follows the
+seat's next observation in the row."""
 WDL, SCORE, HIDDEN = "wdl", "score", "hidden"
-"""Heads beside policy and value: logits of win, draw and loss; the final score in units of
-`score_scale`; logits of what the seat does not see."""
+"""Auxiliary heads: logits of win, draw and loss; the final score in units of `score_scale`; logits
+of hidden information, such as the opponents' cards."""
 
-BESIDE = (WDL, SCORE, HIDDEN)
+AUXILIARY_HEADS = (WDL, SCORE, HIDDEN)
 
 HeadOutputs = dict[str, Tensor]
-"""What a network says about rows, by head: [rows, width], values [rows]."""
+"""Outputs of a network by head: [rows, width], values [rows]."""
 
 
-class Asked(TypedDict, total=False):
-    """What is asked of a network beside its settings."""
+class NetOptions(TypedDict, total=False):
+    """Constructor arguments of a network that do not come from its configuration."""
 
     heads: Mapping[str, int] | None
     """Widths by name; left out, a policy and a value."""
     memory: int
-    """Bytes behind the observation in every row."""
+    """Bytes of memory after the observation in every row."""
 
 
 class Net(nn.Module):
-    """A trunk with named heads. A critic has no policy, a policy may have no value.
+    """A trunk with named heads. A critic has no policy head, a policy may have no value head.
 
-    The head `policy` is what actions are drawn from: a logit each, or means and then logarithms of
-    spreads for continuous ones. The head `value` is in units of `value_scale`; its last layer is a
-    linear one, `value_head` in our own networks.
+    The head `policy` parametrizes the action distribution: one logit per action, or means followed
+    by log standard deviations for continuous actions. The head `value` is in units of
+    `value_scale`; its last layer is linear and called `value_head` in the built-in networks.
     """
 
     value_scale: Tensor
     value_head: nn.Linear
     wdl_blend: Tensor
-    """Share of win, draw and loss in what a position is worth."""
+    """Weight of the win/draw/loss head in `unscaled_values`."""
     wdl_unit: Tensor
-    """What a win is paid; a loss costs as much."""
+    """Reward of a win; a loss gives its negative."""
     score_scale: Tensor
     score_head: nn.Linear
-    convolves = False
-    """Whether most of the work is torch's convolutions."""
+    has_convolutions = False
+    """Whether torch convolutions dominate the cost of a forward pass."""
 
-    def __init__(self, rules: Rules, config: NetConfig, **asked: Unpack[Asked]) -> None:
-        """Describe a network; its layers are the kind's own."""
+    def __init__(self, rules: Rules, config: NetConfig, **options: Unpack[NetOptions]) -> None:
+        """Register heads and scales; subclasses add the layers."""
         super().__init__()
         self.config, self.box = config, rules.box
-        self.inputs = Inputs(rules, asked.get("memory", 0), config.inputs)
-        heads = asked.get("heads")
+        self.inputs = Inputs(rules, options.get("memory", 0), config.inputs)
+        heads = options.get("heads")
         self.heads = dict(heads) if heads is not None else default_heads(rules)
+        """Widths of the heads by name."""
         self.value_parameters: tuple[str, ...] = ()
-        """What a change of the value's unit multiplies: a linear layer's weight and bias.
+        """Parameters of the last value layer, multiplied when `value_scale` changes.
 
-        None: the network divides what it says by `value_scale` itself.
+        Empty: the network itself divides its value by `value_scale`.
         """
         self.score_parameters: tuple[str, ...] = ()
-        """The same of the score's unit."""
+        """Parameters of the last score layer, multiplied when `score_scale` changes."""
         if VALUE in self.heads:
             self.value_parameters = ("value_head.weight", "value_head.bias")
             self.register_buffer("value_scale", torch.ones(()))
@@ -84,74 +85,72 @@ class Net(nn.Module):
             self.register_buffer("score_scale", torch.ones(()))
 
     def forward(self, obs: Tensor) -> HeadOutputs:
-        """Return what every head says about byte rows [rows, row_bytes]."""
+        """Return the outputs of all heads for byte rows [rows, row_bytes]."""
         raise NotImplementedError
 
     def describe(self) -> dict[str, Any]:
-        """What `make_net` needs to build the same network again, as plain values."""
+        """Return the arguments of `make_net` for the same network, as JSON values."""
         return {"net": asdict(self.config), "heads": self.heads, "memory": self.inputs.memory}
 
     def cpu_copy(self) -> Net:
-        """Return the same network once more, on the CPU; what it learns is its own."""
+        """Return an independent copy of this network on the CPU."""
         kind: Any = type(self)
-        with torch.random.fork_rng(devices=[]):  # fresh weights are drawn, and overwritten
-            made: Net = kind(
+        with torch.random.fork_rng(devices=[]):  # initial weights are drawn, then overwritten
+            copied: Net = kind(
                 self.inputs.rules, self.config, heads=self.heads, memory=self.inputs.memory
             )
-        made.load_state_dict({name: value.cpu() for name, value in self.state_dict().items()})
-        return made
+        copied.load_state_dict({name: value.cpu() for name, value in self.state_dict().items()})
+        return copied
 
     @property
     def normalizer(self) -> Normalizer | None:
-        """What observations are normalized by, None if they are not."""
+        """Running mean and variance of observations; None: they are not normalized."""
         return None
 
     def update_normalizer(self, obs: Tensor) -> None:
-        """Add byte rows to what observations are normalized by, if they are."""
+        """Add byte rows to the running mean and variance, if there are any."""
 
-    def next_memory(self, obs: Tensor, heads: HeadOutputs) -> Tensor | None:
-        """What is shown behind each row's next observation [rows, memory / 4]; None: nothing.
+    def next_memory(self, obs: Tensor, outputs: HeadOutputs) -> Tensor | None:
+        """Return the memory for each row's next observation [rows, memory / 4]; None: no memory.
 
-        Whoever plays writes it to the memory of that game and seat before it steps. obs: the rows,
-        with the memory of before behind the observation; heads: what was said about them.
+        The caller writes it to the memory of that game and seat before the next step.
+        obs: the rows, each with its previous memory after the observation.
+        outputs: `forward` of these rows.
         """
         if self.config.memory == "stack":
-            return stacked(self.inputs, obs, self.config.frames, self.normalizer)
-        return heads.get(MEMORY)
+            return stack_frames(self.inputs, obs, self.config.frames, self.normalizer)
+        return outputs.get(MEMORY)
 
-    def unscaled_values(self, heads: HeadOutputs) -> Tensor:
-        """What positions are worth in units of the rewards, in float32.
-
-        That is the value head's; where win, draw and loss are blend_wdl in, they have their share.
-        """
-        value = heads[VALUE].float() * self.value_scale
-        if WDL not in heads:
+    def unscaled_values(self, outputs: HeadOutputs) -> Tensor:
+        """Return values in units of the rewards, float32, mixed with win/draw/loss if set."""
+        value = outputs[VALUE].float() * self.value_scale
+        if WDL not in outputs:
             return value
-        return blend_wdl(value, heads[WDL], self.wdl_blend, self.wdl_unit)
+        return blend_wdl(value, outputs[WDL], self.wdl_blend, self.wdl_unit)
 
     @torch.no_grad()
     def rescale_value_head(self, scale: float) -> None:
-        """Change the unit of the value head; what it says about any row stays the same."""
+        """Change `value_scale`; unscaled values stay the same (PopArt)."""
         ratio = float(self.value_scale) / scale
         for name in self.value_parameters:
             self.get_parameter(name).mul_(ratio)
         self.value_scale.fill_(scale)
 
-    def update_return_scale(self, size: float, *, known: bool) -> bool:
-        """Follow the RMS of a rollout's returns, `size`; return whether there is a scale now.
+    def update_return_scale(self, rms: float, *, known: bool) -> bool:
+        """Move `value_scale` toward the RMS of a rollout's returns; unscaled values stay (PopArt).
 
-        What the head says about any row stays the same (as in PopArt). known: there was a scale
-        before, which moves by a tenth. A size that is not finite changes nothing: the loss will
-        not be finite either, and the weights are to stay.
+        Return whether there is a scale now. known: there was one before, which moves by a tenth.
+        An RMS that is not finite changes nothing: the loss is not finite either, and the weights
+        stay.
         """
-        if math.isfinite(size):
-            size = max(size, 1e-6)
-            self.rescale_value_head(next_scale(float(self.value_scale), size) if known else size)
-        return known or math.isfinite(size)
+        if math.isfinite(rms):
+            rms = max(rms, 1e-6)
+            self.rescale_value_head(next_scale(float(self.value_scale), rms) if known else rms)
+        return known or math.isfinite(rms)
 
     @torch.no_grad()
     def rescale_score_head(self, scale: float) -> None:
-        """The same of the score head."""
+        """Change `score_scale`; unscaled scores stay the same."""
         ratio = float(self.score_scale) / scale
         for name in self.score_parameters:
             self.get_parameter(name).mul_(ratio)
@@ -159,37 +158,37 @@ class Net(nn.Module):
 
 
 SCALE_DECAY = 0.9
-"""Share of the old unit that an update keeps. Returns may shrink tenfold in the first
-seconds of a run; values that are measured in the old unit meanwhile hardly learn."""
+"""Weight of the old scale per update. Returns may shrink tenfold in the first seconds of a run;
+values in too large a unit hardly learn."""
 MAX_SCALED_RETURN = 3.0
-"""Most units that the returns of a rollout measure. Where rewards are rare, returns may grow a
-hundredfold in one update; in the old unit their squares would drown everything else."""
+"""Maximum RMS of a rollout's scaled returns. With rare rewards, returns may grow a hundredfold in
+one update; in the old unit their squares would dominate the loss."""
 
 
-def next_scale(before: float, size: float) -> float:
-    """The unit behind a rollout whose returns, or scores, have this size."""
-    return max(SCALE_DECAY * before + (1 - SCALE_DECAY) * size, size / MAX_SCALED_RETURN)
+def next_scale(before: float, rms: float) -> float:
+    """Return the scale after a rollout whose returns, or scores, have this RMS."""
+    return max(SCALE_DECAY * before + (1 - SCALE_DECAY) * rms, rms / MAX_SCALED_RETURN)
 
 
 def blend_wdl(value: Tensor, wdl: Tensor, share: Tensor, unit: Tensor) -> Tensor:
-    """Values in which win, draw and loss have a share. unit: what a win is paid."""
-    chances = wdl.float().softmax(-1)
-    ahead = chances[..., 0] - chances[..., 2]
-    return value + share * (ahead * unit - value)
+    """Mix values with the expected outcome. wdl: logits; unit: reward of a win."""
+    probabilities = wdl.float().softmax(-1)
+    outcome = probabilities[..., 0] - probabilities[..., 2]
+    return value + share * (outcome * unit - value)
 
 
 def is_unused_by_policy(name: str) -> bool:
-    """Whether a tensor of a network has nothing to do with its policy, by its name."""
+    """Whether the tensor of this name belongs to other heads than the policy."""
     return name.startswith((VALUE, WDL, SCORE, f"{HIDDEN}_head"))
 
 
 def default_heads(rules: Rules) -> dict[str, int]:
-    """An actor and its critic."""
+    """Return the widths of an actor-critic's heads: policy and value."""
     return {POLICY: head_width(rules), VALUE: 1}
 
 
 def head_width(rules: Rules) -> int:
-    """Numbers that actions are drawn from: a logit each, or a mean and a spread each."""
+    """Return the width of the policy head: a logit, or mean and log std, per action."""
     return 2 * rules.box or rules.actions
 
 
@@ -198,37 +197,37 @@ RESULTS = 3
 
 
 def head_widths(rules: Rules, config: HeadsConfig | None) -> dict[str, int]:
-    """Widths of all heads by name; a weight that is 0 from first to last leaves its head out."""
-    found = default_heads(rules)
+    """Return the widths of all heads by name; a head whose loss weight stays 0 is left out."""
+    widths = default_heads(rules)
     if config is None:
-        return found
+        return widths
     if any(config.wdl.values):
-        found[WDL] = RESULTS
+        widths[WDL] = RESULTS
     if any(config.score.values):
-        found[SCORE] = 1
+        widths[SCORE] = 1
     if any(config.hidden.values):
-        found[HIDDEN] = check_hidden(rules).width
-    return found
+        widths[HIDDEN] = check_hidden(rules).width
+    return widths
 
 
 def configured_heads(rules: Rules, config: HeadsConfig | None) -> dict[str, int] | None:
-    """The heads of a network of which more is asked than policy and value; None: it is not."""
+    """Return `head_widths` if auxiliary heads are configured, else None."""
     return head_widths(rules, config) if config is not None and config.asked else None
 
 
 def set_wdl_blend(net: Net, config: HeadsConfig | None) -> Net:
-    """Give win, draw and loss their share in what a network's positions are worth."""
+    """Set the weight of the win/draw/loss head in a network's values."""
     if config is not None and WDL in net.heads:
         net.wdl_blend.fill_(config.blend)
     return net
 
 
 def check_hidden(rules: Rules) -> Hidden:
-    """What the seats of a game do not see; refuses games that do not say."""
+    """Return the hidden information of a game; raise if the game declares none."""
     hidden = hidden_of(rules)
     if hidden is None:
         raise ConfigError(
-            f"heads.hidden: {rules.name} does not say what its seats do not see; leave it out, or "
+            f"heads.hidden: {rules.name} declares no hidden information; leave it out, or "
             f"declare it in games/{rules.name}/hidden.py, as Skull King does"
         )
     return hidden

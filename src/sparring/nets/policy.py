@@ -1,4 +1,4 @@
-"""A trained network with the rules it was trained for: observations in, actions out."""
+"""Policy: a trained network with the rules of its game; observations in, actions out."""
 
 from __future__ import annotations
 
@@ -14,26 +14,31 @@ from torch import Tensor
 from sparring.errors import ConfigError, SparringError
 from sparring.games.rules import Rules
 from sparring.games.state import State
-from sparring.nets.distribution import ActionSampler, masked_log_probs, mean_and_log_std, played
+from sparring.nets.distribution import (
+    ActionSampler,
+    masked_log_probs,
+    mean_and_log_std,
+    squash_actions,
+)
 from sparring.nets.net import POLICY, VALUE, HeadOutputs, Net
 
 Bytes = npt.NDArray[np.uint8]
 
 BY_VALUE, DUELING, VALUES = "by_value", "dueling", "values"
-FACTS = (BY_VALUE, DUELING, VALUES)
-"""What `meta` says about the heads where they are not those of an actor and its critic.
+HEAD_META = (BY_VALUE, DUELING, VALUES)
+"""Keys of `meta` for heads that differ from an actor-critic's.
 
-by_value: the policy head holds values of actions, or advantages; the best is played.
-dueling: they are advantages, and the value head holds values of states.
+by_value: the policy head holds action values (Q), or advantages; the best action is played.
+dueling: the policy head holds advantages, the value head state values.
 values: false if the value head was never trained.
 """
 
 
 class Policy:
-    """Answers decisions with a frozen network. It never learns and keeps no state.
+    """Chooses actions with a frozen network. It never learns and keeps no state.
 
-    What a network with memory remembers goes in and out with every decision, see `decide`; in
-    single games `StatefulPlayer` keeps it.
+    The memory of a recurrent network is an argument and a result of every decision, see `decide`;
+    in single games `StatefulPlayer` keeps it.
     """
 
     def __init__(
@@ -45,11 +50,10 @@ class Policy:
         device: str = "cpu",
         meta: Mapping[str, Any] | None = None,
     ) -> None:
-        """Take over the network.
+        """Take ownership of the network.
 
-        name: what tables and messages call it.
-        meta: what its checkpoint says about it, such as the number of updates, and what its heads
-            hold where that is not usual, see `FACTS`.
+        name: shown in tables and messages.
+        meta: metadata of its checkpoint, such as the number of updates, and `HEAD_META`.
         """
         if POLICY not in net.heads:
             raise ConfigError(f"{name} is a critic: it has no policy head to play with")
@@ -59,10 +63,10 @@ class Policy:
                     f"{name}: {key} holds numbers that are not finite; use an earlier checkpoint"
                 )
         self.rules, self.name, self.meta = rules, name, dict(meta or {})
-        self.by_value = bool(self.meta.get(BY_VALUE, False))
-        """Whether its head holds values of actions: it takes the best, there is nothing to draw."""
-        self.greedy: bool | None = self.by_value or None
-        """How it chooses whatever it is asked for, see `always`; None: as it is asked."""
+        self.is_value_based = bool(self.meta.get(BY_VALUE, False))
+        """Whether the policy head holds action values: the best is played, none is sampled."""
+        self.greedy: bool | None = self.is_value_based or None
+        """Overrides the `greedy` argument of all calls, see `always`; None: does not."""
         self.device = torch.device(device)
         self.net = net.to(self.device).eval()
 
@@ -70,14 +74,11 @@ class Policy:
         return f"Policy({self.name!r}, {self.rules!r})"
 
     def always(self, *, greedy: bool) -> Policy:
-        """Return the same policy, which takes its most probable action or draws wherever it sits.
-
-        The network is shared; the name says which.
-        """
-        if self.by_value and not greedy:
+        """Return this policy with greedy or sampled actions in all calls; the network is shared."""
+        if self.is_value_based and not greedy:
             raise ConfigError(
-                f"{self.name} has learned values of actions and takes the best; there are no "
-                "probabilities to draw from, leave @sampled out"
+                f"{self.name} has learned action values and plays the best action; there are no "
+                "probabilities to sample from, leave @sampled out"
             )
         fixed = copy.copy(self)
         fixed.greedy, fixed.name = greedy, f"{self.name}@{'greedy' if greedy else 'sampled'}"
@@ -85,11 +86,11 @@ class Policy:
 
     @property
     def memory_bytes(self) -> int:
-        """What it remembers of each seat from one decision to its next; 0: nothing."""
+        """Bytes of memory per seat from one decision to the next; 0: none."""
         return self.net.inputs.memory
 
     def initial_memory(self, rows: int = 1) -> Bytes:
-        """What is remembered where a game begins: zeros [rows, memory_bytes]."""
+        """Return the memory at the start of a game: zeros [rows, memory_bytes]."""
         return np.zeros((rows, self.memory_bytes), np.uint8)
 
     def act(
@@ -106,26 +107,26 @@ class Policy:
     ) -> Any:
         """Return an action per row of obs [B, obs_bytes] and mask [B, actions].
 
-        obs: a position of the game is fine too: what `State.apply` takes comes back; of a list of
-            positions an array of that. Their masks are their own.
+        obs: or a state of the game, which returns an action for `State.apply`; a list of states
+            returns an array of them. States have their own masks.
         mask: left out, every action is legal. Continuous actions are numbers within -1..1 [B, box];
             their mask has no columns.
-        deterministic, or greedy in the words of line-ups: the most probable action, instead of one
-            that is drawn. A policy by value always takes its best.
-        Drawn actions depend on (seed, row, rollout, step) alone; give every step another number.
-        rows: the numbers of the rows, where they are not 0..B-1.
-        A policy with memory needs what it remembers behind each observation, see `decide`.
+        deterministic, or greedy: the most probable action instead of a sampled one. A value-based
+            policy always plays its best action.
+        Sampled actions depend on (seed, row, rollout, step) alone; give every step another number.
+        rows: indices of the rows, 0..B-1 if left out.
+        A policy with memory needs it after each observation, see `decide`.
         """
-        how: dict[str, Any] = {"greedy": greedy or deterministic, "seed": seed, "rollout": rollout}
-        how |= {"step": step, "rows": rows}
-        if not isinstance(obs, np.ndarray) and is_position(obs):
+        options: dict[str, Any] = {"seed": seed, "rollout": rollout, "step": step, "rows": rows}
+        options["greedy"] = greedy or deterministic
+        if not isinstance(obs, np.ndarray) and is_state(obs):
             if mask is not None:
                 raise ConfigError("mask: a state knows its legal actions; leave the mask out")
-            return act_in(self, obs, **how)
-        return self.decide(obs, mask, **how)[0]
+            return act_in(self, obs, **options)
+        return self.decide(obs, mask, **options)[0]
 
     act_batch = act
-    """The same, for those who look for it under this name: `act` takes batches."""
+    """Alias of `act`, which takes batches."""
 
     def decide(
         self,
@@ -139,34 +140,33 @@ class Policy:
         step: int = 0,
         rows: npt.NDArray[Any] | None = None,
     ) -> tuple[npt.NDArray[Any], Bytes]:
-        """Return an action per row, and what is remembered of each [B, memory_bytes].
+        """Return an action per row, and the next memory of each [B, memory_bytes].
 
-        memory: what the decision before returned for the same game and seat,
-            `initial_memory` where a game begins. Left out: it lies behind the observations, as in
-            the rows of a pool.
+        memory: what the previous decision returned for the same game and seat, `initial_memory` at
+            the start of a game. Left out: it follows the observations, as in the rows of a pool.
         The other arguments are those of `act`.
         """
-        seen = self.rows(obs, memory)
-        mask = self._legal(seen, mask)
+        network_rows = self.rows(obs, memory)
+        mask = self._check_mask(network_rows, mask)
         greedy = greedy if self.greedy is None else self.greedy
-        shown = self._shown(seen)
+        inputs = self._to_tensor(network_rows)
         with torch.no_grad():
-            heads: HeadOutputs = self.net(shown)
-        drawn, _ = ActionSampler(seed).draw(
-            heads[POLICY], mask, rollout=rollout, step=step, rows=rows, greedy=greedy
+            outputs: HeadOutputs = self.net(inputs)
+        action, _ = ActionSampler(seed).draw(
+            outputs[POLICY], mask, rollout=rollout, step=step, rows=rows, greedy=greedy
         )
         if self.rules.box:
-            drawn = played(drawn, squash=self.net.config.squash).clip(-1, 1)
-        return drawn, self._remembered(seen, shown, heads)
+            action = squash_actions(action, squash=self.net.config.squash).clip(-1, 1)
+        return action, self._next_memory(network_rows, inputs, outputs)
 
     def rows(self, obs: Bytes, memory: Bytes | None = None) -> Bytes:
-        """Return rows as the network reads them: what is remembered behind each observation."""
+        """Return the network's rows: observations followed by memory."""
         if memory is None:
             return obs
-        wanted = (len(obs), self.memory_bytes)
-        if memory.shape != wanted or memory.dtype != np.uint8:
+        shape = (len(obs), self.memory_bytes)
+        if memory.shape != shape or memory.dtype != np.uint8:
             raise ConfigError(
-                f"memory is {memory.dtype} {memory.shape}; {self.name} needs uint8 {wanted}, as "
+                f"memory is {memory.dtype} {memory.shape}; {self.name} needs uint8 {shape}, as "
                 "`initial_memory` and `decide` return it"
             )
         return np.concatenate([obs, memory], axis=1) if self.memory_bytes else obs
@@ -176,23 +176,23 @@ class Policy:
     ) -> npt.NDArray[np.float32]:
         """Return the probability of every action [B, actions]; exactly 0 for illegal ones.
 
-        Of a policy by value it is 1 for its best action. memory: see `decide`.
+        A value-based policy gives its best action the probability 1. memory: see `decide`.
         """
         obs = self.rows(obs, memory)
-        mask = self._legal(obs, mask)
+        mask = self._check_mask(obs, mask)
         if self.rules.box:
             raise ConfigError(f"{self.rules.name} has continuous actions; see `gaussian`")
-        if self.by_value:
+        if self.is_value_based:
             best = np.zeros(mask.shape, np.float32)
             best[np.arange(len(best)), self.act(obs, mask)] = 1.0
             return best
         logits = self.heads(obs)[POLICY]
         legal = torch.from_numpy(mask).to(self.device)
-        shares: npt.NDArray[np.float32] = masked_log_probs(logits, legal).exp().cpu().numpy()
-        return shares
+        probs: npt.NDArray[np.float32] = masked_log_probs(logits, legal).exp().cpu().numpy()
+        return probs
 
     def gaussian(self, obs: Bytes) -> tuple[npt.NDArray[np.float32], npt.NDArray[np.float32]]:
-        """Return mean and spread of every number of a continuous action [B, box], not squashed."""
+        """Return mean and std of continuous actions [B, box], not squashed."""
         if not self.rules.box:
             raise ConfigError(f"{self.rules.name} has discrete actions; see `probabilities`")
         mean, log_std = mean_and_log_std(self.heads(obs)[POLICY])
@@ -201,30 +201,31 @@ class Policy:
     def value(
         self, obs: Bytes, mask: Bytes | None = None, memory: Bytes | None = None
     ) -> npt.NDArray[np.float32]:
-        """Return what each row's seat is expected to be paid from here on [B].
+        """Return the expected return of each row's seat, in units of the rewards [B].
 
-        Of a policy by value that is the value of its best action.
-        mask: asked by such policies alone; left out, every action is legal. memory: see `decide`.
+        For a value-based policy that is the value of its best action.
+        mask: used by value-based policies alone; left out, every action is legal.
+        memory: see `decide`.
         """
         if VALUE not in self.net.heads:
             raise ConfigError(f"{self.name} has no value head; it chooses actions alone")
         if not self.meta.get(VALUES, True):
             raise ConfigError(f"{self.name} has no values: its value head was never trained")
         obs = self.rows(obs, memory)
-        heads = self.heads(obs)
-        if self.by_value:
-            legal = torch.from_numpy(self._legal(obs, mask)).to(self.device)
+        outputs = self.heads(obs)
+        if self.is_value_based:
+            legal = torch.from_numpy(self._check_mask(obs, mask)).to(self.device)
             dueling = bool(self.meta.get(DUELING, False))
-            return best_value(self.net, heads, legal, dueling=dueling).cpu().numpy()
-        paid: npt.NDArray[np.float32] = self.net.unscaled_values(heads).cpu().numpy()
-        return paid
+            return best_value(self.net, outputs, legal, dueling=dueling).cpu().numpy()
+        values: npt.NDArray[np.float32] = self.net.unscaled_values(outputs).cpu().numpy()
+        return values
 
     def action(
         self, state: State, *, row: int = 0, greedy: bool = True, seed: int = 0, step: int = 0
     ) -> Any:
         """Return the action for the seat to act in a single game: a number, or an array of them.
 
-        A policy with memory is asked by `StatefulPlayer`, which keeps it from decision to decision.
+        For a policy with memory use `StatefulPlayer`.
         """
         self.check_fits(state.rules)
         self.check_no_memory()
@@ -233,51 +234,50 @@ class Policy:
         return action if self.rules.box else int(action)
 
     def check_no_memory(self) -> None:
-        """Refuse to choose in a position, which does not show what was remembered before."""
+        """Raise if the policy has memory, which a state does not contain."""
         if self.memory_bytes:
             raise ConfigError(
-                f"{self.name} remembers {self.memory_bytes} bytes of each seat, which a position "
-                "does not show; use `StatefulPlayer(policy)`, which keeps them during a game"
+                f"{self.name} has {self.memory_bytes} bytes of memory per seat, which a state "
+                "does not contain; use `StatefulPlayer(policy)`, which keeps them during a game"
             )
 
     def check_fits(self, rules: Rules) -> None:
-        """Refuse a game whose observation or actions are not those of the training."""
-        mine = self.rules
-        if rules is mine or (
-            rules.name == mine.name
-            and (rules.actions, rules.box) == (mine.actions, mine.box)
-            and rules.features == mine.features
+        """Raise if observation or actions of a game differ from those of the training."""
+        trained = self.rules
+        if rules is trained or (
+            rules.name == trained.name
+            and (rules.actions, rules.box) == (trained.actions, trained.box)
+            and rules.features == trained.features
         ):
             return
-        if rules.name != mine.name:
-            raise ConfigError(f"{self.name} plays {mine.name}, not {rules.name}")
-        here, there = mine.config, rules.config
-        flags = " ".join(f"{key}={here[key]}" for key in here if here[key] != there[key])
+        if rules.name != trained.name:
+            raise ConfigError(f"{self.name} plays {trained.name}, not {rules.name}")
+        before, now = trained.config, rules.config
+        flags = " ".join(f"{key}={before[key]}" for key in before if before[key] != now[key])
         raise ConfigError(
-            f"{self.name} was trained with {flags} ({sizes_of(mine)}); this game has "
-            f"{sizes_of(rules)}; set those flags"
+            f"{self.name} was trained with {flags} ({describe_sizes(trained)}); this game has "
+            f"{describe_sizes(rules)}; set those flags"
         )
 
     @torch.no_grad()
     def heads(self, obs: Bytes) -> HeadOutputs:
-        """Return what the network says about rows, by head."""
-        heads: HeadOutputs = self.net(self._shown(obs))
-        return heads
+        """Return the network's outputs for rows, by head."""
+        outputs: HeadOutputs = self.net(self._to_tensor(obs))
+        return outputs
 
-    def next_memory(self, obs: Bytes, heads: HeadOutputs) -> Bytes:
-        """Return what is remembered of rows [B, memory_bytes] about which heads were said."""
-        return self._remembered(obs, self._shown(obs), heads)
+    def next_memory(self, obs: Bytes, outputs: HeadOutputs) -> Bytes:
+        """Return the next memory of rows [B, memory_bytes]. outputs: `heads` of these rows."""
+        return self._next_memory(obs, self._to_tensor(obs), outputs)
 
     @torch.no_grad()
-    def _remembered(self, obs: Bytes, shown: Tensor, heads: HeadOutputs) -> Bytes:
-        """What the network says, or what was there before if it leaves that as it is."""
-        said = self.net.next_memory(shown, heads) if self.memory_bytes else None
-        if said is None:
+    def _next_memory(self, obs: Bytes, inputs: Tensor, outputs: HeadOutputs) -> Bytes:
+        memory = self.net.next_memory(inputs, outputs) if self.memory_bytes else None
+        if memory is None:  # the network leaves the memory as it is
             return obs[:, self.rules.obs_bytes :]
-        numbers: npt.NDArray[np.float32] = said.float().cpu().contiguous().numpy()
+        numbers: npt.NDArray[np.float32] = memory.float().cpu().contiguous().numpy()
         return numbers.view(np.uint8).reshape(len(obs), self.memory_bytes)
 
-    def _shown(self, obs: Bytes) -> Tensor:
+    def _to_tensor(self, obs: Bytes) -> Tensor:
         self._check_rows(obs)
         return torch.from_numpy(np.ascontiguousarray(obs)).to(self.device)
 
@@ -287,17 +287,17 @@ class Policy:
             return
         if self.memory_bytes and obs.ndim == 2 and obs.shape[1] == self.rules.obs_bytes:
             raise ConfigError(
-                f"{self.name} remembers {self.memory_bytes} bytes of each seat, which are not "
-                "behind the observation in these rows; ask `decide(obs, mask, memory)` with what "
-                "it returned before, or `initial_memory(rows)` where a game begins"
+                f"{self.name} has {self.memory_bytes} bytes of memory per seat, which do not "
+                "follow the observation in these rows; call `decide(obs, mask, memory)` with the "
+                "memory that it returned, or `initial_memory(rows)` at the start of a game"
             )
         raise ConfigError(
             f"observations are {obs.dtype} {obs.shape}; {self.name} needs uint8 (rows, {row_bytes})"
         )
 
-    def _legal(self, obs: Bytes, mask: Bytes | None) -> Bytes:
-        """Return the mask, of ones where none is given."""
-        self._check_rows(obs)  # first: a single row would be taken for many, and its mask blamed
+    def _check_mask(self, obs: Bytes, mask: Bytes | None) -> Bytes:
+        """Return the mask, ones if there is none; raise if rows or mask do not fit."""
+        self._check_rows(obs)  # first: for a single row the message would be about its mask
         if mask is None:
             return np.ones((len(obs), self.rules.actions), np.uint8)
         if mask.shape != (len(obs), self.rules.actions) or mask.dtype != np.uint8:
@@ -309,36 +309,36 @@ class Policy:
             row = int((~mask.any(axis=1)).argmax())
             raise ConfigError(
                 f"mask: row {row} allows no action of {self.rules.name}, and {self.name} has to "
-                "choose one; leave rows out in which nobody is to act"
+                "choose one; leave out rows without a seat to act"
             )
         return np.ascontiguousarray(mask)
 
 
-def is_position(given: Any) -> bool:
-    """Whether this is a position of a game, or a list of them."""
-    listed = isinstance(given, list | tuple) and len(given) > 0
-    return isinstance(given[0] if listed else given, State)
+def is_state(obs: Any) -> bool:
+    """Whether this is a state of a game, or a list of them."""
+    is_list = isinstance(obs, list | tuple) and len(obs) > 0
+    return isinstance(obs[0] if is_list else obs, State)
 
 
-def act_in(policy: Policy, given: State | Sequence[State], **how: Any) -> Any:
-    """Return what `State.apply` takes in a position, or an array of that for several.
+def act_in(policy: Policy, given: State | Sequence[State], **options: Any) -> Any:
+    """Return the action of a state for `State.apply`, or an array of actions of several.
 
-    All positions share a forward pass. how: see `Policy.act`.
+    All states share one forward pass. options: see `Policy.act`.
     """
     states = [given] if isinstance(given, State) else list(given)
-    asked, obs, mask = [], [], []
+    indices, obs, mask = [], [], []
     for number, state in enumerate(states):
-        check_decision(policy, state, number if len(states) > 1 else None)
+        check_state(policy, state, number if len(states) > 1 else None)
         for row in range(policy.rules.rows):
             if state.native.seat(row) >= 0:
-                seen, legal = state.decision(row)
-                asked.append((number, row))
-                obs.append(seen)
-                mask.append(legal)
-    answers = policy.act(np.concatenate(obs), np.concatenate(mask), **how)
-    actions = np.zeros((len(states), policy.rules.rows, *answers.shape[1:]), answers.dtype)
-    for (number, row), answer in zip(asked, answers, strict=True):
-        actions[number, row] = answer
+                row_obs, row_mask = state.decision(row)
+                indices.append((number, row))
+                obs.append(row_obs)
+                mask.append(row_mask)
+    by_row = policy.act(np.concatenate(obs), np.concatenate(mask), **options)
+    actions = np.zeros((len(states), policy.rules.rows, *by_row.shape[1:]), by_row.dtype)
+    for (number, row), action in zip(indices, by_row, strict=True):
+        actions[number, row] = action
     if policy.rules.rows == 1:
         actions = actions[:, 0]
     if not isinstance(given, State):
@@ -346,33 +346,31 @@ def act_in(policy: Policy, given: State | Sequence[State], **how: Any) -> Any:
     return int(actions[0]) if actions.ndim == 1 else actions[0]
 
 
-def check_decision(policy: Policy, state: Any, number: int | None) -> None:
-    """Refuse a position that is none, of another game, over, or not all that a policy knows."""
+def check_state(policy: Policy, state: Any, number: int | None) -> None:
+    """Raise for what is no state, a state of another game, a finished game or lost memory."""
     which = "the state" if number is None else f"state {number}"
     if not isinstance(state, State):
         raise ConfigError(f"{which} is {type(state).__name__}; give states alone, or rows alone")
     policy.check_fits(state.rules)
     policy.check_no_memory()
     if state.over:
-        raise ConfigError(f"{which}: the game of {state.rules.name} is over, nobody is to act")
+        raise ConfigError(f"{which}: the game of {state.rules.name} is over, no seat is to act")
 
 
-def best_value(net: Net, heads: HeadOutputs, mask: Tensor, *, dueling: bool) -> Tensor:
+def best_value(net: Net, outputs: HeadOutputs, mask: Tensor, *, dueling: bool) -> Tensor:
     """Return the value of each row's best legal action, in units of the rewards [B].
 
-    dueling: values of states are the value head, those of actions are above the mean of the legal
-    ones.
+    dueling: the policy head holds advantages, the value head state values.
     """
     legal = mask != 0
-    actions = heads[POLICY].float()
+    actions = outputs[POLICY].float()
     best = actions.masked_fill(~legal, -torch.inf).amax(-1)
     if dueling:
         mean = (actions * legal).sum(-1) / legal.sum(-1).clamp(min=1)
-        best = heads[VALUE].float() + best - mean
+        best = outputs[VALUE].float() + best - mean
     return best * net.value_scale
 
 
-def sizes_of(rules: Rules) -> str:
-    """Say what a network for a game takes and gives."""
+def describe_sizes(rules: Rules) -> str:
     kind = f"{rules.box} numbers per action" if rules.box else f"{rules.actions} actions"
     return f"{len(rules.features)} features, {kind}"

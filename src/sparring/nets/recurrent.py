@@ -1,9 +1,9 @@
-"""A perceptron with a state of its own between a seat's decisions.
+"""A perceptron with a GRU state per seat.
 
-Steps in a row have a backward pass that is written out: autograd would multiply and add up the
-gradient of the weights in every step; here that is one product for all steps. Shapes never change
-and nothing waits for a GPU, so that a graph can hold it. A test holds states and gradients equal to
-torch's cell.
+Sequences have a hand-written backward pass: autograd would compute and add a weight gradient in
+every step; here that is one product for all steps. Shapes never change and nothing synchronizes
+with the GPU, so that a CUDA graph can capture it. A test compares states and gradients with
+`nn.GRUCell`.
 """
 
 from __future__ import annotations
@@ -16,27 +16,27 @@ from torch.nn import functional
 
 from sparring.config import NetConfig
 from sparring.games.rules import Rules
-from sparring.nets.inputs import Inputs, held
+from sparring.nets.inputs import Inputs, read_memory
 from sparring.nets.layers import FirstLayer, orthogonal_
 from sparring.nets.mlp import LinearNet, head_mask, tower
-from sparring.nets.net import MEMORY, Asked, HeadOutputs
+from sparring.nets.net import MEMORY, HeadOutputs, NetOptions
 
 
 class RecurrentNet(LinearNet):
-    """Layers over the observation, a GRU cell over what the seat remembers, and heads behind it.
+    """Layers over the observation, a GRU cell over the seat's state, and heads.
 
-    The state is read from the bytes behind the observation, so that a row is all that a decision
-    depends on. It stays in float32, whatever products are computed in.
+    The state is in the row's memory, so that a decision depends on its row alone. It stays in
+    float32 in all precisions.
     """
 
     def __init__(
-        self, rules: Rules, config: NetConfig, *, threads: int = 1, **asked: Unpack[Asked]
+        self, rules: Rules, config: NetConfig, *, threads: int = 1, **options: Unpack[NetOptions]
     ) -> None:
-        super().__init__(rules, config, **asked)
+        super().__init__(rules, config, **options)
         assert config.shared and not (config.policy_hidden or config.value_hidden)
-        shown = Inputs(rules, 0, config.inputs)
+        observation = Inputs(rules, 0, config.inputs)
         self.first = FirstLayer(
-            shown,
+            observation,
             config.hidden[0],
             sparse=config.sparse,
             threads=threads,
@@ -52,10 +52,10 @@ class RecurrentNet(LinearNet):
         for name, width in self.heads.items():
             self.add_module(f"{name}_head", nn.Linear(config.memory_width, width))
         self.register_buffer("head_mask", head_mask(rules, config), persistent=False)
-        self._initialize(shown)
+        self._initialize(observation)
 
-    def _initialize(self, shown: Inputs) -> None:
-        self.initialize_layers(shown, [self.trunk])
+    def _initialize(self, observation: Inputs) -> None:
+        self.initialize_layers(observation, [self.trunk])
         with torch.no_grad():
             for weight in (self.cell.weight_ih, self.cell.weight_hh):
                 for gate in weight.chunk(3):
@@ -65,120 +65,124 @@ class RecurrentNet(LinearNet):
         self.initialize_heads()
 
     def forward(self, obs: Tensor, fresh: Tensor | None = None) -> HeadOutputs:
-        """Return what heads say about byte rows, and the state after. fresh: see `unroll`."""
+        """Return the outputs of all heads for byte rows, and the next state.
+
+        fresh: rows are sequences, see `unroll`.
+        """
         return self.step(obs, self._state(obs)) if fresh is None else self.unroll(obs, fresh)
 
-    def step(self, shown: Tensor, state: Tensor) -> HeadOutputs:
-        """The same of rows as the first layer takes them, where this is remembered of seats."""
-        return self._say(self._next(self._shown(shown), state))
+    def step(self, obs: Tensor, state: Tensor) -> HeadOutputs:
+        """Return the outputs for rows as the first layer takes them and the states of seats."""
+        return self._outputs(self._next_state(self._input_gates(obs), state))
 
     def unroll(self, obs: Tensor, fresh: Tensor) -> HeadOutputs:
-        """Return what heads say about decisions in a row, as if they were made now.
+        """Return the outputs for sequences of decisions, with the current weights.
 
-        obs: [segments, steps, row_bytes]. The first row of a segment, and one where `fresh`
-        [segments, steps] says that it does not go on from the one before, brings its state along
-        as it was played; of all others it is what the step before has made of it. Answers are
-        [segments * steps, ...], in the order of the rows.
+        obs: [segments, steps, row_bytes]. The first row of a segment, and rows where `fresh`
+        [segments, steps] is set, use the state stored in the row; all others use the state of the
+        step before. Outputs are [segments * steps, ...], in the order of the rows.
         """
         segments, steps, width = obs.shape
         rows = obs.transpose(0, 1).reshape(steps * segments, width)
-        states = unrolled(
-            self._shown(rows).view(steps, segments, -1),
+        states = unroll_gru(
+            self._input_gates(rows).view(steps, segments, -1),
             self._state(rows).view(steps, segments, -1),
             fresh.bool().T.unsqueeze(-1),
             self.cell.weight_hh,
             self.cell.bias_hh,
         )
-        return self._say(states.transpose(0, 1).reshape(segments * steps, -1))
+        return self._outputs(states.transpose(0, 1).reshape(segments * steps, -1))
 
-    def _shown(self, obs: Tensor) -> Tensor:
-        """What the gates are given by rows themselves."""
+    def _input_gates(self, obs: Tensor) -> Tensor:
+        """Return the input part of the gates' pre-activations."""
         return functional.linear(
             self.trunk(self.first(obs)), self.cell.weight_ih, self.cell.bias_ih
         )
 
     def _state(self, obs: Tensor) -> Tensor:
-        """What is remembered of the seats of rows."""
-        return held(self.inputs, obs)[:, : self.config.memory_width]
+        """Return the states stored in rows."""
+        return read_memory(self.inputs, obs)[:, : self.config.memory_width]
 
-    def _next(self, shown: Tensor, state: Tensor) -> Tensor:
-        """One step of the cell, as `nn.GRUCell` has it, in float32 behind the products."""
-        kept = functional.linear(state, self.cell.weight_hh, self.cell.bias_hh).float()
-        return gates(shown.float(), kept, state)[2]
+    def _next_state(self, input_gates: Tensor, state: Tensor) -> Tensor:
+        """Run one step of the cell, like `nn.GRUCell`, in float32 after the products."""
+        hidden = functional.linear(state, self.cell.weight_hh, self.cell.bias_hh).float()
+        return gru_step(input_gates.float(), hidden, state)[2]
 
-    def _say(self, state: Tensor) -> HeadOutputs:
-        """What heads read from states, and the states as they are remembered."""
-        heads: HeadOutputs = {name: self.say(name, state) for name in self.heads}
-        filled = self.inputs.memory // 4 - state.shape[1]
-        heads[MEMORY] = functional.pad(state, (0, filled)) if filled else state
-        return heads
+    def _outputs(self, state: Tensor) -> HeadOutputs:
+        """Return the outputs of all heads, and the states padded to the size of the memory."""
+        outputs: HeadOutputs = {name: self.head_output(name, state) for name in self.heads}
+        padding = self.inputs.memory // 4 - state.shape[1]
+        outputs[MEMORY] = functional.pad(state, (0, padding)) if padding else state
+        return outputs
 
 
-def unrolled(shown: Tensor, stored: Tensor, begins: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
+def unroll_gru(
+    input_gates: Tensor, stored: Tensor, fresh: Tensor, weight: Tensor, bias: Tensor
+) -> Tensor:
     """Return the states after every step [steps, segments, width], in float32.
 
-    shown: what inputs give the gates [steps, segments, 3 * width]. stored: states that rows bring
-    along [steps, segments, width]; they are those of the first step, and where `begins`
-    [steps, segments, 1] says so. weight, bias: what a state gives the gates, as `nn.GRUCell` has
-    them: reset, update, new.
+    input_gates: input part of the pre-activations [steps, segments, 3 * width].
+    stored: states [steps, segments, width], used in the first step and where `fresh`
+    [steps, segments, 1] is set.
+    weight, bias: hidden part of the gates, as in `nn.GRUCell`: reset, update, new.
     """
     apply: Any = GRUSteps.apply
-    states: Tensor = apply(shown.float(), stored, begins, weight, bias)
+    states: Tensor = apply(input_gates.float(), stored, fresh, weight, bias)
     return states
 
 
-def gates(shown: Tensor, kept: Tensor, state: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    """One step: reset and update side by side, the new candidate, and the state after it."""
+def gru_step(input_gates: Tensor, hidden: Tensor, state: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    """Return (reset, update) side by side, the candidate, and the next state."""
     width = state.shape[1]
-    mixing = torch.sigmoid(shown[:, : 2 * width] + kept[:, : 2 * width])
-    reset, update = mixing.chunk(2, 1)
-    new = torch.tanh(torch.addcmul(shown[:, 2 * width :], reset, kept[:, 2 * width :]))
-    return mixing, new, torch.lerp(new, state, update)
+    reset_update = torch.sigmoid(input_gates[:, : 2 * width] + hidden[:, : 2 * width])
+    reset, update = reset_update.chunk(2, 1)
+    new = torch.tanh(torch.addcmul(input_gates[:, 2 * width :], reset, hidden[:, 2 * width :]))
+    return reset_update, new, torch.lerp(new, state, update)
 
 
 class GRUSteps(torch.autograd.Function):
-    """All steps with their gradient."""
+    """Autograd function of all steps of a sequence."""
 
     @staticmethod
-    def forward(ctx: Any, *given: Tensor) -> Tensor:
-        shown, stored, begins, weight, bias = given
+    def forward(ctx: Any, *arguments: Tensor) -> Tensor:
+        input_gates, stored, fresh, weight, bias = arguments
         steps, segments, width = stored.shape
         before, after = torch.empty_like(stored), torch.empty_like(stored)
-        mixing = stored.new_empty(steps, segments, 2 * width)
-        new, kept_new = torch.empty_like(stored), torch.empty_like(stored)
+        reset_update = stored.new_empty(steps, segments, 2 * width)
+        new, hidden_new = torch.empty_like(stored), torch.empty_like(stored)
         state = stored[0]
         for step in range(steps):
             if step:
-                state = torch.where(begins[step], stored[step], state)
-            kept = functional.linear(state, weight, bias).float()
-            before[step], kept_new[step] = state, kept[:, 2 * width :]
-            mixing[step], new[step], state = gates(shown[step], kept, state)
+                state = torch.where(fresh[step], stored[step], state)
+            hidden = functional.linear(state, weight, bias).float()
+            before[step], hidden_new[step] = state, hidden[:, 2 * width :]
+            reset_update[step], new[step], state = gru_step(input_gates[step], hidden, state)
             after[step] = state
-        ctx.save_for_backward(begins, weight, before, mixing, new, kept_new)
-        ctx.rounds = torch.is_autocast_enabled(shown.device.type)
+        ctx.save_for_backward(fresh, weight, before, reset_update, new, hidden_new)
+        ctx.autocast = torch.is_autocast_enabled(input_gates.device.type)
         return after
 
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
-        begins, weight, before, mixing, new, kept_new = ctx.saved_tensors
+        fresh, weight, before, reset_update, new, hidden_new = ctx.saved_tensors
         steps, segments, width = before.shape
-        rounded = torch.bfloat16 if ctx.rounds else torch.float32
-        reset, update = mixing.chunk(2, 2)
-        # What every step multiplies with, for all of them at once.
-        of_new = (1 - update) * (1 - new * new)
-        of_update = (before - new) * update * (1 - update)
-        of_reset = of_new * kept_new * reset * (1 - reset)
-        shown_grad = torch.cat((of_reset, of_update, of_new), 2)
-        kept_grad = torch.cat((of_reset, of_update, of_new * reset), 2)
-        matrix, goes_on = weight.to(rounded), ~begins
-        carried = torch.zeros_like(before[0])
+        dtype = torch.bfloat16 if ctx.autocast else torch.float32
+        reset, update = reset_update.chunk(2, 2)
+        # Local derivatives of all steps at once.
+        d_new = (1 - update) * (1 - new * new)
+        d_update = (before - new) * update * (1 - update)
+        d_reset = d_new * hidden_new * reset * (1 - reset)
+        input_grad = torch.cat((d_reset, d_update, d_new), 2)
+        hidden_grad = torch.cat((d_reset, d_update, d_new * reset), 2)
+        matrix, continues = weight.to(dtype), ~fresh
+        next_grad = torch.zeros_like(before[0])
         for step in reversed(range(steps)):
-            whole = grad[step] + carried
-            shown_grad[step].view(segments, 3, width).mul_(whole.unsqueeze(1))
-            kept_grad[step].view(segments, 3, width).mul_(whole.unsqueeze(1))
+            state_grad = grad[step] + next_grad
+            input_grad[step].view(segments, 3, width).mul_(state_grad.unsqueeze(1))
+            hidden_grad[step].view(segments, 3, width).mul_(state_grad.unsqueeze(1))
             if step:
-                back = (kept_grad[step].to(rounded) @ matrix).float()
-                carried = torch.addcmul(back, whole, update[step]) * goes_on[step]
-        flat = kept_grad.view(steps * segments, 3 * width)
-        weight_grad = flat.to(rounded).T @ before.view(steps * segments, width).to(rounded)
-        return shown_grad, None, None, weight_grad.to(weight.dtype), flat.sum(0)
+                through_gates = (hidden_grad[step].to(dtype) @ matrix).float()
+                next_grad = torch.addcmul(through_gates, state_grad, update[step]) * continues[step]
+        flat = hidden_grad.view(steps * segments, 3 * width)
+        weight_grad = flat.to(dtype).T @ before.view(steps * segments, width).to(dtype)
+        return input_grad, None, None, weight_grad.to(weight.dtype), flat.sum(0)

@@ -1,7 +1,7 @@
-"""Residual convolutions over a board, with a policy map and a value.
+"""Residual convolutional network over a board, with a policy map and a value.
 
 Blocks are relu(x + conv(relu(conv(x)))) without normalization: the second convolution of a block
-starts at 0, which keeps deep towers calm, and nothing depends on the rest of the batch.
+is initialized to 0, which keeps deep towers stable, and rows do not depend on their batch.
 """
 
 from __future__ import annotations
@@ -19,38 +19,39 @@ from sparring import _native
 from sparring.config import NetConfig
 from sparring.errors import ConfigError
 from sparring.games.rules import Rules
-from sparring.nets.net import POLICY, SCORE, VALUE, WDL, Asked, HeadOutputs, Net
+from sparring.nets.inputs import read_memory
+from sparring.nets.net import POLICY, SCORE, VALUE, WDL, HeadOutputs, Net, NetOptions
 
-OURS_ARE_FASTER = platform.machine() in ("aarch64", "arm64")
-"""Our own convolutions use 128-bit vectors; torch has wider ones for x86."""
+NATIVE_IS_FASTER = platform.machine() in ("aarch64", "arm64")
+"""The native convolutions use 128-bit vectors; torch has wider ones for x86."""
 CHANNEL_STEP = 4
-"""Our own convolutions take channels by fours."""
+"""The native convolutions need a multiple of this many channels."""
 VALUE_CHANNELS, VALUE_HIDDEN = 8, 64
-"""The value looks at every square through a few channels, then through one hidden layer."""
+"""The value head: a 1x1 convolution to a few channels, then one hidden layer."""
 
 
 @dataclass(frozen=True)
-class Layout:
-    """How the bytes of an observation lie on the board."""
+class BoardLayout:
+    """Layout of the observation's bytes as a board."""
 
     height: int
     width: int
     planes: int
-    """Features of the first `planes` times `squares` bytes are planes, one after the other."""
+    """Planes of `squares` bytes each, one after the other."""
     numbers: int
-    """Features behind them that hold for the whole board."""
+    """Features after the planes that describe the whole board."""
     divisors: tuple[float, ...]
-    """What divides the planes, then the numbers."""
+    """Divisors of the planes, then of the numbers."""
     actions: int
-    """Actions per square: action a * squares + s leads to square s."""
+    """Actions per square: action a * squares + s belongs to square s."""
 
     @property
     def squares(self) -> int:
         return self.height * self.width
 
 
-def layout_of(rules: Rules) -> Layout:
-    """Read off a game's blocks how to lay it out; raises if it has no board."""
+def board_layout(rules: Rules) -> BoardLayout:
+    """Return the board layout of a game's observation; raise if it has none."""
     if len(rules.board) != 2:
         raise ConfigError(
             f"net.kind 'residual' needs a game with a board; {rules.name} has none: "
@@ -58,21 +59,17 @@ def layout_of(rules: Rules) -> Layout:
         )
     height, width = rules.board
     squares = height * width
-    whole = [len(b.columns) * b.rows == squares for b in rules.blocks]
-    planes = whole.index(False) if False in whole else len(whole)
+    is_plane = [len(b.columns) * b.rows == squares for b in rules.blocks]
+    planes = is_plane.index(False) if False in is_plane else len(is_plane)
     features = rules.features
     first = [features[plane * squares] for plane in range(planes)]
-    behind = features[planes * squares :]
+    numbers = features[planes * squares :]
     in_order = [f.offset for f in features] == list(range(len(features)))
-    alike = all(
+    same_divisors = all(
         f.divisor == first[i // squares].divisor for i, f in enumerate(features[: planes * squares])
     )
-    if (
-        any(whole[planes:])
-        or not in_order
-        or not alike
-        or any(f.dtype != "uint8" for f in features)
-    ):
+    only_bytes = all(f.dtype == "uint8" for f in features)
+    if any(is_plane[planes:]) or not (in_order and same_divisors and only_bytes):
         raise ConfigError(
             f"net.kind 'residual' reads bytes, planes first; {rules.name} has another layout"
         )
@@ -81,8 +78,8 @@ def layout_of(rules: Rules) -> Layout:
             f"net.kind 'residual' needs as many actions for every square; {rules.name} has "
             f"{rules.actions} on {squares} squares"
         )
-    divisors = tuple(f.divisor for f in [*first, *behind])
-    return Layout(height, width, planes, len(behind), divisors, rules.actions // squares)
+    divisors = tuple(f.divisor for f in [*first, *numbers])
+    return BoardLayout(height, width, planes, len(numbers), divisors, rules.actions // squares)
 
 
 class ResidualNet(Net):
@@ -91,25 +88,25 @@ class ResidualNet(Net):
     divisor: Tensor
 
     def __init__(
-        self, rules: Rules, config: NetConfig, *, threads: int = 1, **asked: Unpack[Asked]
+        self, rules: Rules, config: NetConfig, *, threads: int = 1, **options: Unpack[NetOptions]
     ) -> None:
-        super().__init__(rules, config, **asked)
+        super().__init__(rules, config, **options)
         unknown = [name for name in self.heads if name not in (POLICY, VALUE, WDL, SCORE)]
         if unknown or (VALUE not in self.heads and (WDL in self.heads or SCORE in self.heads)):
             raise ConfigError(
-                "a residual net has the heads policy and value, and beside the value wdl and "
+                "a residual net has the heads policy and value, and with a value wdl and "
                 f"score, not {', '.join(unknown or self.heads)}"
             )
         if config.channels < 1 or config.blocks < 1:
             raise ConfigError(
                 f"net.channels {config.channels} and net.blocks {config.blocks} must be at least 1"
             )
-        self.layout = layout_of(rules)
+        self.layout = board_layout(rules)
         at, channels, memory = self.layout, config.channels, self.inputs.memory
         self.stem = nn.Conv2d(at.planes, channels, 3, padding=1)
         self.numbers = nn.Linear(at.numbers, channels, bias=False) if at.numbers else None
         self.memory = nn.Linear(memory // 4, channels, bias=False) if memory else None
-        self.tower = [Block(channels) for _ in range(config.blocks)]
+        self.tower = [ResidualBlock(channels) for _ in range(config.blocks)]
         self.blocks = nn.Sequential(*self.tower)
         if POLICY in self.heads:
             self.policy_head = nn.Conv2d(channels, at.actions, 1, bias=False)
@@ -125,10 +122,10 @@ class ResidualNet(Net):
         self.register_buffer("divisor", torch.tensor(at.divisors), persistent=False)
         self.native = None
         fits = channels % CHANNEL_STEP == 0 and not memory
-        if config.sparse and OURS_ARE_FASTER and fits:
+        if config.sparse and NATIVE_IS_FASTER and fits:
             size = at.height, at.width
             self.native = _native.Convolutions(*size, at.planes, rules.runs, threads)
-        self.convolves = self.native is None
+        self.has_convolutions = self.native is None
         self._initialize()
 
     def _initialize(self) -> None:
@@ -137,8 +134,8 @@ class ResidualNet(Net):
                 nn.init.kaiming_normal_(module.weight, nonlinearity="relu")
                 if module.bias is not None:
                     nn.init.zeros_(module.bias)
-        # A square has at most one piece: nearly all of its planes are 0, where the rule above
-        # counts on inputs of size 1.
+        # A square has at most one piece: nearly all of its planes are 0, where Kaiming
+        # initialization expects inputs of size 1.
         with torch.no_grad():
             self.stem.weight.mul_(math.sqrt(self.layout.planes / 2))
         for block in self.tower:
@@ -151,7 +148,7 @@ class ResidualNet(Net):
 
     def forward(self, obs: Tensor) -> HeadOutputs:
         if self.native and obs.device.type == "cpu" and self.dtype == torch.float32:
-            return self.answer(self.tower_on_cpu(obs))
+            return self.head_outputs(self.native_tower(obs))
         at = self.layout
         used = at.planes * at.squares
         divisor, numbers_divisor = self.divisor[: at.planes], self.divisor[at.planes :]
@@ -162,49 +159,48 @@ class ResidualNet(Net):
             numbers = obs[:, used : used + at.numbers].to(self.dtype) / numbers_divisor
             x = x + self.numbers(numbers)[:, :, None, None]
         if self.memory is not None:
-            first = self.inputs.rules.obs_bytes
-            held = obs[:, first:].contiguous().view(torch.float32).to(self.dtype)
-            x = x + self.memory(held)[:, :, None, None]
-        return self.answer(self.blocks(functional.relu(x)).permute(0, 2, 3, 1))
+            memory = read_memory(self.inputs, obs).to(self.dtype)
+            x = x + self.memory(memory)[:, :, None, None]
+        return self.head_outputs(self.blocks(functional.relu(x)).permute(0, 2, 3, 1))
 
-    def tower_on_cpu(self, obs: Tensor) -> Tensor:
-        """The same with our own convolutions: stem and blocks [rows, height, width, channels]."""
+    def native_tower(self, obs: Tensor) -> Tensor:
+        """Run stem and blocks with native convolutions [rows, height, width, channels]."""
         at, native = self.layout, self.native
         numbers = torch.zeros(self.config.channels, 0)
         if self.numbers is not None:
             numbers = self.numbers.weight
-        stem: Any = Stem.apply
-        through: Any = ResidualBlock.apply
-        x: Tensor = stem(
+        run_stem: Any = NativeStem.apply
+        run_block: Any = NativeBlock.apply
+        x: Tensor = run_stem(
             obs, self.stem.weight, numbers, self.stem.bias, native, (at.height, at.width)
         )
         for block in self.tower:
             first, second = block.first, block.second
-            x = through(x, first.weight, first.bias, second.weight, second.bias, native)
+            x = run_block(x, first.weight, first.bias, second.weight, second.bias, native)
         return x
 
-    def answer(self, x: Tensor) -> HeadOutputs:
-        """Logits and values from the end of the tower [rows, height, width, channels]."""
-        heads: HeadOutputs = {}
+    def head_outputs(self, x: Tensor) -> HeadOutputs:
+        """Return the outputs of all heads for the tower's [rows, height, width, channels]."""
+        outputs: HeadOutputs = {}
         if POLICY in self.heads:
             maps = functional.linear(x, self.policy_head.weight.flatten(1))
-            heads[POLICY] = maps.flatten(1, 2).transpose(1, 2).flatten(1) + self.policy_bias
+            outputs[POLICY] = maps.flatten(1, 2).transpose(1, 2).flatten(1) + self.policy_bias
         if VALUE in self.heads:
-            seen = functional.linear(x, self.value_map.weight.flatten(1), self.value_map.bias)
-            hidden = functional.relu(self.value_hidden(functional.relu(seen).flatten(1)))
-            heads[VALUE] = self.value_head(hidden).squeeze(-1)
-            heads |= {
+            maps = functional.linear(x, self.value_map.weight.flatten(1), self.value_map.bias)
+            hidden = functional.relu(self.value_hidden(functional.relu(maps).flatten(1)))
+            outputs[VALUE] = self.value_head(hidden).squeeze(-1)
+            outputs |= {
                 n: getattr(self, f"{n}_head")(hidden) for n in (WDL, SCORE) if n in self.heads
             }
-        return heads
+        return outputs
 
     @property
     def dtype(self) -> torch.dtype:
         return self.stem.weight.dtype
 
 
-class Block(nn.Module):
-    """Two convolutions beside the way they came."""
+class ResidualBlock(nn.Module):
+    """Two convolutions with a skip connection."""
 
     def __init__(self, channels: int) -> None:
         super().__init__()
@@ -216,8 +212,8 @@ class Block(nn.Module):
         return functional.relu(x + added)
 
 
-class Stem(torch.autograd.Function):
-    """relu(conv(planes) + numbers @ number_weight + bias), straight from observation bytes."""
+class NativeStem(torch.autograd.Function):
+    """relu(conv(planes) + numbers @ number_weight + bias), from observation bytes."""
 
     @staticmethod
     def forward(  # noqa: PLR0917 -- autograd takes no names
@@ -245,13 +241,12 @@ class Stem(torch.autograd.Function):
         (out,) = ctx.saved_tensors
         kernel, numbers = (torch.empty(shape) for shape in ctx.shapes)
         bias = torch.empty(out.shape[-1])
-        before = in_front_of_relu(grad, out)
-        arrays = before.numpy(), kernel.numpy(), numbers.numpy(), bias.numpy()
+        arrays = relu_backward(grad, out).numpy(), kernel.numpy(), numbers.numpy(), bias.numpy()
         ctx.native.stem_gradient(ctx.obs.numpy(), *arrays)
         return None, taps_last(kernel), numbers.T, bias, None, None
 
 
-class ResidualBlock(torch.autograd.Function):
+class NativeBlock(torch.autograd.Function):
     """relu(x + conv(relu(conv(x))))."""
 
     @staticmethod
@@ -275,11 +270,11 @@ class ResidualBlock(torch.autograd.Function):
     def backward(ctx: Any, grad: Tensor) -> tuple[Any, ...]:
         x, inside, out, first, second = ctx.saved_tensors
         native = ctx.native
-        grad = in_front_of_relu(grad, out)
+        grad = relu_backward(grad, out)
         second_grads = kernel_gradient(native, inside, grad, second)
-        inside_grad = convolve(native, grad, turned(second), mask=inside)
+        inside_grad = convolve(native, grad, transposed_kernel(second), mask=inside)
         first_grads = kernel_gradient(native, x, inside_grad, first)
-        x_grad = convolve(native, inside_grad, turned(first), onto=grad)
+        x_grad = convolve(native, inside_grad, transposed_kernel(first), onto=grad)
         return x_grad, *first_grads, *second_grads, None
 
 
@@ -293,7 +288,7 @@ def convolve(
     mask: Tensor | None = None,
     relu: bool = False,
 ) -> Tensor:
-    """conv(x) + bias + onto; then 0 for what is negative (relu) or where `mask` is not above 0."""
+    """Return conv(x) + bias + onto, with relu, or 0 where `mask` is not positive."""
     out = torch.empty(*x.shape[:-1], kernel.shape[-1])
     added = None if bias is None else bias.detach().numpy()
     summed, masked = (None if t is None else t.numpy() for t in (onto, mask))
@@ -304,28 +299,28 @@ def convolve(
 def kernel_gradient(
     native: _native.Convolutions, x: Tensor, grad: Tensor, weight: Tensor
 ) -> tuple[Tensor, Tensor]:
-    """The gradients of a weight as torch keeps it, and of its bias."""
+    """Return the gradients of a weight in torch's layout, and of its bias."""
     kernel, bias = torch.empty_like(taps_first(weight)), torch.empty(len(weight))
     native.kernel_gradient(x.numpy(), grad.numpy(), kernel.numpy(), bias.numpy())
     return taps_last(kernel), bias
 
 
 def taps_first(weight: Tensor) -> Tensor:
-    """torch's weight [out, in, 3, 3] as [3, 3, in, out]."""
+    """Return torch's weight [out, in, 3, 3] as [3, 3, in, out]."""
     return weight.detach().permute(2, 3, 1, 0).contiguous()
 
 
 def taps_last(kernel: Tensor) -> Tensor:
-    """And back."""
+    """Return a kernel [3, 3, in, out] as torch's weight [out, in, 3, 3]."""
     return kernel.permute(3, 2, 0, 1).contiguous()
 
 
-def turned(weight: Tensor) -> Tensor:
-    """The kernel that takes a gradient back through a convolution [3, 3, out, in]."""
+def transposed_kernel(weight: Tensor) -> Tensor:
+    """Return the kernel of a convolution's input gradient [3, 3, out, in]."""
     return weight.detach().flip(2, 3).permute(2, 3, 0, 1).contiguous()
 
 
-def in_front_of_relu(grad: Tensor, out: Tensor) -> Tensor:
-    """The gradient in front of a relu that gave `out`."""
+def relu_backward(grad: Tensor, out: Tensor) -> Tensor:
+    """Return the gradient of a relu's input, from that of its output `out`."""
     before: Tensor = torch.ops.aten.threshold_backward(grad.contiguous(), out, 0)
     return before

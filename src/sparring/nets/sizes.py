@@ -1,17 +1,15 @@
-"""How large a network is: numbers that it learns, multiply-accumulates of one decision, bytes.
+"""Size of a network: parameters, multiply-accumulates (MACs) of one decision, bytes of a pass.
 
-Everybody who asks reads it here. `num_parameters` and `pass_bytes` answer for settings, before a
-network is made; `count` looks at one. It runs a pass over a few rows of zeros in plain torch,
-forward and back, and counts every product in it by its shape. So layers of our own that skip zeros
-count as if they did not, and what nobody wrote a formula for, such as a module of somebody's own,
-is counted all the same.
+`num_parameters` and `pass_bytes` need a configuration only; `count` measures a network. It runs
+forward and backward over a few rows of zeros in plain torch and counts every product by its shape.
+Layers that skip zeros count as dense ones, and custom modules need no formula.
 """
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
@@ -29,51 +27,49 @@ from sparring.nets.inputs import Inputs, memory_bytes_of
 from sparring.nets.layers import FirstLayer
 from sparring.nets.make import make_net
 from sparring.nets.net import Net, head_width
-from sparring.nets.residual import ResidualNet, layout_of
-from sparring.nets.run.flat import VALUE_WIDTH, rounded_up, widened_width
+from sparring.nets.residual import ResidualNet, board_layout
+from sparring.nets.run.flat import VALUE_WIDTH, round_up, widened_width
 
 ROWS = (2, 4)
-"""Of the passes that are counted. Modules may take a single row for something else."""
-WHOLE = "Global"
-"""What torch's tracker calls the outermost module's surroundings."""
+"""Batch sizes of the counted passes. Modules may treat a single row in a special way."""
+OUTERMOST = "Global"
+"""Name of the scope outside all modules in torch's tracker."""
 BOARDS = 4
-"""Boards of all channels that a pass over a residual net has at once, those that it reads too."""
-ALIVE = 4
-"""Tensors that a pass without gradients has at once, about."""
+"""Boards of all channels, inputs included, that a pass over a residual net keeps at once."""
+ALIVE_TENSORS = 4
+"""Approximate number of tensors that a pass without gradients keeps at once."""
 TRACED_ROWS = 64
-"""Of a pass that is only looked at; so many that what all rows share does not count."""
+"""Rows of a traced pass; enough that tensors shared by all rows do not count."""
 
 
 @dataclass(frozen=True)
 class LayerCount:
-    """One module with numbers of its own, or with products of what others have made."""
+    """Parameters and MACs of one module, without its submodules."""
 
     name: str
     kind: str
-    """Its class."""
+    """Name of its class."""
     shape: tuple[int, ...]
-    """Of its largest tensor."""
+    """Shape of its largest tensor."""
     parameters: int
     macs: int
 
 
 @dataclass(frozen=True)
 class NetCounts:
-    """Of a network."""
+    """Parameters and MACs of a network."""
 
     layers: tuple[LayerCount, ...]
     macs: int | None
-    """Of one decision; with a network per role those of the largest. None: it cannot be told."""
+    """MACs of one decision, of the largest network with one per role. None: unknown."""
     backward: int | None
-    """Of the gradients of one decision, likewise."""
+    """MACs of the backward pass of one decision, likewise."""
 
     @property
     def parameters(self) -> int:
-        """Numbers that are learned."""
         return sum(layer.parameters for layer in self.layers)
 
     def line(self) -> str:
-        """The same in words."""
         macs = "?" if self.macs is None else f"{self.macs:,}"
         return f"{self.parameters:,} parameters, {macs} multiply-accumulates per decision"
 
@@ -83,87 +79,82 @@ class NetCounts:
 
 
 def count(net: Net) -> NetCounts:
-    """Count a network as it is; nothing in it changes."""
+    """Count parameters and MACs of a network, without changing it."""
     if roles := nets_by_role(net):
-        each = {role: count(own) for role, own in roles}
+        counts = {role: count(role_net) for role, role_net in roles}
         layers = tuple(
-            LayerCount(f"{ROLES}.{role}.{one.name}", *list(vars(one).values())[1:])
-            for role, own in each.items()
-            for one in own.layers
+            replace(layer, name=f"{ROLES}.{role}.{layer.name}")
+            for role, role_counts in counts.items()
+            for layer in role_counts.layers
         )
         return NetCounts(
             layers,
-            largest(own.macs for own in each.values()),
-            largest(own.backward for own in each.values()),
+            largest(one.macs for one in counts.values()),
+            largest(one.backward for one in counts.values()),
         )
-    found, backward = count_macs(net) or (None, None)
+    macs, backward = count_macs(net) or (None, None)
     modules = dict(net.named_modules())
-    names = [*(name for name, one in modules.items() if has_own(one)), *(found or {})]
+    names = [name for name, module in modules.items() if list(module.parameters(recurse=False))]
     layers = tuple(
-        layer_of(name, modules[name], (found or {}).get(name, 0)) for name in dict.fromkeys(names)
+        count_layer(name, modules[name], (macs or {}).get(name, 0))
+        for name in dict.fromkeys([*names, *(macs or {})])
     )
-    return NetCounts(layers, None if found is None else sum(found.values()), backward)
+    return NetCounts(layers, None if macs is None else sum(macs.values()), backward)
 
 
 def largest(counts: Iterable[int | None]) -> int | None:
-    """The largest of some counts; None if one of them cannot be told."""
+    """Return the largest count; None if one of them is unknown."""
     known = list(counts)
     return None if None in known else max(one for one in known if one is not None)
 
 
-def has_own(module: nn.Module) -> bool:
-    """Whether numbers are learned in it, and not only in modules inside of it."""
-    return any(True for _ in module.parameters(recurse=False))
-
-
-def layer_of(name: str, module: nn.Module, macs: int) -> LayerCount:
-    own = list(module.parameters(recurse=False))
-    shape = max(own, key=Tensor.numel).shape if own else ()
-    return LayerCount(
-        name or "itself", type(module).__name__, tuple(shape), sum(map(Tensor.numel, own)), macs
-    )
+def count_layer(name: str, module: nn.Module, macs: int) -> LayerCount:
+    parameters = list(module.parameters(recurse=False))
+    shape = max(parameters, key=Tensor.numel).shape if parameters else ()
+    size = sum(map(Tensor.numel, parameters))
+    return LayerCount(name or "itself", type(module).__name__, tuple(shape), size, macs)
 
 
 def count_macs(net: Net) -> tuple[dict[str, int], int] | None:
-    """Multiply-accumulates of a row by module, and of its gradients; None: they cannot be told.
+    """Return the MACs of a row by module, and those of its backward pass; None: unknown.
 
-    What all rows of a pass share is not counted.
+    Products that all rows of a pass share are not counted.
     """
     plain = plain_torch_copy(net).eval()
-    found = []
+    passes = []
     for rows in ROWS:
         obs = torch.zeros(rows, net.inputs.row_bytes, dtype=torch.uint8)
         try:
             tracker = ModuleTracker()
-            counted = Products(plain, tracker)
-            back = Products(plain, tracker)
+            forward = MacCounter(plain, tracker)
+            backward = MacCounter(plain, tracker)
             with torch.enable_grad(), sdpa_kernel(SDPBackend.MATH):
-                with tracker, counted:
-                    said = sum((head.sum() for head in plain(obs).values()), torch.zeros(()))
-                with back:
-                    said.backward()
-        except Exception:  # a module of somebody's own may want other rows than these
+                with tracker, forward:
+                    total = sum((head.sum() for head in plain(obs).values()), torch.zeros(()))
+                with backward:
+                    total.backward()
+        except Exception:  # a custom module may fail on rows of zeros
             return None
-        found.append((counted.found, back.found.total()))
-    (few, few_back), (more, more_back) = found
+        passes.append((forward.macs, backward.macs.total()))
+    (few, few_backward), (more, more_backward) = passes
     rows = ROWS[1] - ROWS[0]
-    forward = {name: (more[name] - few[name]) // rows for name in more}
-    return forward, (more_back - few_back) // rows
+    by_module = {name: (more[name] - few[name]) // rows for name in more}
+    return by_module, (more_backward - few_backward) // rows
 
 
 def plain_torch_copy(net: Net) -> Net:
-    """The same network on the CPU, in plain torch alone."""
-    twin = net.cpu_copy()
-    for module in twin.modules():
+    """Return a copy on the CPU without native layers."""
+    plain = net.cpu_copy()
+    for module in plain.modules():
         if isinstance(module, FirstLayer):
             module.sparse = False
         if isinstance(module, ResidualNet):
             module.native = None
-    return twin
+    return plain
 
 
-class Products(TorchDispatchMode):  # type: ignore[no-untyped-call]
-    """Adds up products: by the module whose weights they take, or in whose forward they are."""
+class MacCounter(TorchDispatchMode):  # type: ignore[no-untyped-call]
+    """Counts MACs by the module whose weights a product reads, or whose forward computes it."""
 
     def __init__(self, net: Net, tracker: ModuleTracker) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
@@ -172,11 +163,11 @@ class Products(TorchDispatchMode):  # type: ignore[no-untyped-call]
             for name, one in net.named_parameters()
         }
         self.tracker = tracker
-        self.found: Counter[str] = Counter()
+        self.macs: Counter[str] = Counter()
 
     @classmethod
     def _should_skip_dynamo(cls) -> bool:
-        """No, says this to torch: to skip its compiler takes seconds, to load it."""
+        """Return False: skipping torch's compiler would load it first, which takes seconds."""
         return False
 
     def __torch_dispatch__(
@@ -190,20 +181,20 @@ class Products(TorchDispatchMode):  # type: ignore[no-untyped-call]
         formula = flop_registry.get(func._overloadpacket)
         if formula is not None:
             flops = int(formula(*args, **(kwargs or {}), out_val=out))
-            self.found[self.owner(args)] += flops // 2
+            self.macs[self.owner(args)] += flops // 2
         return out
 
     def owner(self, args: Iterable[Any]) -> str:
-        """The module that a product belongs to."""
+        """Return the module that a product belongs to."""
         for one in args:
             if isinstance(one, Tensor) and one.untyped_storage()._cdata in self.owners:
                 return self.owners[one.untyped_storage()._cdata]
-        inside = max(self.tracker.parents - {WHOLE}, key=len, default="")
-        return inside.partition(".")[2]
+        innermost = max(self.tracker.parents - {OUTERMOST}, key=len, default="")
+        return innermost.partition(".")[2]
 
 
 def num_parameters(rules: Rules, config: NetConfig) -> int:
-    """Numbers that a network of these settings learns, however large: ours are not really made."""
+    """Return the number of parameters of a network; built-in networks take no memory for it."""
     device = "cpu" if is_factory(config.kind) else "meta"
     with torch.random.fork_rng(devices=[]), torch.device(device):
         net = make_net(rules, config)
@@ -211,42 +202,41 @@ def num_parameters(rules: Rules, config: NetConfig) -> int:
 
 
 def pass_bytes(rules: Rules, net: NetConfig, *, bf16: bool, learn: bool) -> int:
-    """Bytes of a row in a pass; with learn, of its gradients too."""
-    number, heads = 2 if bf16 else 4, rounded_up(head_width(rules)) + VALUE_WIDTH
-    inside = num_activations(rules, net, learn=learn)
-    widened = widened_width(Inputs(rules, memory_bytes_of(rules, net), net.inputs))
-    return number * (widened + inside + heads * learn) + 4 * heads
+    """Return the bytes of a row in a forward pass; with learn, of its backward pass too."""
+    number_bytes, heads = 2 if bf16 else 4, round_up(head_width(rules)) + VALUE_WIDTH
+    activations = num_activations(rules, net, learn=learn)
+    inputs = widened_width(Inputs(rules, memory_bytes_of(rules, net), net.inputs))
+    return number_bytes * (inputs + activations + heads * learn) + 4 * heads
 
 
 def num_activations(rules: Rules, net: NetConfig, *, learn: bool) -> int:
-    """Numbers of a row inside a network."""
+    """Return the number of activations of a row that a pass keeps."""
     if net.kind == "mlp" and not net.recurrent:
         towers = sum(net.hidden) * (1 if net.shared else 2)
         return (towers + sum(net.policy_hidden + net.value_hidden)) * (2 if learn else 1)
     if net.kind != "residual":
-        kept = traced(rules, net)
-        alive = sum(sorted(kept)[-ALIVE:])
-        return alive + sum(kept) * learn
+        sizes = traced_activations(rules, net)
+        alive = sum(sorted(sizes)[-ALIVE_TENSORS:])
+        return alive + sum(sizes) * learn
     boards = BOARDS + (2 * net.blocks if learn else 0)
-    return boards * net.channels * layout_of(rules).squares
+    return boards * net.channels * board_layout(rules).squares
 
 
-def traced(rules: Rules, net: NetConfig) -> list[int]:
-    """Numbers of a row that autograd keeps of a forward pass, by tensor.
+def traced_activations(rules: Rules, config: NetConfig) -> list[int]:
+    """Return the sizes per row of the tensors that autograd saves in a forward pass.
 
-    For networks without passes of their own; it is tried with a few rows of zeros.
+    For networks without hand-written passes; traces a few rows of zeros.
     """
-    kept: dict[int, Tensor] = {}
+    saved: dict[int, Tensor] = {}
 
-    def keep(tensor: Tensor) -> Tensor:
-        kept[tensor.untyped_storage()._cdata] = tensor
+    def save(tensor: Tensor) -> Tensor:
+        saved[tensor.untyped_storage()._cdata] = tensor
         return tensor
 
     with torch.random.fork_rng(devices=[]):
-        made = plain_torch_copy(make_net(rules, net, memory=memory_bytes_of(rules, net)))
-    obs = torch.zeros(TRACED_ROWS, made.inputs.row_bytes, dtype=torch.uint8)
-    with torch.autograd.graph.saved_tensors_hooks(keep, lambda tensor: tensor):
-        made(obs)
-    own = [*made.parameters(), *made.buffers()]
-    besides = {one.untyped_storage()._cdata for one in own}
-    return [one.numel() // TRACED_ROWS for at, one in kept.items() if at not in besides]
+        net = plain_torch_copy(make_net(rules, config, memory=memory_bytes_of(rules, config)))
+    obs = torch.zeros(TRACED_ROWS, net.inputs.row_bytes, dtype=torch.uint8)
+    with torch.autograd.graph.saved_tensors_hooks(save, lambda tensor: tensor):
+        net(obs)
+    weights = {one.untyped_storage()._cdata for one in [*net.parameters(), *net.buffers()]}
+    return [one.numel() // TRACED_ROWS for at, one in saved.items() if at not in weights]

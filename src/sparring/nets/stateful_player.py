@@ -1,4 +1,4 @@
-"""Players in single games: what they remember is kept here, from decision to decision."""
+"""Players of single games, with their memory from decision to decision."""
 
 from __future__ import annotations
 
@@ -13,18 +13,18 @@ from sparring.games.state import State
 
 Bytes = npt.NDArray[np.uint8]
 Memories = dict[int, Bytes]
-"""What is remembered, by seat; seats that have not decided yet are missing."""
+"""Memory by seat; seats that have not decided yet are missing."""
 
 
 class BatchPlayer(Protocol):
-    """Who answers rows in batches and may remember: a policy, or a function as a player."""
+    """Chooses actions for batches of rows, with or without memory: a policy, or a function."""
 
     name: str
     rules: Rules
 
     @property
     def memory_bytes(self) -> int:
-        """What it remembers of each seat; 0: nothing."""
+        """Bytes of memory per seat; 0: none."""
 
     def decide(
         self,
@@ -38,61 +38,60 @@ class BatchPlayer(Protocol):
         step: int = 0,
         rows: npt.NDArray[Any] | None = None,
     ) -> tuple[npt.NDArray[Any], Bytes]:
-        """Return an action per row, and what is remembered of each."""
+        """Return an action per row, and the next memory of each."""
 
     def check_fits(self, rules: Rules) -> None:
-        """Refuse a game that it cannot play."""
+        """Raise if it cannot play a game of these rules."""
 
 
 class StatefulPlayer:
-    """Somebody who plays one game after another, decision by decision, in any of its seats.
+    """Plays one game after another, decision by decision, in any seats, and keeps their memory.
 
-    `held` may be copied, and put back where moves are taken back: what is in it never changes.
+    To take moves back, copy `memories` and assign the copy later: its arrays never change.
     """
 
     def __init__(self, player: BatchPlayer, *, skip_forced: bool = False) -> None:
-        """Remember nothing yet.
+        """Start with empty memory.
 
-        skip_forced: decisions without a choice are played without being noticed, as in pools that
-            skip them; for whoever plays by rules that do not.
+        skip_forced: play decisions with a single legal action without the player, as pools that
+            skip them do; for states whose rules do not.
         """
         self.player, self.skip_forced = player, skip_forced
-        self.held: Memories = {}
+        self.memories: Memories = {}
 
     @property
     def name(self) -> str:
-        """What the player is called."""
         return self.player.name
 
     def reset(self) -> None:
-        """Forget everything: another game begins."""
-        self.held = {}
+        """Clear the memory, before another game."""
+        self.memories = {}
 
-    def decide(self, seat: int, obs: Bytes, mask: Bytes, **how: Any) -> Any:
-        """Return the action of a row [1, ...], and remember it. how: see `Policy.act`."""
-        (action,), memory = self.player.decide(obs, mask, self.before(seat), **how)
-        self.held[seat] = memory
+    def decide(self, seat: int, obs: Bytes, mask: Bytes, **options: Any) -> Any:
+        """Return the action for a row [1, ...] and update memory. options: see `Policy.act`."""
+        (action,), memory = self.player.decide(obs, mask, self.memory_of(seat), **options)
+        self.memories[seat] = memory
         return action
 
-    def before(self, seat: int) -> Bytes:
-        """What is remembered of a seat's decisions so far [1, memory_bytes]."""
-        nothing = np.zeros((1, self.player.memory_bytes), np.uint8)
-        return self.held.get(seat, nothing)
+    def memory_of(self, seat: int) -> Bytes:
+        """Return the memory of a seat [1, memory_bytes]."""
+        empty = np.zeros((1, self.player.memory_bytes), np.uint8)
+        return self.memories.get(seat, empty)
 
     def action(
         self, state: State, *, row: int = 0, greedy: bool = True, seed: int = 0, step: int = 0
     ) -> Any:
-        """Return the action for the seat to act: a number, or an array of them; remember it."""
+        """Return the action for the seat to act, a number or an array, and update memory."""
         self.player.check_fits(state.rules)
         if self._is_forced(state, row):
             return state.legal(row)[0]
         obs, mask = state.decision(row)
-        how: dict[str, Any] = {"greedy": greedy, "seed": seed, "step": step}
-        action = self.decide(state.native.seat(row), obs, mask, **how)
+        seat = state.native.seat(row)
+        action = self.decide(seat, obs, mask, greedy=greedy, seed=seed, step=step)
         return action if state.rules.box else int(action)
 
-    def follow(self, state: State, row: int = 0) -> None:
-        """Remember a decision that somebody else makes in this seat."""
+    def observe(self, state: State, row: int = 0) -> None:
+        """Update memory for a decision that another player makes in this seat."""
         if self.player.memory_bytes and not self._is_forced(state, row):
             self.decide(state.native.seat(row), *state.decision(row), greedy=True)
 
@@ -102,10 +101,10 @@ class StatefulPlayer:
 
 
 def max_memory_bytes(players: Sequence[BatchPlayer]) -> int:
-    """Bytes per (game, seat) of a pool in which all of these can sit."""
+    """Return the bytes of memory per (game, seat) that a pool of these players needs."""
     return max((player.memory_bytes for player in players), default=0)
 
 
 def rows_read_by(player: BatchPlayer, rows: Bytes) -> Bytes:
-    """The rows of a pool, cut to what a player reads: others at the table may remember more."""
+    """Cut a pool's rows to the memory of one player: other players may have more."""
     return rows[:, : player.rules.obs_bytes + player.memory_bytes]

@@ -1,9 +1,9 @@
-"""Weights from one network to another that need not be alike: what means the same is taken over.
+"""Transfer of weights between networks of different shapes or for different flags of a game.
 
-Tensors are matched by their names, and inside them numbers by what they stand for (`places.py`).
-Whatever has no counterpart stays as it was made, but for this: what a kept unit gets from new ones
-begins at 0, and a new layer of a perceptron with relu passes on what it gets. So a network that was
-widened or made deeper says what it said before, exactly, until it learns.
+Tensors are matched by name, and their entries by label (`axis_labels.py`). Entries without a
+counterpart keep their initial values, with two exceptions: weights from new inputs to transferred
+units are 0, and a new layer of a relu perceptron is the identity. So a wider or deeper network
+computes exactly what the old one did, until it learns.
 """
 
 from __future__ import annotations
@@ -16,31 +16,31 @@ import torch
 from torch import Tensor
 
 from sparring.errors import ConfigError
-from sparring.nets.axis_labels import Meaning, Places, axis_labels_of
+from sparring.nets.axis_labels import AxisLabels, Labels, axis_labels_of
 from sparring.nets.hierarchy import ROLES, nets_by_role
 from sparring.nets.mlp import Perceptron
 from sparring.nets.net import Net
 
-WHOLE, PART, PASSES_ON, FRESH = "whole", "in part", "passes on", "fresh"
+WHOLE, PART, IDENTITY, FRESH = "whole", "in part", "passes on", "fresh"
 AXES = ("rows", "columns")
-UNITS = {"value_scale": "value", "score_scale": "score", "wdl_unit": "wdl"}
-"""What heads are measured in, and the head of each."""
+SCALES = {"value_scale": "value", "score_scale": "score", "wdl_unit": "wdl"}
+"""Buffers with the unit of a head, and that head."""
 SETTINGS = ("wdl_blend",)
-"""What the settings of a run say, whatever it begins with."""
+"""Buffers that the configuration of the run decides."""
 
 
 @dataclass(frozen=True)
-class Kept:
-    """What became of one tensor."""
+class TensorTransfer:
+    """Result of the transfer for one tensor."""
 
     name: str
     shape: tuple[int, ...]
     how: str
-    """WHOLE, PART, PASSES_ON or FRESH."""
+    """WHOLE, PART, IDENTITY or FRESH."""
     kept: int = 0
-    """Numbers that were taken over."""
+    """Number of transferred entries."""
     part: str = ""
-    """Of one that was kept in part: which."""
+    """Which rows and columns were transferred, if not all."""
 
     @property
     def numbers(self) -> int:
@@ -49,292 +49,294 @@ class Kept:
 
 @dataclass(frozen=True)
 class Transfer:
-    """A network's tensors after others were taken over, and what was kept of them."""
+    """New tensors of a network, and the result of the transfer by tensor."""
 
     tensors: dict[str, Tensor]
-    kept: tuple[Kept, ...]
+    kept: tuple[TensorTransfer, ...]
     left: tuple[str, ...]
-    """Tensors of the other network that have no counterpart."""
+    """Tensors of the source network that were not used."""
 
-    def how_many(self, how: str) -> int:
-        """Tensors of which that became."""
+    def count(self, how: str) -> int:
         return sum(one.how == how for one in self.kept)
 
     @property
     def numbers(self) -> tuple[int, int]:
-        """Those that were kept, and all."""
+        """Number of transferred entries, and of all entries."""
         return sum(one.kept for one in self.kept), sum(one.numbers for one in self.kept)
 
     def line(self) -> str:
-        """Say what was kept."""
+        """Return a summary in one line."""
         kept, numbers = self.numbers
-        if self.how_many(WHOLE) == len(self.kept) and not self.left:
+        if self.count(WHOLE) == len(self.kept) and not self.left:
             return f"kept all {len(self.kept)} tensors, {numbers:,} numbers"
-        said = [f"kept {self.how_many(WHOLE)} of {len(self.kept)} tensors whole"]
-        parts = [one for one in self.kept if one.how == PART]
-        if parts:
-            said.append(f"{parts[0].name} in part ({parts[0].part})")
-        if len(parts) > 1:
-            said.append(f"{len(parts) - 1} more in part")
-        said.append(f"{kept:,} of {numbers:,} numbers")
+        parts = [f"kept {self.count(WHOLE)} of {len(self.kept)} tensors whole"]
+        partial = [one for one in self.kept if one.how == PART]
+        if partial:
+            parts.append(f"{partial[0].name} in part ({partial[0].part})")
+        if len(partial) > 1:
+            parts.append(f"{len(partial) - 1} more in part")
+        parts.append(f"{kept:,} of {numbers:,} numbers")
         if fresh := [one.name for one in self.kept if one.how == FRESH]:
-            said.append(f"fresh: {listed(fresh)}")
+            parts.append(f"fresh: {shorten_list(fresh)}")
         if self.left:
-            said.append(f"left out: {listed(self.left)}")
-        return ", ".join(said)
+            parts.append(f"left out: {shorten_list(self.left)}")
+        return ", ".join(parts)
 
     def plain(self) -> dict[str, Any]:
-        """As plain values, tensor by tensor."""
-        kept, numbers = self.numbers
+        """Return the results of all tensors as JSON values."""
         tensors = [{**vars(one), "shape": list(one.shape)} for one in self.kept]
-        said = {"said": self.line(), "kept": kept, "numbers": numbers}
-        return {**said, "tensors": tensors, "left": list(self.left)}
+        return {**self._totals(), "tensors": tensors, "left": list(self.left)}
 
     def record(self) -> dict[str, Any]:
-        """What the record of a run says of it: all tensors but those that are whole."""
-        kept, numbers = self.numbers
-        others = (one for one in self.kept if one.how != WHOLE)
-        return {
-            "said": self.line(),
-            "kept": kept,
-            "numbers": numbers,
-            "tensors": len(self.kept),
-            "changed": {
-                one.name: {"shape": list(one.shape), "how": one.how, "kept": one.kept}
-                for one in others
-            },
-            "left": list(self.left),
+        """Return the entry for the run's record: all tensors that are not whole."""
+        changed = {
+            one.name: {"shape": list(one.shape), "how": one.how, "kept": one.kept}
+            for one in self.kept
+            if one.how != WHOLE
         }
+        lists = {"tensors": len(self.kept), "changed": changed, "left": list(self.left)}
+        return {**self._totals(), **lists}
+
+    def _totals(self) -> dict[str, Any]:
+        kept, numbers = self.numbers
+        return {"summary": self.line(), "kept": kept, "numbers": numbers}
 
 
-def listed(names: Iterable[str], most: int = 3) -> str:
-    """A few names, and how many more there are."""
+def shorten_list(names: Iterable[str], limit: int = 3) -> str:
+    """Return a few names, and how many more there are."""
     names = list(names)
-    more = [f"{len(names) - most} more"] if len(names) > most else []
-    return " and ".join(filter(None, (", ".join(names[:most]), *more)))
+    more = [f"{len(names) - limit} more"] if len(names) > limit else []
+    return " and ".join(filter(None, (", ".join(names[:limit]), *more)))
 
 
-def transferred(where: str, mine: Net, theirs: Net, fresh: Mapping[str, Tensor]) -> Transfer:
-    """Take over what fits of a network into another one's tensors.
+def transfer_weights(name: str, net: Net, source: Net, fresh: Mapping[str, Tensor]) -> Transfer:
+    """Copy the matching weights of a source network into the tensors of another one.
 
-    where: how the user named it, such as "init: runs/x". fresh: the tensors of `mine` as it begins,
-    which are not changed.
+    name: of the source in messages, such as "init: runs/x".
+    fresh: initial tensors of `net`, which are not changed.
     """
-    given = {name: value.detach().cpu() for name, value in theirs.state_dict().items()}
-    here, there = {**axis_labels_of(mine), **alike_towers(mine, theirs)}, axis_labels_of(theirs)
-    source, deeper = dict(sources(mine, theirs, fresh)), dict(new_layers(mine, theirs, fresh))
+    given = {key: value.detach().cpu() for key, value in source.state_dict().items()}
+    labels, source_labels = axis_labels_of(net), axis_labels_of(source)
+    labels |= shared_tower_labels(net, source)
+    renamed, identities = dict(renames(net, source, fresh)), dict(new_layers(net, source, fresh))
     tensors: dict[str, Tensor] = {}
-    kept: dict[str, Kept] = {}
-    for name, made in fresh.items():
-        whence, shape = source.get(name, name), tuple(made.shape)
-        tensors[name], kept[name] = made, Kept(name, shape, FRESH)
-        if whence in given and made.ndim == given[whence].ndim:
-            taken = Overlap(made, given[whence], here.get(name), there.get(whence))
-            tensors[name], kept[name] = taken.filled(), Kept(name, shape, *taken.said())
-        elif name in deeper:
-            tensors[name], kept[name] = deeper[name], Kept(name, shape, PASSES_ON)
-    for name in fresh:
-        if not comes_along(name, kept):
-            tensors[name], kept[name] = fresh[name], Kept(name, (), FRESH)
-    used = {source.get(name, name) for name, one in kept.items() if one.kept}
-    left = tuple(name for name in given if name not in used)
-    found = Transfer(tensors, tuple(kept.values()), left)
-    check_something(where, found)
-    return found
+    kept: dict[str, TensorTransfer] = {}
+    for key, initial in fresh.items():
+        source_key, shape = renamed.get(key, key), tuple(initial.shape)
+        tensors[key], kept[key] = initial, TensorTransfer(key, shape, FRESH)
+        if source_key in given and initial.ndim == given[source_key].ndim:
+            overlap = Overlap(
+                initial, given[source_key], labels.get(key), source_labels.get(source_key)
+            )
+            tensors[key] = overlap.merge()
+            kept[key] = TensorTransfer(key, shape, *overlap.describe())
+        elif key in identities:
+            tensors[key], kept[key] = identities[key], TensorTransfer(key, shape, IDENTITY)
+    for key in fresh:
+        if not is_transferred(key, kept):
+            tensors[key], kept[key] = fresh[key], TensorTransfer(key, (), FRESH)
+    used = {renamed.get(key, key) for key, one in kept.items() if one.kept}
+    left = tuple(key for key in given if key not in used)
+    transfer = Transfer(tensors, tuple(kept.values()), left)
+    check_not_empty(name, transfer)
+    return transfer
 
 
-def comes_along(name: str, kept: Mapping[str, Kept]) -> bool:
-    """Whether a number beside the weights is taken over: a unit with its head, no setting."""
+def is_transferred(name: str, kept: Mapping[str, TensorTransfer]) -> bool:
+    """Whether a buffer is transferred: a scale only with its head, a setting never."""
     prefix, _, last = name.rpartition(".")
-    if last not in UNITS:
+    if last not in SCALES:
         return last not in SETTINGS
-    head = kept.get(f"{prefix}.{UNITS[last]}_head.weight".removeprefix("."))
+    head = kept.get(f"{prefix}.{SCALES[last]}_head.weight".removeprefix("."))
     if head is not None:
         return bool(head.kept)
-    # A module of somebody's own, whose heads have names of their own.
-    others = (one for one in kept.values() if one.name.rpartition(".")[2] not in UNITS)
+    # A custom module, whose heads may have any names.
+    others = (one for one in kept.values() if one.name.rpartition(".")[2] not in SCALES)
     return any(one.kept for one in others)
 
 
-def check_something(where: str, found: Transfer) -> None:
-    """Refuse a network of which nothing fits."""
-    if found.numbers[0]:
+def check_not_empty(name: str, transfer: Transfer) -> None:
+    if transfer.numbers[0]:
         return
-    first = next(iter(found.kept))
+    first = next(iter(transfer.kept))
     raise ConfigError(
-        f"{where} holds another network, of which nothing fits: here are {first.name} "
-        f"{first.shape} and others, there is {found.left[0] if found.left else 'nothing'}; set net "
-        "as it was there, or begin without init"
+        f"{name} holds another network, of which nothing fits: here are {first.name} "
+        f"{first.shape} and others, there is {transfer.left[0] if transfer.left else 'nothing'}; "
+        "set net as it was there, or begin without init"
     )
 
 
 class Overlap:
-    """What two tensors of a name have in common."""
+    """Common entries of two tensors of one name."""
 
     def __init__(
-        self, mine: Tensor, theirs: Tensor, here: Meaning | None, there: Meaning | None
+        self,
+        tensor: Tensor,
+        source: Tensor,
+        labels: AxisLabels | None,
+        source_labels: AxisLabels | None,
     ) -> None:
-        self.mine, self.theirs = mine, theirs
-        self.inputs = here.inputs if here else None
-        self.places = [
-            shared(at_places(mine, here, axis), at_places(theirs, there, axis))
-            for axis in range(mine.ndim)
+        self.tensor, self.source = tensor, source
+        self.inputs = labels.inputs if labels else None
+        self.indices = [
+            match_labels(labels_of(tensor, labels, axis), labels_of(source, source_labels, axis))
+            for axis in range(tensor.ndim)
         ]
-        """By dimension: where numbers come to be, and where they are taken from."""
+        """By dimension: matching indices in the tensor, and in the source."""
 
-    def filled(self) -> Tensor:
-        """Return mine with what is shared from theirs; kept outputs get 0 from new inputs."""
-        made = self.mine.clone()
-        if not made.ndim:
-            return self.theirs.to(made).clone()
-        into = [to for to, _ in self.places]
+    def merge(self) -> Tensor:
+        """Return the tensor with the source's entries; old outputs get 0 from new inputs."""
+        merged = self.tensor.clone()
+        if not merged.ndim:
+            return self.source.to(merged).clone()
+        to = [mine for mine, _ in self.indices]
         if self.inputs is not None:
-            old = set(into[self.inputs].tolist())
-            new = [at for at in range(made.shape[self.inputs]) if at not in old]
-            block = list(into)
+            old = set(to[self.inputs].tolist())
+            new = [index for index in range(merged.shape[self.inputs]) if index not in old]
+            block = list(to)
             block[self.inputs] = torch.tensor(new, dtype=torch.long)
-            made[grid(block)] = 0
-        made[grid(into)] = self.theirs[grid([of for _, of in self.places])].to(made)
-        return made
+            merged[index_grid(block)] = 0
+        merged[index_grid(to)] = self.source[index_grid([of for _, of in self.indices])].to(merged)
+        return merged
 
-    def said(self) -> tuple[str, int, str]:
-        """How much it is, in numbers and words."""
-        counts = [len(to) for to, _ in self.places]
+    def describe(self) -> tuple[str, int, str]:
+        """Return how it was transferred, the number of entries, and which rows and columns."""
+        counts = [len(mine) for mine, _ in self.indices]
         numbers = int(torch.Size(counts).numel())
         part = ", ".join(
             f"{count:,} of {size:,} {AXES[min(axis, 1)]}{where}"
-            for tensor, where in ((self.mine, ""), (self.theirs, " there"))
+            for tensor, where in ((self.tensor, ""), (self.source, " there"))
             for axis, (count, size) in enumerate(zip(counts, tensor.shape, strict=True))
             if count < size
         )
         return (FRESH if part and not numbers else PART if part else WHOLE), numbers, part
 
 
-def at_places(tensor: Tensor, meaning: Meaning | None, axis: int) -> Places:
-    """What the places of a dimension stand for; just their numbers where nothing else is known."""
-    known = meaning.places.get(axis) if meaning else None
+def labels_of(tensor: Tensor, labels: AxisLabels | None, axis: int) -> Labels:
+    """Return the labels of a dimension, its indices if it has none."""
+    known = labels.labels.get(axis) if labels else None
     return known if known is not None else range(tensor.shape[axis])
 
 
-def shared(here: Places, there: Places) -> tuple[Tensor, Tensor]:
-    """Return the places here that are there too, and where they are there."""
-    at: dict[Hashable, int] = {place: number for number, place in enumerate(there)}
-    at.pop(None, None)
-    pairs = [(number, at[place]) for number, place in enumerate(here) if place in at]
-    found = torch.tensor(pairs, dtype=torch.long).reshape(-1, 2)
-    return found[:, 0], found[:, 1]
+def match_labels(labels: Labels, source: Labels) -> tuple[Tensor, Tensor]:
+    """Return the indices of labels that the source has too, and their indices in the source."""
+    index_of: dict[Hashable, int] = {label: index for index, label in enumerate(source)}
+    index_of.pop(None, None)
+    pairs = [(index, index_of[label]) for index, label in enumerate(labels) if label in index_of]
+    matches = torch.tensor(pairs, dtype=torch.long).reshape(-1, 2)
+    return matches[:, 0], matches[:, 1]
 
 
-def grid(places: list[Tensor]) -> tuple[Tensor, ...]:
-    """Indices of all combinations of places."""
+def index_grid(indices: list[Tensor]) -> tuple[Tensor, ...]:
+    """Return broadcastable indices of all combinations (`numpy.ix_`)."""
     return tuple(
-        one.reshape([-1 if axis == own else 1 for axis in range(len(places))])
-        for own, one in enumerate(places)
+        one.reshape([-1 if axis == dimension else 1 for axis in range(len(indices))])
+        for dimension, one in enumerate(indices)
     )
 
 
-def by_role(mine: Net, theirs: Net) -> Iterator[tuple[str, Net, Net]]:
-    """The networks of both, with what stands in front of their tensors' names."""
-    others = dict(nets_by_role(theirs))
-    roles = nets_by_role(mine)
+def pairs_by_role(net: Net, source: Net) -> Iterator[tuple[str, Net, Net]]:
+    """Yield the networks of each role, with the prefix of their tensors' names."""
+    sources = dict(nets_by_role(source))
+    roles = nets_by_role(net)
     if not roles:
-        yield "", mine, theirs
-    for role, own in roles:
-        if role in others:
-            yield f"{ROLES}.{role}.", own, others[role]
+        yield "", net, source
+    for role, role_net in roles:
+        if role in sources:
+            yield f"{ROLES}.{role}.", role_net, sources[role]
 
 
-def perceptrons(mine: Net, theirs: Net) -> Iterator[tuple[str, Perceptron, Perceptron]]:
-    """The same where both are perceptrons."""
-    for prefix, own, other in by_role(mine, theirs):
-        if isinstance(own, Perceptron) and isinstance(other, Perceptron):
-            yield prefix, own, other
+def perceptrons(net: Net, source: Net) -> Iterator[tuple[str, Perceptron, Perceptron]]:
+    """Yield the pairs of `pairs_by_role` that are both perceptrons."""
+    for prefix, mine, theirs in pairs_by_role(net, source):
+        if isinstance(mine, Perceptron) and isinstance(theirs, Perceptron):
+            yield prefix, mine, theirs
 
 
-def sources(mine: Net, theirs: Net, fresh: Mapping[str, Tensor]) -> Iterator[tuple[str, str]]:
-    """Tensors that come from one of another name, "" for none.
+def renames(net: Net, source: Net, fresh: Mapping[str, Tensor]) -> Iterator[tuple[str, str]]:
+    """Yield tensors that come from another name of the source, "" for none.
 
-    Towers that were one before all begin as that one. Heads that would read something else than
-    they did begin anew: of another kind of network, or behind layers that are not those of before.
+    Separate towers all come from a shared one. Heads whose input has another meaning are not
+    transferred: in another kind of network, or after other layers.
     """
-    for prefix, own, other in by_role(mine, theirs):
-        both = isinstance(own, Perceptron) and isinstance(other, Perceptron)
+    for prefix, mine, theirs in pairs_by_role(net, source):
+        both = isinstance(mine, Perceptron) and isinstance(theirs, Perceptron)
         for name in (one for one in fresh if one.startswith(prefix)):
-            inside = name.removeprefix(prefix)
-            first, _, rest = inside.partition(".")
+            first, _, rest = name.removeprefix(prefix).partition(".")
             head, _, last = first.rpartition("_")
-            if last == "head" and not reads_the_same(head, own, other):
+            if last == "head" and not has_same_input(head, mine, theirs):
                 yield name, ""
-            if both and first in ("towers", "first_norms") and other.config.shared:
+            if both and first in ("towers", "first_norms") and theirs.config.shared:
                 yield name, f"{prefix}{first}.0.{rest.partition('.')[2]}"
 
 
-def reads_the_same(head: str, mine: Net, theirs: Net) -> bool:
-    """Whether what a head reads means what it did there."""
+def has_same_input(head: str, mine: Net, theirs: Net) -> bool:
+    """Whether the input of a head has the same meaning in both networks."""
     if not isinstance(mine, Perceptron) or not isinstance(theirs, Perceptron):
         return type(mine) is type(theirs)
     if mine.config.shared and theirs.tower_of.get(head, 0):
-        return False  # of towers that become one the first, the policy's, stays
+        return False  # a shared tower comes from the first of two, the policy's
     names = ("towers", mine.head_layers.get(head) or theirs.head_layers.get(head))
-    return all(stack.holds for stack in stacks_of(mine, theirs) if stack.name in names)
+    return all(stack.keeps_output for stack in stacks_of(mine, theirs) if stack.name in names)
 
 
 @dataclass(frozen=True)
-class Stack:
-    """Layers one behind the other, here and there: widths, that of what they read first."""
+class LayerStack:
+    """Widths of consecutive layers in both networks, the input's first."""
 
     name: str
-    here: tuple[int, ...]
-    there: tuple[int, ...]
+    mine: tuple[int, ...]
+    theirs: tuple[int, ...]
     exact: bool
-    """Whether a layer can pass on what it gets: of what is not below 0, relu is that."""
+    """Whether a new layer can be the identity: relu is, for inputs that are not negative."""
 
     @property
     def grows(self) -> bool:
-        """Whether new layers stand at its end that can pass on everything."""
-        before = len(self.there)
-        wide = min(self.here[before - 1 :], default=0) >= self.there[-1]
-        return self.exact and wide and len(self.here) > before
+        """Whether there are new layers at the end, all wide enough for an identity."""
+        before = len(self.theirs)
+        wide = min(self.mine[before - 1 :], default=0) >= self.theirs[-1]
+        return self.exact and wide and len(self.mine) > before
 
     @property
-    def holds(self) -> bool:
-        """Whether what it gives still means the same."""
-        return len(self.here) == len(self.there) or self.grows
+    def keeps_output(self) -> bool:
+        return len(self.mine) == len(self.theirs) or self.grows
 
 
-def stacks_of(mine: Perceptron, theirs: Perceptron) -> Iterator[Stack]:
-    """The layers of all heads together, and those of policy and value alone."""
-    here, there = mine.config, theirs.config
-    exact = here.activation == there.activation == "relu" and not (here.norm or there.norm)
-    yield Stack("towers", here.hidden, there.hidden, exact)
+def stacks_of(mine: Perceptron, theirs: Perceptron) -> Iterator[LayerStack]:
+    """Yield the towers, and the layers of policy and value."""
+    configs = mine.config, theirs.config
+    exact = all(one.activation == "relu" and not one.norm for one in configs)
+    yield LayerStack("towers", mine.config.hidden, theirs.config.hidden, exact)
     for name in ("policy", "value"):
-        widths = [(one.hidden[-1], *getattr(one, f"{name}_hidden")) for one in (here, there)]
-        yield Stack(f"{name}_layers", widths[0], widths[1], exact)
+        widths = [(one.hidden[-1], *getattr(one, f"{name}_hidden")) for one in configs]
+        yield LayerStack(f"{name}_layers", widths[0], widths[1], exact)
 
 
-def alike_towers(mine: Net, theirs: Net) -> dict[str, Meaning]:
-    """What the first layer's columns are where all towers begin as the one that was shared."""
+def shared_tower_labels(net: Net, source: Net) -> dict[str, AxisLabels]:
+    """Label the first layer's columns such that all towers come from a shared one."""
     found = {}
-    for prefix, own, other in perceptrons(mine, theirs):
-        if not other.config.shared:
+    for prefix, mine, theirs in perceptrons(net, source):
+        if not theirs.config.shared:
             continue
         for name in ("first.weight", "first.bias"):
-            meaning = axis_labels_of(own)[name]
-            columns = [(0, at) for at in range(own.config.hidden[0])] * len(own.towers)
-            places = {**meaning.places, max(meaning.places): columns}
-            found[prefix + name] = replace(meaning, places=places)
+            axes = axis_labels_of(mine)[name]
+            columns = [(0, unit) for unit in range(mine.config.hidden[0])] * len(mine.towers)
+            labels = {**axes.labels, max(axes.labels): columns}
+            found[prefix + name] = replace(axes, labels=labels)
     return found
 
 
-def new_layers(mine: Net, theirs: Net, fresh: Mapping[str, Tensor]) -> Iterator[tuple[str, Tensor]]:
-    """Layers at the end of a stack that change nothing of what it gives."""
-    for prefix, own, other in perceptrons(mine, theirs):
-        for stack in stacks_of(own, other):
-            for layer in range(len(stack.there) - 1, len(stack.here) - 1) if stack.grows else ():
-                towers = range(len(own.towers)) if stack.name == "towers" else [None]
+def new_layers(net: Net, source: Net, fresh: Mapping[str, Tensor]) -> Iterator[tuple[str, Tensor]]:
+    """Yield identity weights for new layers at the end of a stack."""
+    for prefix, mine, theirs in perceptrons(net, source):
+        for stack in stacks_of(mine, theirs):
+            if not stack.grows:
+                continue
+            towers = range(len(mine.towers)) if stack.name == "towers" else [None]
+            for layer in range(len(stack.theirs) - 1, len(stack.mine) - 1):
                 for tower in towers:
-                    inside = stack.name if tower is None else f"{stack.name}.{tower}"
-                    name, units = f"{prefix}{inside}.{2 * layer}.weight", stack.there[-1]
-                    made = fresh[name].clone()
-                    made[:units] = torch.eye(*made[:units].shape)
-                    yield name, made
+                    module = stack.name if tower is None else f"{stack.name}.{tower}"
+                    name, units = f"{prefix}{module}.{2 * layer}.weight", stack.theirs[-1]
+                    weight = fresh[name].clone()
+                    weight[:units] = torch.eye(*weight[:units].shape)
+                    yield name, weight

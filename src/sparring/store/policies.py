@@ -21,7 +21,7 @@ from sparring.nets.custom import keep_net
 from sparring.nets.hierarchy import ROLES
 from sparring.nets.make import make_net
 from sparring.nets.net import Net
-from sparring.nets.policy import FACTS, Policy
+from sparring.nets.policy import HEAD_META, Policy
 from sparring.pools.custom.rules import CustomRules
 from sparring.store.archive_index import ArchiveIndex, SnapshotEntry
 from sparring.store.checkpoint import CheckpointError, load, newest_valid, save
@@ -219,7 +219,7 @@ def policy_meta(rules: Rules, net: Net, said: Mapping[str, Any] | None = None) -
 
     said: `meta` of its policy, from which comes what its heads hold.
     """
-    facts = {key: said[key] for key in FACTS if key in said} if said else {}
+    facts = {key: said[key] for key in HEAD_META if key in said} if said else {}
     return {
         "game": rules.name,
         "rules_version": rules.rules_version,

@@ -24,7 +24,7 @@ from sparring.league.arena import (
 )
 from sparring.league.custom_env import EpisodeSettings
 from sparring.league.results import MatchResult, load_result
-from sparring.nets.policy import Policy, is_position
+from sparring.nets.policy import Policy, is_state
 from sparring.nets.predict import predict, rows_of, to_masks
 from sparring.pools.custom.base import CustomPool
 from sparring.pools.custom.cache import RANDOM
@@ -119,7 +119,7 @@ class Agent:
         if either is false, one that is drawn. One with memory is asked by `predict`.
         """
         how: dict[str, Any] = {"deterministic": deterministic and greedy, "step": self._next()}
-        if is_position(obs):
+        if is_state(obs):
             return self.policy.act(obs, None if mask is None else np.asarray(mask), **how)
         rules = self.policy.rules
         rows, _ = rows_of(rules, obs, rules.obs_bytes + self.policy.memory_bytes)

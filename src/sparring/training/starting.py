@@ -15,7 +15,7 @@ from sparring.nets.hierarchy import is_hierarchy
 from sparring.nets.make import make_net
 from sparring.nets.net import configured_heads, set_wdl_blend
 from sparring.nets.policy import BY_VALUE, Policy
-from sparring.nets.transfer import Transfer, transferred
+from sparring.nets.transfer import Transfer, transfer_weights
 from sparring.pools.custom.cache import is_custom
 from sparring.store.lookup import find_policy
 from sparring.store.policies import load_playable, load_policy
@@ -49,7 +49,7 @@ def start_from(learner: Learner, path: str, member: int = 0) -> Transfer:
     given = is_hierarchy(policy.net.state_dict())
     check_same_roles(path, wanted=is_hierarchy(mine), given=given)
     own = learner.policy(member).net
-    found = transferred(f"init: {path}", own, policy.net, mine)
+    found = transfer_weights(f"init: {path}", own, policy.net, mine)
     try:
         learner.restore(replace(fresh, tensors={**fresh.tensors, "net": found.tensors}), member)
     except SparringError as wrong:
@@ -73,12 +73,14 @@ def check_game(path: str, policy: Policy, rules: Rules) -> None:
 
 def check_same_heads(path: str, policy: Policy, *, by_value: bool) -> None:
     """Refuse weights that mean something else: values of actions are no probabilities."""
-    if policy.by_value == by_value:
+    if policy.is_value_based == by_value:
         return
-    holds, wanted = ("values", "probabilities") if policy.by_value else ("probabilities", "values")
+    holds, wanted, algos = "probabilities", "values", "ppo or sac"
+    if policy.is_value_based:
+        holds, wanted, algos = "values", "probabilities", "dqn"
     raise ConfigError(
         f"init: {path} has learned {holds} of actions, and this algorithm learns {wanted}; start "
-        f"from a run of the same kind, or with --algo {'dqn' if policy.by_value else 'ppo or sac'}"
+        f"from a run of the same kind, or with --algo {algos}"
     )
 
 

@@ -108,7 +108,7 @@ class AgentService:
                 raise
             return await self._stand_in(question, name, one_line(wrong))
         policy = agent.policy
-        if question.sampled and policy.by_value:
+        if question.sampled and policy.is_value_based:
             raise ConfigError(f"{name} has learned values of actions; leave sampled out")
         row_bytes = policy.net.inputs.row_bytes
         decision = await read_position(question, make_decision, question, policy.rules, row_bytes)

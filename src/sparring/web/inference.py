@@ -12,7 +12,12 @@ from typing import Any
 import numpy as np
 import torch
 
-from sparring.nets.distribution import ActionSampler, masked_log_probs, mean_and_log_std, played
+from sparring.nets.distribution import (
+    ActionSampler,
+    masked_log_probs,
+    mean_and_log_std,
+    squash_actions,
+)
 from sparring.nets.net import POLICY, VALUE, HeadOutputs
 from sparring.nets.policy import DUELING, VALUES, Policy, best_value
 from sparring.web.act_request import ActRequest, Decision
@@ -49,7 +54,7 @@ def infer_batch(policy: Policy, asked: Sequence[BatchItem]) -> list[dict[str, An
             answer["action"] = [float(number) for number in actions[at]]
             answer["mean"], answer["spread"] = mean[at].tolist(), spread[at].tolist()
         return answers
-    shares = None if policy.by_value else action_probabilities(policy, heads, mask)
+    shares = None if policy.is_value_based else action_probabilities(policy, heads, mask)
     for at, (one, answer) in enumerate(zip(asked, answers, strict=True)):
         answer["action"] = int(actions[at])
         answer["probabilities"] = (
@@ -73,7 +78,7 @@ def choose_actions(
             )
     if not policy.rules.box:
         return actions
-    return played(actions, squash=policy.net.config.squash).clip(-1, 1)
+    return squash_actions(actions, squash=policy.net.config.squash).clip(-1, 1)
 
 
 def action_probabilities(policy: Policy, heads: HeadOutputs, mask: Any) -> Any:
@@ -86,7 +91,7 @@ def state_values(policy: Policy, heads: HeadOutputs, mask: Any) -> Any:
     """Return what every seat is expected to be paid; None if the policy does not know."""
     if VALUE not in policy.net.heads or not policy.meta.get(VALUES, True):
         return None
-    if not policy.by_value:
+    if not policy.is_value_based:
         return policy.net.unscaled_values(heads).cpu().numpy()
     legal = torch.from_numpy(mask).to(policy.device)
     dueling = bool(policy.meta.get(DUELING, False))

@@ -41,7 +41,7 @@ def pack_network(policy: Policy) -> bytes:
             f"{policy.name} plays an environment of your own, {rules.name}: only sparring's own "
             "games run in a browser"
         )
-    packer.whole(rules.actions, rules.box, int(net.config.squash), int(policy.by_value))
+    packer.whole(rules.actions, rules.box, int(net.config.squash), int(policy.is_value_based))
     packer.whole(int(bool(policy.meta.get(DUELING, False))))
     nets = list(net.nets()) if isinstance(net, HierarchyNet) else [("", net)]
     packer.whole(len(nets))
@@ -69,7 +69,7 @@ def header_of(policy: Policy) -> dict[str, Any]:
         "actions": rules.actions,
         "box": rules.box,
         "squash": bool(net.config.squash),
-        "by_value": policy.by_value,
+        "by_value": policy.is_value_based,
         "values": VALUE in net.heads and bool(meta.get(VALUES, True)),
         "kind": "hierarchy" if isinstance(net, HierarchyNet) else net.config.kind,
         "roles": list(rules.roles) if isinstance(net, HierarchyNet) else [],
@@ -112,7 +112,7 @@ def pack_perceptron(packer: Packer, net: Perceptron) -> None:
     packer.whole(len(net.inputs.features), ACTIVATIONS.index(net.config.activation))
     packer.whole(int(net.config.norm), int(net.normalizer is not None))
     if net.normalizer is not None:
-        packer.arrays(*net.normalizer.shift_and_std())
+        packer.arrays(*net.normalizer.mean_and_std())
     packer.whole(len(net.towers))
     weights = net.first.weight.chunk(len(net.towers), dim=1)
     biases = net.first.bias.chunk(len(net.towers))

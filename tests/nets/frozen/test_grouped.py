@@ -71,7 +71,7 @@ def test_process_group_as_alone(net: str, threads: int) -> None:
         np.array([], np.int64),
     ]
     for slot in shares:
-        said = grouped.policy_outputs(obs[: len(slot)], slot.astype(np.int16))
+        said = grouped.forward(obs[: len(slot)], slot.astype(np.int16))["policy"]
         assert said.shape == (len(slot), head_width(rules))
         torch.testing.assert_close(said, one_by_one(nets, obs, slot), atol=1e-5, rtol=1e-5)
 
@@ -81,7 +81,7 @@ def test_memory_is_read_behind_the_observation() -> None:
     nets = frozen(rules, NetConfig(hidden=(32, 32)), 3, memory=32)
     obs = torch.cat([obs, torch.randn(30, 8).view(torch.uint8)], dim=1)
     slot = np.arange(30) % 3 + 1
-    said = grouped_of(rules, nets).policy_outputs(obs, slot)
+    said = grouped_of(rules, nets).forward(obs, slot)["policy"]
     torch.testing.assert_close(said, one_by_one(nets, obs, slot), atol=1e-5, rtol=1e-5)
 
 
@@ -92,7 +92,7 @@ def test_a_slot_can_be_filled_anew() -> None:
     grouped.load(1, nets[2].state_dict())
     slot = np.arange(20) % 2 + 1
     expected = one_by_one([nets[2], nets[1]], obs, slot)
-    torch.testing.assert_close(grouped.policy_outputs(obs, slot), expected)
+    torch.testing.assert_close(grouped.forward(obs, slot)["policy"], expected)
 
 
 @pytest.mark.parametrize("net", ["relu", "residual"])
@@ -102,11 +102,11 @@ def test_answers_do_not_depend_on_threads_or_on_company(net: str) -> None:
     nets = frozen(rules, config, 4)
     slot = np.arange(40) % 4 + 1
     alone, crew = grouped_of(rules, nets), grouped_of(rules, nets, threads=3)
-    assert torch.equal(alone.policy_outputs(obs, slot), crew.policy_outputs(obs, slot))
+    assert torch.equal(alone.forward(obs, slot)["policy"], crew.forward(obs, slot)["policy"])
     if net == "relu":
         mine = slot == 3
-        only = alone.policy_outputs(obs[mine], slot[mine])
-        assert torch.equal(alone.policy_outputs(obs, slot)[mine], only)
+        only = alone.forward(obs[mine], slot[mine])["policy"]
+        assert torch.equal(alone.forward(obs, slot)["policy"][mine], only)
 
 
 def test_what_differs_is_named() -> None:
@@ -127,9 +127,9 @@ def test_what_differs_is_named() -> None:
     grouped.load(1, {name: t for name, t in state.items() if not name.startswith("value")})
     for slot in (0, 2, 3, -1):
         with pytest.raises(ConfigError, match=rf"slot {slot}, which holds no network"):
-            grouped.policy_outputs(obs, np.array([1, 1, slot, 1]))
+            grouped.forward(obs, np.array([1, 1, slot, 1]))["policy"]
     with pytest.raises(ConfigError, match="4 rows and 2 slots"):
-        grouped.policy_outputs(obs, np.array([1, 1]))
+        grouped.forward(obs, np.array([1, 1]))["policy"]
     with pytest.raises(ConfigError, match="0 slots"):
         GroupedNet(rules, config, 0)
 

@@ -74,13 +74,13 @@ def test_networks_say_what_each_says_alone(net: str) -> None:
     policy = drawn("mixed")
     order, ends = sorted_by(policy)
     together = TiledNets(frozen, len(obs))
-    assert bool(together.apart) == (
+    assert bool(together.sequential_reason) == (
         net == "residual, odd channels"
     )  # of which torch cannot do many at once
     apart = TiledNets(frozen, len(obs))
-    apart.apart = "so that they are asked one after the other"
+    apart.sequential_reason = "so that they are asked one after the other"
     for tiled in (together, apart):
-        place, said = tiled.answer(obs, order, ends)
+        place, said = tiled.forward(obs, order, ends)
         mine = place < len(obs)
         rows, logits = order[place[mine]].long(), said["policy"][mine]
         assert len(rows) == (policy >= 0).sum()

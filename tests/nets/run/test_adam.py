@@ -58,5 +58,5 @@ def test_steps_are_those_of_the_formula(how: str, eps: float) -> None:
             nn.utils.clip_grad_norm_(layer.parameters(), MOST)
             theirs.step()
         else:
-            ours.descend(MOST)
+            ours.clip_and_step(MOST)
         torch.testing.assert_close(packed.weight.double(), wanted.weight, atol=1e-6, rtol=1e-5)

@@ -69,8 +69,8 @@ def test_passes_are_those_of_the_network(kind: str) -> None:
 def test_the_value_head_comes_last() -> None:
     game, config, _ = NETS["silu"]
     flat = CapturedNet(Rules(game), config, 1, bf16=False, device=torch.device("cpu"))
-    first = flat.pieces["value_head.weight"].offset
-    behind = [name for name, at in flat.pieces.items() if at.offset >= first]
+    first = flat.layout["value_head.weight"].offset
+    behind = [name for name, at in flat.layout.items() if at.offset >= first]
     assert behind == ["value_head.weight", "value_head.bias"]
 
 

@@ -47,7 +47,7 @@ def apart(found: Tensor, expected: Tensor) -> float:
 def check_passes(passes: NativeNet, obs: Tensor, index: Tensor) -> None:
     net = passes.packed.net
     heads = net(obs[index])
-    said = passes.split(passes.said(obs, index=index, keep=True))
+    said = passes.split(passes.forward(obs, index=index, keep=True))
     for name, head in heads.items():
         assert apart(said[name], head) < 1e-4
     grads = {name: torch.randn_like(head) for name, head in heads.items()}
@@ -55,7 +55,7 @@ def check_passes(passes: NativeNet, obs: Tensor, index: Tensor) -> None:
     torch.autograd.backward(list(heads.values()), list(grads.values()))
     expected = passes.packed.grad.clone()
     joined = [grad.reshape(len(index), -1) for grad in grads.values()]
-    passes.learn(torch.cat(joined, dim=-1))
+    passes.backward(torch.cat(joined, dim=-1))
     assert apart(passes.packed.grad, expected) < NEAR
     by_layer = passes.packed.views(expected)
     for name, grad in passes.packed.views(passes.packed.grad).items():
@@ -108,8 +108,8 @@ def test_only_the_factors_of_products_are_rounded() -> None:
     passes = passes_of("skull_king", NetConfig(hidden=(64, 40)))
     net, obs = passes.packed.net, rows_of("skull_king")
     assert isinstance(net, Perceptron)
-    head_grad = torch.randn_like(passes.said(obs, keep=True))
-    passes.learn(head_grad)
+    head_grad = torch.randn_like(passes.forward(obs, keep=True))
+    passes.backward(head_grad)
     grads = passes.packed.views(passes.packed.grad)
     for part in ("weight", "bias"):
         grads[f"heads.{part}"] = torch.cat([grads[f"{name}_head.{part}"] for name in net.heads])
@@ -122,8 +122,8 @@ def test_any_number_of_threads_gives_the_same_bits() -> None:
     obs, found = rows_of("skull_king"), []
     for threads in (1, 2, 3):
         passes = passes_of("skull_king", NetConfig(hidden=(64, 64)), threads=threads)
-        said = passes.said(obs, keep=True).clone()
-        passes.learn(torch.ones_like(said))
+        said = passes.forward(obs, keep=True).clone()
+        passes.backward(torch.ones_like(said))
         found.append((said, passes.packed.grad.clone()))
     for said, grad in found[1:]:
         assert torch.equal(said, found[0][0])
@@ -133,13 +133,13 @@ def test_any_number_of_threads_gives_the_same_bits() -> None:
 @with_amx
 def test_what_is_not_kept_leaves_what_was_and_adding_adds() -> None:
     passes, obs = passes_of("skull_king", NetConfig(hidden=(64, 64))), rows_of("skull_king")
-    said = passes.said(obs[:70], keep=True).clone()
-    passes.learn(torch.ones_like(said))
+    said = passes.forward(obs[:70], keep=True).clone()
+    passes.backward(torch.ones_like(said))
     once = passes.packed.grad.clone()
-    other = passes.said(obs[70:], keep=False).clone()
-    passes.learn(torch.ones_like(said), add=True)
+    other = passes.forward(obs[70:], keep=False).clone()
+    passes.backward(torch.ones_like(said), add=True)
     assert torch.equal(passes.packed.grad, 2 * once)
-    assert torch.equal(other, passes.said(obs[70:], keep=True))
+    assert torch.equal(other, passes.forward(obs[70:], keep=True))
 
 
 def test_a_cpu_without_amx_refuses_bf16_in_one_line(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -36,7 +36,7 @@ def test_heads_and_gradients_are_those_of_torch(game: str, kind: str) -> None:
     index = torch.randperm(len(obs))[:101]
     passes = native_of(net)
     heads = net(obs[index])
-    said = passes.split(passes.said(obs, index=index, keep=True))
+    said = passes.split(passes.forward(obs, index=index, keep=True))
     for name in (POLICY, VALUE):
         torch.testing.assert_close(said[name], heads[name], rtol=1e-4, atol=1e-5)
 
@@ -44,7 +44,7 @@ def test_heads_and_gradients_are_those_of_torch(game: str, kind: str) -> None:
     torch.autograd.backward(list(heads.values()), list(grads.values()))
     expected = passes.packed.grad.clone()
     passes.packed.grad.zero_()
-    passes.learn(torch.cat([grads[POLICY], grads[VALUE].unsqueeze(-1)], dim=-1))
+    passes.backward(torch.cat([grads[POLICY], grads[VALUE].unsqueeze(-1)], dim=-1))
     assert (expected - passes.packed.grad).norm() <= 1e-5 * expected.norm()
 
 
@@ -54,8 +54,8 @@ def test_any_number_of_threads_gives_the_same_bits() -> None:
     found = []
     for threads in (1, 2, 3):
         passes = native_of(net, threads)
-        said = passes.said(obs, keep=True).clone()
-        passes.learn(torch.ones_like(said))
+        said = passes.forward(obs, keep=True).clone()
+        passes.backward(torch.ones_like(said))
         found.append((said, passes.packed.grad.clone()))
     for said, grad in found[1:]:
         assert torch.equal(said, found[0][0])
@@ -65,23 +65,23 @@ def test_any_number_of_threads_gives_the_same_bits() -> None:
 def test_what_is_not_kept_leaves_what_was() -> None:
     net, obs = make_net(Rules("skull_king"), NetConfig(hidden=(64, 64))), rows_of("skull_king")
     passes = native_of(net)
-    said = passes.said(obs[:70], keep=True).clone()
-    passes.learn(torch.ones_like(said))
+    said = passes.forward(obs[:70], keep=True).clone()
+    passes.backward(torch.ones_like(said))
     expected = passes.packed.grad.clone()
-    passes.said(obs[:70], keep=True)
-    other = passes.said(obs[70:], keep=False).clone()
-    passes.learn(torch.ones_like(said))
+    passes.forward(obs[:70], keep=True)
+    other = passes.forward(obs[70:], keep=False).clone()
+    passes.backward(torch.ones_like(said))
     assert torch.equal(passes.packed.grad, expected)
-    assert torch.equal(other, passes.said(obs[70:], keep=True))
+    assert torch.equal(other, passes.forward(obs[70:], keep=True))
 
 
 def test_adding_adds() -> None:
     net, obs = make_net(Rules("skull_king"), NetConfig(hidden=(64, 64))), rows_of("skull_king")
     passes = native_of(net)
-    said = passes.said(obs, keep=True).clone()
-    passes.learn(torch.ones_like(said))
+    said = passes.forward(obs, keep=True).clone()
+    passes.backward(torch.ones_like(said))
     once = passes.packed.grad.clone()
-    passes.learn(torch.ones_like(said), add=True)
+    passes.backward(torch.ones_like(said), add=True)
     assert torch.equal(passes.packed.grad, 2 * once)
 
 

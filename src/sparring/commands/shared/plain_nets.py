@@ -30,7 +30,7 @@ def has_values(policy: Policy) -> bool:
 
     One by value is worth its best legal action, and the file knows no masks.
     """
-    trained = policy.meta.get(VALUES, True) and not policy.by_value
+    trained = policy.meta.get(VALUES, True) and not policy.is_value_based
     return VALUE in policy.net.heads and trained
 
 
@@ -139,9 +139,9 @@ class PlainFirstLayer(PlainWiden):
         self.register_buffer("weight", first.weight.detach()[torch.tensor(order)])
 
     def forward(self, obs: Tensor) -> Tensor:
-        return self.of(self.widen(obs))
+        return self.forward_numbers(self.widen(obs))
 
-    def of(self, numbers: Tensor) -> Tensor:
+    def forward_numbers(self, numbers: Tensor) -> Tensor:
         """The same of rows that are widened already."""
         if self.normalizer is not None:
             numbers = self.normalizer(numbers)

@@ -42,17 +42,17 @@ class GameMemory:
         """Return the memory of a seat after these moves [1, memory_bytes]."""
         if self._player.player.memory_bytes:
             self._follow(seat, start, list(moves))
-        return self._player.before(seat)
+        return self._player.memory_of(seat)
 
     def _follow(self, seat: int, start: str, moves: list[str]) -> None:
         seen = self._seen.get(seat, (start, []))
         if seen != (start, moves[: len(seen[1])]):
-            self._player.held.pop(seat, None)
+            self._player.memories.pop(seat, None)
             seen = (start, [])
         state = replay(self.rules, start, seen[1])
         for move in moves[len(seen[1]) :]:
             if not state.over and state.seat == seat:
-                self._player.follow(state)
+                self._player.observe(state)
             play_on(state, move)
         self._seen[seat] = (start, moves)
 

@@ -58,7 +58,7 @@ class NativeBackend:
         self.loss_names, self.main_width = metric_names, heads[POLICY] + heads[VALUE]
         """PPO's metrics, and the width of policy and value outputs."""
         packed = native.packed
-        self.adam = PackedAdam(packed, eps=eps, native=native.work, tell=native.changed)
+        self.adam = PackedAdam(packed, eps=eps, native=native.work, on_change=native.mark_changed)
         self._grad = packed.grad.numpy()
         self._buffers: Floats = np.empty((2, 0, 1), np.float32)
         self._main_buffers: Floats = np.empty((2, 0, 1), np.float32)
@@ -75,7 +75,7 @@ class NativeBackend:
             total, metrics = self._averaged(minibatch, hparams, process_group)
         self.adam.lr, norm = hparams.lr, math.nan
         if math.isfinite(total):
-            norm = self.adam.descend(hparams.max_grad_norm)
+            norm = self.adam.clip_and_step(hparams.max_grad_norm)
         if not math.isfinite(norm):
             raise diverged(total, norm, hparams.lr)
         return {**metrics, "grad_norm": norm}
@@ -208,7 +208,9 @@ class NativeImitation:
 
     def __init__(self, native: NativeNet, *, eps: float) -> None:
         self.native = native
-        self.adam = PackedAdam(native.packed, eps=eps, native=native.work, tell=native.changed)
+        self.adam = PackedAdam(
+            native.packed, eps=eps, native=native.work, on_change=native.mark_changed
+        )
         self._grad = native.packed.grad.numpy()
         self._buffers = np.empty((2, 0, 1), np.float32)
 
@@ -253,7 +255,7 @@ class NativeImitation:
         self.adam.lr = lr
         total, norm = policy_loss + value_weight * value_loss, math.nan
         if math.isfinite(total):
-            norm = self.adam.descend(max_grad_norm)
+            norm = self.adam.clip_and_step(max_grad_norm)
         if not math.isfinite(norm):
             raise diverged(total, norm, lr)
         return policy_loss, value_loss

@@ -64,7 +64,7 @@ class NativeGradient:
             grad=self.grad,
             error=error,
         )
-        self.net.learn(torch.from_numpy(self.grad))
+        self.net.backward(torch.from_numpy(self.grad))
         return loss, mean_error, torch.from_numpy(error)
 
     def follow(self, tau: float) -> None:
@@ -72,7 +72,7 @@ class NativeGradient:
         if tau:
             source, target = self.net.packed.weight, self.target.packed.weight
             self.work.follow(source.numpy(), tau, target.numpy())
-            self.target.changed()
+            self.target.mark_changed()
 
 
 Floats = npt.NDArray[np.float32]
@@ -118,7 +118,7 @@ class NativeSteps:
         critics.forward_targets(self.next_critic_input, self.next_q)
         _native.widen(samples.obs.numpy(), self.critic_input, self.runs)
         self.critic_input[:, -self.box :] = samples.action.numpy()
-        critics.say(self.critic_input, self.q)
+        critics.forward_into(self.critic_input, self.q)
         error = np.empty(self.rows, np.float32)
         loss = work.critic_loss(
             q=self.q,
@@ -131,7 +131,7 @@ class NativeSteps:
             grad=self.q_grad,
             error=error,
         )
-        critics.learn(self.q_grad)
+        critics.backward(self.q_grad)
         return loss, torch.from_numpy(error)
 
     def learn_actor(
@@ -144,21 +144,21 @@ class NativeSteps:
         work, critics, actor, drawn = self.work, self.critics, self.actor, noise[0].numpy()
         actor.layers().forward(samples.obs.numpy(), None, self.head, True)
         entropy = -work.draw(self.head, drawn, self.critic_input, self.log_prob)
-        critics.say(self.critic_input, self.q)
+        critics.forward_into(self.critic_input, self.q)
         loss = work.actor_loss(self.q, self.log_prob, temperature, self.q_grad)
         critics.input_backward(self.q_grad, self.critic_input_grad)
         share = temperature / self.rows
         work.draw_gradient(
             self.head, drawn, self.critic_input, self.critic_input_grad, share, self.head_grad
         )
-        actor.learn(torch.from_numpy(self.head_grad))
+        actor.backward(torch.from_numpy(self.head_grad))
         self.temperature_grad.fill_(entropy - target)
         return loss, entropy
 
     def follow(self, tau: float) -> None:
         """Soft update of the target critics."""
         self.work.follow(self.critics.weight, tau, self.critics.target)
-        self.critics.followed()
+        self.critics.mark_targets_changed()
 
 
 class NativeHead:
@@ -182,7 +182,7 @@ class _NativeForward(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, weight: Tensor, obs: Tensor, head: NativeHead) -> Tensor:
         """weight: any trained weight, so that autograd calls backward."""
-        outputs = head.actor.said(obs, keep=True)
+        outputs = head.actor.forward(obs, keep=True)
         ctx.head, ctx.shape = head, outputs.shape
         return outputs[:, : head.width].clone()
 
@@ -191,5 +191,5 @@ class _NativeForward(torch.autograd.Function):
         """The gradient of the other heads is 0."""
         grad = grads[0].new_zeros(ctx.shape)
         grad[:, : ctx.head.width] = grads[0]
-        ctx.head.actor.learn(grad, add=True)
+        ctx.head.actor.backward(grad, add=True)
         return None, None, None

@@ -18,7 +18,7 @@ from sparring.learn.fused.minibatches import FusedSamples
 from sparring.learn.fused.rollout import FusedRollout, RolloutColumn, rollout_view
 from sparring.learn.hindsight import ExamplesTerm
 from sparring.learn.rollout import RECORD
-from sparring.nets.run.flat import Pass, rounded_up
+from sparring.nets.run.flat import Pass, round_up
 from sparring.pools.cuda.sizes import STAGE_BYTES, sizes_of
 from sparring.schedule import Moment
 
@@ -35,7 +35,7 @@ ROWS_PER_BLOCK = 8
 
 def room_for(count: int, share: float) -> int:
     """Room for the examples among so many samples."""
-    return rounded_up(min(count, int(SPARE * share * count) + SPARE_ROWS))
+    return round_up(min(count, int(SPARE * share * count) + SPARE_ROWS))
 
 
 class HindsightRecords:

@@ -52,10 +52,12 @@ class FusedOutcomes:
         """What a pass says of its rows [rows of all members, WIDTH]."""
         members, rows = at.value.shape[:2]
         found = torch.zeros(members, rows, WIDTH, device=self.net.device)
-        if WDL in at.others:
-            found[..., :RESULTS] = at.others[WDL].softmax(-1)
-        if SCORE in at.others:
-            found[..., RESULTS:] = at.others[SCORE] * self.net.units["score_scale"][:, None, None]
+        if WDL in at.extra_outputs:
+            found[..., :RESULTS] = at.extra_outputs[WDL].softmax(-1)
+        if SCORE in at.extra_outputs:
+            found[..., RESULTS:] = (
+                at.extra_outputs[SCORE] * self.net.head_buffers["score_scale"][:, None, None]
+            )
         return found.view(-1, WIDTH)
 
     def take_cuts(self, number: int, at: Pass) -> None:
@@ -123,14 +125,14 @@ class FusedOutcomes:
     def _settle(self) -> None:
         """Choose the units of scores and wins, as `learn.head_terms.OutcomeColumn` does."""
         net, rollout = self.net, self.rollout
-        if SCORE in net.others:
+        if SCORE in net.extra_heads:
             assert rollout.final_score is not None
             over = rollout.terminated[..., None]
             squares = torch.where(over, rollout.final_score**2, 0.0)
             shape = rollout.steps, net.members, -1
             count = over.expand_as(squares).reshape(shape).sum((0, 2))
             size = (squares.reshape(shape).sum((0, 2)) / count.clamp(min=1)).sqrt().clamp(min=1e-6)
-            before = net.units["score_scale"]
+            before = net.head_buffers["score_scale"]
             unit = SCALE_DECAY * before + (1 - SCALE_DECAY) * size
             unit = torch.where(count > 0, torch.maximum(unit, size / MAX_SCALED_RETURN), before)
             assert isinstance(net, CapturedNet)
@@ -144,7 +146,7 @@ class FusedOutcomes:
             won = torch.where(known, self.result[:, 0] - self.result[:, 2], 0.0)
             returns = torch.where(known, rollout.advantage + rollout.value, 0.0)
             paid, decided = self._by_member(returns * won), self._by_member(won**2)
-            unit = net.units["wdl_unit"]
+            unit = net.head_buffers["wdl_unit"]
             slope = paid.clamp(min=0.0) / decided.clamp(min=1e-6)
             moved = SCALE_DECAY * unit + (1 - SCALE_DECAY) * slope
             unit.copy_(torch.where(decided > 0, moved, unit))

@@ -15,7 +15,7 @@ from sparring.learn.fused.games import Games
 from sparring.learn.fused.rollout import FusedRollout, legal_of, mask_of
 from sparring.learn.plan import check_shared
 from sparring.learn.transforms import BLOCK, KEYS, MIRRORED, ROUNDS, STREAM, TURNS, Mirroring
-from sparring.nets.run.flat import rounded_up
+from sparring.nets.run.flat import round_up
 
 SPARE = 1.01
 """Room in a minibatch per sample that is wanted there, where frozen opponents play."""
@@ -53,8 +53,8 @@ def room_of(samples: int, minibatches: int, config: PPOConfig, opponents: bool) 
 
     Then a few more than wanted fit in, so that a few more samples do not need one minibatch more.
     """
-    room = rounded_up(-(-samples // minibatches))
-    return max(room, rounded_up(round(SPARE * config.minibatch))) if opponents else room
+    room = round_up(-(-samples // minibatches))
+    return max(room, round_up(round(SPARE * config.minibatch))) if opponents else room
 
 
 def put_back(members: Tensor, before: Sequence[Tensor], now: Sequence[Tensor]) -> None:

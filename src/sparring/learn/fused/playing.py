@@ -31,7 +31,7 @@ from sparring.learn.fused.opponents import FrozenOpponents
 from sparring.learn.fused.rollout import FusedRollout
 from sparring.learn.head_terms import head_terms
 from sparring.learn.learner import DivergedError, Report, Snapshot, Timing
-from sparring.nets.inputs import memory_bytes_of, stacked
+from sparring.nets.inputs import memory_bytes_of, stack_frames
 from sparring.nets.make import make_net
 from sparring.nets.net import Net, configured_heads, set_wdl_blend
 from sparring.nets.policy import BY_VALUE, Policy
@@ -83,8 +83,8 @@ class FusedSelfPlay:
         by_role: a decision's next one is the seat's next in the same role.
         slots: room for frozen networks of the same kind, for every member.
         graphs: False launches every kernel from Python, for debugging.
-        facts: what policies say about their heads, see `nets.policy.FACTS`. `BY_VALUE`: the policy
-            head holds values of actions, whose best is played.
+        facts: metadata of the heads, see `nets.policy.HEAD_META`. `BY_VALUE`: the policy head
+            holds action values, whose best is played.
         source: the kernels that are launched.
         final_legal: keep what seats might do when games are cut.
         examples: room for decisions seen in hindsight.
@@ -107,7 +107,7 @@ class FusedSelfPlay:
         self.heads, self.formulas = heads, head_terms(games.rules, heads)
         self.net: Any = self._make_flat(bf16=collect.bf16)
         """The networks of all members: a `FlatNet`, or several behind one face."""
-        self.graphs = Graphs(self.device, net.kind, on=graphs, eager=self.net.eager)
+        self.graphs = Graphs(self.device, net.kind, on=graphs, eager=self.net.eager_reason)
         for member, seed in enumerate(games.seeds):
             torch.manual_seed(seed)
             fresh = self.fresh_net()
@@ -253,7 +253,7 @@ class FusedSelfPlay:
         if made is not None:
             to.copy_(made.view(to.shape))
         else:
-            to.copy_(stacked(net.inputs, obs, net.config.frames))
+            to.copy_(stack_frames(net.inputs, obs, net.config.frames))
         if self.frozen:
             self.frozen.remember(to)
 

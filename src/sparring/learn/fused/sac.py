@@ -170,7 +170,9 @@ class FusedSAC:
         self.experience.step_with(self.adam, "lr")
         self._log.grad.copy_((entropy - aim).mean(-1, keepdim=True) * self._finds)
         self.experience.step_with(self.temperature_adam, "temperature_lr")
-        self.critics.follow((self.experience.hparam("tau") * self.experience.active)[:, None, None])
+        self.critics.update_targets(
+            (self.experience.hparam("tau") * self.experience.active)[:, None, None]
+        )
         replay.reprioritize(error)
         self.experience.note(critic_loss=loss, policy_loss=policy_loss, entropy=entropy.mean(-1))
 

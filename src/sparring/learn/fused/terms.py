@@ -286,7 +286,7 @@ class FusedTerms:
         }
         return heads | {
             name: said[:, :room].reshape(-1, said.shape[2]).detach().clone()
-            for name, said in at.others.items()
+            for name, said in at.extra_outputs.items()
         }
 
     def measure(self) -> dict[str, Tensor]:

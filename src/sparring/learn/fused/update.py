@@ -391,4 +391,4 @@ class Update:
 
     def kept(self) -> list[Tensor]:
         """What an update changes of the network and the optimizer."""
-        return [*self.net.kept(), self.has_value_scale, *self.adam.kept()]
+        return [*self.net.learned_tensors(), self.has_value_scale, *self.adam.kept()]

@@ -1,10 +1,9 @@
-"""Frozen networks of one shape on a CPU, whose rows are answered together.
+"""Frozen networks of one shape on a CPU, which share a batch.
 
 Perceptrons go through csrc/nets/grouped.hpp: one call sorts the rows by network and takes a few of
 one network at a time through all of its layers. Other networks, and perceptrons with layer norm
-or normalized observations, are asked one after the other.
-Only what actions are drawn from is computed, nobody asks frozen networks for values. A test holds
-the answers equal to those of the networks alone.
+or normalized observations, run one after the other.
+Only the policy head is computed. A test compares the outputs with those of each network alone.
 """
 
 from __future__ import annotations
@@ -22,80 +21,76 @@ from sparring import _native
 from sparring.config import NetConfig
 from sparring.errors import ConfigError
 from sparring.games.rules import Rules
-from sparring.nets.custom import OWN, CustomNet
+from sparring.nets.custom import MODULE_PREFIX, CustomNet
 from sparring.nets.hierarchy import is_hierarchy, role_tensors
-from sparring.nets.inputs import stacked
+from sparring.nets.inputs import stack_frames
 from sparring.nets.make import make_net
 from sparring.nets.mlp import NATIVE_ACTIVATIONS, LinearNet, Perceptron, head_mask
 from sparring.nets.net import MEMORY, POLICY, HeadOutputs, Net, head_width, is_unused_by_policy
+from sparring.nets.run.flat import round_up
 from sparring.nets.run.trace import TracedPerceptron, to_perceptron_tensors, trace_perceptron
 
 PANEL = 32
-"""Columns that lie together in the native layers; widths are filled up to multiples of it."""
+"""Adjacent columns in the native layers; widths are padded to multiples of it."""
 
 
 class GroupedNet:
-    """Room for frozen networks: slots 1 to `slots`."""
+    """Frozen networks in slots 1 to `slots`."""
 
     def __init__(
         self, rules: Rules, config: NetConfig, slots: int, *, memory: int = 0, threads: int = 1
     ) -> None:
-        """Make room; what is in a slot is loaded afterwards.
+        """Allocate the slots; `load` fills them.
 
-        memory: bytes behind the observation in every row. threads: those of the native layers.
+        memory: bytes of memory in every row. threads: of the native layers.
         """
         if slots < 1:
             raise ConfigError(f"{slots} slots; give at least 1")
         self.rules, self.config, self.slots, self.width = rules, config, slots, head_width(rules)
-        with torch.random.fork_rng(devices=[]):  # fresh weights are drawn, and not used
+        with torch.random.fork_rng(devices=[]):  # the initial weights are not used
             net = make_net(rules, config, memory=memory, threads=threads)
             plain = not (config.norm or config.normalize or config.policy_hidden)
             stacks = isinstance(net, Perceptron) and plain
             if isinstance(net, CustomNet):
                 stacks = isinstance(trace_perceptron(net), TracedPerceptron)
-            self._kind = (StackedPerceptrons if stacks else SequentialNets)(net, slots, threads)
+            self._nets = (StackedPerceptrons if stacks else SequentialNets)(net, slots, threads)
         self.memory = net.inputs.memory if config.memory else 0
-        """Bytes that each of them writes."""
+        """Bytes of memory that each network writes."""
         self._shapes = shapes_of(net)
         self._loaded = np.zeros(slots + 1, np.bool_)
 
     def load(self, slot: int, state: Mapping[str, Tensor]) -> None:
-        """Put a frozen network into a slot, by the names and shapes of `make_net`'s."""
+        """Load the state dict of a network into a slot."""
         if not 1 <= slot <= self.slots:
             raise ConfigError(f"slot {slot}; there are 1 to {self.slots}")
         check_shapes(self._shapes, state)
-        self._kind.load(slot - 1, {name: t.detach().float().cpu() for name, t in state.items()})
+        self._nets.load(slot - 1, {name: t.detach().float().cpu() for name, t in state.items()})
         self._loaded[slot] = True
 
-    def policy_outputs(self, obs: Tensor, slot: npt.NDArray[np.integer]) -> Tensor:
-        """Return what the policy heads say [rows, head_width], row r by the network of slot[r]."""
-        return self.say(obs, slot)[POLICY]
-
     @torch.no_grad()
-    def say(self, obs: Tensor, slot: npt.NDArray[np.integer]) -> HeadOutputs:
-        """The same with what is to be remembered of the rows' seats, if anything is."""
+    def forward(self, obs: Tensor, slot: npt.NDArray[np.integer]) -> HeadOutputs:
+        """Return policy outputs [rows, head_width] and next memory, row r of network slot[r]."""
         if len(slot) != len(obs):
             raise ConfigError(f"{len(obs)} rows and {len(slot)} slots; give every row one")
         inside = np.clip(slot, 0, self.slots)
         if not self._loaded[inside].all() or (inside != slot).any():
-            wrong = next(int(k) for k in slot if not self.loaded(int(k)))
+            empty = next(int(k) for k in slot if not self.loaded(int(k)))
             raise ConfigError(
-                f"rows are of slot {wrong}, which holds no network; there are 1 to {self.slots}"
+                f"rows are of slot {empty}, which holds no network; there are 1 to {self.slots}"
             )
-        heads = {POLICY: torch.empty(len(obs), self.width)}
+        outputs = {POLICY: torch.empty(len(obs), self.width)}
         if self.memory:
-            heads[MEMORY] = torch.empty(len(obs), self.memory // 4)
+            outputs[MEMORY] = torch.empty(len(obs), self.memory // 4)
         if len(obs):
-            self._kind.answer(obs.contiguous(), slot, heads)
-        return heads
+            self._nets.forward(obs.contiguous(), slot, outputs)
+        return outputs
 
     def loaded(self, slot: int) -> bool:
-        """Whether a slot holds a network."""
         return 1 <= slot <= self.slots and bool(self._loaded[slot])
 
 
 class GroupedHierarchy:
-    """Room for frozen hierarchies: for every role the networks of all slots."""
+    """Frozen hierarchies in slots: a `GroupedNet` for every role."""
 
     def __init__(
         self,
@@ -106,7 +101,7 @@ class GroupedHierarchy:
         memory: int = 0,
         threads: int = 1,
     ) -> None:
-        """Make room; the arguments are those of `GroupedNet`, with a network for every role."""
+        """Allocate the slots; the arguments are those of `GroupedNet`, configs by role."""
         self.rules = rules
         self.roles = {
             role: GroupedNet(rules, config, slots, memory=memory, threads=threads)
@@ -114,42 +109,38 @@ class GroupedHierarchy:
         }
 
     def load(self, slot: int, state: Mapping[str, Tensor]) -> None:
-        """Put a frozen hierarchy into a slot, by the names and shapes of `make_net`'s."""
+        """Load the state dict of a hierarchy into a slot."""
         if not is_hierarchy(state):
             raise ConfigError("the network is one for all roles; only hierarchies fit here")
         for role, net in self.roles.items():
             net.load(slot, role_tensors(state, role))
 
-    def say(self, obs: Tensor, slot: npt.NDArray[np.integer]) -> HeadOutputs:
-        """What `GroupedNet.say` does; hierarchies remember nothing."""
-        return {POLICY: self.policy_outputs(obs, slot)}
-
     @torch.no_grad()
-    def policy_outputs(self, obs: Tensor, slot: npt.NDArray[np.integer]) -> Tensor:
-        """Return what the policy heads say [rows, head_width], row r by the networks of slot[r]."""
-        told = self.rules.role_of(obs.numpy())
-        out = torch.empty(len(obs), head_width(self.rules))
+    def forward(self, obs: Tensor, slot: npt.NDArray[np.integer]) -> HeadOutputs:
+        """Return policy outputs like `GroupedNet.forward`; hierarchies have no memory."""
+        roles = self.rules.role_of(obs.numpy())
+        policy = torch.empty(len(obs), head_width(self.rules))
         for number, net in enumerate(self.roles.values()):
-            rows = np.flatnonzero(told == number)
-            out[rows] = net.policy_outputs(obs[rows], slot[rows])
-        return out
+            rows = np.flatnonzero(roles == number)
+            policy[rows] = net.forward(obs[rows], slot[rows])[POLICY]
+        return {POLICY: policy}
 
 
 class StackedPerceptrons:
-    """Perceptrons as one flat array [slots, numbers], the policy's tower alone."""
+    """The policy towers of perceptrons as one flat array [slots, numbers]."""
 
     def __init__(self, net: Net, slots: int, threads: int) -> None:
-        rules, config, own = net.inputs.rules, net.config, trace_perceptron(net)
-        self.own = own if isinstance(own, TracedPerceptron) else None
-        """The layers of somebody's own network, None if it is ours."""
-        if self.own:
-            kind, hidden = self.own.activation, self.own.hidden(0)
+        rules, config, traced = net.inputs.rules, net.config, trace_perceptron(net)
+        self.traced = traced if isinstance(traced, TracedPerceptron) else None
+        """Layers of a custom network; None: it is a built-in perceptron."""
+        if self.traced:
+            kind, hidden = self.traced.activation, self.traced.hidden(0)
             config = replace(config, hidden=hidden, activation=kind, std="predicted")
         self.inputs, self.config = net.inputs, config
         self.native = _native.GroupedLayers(
             net.inputs.runs,
             len(net.inputs.features),
-            [rounded_up(width) for width in (*config.hidden, head_width(rules))],
+            [round_up(width, PANEL) for width in (*config.hidden, head_width(rules))],
             head_width(rules),
             NATIVE_ACTIVATIONS.index(config.activation),
             slots,
@@ -159,68 +150,67 @@ class StackedPerceptrons:
         self._weights = self.weights.numpy()
 
     def load(self, at: int, state: dict[str, Tensor]) -> None:
-        """Lay a network's numbers out as the native layers read them. Slots count from 0."""
-        state = to_perceptron_tensors(self.own, state) if self.own else state
+        """Pack a network's tensors for the native layers. Slots count from 0."""
+        state = to_perceptron_tensors(self.traced, state) if self.traced else state
         (weight, bias), *layers = policy_layers(state, self.inputs.rules, self.config)
-        parts = [padded(weight), padded(bias)]
+        parts = [pad(weight), pad(bias)]
         for weight, bias in layers:
-            parts += [panels(weight), padded(bias)]
+            parts += [to_panels(weight), pad(bias)]
         self.weights[at] = torch.cat([part.flatten() for part in parts])
 
-    def answer(self, obs: Tensor, slot: npt.NDArray[np.integer], out: HeadOutputs) -> None:
-        """Write what heads say, and what is remembered if there is room for it."""
+    def forward(self, obs: Tensor, slot: npt.NDArray[np.integer], out: HeadOutputs) -> None:
+        """Write the outputs that `out` has entries for."""
         slots = np.ascontiguousarray(slot, np.int16)
         self.native.forward(obs.numpy(), slots, self._weights, out[POLICY].numpy())
         if MEMORY in out:
-            out[MEMORY] = stacked(self.inputs, obs, self.config.frames)
+            out[MEMORY] = stack_frames(self.inputs, obs, self.config.frames)
 
 
 class SequentialNets:
-    """Networks without their values, asked one after the other."""
+    """Networks without value heads, which run one after the other."""
 
     def __init__(self, net: Net, slots: int, threads: int) -> None:
         rules = net.inputs.rules
         self.nets: list[Net] = []
         first: _native.FirstLayer | None = None
         for _ in range(slots):
-            made = make_net(
+            copied = make_net(
                 rules,
                 net.config,
                 heads={POLICY: head_width(rules)},
                 memory=net.inputs.memory,
                 threads=threads if not self.nets else 1,
             )
-            # Worker threads are shared, not one crew for every slot.
+            # All slots share one pool of worker threads.
             if self.nets and getattr(net, "native", None) is not None:
-                made.native = self.nets[0].native
-            if isinstance(made, LinearNet):
-                first = first or made.first.native
-                made.first.native = first
-            self.nets.append(made.requires_grad_(False))
+                copied.native = self.nets[0].native
+            if isinstance(copied, LinearNet):
+                first = first or copied.first.native
+                copied.first.native = first
+            self.nets.append(copied.requires_grad_(False))
 
     def load(self, at: int, state: dict[str, Tensor]) -> None:
-        """Take over what the policy reads: of two towers the first."""
+        """Load the tensors that the policy reads: the first of two towers."""
         net = self.nets[at]
-        own = {name: tuple(map(slice, value.shape)) for name, value in net.state_dict().items()}
-        net.load_state_dict({name: state[name][part] for name, part in own.items()})
+        parts = {name: tuple(map(slice, value.shape)) for name, value in net.state_dict().items()}
+        net.load_state_dict({name: state[name][part] for name, part in parts.items()})
 
-    def answer(self, obs: Tensor, slot: npt.NDArray[np.integer], out: HeadOutputs) -> None:
+    def forward(self, obs: Tensor, slot: npt.NDArray[np.integer], out: HeadOutputs) -> None:
         order = np.argsort(slot, kind="stable")
-        held, first = np.unique(slot[order], return_index=True)
-        places = np.split(torch.from_numpy(order), first[1:])
-        for one, rows in zip(held, places, strict=True):
-            net, seen = self.nets[int(one) - 1], obs[rows]
-            heads = net(seen)
-            out[POLICY][rows] = heads[POLICY]
-            held = net.next_memory(seen, heads)
-            if held is not None:
-                out[MEMORY][rows] = held
+        slots, first = np.unique(slot[order], return_index=True)
+        for number, rows in zip(slots, np.split(torch.from_numpy(order), first[1:]), strict=True):
+            net, slot_obs = self.nets[int(number) - 1], obs[rows]
+            outputs = net(slot_obs)
+            out[POLICY][rows] = outputs[POLICY]
+            memory = net.next_memory(slot_obs, outputs)
+            if memory is not None:
+                out[MEMORY][rows] = memory
 
 
 def policy_layers(
     state: Mapping[str, Tensor], rules: Rules, config: NetConfig
 ) -> list[tuple[Tensor, Tensor]]:
-    """Weights [inputs, outputs] and biases of a perceptron's policy, its head the last."""
+    """Return weights [inputs, outputs] and biases of a perceptron's policy, the head last."""
     width = config.hidden[0]
     layers = [(state["first.weight"][:, :width], state["first.bias"][:width])]
     for layer in range(len(config.hidden) - 1):
@@ -231,15 +221,11 @@ def policy_layers(
 
 
 def shapes_of(net: Net) -> dict[str, tuple[int, ...]]:
-    """What a network's tensors have to be like."""
     return {name: tuple(tensor.shape) for name, tensor in net.state_dict().items()}
 
 
 def check_shapes(shapes: Mapping[str, tuple[int, ...]], state: Mapping[str, Tensor]) -> None:
-    """Refuse a network that is not of these names and shapes, with what differs.
-
-    What only values and other heads are made of may be missing, or there besides.
-    """
+    """Raise if a state dict has other names or shapes; tensors of value heads may differ."""
     for name, shape in shapes.items():
         if name not in state:
             if not is_unused_by_policy(name):
@@ -250,23 +236,19 @@ def check_shapes(shapes: Mapping[str, tuple[int, ...]], state: Mapping[str, Tens
                 "only networks of the learner's own shape fit"
             )
     for name in state:
-        if name not in shapes and not is_unused_by_policy(name) and not name.startswith(OWN):
+        custom = name.startswith(MODULE_PREFIX)
+        if name not in shapes and not custom and not is_unused_by_policy(name):
             raise ConfigError(f"the network has {name}, which is unknown here; it is another kind")
 
 
-def rounded_up(count: int) -> int:
-    """The next multiple of a panel."""
-    return -(-count // PANEL) * PANEL
-
-
-def padded(matrix: Tensor, rows: int = 0) -> Tensor:
-    """With zeros behind its columns up to whole panels, and below it up to so many rows."""
-    columns = rounded_up(matrix.shape[-1]) - matrix.shape[-1]
+def pad(matrix: Tensor, rows: int = 0) -> Tensor:
+    """Pad columns to whole panels, and rows to this many, with zeros."""
+    columns = round_up(matrix.shape[-1], PANEL) - matrix.shape[-1]
     below = (0, max(rows - matrix.shape[0], 0)) if matrix.dim() == 2 else ()
     return functional.pad(matrix, (0, columns, *below))
 
 
-def panels(matrix: Tensor) -> Tensor:
-    """A weight [inputs, outputs] as [panels, inputs, PANEL], inputs filled up too."""
-    wide = padded(matrix, rounded_up(matrix.shape[0]))
-    return wide.view(len(wide), -1, PANEL).transpose(0, 1).contiguous()
+def to_panels(matrix: Tensor) -> Tensor:
+    """Return a weight [inputs, outputs] as [panels, inputs, PANEL], inputs padded too."""
+    padded = pad(matrix, round_up(matrix.shape[0], PANEL))
+    return padded.view(len(padded), -1, PANEL).transpose(0, 1).contiguous()

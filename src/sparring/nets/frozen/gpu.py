@@ -1,12 +1,12 @@
-"""Frozen networks of one shape on a GPU, answered together: rows are sorted by network.
+"""Frozen networks of one shape on a GPU, which share a batch: rows are sorted by network.
 
-A group is one network of one member of a population. How many rows each has is known on the device
-alone: nothing waits, and shapes never change, so that a CUDA graph can hold all of it. Only what
-actions are drawn from is computed. csrc/cuda/grouped.cuh has the kernels.
+A group is one network of one member of a population. Only the device knows how many rows each has:
+nothing synchronizes and shapes never change, so that a CUDA graph can capture all of it. Only the
+policy head is computed. csrc/cuda/grouped.cuh has the kernels.
 
-Hidden layers of perceptrons are grouped products of the library where it has them (bf16, Hopper
-and later), of our own elsewhere. Heads are always our own: their logits stay float32. A test holds
-the answers equal to those of the networks alone.
+Hidden layers of perceptrons are grouped products of torch where it has them (bf16, Hopper and
+later), of csrc elsewhere. Heads always use csrc: their logits stay float32. A test compares the
+outputs with those of each network alone.
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ from sparring.kernels.views import KernelView
 from sparring.nets.frozen.cpu import check_shapes, policy_layers, shapes_of
 from sparring.nets.inputs import Inputs
 from sparring.nets.net import Net, head_width
-from sparring.nets.residual import Layout, layout_of
+from sparring.nets.residual import BoardLayout, board_layout
 from sparring.nets.run.flat import (
     KINDS,
     FlatOptions,
-    rounded_up,
+    round_up,
     row_constants,
     widened_width,
     widening_threads,
@@ -42,77 +42,75 @@ SOURCE = '#include "cuda/grouped.cuh"\n'
 MAX_SLOTS = 255
 """The sort has a thread for each."""
 SORT_ROWS, TILE = 1024, 64
-"""Rows of a block of the sort; rows and columns of a block of a product."""
+"""Rows per block of the sort; rows and columns per block of a product."""
 MAX_LIBRARY_GROUPS = 1023
-"""More than so many matrices the library refuses."""
+"""Maximum number of matrices in torch's grouped product."""
 FINISH_BLOCKS = 2048
-"""Most blocks behind a product: enough for every GPU, each takes turns."""
+"""Maximum number of blocks after a product: enough for every GPU, each loops."""
 TAPS = 9
 BIAS = "policy_bias"
 
 
 class GroupedFlat(ABC):
-    """The weights of all frozen networks: `slots` for each member."""
+    """Weights of all frozen networks: `slots` for each member."""
 
     def __init__(
-        self, net: Net, config: NetConfig, members: int, slots: int, **room: Unpack[FlatOptions]
+        self, net: Net, config: NetConfig, members: int, slots: int, **options: Unpack[FlatOptions]
     ) -> None:
-        """Make room for networks like this one. config: with which one of ours is the same."""
+        """Allocate networks of this shape. config: of the equivalent built-in network."""
         if not 1 <= slots <= MAX_SLOTS:
             raise ConfigError(f"{slots} slots; a GPU takes 1 to {MAX_SLOTS}")
-        bf16, device, memory = room["bf16"], room["device"], room.get("memory", 0)
-        self.like, self.config, self.device = net, config, device
+        bf16, device, memory = options["bf16"], options["device"], options.get("memory", 0)
+        self.template, self.config, self.device = net, config, device
         self.rules = rules = net.inputs.rules
         self.members, self.slots, self.groups = members, slots, members * slots
         self.dtype = torch.bfloat16 if bf16 else torch.float32
         self.inputs = Inputs(rules, memory)
-        self.width, self.action_width = widened_width(self.inputs), rounded_up(head_width(rules))
+        self.width, self.action_width = widened_width(self.inputs), round_up(head_width(rules))
         self.constants = row_constants(self.inputs, bf16=bf16)
         self.kernels: KernelModule = build(
             SOURCE, self.constants, exact=False, device=device, what=rules.name
         )
-        pack_tensors = {
-            name: t for name, t in self.pack_tensors(net.state_dict()).items() if name != BIAS
+        packed = self.pack_tensors(net.state_dict())
+        self.weights = {
+            name: torch.zeros(self.groups, *tensor.shape, dtype=self.dtype, device=device)
+            for name, tensor in packed.items()
+            if name != BIAS
         }
-        self.weights = {name: self.room(*tensor.shape) for name, tensor in pack_tensors.items()}
-        """What products take [groups, ...]."""
+        """Operands of products [groups, ...]."""
         self.policy_bias = torch.zeros(self.groups, self.action_width, device=device)
-        """What the kernels add to the logits, for each group."""
+        """Bias that the kernels add to the logits, for each group."""
         self.bias_stride = self.action_width
-        # Below, the library's product falls back on a loop that waits for the device.
+        # On older GPUs torch's grouped product falls back to a loop that synchronizes.
         hopper = torch.cuda.get_device_capability(device) >= (9, 0)
         self.uses_library = bf16 and hopper and self.groups <= MAX_LIBRARY_GROUPS
-        """Whether plain products are the library's; a test compares them with ours."""
-
-    def room(self, *shape: int) -> Tensor:
-        """Return zeros of every group."""
-        return torch.zeros(self.groups, *shape, dtype=self.dtype, device=self.device)
+        """Whether plain products are torch's; a test compares them with those of csrc."""
 
     @abstractmethod
     def pack_tensors(self, state: Mapping[str, Tensor]) -> dict[str, Tensor]:
-        """A network's tensors as products take them, and its `BIAS`, which may be smaller."""
+        """Return a network's tensors as operands of products, and its `BIAS`, maybe smaller."""
 
     @abstractmethod
     def make_pass(self, rows: int) -> GroupedPass:
-        """Return room for passes over batches of so many rows, all members together."""
+        """Allocate a pass over batches of this many rows, all members together."""
 
     def load(self, member: int, slot: int, state: Mapping[str, Tensor]) -> None:
-        """Put a frozen network into a member's slot, 1 to `slots`."""
+        """Load a state dict into a member's slot, 1 to `slots`."""
         if not 1 <= slot <= self.slots:
             raise ConfigError(f"slot {slot}; there are 1 to {self.slots}")
-        check_shapes(shapes_of(self.like), state)
+        check_shapes(shapes_of(self.template), state)
         group = member * self.slots + slot - 1
-        made = self.pack_tensors({name: t.detach().float().cpu() for name, t in state.items()})
-        for name, tensor in made.items():
+        packed = self.pack_tensors({name: t.detach().float().cpu() for name, t in state.items()})
+        for name, tensor in packed.items():
             to = self.policy_bias if name == BIAS else self.weights[name]
             to[group, : len(tensor)].copy_(tensor)
 
 
 class GroupedPass(ABC):
-    """A batch on its way: sort, read, forward. Made once, so that graphs can replay it."""
+    """Buffers of a batch: sort, read, forward. Allocated once, so that graphs can replay it."""
 
     memory: Tensor | None = None
-    """What networks that write their memory made of the rows [rows, numbers], in sorted order."""
+    """Next memory of the rows [rows, numbers], in sorted order; None: the networks write none."""
 
     def __init__(self, net: GroupedFlat, rows: int) -> None:
         if rows % net.members:
@@ -123,24 +121,24 @@ class GroupedPass(ABC):
         with torch.device(net.device):
             self._starts = torch.zeros(net.groups * self.blocks, dtype=torch.int32)
             self.ends = torch.zeros(net.groups, dtype=torch.int32)
-            """The place behind the last row of every group."""
+            """End of every group in the sorted order."""
             self.position = torch.full((rows,), -1, dtype=torch.int32)
-            """A row's place in the sorted order, -1 if it is nobody's here."""
+            """Index of a row in the sorted order, -1 if no slot has its policy."""
             self.order = torch.full((rows,), -1, dtype=torch.int32)
-            """The row at a place, -1 behind the last one."""
+            """Row at an index of the sorted order, -1 after the last one."""
             self.group_of = torch.full((rows,), -1, dtype=torch.int32)
-            """The group at a place, -1 behind the last one."""
+            """Group at an index of the sorted order, -1 after the last one."""
             self.logits = torch.zeros(rows, net.action_width)
-            """In sorted order, without the bias that the kernels add; nothing behind the last."""
+            """In sorted order, without the bias that the kernels add; undefined after the last."""
 
-    def make(self, rows: int, columns: int) -> Tensor:
-        """Return zeros for values inside the network."""
+    def zeros(self, rows: int, columns: int) -> Tensor:
+        """Return a buffer for activations."""
         return torch.zeros(rows, columns, dtype=self.flat.dtype, device=self.flat.device)
 
     def sort(self, policy: Tensor, rows_each: int) -> None:
-        """Find the place of every row whose policy id is that of a slot.
+        """Sort rows by slot.
 
-        policy: int16 [rows], `rows_each` rows of every member after each other.
+        policy: policy id per row, int16 [rows]; `rows_each` rows of every member in turn.
         """
         net = self.flat
         if policy.numel() != self.rows or rows_each != self.rows_each:
@@ -149,7 +147,7 @@ class GroupedPass(ABC):
                 f"{self.rows}, {self.rows_each} of each"
             )
         if not policy.is_contiguous():
-            raise ConfigError("the policy ids of a batch have to lie one behind the other")
+            raise ConfigError("the policy ids of a batch must be contiguous")
         view = net.kernels.view(
             "SortView",
             policy=policy,
@@ -169,7 +167,7 @@ class GroupedPass(ABC):
 
     @abstractmethod
     def read(self, obs: Tensor) -> None:
-        """Take the byte rows that were sorted, from all rows of the batch."""
+        """Read the sorted rows from all byte rows of the batch."""
 
     @abstractmethod
     def forward(self) -> None:
@@ -183,7 +181,7 @@ class GroupedPass(ABC):
         onto: Tensor | None = None,
         kind: str = "",
     ) -> KernelView:
-        """What happens to a product before it is kept: sums, then an activation."""
+        """Return the epilogue of a product: sums, then an activation."""
         return self.flat.kernels.view(
             "FinishView", bias=bias, shift=shift, onto=onto, kind=KINDS[kind]
         )
@@ -199,9 +197,10 @@ class GroupedPass(ABC):
         board: tuple[int, int] = (0, 0),
         used: int = 0,
     ) -> None:
-        """Rows of every group times its weight [depth, columns], by our own kernel.
+        """Multiply the rows of every group with its weight [depth, columns], by csrc's kernel.
 
-        out: left out, the logits; `used` columns are kept of them. squares: rows of a place.
+        out: None for the logits, of which `used` columns are written.
+        squares: rows of the product per row of the batch.
         board: height and width, for a 3x3 convolution; the depth has its nine taps.
         """
         net, (depth, columns) = self.flat, weight.shape[1:]
@@ -230,37 +229,37 @@ class GroupedPass(ABC):
 
 
 class GroupedPerceptron(GroupedFlat):
-    """The policy's tower alone, of our own perceptrons or somebody's."""
+    """Policy towers of perceptrons, built-in or custom."""
 
     def pack_tensors(self, state: Mapping[str, Tensor]) -> dict[str, Tensor]:
-        """Inputs in the order of the bytes, their divisors part of the first weights."""
-        own = trace_perceptron(self.like)
-        if isinstance(own, TracedPerceptron):
-            state = to_perceptron_tensors(own, state)
+        """Put inputs in byte order, with their divisors in the first weights."""
+        traced = trace_perceptron(self.template)
+        if isinstance(traced, TracedPerceptron):
+            state = to_perceptron_tensors(traced, state)
         *layers, (head, policy_bias) = policy_layers(state, self.rules, self.config)
-        made: dict[str, Tensor] = {}
+        packed: dict[str, Tensor] = {}
         for layer, (weight, bias) in enumerate(layers):
-            made |= {f"{layer}.weight": weight, f"{layer}.bias": bias}
+            packed |= {f"{layer}.weight": weight, f"{layer}.bias": bias}
         _, order, divisors = self.inputs.byte_ranges()
-        first = made["0.weight"][order] * (1 / torch.tensor(divisors)[:, None])
-        made["0.weight"] = functional.pad(first, (0, 0, 0, self.width - len(first)))
-        made["head"] = functional.pad(head, (0, self.action_width - head.shape[1]))
-        return {**made, BIAS: policy_bias}
+        first = packed["0.weight"][order] * (1 / torch.tensor(divisors)[:, None])
+        packed["0.weight"] = functional.pad(first, (0, 0, 0, self.width - len(first)))
+        packed["head"] = functional.pad(head, (0, self.action_width - head.shape[1]))
+        return {**packed, BIAS: policy_bias}
 
-    def make_pass(self, rows: int) -> PerceptronPass:
-        return PerceptronPass(self, rows)
+    def make_pass(self, rows: int) -> GroupedPerceptronPass:
+        return GroupedPerceptronPass(self, rows)
 
 
-class PerceptronPass(GroupedPass):
-    """Rows whose bytes became numbers."""
+class GroupedPerceptronPass(GroupedPass):
+    """Activations of perceptrons, from rows converted to numbers."""
 
     flat: GroupedPerceptron
 
     def __init__(self, net: GroupedPerceptron, rows: int) -> None:
         super().__init__(net, rows)
-        self.x = self.make(rows, net.width)
+        self.x = self.zeros(rows, net.width)
         self.hidden = [
-            self.make(0 if net.uses_library else rows, width) for width in net.config.hidden
+            self.zeros(0 if net.uses_library else rows, width) for width in net.config.hidden
         ]
 
     def read(self, obs: Tensor) -> None:
@@ -295,61 +294,61 @@ class PerceptronPass(GroupedPass):
 class GroupedResidual(GroupedFlat):
     """Residual nets: stem, blocks and the policy's map.
 
-    Boards lie channels last, so a convolution is a product of our own whose rows are gathered from
-    the squares around each one.
+    Boards are channels last: a convolution is a product whose rows are gathered from the squares
+    around each one.
     """
 
     @cached_property
-    def layout(self) -> Layout:
-        return layout_of(self.rules)
+    def layout(self) -> BoardLayout:
+        return board_layout(self.rules)
 
     @property
     def planes(self) -> int:
-        return rounded_up(self.layout.planes)
+        return round_up(self.layout.planes)
 
     @property
     def numbers(self) -> int:
-        return rounded_up(self.layout.numbers)
+        return round_up(self.layout.numbers)
 
     def pack_tensors(self, state: Mapping[str, Tensor]) -> dict[str, Tensor]:
-        """Divisors are part of the weights that the input meets."""
+        """Fold divisors into the weights of the input."""
         at = self.layout
         divisor = torch.tensor(at.divisors)
         stem = state["stem.weight"] / divisor[None, : at.planes, None, None]
-        made = {"stem.weight": taps_of(stem, self.planes), "stem.bias": state["stem.bias"]}
+        packed = {"stem.weight": taps_of(stem, self.planes), "stem.bias": state["stem.bias"]}
         if self.numbers:
             numbers = (state["numbers.weight"] / divisor[None, at.planes :]).T
-            made["numbers"] = functional.pad(numbers, (0, 0, 0, self.numbers - at.numbers))
+            packed["numbers"] = functional.pad(numbers, (0, 0, 0, self.numbers - at.numbers))
         for block in range(self.config.blocks):
             for part in ("first", "second"):
                 name = f"blocks.{block}.{part}"
                 weight = taps_of(state[f"{name}.weight"], self.config.channels)
-                made[f"{block}.{part}.weight"] = weight
-                made[f"{block}.{part}.bias"] = state[f"{name}.bias"]
+                packed[f"{block}.{part}.weight"] = weight
+                packed[f"{block}.{part}.bias"] = state[f"{name}.bias"]
         head = state["policy_head.weight"].flatten(1).T
-        made["head"] = functional.pad(head, (0, rounded_up(at.actions) - at.actions))
-        return {**made, BIAS: state["policy_bias"]}
+        packed["head"] = functional.pad(head, (0, round_up(at.actions) - at.actions))
+        return {**packed, BIAS: state["policy_bias"]}
 
-    def make_pass(self, rows: int) -> BoardsPass:
-        return BoardsPass(self, rows)
+    def make_pass(self, rows: int) -> GroupedBoardPass:
+        return GroupedBoardPass(self, rows)
 
 
-class BoardsPass(GroupedPass):
-    """Boards [rows * squares, channels]."""
+class GroupedBoardPass(GroupedPass):
+    """Activations of residual nets [rows * squares, channels]."""
 
     flat: GroupedResidual
 
     def __init__(self, net: GroupedResidual, rows: int) -> None:
         super().__init__(net, rows)
         channels, squares = net.config.channels, net.layout.squares
-        self.planes = self.make(rows * squares, net.planes)
-        self.beside = self.make(rows, net.numbers)
-        self.shift = self.make(rows, channels)
-        """What numbers of the whole board add on all squares, and the stem's bias."""
-        self.boards = [self.make(rows * squares, channels) for _ in range(3)]
+        self.planes = self.zeros(rows * squares, net.planes)
+        self.beside = self.zeros(rows, net.numbers)
+        self.shift = self.zeros(rows, channels)
+        """Contribution of whole-board numbers to all squares, and the stem's bias."""
+        self.boards = [self.zeros(rows * squares, channels) for _ in range(3)]
 
     def read(self, obs: Tensor) -> None:
-        """Lay out the boards of the byte rows that were sorted."""
+        """Convert the sorted byte rows to boards."""
         net, at = self.flat, self.flat.layout
         threads = self.rows * (at.squares * net.planes + net.numbers) // 8
         view = net.kernels.view(
@@ -387,16 +386,15 @@ class BoardsPass(GroupedPass):
 
 
 def grouped_product(x: Tensor, weight: Tensor, ends: Tensor) -> Tensor:
-    """The library's: stretches of rows of `x`, up to `ends`, each times its own weight."""
-    public: Any = getattr(functional, "grouped_mm", None)
-    product: Any = public or torch._grouped_mm
+    """Multiply groups of rows of `x`, which end at `ends`, with one weight each (torch)."""
+    product: Any = getattr(functional, "grouped_mm", None) or torch._grouped_mm
     out: Tensor = product(x, weight, offs=ends)
     return out
 
 
 def taps_of(weight: Tensor, inputs: int) -> Tensor:
-    """torch's kernel [out, in, 3, 3] as [taps * inputs, out], inputs filled up with zeros."""
-    out, given = weight.shape[:2]
+    """Return torch's kernel [out, in, 3, 3] as [taps * inputs, out], inputs padded with 0."""
+    out, used = weight.shape[:2]
     taps = torch.zeros(TAPS, inputs, out)
-    taps[:, :given] = weight.permute(2, 3, 1, 0).reshape(TAPS, given, out)
+    taps[:, :used] = weight.permute(2, 3, 1, 0).reshape(TAPS, used, out)
     return taps.reshape(TAPS * inputs, out)

@@ -1,7 +1,7 @@
-"""What the learner on a GPU asks of its networks: flat arrays, and passes over batches.
+"""Base classes of networks on a GPU: weights as flat arrays, and passes over batches.
 
 Every array has a leading dimension for the members of a population. Perceptrons and residual nets
-have passes of their own (`fused_mlp.py`, `fused_residual.py`); any other network is run by autograd
+have hand-written passes (`fused_mlp.py`, `fused_residual.py`); any other network uses autograd
 (`captured.py`).
 """
 
@@ -25,81 +25,81 @@ from sparring.nets.net import head_width
 
 SOURCE = '#include "cuda/net.cuh"\n'
 KINDS = {"": 0, "relu": 1, "tanh": 2, "silu": 3}
-"""Activations, as the kernels count them."""
+"""Numbers of the activations in the kernels."""
 VALUE_WIDTH = 8
-"""Columns of the value head. One is used; products want their sizes in multiples of 8."""
+"""Columns of the value head. One is used; products need sizes that are multiples of 8."""
 
 
 class FlatOptions(TypedDict):
-    """What networks on a GPU are made with besides their game and settings."""
+    """Constructor arguments of networks on a GPU besides rules and configuration."""
 
     bf16: bool
     """Whether products are in bfloat16."""
     device: torch.device
     memory: NotRequired[int]
-    """Bytes behind the observation in every row."""
+    """Bytes of memory in every row."""
 
 
 @dataclass(frozen=True)
 class FlatTensor:
-    """One tensor in the flat arrays, its axes in another order and some of them longer."""
+    """Layout of one tensor in the flat arrays, with permuted and padded axes."""
 
     name: str
-    """Its name in the network."""
+    """Name in the network."""
     offset: int
     shape: tuple[int, ...]
     axes: tuple[int, ...]
-    """The axes of the network's tensor, those of size 1 at its end left out."""
-    theirs: tuple[int, ...]
-    """Its shape in the network."""
+    """Permutation of the network's axes, without trailing axes of size 1."""
+    net_shape: tuple[int, ...]
+    """Shape in the network."""
 
     @property
     def size(self) -> int:
-        """How many numbers it has here."""
         return math.prod(self.shape)
 
-    def fill(self, flat: Tensor, given: Tensor) -> None:
-        """Write the network's tensor to its place in a flat array."""
-        turned = given.reshape(given.shape[: len(self.axes)]).permute(self.axes)
-        at = flat[self.offset : self.offset + self.size].view(self.shape)
-        at[tuple(slice(0, n) for n in turned.shape)] = turned
+    def write(self, flat: Tensor, tensor: Tensor) -> None:
+        """Write the network's tensor into a flat array."""
+        permuted = tensor.reshape(tensor.shape[: len(self.axes)]).permute(self.axes)
+        view = flat[self.offset : self.offset + self.size].view(self.shape)
+        view[tuple(slice(0, n) for n in permuted.shape)] = permuted
 
     def read(self, flat: Tensor) -> Tensor:
-        """Return the network's tensor."""
-        at = flat[self.offset : self.offset + self.size].view(self.shape)
-        sizes = [self.theirs[axis] for axis in self.axes]
-        turned = at[tuple(slice(0, n) for n in sizes)]
-        back = [self.axes.index(axis) for axis in range(len(self.axes))]
-        return turned.permute(back).reshape(self.theirs).contiguous().clone()
+        """Return the network's tensor from a flat array."""
+        view = flat[self.offset : self.offset + self.size].view(self.shape)
+        sizes = [self.net_shape[axis] for axis in self.axes]
+        permuted = view[tuple(slice(0, n) for n in sizes)]
+        inverse = [self.axes.index(axis) for axis in range(len(self.axes))]
+        return permuted.permute(inverse).reshape(self.net_shape).contiguous().clone()
 
 
 class Pass(ABC):
-    """A batch on its way through a network. Made once, so that graphs can replay it."""
+    """Buffers of a batch in a network. Allocated once, so that graphs can replay it."""
 
     memory: Tensor | None = None
-    """What a network that writes its memory made of the rows [members, rows, numbers]."""
+    """Next memory of the rows [members, rows, numbers]; None: the network writes none."""
 
     def __init__(self, net: FlatNet, rows: int, *, learn: bool) -> None:
         self.rows, self.flat = rows, net
         self.logits = self.make(net.action_width, torch.float32)
         """Without the bias that the kernels add."""
         self.value = self.make(VALUE_WIDTH, torch.float32)
-        """In units of the value scale, without the bias that the kernels add; one column counts."""
-        self.others = {name: self.make(w, torch.float32) for name, w in net.others.items()}
-        """What further heads say, biases included."""
+        """In units of the value scale, without the bias that the kernels add; column 0 is used."""
+        heads = net.extra_heads.items()
+        self.extra_outputs = {name: self.make(width, torch.float32) for name, width in heads}
+        """Outputs of auxiliary heads, biases included."""
         if learn:
             self.logits_grad, self.value_grad = self.make(net.action_width), self.make(VALUE_WIDTH)
-            self.extra_grads = {name: torch.zeros_like(said) for name, said in self.others.items()}
+            self.extra_grads = {n: torch.zeros_like(out) for n, out in self.extra_outputs.items()}
 
     def make(self, columns: int, dtype: torch.dtype | None = None) -> Tensor:
-        """Return zeros for every row of every member."""
+        """Return a buffer for every row of every member."""
         net = self.flat
         shape = net.members, self.rows, columns
         return torch.zeros(shape, dtype=dtype or net.dtype, device=net.device)
 
     @abstractmethod
     def read(self, obs: Tensor, places: Tensor | None = None) -> None:
-        """Take byte rows, or those at `places` [members, rows]; where it is -1, nobody looks."""
+        """Read byte rows, or those at the indices `places` [members, rows]; -1: undefined."""
 
     @abstractmethod
     def forward(self) -> None:
@@ -111,127 +111,127 @@ class Pass(ABC):
 
 
 class FlatNet(ABC):
-    """Weights and gradients of all members."""
+    """Weights and gradients of all members as flat arrays."""
 
-    pieces: Mapping[str, FlatTensor]
-    """The value head is the last, weight and bias together."""
-    units: Mapping[str, Tensor] = MappingProxyType({})
-    """What else is kept of every member's heads [members], by the names of the network's buffers:
-    the unit of scores, the share of win, draw and loss in values, and what a win is worth."""
-    others: Mapping[str, int] = MappingProxyType({})
-    """Widths of heads beside policy and value, by name."""
-    eager = ""
-    """Why its passes cannot be held by a graph, "" if they can."""
+    layout: Mapping[str, FlatTensor]
+    """Tensors by name; weight and bias of the value head are the last."""
+    head_buffers: Mapping[str, Tensor] = MappingProxyType({})
+    """Buffers of every member's heads [members], by their names in the network: score scale,
+    weight of win/draw/loss in values, reward of a win."""
+    extra_heads: Mapping[str, int] = MappingProxyType({})
+    """Widths of auxiliary heads by name."""
+    eager_reason = ""
+    """Why a CUDA graph cannot capture its passes, "" if it can."""
     size: int
     value_from: int
-    """Where the last layer of the value begins, which ends the arrays; `size` if there is none."""
+    """Offset of the last value layer, which ends the arrays; `size` if there is none."""
     policy_bias: Tensor
-    """What the kernels add to the logits, for each member [members, columns]."""
+    """Bias that the kernels add to the logits [members, columns]."""
     value_bias: Tensor
-    """What the kernels add to the values, likewise."""
+    """Bias that the kernels add to the values [members, columns]."""
     bias_stride: int
     """Numbers from one member's biases to the next's."""
 
     def __init__(
-        self, rules: Rules, config: NetConfig, members: int, **room: Unpack[FlatOptions]
+        self, rules: Rules, config: NetConfig, members: int, **options: Unpack[FlatOptions]
     ) -> None:
         self.rules, self.config, self.members = rules, config, members
-        self.bf16, self.device = room["bf16"], room["device"]
+        self.bf16, self.device = options["bf16"], options["device"]
         self.net_config = config
-        """What `make_net` makes the networks of."""
+        """Configuration of the network in `make_net`."""
         self.dtype = torch.bfloat16 if self.bf16 else torch.float32
         self.squash = config.squash and rules.box > 0
-        memory = fit_memory_bytes(rules, config, room.get("memory", 0))
+        memory = fit_memory_bytes(rules, config, options.get("memory", 0))
         self.inputs = Inputs(rules, memory, config.inputs)
-        self.action_width = rounded_up(head_width(rules))
+        self.action_width = round_up(head_width(rules))
 
     def make_arrays(self) -> None:
-        """Make the flat arrays, once the pieces are laid out."""
+        """Allocate the flat arrays of the layout."""
         with torch.device(self.device):
             self.weight = torch.zeros(self.members, self.size)
             self.compute = torch.zeros(self.members, self.size, dtype=self.dtype)
             self.grad = torch.zeros(self.members, self.size)
             self.scale = torch.ones(self.size)
-            """What divides the input is part of the first weights. One of scale 0 is not used."""
+            """Factor from `weight` to `compute`: input divisors, 0 for unused weights."""
             self.value_scale = torch.ones(self.members)
 
     def view(self, flat: Tensor, name: str) -> Tensor:
-        """Return a tensor of all members [members, ...]."""
-        spot = self.pieces[name]
-        return flat[:, spot.offset : spot.offset + spot.size].view(len(flat), *spot.shape)
+        """Return a view of one tensor of all members [members, ...]."""
+        at = self.layout[name]
+        return flat[:, at.offset : at.offset + at.size].view(len(flat), *at.shape)
 
     @abstractmethod
     def make_pass(self, rows: int, *, learn: bool) -> Pass:
-        """Return room for passes over batches of so many rows."""
+        """Allocate a pass over batches of this many rows per member."""
 
-    # Exchange with the networks of nets.make
+    # State dicts of the networks of nets.make
 
     def pack(self, named: Mapping[str, Tensor]) -> Tensor:
-        """Return tensors named and shaped as in the network as one flat array."""
+        """Pack tensors named and shaped as in the network into one flat array."""
         flat = torch.zeros(self.size)
-        for name, spot in self.pieces.items():
-            given = named[name].detach().float().cpu()
-            if tuple(given.shape) != spot.theirs:
-                raise RuntimeError(f"{name} has shape {tuple(given.shape)}, need {spot.theirs}")
-            spot.fill(flat, given)
+        for name, at in self.layout.items():
+            tensor = named[name].detach().float().cpu()
+            if tuple(tensor.shape) != at.net_shape:
+                raise RuntimeError(f"{name} has shape {tuple(tensor.shape)}, need {at.net_shape}")
+            at.write(flat, tensor)
         return flat
 
     def unpack(self, flat: Tensor) -> dict[str, Tensor]:
-        """Return a flat array as tensors named and shaped as in the network."""
+        """Return the tensors of a flat array, named and shaped as in the network."""
         flat = flat.detach().float().cpu()
-        return {name: spot.read(flat) for name, spot in self.pieces.items()}
+        return {name: at.read(flat) for name, at in self.layout.items()}
 
     def parameter_names(self) -> list[str]:
-        """The parameters in the order in which the network has them."""
-        return list(self.pieces)
+        """Return the parameters in the order of the network."""
+        return list(self.layout)
 
-    def kept(self) -> list[Tensor]:
-        """What learning changes."""
-        return [self.weight, self.compute, self.value_scale, *self.units.values()]
+    def learned_tensors(self) -> list[Tensor]:
+        """Return all tensors that an update changes."""
+        return [self.weight, self.compute, self.value_scale, *self.head_buffers.values()]
 
     def load(self, member: int, state: Mapping[str, Tensor]) -> None:
-        """Take over the weights of a network."""
+        """Load the state dict of a network."""
         self.weight[member] = self.pack(state).to(self.device)
         self.value_scale[member] = float(state["value_scale"])
         self.compute[member] = (self.weight[member] * self.scale).to(self.dtype)
 
     def copy_from(self, other: FlatNet) -> None:
-        """Take over the networks of all members; the units of their values stay."""
+        """Copy the weights of all members; value scales stay."""
         self.weight.copy_(other.weight)
         self.compute.copy_(other.compute)
 
     def state(self, member: int) -> dict[str, Tensor]:
-        """Return the weights as the network loads them."""
+        """Return the state dict of a member's network."""
         named = self.unpack(self.weight[member])
         return {**named, "value_scale": self.value_scale[member].cpu().clone()}
 
 
 class WidenedPass(Pass):
-    """A pass over rows whose bytes became numbers."""
+    """A pass over rows converted to numbers by a kernel."""
 
     flat: WidenedNet
 
     def __init__(self, net: WidenedNet, rows: int, *, learn: bool) -> None:
         super().__init__(net, rows, learn=learn)
         self.x = self.make(net.width)
-        """The numbers of every row, not yet divided."""
+        """Features of every row, before divisors."""
 
     def read(self, obs: Tensor, places: Tensor | None = None) -> None:
-        """Widen byte rows, or those at `places`; where it is -1, the numbers are 0."""
+        """Convert byte rows, or those at the indices `places`; -1 gives zeros."""
         net, rows = self.flat, self.flat.members * self.rows
         threads = rows * widening_threads(net.constants)
         net.kernels.widen(-(-threads // 256), 256, obs, places, rows, self.x)
 
 
 class WidenedNet(FlatNet):
-    """A network with passes of its own: kernels widen its rows and add the biases of its heads."""
+    """A network with hand-written passes: kernels convert rows and add the biases of heads."""
 
     policy_bias_name = "policy_head.bias"
 
     def __init__(
-        self, rules: Rules, config: NetConfig, members: int, **room: Unpack[FlatOptions]
+        self, rules: Rules, config: NetConfig, members: int, **options: Unpack[FlatOptions]
     ) -> None:
-        super().__init__(rules, config, members, **room)
+        super().__init__(rules, config, members, **options)
         self.width = widened_width(self.inputs)
         self.constants = row_constants(self.inputs, bf16=self.bf16)
         self.kernels: KernelModule = build(
@@ -242,40 +242,40 @@ class WidenedNet(FlatNet):
         super().make_arrays()
         self.policy_bias = self.view(self.weight, self.policy_bias_name)
         self.value_bias = self.view(self.weight, "value_head.bias")
-        self.value_from, self.bias_stride = self.pieces["value_head.weight"].offset, self.size
+        self.value_from, self.bias_stride = self.layout["value_head.weight"].offset, self.size
 
 
-def rounded_up(count: int, to: int = 8) -> int:
-    """The next multiple."""
+def round_up(count: int, to: int = 8) -> int:
+    """Return the next multiple of `to`."""
     return -(-count // to) * to
 
 
 def widened_width(inputs: Inputs) -> int:
-    """Columns of a widened row: the features, and zeros up to what products like."""
-    return rounded_up(len(inputs.features), 32)
+    """Return the columns of a converted row: the features, padded for fast products."""
+    return round_up(len(inputs.features), 32)
 
 
 def widening_threads(constants: Mapping[str, int]) -> int:
-    """Threads that widen a row: one for every eight bytes, one for every other number."""
+    """Return the threads that convert a row: one for every eight bytes, or other number."""
     eights = constants["SPARRING_U8S"] // 8
     return eights + constants["SPARRING_WIDTH"] - 8 * eights
 
 
 def row_constants(inputs: Inputs, *, bf16: bool) -> dict[str, int]:
-    """The layout of a row, which the kernels are compiled for."""
-    found = {
+    """Return the layout of a row as constants that the kernels are compiled with."""
+    constants = {
         "SPARRING_BF16": int(bf16),
         "SPARRING_ROW_BYTES": inputs.row_bytes,
         "SPARRING_WIDTH": widened_width(inputs),
     }
     names = {torch.uint8: "U8", torch.int8: "I8", torch.int16: "I16", torch.float32: "F32"}
-    found |= {f"SPARRING_{name}{what}": 0 for name in names.values() for what in ("S", "_AT")}
-    found |= {"SPARRING_MEMORY_F32S": 0, "SPARRING_MEMORY_AT": 0}
+    constants |= {f"SPARRING_{name}{what}": 0 for name in names.values() for what in ("S", "_AT")}
+    constants |= {"SPARRING_MEMORY_F32S": 0, "SPARRING_MEMORY_AT": 0}
     for dtype, first, end in inputs.byte_ranges()[0]:
         if first < inputs.rules.obs_bytes:
-            found[f"SPARRING_{names[dtype]}S"] = (end - first) // dtype.itemsize
-            found[f"SPARRING_{names[dtype]}_AT"] = first
+            constants[f"SPARRING_{names[dtype]}S"] = (end - first) // dtype.itemsize
+            constants[f"SPARRING_{names[dtype]}_AT"] = first
         else:
-            found["SPARRING_MEMORY_F32S"] = (end - first) // dtype.itemsize
-            found["SPARRING_MEMORY_AT"] = first
-    return found
+            constants["SPARRING_MEMORY_F32S"] = (end - first) // dtype.itemsize
+            constants["SPARRING_MEMORY_AT"] = first
+    return constants

@@ -1,8 +1,8 @@
-"""Multi-layer perceptrons as flat arrays on a GPU, forward and backward written out.
+"""Perceptrons as flat arrays on a GPU, with hand-written forward and backward passes.
 
 Same networks as `Perceptron`, for the fast path: static buffers, one matrix product per layer for
 all members, bias and relu inside the product where the library can, bf16 products from float32
-weights. A test holds it equal to `Perceptron` and autograd.
+weights. A test compares it with `Perceptron` and autograd.
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ from sparring.nets.run.flat import (
     WidenedPass,
 )
 from sparring.nets.run.trace import (
-    COMPARED,
+    COMPARED_ROWS,
     TracedPerceptron,
-    differs,
+    describe_difference,
     from_perceptron_tensors,
     sample_rows,
     to_perceptron_tensors,
@@ -38,11 +38,11 @@ from sparring.nets.run.trace import (
 )
 
 SUM_BLOCKS = 256
-"""Most blocks of rows whose column sums are added up separately."""
+"""Maximum number of row blocks with separate column sums."""
 
 
 class PerceptronPass(WidenedPass):
-    """What layers put out, and the gradients behind it."""
+    """Activations of all layers, and their gradients."""
 
     flat: FusedPerceptron
 
@@ -56,12 +56,11 @@ class PerceptronPass(WidenedPass):
         self.sums = torch.zeros(net.members, self.sum_blocks, len(net.bias_at), device=net.device)
 
     def _make_layers(self) -> tuple[Tensor, list[list[Tensor]]]:
-        """Room for the first layer, and by tower for its share of that and those behind it."""
+        """Return buffers of the first layer, and by tower of its part of that and later layers."""
         (width, *hidden), towers = self.flat.config.hidden, self.flat.towers
         first = self.make(width * towers)
-        behind = [[self.make(width) for width in hidden] for _ in range(towers)]
-        shares = [first[..., t * width : (t + 1) * width] for t in range(towers)]
-        return first, [[share, *layers] for share, layers in zip(shares, behind, strict=True)]
+        parts = [first[..., t * width : (t + 1) * width] for t in range(towers)]
+        return first, [[part, *(self.make(width) for width in hidden)] for part in parts]
 
     def forward(self) -> None:
         net = self.flat
@@ -97,7 +96,7 @@ class PerceptronPass(WidenedPass):
         )
 
     def _product(self, a: Tensor, b: Tensor, out: Tensor, *, add: bool = False) -> None:
-        """out = a @ b for every member; `add` adds to what is there."""
+        """Compute out = a @ b for every member; `add`: out += a @ b."""
         alone = self.flat.members == 1
         if add:
             if alone:
@@ -116,21 +115,21 @@ class PerceptronPass(WidenedPass):
 
     def backward(self) -> None:
         net, last = self.flat, self.flat.towers - 1
-        met: set[int] = set()
+        written: set[int] = set()
         for name, grad, t in (
             ("policy_head", self.logits_grad, 0),
             ("value_head", self.value_grad, last),
         ):
             self._weight_grad(name, self.layers[t][-1], grad)
             self._bias_grad(name, grad, None)
-            self._down(name, grad, self.grads[t][-1], add=t in met)
-            met.add(t)
+            self._input_grad(name, grad, self.grads[t][-1], add=t in written)
+            written.add(t)
         for t, (layers, grads) in enumerate(zip(self.layers, self.grads, strict=True)):
             for layer in reversed(range(len(layers) - 1)):
                 name = f"towers.{t}.{2 * layer}"
                 self._bias_grad(name, grads[layer + 1], layers[layer + 1])
                 self._weight_grad(name, layers[layer], grads[layer + 1])
-                self._down(name, grads[layer + 1], grads[layer])
+                self._input_grad(name, grads[layer + 1], grads[layer])
         self._bias_grad("first", self.first_grad, self.first)
         self._weight_grad("first", self.x, self.first_grad)
         columns = len(net.bias_at)
@@ -148,17 +147,16 @@ class PerceptronPass(WidenedPass):
             ),
         )
 
-    def _down(self, name: str, grad: Tensor, below: Tensor, *, add: bool = False) -> None:
-        """Take the gradient of what a layer puts out to what it reads."""
+    def _input_grad(self, name: str, grad: Tensor, out: Tensor, *, add: bool = False) -> None:
         weight = self.flat.view(self.flat.compute, f"{name}.weight")
-        self._product(grad, weight.transpose(1, 2), below, add=add)
+        self._product(grad, weight.transpose(1, 2), out, add=add)
 
     def _weight_grad(self, name: str, x: Tensor, grad: Tensor) -> None:
         to = self.flat.view(self.flat.grad, f"{name}.weight")
         self._product(x.transpose(1, 2), grad, to)
 
-    def _bias_grad(self, name: str, grad: Tensor, made: Tensor | None) -> None:
-        """Take the gradient through an activation, if any, and sum its columns by blocks."""
+    def _bias_grad(self, name: str, grad: Tensor, activation: Tensor | None) -> None:
+        """Backpropagate through the activation, if any, and sum columns by blocks of rows."""
         net, rows, columns = self.flat, grad.shape[1], grad.shape[2]
         net.kernels.backward_activation(
             (-(-columns // 256), self.sum_blocks, net.members),
@@ -166,11 +164,11 @@ class PerceptronPass(WidenedPass):
             net.kernels.view(
                 "ColumnsView",
                 grad=grad,
-                out=made,
+                out=activation,
                 rows=rows,
                 columns=columns,
                 rows_per_block=-(-rows // self.sum_blocks),
-                kind=net.kind if made is not None else 0,
+                kind=net.kind if activation is not None else 0,
                 sums=self.sums,
                 all_columns=len(net.bias_at),
                 first_column=net.bias_column[f"{name}.bias"],
@@ -182,98 +180,96 @@ class FusedPerceptron(WidenedNet):
     """Weights, gradients and layers of all members."""
 
     def __init__(
-        self, rules: Rules, config: NetConfig, members: int, **room: Unpack[FlatOptions]
+        self, rules: Rules, config: NetConfig, members: int, **options: Unpack[FlatOptions]
     ) -> None:
         assert not (why := unsupported_reason("kernels", config)), why
-        super().__init__(rules, config, members, **room)
+        super().__init__(rules, config, members, **options)
         device = self.device
         self.kind = KINDS[config.activation]
         self.towers = 1 if config.shared else 2
-        self.pieces: dict[str, FlatTensor] = self._lay_out()
-        self.size = sum(piece.size for piece in self.pieces.values())
-        biases = [piece for name, piece in self.pieces.items() if name.endswith("bias")]
-        places = [torch.arange(b.offset, b.offset + b.size, dtype=torch.int32) for b in biases]
-        self.bias_at = torch.cat(places).to(device)
-        """Where the biases lie, side by side."""
+        self.layout: dict[str, FlatTensor] = self._make_layout()
+        self.size = sum(tensor.size for tensor in self.layout.values())
+        biases = [tensor for name, tensor in self.layout.items() if name.endswith("bias")]
+        offsets = [torch.arange(b.offset, b.offset + b.size, dtype=torch.int32) for b in biases]
+        self.bias_at = torch.cat(offsets).to(device)
+        """Offsets of all biases."""
         ends = accumulate(b.size for b in biases)
         self.bias_column = {b.name: end - b.size for b, end in zip(biases, ends, strict=True)}
         self.make_arrays()
         _, order, divisors = self.inputs.byte_ranges()
         self._order = torch.tensor(order)
-        """The feature of every column of a widened row."""
+        """Feature of every column of a converted row."""
         scale = self.view(self.scale[None], "first.weight")[0]
         scale[: len(order)] = 1 / torch.tensor(divisors, device=device)[:, None]
         self.view(self.scale[None], "policy_head.weight")[0, :, : head_width(rules)] *= head_mask(
             rules, config
         ).T.to(device)
 
-    def _lay_out(self) -> dict[str, FlatTensor]:
-        """Place every matrix; the value head last, weight and bias together."""
+    def _make_layout(self) -> dict[str, FlatTensor]:
+        """Place all tensors, weight and bias of the value head at the end."""
         hidden, towers, actions = self.config.hidden, self.towers, head_width(self.rules)
         first = hidden[0] * towers
         layers = [("first", self.width, first, (len(self.inputs.features), first))]
-        """Name, rows and columns here, and the shape of the weight in the network."""
+        """Name, rows and columns in the flat array, and the weight's shape in the network."""
         for t in range(towers):
-            for layer, (width, following) in enumerate(pairwise(hidden)):
-                layers.append((f"towers.{t}.{2 * layer}", width, following, (following, width)))
+            for layer, (width, next_width) in enumerate(pairwise(hidden)):
+                layers.append((f"towers.{t}.{2 * layer}", width, next_width, (next_width, width)))
         layers.append(("policy_head", hidden[-1], self.action_width, (actions, hidden[-1])))
         layers.append(("value_head", hidden[-1], VALUE_WIDTH, (1, hidden[-1])))
-        pieces, offset = dict[str, FlatTensor](), 0
-        for name, rows, columns, theirs in layers:
-            # torch's linear layers keep their weights the other way round.
-            axes, outputs = ((0, 1), theirs[1]) if name == "first" else ((1, 0), theirs[0])
-            weight = FlatTensor(f"{name}.weight", offset, (rows, columns), axes, theirs)
+        layout, offset = dict[str, FlatTensor](), 0
+        for name, rows, columns, net_shape in layers:
+            # torch's linear layers have transposed weights.
+            axes, outputs = ((0, 1), net_shape[1]) if name == "first" else ((1, 0), net_shape[0])
+            weight = FlatTensor(f"{name}.weight", offset, (rows, columns), axes, net_shape)
             bias = FlatTensor(f"{name}.bias", offset + weight.size, (columns,), (0,), (outputs,))
-            pieces |= {weight.name: weight, bias.name: bias}
+            layout |= {weight.name: weight, bias.name: bias}
             offset += weight.size + bias.size
-        return pieces
+        return layout
 
     def make_pass(self, rows: int, *, learn: bool) -> PerceptronPass:
         return PerceptronPass(self, rows, learn=learn)
-
-    # Exchange with Perceptron
 
     def pack(self, named: Mapping[str, Tensor]) -> Tensor:
         first = named["first.weight"].cpu()[self._order]
         return super().pack({**named, "first.weight": first})
 
     def unpack(self, flat: Tensor) -> dict[str, Tensor]:
-        found = super().unpack(flat)
-        return {**found, "first.weight": found["first.weight"][self._order.argsort()]}
+        tensors = super().unpack(flat)
+        return {**tensors, "first.weight": tensors["first.weight"][self._order.argsort()]}
 
 
 class CustomPerceptron(FusedPerceptron):
-    """A perceptron whose tensors are named and shaped as in a module of somebody's own."""
+    """A perceptron with the tensor names and shapes of a custom module."""
 
     def __init__(
-        self, net: Net, config: NetConfig, members: int, **room: Unpack[FlatOptions]
+        self, net: Net, config: NetConfig, members: int, **options: Unpack[FlatOptions]
     ) -> None:
-        """Make room for networks like this one. config: with which ours is the same."""
-        super().__init__(net.inputs.rules, config, members, **room)
+        """Allocate networks of this shape. config: of the equivalent built-in perceptron."""
+        super().__init__(net.inputs.rules, config, members, **options)
         layers = trace_perceptron(net)
         assert isinstance(layers, TracedPerceptron)
-        self.like, self.names, self.net_config = net, layers, net.config
+        self.template, self.traced, self.net_config = net, layers, net.config
 
     def pack(self, named: Mapping[str, Tensor]) -> Tensor:
-        return super().pack(to_perceptron_tensors(self.names, named))
+        return super().pack(to_perceptron_tensors(self.traced, named))
 
     def unpack(self, flat: Tensor) -> dict[str, Tensor]:
-        found = from_perceptron_tensors(self.names, super().unpack(flat))
-        return {name: found[name] for name in self.parameter_names()}
+        tensors = from_perceptron_tensors(self.traced, super().unpack(flat))
+        return {name: tensors[name] for name in self.parameter_names()}
 
     def parameter_names(self) -> list[str]:
-        return [name for name, _ in self.like.named_parameters()]
+        return [name for name, _ in self.template.named_parameters()]
 
     @torch.no_grad()
-    def differs(self) -> str:
-        """Hold the kernels against the module; what lies in the arrays of the first is lost."""
-        rows = sample_rows(self.inputs, COMPARED)
-        self.load(0, self.like.state_dict())
-        passing = self.make_pass(COMPARED, learn=False)
-        passing.read(rows.repeat(self.members, 1).to(self.device))
-        passing.forward()
-        width = self.like.heads[POLICY]
-        logits = passing.logits[0, :, :width] + self.policy_bias[0, :width]
-        value = passing.value[0, :, 0] + self.value_bias[0, 0]
-        said = {POLICY: logits.cpu(), VALUE: value.cpu()}
-        return differs(self.like, said, rows, rounded=self.bf16)
+    def describe_difference(self) -> str:
+        """Compare the kernels with the module, "" if they agree; overwrites member 0."""
+        rows = sample_rows(self.inputs, COMPARED_ROWS)
+        self.load(0, self.template.state_dict())
+        probe = self.make_pass(COMPARED_ROWS, learn=False)
+        probe.read(rows.repeat(self.members, 1).to(self.device))
+        probe.forward()
+        width = self.template.heads[POLICY]
+        logits = probe.logits[0, :, :width] + self.policy_bias[0, :width]
+        value = probe.value[0, :, 0] + self.value_bias[0, 0]
+        outputs = {POLICY: logits.cpu(), VALUE: value.cpu()}
+        return describe_difference(self.template, outputs, rows, bf16=self.bf16)

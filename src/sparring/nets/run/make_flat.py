@@ -1,4 +1,4 @@
-"""Which passes a network has on a GPU: its own where they are written, autograd's otherwise."""
+"""Makes networks on a GPU: with hand-written passes where they exist, with autograd otherwise."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from sparring.nets.run.fused_residual import FusedResidual
 from sparring.nets.run.trace import perceptron_config
 
 KERNEL_NETS: Mapping[str, type[FlatNet]] = {"mlp": FusedPerceptron, "residual": FusedResidual}
-"""Networks whose passes are kernels."""
+"""Networks with hand-written passes."""
 
 
 def make_flat(
@@ -32,61 +32,62 @@ def make_flat(
     members: int,
     *,
     heads: Mapping[str, int] | None = None,
-    **room: Unpack[FlatOptions],
+    **options: Unpack[FlatOptions],
 ) -> FlatNet:
-    """Return room for the networks of all members. Their weights are loaded afterwards.
+    """Allocate the networks of all members; `load` fills them.
 
-    heads: those of a network of which more is asked than policy and value.
+    heads: widths of all heads, if there are auxiliary ones.
     """
-    memory = room.get("memory", 0)
+    memory = options.get("memory", 0)
     assert not (why := unsupported_reason("captured", config, memory=memory)), why
     if not is_factory(config.kind):
         if unsupported_reason("kernels", config, heads=tuple(heads or ()), memory=memory):
-            return CapturedNet(rules, config, members, heads=heads, **room)
-        return KERNEL_NETS[config.kind](rules, config, members, **room)
-    # Somebody's own: our kernels if it is a perceptron, else autograd.
-    with torch.random.fork_rng(devices=[]):  # fresh weights are drawn, and not used
+            return CapturedNet(rules, config, members, heads=heads, **options)
+        return KERNEL_NETS[config.kind](rules, config, members, **options)
+    # Custom: kernels if it is a perceptron, else autograd.
+    with torch.random.fork_rng(devices=[]):  # the initial weights are not used
         net = make_net(rules, config, heads=heads, memory=memory)
-    ours = perceptron_config(net, config) if heads is None else None
-    if isinstance(ours, NetConfig) and not unsupported_reason("kernels", ours):
-        made = CustomPerceptron(net, ours, members, **room)
-        if not (why := made.differs()):
-            return made
+    equivalent = perceptron_config(net, config) if heads is None else None
+    if isinstance(equivalent, NetConfig) and not unsupported_reason("kernels", equivalent):
+        perceptron = CustomPerceptron(net, equivalent, members, **options)
+        if not (why := perceptron.describe_difference()):
+            return perceptron
         warnings.warn(
             SparringWarning(f"net.kind {config.kind} is run by torch: {why}"), stacklevel=3
         )
-    captured = CapturedNet(rules, config, members, heads=heads, **room)
-    captured.eager = capture_unsupported_reason(captured) if room["device"].type == "cuda" else ""
+    captured = CapturedNet(rules, config, members, heads=heads, **options)
+    if options["device"].type == "cuda":
+        captured.eager_reason = capture_unsupported_reason(captured)
     return captured
 
 
 class FlatHierarchy:
-    """A `FlatNet` for every role. Tensors are named as in `nets.hierarchy.HierarchyNet`."""
+    """A `FlatNet` for every role. State dicts are those of `HierarchyNet`."""
 
     def __init__(
         self,
         rules: Rules,
         configs: Mapping[str, NetConfig],
         members: int,
-        **room: Unpack[FlatOptions],
+        **options: Unpack[FlatOptions],
     ) -> None:
         self.roles = {
-            role: make_flat(rules, config, members, **room) for role, config in configs.items()
+            role: make_flat(rules, config, members, **options) for role, config in configs.items()
         }
         self.squash = any(net.squash for net in self.roles.values())
 
     @property
-    def eager(self) -> str:
-        """Why passes cannot be held by a graph, "" if they can."""
-        return next((net.eager for net in self.roles.values() if net.eager), "")
+    def eager_reason(self) -> str:
+        """Why a CUDA graph cannot capture the passes, "" if it can."""
+        return next((net.eager_reason for net in self.roles.values() if net.eager_reason), "")
 
     def load(self, member: int, state: Mapping[str, Tensor]) -> None:
-        """Take over the weights of a network."""
+        """Load the state dict of a hierarchy."""
         for role, net in self.roles.items():
             net.load(member, role_tensors(state, role))
 
     def state(self, member: int) -> dict[str, Tensor]:
-        """Return the weights as the network loads them."""
+        """Return the state dict of a member's hierarchy."""
         return {
             f"{ROLES}.{role}.{name}": tensor
             for role, net in self.roles.items()

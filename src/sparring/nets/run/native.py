@@ -1,9 +1,9 @@
-"""Networks on a CPU with few calls: small batches are bound by what every call costs.
+"""Networks on a CPU with few calls: the overhead of calls dominates small batches.
 
 The weights of a network lie in one array and their gradients in another, so that clipping, Adam and
-a target network that follows are one call each. Passes of perceptrons are wholly native: a call for
-the forward, one for the backward. `csrc/nets/layers.hpp` computes; here is which numbers of a flat
-array are which layer's. Tests hold it equal to torch's.
+a Polyak update are one call each. Passes of perceptrons are native: one call for forward, one for
+backward. `csrc/nets/layers.hpp` computes; this module maps layers to offsets in the flat array.
+Tests compare it with torch.
 """
 
 from __future__ import annotations
@@ -23,37 +23,36 @@ from torch.optim.adam import adam
 from sparring import _native
 from sparring.capabilities.refusals import unsupported_reason
 from sparring.errors import ConfigError
-from sparring.nets.custom import OWN, CustomNet
+from sparring.nets.custom import MODULE_PREFIX, CustomNet
 from sparring.nets.hierarchy import HierarchyNet, unscale_value_head
 from sparring.nets.mlp import NATIVE_ACTIVATIONS, Perceptron
 from sparring.nets.net import POLICY, VALUE, WDL, HeadOutputs, Net
 from sparring.nets.run.trace import TracedPerceptron, trace_perceptron
 
 ALIGNED = 16
-"""Matrices begin at multiples of so many numbers."""
+"""Matrices start at multiples of this many numbers."""
 BETAS, EPS = (0.9, 0.999), 1e-8
-TIDY_EVERY, TIDY_BELOW = 128, 1e-30
-"""So often Adam forgets moments that small. Of weights that get no gradient any more they shrink
-without end, and numbers below 1e-38 cost a CPU tenfold; beside EPS both are nothing."""
+FLUSH_EVERY, FLUSH_BELOW = 128, 1e-30
+"""Every so many steps Adam sets smaller moments to 0. Moments of weights without a gradient decay
+to subnormal numbers, which cost a CPU tenfold; next to EPS both are nothing."""
 
 
 class PackedParameters:
-    """A network whose parameters are views of one array. It must not be moved any more."""
+    """Makes a module's parameters views of one array. The module must not be moved any more."""
 
     def __init__(self, net: nn.Module) -> None:
-        """Take over a network, or anything else that learns, where it is."""
         self.net = net
         parameters = dict(net.named_parameters())
-        places, size = {}, 0
-        # Heads last and side by side: one product gives all of them.
+        ranges, size = {}, 0
+        # Heads last and side by side: one product computes all of them.
         for name in sorted(parameters, key=lambda n: (n.endswith("_head.bias"), "_head." in n)):
             size = size if "_head." in name else -(-size // ALIGNED) * ALIGNED
-            places[name] = (size, size + parameters[name].numel())
-            size = places[name][1]
+            ranges[name] = (size, size + parameters[name].numel())
+            size = ranges[name][1]
         device = next(iter(parameters.values())).device
         self.weight = torch.zeros(size, device=device)
         self.grad = torch.zeros(size, device=device)
-        self._places = {name: (places[name], tuple(p.shape)) for name, p in parameters.items()}
+        self._ranges = {name: (ranges[name], tuple(p.shape)) for name, p in parameters.items()}
         for name, view in self.views(self.weight).items():
             view.copy_(parameters[name].detach())
             parameters[name].data = view
@@ -61,20 +60,20 @@ class PackedParameters:
             parameters[name].grad = view
 
     @property
-    def places(self) -> dict[str, int]:
-        """Where every parameter begins."""
-        return {name: first for name, ((first, _), _) in self._places.items()}
+    def offsets(self) -> dict[str, int]:
+        """Offset of every parameter in the array."""
+        return {name: first for name, ((first, _), _) in self._ranges.items()}
 
     def views(self, array: Tensor) -> dict[str, Tensor]:
-        """An array of this layout by parameter, in the network's own order."""
+        """Return views of an array of this layout by parameter, in the network's order."""
         return {
             name: array[first:last].view(shape)
-            for name, ((first, last), shape) in self._places.items()
+            for name, ((first, last), shape) in self._ranges.items()
         }
 
 
 class PackedAdam:
-    """Adam over all weights in one call; saved and loaded as torch's, by parameter."""
+    """Adam over all weights in one call; saved and loaded like torch's, by parameter."""
 
     def __init__(
         self,
@@ -82,56 +81,58 @@ class PackedAdam:
         *,
         eps: float = EPS,
         native: _native.Updating | None = None,
-        tell: Callable[[], None] | None = None,
+        on_change: Callable[[], None] | None = None,
     ) -> None:
-        """native: computes it, on a CPU; else torch does. tell: called when weights changed."""
-        self.packed, self.lr, self.eps, self.native, self.tell = packed, 0.0, eps, native, tell
+        """native: runs the step on a CPU; None: torch does. on_change: called after a step."""
+        self.packed, self.lr, self.eps = packed, 0.0, eps
+        self.native, self.on_change = native, on_change
         self.exp_avg, self.exp_avg_sq = (torch.zeros_like(packed.weight) for _ in range(2))
         self.steps = torch.zeros((), device=packed.weight.device)
         self._arrays: dict[str, npt.NDArray[np.float32]] = {}
         if native is not None:
-            held = (packed.grad, packed.weight, self.exp_avg, self.exp_avg_sq)
+            tensors = (packed.grad, packed.weight, self.exp_avg, self.exp_avg_sq)
             names = ("grad", "weight", "mean", "square")
-            self._arrays = {n: x.numpy() for n, x in zip(names, held, strict=True)}
+            self._arrays = {n: x.numpy() for n, x in zip(names, tensors, strict=True)}
             self._steps = self.steps.numpy()
 
-    def descend(self, most: float) -> float:
-        """Follow the gradient, shortened to a norm of at most `most`; return what the norm was.
+    def clip_and_step(self, max_norm: float) -> float:
+        """Clip the gradient to a norm of `max_norm` (0: no clipping) and step; return its norm.
 
         A norm that is not finite changes nothing.
-        most: 0 is any.
         """
         if self.native is not None:
-            norm = self._descend_natively(most or math.inf)
+            norm = self._native_step(max_norm or math.inf)
         else:
-            norm = float(self.clip(most) if most else torch.linalg.vector_norm(self.packed.grad))
+            norm = float(
+                self.clip(max_norm) if max_norm else torch.linalg.vector_norm(self.packed.grad)
+            )
             if math.isfinite(norm):
                 self.step()
-        if self.tell:
-            self.tell()
+        if self.on_change:
+            self.on_change()
         return norm
 
-    def _descend_natively(self, most: float) -> float:
+    def _native_step(self, max_norm: float) -> float:
         assert self.native is not None
         norm = self.native.adam(
             **self._arrays,
             step=int(self._steps) + 1,
             lr=self.lr,
             eps=self.eps,
-            max_norm=most,
+            max_norm=max_norm,
         )
         self._steps += math.isfinite(norm)
         return norm
 
-    def clip(self, most: float) -> Tensor:
-        """Shorten the gradient to a norm of at most this; return what the norm was."""
+    def clip(self, max_norm: float) -> Tensor:
+        """Clip the norm of the gradient; return what it was."""
         norm: Tensor = torch.linalg.vector_norm(self.packed.grad)
-        self.packed.grad.mul_((most / (norm + 1e-6)).clamp_(max=1.0))
+        self.packed.grad.mul_((max_norm / (norm + 1e-6)).clamp_(max=1.0))
         return norm
 
     @torch.no_grad()
     def step(self) -> None:
-        """Follow the gradient."""
+        """Take an Adam step."""
         packed = self.packed
         adam(
             [packed.weight],
@@ -149,23 +150,23 @@ class PackedAdam:
             eps=self.eps,
             maximize=False,
         )
-        if packed.weight.device.type == "cpu" and int(self.steps) % TIDY_EVERY == 0:
+        if packed.weight.device.type == "cpu" and int(self.steps) % FLUSH_EVERY == 0:
             for moment in (self.exp_avg, self.exp_avg_sq):
-                moment.copy_(torch.hardshrink(moment, TIDY_BELOW))
+                moment.copy_(torch.hardshrink(moment, FLUSH_BELOW))
 
     def tensors(self) -> dict[str, Tensor]:
-        """Copy Adam's memory of every parameter; nothing before the first step."""
+        """Return copies of Adam's state by parameter; none before the first step."""
         if not self.steps:
             return {}
-        found: dict[str, Tensor] = {}
+        tensors: dict[str, Tensor] = {}
         views = [self.packed.views(array).values() for array in (self.exp_avg, self.exp_avg_sq)]
         for index, (first, second) in enumerate(zip(*views, strict=True)):
-            kept = {"step": self.steps, "exp_avg": first, "exp_avg_sq": second}
-            found |= {f"{index}.{name}": value.cpu().clone() for name, value in kept.items()}
-        return found
+            state = {"step": self.steps, "exp_avg": first, "exp_avg_sq": second}
+            tensors |= {f"{index}.{name}": value.cpu().clone() for name, value in state.items()}
+        return tensors
 
     def load(self, tensors: Mapping[str, Tensor]) -> None:
-        """Go on with `tensors` of another moment."""
+        """Restore `tensors` of an earlier time."""
         for name, array in (("exp_avg", self.exp_avg), ("exp_avg_sq", self.exp_avg_sq)):
             array.zero_()
             for index, view in enumerate(self.packed.views(array).values()):
@@ -175,15 +176,15 @@ class PackedAdam:
 
 
 Piece = tuple[int, int, int, int, int, int, int]
-"""Column, columns, numbers that are read, places of weight and bias, strides of inputs, outputs."""
+"""First column, columns, inputs, offsets of weight and bias, strides of inputs and outputs."""
 Layer = tuple[int, int, list[Piece]]
-"""Inputs, outputs, and where their weights are."""
+"""Inputs, outputs, and the pieces of its weights."""
 Tower = tuple[int, list[Layer]]
-"""Where its head lies in what is put out, and its layers."""
+"""First column of its heads in the output, and its layers."""
 
 
 def native_unsupported_reason(net: nn.Module, device: torch.device) -> str:
-    """Say what keeps a network from being passed natively, "" if nothing does."""
+    """Return why a network has no native passes, "" if it has."""
     if device.type != "cpu":
         return "native passes are for CPUs"
     if isinstance(net, CustomNet):
@@ -194,78 +195,81 @@ def native_unsupported_reason(net: nn.Module, device: torch.device) -> str:
 
 
 def towers_of(packed: PackedParameters, net: Net) -> list[Tower]:
-    """Where the weights of every layer lie."""
-    places = {name.removeprefix(OWN): at for name, at in packed.places.items()}
-    own = trace_perceptron(net)
-    if isinstance(own, TracedPerceptron):
+    """Return the offsets of all layers' weights."""
+    offsets = {name.removeprefix(MODULE_PREFIX): at for name, at in packed.offsets.items()}
+    traced = trace_perceptron(net)
+    if isinstance(traced, TracedPerceptron):
         hidden = [
-            [linear(places, name, *own.widths[name]) for name in tower] for tower in own.towers
+            [linear(offsets, name, *traced.widths[name]) for name in tower]
+            for tower in traced.towers
         ]
-        heads, tower_of = own.heads, {name: own.tower_of(name) for name in own.heads}
+        heads, tower_of = traced.heads, {name: traced.tower_of(name) for name in traced.heads}
     else:
         assert isinstance(net, Perceptron)
-        hidden = hidden_layers(places, net)
+        hidden = hidden_layers(offsets, net)
         heads, tower_of = {name: f"{name}_head" for name in net.heads}, net.tower_of
-    found: list[Tower] = []
+    towers: list[Tower] = []
     column = 0
     for number, layers in enumerate(hidden):
-        read = {name: heads[name] for name in net.heads if tower_of[name] == number}
-        below, total = layers[-1][1], sum(net.heads[name] for name in read)
-        pieces = head_pieces(places, net, read, below)
-        found.append((column, [*layers, (below, total, pieces)]))
-        column += total
-    return found
+        tower_heads = {name: heads[name] for name in net.heads if tower_of[name] == number}
+        inputs, outputs = layers[-1][1], sum(net.heads[name] for name in tower_heads)
+        pieces = head_pieces(offsets, net, tower_heads, inputs)
+        towers.append((column, [*layers, (inputs, outputs, pieces)]))
+        column += outputs
+    return towers
 
 
-def hidden_layers(places: dict[str, int], net: Perceptron) -> list[list[Layer]]:
-    """Those of every tower of our own perceptron, which begin side by side in the first layer."""
+def hidden_layers(offsets: dict[str, int], net: Perceptron) -> list[list[Layer]]:
+    """Return the layers of a perceptron's towers, which share the matrix of the first layer."""
     numbers, width, towers = len(net.inputs.features), net.config.hidden[0], len(net.towers)
-    found: list[list[Layer]] = []
+    by_tower: list[list[Layer]] = []
     for number in range(towers):
-        weight, bias = (places[f"first.{part}"] + number * width for part in ("weight", "bias"))
+        weight, bias = (offsets[f"first.{part}"] + number * width for part in ("weight", "bias"))
         layers = [(numbers, width, [(0, width, numbers, weight, bias, towers * width, 1)])]
-        for at, (below, wide) in enumerate(pairwise(net.config.hidden)):
-            layers.append(linear(places, f"towers.{number}.{2 * at}", below, wide))
-        found.append(layers)
-    return found
+        for index, (inputs, outputs) in enumerate(pairwise(net.config.hidden)):
+            layers.append(linear(offsets, f"towers.{number}.{2 * index}", inputs, outputs))
+        by_tower.append(layers)
+    return by_tower
 
 
 def head_pieces(
-    places: dict[str, int], net: Net, layers: Mapping[str, str], below: int
+    offsets: dict[str, int], net: Net, layers: Mapping[str, str], inputs: int
 ) -> list[Piece]:
-    """The heads of a tower side by side; a spread that all rows share reads nothing."""
-    ours, column = isinstance(net, Perceptron), 0
+    """Return the heads of a tower side by side; a std shared by all rows has no inputs."""
+    builtin, column = isinstance(net, Perceptron), 0
     pieces: list[Piece] = []
     for name, layer in layers.items():
         width = net.heads[name]
-        parts = [(0, width, below)]
-        if ours and name == POLICY and net.box and net.config.std == "shared":
-            parts = [(0, net.box, below), (net.box, width - net.box, 0)]
+        parts = [(0, width, inputs)]
+        if builtin and name == POLICY and net.box and net.config.std == "shared":
+            parts = [(0, net.box, inputs), (net.box, width - net.box, 0)]
         for first, columns, reads in parts:
-            weight = places[f"{layer}.weight"] + first * below
-            bias = places[f"{layer}.bias"] + first
-            pieces.append((column, columns, reads, weight, bias, 1, below))
+            weight = offsets[f"{layer}.weight"] + first * inputs
+            bias = offsets[f"{layer}.bias"] + first
+            pieces.append((column, columns, reads, weight, bias, 1, inputs))
             column += columns
     return pieces
 
 
-def linear(places: dict[str, int], name: str, reads: int, wide: int) -> Layer:
-    """A linear layer as torch keeps it: a row for every output."""
-    piece = (0, wide, reads, places[f"{name}.weight"], places[f"{name}.bias"], 1, reads)
-    return reads, wide, [piece]
+def linear(offsets: dict[str, int], name: str, inputs: int, outputs: int) -> Layer:
+    """Return a linear layer in torch's layout: a row for every output."""
+    piece = (0, outputs, inputs, offsets[f"{name}.weight"], offsets[f"{name}.bias"], 1, inputs)
+    return inputs, outputs, [piece]
 
 
 class NativeNet:
-    """A perceptron whose passes are native, with its weights as they are whenever it is asked.
+    """A perceptron with native passes, which always use its current weights.
 
-    It owns where the weights lie. The network must not be moved any more.
+    It packs the parameters: the network must not be moved any more.
     """
 
     def __init__(self, net: Net, *, threads: int, arithmetic: str) -> None:
-        """Take over a network that `native_unsupported_reason` says nothing about."""
+        """Take ownership of a network for which `native_unsupported_reason` is ""."""
         self.net, self.packed, self.threads = net, PackedParameters(net), threads
-        own, self.width = trace_perceptron(net), sum(net.heads.values())
-        activation = own.activation if isinstance(own, TracedPerceptron) else net.config.activation
+        traced, self.width = trace_perceptron(net), sum(net.heads.values())
+        activation = net.config.activation
+        if isinstance(traced, TracedPerceptron):
+            activation = traced.activation
         self._layers = _native.Layers(
             runs=net.inputs.runs,
             numbers=len(net.inputs.features),
@@ -277,65 +281,61 @@ class NativeNet:
             bf16=arithmetic == BF16,
         )
         self.work = _native.Updating(threads)
-        """Does what there is to do besides passes."""
+        """Native optimizer steps and sampling."""
         self._weight, self._grad = self.packed.weight.numpy(), self.packed.grad.numpy()
-        self._written = [*net.parameters(), self.packed.weight]
-        self._seen = -1
-        self._said = torch.empty(0, self.width)
+        self._tensors = [*net.parameters(), self.packed.weight]
+        self._loaded_version = -1
+        self._outputs = torch.empty(0, self.width)
 
     def layers(self) -> _native.Layers:
-        """What makes the passes, with the weights as they are now.
+        """Return the native passes with the current weights.
 
-        Torch counts how often every tensor was written to: whoever loads, rescales or steps is
-        noticed. Native code that writes says so, see `changed`.
+        Torch's version counters show that tensors were loaded, rescaled or stepped; native code
+        that writes weights calls `mark_changed`.
         """
-        seen = sum(tensor._version for tensor in self._written)
-        if seen != self._seen:
+        version = sum(tensor._version for tensor in self._tensors)
+        if version != self._loaded_version:
             self._layers.load(self._weight)
-            self._seen = seen
+            self._loaded_version = version
         return self._layers
 
-    def changed(self) -> None:
-        """Native code has written other weights."""
-        self._seen = -1
+    def mark_changed(self) -> None:
+        """Reload the weights before the next pass: native code has written them."""
+        self._loaded_version = -1
 
-    def said(self, obs: Tensor, *, index: Tensor | None = None, keep: bool) -> Tensor:
-        """What the heads say, side by side [rows, widths]; good until the next call.
+    def forward(self, obs: Tensor, *, index: Tensor | None = None, keep: bool) -> Tensor:
+        """Return the outputs of all heads side by side [rows, widths]; valid until the next call.
 
-        index: which rows of `obs`, in which order.
-        keep: `learn` follows.
+        index: rows of `obs` to read, in this order.
+        keep: keep activations for `backward`.
         """
-        out = self._room(len(obs) if index is None else len(index))
-        places = None if index is None else index.numpy()
-        self.layers().forward(obs.numpy(), places, out.numpy(), keep)
+        out = self._output_buffer(len(obs) if index is None else len(index))
+        rows = None if index is None else index.numpy()
+        self.layers().forward(obs.numpy(), rows, out.numpy(), keep)
         return out
 
-    def _room(self, rows: int) -> Tensor:
-        if len(self._said) < rows:
-            self._said = torch.empty(rows, self.width)
-        return self._said[:rows]
+    def _output_buffer(self, rows: int) -> Tensor:
+        if len(self._outputs) < rows:
+            self._outputs = torch.empty(rows, self.width)
+        return self._outputs[:rows]
 
-    def learn(self, head_grad: Tensor, *, add: bool = False) -> None:
-        """Fill the gradient from that of what was said about the batch that was kept.
-
-        add: to what it holds already.
-        """
+    def backward(self, head_grad: Tensor, *, add: bool = False) -> None:
+        """Write the gradient of the weights from that of the kept outputs; add: add to it."""
         self._layers.backward(head_grad.numpy(), self._grad, None, add)
 
-    def split(self, said: Tensor) -> HeadOutputs:
-        """By head, as networks say it."""
+    def split(self, output: Tensor) -> HeadOutputs:
+        """Split `forward` by head."""
         widths = self.net.heads
-        heads: HeadOutputs = dict(
-            zip(widths, torch.split(said, list(widths.values()), -1), strict=True)
-        )
-        if VALUE in heads:
-            heads[VALUE] = heads[VALUE].squeeze(-1)
-        return heads
+        parts = torch.split(output, list(widths.values()), -1)
+        outputs: HeadOutputs = dict(zip(widths, parts, strict=True))
+        if VALUE in outputs:
+            outputs[VALUE] = outputs[VALUE].squeeze(-1)
+        return outputs
 
     @torch.no_grad()
-    def say(self, obs: Tensor) -> list[HeadOutputs]:
-        """What the heads say about rows, as `Forward.lean` has it; good until the next call."""
-        return [self.split(self.said(obs.contiguous(), keep=False))]
+    def forward_heads(self, obs: Tensor) -> list[HeadOutputs]:
+        """Return the outputs by head, like `Forward.lean`; valid until the next call."""
+        return [self.split(self.forward(obs.contiguous(), keep=False))]
 
     def draw(
         self,
@@ -347,20 +347,20 @@ class NativeNet:
         rollout: int,
         step: int,
     ) -> tuple[npt.NDArray[Any], npt.NDArray[np.float32], npt.NDArray[np.float32]]:
-        """Draw an action for every row, as `Sampler.draw`; with log-probabilities and values.
+        """Return sampled actions, log-probabilities and values, like `ActionSampler.draw`.
 
         Values are in units of the rewards.
         """
         count, box = len(obs), self.net.box
-        said = self._room(count)
-        self.layers().forward(obs, None, said.numpy(), False)
+        output = self._output_buffer(count)
+        self.layers().forward(obs, None, output.numpy(), False)
         action: npt.NDArray[Any] = np.empty((count, box) if box else count, np.float32)
         if not box:
             action = action.view(np.int32)
         log_prob, value = np.empty((2, count), np.float32)
-        judged = self.net.heads[POLICY] + self.net.heads[VALUE]
+        used = self.net.heads[POLICY] + self.net.heads[VALUE]
         self.work.draw(
-            said=np.ascontiguousarray(said.numpy()[:, :judged]),
+            said=np.ascontiguousarray(output.numpy()[:, :used]),
             mask=np.ascontiguousarray(mask),
             seed=seed,
             row_id=rows.astype(np.uint32),
@@ -373,39 +373,40 @@ class NativeNet:
             value=value,
         )
         if WDL in self.net.heads and float(self.net.wdl_blend):
-            value = self.net.unscaled_values(self.split(said)).numpy()
+            value = self.net.unscaled_values(self.split(output)).numpy()
         return action, log_prob, value
 
 
 class NativeHierarchy:
-    """The same of a network for every role; see `HierarchyNet.forward`."""
+    """Native passes of a `HierarchyNet`."""
 
     def __init__(self, net: HierarchyNet, parts: dict[str, NativeNet]) -> None:
         self.net, self.parts = net, parts
 
     @torch.no_grad()
-    def say(self, obs: Tensor) -> list[HeadOutputs]:
-        """What the heads say, each about the rows of its role; values in units of rewards."""
+    def forward_heads(self, obs: Tensor) -> list[HeadOutputs]:
+        """Return the outputs by head, values in units of the rewards."""
 
-        def say(role: str, rows: Tensor | None) -> HeadOutputs:
+        def forward_role(role: str, rows: Tensor | None) -> HeadOutputs:
             part = self.parts[role]
-            return unscale_value_head(part.net, part.split(part.said(obs, index=rows, keep=False)))
+            outputs = part.split(part.forward(obs, index=rows, keep=False))
+            return unscale_value_head(part.net, outputs)
 
-        return [self.net.by_role(obs, say)]
+        return [self.net.forward_by_role(obs, forward_role)]
 
 
 AUTO, BF16, FLOAT32, TORCH = "auto", "bf16", "float32", "torch"
 BEST_WITH_AMX = BF16
-"""What `auto` means on a CPU with AMX, for perceptrons. Convolutions are torch's, whose bfloat16
-moves what a network says by half a percent and its gradients by more: they have to be asked for."""
+"""Meaning of `auto` on a CPU with AMX, for perceptrons. Convolutions are torch's, whose bfloat16
+changes outputs by half a percent and gradients by more: there the user has to set it."""
 KERNELS = "SPARRING_KERNELS"
-"""The environment variable that names the kernels of native code, for tests."""
+"""Environment variable that selects the kernels of native code, for tests."""
 
 
 def resolve_cpu(wanted: str, *, perceptron: bool = True) -> str:
-    """Return what `collect.cpu` means on this machine; refuse what it has not.
+    """Return the arithmetic of `collect.cpu` on this machine; raise if it is not available.
 
-    perceptron: the network is one, see `BEST_WITH_AMX`.
+    perceptron: whether the network is one, see `BEST_WITH_AMX`.
     """
     if wanted == AUTO:
         return BEST_WITH_AMX if perceptron and _native.has_amx() else FLOAT32
@@ -420,5 +421,5 @@ def resolve_cpu(wanted: str, *, perceptron: bool = True) -> str:
 
 
 def resolve_cpu_or_auto(wanted: str) -> str:
-    """The same where nothing is learned: another machine may lack what the learner's has."""
+    """Return `collect.cpu`, or auto if this machine lacks it; for machines that do not learn."""
     return AUTO if wanted == BF16 and not _native.has_amx() else wanted

@@ -1,7 +1,7 @@
-"""Native passes of critics on a CPU: both critics in a call, their targets in another.
+"""Native passes of critics on a CPU: both critics in one call, their targets in another.
 
-`csrc/nets/layers.hpp` computes; here is which numbers of the flat arrays are which layer's. Tests
-hold it equal to autograd's.
+`csrc/nets/layers.hpp` computes; this module maps layers to offsets in the flat arrays. Tests
+compare it with autograd.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ Floats = npt.NDArray[np.float32]
 
 
 class NativeCritics:
-    """Those of critics for which `native_critics_unsupported_reason` has nothing to say.
+    """Native passes with the interface of `Critics`.
 
-    What critics read is a row of numbers, with the action last; what they say is [rows, 2], or
+    Inputs are rows of numbers, with the action last; outputs are [rows, 2], or
     [rows, 2 * actions].
     """
 
     def __init__(self, critics: Critics, *, threads: int, bf16: bool = False) -> None:
-        """Take over critics whose weights, targets and gradients stay where they are.
+        """Use the memory of the critics' weights, targets and gradients.
 
         bf16: products in bfloat16, on a CPU with AMX.
         """
@@ -52,104 +52,103 @@ class NativeCritics:
         self.weight: Floats = critics.flat.detach().numpy().reshape(-1)
         self.target: Floats = critics.target.numpy().reshape(-1)
         self.grad: Floats = critics.flat.grad.numpy().reshape(-1)
-        self._seen = self._seen_target = -1
+        self._loaded_version = self._loaded_target_version = -1
 
-    def changed(self) -> None:
-        """Native code has written other weights."""
-        self._seen = -1
+    def mark_changed(self) -> None:
+        """Reload the weights before the next pass: native code has written them."""
+        self._loaded_version = -1
 
-    def followed(self) -> None:
-        """Native code has written other targets."""
-        self._seen_target = -1
+    def mark_targets_changed(self) -> None:
+        """Reload the targets before the next pass: native code has written them."""
+        self._loaded_target_version = -1
 
-    def say(self, read: Floats, out: Floats) -> None:
-        """What the critics say; `learn` or `input_backward` may follow."""
-        seen = self.critics.flat._version
-        if seen != self._seen:
+    def forward_into(self, inputs: Floats, out: Floats) -> None:
+        """Write the critics' outputs and keep activations for a backward pass."""
+        version = self.critics.flat._version
+        if version != self._loaded_version:
             self.layers.load(self.weight)
-            self._seen = seen
-        self.layers.forward_numbers(read, out, True)
+            self._loaded_version = version
+        self.layers.forward_numbers(inputs, out, True)
 
-    def forward_targets(self, read: Floats, out: Floats) -> None:
-        seen = self.critics.target._version
-        if seen != self._seen_target:
+    def forward_targets(self, inputs: Floats, out: Floats) -> None:
+        version = self.critics.target._version
+        if version != self._loaded_target_version:
             self.targets.load(self.target)
-            self._seen_target = seen
-        self.targets.forward_numbers(read, out, False)
+            self._loaded_target_version = version
+        self.targets.forward_numbers(inputs, out, False)
 
-    def learn(self, grad: Floats, *, add: bool = False) -> None:
-        """Write the gradient of the weights, from that of what was said last, or add to it."""
+    def backward(self, grad: Floats, *, add: bool = False) -> None:
+        """Write the gradient of the weights from that of the last outputs; add: add to it."""
         self.layers.backward(grad, self.grad, None, add)
 
-    def input_backward(self, grad: Floats, read_grad: Floats) -> None:
-        """Write the gradient of what was read, from that of what was said last."""
-        self.layers.backward(grad, None, read_grad, False)
+    def input_backward(self, grad: Floats, input_grad: Floats) -> None:
+        """Write the gradient of the inputs from that of the last outputs."""
+        self.layers.backward(grad, None, input_grad, False)
 
-    # As `Critics`
+    # The interface of `Critics`
 
     def __call__(self, numbers: Tensor, action: Tensor | None = None) -> Tensor:
-        """What the critics say, to be learned from; see `Critics.forward`."""
-        apply: Any = _Said.apply
-        said: Tensor = apply(_joined(numbers, action), self.critics.flat, self)
-        return said
+        """Return Q values with a gradient, like `Critics.forward`."""
+        apply: Any = _NativeCriticsFunction.apply
+        q: Tensor = apply(_join(numbers, action), self.critics.flat, self)
+        return q
 
-    def frozen(self, numbers: Tensor, action: Tensor | None = None) -> Tensor:
-        """What the critics say, whose own weights learn nothing from it."""
-        if action is None:  # nothing else learns from it either
-            return self.said(numbers.contiguous())
-        apply: Any = _Said.apply
-        said: Tensor = apply(_joined(numbers, action), self.critics.flat.detach(), self)
-        return said
+    def forward_frozen(self, numbers: Tensor, action: Tensor | None = None) -> Tensor:
+        """Return Q values without a gradient for the critics' weights."""
+        if action is None:  # no other gradient either
+            return self.forward_q(numbers.contiguous())
+        apply: Any = _NativeCriticsFunction.apply
+        q: Tensor = apply(_join(numbers, action), self.critics.flat.detach(), self)
+        return q
 
-    def said(self, read: Tensor) -> Tensor:
-        """What the critics say of rows of numbers."""
-        out = np.empty((len(read), CRITICS * self.each), np.float32)
-        self.say(read.numpy(), out)
+    def forward_q(self, inputs: Tensor) -> Tensor:
+        """Return the Q values of rows of numbers."""
+        out = np.empty((len(inputs), CRITICS * self.each), np.float32)
+        self.forward_into(inputs.numpy(), out)
         return self.split(out)
 
     @torch.no_grad()
     def target_q(self, numbers: Tensor, action: Tensor | None = None) -> Tensor:
-        read = _joined(numbers, action).numpy()
-        out = np.empty((len(read), CRITICS * self.each), np.float32)
-        self.forward_targets(read, out)
+        inputs = _join(numbers, action).numpy()
+        out = np.empty((len(inputs), CRITICS * self.each), np.float32)
+        self.forward_targets(inputs, out)
         return self.split(out)
 
     def split(self, out: Floats) -> Tensor:
-        """What was said by critic, as `Critics.forward` returns it."""
-        said = torch.from_numpy(out).view(-1, CRITICS, self.each).transpose(0, 1)
-        return said if self.critics.actions else said.squeeze(-1)
+        """Return outputs by critic, in the shape of `Critics.forward`."""
+        q = torch.from_numpy(out).view(-1, CRITICS, self.each).transpose(0, 1)
+        return q if self.critics.actions else q.squeeze(-1)
 
 
-class _Said(torch.autograd.Function):
+class _NativeCriticsFunction(torch.autograd.Function):
     """A native pass of critics; its backward adds to the gradient of the weights itself."""
 
     @staticmethod
-    def forward(ctx: Any, read: Tensor, flat: Tensor, passes: NativeCritics) -> Tensor:
-        """flat: the weights, which learn if they ask for a gradient."""
+    def forward(ctx: Any, inputs: Tensor, flat: Tensor, passes: NativeCritics) -> Tensor:
+        """flat: the weights; they get a gradient if they require one."""
         ctx.passes = passes
-        return passes.said(read)
+        return passes.forward_q(inputs)
 
     @staticmethod
     def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor | None, None, None]:
-        """Of the batch that was asked about last."""
+        """Backpropagate through the last forward pass."""
         passes, grad = ctx.passes, grads[0].transpose(0, 1)
-        given = grad.reshape(len(grad), -1).contiguous().numpy()
+        output_grad = grad.reshape(len(grad), -1).contiguous().numpy()
         if ctx.needs_input_grad[1]:
-            passes.learn(given, add=True)
+            passes.backward(output_grad, add=True)
         if not ctx.needs_input_grad[0]:
             return None, None, None
-        read_grad = np.empty((len(given), passes.critics.widths[0]), np.float32)
-        passes.input_backward(given, read_grad)
-        return torch.from_numpy(read_grad), None, None
+        input_grad = np.empty((len(output_grad), passes.critics.widths[0]), np.float32)
+        passes.input_backward(output_grad, input_grad)
+        return torch.from_numpy(input_grad), None, None
 
 
-def _joined(numbers: Tensor, action: Tensor | None) -> Tensor:
-    """What critics read, in one stretch of memory."""
+def _join(numbers: Tensor, action: Tensor | None) -> Tensor:
     return (numbers if action is None else torch.cat((numbers, action), -1)).contiguous()
 
 
 def native_critics_unsupported_reason(critics: Critics) -> str:
-    """Say what keeps critics from being passed natively, "" if nothing does."""
+    """Return why critics have no native passes, "" if they have."""
     if critics.flat.device.type != "cpu":
         return "native passes are for CPUs"
     assert critics.members == 1, "a population is trained on a GPU"
@@ -157,22 +156,23 @@ def native_critics_unsupported_reason(critics: Critics) -> str:
 
 
 def towers_of(critics: Critics) -> list[Tower]:
-    """Where the weights of every layer of either critic lie."""
+    """Return the offsets of all layers' weights in both critics."""
     each = critics.flat.shape[-1]
     towers: list[Tower] = []
     for number in range(CRITICS):
-        place, layers = number * each, list[Layer]()
-        for weight, bias in zip(critics.pieces[::2], critics.pieces[1::2], strict=True):
-            start = place + weight.size
-            piece = (0, weight.columns, weight.rows, place, start, weight.columns, 1)
+        offset, layers = number * each, list[Layer]()
+        for weight, bias in zip(critics.layout[::2], critics.layout[1::2], strict=True):
+            bias_offset = offset + weight.size
+            piece = (0, weight.columns, weight.rows, offset, bias_offset, weight.columns, 1)
             layers.append((weight.rows, weight.columns, [piece]))
-            place = start + bias.size
+            offset = bias_offset + bias.size
         towers.append((number * (critics.actions or 1), layers))
     return towers
 
 
 def widened_runs(inputs: Inputs) -> list[tuple[int, int, int, int, float]]:
-    """What `Widen` reads, as the native core takes it. What is not seen is left as it is."""
+    """Return the runs of `Widen` for the native core, which skips unused features."""
     _, order, _ = inputs.byte_ranges()
-    seen = None if inputs.seen is None else {order.index(i) for i in inputs.seen}
-    return runs_of([inputs.features[i] for i in order], seen)
+    used = inputs.used_features
+    indices = None if used is None else {order.index(i) for i in used}
+    return runs_of([inputs.features[i] for i in order], indices)

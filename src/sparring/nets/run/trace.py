@@ -1,7 +1,7 @@
-"""Perceptrons among the modules of somebody's own, told by a symbolic trace of what they do.
+"""Detects perceptrons among custom modules by a symbolic trace (`torch.fx`).
 
-A perceptron is computed natively on a CPU and by kernels of its own on a GPU; a module that does
-the same thing may have that too, with its own weights. What is not recognized is run by torch.
+A custom module that is a perceptron uses the native passes on a CPU and the kernels on a GPU, with
+its own weights. All other custom modules are run by torch.
 """
 
 from __future__ import annotations
@@ -27,13 +27,13 @@ ACTIVATIONS: dict[Any, str] = {
     **{torch.tanh: "tanh", functional.tanh: "tanh", functional.silu: "silu"},
     **{"relu": "relu", "relu_": "relu", "tanh": "tanh", "tanh_": "tanh"},
 }
-"""By what a trace shows: a kind of module, a function, or the name of a method."""
-LEAVING = ("squeeze", "flatten", "view", "reshape", "float", "contiguous")
-"""Methods that leave the numbers of rows as they are."""
-COMPARED = 64
-"""Rows for which passes are held against the module itself."""
-CLOSE = {False: 1e-5, True: 2e-2}
-"""How far they may be from it, of its largest number: in float32, in bfloat16."""
+"""Activations by node target: a class of modules, a function, or the name of a method."""
+RESHAPES = ("squeeze", "flatten", "view", "reshape", "float", "contiguous")
+"""Methods that do not change the values of rows."""
+COMPARED_ROWS = 64
+"""Rows for which passes are compared with the module."""
+TOLERANCE = {False: 1e-5, True: 2e-2}
+"""Maximum difference, relative to the largest output: in float32, in bfloat16."""
 
 
 class NotAPerceptronError(Exception):
@@ -42,54 +42,53 @@ class NotAPerceptronError(Exception):
 
 @dataclass(frozen=True)
 class TracedPerceptron:
-    """A module as a perceptron: its linear layers by name, in the order in which rows meet them."""
+    """Linear layers of a custom perceptron by name, in the order of the forward pass."""
 
     towers: tuple[tuple[str, ...], ...]
-    """One for all heads, or one for each."""
+    """Hidden layers: one tower for all heads, or one for each."""
     heads: dict[str, str]
-    """The last layer of every head."""
+    """Last layer of every head."""
     activation: str
     widths: dict[str, tuple[int, int]]
     """Inputs and outputs of every layer."""
 
     def tower_of(self, head: str) -> int:
-        """The number of a head's tower."""
         return list(self.heads).index(head) if len(self.towers) > 1 else 0
 
     def hidden(self, tower: int) -> tuple[int, ...]:
-        """Widths of a tower's layers."""
+        """Return the widths of a tower's layers."""
         return tuple(self.widths[name][1] for name in self.towers[tower])
 
 
 def trace_perceptron(net: Net) -> TracedPerceptron | str:
-    """Return what layers a network of somebody's own has, or why it is no perceptron."""
+    """Return the layers of a custom network, or why it is no perceptron."""
     if not isinstance(net, CustomNet):
-        return f"{type(net).__name__} is no network of your own"
-    if "recognized" not in net.__dict__:
+        return f"{type(net).__name__} is no custom network"
+    if "traced" not in net.__dict__:
         try:
-            net.__dict__["recognized"] = read_layers(net)
-        except NotAPerceptronError as unlike:
-            net.__dict__["recognized"] = f"{net.what} is run by torch: {unlike}"
-    found: TracedPerceptron | str = net.__dict__["recognized"]
-    return found
+            net.__dict__["traced"] = read_layers(net)
+        except NotAPerceptronError as error:
+            net.__dict__["traced"] = f"{net.setting} is run by torch: {error}"
+    traced: TracedPerceptron | str = net.__dict__["traced"]
+    return traced
 
 
 def read_layers(net: CustomNet) -> TracedPerceptron:
-    """Follow every head back to the row."""
+    """Trace every head back to the row; raise if the module is no perceptron."""
     if net.reads != FLOATS:
         raise NotAPerceptronError(f"it reads {net.reads}")
     if hooked := next(hooks_of(net.module), ""):
         raise NotAPerceptronError(f"{hooked} has hooks")
     try:
         graph = fx.symbolic_trace(net.module).graph
-    except Exception as wrong:
+    except Exception as error:
         raise NotAPerceptronError(
-            f"its forward depends on more than shapes ({type(wrong).__name__})"
+            f"its forward depends on more than shapes ({type(error).__name__})"
         ) from None
     modules = dict(net.module.named_modules())
     chains, kinds = {}, set[str]()
-    for name, said in said_of(graph, net.heads).items():
-        chain, used = follow(said, modules)
+    for name, node in output_nodes(graph, net.heads).items():
+        chain, used = trace_head(node, modules)
         chains[name], kinds = chain, kinds | used
     towers = tuple(dict.fromkeys(tuple(chain[:-1]) for chain in chains.values()))
     heads = {name: chain[-1] for name, chain in chains.items()}
@@ -106,23 +105,25 @@ def read_layers(net: CustomNet) -> TracedPerceptron:
     if (VALUE in heads and not net.value_parameters) or (
         SCORE in heads and not net.score_parameters
     ):
-        raise NotAPerceptronError("its value or score has no layer of its own")
+        raise NotAPerceptronError("its value or score has no separate last layer")
     widths = {
         layer: (modules[layer].in_features, modules[layer].out_features) for layer in used_once
     }
     return TracedPerceptron(towers, heads, kinds.pop(), widths)
 
 
-def said_of(graph: fx.Graph, heads: Mapping[str, int]) -> dict[str, Any]:
-    (given,) = next(node for node in graph.nodes if node.op == "output").args
-    said = given if isinstance(given, Mapping) else dict(zip((POLICY, VALUE), given, strict=False))
-    return {name: said[name] for name in heads}
+def output_nodes(graph: fx.Graph, heads: Mapping[str, int]) -> dict[str, Any]:
+    """Return the node of every head's output."""
+    (output,) = next(node for node in graph.nodes if node.op == "output").args
+    if not isinstance(output, Mapping):
+        output = dict(zip((POLICY, VALUE), output, strict=False))
+    return {name: output[name] for name in heads}
 
 
-def follow(node: Any, modules: Mapping[str, nn.Module]) -> tuple[list[str], set[str]]:
-    """Go from what a head says back to the row: its layers, the last one behind, and activations.
+def trace_head(node: Any, modules: Mapping[str, nn.Module]) -> tuple[list[str], set[str]]:
+    """Return the layers from the row to a head's output, and the activations between them.
 
-    Between two layers there has to be an activation, none behind the last.
+    There has to be an activation between two layers, and none after the last.
     """
     layers: list[str] = []
     kinds: list[str] = []
@@ -137,20 +138,20 @@ def follow(node: Any, modules: Mapping[str, nn.Module]) -> tuple[list[str], set[
             layers.append(str(node.target))
         elif kind in ACTIVATIONS:
             kinds.append(ACTIVATIONS[kind])
-        elif kind not in (nn.Identity, operator.getitem) and kind not in LEAVING:
+        elif kind not in (nn.Identity, operator.getitem) and kind not in RESHAPES:
             raise NotAPerceptronError(f"it has {getattr(kind, '__name__', kind)}")
         if len(layers) - len(kinds) not in (0, 1):
-            raise NotAPerceptronError("its layers and activations do not take turns")
+            raise NotAPerceptronError("its layers and activations do not alternate")
         if not node.all_input_nodes:
-            raise NotAPerceptronError("it says something that does not come from the row")
+            raise NotAPerceptronError("one of its outputs does not depend on the row")
         node = node.all_input_nodes[0]
     if len(layers) != len(kinds) + 1:
-        raise NotAPerceptronError("its layers and activations do not take turns")
+        raise NotAPerceptronError("its layers and activations do not alternate")
     return layers[::-1], set(kinds)
 
 
 def hooks_of(module: nn.Module) -> Iterator[str]:
-    """Parts of a module that somebody listens to, or changes."""
+    """Yield the submodules and parameters with hooks."""
     for name, part in module.named_modules():
         kinds = ("_forward_hooks", "_forward_pre_hooks", "_backward_hooks", "_backward_pre_hooks")
         if any(getattr(part, kind) for kind in kinds):
@@ -160,31 +161,31 @@ def hooks_of(module: nn.Module) -> Iterator[str]:
             yield name
 
 
-def differs(net: Net, said: HeadOutputs, obs: Tensor, *, rounded: bool) -> str:
-    """Say how far passes are from the module itself, "" if they are not.
+def describe_difference(net: Net, outputs: HeadOutputs, obs: Tensor, *, bf16: bool) -> str:
+    """Return how far the outputs of passes are from the module's, "" if they agree.
 
-    said: by the passes, about `obs`. rounded: they are in bfloat16.
+    outputs: of the passes for `obs`. bf16: the passes use bfloat16.
     """
     with torch.no_grad():
-        wanted = net(obs)
-    for name, head in wanted.items():
-        far = float((head - said[name]).abs().max()) / max(1.0, float(head.abs().max()))
-        if not far <= CLOSE[rounded]:
-            return f"its layers say a {name} that is {far:.2g} away from its own"
+        expected = net(obs)
+    for name, head in expected.items():
+        error = float((head - outputs[name]).abs().max()) / max(1.0, float(head.abs().max()))
+        if not error <= TOLERANCE[bf16]:
+            return f"the {name} of its layers differs by {error:.2g} from its own"
     return ""
 
 
-def sample_rows(inputs: Inputs, count: int = COMPARED) -> Tensor:
-    """Byte rows of any content, the same every time: small whole numbers and small fractions."""
-    drawn = torch.Generator().manual_seed(1)
+def sample_rows(inputs: Inputs, count: int = COMPARED_ROWS) -> Tensor:
+    """Return random byte rows, always the same: small integers, and normal floats."""
+    rng = torch.Generator().manual_seed(1)
     rows = torch.zeros(count, inputs.row_bytes, dtype=torch.uint8)
     for dtype, first, end in inputs.byte_ranges()[0]:
         shape = (count, (end - first) // dtype.itemsize)
         numbers = (
-            torch.randint(0, 8, shape, generator=drawn) * torch.rand(shape, generator=drawn).round()
+            torch.randint(0, 8, shape, generator=rng) * torch.rand(shape, generator=rng).round()
         )
         if dtype.is_floating_point:
-            numbers = torch.randn(shape, generator=drawn)
+            numbers = torch.randn(shape, generator=rng)
         rows[:, first:end] = numbers.to(dtype).view(torch.uint8)
     return rows
 
@@ -192,39 +193,39 @@ def sample_rows(inputs: Inputs, count: int = COMPARED) -> Tensor:
 def to_perceptron_tensors(
     layers: TracedPerceptron, state: Mapping[str, Tensor]
 ) -> dict[str, Tensor]:
-    """Tensors of a module, or their gradients and moments, by the names and shapes of our own."""
+    """Rename and reshape a module's tensors, gradients or moments to those of `Perceptron`."""
     named = {name.removeprefix("module."): tensor for name, tensor in state.items()}
     firsts = [tower[0] for tower in layers.towers]
-    found = {
+    tensors = {
         "first.weight": torch.cat([named[f"{first}.weight"] for first in firsts]).T.contiguous(),
         "first.bias": torch.cat([named[f"{first}.bias"] for first in firsts]),
     }
-    for ours, theirs in layer_names(layers):
+    for builtin, custom in layer_names(layers):
         for part in ("weight", "bias"):
-            found[f"{ours}.{part}"] = named[f"{theirs}.{part}"]
-    return found
+            tensors[f"{builtin}.{part}"] = named[f"{custom}.{part}"]
+    return tensors
 
 
 def from_perceptron_tensors(
     layers: TracedPerceptron, state: Mapping[str, Tensor]
 ) -> dict[str, Tensor]:
-    """The other way round."""
-    found: dict[str, Tensor] = {}
+    """Invert `to_perceptron_tensors`."""
+    tensors: dict[str, Tensor] = {}
     firsts = [tower[0] for tower in layers.towers]
     widths = [layers.widths[first][1] for first in firsts]
     weights = torch.split(state["first.weight"].T, widths)
     biases = torch.split(state["first.bias"], widths)
     for first, weight, bias in zip(firsts, weights, biases, strict=True):
-        found[f"module.{first}.weight"] = weight.contiguous()
-        found[f"module.{first}.bias"] = bias.clone()
-    for ours, theirs in layer_names(layers):
+        tensors[f"module.{first}.weight"] = weight.contiguous()
+        tensors[f"module.{first}.bias"] = bias.clone()
+    for builtin, custom in layer_names(layers):
         for part in ("weight", "bias"):
-            found[f"module.{theirs}.{part}"] = state[f"{ours}.{part}"]
-    return found
+            tensors[f"module.{custom}.{part}"] = state[f"{builtin}.{part}"]
+    return tensors
 
 
 def layer_names(layers: TracedPerceptron) -> Sequence[tuple[str, str]]:
-    """TracedPerceptron behind the first as our perceptron calls them, and as the module does."""
+    """Return the names of later layers in `Perceptron` and in the module."""
     hidden = [
         (f"towers.{number}.{2 * at}", layer)
         for number, tower in enumerate(layers.towers)
@@ -234,7 +235,7 @@ def layer_names(layers: TracedPerceptron) -> Sequence[tuple[str, str]]:
 
 
 def perceptron_config(net: Net, config: NetConfig) -> NetConfig | str:
-    """Return the settings with which our own perceptron is this network, or why it is none."""
+    """Return the configuration of the equivalent `Perceptron`, or why there is none."""
     layers = trace_perceptron(net)
     if isinstance(layers, str):
         return layers

@@ -78,7 +78,7 @@ def check_processes(config: TrainConfig) -> None:
 
 
 def check_network(rules: Rules, config: TrainConfig, nets: Mapping[str, NetConfig]) -> None:
-    Inputs(rules, seen=config.net.inputs)  # refuses blocks that there are not
+    Inputs(rules, block_names=config.net.inputs)  # refuses blocks that there are not
     check_custom_nets(rules, config, nets)
     needed = 4 * learned_numbers(rules, config, nets)
     if needed < UNCHECKED_BYTES:

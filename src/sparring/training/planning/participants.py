@@ -205,7 +205,7 @@ class ParticipantsBuilder:
         One by value is not, if the learner's are drawn from, or the other way round: slots and
         archive speak of all their networks alike.
         """
-        alike = policy.by_value == (self.config.algo in BY_VALUE)
+        alike = policy.is_value_based == (self.config.algo in BY_VALUE)
         return alike and same_kind(policy, self.rules, self.config.net, self.roles)
 
     def _key(self, who: PlayerSpec) -> tuple[Any, bool]:

@@ -54,7 +54,7 @@ def path_of(algo: str, plan: Plan, net: NetConfig, because: str) -> ComputePath:
 def host_path(algo: str, plan: Plan, net: NetConfig, network: str) -> ComputePath:
     arithmetic = plan.collect.cpu
     if why := why_torch(algo, plan, net):
-        rounded = arithmetic == BF16 and convolves(plan, net)
+        rounded = arithmetic == BF16 and has_convolutions(plan, net)
         name = f"{BY_TORCH} {BF16 if rounded else FLOAT32}"
         return ComputePath(network, name, why, torch_speed(algo, net, arithmetic))
     name = f"{NATIVE} {arithmetic}"
@@ -85,10 +85,10 @@ def why_torch(algo: str, plan: Plan, net: NetConfig) -> str:
     )
 
 
-def convolves(plan: Plan, net: NetConfig) -> bool:
+def has_convolutions(plan: Plan, net: NetConfig) -> bool:
     """Whether most of a network's work is torch's convolutions."""
     return net.kind == "residual" or (
-        is_factory(net.kind) and made_custom(plan.rules, net).convolves
+        is_factory(net.kind) and made_custom(plan.rules, net).has_convolutions
     )
 
 
@@ -153,7 +153,7 @@ def shape_of(plan: Plan, net: NetConfig) -> str:
         return f"attention net of {several(net.token_layers, 'layer')} with width {net.token_width}"
     state = net.recurrent
     inputs = Inputs(plan.rules, 0 if state else plan.memory, net.inputs)
-    numbers = len(inputs.features if inputs.seen is None else inputs.seen)
+    numbers = len(inputs.features if inputs.used_features is None else inputs.used_features)
     cell = (net.memory_width,) if state else ()
     widths = numbers, *net.hidden, *cell, sum(head_widths(plan.rules, plan.heads).values())
     return f"{'recurrent ' * state}perceptron {'-'.join(map(str, widths))}"
@@ -189,7 +189,7 @@ def path_taken(path: ComputePath, learner: Any) -> ComputePath:
         if not path.name.startswith(NATIVE) or forward.native is not None:
             return path
         return replace(path, name=f"{BY_TORCH} {FLOAT32}", because=forward.why_torch())
-    if eager := learner.net.eager:
+    if eager := learner.net.eager_reason:
         name = f"{path.name.replace(CAPTURED, BY_TORCH)}, launched step by step"
         return replace(path, name=name, because=f"no graph can hold it ({eager})", speed=None)
     flat = learner.net.roles[path.role] if path.role else learner.net

@@ -40,7 +40,7 @@ def read_roles(rules: Rules, configs: Sequence[TrainConfig]) -> tuple[RolePlan, 
     for role in rules.roles:
         own, where = said[role], f"roles: {role}"
         net: NetConfig = merged(config.net, own.changes[NET], where)
-        Inputs(rules, seen=net.inputs)  # refuses blocks that there are not
+        Inputs(rules, block_names=net.inputs)  # refuses blocks that there are not
         settings = tuple(merged(one.ppo, own.changes[ALGO], where) for one in configs)
         if any(len(one.gamma_into) not in (0, len(rules.roles)) for one in settings):
             raise ConfigError(f"{where}: ppo.gamma_into needs one discount for each role")

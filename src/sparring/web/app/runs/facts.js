@@ -248,7 +248,7 @@ function sentence({ event, ...facts }) {
     best: () => `New best: mean ${shown(facts.strength)}, checkpoint ${facts.checkpoint}`,
     planned: () => `The schedules now reckon with ${whole(facts.total_updates)} updates`,
     ended: () => `Ended: ${facts.why}`,
-    init: () => `Began with trained weights: ${facts.said}`,
+    init: () => `Began with trained weights: ${facts.summary}`,
     phase: () => `Phase ${facts.name} began${termsText(facts.terms)}`,
   };
   if (event in known) return known[event]();
