@@ -21,7 +21,7 @@ def test_games_without_chance_play_the_same_from_any_seed(game: str) -> None:
 def test_a_game_that_hides_its_chance_is_found_out(game: str) -> None:
     rules = Rules(game)
     assert rules.chance
-    assert check_chance(rules, 2, 0) == "chance has a part"
+    assert check_chance(rules, 2, 0) == "the game has chance"
     rules.chance = False
     with pytest.raises(Broken, match=r"seeds 0 and 1 differ .* leave chance = false out"):
         check_chance(rules, 2, 0)

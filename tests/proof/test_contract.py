@@ -65,7 +65,7 @@ BROKEN: list[tuple[Callable[[], Any], str, str]] = [
     (broken.NotANumber, "observations", r"number\[0\] is nan"),
     (broken.AList, "observations", "list instead of an array"),
     (broken.Paper, "spaces", "observations have a part Text"),
-    (broken.EndlessPay, "rewards", "paid inf"),
+    (broken.EndlessPay, "rewards", "reward of env is inf"),
     (broken.SomeMasks, "masks", "no action_mask, there was one before"),
     (broken.EmptyMask, "masks", "allows nothing"),
     (broken.LongMask, "masks", r"shape \(5,\), there are 4 actions"),
@@ -149,7 +149,7 @@ def test_what_may_be_meant_is_told() -> None:
     assert "refused 6 of 6" in report["forbidden actions"].detail
     assert "a step without a reset goes on" in checked(broken.GoesOn)["after the end"].detail
     told = checked(own_envs.make_parallel)["seeds"]
-    assert (told.verdict, told.detail) == ("told", "seeds 0 and 1 play the same")
+    assert (told.verdict, told.detail) == ("note", "seeds 0 and 1 play the same")
     assert "median" in report["time"].detail
 
 

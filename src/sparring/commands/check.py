@@ -11,9 +11,9 @@ from sparring.config.commands import CheckConfig
 from sparring.errors import ConfigError
 from sparring.factories import is_factory, read_keywords
 from sparring.games.flags import changed_flags, read_rules
-from sparring.proof.conformance import PROPERTIES, Report, check
+from sparring.proof.conformance import PROPERTIES, ConformanceReport, check
 from sparring.proof.contract import EnvReport, check_env
-from sparring.proof.contract.findings import OK, TOLD, UNSURE, WRONG, Place
+from sparring.proof.contract.findings import NOTE, OK, UNSURE, WRONG, Location
 
 FAILED = 3
 SECONDS, STEPS = 30.0, 10_000
@@ -21,7 +21,7 @@ STAGES = 9
 """Of the check of an environment: spaces, episodes, and seven ways to play them again."""
 VERDICTS = {
     OK: ("ok  ", "green"),
-    TOLD: ("told", "cyan"),
+    NOTE: ("note", "cyan"),
     UNSURE: ("?   ", "yellow"),
     WRONG: ("FAIL", "bold red"),
 }
@@ -56,7 +56,7 @@ def run_on_game(config: CheckConfig) -> int:
     return 0 if report.passed else FAILED
 
 
-def show(report: Report) -> None:
+def show(report: ConformanceReport) -> None:
     out = make_console()
     for finding in report.findings:
         verdict = VERDICTS[OK if finding.passed else WRONG]
@@ -86,7 +86,7 @@ def run_on_env(config: CheckConfig) -> int:
 def show_env(report: EnvReport) -> None:
     out = make_console()
     for finding in report.findings:
-        place = str(Place(finding.seed, finding.episode, finding.step))
+        place = str(Location(finding.seed, finding.episode, finding.step))
         told = f"{place}: {finding.detail}" if place else finding.detail
         out.print(Text.assemble(VERDICTS[finding.verdict], f" {finding.name}: {told}"))
         if finding.advice:

@@ -1,1 +1,1 @@
-"""Proofs that a game is consistent and that a pool plays whole games of it."""
+"""Checks of games, pools, custom environments, ports, and exact exploitability."""

@@ -1,4 +1,4 @@
-"""The conformance test every game has to pass, ours or yours."""
+"""Conformance test of native games."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from sparring.games.state import State, load_state, new_state
 from sparring.pools.native import Pool
 
 LARGEST_FEATURE = 100.0
-"""Observation values past this are a missing divisor."""
+"""Observation values above this lack a divisor."""
 MEMBER_BYTES = 4
-"""Of an i32 or f32, which is all that a Config is made of."""
+"""Bytes of an i32 or f32, the only members of a Config."""
 
 
 @dataclass
-class Finding:
-    """One property: did it hold, and if not, where."""
+class PropertyFinding:
+    """Result of one property, with a detail."""
 
     name: str
     passed: bool
@@ -30,15 +30,15 @@ class Finding:
 
 
 @dataclass
-class Report:
-    """What `check` found."""
+class ConformanceReport:
+    """Result of `check`."""
 
     game: str
-    findings: list[Finding] = field(default_factory=list)
+    findings: list[PropertyFinding] = field(default_factory=list)
 
     @property
     def passed(self) -> bool:
-        """Whether every property held."""
+        """Whether every property holds."""
         return all(finding.passed for finding in self.findings)
 
     def __str__(self) -> str:
@@ -47,7 +47,7 @@ class Report:
 
 
 class Broken(Exception):  # noqa: N818
-    """A property did not hold."""
+    """A property does not hold."""
 
 
 def check(
@@ -57,22 +57,22 @@ def check(
     games: int = 20,
     seed: int = 0,
     progress: Callable[[str], None] | None = None,
-) -> Report:
-    """Play a game every way there is and hold the ways against each other."""
+) -> ConformanceReport:
+    """Play a game in every way and compare the results."""
     rules = rules_for(game, config)
-    report = Report(rules.name)
+    report = ConformanceReport(rules.name)
     for name, run in PROPERTIES.items():
         if progress:
             progress(name)
         try:
-            report.findings.append(Finding(name, True, run(rules, games, seed)))
+            report.findings.append(PropertyFinding(name, True, run(rules, games, seed)))
         except Broken as broken:
-            report.findings.append(Finding(name, False, str(broken)))
+            report.findings.append(PropertyFinding(name, False, str(broken)))
     return report
 
 
-def demand(holds: bool, detail: str) -> None:
-    """Raise Broken with the detail unless the property holds."""
+def require(holds: bool, detail: str) -> None:
+    """Raise `Broken` unless the property holds."""
     if not holds:
         raise Broken(detail)
 
@@ -95,16 +95,16 @@ def random_game(rules: Rules, seed: int) -> list[tuple[State, Any]]:
         action = random_action(state, rng)
         steps.append((state.clone(), action))
         state.apply(action)
-        demand(len(steps) < 1_000_000, "a game did not end within 1,000,000 decisions")
+        require(len(steps) < 1_000_000, "a game did not end within 1,000,000 decisions")
     return [*steps, (state, None)]
 
 
 def check_flags(rules: Rules, games: int, seed: int) -> str:
-    """Every member of the header's Config can be set, but for those that the folder names."""
+    """Every member of the header's Config can be set, except those in the game's UNSET."""
     members = len(rules.native.config_bytes) // MEMBER_BYTES  # an empty struct has one byte
     unset = len(getattr(game_module(rules.name), "UNSET", ()))
     named = sum(count for _, _, count, *_ in rules.native.config_fields)
-    demand(
+    require(
         named + unset == members,
         f"Config holds {members} numbers, `config_fields` names {named}: give every member its "
         "SPARRING_CONFIG line, or remove it",
@@ -113,25 +113,25 @@ def check_flags(rules: Rules, games: int, seed: int) -> str:
 
 
 def check_legal_actions(rules: Rules, games: int, seed: int) -> str:
-    """Somebody can always act, every action offered is accepted, and the position stays sane."""
+    """A seat can always act, every offered action is accepted, and every audit passes."""
     longest = 0
     for number in range(games):
         steps = random_game(rules, seed + number)
         longest = max(longest, len(steps) - 1)
         for at, (state, _) in enumerate(steps):
             where = f"seed {seed + number}, decision {at}"
-            demand(state.audit() == "", f"{where}: {state.audit()}")
+            require(state.audit() == "", f"{where}: {state.audit()}")
             if state.over:
                 continue
-            demand(bool(state.seats_to_act), f"{where}: the game runs but nobody is to act")
+            require(bool(state.seats_to_act), f"{where}: the game runs but no seat is to act")
             if rules.box:
                 continue
             for row in range(rules.rows):
                 if state.native.seat(row) < 0:
                     continue
                 legal = state.legal(row)
-                demand(bool(legal), f"{where}: the mask is empty")
-                demand(legal[-1] < rules.actions, f"{where}: legal action past the action count")
+                require(bool(legal), f"{where}: the mask is empty")
+                require(legal[-1] < rules.actions, f"{where}: legal action past the action count")
         if rules.rows == 1 and not rules.box:
             for state, action in steps[:-1:7]:
                 for other in state.legal():
@@ -141,9 +141,9 @@ def check_legal_actions(rules: Rules, games: int, seed: int) -> str:
 
 
 def check_observations(rules: Rules, games: int, seed: int) -> str:
-    """All bytes are written, numbers are finite and small, names are there and distinct."""
+    """All bytes are written, values are finite and small, and feature names are unique."""
     names = [feature.name for feature in rules.features]
-    demand(len(set(names)) == len(names), "two features have the same name")
+    require(len(set(names)) == len(names), "two features have the same name")
     used = np.zeros(rules.obs_bytes, bool)
     for feature in rules.features:
         used[feature.offset : feature.offset + np.dtype(feature.dtype).itemsize] = True
@@ -154,16 +154,16 @@ def check_observations(rules: Rules, games: int, seed: int) -> str:
                 dirty = np.full(rules.obs_bytes, 0xA5, np.uint8)
                 state.native.observe(seat, dirty)
                 clean = state.observe_bytes(seat)
-                demand(bool((dirty == clean)[used].all()), "observe leaves bytes unwritten")
+                require(bool((dirty == clean)[used].all()), "observe leaves bytes unwritten")
                 wide = rules.widen(clean)
-                demand(bool(np.isfinite(wide).all()), "an observation is not finite")
+                require(bool(np.isfinite(wide).all()), "an observation is not finite")
                 largest = max(largest, float(np.abs(wide).max()))
-    demand(largest <= LARGEST_FEATURE, f"a feature reaches {largest:g}; give it a divisor")
+    require(largest <= LARGEST_FEATURE, f"a feature reaches {largest:g}; give it a divisor")
     return f"{len(names)} features in {rules.obs_bytes} bytes, largest value {largest:g}"
 
 
 def check_hidden_information(rules: Rules, games: int, seed: int) -> str:
-    """Two positions that differ only in what a seat cannot know look the same to it."""
+    """Two positions that differ only in hidden information look the same to a seat."""
     if not rules.hides:
         return "nothing is hidden"
     pairs = changed = 0
@@ -175,28 +175,28 @@ def check_hidden_information(rules: Rules, games: int, seed: int) -> str:
                 pairs += 1
                 changed += other.native.serialize() != state.native.serialize()
                 same = (other.observe_bytes(seat) == state.observe_bytes(seat)).all()
-                demand(bool(same), f"seed {seed + number}: seat {seat} sees what is hidden")
+                require(bool(same), f"seed {seed + number}: seat {seat} sees what is hidden")
                 if state.seat == seat:
-                    demand(other.legal() == state.legal(), "legal actions depend on hidden parts")
-    demand(changed > 0, "resampling never changed anything")
-    return f"{pairs} pairs, {changed} of them really different"
+                    require(other.legal() == state.legal(), "legal actions depend on hidden parts")
+    require(changed > 0, "resampling never changed anything")
+    return f"{pairs} pairs, {changed} of them different"
 
 
 def check_clone_and_replay(rules: Rules, games: int, seed: int) -> str:
-    """A clone goes on like the original; replayed actions and loaded bytes give the same."""
+    """Clones, replayed actions and loaded states continue as the original."""
     for number in range(games):
         steps = random_game(rules, seed + number)
         last = steps[-1][0].native.serialize()
         again = new_state(rules, seed=seed + number)
         for _, action in steps[:-1]:
             again.apply(action)
-        demand(again.native.serialize() == last, f"seed {seed + number}: the replay differs")
+        require(again.native.serialize() == last, f"seed {seed + number}: the replay differs")
         middle = len(steps) // 2
         for copy in (steps[middle][0].clone(), load_state(steps[middle][0].serialize())):
             for _, action in steps[middle:-1]:
                 copy.apply(action)
             if rules.skip_forced == copy.rules.skip_forced:
-                demand(
+                require(
                     bool((copy.observe_bytes(0) == steps[-1][0].observe_bytes(0)).all()),
                     f"seed {seed + number}: a copy went another way",
                 )
@@ -204,9 +204,9 @@ def check_clone_and_replay(rules: Rules, games: int, seed: int) -> str:
 
 
 def check_saved_states(rules: Rules, games: int, seed: int) -> str:
-    """Every byte of a state is declared, and no position of a game is refused when it is loaded."""
+    """Every byte of a state is declared, and every position can be loaded."""
     declared, total = rules.native.first_undeclared, rules.native.game_bytes
-    demand(
+    require(
         declared == total,
         f"`bounds` declares no field at byte {declared} of {total}; name it, or fill padding with "
         "a spare field",
@@ -215,19 +215,19 @@ def check_saved_states(rules: Rules, games: int, seed: int) -> str:
     for number in range(games):
         for at, (state, _) in enumerate(random_game(rules, seed + number)):
             where = f"seed {seed + number}, decision {at}"
-            demand(state.native.check() == "", f"{where}: {state.native.check()}")
+            require(state.native.check() == "", f"{where}: {state.native.check()}")
             positions += 1
             if at % 5 or not rules.hides:
                 continue
             for seat in range(rules.seats):
                 other = state.clone()
                 other.resample_hidden(seat, seed=at)
-                demand(other.native.check() == "", f"{where}, resampled: {other.native.check()}")
+                require(other.native.check() == "", f"{where}, resampled: {other.native.check()}")
     return f"{total} bytes, {positions} positions"
 
 
 def check_refusals(rules: Rules, games: int, seed: int) -> str:
-    """An action that is not legal is refused, and nothing changes."""
+    """Illegal actions are refused and change nothing."""
     refused = 0
     for number in range(games):
         for state, _ in random_game(rules, seed + number)[::11]:
@@ -247,12 +247,12 @@ def check_refusals(rules: Rules, games: int, seed: int) -> str:
                     refused += 1
                 else:
                     raise Broken(f"action {action} was accepted")
-                demand(state.native.serialize() == before, "a refused action changed the game")
+                require(state.native.serialize() == before, "a refused action changed the game")
     return f"{refused} refused"
 
 
 def check_pool_against_states(rules: Rules, games: int, seed: int) -> str:
-    """A pool's rows, masks, rewards, ends and last observations are those of single games."""
+    """A pool's rows, masks, rewards, ends and last observations equal those of single states."""
     pool = Pool(rules, 1, seed=seed, threads=1)
     batch = pool.reset()
     state = new_state(rules, seed=seed)
@@ -260,40 +260,40 @@ def check_pool_against_states(rules: Rules, games: int, seed: int) -> str:
     while not state.over:
         for row in range(rules.rows):
             seat = state.native.seat(row)
-            demand(int(batch.seat[row]) == seat, f"decision {decisions}: another seat is to act")
-            demand(
+            require(int(batch.seat[row]) == seat, f"decision {decisions}: another seat is to act")
+            require(
                 bool((batch.obs[row] == state.observe_bytes(seat)).all()),
                 f"decision {decisions}: observations differ",
             )
             if rules.role_bytes:
-                demand(
+                require(
                     int(rules.role_of(batch.obs[row])) == int(batch.role[row]),
-                    f"decision {decisions}: the row tells another role than "
+                    f"decision {decisions}: the row has another role than "
                     f"{rules.roles[int(batch.role[row])]}",
                 )
             if not rules.box:
                 mask = [int(a) for a in np.flatnonzero(batch.mask[row])]
-                demand(mask == state.legal(row), f"decision {decisions}: masks differ")
+                require(mask == state.legal(row), f"decision {decisions}: masks differ")
         action = np.array(pool.sample_actions())
         batch = pool.step(action)
         state.apply(action if rules.box or rules.rows > 1 else int(action[0]))
         same = np.array_equal(batch.reward[0], state.rewards_by_role)
-        demand(same, f"decision {decisions}: rewards differ")
+        require(same, f"decision {decisions}: rewards differ")
         decisions += 1
-    demand(bool(batch.terminated[0]) == state.terminated, "terminated differs")
-    demand(bool(batch.truncated[0]) == state.truncated, "truncated differs")
-    demand(not (state.terminated and state.truncated), "a game both terminated and was truncated")
+    require(bool(batch.terminated[0]) == state.terminated, "terminated differs")
+    require(bool(batch.truncated[0]) == state.truncated, "truncated differs")
+    require(not (state.terminated and state.truncated), "a game both terminated and was truncated")
     for seat in range(rules.seats):
         same = (batch.final_obs[0, seat] == state.observe_bytes(seat)).all()
-        demand(bool(same), f"seat {seat}: final_obs is not the last observation")
-        demand(float(batch.final_score[0, seat]) == state.scores[seat], "final scores differ")
+        require(bool(same), f"seat {seat}: final_obs is not the last observation")
+        require(float(batch.final_score[0, seat]) == state.scores[seat], "final scores differ")
     return f"{decisions} decisions"
 
 
 def digests(
     rules: Rules, games: int, steps: int, seed: int, *, threads: int, parts: int, slots: int = 1
 ) -> list[int]:
-    """Return what random games look like after every step, whoever plays which of them."""
+    """Return digests of random games after every step, for any number of threads and parts."""
     size = games // parts
     pools = [
         Pool(rules, size, seed=seed, threads=threads, slots=slots, first_game=part * size)
@@ -310,18 +310,18 @@ def digests(
 
 
 def check_threads(rules: Rules, games: int, seed: int) -> str:
-    """The same games come out for any number of threads and any split."""
+    """Games are the same for any number of threads and any split into pools."""
     total, steps = 96, 300
     expected = digests(rules, total, steps, seed, threads=1, parts=1)
     for threads, parts, slots in ((2, 1, 1), (4, 1, 1), (1, 3, 1), (2, 2, 2)):
         where = f"{threads} threads, {parts} parts, {slots} slots"
         found = digests(rules, total, steps, seed, threads=threads, parts=parts, slots=slots)
-        demand(found == expected, f"{where}: other games came out")
+        require(found == expected, f"{where}: other games came out")
     return f"{total} games, {steps} steps, signature {expected[-1]:016x}"
 
 
 def check_saved_pool(rules: Rules, games: int, seed: int) -> str:
-    """A pool that was saved and loaded goes on exactly as if nothing had happened."""
+    """A saved and loaded pool continues exactly."""
     pool = Pool(rules, 32, seed=seed, threads=1)
     pool.reset()
     for _ in range(57):
@@ -332,12 +332,12 @@ def check_saved_pool(rules: Rules, games: int, seed: int) -> str:
     for step in range(200):
         pool.step(pool.sample_actions())
         other.step(other.sample_actions())
-        demand(pool.digest() == other.digest(), f"{step + 1} steps after loading they differ")
+        require(pool.digest() == other.digest(), f"{step + 1} steps after loading they differ")
     return f"{len(saved):,} bytes for 32 games"
 
 
 def check_bots(rules: Rules, games: int, seed: int) -> str:
-    """Every bot plays whole games by the rules."""
+    """Every bot plays only legal actions."""
     for bot in rules.bots:
         for number in range(max(1, games // 4)):
             state = new_state(rules, seed=seed + number)
@@ -351,7 +351,7 @@ def check_bots(rules: Rules, games: int, seed: int) -> str:
 
 
 def check_zero_sum(rules: Rules, games: int, seed: int) -> str:
-    """Where a game says so, what one seat is paid the other one loses, in every part."""
+    """In a game that declares zero sum, rewards of all seats add up to 0 in every part."""
     if not rules.zero_sum:
         return "not declared"
     paid = 0
@@ -363,23 +363,23 @@ def check_zero_sum(rules: Rules, games: int, seed: int) -> str:
                 state.apply(random_action(state, rng))
                 sums = state.rewards_by_role.sum(axis=0)
                 paid += int(state.rewards_by_role.any())
-                demand(
+                require(
                     bool(np.allclose(sums, 0.0, atol=1e-5)),
-                    f"part {part}: the seats are paid {state.rewards.tolist()}, which is no zero "
-                    "sum; leave zero_sum out",
+                    f"part {part}: the seats are paid {state.rewards.tolist()}, which is not zero "
+                    "in sum; leave zero_sum out",
                 )
     return f"{paid} payments add up to 0"
 
 
 def check_chance(rules: Rules, games: int, seed: int) -> str:
-    """Where a game says that it has no chance, the same actions lead to the same from any seed."""
+    """In a game that declares no chance, the same actions lead to the same state for any seed."""
     if rules.chance:
-        return "chance has a part"
+        return "the game has chance"
     decisions = 0
     for number in range(games):
         other = new_state(rules, seed=seed + number + 1)
         for at, (state, action) in enumerate(random_game(rules, seed + number)):
-            demand(
+            require(
                 state.native.serialize() == other.native.serialize(),
                 f"seeds {seed + number} and {seed + number + 1} differ after {at} equal decisions; "
                 "leave chance = false out",
@@ -405,4 +405,4 @@ PROPERTIES: dict[str, Callable[[Rules, int, int], str]] = {
     "zero sum": check_zero_sum,
     "chance": check_chance,
 }
-"""What `check` looks at, in this order."""
+"""Properties that `check` tests, in this order."""

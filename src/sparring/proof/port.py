@@ -1,4 +1,4 @@
-"""Differential testing of a rewrite: a slow environment and a native game, side by side."""
+"""Differential test of a port: a Python environment and a native game, side by side."""
 
 from __future__ import annotations
 
@@ -18,20 +18,20 @@ from sparring.games.state import State, new_state
 from sparring.pools.custom.make import make_env
 from sparring.proof.conformance import random_action
 from sparring.proof.contract.drivers import EnvRaisedError
-from sparring.proof.contract.playing import Clock, driver_of, seed_globals
+from sparring.proof.contract.playing import TimeBudget, driver_of, seed_globals
 from sparring.proof.port_env import EnvSide
 
 CLOSE = 1e-5
-"""Rewards, scores and observations may differ by so much: one side may count in float64."""
+"""Tolerance of rewards, scores and observations: one side may compute in float64."""
 AFTER_THE_END = "after the end"
 
 Mismatch = tuple[str, Any, Any]
-"""What differs, in the native game and in the env."""
+"""What is compared, its value in the native game, and in the env."""
 
 
 @dataclass(frozen=True)
 class PortDifference:
-    """The first difference of a game, with everything that was done before."""
+    """The first difference in a game, with all actions before it."""
 
     seed: int
     step: int
@@ -40,9 +40,9 @@ class PortDifference:
     native: str
     env: str
     actions: tuple[str, ...]
-    """By their names in the native game."""
+    """Names in the native game."""
     numbers: tuple[Any, ...]
-    """The same actions as the native game takes them."""
+    """The same actions as numbers of the native game."""
     native_before: str
     native_after: str
     env_after: str
@@ -58,14 +58,14 @@ class PortDifference:
 
 @dataclass
 class PortReport:
-    """What `port` found."""
+    """Result of `port`."""
 
     env: str
     game: str
     games: int = 0
     decisions: int = 0
     compared: dict[str, int] = field(default_factory=dict)
-    """How often each thing was held against the other's."""
+    """Number of comparisons of each kind."""
     difference: PortDifference | None = None
 
     @property
@@ -73,7 +73,6 @@ class PortReport:
         return self.difference is None
 
     def plain(self) -> dict[str, Any]:
-        """Return everything as JSON has it."""
         return {**asdict(self), "passed": self.passed}
 
 
@@ -89,18 +88,16 @@ def port(
     ignore: Sequence[str] = (),
     tries: int = 200,
 ) -> PortReport:
-    """Play games side by side by random legal actions until something differs.
+    """Play random games side by side until something differs.
 
-    same_seed: both draw the same from the same seed, so that chance needs no `load`.
-    load: "start", or "step": when the env's method `load` is called.
-    ignore: what of COMPARISONS is left out.
-    tries: games in search of a shorter difference, once there is one.
+    same_seed: both draw the same chance from the same seed, so that no `load` is needed.
+    load: when to call the env's method `load`: "start", or "step".
+    ignore: names of COMPARISONS to leave out.
+    tries: games that search for a shorter difference, once there is one.
     """
     for word in ignore:
         if word not in COMPARISONS:
-            raise ConfigError(
-                f"ignore {word!r} is not compared anyway{suggestion(word, COMPARISONS)}"
-            )
+            raise ConfigError(f"ignore {word!r} is not a comparison{suggestion(word, COMPARISONS)}")
     if isinstance(factory, str):
         trusted.allow(factory)
     function = load_factory(factory, "env") if isinstance(factory, str) else factory
@@ -111,62 +108,64 @@ def port(
         env = EnvSide(driver_of(make_env(function, what), what), rules, what)
         check_common_chance(env, same_seed=same_seed, load=load)
         compared = [one for one in COMPARISONS if one not in ignore]
-        pair = Pair(env, load=load, compared=compared, clock=Clock(seconds))
+        pair = SideBySide(env, load=load, compared=compared, budget=TimeBudget(seconds))
         try:
             return pair.run(PortReport(word, rules.name), games, seed, tries)
         finally:
-            env.driver.dismiss()
+            env.driver.close_quietly()
 
 
 def check_common_chance(env: EnvSide, *, same_seed: bool, load: str) -> None:
-    """Refuse a game with chance of which the env could not learn what was drawn."""
+    """Refuse a game with chance if the env cannot follow the native game's draws."""
     if load == "step" and not env.hook("load"):
         raise ConfigError(f"load 'step': {env.what} has no method load(state)")
     if env.rules.chance and not same_seed and not env.hook("load"):
         raise ConfigError(
-            f"{env.rules.name} has chance, and {env.what} has no method load(state) that puts it "
-            "into a native position: the two would draw differently. Write one, or say "
+            f"{env.rules.name} has chance, and {env.what} has no method load(state) that sets it "
+            "to a native position: the two would draw differently. Write one, or use "
             "--same-seed if both draw the same from a seed"
         )
 
 
-class Pair:
-    """The two, played side by side."""
+class SideBySide:
+    """An env and a native game, played with the same actions."""
 
-    def __init__(self, env: EnvSide, *, load: str, compared: Sequence[str], clock: Clock) -> None:
-        self.env, self.rules, self.compared, self.clock = env, env.rules, compared, clock
+    def __init__(
+        self, env: EnvSide, *, load: str, compared: Sequence[str], budget: TimeBudget
+    ) -> None:
+        self.env, self.rules, self.compared, self.budget = env, env.rules, compared, budget
         self.late = 1.0
-        """The part of the time after which no step is played."""
+        """Share of the time after which no step is played."""
         self.loads_at_start = env.hook("load") is not None
         self.loads_at_steps = load == "step"
         self.counts = dict.fromkeys(compared, 0)
 
     def run(self, report: PortReport, games: int, seed: int, tries: int) -> PortReport:
-        """Play until something differs, then look for a shorter way to it."""
+        """Play until something differs, then search for a shorter difference."""
         for number in range(games):
-            if self.clock.used() > self.late:
+            if self.budget.used() > self.late:
                 break
             found, decisions = self.play(seed + number)
             report.games, report.decisions = number + 1, report.decisions + decisions
             report.compared = dict(self.counts)
             if found:
-                self.late = self.clock.used() + 0.5
+                self.late = self.budget.used() + 0.5
                 found = self.shorten(found, seed + number + 1, tries)
                 report.difference = self.with_text_before(found)
                 break
         return report
 
     def shorten(self, found: PortDifference, seed: int, tries: int) -> PortDifference:
-        """Play other games, none longer than the best difference so far."""
+        """Play other games, each shorter than the best difference so far."""
         for number in range(tries):
-            if found.step <= 1 or self.clock.used() > self.late:
+            if found.step <= 1 or self.budget.used() > self.late:
                 break
             other, _ = self.play(seed + number, most=found.step - 1)
             found = other or found
         return found
 
     def with_text_before(self, found: PortDifference) -> PortDifference:
-        """Play once more up to the last action: positions are not written down all the time."""
+        """Replay up to the last action to add the env's position, which is not stored before."""
         if not found.step:
             return found
         self.late = math.inf
@@ -174,7 +173,7 @@ class Pair:
         return replace(found, env_before=text_of(self.env))
 
     def play(self, seed: int, most: int | None = None) -> tuple[PortDifference | None, int]:
-        """Play one game of at most so many decisions; return where it differs, and its length."""
+        """Play one game of at most `most` decisions; return its difference, and its length."""
         rng, env = np.random.default_rng([seed, 13]), self.env
         state = new_state(self.rules, seed=seed)
         seed_globals(seed % 2**32)
@@ -186,7 +185,7 @@ class Pair:
                 wrong = next(self.mismatches(state, mover), None)
                 if wrong:
                     break
-                if state.over or len(played) == most or self.clock.used() > self.late:
+                if state.over or len(played) == most or self.budget.used() > self.late:
                     return None, len(played)
                 if self.loads_at_steps:
                     env.load(state)
@@ -197,17 +196,17 @@ class Pair:
                 env.step(before, action, state)
         except EnvRaisedError as raised:
             wrong = ("the env's answer", "the action is legal", str(raised))
-        return self.told(seed, wrong, played, before=before, state=state), len(played)
+        return self.make_difference(seed, wrong, played, before=before, state=state), len(played)
 
     def mismatches(self, state: State, mover: int) -> Iterator[Mismatch]:
-        """Name what differs after a step, or at the start, where nobody has moved."""
+        """Yield differences after a step, or at the start (mover -1)."""
         for name in self.compared:
             for what, native, env in COMPARISONS[name](self.env, state, mover):
                 self.counts[name] += 1
                 if not alike(native, env):
                     yield what, native, env
 
-    def told(
+    def make_difference(
         self,
         seed: int,
         wrong: Mismatch,
@@ -216,7 +215,6 @@ class Pair:
         before: State,
         state: State,
     ) -> PortDifference:
-        """Put together everything that somebody needs to find the mistake."""
         env = self.env
         mover = max(before.seat, 0)
         legal = None if state.over else env.legal(state.seat)
@@ -234,7 +232,7 @@ class Pair:
             native_legal=[] if self.rules.box else list(state.legal()),
             env_legal=legal,
             native_rewards=[float(one) for one in state.rewards],
-            env_rewards=env.rewards(mover) if played and env.moment.reward else {},
+            env_rewards=env.rewards(mover) if played and env.result.reward else {},
         )
 
     def _name(self, action: Any) -> str:
@@ -245,7 +243,7 @@ class Pair:
 
 
 def text_of(env: EnvSide) -> str:
-    """Return the env's position, or why there is none."""
+    """The env's position as text, or its error."""
     try:
         return env.text()
     except EnvRaisedError as raised:
@@ -253,7 +251,6 @@ def text_of(env: EnvSide) -> str:
 
 
 def alike(native: Any, env: Any) -> bool:
-    """Whether both sides say the same."""
     if isinstance(native, float):
         return math.isclose(native, env, rel_tol=CLOSE, abs_tol=CLOSE)
     if isinstance(native, np.ndarray):
@@ -269,8 +266,8 @@ def compare_seat(env: EnvSide, state: State, mover: int) -> Iterator[Mismatch]:
 
 
 def compare_mask(env: EnvSide, state: State, mover: int) -> Iterator[Mismatch]:
-    """What is legal for those who are to move."""
-    if env.rules.box or state.over or env.moment.over:
+    """Legal actions of the seats to move."""
+    if env.rules.box or state.over or env.result.over:
         return
     for row in range(env.rules.rows):
         seat = state.native.seat(row)
@@ -280,43 +277,44 @@ def compare_mask(env: EnvSide, state: State, mover: int) -> Iterator[Mismatch]:
 
 
 def compare_reward(env: EnvSide, state: State, mover: int) -> Iterator[Mismatch]:
-    """What the step paid."""
-    if env.moment.reward:
+    """Rewards of the step."""
+    if env.result.reward:
         for seat, paid in env.rewards(mover).items():
             yield f"reward of seat {seat}", float(state.rewards[seat]), paid
 
 
 def compare_end(env: EnvSide, state: State, mover: int) -> Iterator[Mismatch]:
-    """Whether the game is over, and how."""
+    """Whether the game is over: terminated or truncated."""
     terminated, truncated = env.ended()
     yield "terminated", state.terminated, terminated
     yield "truncated", state.truncated, truncated and not terminated
 
 
 def compare_score(env: EnvSide, state: State, mover: int) -> Iterator[Mismatch]:
-    """The points at the end."""
+    """Scores at the end."""
     scores = env.scores() if state.over else None
     if scores is not None:
         yield "scores", np.array(state.scores), np.array(scores)
 
 
 def compare_obs(env: EnvSide, state: State, mover: int) -> Iterator[Mismatch]:
-    """What those who are to move see; named is the first feature that differs."""
-    for seat in [] if state.over or env.moment.over else state.seats_to_act:
-        seen = env.observation(seat)
-        if seen is None:
+    """Observations of the seats to move; the first feature that differs is named."""
+    for seat in [] if state.over or env.result.over else state.seats_to_act:
+        observed = env.observation(seat)
+        if observed is None:
             continue
         native = state.observe(seat)
-        if seen.shape == native.shape and not alike(native, seen):
-            at = int(np.flatnonzero(~np.isclose(native, seen, rtol=CLOSE, atol=CLOSE))[0])
-            name = state.rules.features[at].name
-            yield f"observation of seat {seat}, {name}", float(native[at]), float(seen[at])
+        if observed.shape == native.shape and not alike(native, observed):
+            differs = ~np.isclose(native, observed, rtol=CLOSE, atol=CLOSE)
+            index = int(np.flatnonzero(differs)[0])
+            what = f"observation of seat {seat}, {state.rules.features[index].name}"
+            yield what, float(native[index]), float(observed[index])
         else:
-            yield f"observation of seat {seat}", native, seen
+            yield f"observation of seat {seat}", native, observed
 
 
 def compare_final_mask(env: EnvSide, state: State, mover: int) -> Iterator[Mismatch]:
-    """That nothing is legal any more after the end."""
+    """No action is legal after the end."""
     if state.over:
         for seat, legal in env.last_legal().items():
             yield f"legal actions of seat {seat} {AFTER_THE_END}", [], legal
@@ -331,4 +329,4 @@ COMPARISONS: Mapping[str, Callable[[EnvSide, State, int], Iterator[Mismatch]]] =
     "score": compare_score,
     "final-mask": compare_final_mask,
 }
-"""What is held against each other, in this order; `ignore` leaves some of it out."""
+"""Comparisons in this order; `ignore` leaves some of them out."""

@@ -1,14 +1,13 @@
-"""An environment beside a native game: what it may offer so that the two can be compared.
+"""The environment's side of a port test: optional methods that make it comparable.
 
-Everything is optional, a method of the env itself or of what it wraps:
+Each is a method of the env or of its inner env:
 
-    load(state)         take on the position of a native `State`; what it returns, if anything, is
-                        taken as an answer of reset()
-    chance(after)       draw in the next step what the native game drew; `after` is its state then
-    action_of(number)   the env's own action for a native one
+    load(state)         take the position of a native `State`; may return a result as reset() does
+    chance(after)       draw in the next step what the native game drew; `after` is its next state
+    action_of(number)   the env's action for a native one
     seat_of(agent)      the native seat of an agent
-    native_obs(seat)    what a seat sees, as numbers like `State.observe`
-    scores()            the points of all seats
+    native_obs(seat)    the observation of a seat, in numbers like `State.observe`
+    scores()            the scores of all seats
     state_text()        the position as text
 """
 
@@ -26,34 +25,34 @@ from sparring.games.rules import Rules
 from sparring.games.state import State
 from sparring.pools.custom.encoding import Encoding, encoding_of
 from sparring.pools.custom.rules import rules_for
-from sparring.proof.contract.drivers import Driver, EnvRaisedError, Moment
+from sparring.proof.contract.drivers import Driver, EnvRaisedError, StepResult
 from sparring.proof.contract.gym import VectorDriver
 from sparring.proof.contract.values import short
 
 
 class EnvSide:
-    """An env in the words of a native game: seats instead of agents, numbers for actions."""
+    """An env with seats and action numbers of a native game."""
 
     def __init__(self, driver: Driver, rules: Rules, what: str) -> None:
         if isinstance(driver, VectorDriver):
             raise ConfigError(f"{what} makes a VectorEnv; give a factory of one of its envs")
         self.driver, self.rules, self.what = driver, rules, what
         self.alone = driver.kind == "gymnasium.Env"
-        everyone = driver.everyone()
-        if not self.alone and len(everyone) != rules.seats:
+        all_agents = driver.all_agents()
+        if not self.alone and len(all_agents) != rules.seats:
             raise ConfigError(
-                f"{what} has {len(everyone)} possible_agents, {rules.name} has {rules.seats} "
+                f"{what} has {len(all_agents)} possible_agents, {rules.name} has {rules.seats} "
                 "seats; change one of them (--set for the game's flags)"
             )
-        numbers = self.hook("seat_of") or everyone.index
-        self.agents = {int(numbers(who)): who for who in everyone}
-        """By seat; a gymnasium.Env has one, whoever is to move."""
+        numbers = self.hook("seat_of") or all_agents.index
+        self.agents = {int(numbers(who)): who for who in all_agents}
+        """Agents by seat; a gymnasium.Env has one for all seats."""
         self.encoding = self._encoding()
         self._to_env = rules_for("port", self.encoding, seats=1, rows=1)
-        self.moment = Moment()
+        self.result = StepResult()
 
     def hook(self, name: str) -> Callable[..., Any] | None:
-        """Return an optional method, None if the env does not have it."""
+        """Return an optional method, None if the env lacks it."""
         for owner in (self.driver.env, self.driver.env.unwrapped):
             found = getattr(owner, name, None)
             if callable(found):
@@ -62,7 +61,7 @@ class EnvSide:
         return None
 
     def call(self, name: str, *words: Any) -> Any:
-        """Call an optional method that is there."""
+        """Call an optional method that exists."""
         method = self.hook(name)
         assert method is not None
         try:
@@ -71,34 +70,32 @@ class EnvSide:
             raise EnvRaisedError(f"{name}()", error) from error
 
     def start(self, seed: int, state: State, *, load: bool) -> None:
-        """Begin a game; with `load`, in the native position."""
-        self.moment = Moment()
-        self.moment = self.driver.reset(seed)
+        """Start a game; with `load`, in the native position."""
+        self.result = StepResult()
+        self.result = self.driver.reset(seed)
         if load:
             self.load(state)
 
     def load(self, state: State) -> None:
-        """Take on a native position."""
-        self.moment = self.driver.look_again(self.call("load", state))
+        self.result = self.driver.read_position(self.call("load", state))
 
     def step(self, state: State, action: Any, after: State) -> None:
-        """Play a native action; `after` is what it has led to in the native game."""
+        """Step with a native action; `after` is the native state that it has led to."""
         if self.hook("chance"):
             self.call("chance", after)
         if self.alone:
-            (who,) = self.driver.everyone()
-            chosen = {who: self.own_action(action)}
+            (who,) = self.driver.all_agents()
+            chosen = {who: self.env_action(action)}
         elif self.rules.rows == 1:
-            chosen = {self.agents[state.seat]: self.own_action(action)}
+            chosen = {self.agents[state.seat]: self.env_action(action)}
         else:
             rows = [(row, state.native.seat(row)) for row in range(self.rules.rows)]
             seated = [(row, seat) for row, seat in rows if seat >= 0]
-            chosen = {self.agents[seat]: self.own_action(action[row]) for row, seat in seated}
-        self.moment = Moment()  # of an env that raises there is nothing to tell
-        self.moment = self.driver.step(chosen)
+            chosen = {self.agents[seat]: self.env_action(action[row]) for row, seat in seated}
+        self.result = StepResult()  # an env that raises has no result
+        self.result = self.driver.step(chosen)
 
-    def own_action(self, action: Any) -> Any:
-        """Return the env's own action for a native one."""
+    def env_action(self, action: Any) -> Any:
         if self.rules.box:
             return self._to_env.env_actions(np.asarray(action).reshape(-1))
         if self.hook("action_of"):
@@ -106,52 +103,52 @@ class EnvSide:
         return int(self._to_env.env_actions(action))
 
     def seats_to_act(self) -> list[int]:
-        """Return the seats of those who are asked; a gymnasium.Env does not say."""
+        """Seats of the agents that decide; a gymnasium.Env does not say."""
         seats = {who: seat for seat, who in self.agents.items()}
-        return sorted(seats[who] for who in self.moment.asked)
+        return sorted(seats[who] for who in self.result.deciding)
 
     def legal(self, seat: int) -> list[int] | None:
-        """Return the native numbers of the actions that the env allows; None without a mask."""
-        mask = self.moment.mask.get(self._who(seat))
+        """Native numbers of the actions that the env allows; None without a mask."""
+        mask = self.result.mask.get(self._who(seat))
         if mask is None:
             return None
-        places = enumerate(self._places)
-        return [number for number, at in places if 0 <= at < len(mask) and mask[at]]
+        indices = enumerate(self._mask_indices)
+        return [number for number, at in indices if 0 <= at < len(mask) and mask[at]]
 
     @cached_property
-    def _places(self) -> list[int]:
-        """The place of every native action in the env's masks."""
+    def _mask_indices(self) -> list[int]:
+        """Index of every native action in the env's masks."""
         first = self.encoding.first_action
-        return [int(self.own_action(number)) - first for number in range(self.rules.actions)]
+        return [int(self.env_action(number)) - first for number in range(self.rules.actions)]
 
     def last_legal(self) -> dict[int, list[int]]:
-        """Return what the masks allow after the end, by seat."""
+        """Actions that the masks allow after the end, by seat."""
         found = {}
         for seat, who in self.agents.items():
-            obs = self.moment.last.get(who)
+            obs = self.result.last.get(who)
             mask = obs.get("action_mask") if isinstance(obs, dict) else None
-            mask = self.moment.mask.get(who) if mask is None else mask
+            mask = self.result.mask.get(who) if mask is None else mask
             if mask is not None:
                 found[seat] = [int(at) for at in np.flatnonzero(np.asarray(mask))]
         return found
 
     def rewards(self, mover: int) -> dict[int, float]:
-        """Return what the last step paid, by seat; that of a gymnasium.Env is the mover's."""
+        """Rewards of the last step by seat; that of a gymnasium.Env is the mover's."""
         if self.alone:
-            return {mover: float(next(iter(self.moment.reward.values())))}
-        return {seat: float(self.moment.reward.get(who, 0.0)) for seat, who in self.agents.items()}
+            return {mover: float(next(iter(self.result.reward.values())))}
+        return {seat: float(self.result.reward.get(who, 0.0)) for seat, who in self.agents.items()}
 
     def ended(self) -> tuple[bool, bool]:
-        """Return whether the game is terminated and whether it is truncated."""
-        if not self.moment.over:
+        """Whether the game is terminated, and whether it is truncated."""
+        if not self.result.over:
             return False, False
-        return any(self.moment.terminated.values()), any(self.moment.truncated.values())
+        return any(self.result.terminated.values()), any(self.result.truncated.values())
 
     def observation(self, seat: int) -> npt.NDArray[np.float32] | None:
-        """Return what a seat sees as native numbers; None if it cannot be said."""
+        """The observation of a seat in native numbers; None if it is not comparable."""
         if self.hook("native_obs"):
             return np.asarray(self.call("native_obs", seat), np.float32).ravel()
-        obs = self.moment.obs.get(self._who(seat))
+        obs = self.result.obs.get(self._who(seat))
         if obs is None or self.encoding.numbers != len(self.rules.features):
             return None
         return self.encoding.flatten(obs)
@@ -164,11 +161,11 @@ class EnvSide:
         plain = self.driver.env.unwrapped
         if type(plain).__str__ not in (object.__str__, *base_texts(plain)):
             return str(plain)
-        seen = {**self.moment.obs, **self.moment.last}
+        seen = {**self.result.obs, **self.result.last}
         return "\n".join(f"{who} sees {short(obs)}" for who, obs in seen.items())
 
     def scores(self) -> Sequence[float] | None:
-        """Return the points of all seats, if the env tells them."""
+        """Scores of all seats, if the env has them."""
         return [float(one) for one in self.call("scores")] if self.hook("scores") else None
 
     def _who(self, seat: int) -> Any:
@@ -193,7 +190,7 @@ class EnvSide:
 
 
 def base_texts(env: Any) -> list[Any]:
-    """Return the `__str__` that libraries give their envs, which tell nothing of a position."""
+    """The `__str__` methods of libraries, which show no position."""
     libraries = ("gymnasium", "pettingzoo")
     return [
         kind.__dict__["__str__"]

@@ -1,4 +1,4 @@
-"""Proof that a pool plays real games, before anything about it is measured."""
+"""Validation of a pool's games before they are measured."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ from sparring.proof.conformance import digests
 
 PROOF_GAMES, MIN_STEPS, MAX_STEPS = 256, 300, 100_000
 AUDIT_EVERY = 37
-"""Steps between audits; odd, so that every phase of a game gets its turn."""
+"""Steps between audits; odd, so that every phase of a game is audited."""
 
 SIGNATURE_GAMES, SIGNATURE_SEED, SIGNATURE_STEPS = 64, 2026, 600
 SIGNATURE_WAYS = ((1, 1), (2, 1), (4, 1), (1, 2))
-"""(threads, pools) that all have to play the same games."""
+"""(threads, pools) that must all play the same games."""
 
 
 @dataclass
 class Proof:
-    """What whole games looked like, and what was wrong with them."""
+    """Statistics of whole games, and problems found in them."""
 
     games: int = 0
     shortest: int = 0
@@ -38,12 +38,11 @@ class Proof:
 
     @property
     def valid(self) -> bool:
-        """Whether the games may be measured."""
         return not self.problems
 
 
 def prove(rules: Rules, seed: int) -> Proof:
-    """Play whole games and the fixed workload; the proof lists what does not hold."""
+    """Play whole games and the fixed workload; problems are listed in the result."""
     proof = Proof()
     play_whole_games(rules, seed, proof)
     signatures = {way: signature(rules, *way) for way in SIGNATURE_WAYS}
@@ -58,7 +57,7 @@ def prove(rules: Rules, seed: int) -> Proof:
 
 
 def play_whole_games(rules: Rules, seed: int, proof: Proof) -> None:
-    """Play the first episode of every game of a pool to its end and look at it."""
+    """Play the first episode of every game of a pool to its end."""
     pool = Pool(rules, PROOF_GAMES, seed=seed)
     batch = pool.reset()
     lengths = np.zeros(PROOF_GAMES, np.int64)
@@ -93,7 +92,7 @@ def play_whole_games(rules: Rules, seed: int, proof: Proof) -> None:
 
 
 def wrong_lengths(rules: Rules, proof: Proof) -> list[str]:
-    """Say where games are longer or shorter than the rules make them."""
+    """Problems with the lengths of games."""
     if proof.games < PROOF_GAMES:
         return [f"only {proof.games} of {PROOF_GAMES} games came to an end"]
     expected = getattr(game_module(rules.name), "game_length", lambda _: None)(rules)
@@ -106,7 +105,7 @@ def wrong_lengths(rules: Rules, proof: Proof) -> list[str]:
 
 
 def wrong_ends(proof: Proof) -> list[str]:
-    """Say where a game ended in two ways or in none."""
+    """Problems with the ends of games."""
     if proof.terminated + proof.truncated == proof.games:
         return []
     return [
@@ -116,7 +115,7 @@ def wrong_ends(proof: Proof) -> list[str]:
 
 
 def signature(rules: Rules, threads: int, pools: int) -> str:
-    """Return the fingerprint of a fixed workload: it changes only when the rules do."""
+    """Fingerprint of a fixed workload: it changes only when the rules do."""
     number, played = 0, (SIGNATURE_GAMES, SIGNATURE_STEPS, SIGNATURE_SEED)
     for digest in digests(rules, *played, threads=threads, parts=pools):
         number = (number * 0x100000001B3 + digest) % 2**64

@@ -1,4 +1,4 @@
-"""A contract fuzzer for environments that people bring along, on the raw env objects."""
+"""Checks of custom environments against the contract of their kind, on the raw env objects."""
 
 from sparring.proof.contract.check import check_env
 from sparring.proof.contract.findings import EnvFinding, EnvReport

@@ -24,32 +24,33 @@ def play_elsewhere(
     hashes: str,
     wait_s: float,
 ) -> tuple[list[list[Facts]], str]:
-    """Play episodes, (seed, steps) each, in a new process; return their facts, or what went wrong.
+    """Play episodes, (seed, steps) each, in a new process; return their facts, or an error.
 
-    hashes: the seed of Python's hashes there.
+    hashes: seed of Python's hashes there.
     """
-    asked = {"word": word, "settings": settings, "episodes": list(episodes)}
+    request = {"word": word, "settings": settings, "episodes": list(episodes)}
     variables = {"PYTHONHASHSEED": hashes}
     try:
         with Child("sparring.proof.contract.child", variables=variables) as child:
-            told = child.request(Message("play", asked), wait_s).payload["found"]
+            played = child.request(Message("play", request), wait_s).payload["found"]
     except TimeoutError:
         return [], f"it had not played {len(episodes)} episodes after {wait_s:.0f} s"
     except SparringError as wrong:
         return [], str(wrong)
     return [
-        [{name: Fact(*fact) for name, fact in facts.items()} for facts in script] for script in told
+        [{name: Fact(*fact) for name, fact in facts.items()} for facts in script]
+        for script in played
     ], ""
 
 
-def answer(asked: Message) -> Message:
-    facts = asked.payload
-    make = load_factory(facts["word"], "game")
+def respond(request: Message) -> Message:
+    values = request.payload
+    make = load_factory(values["word"], "game")
     found = []
     try:
-        for seed, steps in facts["episodes"]:
-            env = make_env(lambda: make(**facts["settings"]), facts["word"])
-            found.append(play(driver_of(env, facts["word"]), seed, steps=steps).facts)
+        for seed, steps in values["episodes"]:
+            env = make_env(lambda: make(**values["settings"]), values["word"])
+            found.append(play(driver_of(env, values["word"]), seed, steps=steps).facts)
     except EnvRaisedError as raised:
         raise SparringError(str(raised)) from None
     return Message("played", {"found": found})
@@ -57,4 +58,4 @@ def answer(asked: Message) -> Message:
 
 if __name__ == "__main__":
     warnings.simplefilter("ignore")
-    Parent().serve(answer)
+    Parent().serve(respond)

@@ -1,7 +1,7 @@
-"""Environments of any kind, driven the same way, with everything as the env itself gave it.
+"""One interface to environments of any kind, for checks of the raw objects.
 
-A driver hides how a kind of env is called and nothing else: it checks no values, but it notes where
-an answer does not have the form that its kind of env promises.
+A driver only hides how a kind of environment is called. It checks no values, but records where a
+result does not have the form that its kind of environment promises.
 """
 
 from __future__ import annotations
@@ -19,53 +19,52 @@ from sparring.pools.custom.encoding import MASK
 from sparring.proof.contract.values import Fact, fact_of
 
 Actions = dict[Any, Any]
-"""By who decides: an agent, the index of a sub-env, or `solo.ALONE`."""
+"""Actions by agent, index of a sub-env, or `gym.SOLO`."""
 
 
 @dataclass
-class Moment:
-    """What an env answered to a reset or a step, by agent or sub-env."""
+class StepResult:
+    """Result of a reset or a step, by agent or sub-env."""
 
     obs: dict[Any, Any] = field(default_factory=dict)
     mask: dict[Any, Any] = field(default_factory=dict)
     reward: dict[Any, Any] = field(default_factory=dict)
     terminated: dict[Any, Any] = field(default_factory=dict)
     truncated: dict[Any, Any] = field(default_factory=dict)
-    asked: tuple[Any, ...] = ()
-    """Who has to decide next."""
+    deciding: tuple[Any, ...] = ()
+    """Agents that have to decide next."""
     last: dict[Any, Any] = field(default_factory=dict)
-    """The last observations of those whose episode ended in this step."""
-    given: Any = None
-    """The observations as one object, as the env gave them."""
+    """Last observations of agents whose episode ended in this step."""
+    raw: Any = None
+    """The observations as the env returned them."""
     over: bool = False
     faults: list[tuple[str, str, str]] = field(default_factory=list)
-    """Properties that do not hold, what shows it, and what to do."""
+    """Faults: the property, what shows it, and what to do."""
 
     def fault(self, name: str, detail: str, advice: str) -> None:
-        """Note something that does not hold."""
         self.faults.append((name, detail, advice))
 
     def facts(self) -> dict[str, Fact]:
-        """Return everything that has to be the same whenever the same is played."""
+        """Everything that has to be the same whenever the same episode is played."""
         parts = ("obs", "mask", "reward", "terminated", "truncated", "last")
         found = {
             f"{part} {who}": fact_of(value)
             for part in parts
             for who, value in getattr(self, part).items()
         }
-        return found | {"who decides": fact_of(self.asked)}
+        return found | {"who decides": fact_of(self.deciding)}
 
 
 class EnvRaisedError(Exception):
-    """An env raised something, or answered in a form that cannot be read."""
+    """An env raised an exception, or returned a result that cannot be read."""
 
     def __init__(self, call: str, error: BaseException | str) -> None:
         self.call, self.error = call, error
-        super().__init__(f"{call} {told(error)}")
+        super().__init__(f"{call} {describe_raised(error)}")
 
 
-def told(error: BaseException | str) -> str:
-    """Return an error in a line, with the place in the code that raised it."""
+def describe_raised(error: BaseException | str) -> str:
+    """One line about an exception, with its location."""
     if isinstance(error, str):
         return error
     at, trace = "", error.__traceback__
@@ -77,45 +76,45 @@ def told(error: BaseException | str) -> str:
 
 
 class Driver(ABC):
-    """An env that can be reset and stepped, whatever its kind."""
+    """An env that can be reset and stepped, of any kind."""
 
     kind = ""
 
     def __init__(self, env: Any) -> None:
         self.env = env
         self.step_s: list[float] = []
-        """How long each of the env's steps took."""
+        """Seconds of each step of the env."""
         self._spaces: dict[Any, Any] = {}
 
     @abstractmethod
-    def reset(self, seed: int | None) -> Moment:
-        """Begin an episode."""
+    def reset(self, seed: int | None) -> StepResult:
+        """Start an episode."""
 
     @abstractmethod
-    def step(self, actions: Actions) -> Moment:
-        """Answer everyone who is asked."""
+    def step(self, actions: Actions) -> StepResult:
+        """Step with the actions of all agents that decide."""
 
     @abstractmethod
-    def look_again(self, answer: Any) -> Moment:
-        """Return what an env shows that was put into another position.
+    def read_position(self, answer: Any) -> StepResult:
+        """Read an env that was put into another position.
 
-        answer: what it said to that, in the form of a reset's, or None.
+        answer: the result of that call in the form of a reset's, or None.
         """
 
     @abstractmethod
-    def everyone(self) -> Sequence[Any]:
-        """Return all who may ever decide."""
+    def all_agents(self) -> Sequence[Any]:
+        """Return all agents that may ever decide."""
 
     @abstractmethod
     def observation_space(self, who: Any) -> Any:
-        """Return the space of what somebody sees."""
+        """Return the observation space of an agent."""
 
     @abstractmethod
     def action_space(self, who: Any) -> Any:
-        """Return the space of what somebody does."""
+        """Return the action space of an agent."""
 
-    def own_action_space(self, who: Any) -> Any:
-        """Return a copy of the action space that can be seeded without the env's noticing."""
+    def private_action_space(self, who: Any) -> Any:
+        """Return a copy of the action space that can be seeded without effect on the env."""
         if who not in self._spaces:
             self._spaces[who] = copy.deepcopy(self.action_space(who))
         return self._spaces[who]
@@ -128,7 +127,7 @@ class Driver(ABC):
             raise EnvRaisedError(f"{name}()", error) from error
 
     def timed_step(self, actions: Any) -> Any:
-        """Step the env and note how long it took."""
+        """Step the env and record how long it took."""
         began = time.perf_counter()
         answer = self.call("step", actions)
         self.step_s.append(time.perf_counter() - began)
@@ -141,14 +140,14 @@ class Driver(ABC):
     def close(self) -> None:
         self.call("close")
 
-    def dismiss(self) -> None:
-        """Close the env; that it fails is found elsewhere."""
+    def close_quietly(self) -> None:
+        """Close the env and ignore errors, which another check reports."""
         with suppress(EnvRaisedError):
             self.close()
 
 
 def parts_of(answer: Any, count: int, call: str, names: str) -> Any:
-    """Return the parts of what an env returned, if there are as many as there should be."""
+    """Return the parts of an env's result; refuses another number of them."""
     if not isinstance(answer, tuple) or len(answer) != count:
         got = f"{len(answer)} values" if isinstance(answer, tuple) else type(answer).__name__
         raise EnvRaisedError(call, f"returned {got}, need {names}")
@@ -156,7 +155,7 @@ def parts_of(answer: Any, count: int, call: str, names: str) -> Any:
 
 
 def mask_of(obs: Any, info: Any, method: Callable[[], Any] | None = None) -> Any:
-    """Return the mask that comes with an observation, None without one."""
+    """Return the mask of an observation, None without one."""
     if isinstance(obs, Mapping) and MASK in obs:
         return obs[MASK]
     if isinstance(info, Mapping) and MASK in info:

@@ -1,12 +1,12 @@
-"""What came out of looking at an environment: properties, verdicts, places that show them."""
+"""Results of checking an environment: properties, verdicts, and where they were seen."""
 
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-OK, TOLD, UNSURE, WRONG = "ok", "told", "cannot tell", "wrong"
-"""Verdicts. Told: good or bad depends on what was meant."""
+OK, NOTE, UNSURE, WRONG = "ok", "note", "cannot tell", "wrong"
+"""Verdicts. A note is right or wrong depending on what the author intends."""
 
 PROPERTIES = (
     "spaces",
@@ -33,12 +33,12 @@ PROPERTIES = (
     "time",
     "memory",
 )
-"""What is looked at, in the order in which it is told."""
+"""Properties that are checked, in the order of the report."""
 
 
 @dataclass(frozen=True)
-class Place:
-    """Where something was seen: the seed of the reset, the episode of the check and its step."""
+class Location:
+    """Where something was seen: the seed of the reset, the episode of the check, and its step."""
 
     seed: int | None = None
     episode: int | None = None
@@ -49,7 +49,7 @@ class Place:
         return ", ".join(f"{name} {value}" for name, value in named if value is not None)
 
 
-NOWHERE = Place()
+NO_LOCATION = Location()
 
 
 @dataclass(frozen=True)
@@ -65,15 +65,15 @@ class EnvFinding:
     step: int | None = None
 
     def __str__(self) -> str:
-        place = str(Place(self.seed, self.episode, self.step))
-        told = f"{place}: {self.detail}" if place else self.detail
+        location = str(Location(self.seed, self.episode, self.step))
+        where = f"{location}: {self.detail}" if location else self.detail
         hint = f"; {self.advice}" if self.advice else ""
-        return f"{self.verdict} {self.name}: {told}{hint}"
+        return f"{self.verdict} {self.name}: {where}{hint}"
 
 
 @dataclass
 class EnvReport:
-    """What `check_env` found."""
+    """Result of `check_env`."""
 
     env: str
     kind: str
@@ -83,7 +83,7 @@ class EnvReport:
 
     @property
     def passed(self) -> bool:
-        """Whether nothing is wrong; what cannot be told does not count."""
+        """Whether no property is wrong; unknown ones do not count."""
         return not any(finding.verdict == WRONG for finding in self.findings)
 
     def __getitem__(self, name: str) -> EnvFinding:
@@ -93,7 +93,6 @@ class EnvReport:
         raise KeyError(name)
 
     def plain(self) -> dict[str, Any]:
-        """Return everything as JSON has it."""
         return {**asdict(self), "passed": self.passed}
 
     def __str__(self) -> str:
@@ -101,54 +100,54 @@ class EnvReport:
         return "\n".join([f"{self.env} ({self.kind}): {verdict}", *map(str, self.findings)])
 
 
-class Ledger:
-    """Collects what is seen of an env; of every property the first fault is kept."""
+class FindingLog:
+    """Collects findings; of every property the first fault is reported."""
 
     def __init__(self) -> None:
         self._first: dict[tuple[str, str], EnvFinding] = {}
         self._count: dict[tuple[str, str], int] = {}
         self.skipped: set[str] = set()
-        """Properties that this kind of env does not have."""
+        """Properties that this kind of environment does not have."""
 
-    def add(self, name: str, verdict: str, detail: str, advice: str, place: Place) -> None:
-        """Note something about a property."""
+    def add(self, name: str, verdict: str, detail: str, advice: str, location: Location) -> None:
         key = (name, verdict)
         self._count[key] = self._count.get(key, 0) + 1
         if key not in self._first:
-            at = (place.seed, place.episode, place.step)
+            at = (location.seed, location.episode, location.step)
             self._first[key] = EnvFinding(name, verdict, detail, advice, *at)
 
-    def wrong(self, name: str, detail: str, advice: str = "", place: Place = NOWHERE) -> None:
-        """Note that a property does not hold."""
-        self.add(name, WRONG, detail, advice, place)
+    def wrong(
+        self, name: str, detail: str, advice: str = "", location: Location = NO_LOCATION
+    ) -> None:
+        self.add(name, WRONG, detail, advice, location)
 
-    def unsure(self, name: str, detail: str, advice: str = "", place: Place = NOWHERE) -> None:
-        """Note that it cannot be told whether a property holds."""
-        self.add(name, UNSURE, detail, advice, place)
+    def unsure(
+        self, name: str, detail: str, advice: str = "", location: Location = NO_LOCATION
+    ) -> None:
+        self.add(name, UNSURE, detail, advice, location)
 
-    def tell(self, name: str, detail: str, advice: str = "", place: Place = NOWHERE) -> None:
-        """Note something that may be meant or not."""
-        self.add(name, TOLD, detail, advice, place)
+    def note(
+        self, name: str, detail: str, advice: str = "", location: Location = NO_LOCATION
+    ) -> None:
+        self.add(name, NOTE, detail, advice, location)
 
     def ok(self, name: str, detail: str) -> None:
-        """Note that a property holds."""
-        self.add(name, OK, detail, "", NOWHERE)
+        self.add(name, OK, detail, "", NO_LOCATION)
 
     def is_wrong(self, name: str) -> bool:
-        """Whether something speaks against a property."""
         return (name, WRONG) in self._count
 
     def findings(self) -> list[EnvFinding]:
-        """Return the worst that is known about every property."""
+        """Return the worst verdict of every property."""
         found = []
         for name in PROPERTIES:
             if name in self.skipped:
                 continue
-            verdict = next((v for v in (WRONG, UNSURE, TOLD, OK) if (name, v) in self._first), "")
+            verdict = next((v for v in (WRONG, UNSURE, NOTE, OK) if (name, v) in self._first), "")
             if not verdict:
                 found.append(EnvFinding(name, UNSURE, "the env did not get that far"))
                 continue
             first, more = self._first[name, verdict], self._count[name, verdict] - 1
-            told = f" (and {more:,} more)" if more and verdict == WRONG else ""
-            found.append(EnvFinding(**{**asdict(first), "detail": first.detail + told}))
+            others = f" (and {more:,} more)" if more and verdict == WRONG else ""
+            found.append(EnvFinding(**{**asdict(first), "detail": first.detail + others}))
         return found

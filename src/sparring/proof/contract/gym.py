@@ -1,4 +1,4 @@
-"""Gymnasium environments, driven: one decides, or every sub-env of a vector does."""
+"""Drivers of Gymnasium envs and vectors."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from sparring.proof.contract.drivers import (
     Actions,
     Driver,
     EnvRaisedError,
-    Moment,
+    StepResult,
     mask_of,
     parts_of,
 )
 from sparring.proof.contract.values import digest_of, short
 
-ALONE = "env"
-"""Who decides."""
+SOLO = "env"
+"""The only agent of a gymnasium.Env."""
 AUTORESET_KEYS = ("final_obs", "final_observation", "terminal_observation")
 ENDS = 2
 
@@ -36,13 +36,13 @@ class SoloDriver(Driver):
     def __init__(self, env: Any) -> None:
         super().__init__(env)
         self._begun: list[str] = []
-        """Hashes of the observations that resets returned, of the env and of all that it wraps."""
+        """Hashes of the observations that resets returned, of the env and its inner envs."""
         for layer in layers_of(env):
-            with suppress(AttributeError):  # an object with fixed attributes goes unwatched
-                layer.reset = noting(layer.reset, self._begun)
+            with suppress(AttributeError):  # objects with fixed attributes are not recorded
+                layer.reset = recording(layer.reset, self._begun)
 
-    def everyone(self) -> Sequence[Any]:
-        return (ALONE,)
+    def all_agents(self) -> Sequence[Any]:
+        return (SOLO,)
 
     def observation_space(self, who: Any) -> Any:
         return self.env.observation_space
@@ -50,34 +50,34 @@ class SoloDriver(Driver):
     def action_space(self, who: Any) -> Any:
         return self.env.action_space
 
-    def reset(self, seed: int | None) -> Moment:
+    def reset(self, seed: int | None) -> StepResult:
         obs, info = parts_of(self.restart(seed), 2, "reset()", "(observation, info)")
-        return self._moment(Moment(asked=(ALONE,)), obs, info)
+        return self._result(StepResult(deciding=(SOLO,)), obs, info)
 
-    def look_again(self, answer: Any) -> Moment:
-        moment = Moment(asked=(ALONE,))
-        return moment if answer is None else self._moment(moment, *answer)
+    def read_position(self, answer: Any) -> StepResult:
+        result = StepResult(deciding=(SOLO,))
+        return result if answer is None else self._result(result, *answer)
 
-    def step(self, actions: Actions) -> Moment:
+    def step(self, actions: Actions) -> StepResult:
         names = "(observation, reward, terminated, truncated, info)"
         self._begun.clear()
-        answer = parts_of(self.timed_step(actions[ALONE]), 5, "step()", names)
+        answer = parts_of(self.timed_step(actions[SOLO]), 5, "step()", names)
         obs, reward, terminated, truncated, info = answer
         over = bool(terminated) or bool(truncated)
-        moment = Moment(
-            reward={ALONE: reward},
-            terminated={ALONE: terminated},
-            truncated={ALONE: truncated},
-            asked=() if over else (ALONE,),
-            last={ALONE: obs} if over else {},
+        result = StepResult(
+            reward={SOLO: reward},
+            terminated={SOLO: terminated},
+            truncated={SOLO: truncated},
+            deciding=() if over else (SOLO,),
+            last={SOLO: obs} if over else {},
             over=over,
         )
         if over:
-            self._note_reset(moment, obs, info)
-        return self._moment(moment, obs, info)
+            self._note_reset(result, obs, info)
+        return self._result(result, obs, info)
 
-    def _note_reset(self, moment: Moment, obs: Any, info: Any) -> None:
-        """Note that the last step of an episode has begun the next one already."""
+    def _note_reset(self, result: StepResult, obs: Any, info: Any) -> None:
+        """Record that the last step of an episode has reset the env already."""
         keys = [key for key in AUTORESET_KEYS if isinstance(info, Mapping) and key in info]
         text = ""
         if keys:
@@ -86,17 +86,17 @@ class SoloDriver(Driver):
             text = f"the last step calls reset() and returns what that returns, {short(obs)}"
         if text:
             advice = "leave resets to the caller, or take the wrapper off that resets by itself"
-            moment.fault("last observation", text, advice)
+            result.fault("last observation", text, advice)
 
-    def _moment(self, moment: Moment, obs: Any, info: Any) -> Moment:
-        moment.obs, moment.given = {ALONE: obs}, obs
+    def _result(self, result: StepResult, obs: Any, info: Any) -> StepResult:
+        result.obs, result.raw = {SOLO: obs}, obs
         if not isinstance(info, dict):
             text = f"info is {type(info).__name__}, need a dict"
-            moment.fault("reset and step", text, "return {} if there is nothing")
+            result.fault("reset and step", text, "return {} if there is nothing")
         if isinstance(self.env.action_space, library("gymnasium").spaces.Discrete):
             mask = mask_of(obs, info, self._masks)
-            moment.mask = {} if mask is None else {ALONE: mask}
-        return moment
+            result.mask = {} if mask is None else {SOLO: mask}
+        return result
 
     def _masks(self) -> Any:
         env = self.env if hasattr(self.env, "action_masks") else self.env.unwrapped
@@ -110,27 +110,27 @@ class SoloDriver(Driver):
 
 
 def layers_of(env: Any) -> list[Any]:
-    """Return an env and everything that it wraps."""
+    """Return an env and its inner envs."""
     layers = [env]
     while layers[-1] is not env.unwrapped and hasattr(layers[-1], "env"):
         layers.append(layers[-1].env)
     return layers
 
 
-def noting(reset: Callable[..., Any], begun: list[str]) -> Callable[..., Any]:
-    """Return a reset that writes down the observation that it returns."""
+def recording(reset: Callable[..., Any], begun: list[str]) -> Callable[..., Any]:
+    """Wrap a reset so that the hash of its observation is recorded."""
 
     @wraps(reset)
-    def noted(*words: Any, **keywords: Any) -> Any:
+    def recorded(*words: Any, **keywords: Any) -> Any:
         answer = reset(*words, **keywords)
         begun.append(digest_of(answer[0] if isinstance(answer, tuple) and answer else answer))
         return answer
 
-    return noted
+    return recorded
 
 
 class VectorDriver(Driver):
-    """A gymnasium VectorEnv, played until every sub-env has ended twice: once after its reset."""
+    """A gymnasium VectorEnv, played until every sub-env has ended twice."""
 
     kind = "gymnasium VectorEnv"
 
@@ -139,15 +139,15 @@ class VectorDriver(Driver):
         mode = (env.metadata or {}).get("autoreset_mode")
         known = library("gymnasium").vector.AutoresetMode
         self.mode = str(known(mode).value) if mode is not None else ""
-        """NextStep, SameStep or Disabled; "" where the metadata do not say."""
-        self._held = np.zeros(env.num_envs, bool)
+        """NextStep, SameStep or Disabled; "" if the metadata has none."""
+        self._resetting = np.zeros(env.num_envs, bool)
         """NextStep: sub-envs whose next step only resets them."""
         self._ends = np.zeros(env.num_envs, int)
         base = env.unwrapped
-        # Asked for first: a worker process that is called for something missing dies.
+        # Checked first: a worker process dies if a missing method is called.
         self._calls = hasattr(base, "call") and all(base.call("has_wrapper_attr", "action_masks"))
 
-    def everyone(self) -> Sequence[Any]:
+    def all_agents(self) -> Sequence[Any]:
         return range(self.env.num_envs)
 
     def observation_space(self, who: Any) -> Any:
@@ -156,61 +156,61 @@ class VectorDriver(Driver):
     def action_space(self, who: Any) -> Any:
         return self.env.single_action_space
 
-    def reset(self, seed: int | None) -> Moment:
+    def reset(self, seed: int | None) -> StepResult:
         obs, info = parts_of(self.restart(seed), 2, "reset()", "(observations, infos)")
-        self._held[:], self._ends[:] = False, 0
-        moment = Moment(asked=tuple(self.everyone()), given=obs)
-        self._look(moment, obs, info)
+        self._resetting[:], self._ends[:] = False, 0
+        result = StepResult(deciding=tuple(self.all_agents()), raw=obs)
+        self._look(result, obs, info)
         if not self.mode:
             text = "metadata have no autoreset_mode; NextStep is assumed"
-            moment.fault("autoreset", text, "say it in metadata")
-        return moment
+            result.fault("autoreset", text, "say it in metadata")
+        return result
 
-    def look_again(self, answer: Any) -> Moment:
-        moment = Moment(asked=tuple(self.everyone()))
+    def read_position(self, answer: Any) -> StepResult:
+        result = StepResult(deciding=tuple(self.all_agents()))
         if answer is not None:
-            self._look(moment, *answer)
-        return moment
+            self._look(result, *answer)
+        return result
 
-    def step(self, actions: Actions) -> Moment:
+    def step(self, actions: Actions) -> StepResult:
         space = self.env.single_action_space
         batch = self._batched(actions, space)
         names = "(observations, rewards, terminations, truncations, infos)"
         answer = parts_of(self.timed_step(batch), 5, "step()", names)
         obs, rewards, terminated, truncated, info = answer
-        moment, count = Moment(asked=tuple(self.everyone()), given=obs), self.env.num_envs
+        result, count = StepResult(deciding=tuple(self.all_agents()), raw=obs), self.env.num_envs
         flags = (("rewards", rewards), ("terminations", terminated), ("truncations", truncated))
         for name, given in flags:
             if np.shape(given) != (count,):
                 raise EnvRaisedError(name, f"have shape {np.shape(given)}, need ({count},)")
-        for who in self.everyone():
-            moment.reward[who], moment.terminated[who] = rewards[who], terminated[who]
-            moment.truncated[who] = truncated[who]
+        for who in self.all_agents():
+            result.reward[who], result.terminated[who] = rewards[who], terminated[who]
+            result.truncated[who] = truncated[who]
         over = np.asarray(terminated, bool) | np.asarray(truncated, bool)
-        self._note_held(moment, over)
-        over &= ~self._held
-        self._note_final(moment, obs, info, over)
+        self._note_resetting(result, over)
+        over &= ~self._resetting
+        self._note_final(result, obs, info, over)
         self._ends += over
-        self._look(moment, obs, info)
-        self._held = over if self.mode in ("", "NextStep") else np.zeros(count, bool)
+        self._look(result, obs, info)
+        self._resetting = over if self.mode in ("", "NextStep") else np.zeros(count, bool)
         if self.mode == "Disabled" and over.any():
             fresh, fresh_info = self.call("reset", options={"reset_mask": over.copy()})
-            again = Moment()
+            again = StepResult()
             self._look(again, fresh, fresh_info)
             for who in np.flatnonzero(over):
-                moment.obs[int(who)] = again.obs[int(who)]
+                result.obs[int(who)] = again.obs[int(who)]
                 if int(who) in again.mask:
-                    moment.mask[int(who)] = again.mask[int(who)]
-        for who in np.flatnonzero(self._held):  # nobody asks them for anything
-            moment.mask.pop(int(who), None)
-        moment.over = bool((self._ends >= ENDS).all())
-        moment.asked = tuple(int(who) for who in np.flatnonzero(~self._held))
-        return moment
+                    result.mask[int(who)] = again.mask[int(who)]
+        for who in np.flatnonzero(self._resetting):  # they do not decide
+            result.mask.pop(int(who), None)
+        result.over = bool((self._ends >= ENDS).all())
+        result.deciding = tuple(int(who) for who in np.flatnonzero(~self._resetting))
+        return result
 
     def _batched(self, actions: Actions, space: Any) -> Any:
         spaces, utils = library("gymnasium").spaces, library("gymnasium").vector.utils
-        idle = self.own_action_space(0)
-        each = [actions.get(who, None) for who in self.everyone()]
+        idle = self.private_action_space(0)
+        each = [actions.get(who, None) for who in self.all_agents()]
         if isinstance(space, spaces.Discrete):
             chosen = [int(space.start) if one is None else one for one in each]
             return np.array(chosen, space.dtype)
@@ -219,19 +219,19 @@ class VectorDriver(Driver):
         each = [idle.sample() if one is None else one for one in each]
         return utils.concatenate(space, each, utils.create_empty_array(space, len(each)))
 
-    def _note_held(self, moment: Moment, over: Any) -> None:
-        for who in np.flatnonzero(self._held):
-            paid = float(moment.reward[int(who)])
+    def _note_resetting(self, result: StepResult, over: Any) -> None:
+        for who in np.flatnonzero(self._resetting):
+            paid = float(result.reward[int(who)])
             if over[who] or paid:
                 text = (
                     f"env {who} is only reset in this step (NextStep), but it pays {paid:g}, "
-                    f"terminated {bool(moment.terminated[int(who)])}, "
-                    f"truncated {bool(moment.truncated[int(who)])}"
+                    f"terminated {bool(result.terminated[int(who)])}, "
+                    f"truncated {bool(result.truncated[int(who)])}"
                 )
                 advice = "pay 0 and end nothing there, or say another autoreset_mode in metadata"
-                moment.fault("autoreset", text, advice)
+                result.fault("autoreset", text, advice)
 
-    def _note_final(self, moment: Moment, obs: Any, info: Any, over: Any) -> None:
+    def _note_final(self, result: StepResult, obs: Any, info: Any, over: Any) -> None:
         given = info.get("final_obs") if isinstance(info, dict) else None
         if self.mode == "SameStep":
             has = info.get("_final_obs", over) if given is not None else np.zeros_like(over)
@@ -239,40 +239,40 @@ class VectorDriver(Driver):
                 if not has[who]:
                     text = f"env {who} ended in mode SameStep without a final_obs in the infos"
                     advice = "put its last observation there, or say another autoreset_mode"
-                    moment.fault("autoreset", text, advice)
+                    result.fault("autoreset", text, advice)
                     continue
                 one = given[who] if isinstance(given, np.ndarray) else row_of(given, int(who))
-                moment.last[int(who)] = one
+                result.last[int(who)] = one
             return
         if given is not None:
             text = f"infos have a final_obs as in SameStep, metadata say {self.mode or 'nothing'}"
-            moment.fault("autoreset", text, "say SameStep in metadata")
-        moment.last = {int(who): row_of(obs, int(who)) for who in np.flatnonzero(over)}
+            result.fault("autoreset", text, "say SameStep in metadata")
+        result.last = {int(who): row_of(obs, int(who)) for who in np.flatnonzero(over)}
 
-    def _look(self, moment: Moment, obs: Any, info: Any) -> None:
+    def _look(self, result: StepResult, obs: Any, info: Any) -> None:
         if not isinstance(info, dict):
             text = f"infos are {type(info).__name__}, need Gymnasium's dict of arrays"
-            moment.fault("reset and step", text, "take DictInfoToList off")
+            result.fault("reset and step", text, "take DictInfoToList off")
             info = {}
         try:
-            moment.obs = {who: row_of(obs, who) for who in self.everyone()}
+            result.obs = {who: row_of(obs, who) for who in self.all_agents()}
         except (IndexError, TypeError, KeyError) as error:
             raise EnvRaisedError("observations", f"are no batch of sub-envs: {error}") from error
         if not isinstance(self.env.single_action_space, library("gymnasium").spaces.Discrete):
             return
         masks = self._masks(obs, info)
-        for who in self.everyone():
+        for who in self.all_agents():
             if masks is not None and masks[1][who]:
-                moment.mask[who] = masks[0][who]
+                result.mask[who] = masks[0][who]
 
     def _masks(self, obs: Any, info: Any) -> tuple[Any, Any] | None:
-        """Return masks by sub-env and who has one."""
-        everyone = np.ones(self.env.num_envs, bool)
+        """Return masks by sub-env, and which sub-envs have one."""
+        all_agents = np.ones(self.env.num_envs, bool)
         if isinstance(obs, dict) and MASK in obs:
-            return obs[MASK], everyone
+            return obs[MASK], all_agents
         if MASK in info:
-            return info[MASK], info.get(f"_{MASK}", everyone)
+            return info[MASK], info.get(f"_{MASK}", all_agents)
         for owner in (self.env, self.env.unwrapped):
             if callable(getattr(owner, "action_masks", None)):
-                return owner.action_masks(), everyone
-        return (self.env.unwrapped.call("action_masks"), everyone) if self._calls else None
+                return owner.action_masks(), all_agents
+        return (self.env.unwrapped.call("action_masks"), all_agents) if self._calls else None

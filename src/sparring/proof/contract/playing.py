@@ -1,4 +1,4 @@
-"""Episodes by random legal actions: they can be played again and held against each other."""
+"""Random episodes that can be replayed and compared."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 
 from sparring.pools.custom.make import AEC, PARALLEL, SINGLE, VECTOR, kind_of
-from sparring.proof.contract.drivers import Actions, Driver, EnvRaisedError, Moment
-from sparring.proof.contract.findings import Place
+from sparring.proof.contract.drivers import Actions, Driver, EnvRaisedError, StepResult
+from sparring.proof.contract.findings import Location
 from sparring.proof.contract.gym import SoloDriver, VectorDriver
 from sparring.proof.contract.tables import ParallelDriver, TurnDriver
 from sparring.proof.contract.values import Fact, draw_action
@@ -20,12 +20,12 @@ from sparring.proof.contract.values import Fact, draw_action
 SAME_GLOBALS, OTHER_GLOBALS = 1, 2
 """Seeds of Python's and NumPy's global random numbers, which an env should not use."""
 
-FEWEST = 5
-"""Steps of an episode that are played however long they take: without any, nothing is shown."""
+MIN_STEPS = 5
+"""Steps of an episode that are played however long they take: without any, nothing is checked."""
 
 Facts = dict[str, Fact]
-See = Callable[[Driver, Moment, int], None]
-"""Called with every answer of an env and its step; the reset is step 0."""
+See = Callable[[Driver, StepResult, int], None]
+"""Called with every result of an env and its step; the reset is step 0."""
 
 
 DRIVERS: dict[str, type[Driver]] = {
@@ -37,39 +37,39 @@ DRIVERS: dict[str, type[Driver]] = {
 
 
 def driver_of(env: Any, what: str) -> Driver:
-    """Return the driver for an env of any kind that is known."""
+    """Return the driver for an env."""
     return DRIVERS[kind_of(env, what)](env)
 
 
-class StuckError(Exception):
-    """An episode cannot go on, for a reason that has been noted."""
+class EpisodeStuckError(Exception):
+    """An episode cannot continue, for a fault that has been recorded."""
 
 
 @dataclass
 class Script:
-    """An episode: its seed, what was done, and what came of it."""
+    """A recorded episode: its seed, actions and results."""
 
     seed: int
     actions: list[Actions] = field(default_factory=list)
     facts: list[Facts] = field(default_factory=list)
-    """One more than actions; the first are of the reset."""
+    """One more than actions; the first is that of the reset."""
     masks: list[dict[Any, Any]] = field(default_factory=list)
     over: bool = False
 
 
-class Clock:
-    """The time that a check may take."""
+class TimeBudget:
+    """Time budget of a check."""
 
     def __init__(self, seconds: float) -> None:
         self.seconds, self.began = seconds, time.monotonic()
 
     def used(self) -> float:
-        """Return the part of the time that has gone by."""
+        """Return the share of the time that has passed."""
         return (time.monotonic() - self.began) / self.seconds
 
 
 def seed_globals(seed: int) -> None:
-    """Seed the random numbers that all code of a process shares."""
+    """Seed the global random numbers of Python and NumPy."""
     random.seed(seed)
     np.random.seed(seed)
 
@@ -83,49 +83,48 @@ def play(
     until: Callable[[], bool] = lambda: False,
     keep: bool = True,
 ) -> Script:
-    """Play an episode at random, of at most so many steps; what is drawn depends on the seed.
+    """Play a random episode of at most `steps` steps; actions depend on the seed.
 
-    keep: write down what comes, so that it can be played again.
+    keep: record the results, so that it can be replayed.
     """
     rng = np.random.default_rng([seed, 77])
     script = Script(seed)
     seed_globals(SAME_GLOBALS)
-    moment = driver.reset(seed)
+    result = driver.reset(seed)
     if keep:
-        note(script, moment)
+        note(script, result)
     if see:
-        see(driver, moment, 0)
-    while not moment.over and len(script.actions) < steps:
-        if len(script.actions) >= FEWEST and until():
+        see(driver, result, 0)
+    while not result.over and len(script.actions) < steps:
+        if len(script.actions) >= MIN_STEPS and until():
             break
-        actions = draw(driver, moment, rng)
+        actions = draw(driver, result, rng)
         script.actions.append(actions)
-        moment = driver.step(actions)
+        result = driver.step(actions)
         if keep:
-            note(script, moment)
+            note(script, result)
         if see:
-            see(driver, moment, len(script.actions))
-    script.over = moment.over
+            see(driver, result, len(script.actions))
+    script.over = result.over
     return script
 
 
-def draw(driver: Driver, moment: Moment, rng: np.random.Generator) -> Actions:
-    """Draw a legal action for everyone who is asked."""
+def draw(driver: Driver, result: StepResult, rng: np.random.Generator) -> Actions:
+    """Draw a legal action for every agent that decides."""
     return {
-        who: draw_action(driver.own_action_space(who), moment.mask.get(who), rng)
-        for who in moment.asked
+        who: draw_action(driver.private_action_space(who), result.mask.get(who), rng)
+        for who in result.deciding
     }
 
 
-def note(script: Script, moment: Moment) -> None:
-    """Write down an answer."""
-    script.facts.append(moment.facts())
-    script.masks.append({who: np.array(mask) for who, mask in moment.mask.items()})
+def note(script: Script, result: StepResult) -> None:
+    script.facts.append(result.facts())
+    script.masks.append({who: np.array(mask) for who, mask in result.mask.items()})
 
 
 @dataclass(frozen=True)
 class Difference:
-    """Where two plays of the same episode part."""
+    """The first difference between two plays of the same episode."""
 
     seed: int
     step: int
@@ -134,16 +133,15 @@ class Difference:
     now: str
 
     @property
-    def place(self) -> Place:
-        """Where that is."""
-        return Place(self.seed, None, self.step)
+    def location(self) -> Location:
+        return Location(self.seed, None, self.step)
 
     def __str__(self) -> str:
         return f"{self.what} was {self.before}, now it is {self.now}"
 
 
 def difference(script: Script, step: int, facts: Facts) -> Difference | None:
-    """Hold an answer against that of the first play."""
+    """Compare a result with that of the first play."""
     known = script.facts[step]
     for what in (*known, *(extra for extra in facts if extra not in known)):
         before, now = known.get(what), facts.get(what)
@@ -154,13 +152,13 @@ def difference(script: Script, step: int, facts: Facts) -> Difference | None:
     return None
 
 
-class Replay:
-    """An episode that is played again, a step at a time."""
+class EpisodeReplay:
+    """An episode that is played again, step by step."""
 
     def __init__(
         self, driver: Driver, script: Script, *, seed: int | None = None, shared: int = SAME_GLOBALS
     ) -> None:
-        """Begin it; `seed`: another one than it had, `shared`: that of the global numbers."""
+        """Start it. seed: another one than the script's. shared: seed of global random numbers."""
         self.driver, self.script, self.step = driver, script, 0
         self.found: Difference | None = None
         seed_globals(shared)
@@ -168,7 +166,7 @@ class Replay:
 
     @property
     def done(self) -> bool:
-        """Whether all was played, or a difference was found."""
+        """Whether all steps were played, or a difference was found."""
         return self.found is not None or self.step >= len(self.script.actions)
 
     def next(self) -> None:
@@ -177,12 +175,12 @@ class Replay:
         self.step += 1
         self._answer(lambda: self.driver.step(actions))
 
-    def _answer(self, call: Callable[[], Moment]) -> None:
+    def _answer(self, call: Callable[[], StepResult]) -> None:
         try:
             self.found = difference(self.script, self.step, call().facts())
         except EnvRaisedError as raised:
-            what, told = "the answer", "as in the other play"
-            self.found = Difference(self.script.seed, self.step, what, told, str(raised))
+            what, before = "the answer", "as in the other play"
+            self.found = Difference(self.script.seed, self.step, what, before, str(raised))
 
     def rest(self) -> Difference | None:
         """Play to the end."""

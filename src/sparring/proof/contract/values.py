@@ -1,4 +1,4 @@
-"""Observations and actions of any space: what is wrong with them, how they are told and drawn."""
+"""Values of any space: comparison, formatting, faults, and random actions."""
 
 from __future__ import annotations
 
@@ -12,20 +12,19 @@ import numpy.typing as npt
 from sparring.pools.custom.encoding import library
 
 SHOWN_NUMBERS = 24
-"""Longer arrays are told by their beginning."""
+"""Longer arrays are shown by their beginning."""
 CORNERS = 0.2
-"""So often a number of a bounded action is one of its two ends, where faults like to be."""
+"""Probability that a component of a bounded action is at a bound, where faults are frequent."""
 
 
 class Fact(NamedTuple):
-    """A value as it can be compared with one of another time or process, and how it is told."""
+    """A value's hash, comparable between processes, and its text."""
 
     digest: str
     text: str
 
 
 def fact_of(value: Any) -> Fact:
-    """Return what a value is, to the bit."""
     return Fact(digest_of(value), short(value))
 
 
@@ -37,7 +36,6 @@ def digest_of(value: Any) -> str:
 
 
 def feed(found: Any, value: Any) -> None:
-    """Add a value to a hash."""
     if isinstance(value, Mapping):
         for key in sorted(value, key=str):
             found.update(f"{{{key}".encode())
@@ -56,27 +54,27 @@ def feed(found: Any, value: Any) -> None:
 def short(value: Any) -> str:
     if isinstance(value, np.ndarray) and value.dtype.kind != "O":
         flat = value.ravel()
-        told = ", ".join(map(str, flat[:SHOWN_NUMBERS].tolist()))
+        numbers = ", ".join(map(str, flat[:SHOWN_NUMBERS].tolist()))
         more = f", ... {flat.size} numbers" if flat.size > SHOWN_NUMBERS else ""
         shape = f" of shape {value.shape}" if value.ndim > 1 else ""
-        return f"[{told}{more}]{shape}"
+        return f"[{numbers}{more}]{shape}"
     if isinstance(value, np.generic):
         return str(value.item())
     if isinstance(value, Mapping):
         return "{" + ", ".join(f"{key}: {short(part)}" for key, part in value.items()) + "}"
     if isinstance(value, tuple | list):
         return "(" + ", ".join(short(part) for part in value) + ")"
-    told = repr(value)
-    return told if len(told) <= 120 else f"{told[:117]}..."
+    text = repr(value)
+    return text if len(text) <= 120 else f"{text[:117]}..."
 
 
 def fault_in(space: Any, value: Any, name: str = "") -> tuple[str, str]:
-    """Return why a value does not lie in its space and what to do, ("", "") if it does."""
+    """Return why a value is not in its space and what to do, ("", "") if it is."""
     return next(faults_in(space, value, name), ("", ""))
 
 
 def faults_in(space: Any, value: Any, name: str) -> Iterator[tuple[str, str]]:
-    """Name all reasons why a value does not lie in its space."""
+    """Yield all reasons why a value is not in its space."""
     spaces = library("gymnasium").spaces
     if isinstance(space, spaces.Dict):
         keys = sorted(map(str, value)) if isinstance(value, Mapping) else type(value).__name__
@@ -89,8 +87,8 @@ def faults_in(space: Any, value: Any, name: str) -> Iterator[tuple[str, str]]:
         if not isinstance(value, tuple) or len(value) != len(space.spaces):
             yield f"{name}: {short(value)} is no tuple of {len(space.spaces)}", "give all parts"
             return
-        for place, inner in enumerate(space.spaces):
-            yield from faults_in(inner, value[place], f"{name}[{place}]")
+        for index, inner in enumerate(space.spaces):
+            yield from faults_in(inner, value[index], f"{name}[{index}]")
     elif isinstance(space, spaces.Discrete):
         whole = isinstance(value, int | np.integer) and not isinstance(value, bool)
         whole = whole or (isinstance(value, np.ndarray) and value.shape == ())
@@ -103,7 +101,7 @@ def faults_in(space: Any, value: Any, name: str) -> Iterator[tuple[str, str]]:
 
 
 def faults_in_array(space: Any, value: Any, name: str) -> Iterator[tuple[str, str]]:
-    """Do what `faults_in` does, for spaces of arrays."""
+    """The same as `faults_in`, for spaces of arrays."""
     if not isinstance(value, np.ndarray | np.generic):
         advice = f"return np.array(..., np.{space.dtype})"
         yield f"{name}: {type(value).__name__} instead of an array", advice
@@ -129,14 +127,14 @@ def faults_in_array(space: Any, value: Any, name: str) -> Iterator[tuple[str, st
 
 
 def spotted(value: npt.NDArray[Any], bad: npt.NDArray[np.bool_]) -> str:
-    """Name the first number that is bad."""
+    """Name the first bad number."""
     at = tuple(int(i) for i in np.argwhere(bad)[0])
     index = f"[{', '.join(map(str, at))}]" if at else ""
     return f"number{index} is {np.asarray(value)[at]}"
 
 
 def draw_action(space: Any, mask: Any, rng: np.random.Generator) -> Any:
-    """Draw a legal action, as the env itself takes it; `space` is a copy that is ours to seed."""
+    """Draw a legal action of the env; `space` is a copy, which is seeded."""
     spaces = library("gymnasium").spaces
     if isinstance(space, spaces.Discrete):
         legal = np.arange(space.n) if mask is None else np.flatnonzero(mask)
