@@ -82,7 +82,7 @@ def test_forward_is_that_of_the_module(net: str, bf16: bool) -> None:
         with torch.no_grad():
             heads = module(obs)
         mine = (
-            ppo.playing.voices[""].passing.logits[member, :, :width] + policy_bias(ppo, member)
+            ppo.playing.acting[""].passing.logits[member, :, :width] + policy_bias(ppo, member)
         ).cpu()
         largest = max(1.0, float(heads["policy"].abs().max()))
         assert torch.allclose(mine, heads["policy"], atol=(2e-2 if bf16 else 1e-5) * largest)

@@ -119,7 +119,7 @@ def test_gradients_of_a_term_are_those_of_autograd(net: str, bf16: bool) -> None
     update.terms.fill()
     update.shuffle(0)
     before = [ppo.net.state(member) for member in range(2)]
-    update.descend(0)
+    update.step(0)
     for member in range(2):
         module = make_net(ppo.rules, NETS[net])
         module.load_state_dict(before[member])
@@ -181,7 +181,7 @@ def test_gradients_of_all_heads_are_those_of_autograd() -> None:
     update.terms.fill()
     update.shuffle(0)
     before = [ppo.net.state(member) for member in range(2)]
-    update.descend(0)
+    update.step(0)
     formulas = head_terms(ppo.rules, ALL)
     for member in range(2):
         module = make_net(ppo.rules, NET, heads=configured_heads(ppo.rules, ALL))

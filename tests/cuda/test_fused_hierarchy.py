@@ -121,7 +121,7 @@ def test_gradients_of_every_role_are_those_of_autograd() -> None:
         part.fit()
         part.shuffle(0)
         before = [network(fused, member) for member in range(2)]
-        part.descend(0)
+        part.step(0)
         for member in range(2):
             net: Net = before[member].net_of(role)
             places = part.picked[0, member]

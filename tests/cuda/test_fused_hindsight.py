@@ -50,7 +50,7 @@ def learner(
 
 
 def examples_of(part: Update) -> Examples:
-    (examples,) = part.terms.own
+    (examples,) = part.terms.extra
     assert isinstance(examples, Examples)
     return examples
 
@@ -135,7 +135,7 @@ def test_gradients_are_those_of_autograd() -> None:
         part.terms.make_rows()
         part.shuffle(0)
         before = [network(fused, member).net_of(role) for member in range(2)]
-        part.descend(0)
+        part.step(0)
         for member, net in enumerate(before):
             picked = part.picked[0, member]
             places, seen = picked[: part.room], picked[part.room :]

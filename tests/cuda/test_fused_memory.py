@@ -272,9 +272,9 @@ def test_gradients_of_segments_are_those_of_the_cpu(net: str, game: str) -> None
     update, rollout = ppo.update, ppo.rollout
     update.shuffle(0)
     for number in range(update.minibatches - 1):
-        update.descend(number)
+        update.step(number)
     before = [ppo.net.state(member) for member in range(2)]
-    update.descend(update.minibatches - 1)
+    update.step(update.minibatches - 1)
     columns = columns_of_cpu(ppo)
     for member in range(2):
         module = make_net(ppo.rules, NETS[net])

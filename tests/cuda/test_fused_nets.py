@@ -46,11 +46,11 @@ def test_forward_is_that_of_the_policy_net(net: str, bf16: bool) -> None:
         obs = ppo.rollout.obs[ppo.rollout.at(23)][rows].cpu()
         heads = module(obs)
         mine = (
-            ppo.playing.voices[""].passing.logits[member, :, :width] + policy_bias(ppo, member)
+            ppo.playing.acting[""].passing.logits[member, :, :width] + policy_bias(ppo, member)
         ).cpu()
         assert torch.allclose(mine, heads["policy"], atol=3e-3 if bf16 else 1e-5)
         assert torch.allclose(
-            ppo.playing.voices[""].passing.value[member, :, 0].cpu(), heads["value"], atol=1e-5
+            ppo.playing.acting[""].passing.value[member, :, 0].cpu(), heads["value"], atol=1e-5
         )
 
 

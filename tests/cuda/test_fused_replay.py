@@ -16,7 +16,7 @@ from sparring.learn.fused.dqn import FusedDQN
 from sparring.learn.fused.sac import FusedSAC
 from sparring.learn.replay import ReplayBatch
 from sparring.learn.sac import SAC
-from sparring.learn.transforms import coins, mirrors_of
+from sparring.learn.transforms import mirrors_of, random_bits
 from sparring.learn.transitions import TRUNCATED
 from sparring.pools import Lineup, Pool
 from sparring.pools.cuda import CudaPool
@@ -117,7 +117,7 @@ def test_a_random_warm_up_fills_the_same_ring(game: str) -> None:
         mine.number.fill_(number)
         mine.draw()
         assert np.array_equal(mine.picked[0].cpu().numpy(), samples.places)
-        assert torch.allclose(mine.batch_paid[0].cpu(), samples.paid, atol=1e-4, rtol=1e-5)
+        assert torch.allclose(mine.batch_paid[0].cpu(), samples.reward, atol=1e-4, rtol=1e-5)
         assert torch.allclose(mine.batch_discount[0].cpu(), samples.discount, rtol=1e-5)
         assert torch.equal(mine.masks(mine.after)[0].cpu(), samples.next_mask)
         assert torch.equal(mine.masks(mine.picked)[0].cpu(), samples.mask)
@@ -167,7 +167,7 @@ def drawn_from(gpu: FusedReplay) -> ReplayBatch:
         obs=replay.rows(replay.picked)[0].cpu(),
         mask=replay.masks(replay.picked)[0].cpu(),
         action=replay.actions()[0].cpu(),
-        paid=replay.batch_paid[0].cpu(),
+        reward=replay.batch_paid[0].cpu(),
         discount=replay.batch_discount[0].cpu(),
         next_obs=replay.rows(replay.after)[0].cpu(),
         next_mask=replay.masks(replay.after)[0].cpu(),
@@ -201,9 +201,9 @@ def test_gradients_are_those_of_the_host(game: str, algo: str) -> None:
         noise = torch.stack(gpu._noise[0].cpu().chunk(2, -1))
         cpu._noise = lambda: noise  # type: ignore[method-assign]
     gpu.experience.quota.fill_(1)
-    gpu.experience.draw_and(gpu.descend)
+    gpu.experience.draw_and(gpu.step)
     cpu.step(samples)
-    mine, theirs = gpu.learned(0), cpu.learned()
+    mine, theirs = gpu.learner_state(0), cpu.learned()
     moments = [group for group in theirs if group.endswith("optimizer")]
     assert moments
     for group in moments:
@@ -269,7 +269,7 @@ def test_a_rehearsal_changes_nothing(game: str, algo: str) -> None:
     assert report.stats["learning/samples"] > 0
     after = learner.snapshot()
     assert learner.experience.steps == steps
-    for group in ("net", *learner.learned(0)):
+    for group in ("net", *learner.learner_state(0)):
         for name, tensor in before.tensors[group].items():
             assert torch.equal(after.tensors[group][name], tensor), (group, name)
 
@@ -296,7 +296,7 @@ def test_mirror_images_are_those_of_the_host(game: str) -> None:
     plain.replay.number.fill_(5)
     gpu.replay.draw()
     plain.replay.draw()
-    coin = coins(3, 5, REPLAY.batch)
+    coin = random_bits(3, 5, REPLAY.batch)
     assert torch.equal(gpu.replay.coin[0].cpu().bool(), coin)
     (mirror,) = mirrors_of(cpu.rules, collect, "cpu")
     samples = mirror.mirror_batch(drawn_from(plain), coin)

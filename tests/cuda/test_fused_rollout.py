@@ -39,7 +39,7 @@ def test_actions_are_those_of_the_cpu_sampler() -> None:
     ppo.playing.play()
     rollout, step = ppo.rollout, 23
     at = rollout.at(step)
-    logits = ppo.playing.voices[""].passing.logits[0, :, :86] + policy_bias(ppo)
+    logits = ppo.playing.acting[""].passing.logits[0, :, :86] + policy_bias(ppo)
     mask = mask_of(rollout.legal[at].cpu(), ppo.rules).numpy()
     action, log_prob = ActionSampler(0).draw(logits.cpu(), mask, rollout=7, step=step)
     same = action == rollout.action[at].cpu().numpy()
@@ -59,7 +59,7 @@ def test_continuous_actions_are_those_of_the_cpu_sampler(net: str) -> None:
     ppo.playing.play()
     rollout, step = ppo.rollout, 23
     at = rollout.at(step)
-    head = ppo.playing.voices[""].passing.logits[0, :, :4] + policy_bias(ppo)
+    head = ppo.playing.acting[""].passing.logits[0, :, :4] + policy_bias(ppo)
     mask = np.zeros((4096, 0), np.uint8)
     action, log_prob = ActionSampler(0).draw(head.cpu(), mask, rollout=7, step=step)
     asked = rollout.policy[step].cpu().numpy() >= 0

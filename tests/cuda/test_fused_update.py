@@ -62,9 +62,9 @@ def test_gradients_are_those_of_autograd(net: str, bf16: bool) -> None:
     play(ppo)
     update.shuffle(0)
     for number in range(update.minibatches - 1):
-        update.descend(number)
+        update.step(number)
     before = [ppo.net.state(member) for member in range(2)]
-    update.descend(update.minibatches - 1)
+    update.step(update.minibatches - 1)
     rollout = ppo.rollout
     for member in range(2):
         module = make_net(ppo.rules, NETS[net])
@@ -96,7 +96,7 @@ def test_autograd_gives_the_gradients_of_the_passes(net: str) -> None:
     at = other.make_pass(update.room, learn=True)
     at.read(ppo.rollout.obs, update.picked[0])
     at.forward()
-    update.descend(0)
+    update.step(0)
     at.logits_grad.copy_(update.learning.logits_grad)
     at.value_grad.copy_(update.learning.value_grad)
     at.backward()
@@ -117,7 +117,7 @@ def test_the_optimizer_is_adam_behind_a_clipped_gradient() -> None:
     optimizer = torch.optim.Adam([weight], lr=hparams.lr, eps=1e-5)
     ppo.update.shuffle(0)
     for number in range(3):
-        ppo.update.descend(number)
+        ppo.update.step(number)
         weight.grad = ppo.net.grad[0] * ppo.net.scale
         torch.nn.utils.clip_grad_norm_([weight], hparams.max_grad_norm)
         optimizer.step()

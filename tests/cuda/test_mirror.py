@@ -15,7 +15,7 @@ from sparring.learn.algos import LEARNERS
 from sparring.learn.fused import DeviceGames, FusedPPO
 from sparring.learn.fused.rollout import mask_of
 from sparring.learn.role_learners import PPO_METRICS
-from sparring.learn.transforms import Mirroring, coins
+from sparring.learn.transforms import Mirroring, random_bits
 from sparring.nets.make import make_net
 from sparring.pools.cuda import CudaPool
 from sparring.training.planning.plan import resolve
@@ -35,7 +35,7 @@ def test_images_are_captured_and_equal(game: str) -> None:
     rules = Rules(game)
     assert rules.mirror
     rng = np.random.default_rng(1)
-    coin = coins(1, 2, 512)
+    coin = random_bits(1, 2, 512)
     minibatch = {
         "obs": torch.from_numpy(rng.integers(0, 256, (512, rules.obs_bytes)).astype(np.uint8)),
         "mask": torch.from_numpy(rng.integers(0, 2, (512, rules.actions)).astype(np.uint8)),
@@ -75,9 +75,9 @@ def test_ppo_steps_on_images_as_autograd_does(game: str, epoch: int) -> None:
     play(ppo)
     update.shuffle(epoch)
     for number in range(update.minibatches - 1):
-        update.descend(number)
+        update.step(number)
     before = [ppo.net.state(member) for member in range(len(SEEDS))]
-    update.descend(update.minibatches - 1)
+    update.step(update.minibatches - 1)
     assert ppo.rules.mirror
     on_cpu = Mirroring(ppo.rules, ppo.rules.mirror)
     for member, seed in enumerate(SEEDS):
@@ -87,7 +87,7 @@ def test_ppo_steps_on_images_as_autograd_does(game: str, epoch: int) -> None:
         places = places[places >= 0].long()
         samples = update.list[member, : int(update.sample_counts[member])].cpu()
         rank = torch.searchsorted(samples, places.cpu().int())
-        coin = coins(seed, ppo.updates, len(samples))[rank] ^ bool(epoch)
+        coin = random_bits(seed, ppo.updates, len(samples))[rank] ^ bool(epoch)
         assert coin.any() and not coin.all()
         seen = {
             "obs": rollout.obs[places].cpu(),

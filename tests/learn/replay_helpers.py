@@ -208,7 +208,7 @@ def check_samples(played: Played, number: int) -> set[int]:
     np.testing.assert_array_equal(samples.action, given)
     np.testing.assert_array_equal(samples.obs, [made.obs for made in drawn])
     np.testing.assert_array_equal(samples.mask, [made.mask for made in drawn])
-    np.testing.assert_allclose(samples.paid, [paid for paid, *_ in found], atol=1e-5)
+    np.testing.assert_allclose(samples.reward, [paid for paid, *_ in found], atol=1e-5)
     np.testing.assert_allclose(samples.discount, [discount for _, discount, *_ in found], 1e-5)
     np.testing.assert_array_equal(samples.next_obs, [obs for *_, obs, _ in found])
     np.testing.assert_array_equal(samples.next_mask, [mask for *_, mask in found])

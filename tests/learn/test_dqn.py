@@ -16,7 +16,7 @@ from sparring.games.rules import Rules
 from sparring.learn.dqn import DQN
 from sparring.learn.learner import DivergedError, Snapshot
 from sparring.learn.replay import ReplayBatch
-from sparring.learn.transforms import coins, mirrors_of
+from sparring.learn.transforms import mirrors_of, random_bits
 from sparring.learn.transitions import TO_NEXT
 from sparring.nets.make import make_net
 from sparring.schedule import Moment, Schedule
@@ -35,8 +35,8 @@ def play(dqn: DQN, progress: float = 0.0) -> None:
     """Play a rollout and remember it, without learning."""
     moment = Moment(dqn.experience.decisions, progress)
     dqn.set_hparams(moment)
-    dqn.explore()
-    dqn.experience.play(moment, dqn.hparams.gamma, dqn.config, reset_stats=True)
+    dqn.set_epsilon()
+    dqn.experience.collect(moment, dqn.hparams.gamma, dqn.config, reset_stats=True)
 
 
 def sampled(obs: np.ndarray, following: np.ndarray, **columns: Any) -> ReplayBatch:
@@ -100,7 +100,7 @@ def test_three_updates_are_those_of_stable_baselines3() -> None:
             theirs.q_net_target.load_state_dict(theirs.q_net.state_dict())
         discount = (0.9 * (1 - over)).astype(np.float32)
         dqn.step(
-            sampled(obs, following, action=action.astype(np.int32), paid=paid, discount=discount)
+            sampled(obs, following, action=action.astype(np.int32), reward=paid, discount=discount)
         )
         dqn.experience.steps += 1
         ours = dqn.net.state_dict()
@@ -165,7 +165,7 @@ def test_the_network_chooses_and_the_target_values(double: bool) -> None:
     said, ahead = (net(samples.next_obs)["policy"].detach() for net in (dqn.net, dqn.target))
     chooser = said if double else ahead
     best = np.where(samples.next_mask > 0, chooser, -np.inf).argmax(1)
-    wanted = samples.paid + samples.discount * ahead[np.arange(32), best]
+    wanted = samples.reward + samples.discount * ahead[np.arange(32), best]
     torch.testing.assert_close(dqn.targets(samples), wanted)
 
 
@@ -341,7 +341,7 @@ def test_every_step_decides_anew_who_is_mirrored() -> None:
     learner.experience.learn(Moment(0, 0.0), learner.step)
     (mirroring,) = mirrors_of(by_hand.rules, collect, "cpu")
     for step in range(2):
-        coin = coins(1, step, 32)
+        coin = random_bits(1, step, 32)
         by_hand.step(mirroring.mirror_batch(by_hand.experience.replay.sample(step), coin))
         by_hand.experience.steps += 1
     assert torch.equal(learner.packed.weight, by_hand.packed.weight)
@@ -367,7 +367,7 @@ def test_a_loss_that_is_not_finite_is_never_stepped_on() -> None:
     samples = dqn.experience.replay.sample(0)
     for wrong in (np.nan, np.inf):
         with pytest.raises(DivergedError, match="q_loss"):
-            dqn.step(replace(samples, paid=torch.full_like(samples.paid, wrong)))
+            dqn.step(replace(samples, reward=torch.full_like(samples.reward, wrong)))
     assert torch.equal(dqn.packed.weight, before[0])
     assert torch.equal(dqn.packed_target.weight, before[1])
 

@@ -24,7 +24,7 @@ def test_open_decisions_take_their_columns_along() -> None:
     rollout = rollout_with(("truth", 0))
     (column,) = rollout.columns
     rollout.open[:, 0] = torch.tensor([-1, 6, -1, 9])
-    rollout.carry_columns()
+    rollout.keep_pending_columns()
     assert column.by_place[:4].tolist() == [[0, 1], [12, 13], [4, 5], [18, 19]]
 
 

@@ -9,7 +9,7 @@ import torch
 from sparring import Pool
 from sparring.games.rules import Rules
 from sparring.learn.fused.games import GameRecorder
-from sparring.learn.fused.minibatches import put_back
+from sparring.learn.fused.minibatches import restore_members
 from sparring.learn.fused.rollout import CUT_EVERY, FusedRollout
 from sparring.learn.rollout import Rollout, Truncations
 from sparring.learn.transitions import Transitions
@@ -98,6 +98,6 @@ def test_members_that_diverged_get_back_what_they_had() -> None:
     wanted = [tensor.clone() for tensor in now]
     for tensor in wanted:
         tensor[1] = 0
-    put_back(torch.tensor([0, 1, 0], dtype=torch.uint8), before, now)
+    restore_members(torch.tensor([0, 1, 0], dtype=torch.uint8), before, now)
     for mine, other in zip(now, wanted, strict=True):
         assert torch.equal(mine, other)

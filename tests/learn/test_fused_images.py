@@ -13,7 +13,7 @@ from sparring.learn.fused.minibatches import FusedMinibatch, FusedSamples, Image
 from sparring.learn.fused.rollout import FusedRollout, legal_of, mask_of
 from sparring.learn.fused.terms import FusedTerms
 from sparring.learn.head_terms import REFERENCE, KLPenalty
-from sparring.learn.transforms import Mirroring, coins
+from sparring.learn.transforms import Mirroring, random_bits
 from sparring.nets.make import make_net
 from sparring.nets.run.captured import CapturedNet
 from sparring.schedule import Moment, Schedule
@@ -81,7 +81,7 @@ def test_coins_are_thrown_for_all_members_at_once(number: int, count: int) -> No
     thrown = throw(seeds, torch.tensor([number], dtype=torch.int32), count)
     assert thrown.shape == (len(SEEDS), count)
     for mine, seed in zip(thrown, SEEDS, strict=True):
-        assert torch.equal(mine, coins(seed, number, count))
+        assert torch.equal(mine, random_bits(seed, number, count))
 
 
 @pytest.mark.parametrize("game", ["tic_tac_toe", "shogi", "laser_hockey", "laser_hockey_discrete"])
@@ -101,7 +101,7 @@ def test_rows_are_turned_as_on_a_cpu(game: str) -> None:
                 assert torch.equal(at >= 0, picked >= 0)
                 at = at[at >= 0].long()
                 rank = [images.samples.list[member].tolist().index(one) for one in place]
-                coin = coins(seed, UPDATE, 100)[rank] ^ bool(epoch % 2)
+                coin = random_bits(seed, UPDATE, 100)[rank] ^ bool(epoch % 2)
                 wanted = {
                     "obs": rollout.obs[place],
                     "mask": mask_of(rollout.legal[place], rules),
@@ -128,7 +128,7 @@ def test_means_are_those_of_rows_as_they_were_played() -> None:
         total = asked[:, :ROOM].clamp(min=0).sum(1, keepdim=True)
         return total / (places[:, :ROOM] >= 0).sum(1, keepdim=True)
 
-    found = images.plainly(0, places, means_of)
+    found = images.unmirrored_means(0, places, means_of)
     for member in range(MEMBERS):
         mine, mirrored = places[member, :ROOM], images.mirrored[0, member, :ROOM]
         plain = mine[(mine >= 0) & ~mirrored]

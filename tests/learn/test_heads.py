@@ -21,7 +21,7 @@ from sparring.games.hidden import hidden_of, read_hidden
 from sparring.games.kuhhandel import read as read_kuhhandel
 from sparring.learn.fused.heads import FusedOutcomes
 from sparring.learn.fused.rollout import FusedRollout
-from sparring.learn.head_terms import HiddenTerm, final_scores, outcomes_of, saying, seats_of
+from sparring.learn.head_terms import HiddenTerm, final_scores, outcomes_of, predictor, seats_of
 from sparring.learn.ppo import PPO
 from sparring.nets.make import make_net
 from sparring.nets.net import HIDDEN, SCORE, VALUE, WDL, head_widths
@@ -55,7 +55,7 @@ def make(
 def said_by_loops(learner: PPO) -> tuple[np.ndarray, np.ndarray]:
     """What came of every decision, one after the other; whether it was the end of a game."""
     collector, rules = learner.collector, learner.rules
-    rollout, say = collector.rollout, saying(learner)
+    rollout, say = collector.rollout, predictor(learner)
     steps, games = rollout.terminated.shape
     max_pending = collector.transitions.max_pending
     ends: dict[tuple[int, int], np.ndarray] = {}
@@ -122,7 +122,7 @@ def test_what_came_of_games_is_that_of_loops_over_them(game: str, config: Any, c
     learner.iterate(0.0)
     learner.collector.collect(1)
     samples, _ = learner.targets(learner.hparams_at(Moment(0, 0.0)))
-    found = outcomes_of(learner.collector, saying(learner))
+    found = outcomes_of(learner.collector, predictor(learner))
     wanted, final = said_by_loops(learner)
     assert np.allclose(found.result[samples], wanted[samples], atol=1e-5, equal_nan=True)
     assert np.array_equal(found.final[samples], final[samples])
@@ -292,7 +292,7 @@ def test_a_gpu_finds_what_came_of_games_as_a_cpu_does(game: str, config: Any) ->
         at = twin[0].make_pass(rollout.rows // 2, learn=False)
         at.read(rollout.cut_obs[number])
         at.forward()
-        outcomes.take_cuts(number, at)
+        outcomes.add_truncated(number, at)
     samples, targets = learner.targets(learner.hparams_at(Moment(0, 0.0)))
     learner.batch(learner.learners[""], samples, targets)  # finds the units of scores and wins
     own = learner.collector.transitions
@@ -300,7 +300,7 @@ def test_a_gpu_finds_what_came_of_games_as_a_cpu_does(game: str, config: Any) ->
     advantage = np.zeros(own.places, np.float32)
     advantage[samples] = targets["advantage"][samples]
     rollout.advantage.copy_(doubled(advantage, own.max_pending))
-    found = outcomes_of(collector, saying(learner))
+    found = outcomes_of(collector, predictor(learner))
     outcomes.fill()
     for member in range(2):
         mine = doubled(np.arange(own.places), own.max_pending, member)

@@ -111,7 +111,7 @@ def test_samples_are_those_of_the_other_bid(by_role: bool, skip_forced: int) -> 
     seen, other = sampled_twice(10, 3, by_role=by_role, **flags)
     for name in ("obs", "mask", "action", "discount", "next_obs", "next_mask"):
         assert torch.equal(getattr(seen, name), getattr(other, name)), name
-    torch.testing.assert_close(seen.paid, other.paid, rtol=0, atol=1e-5)
+    torch.testing.assert_close(seen.reward, other.reward, rtol=0, atol=1e-5)
 
 
 @pytest.mark.parametrize("by_role", [False, True])
@@ -119,7 +119,7 @@ def test_samples_reach_into_the_next_round(by_role: bool) -> None:
     """Later bids and scores are those that were; nothing else differs."""
     seen, other = sampled_twice(12, 1, by_role=by_role)
     assert torch.equal(seen.action, other.action)
-    torch.testing.assert_close(seen.paid, other.paid, rtol=0, atol=1e-5)
+    torch.testing.assert_close(seen.reward, other.reward, rtol=0, atol=1e-5)
     assert torch.equal(seen.discount, other.discount)
     rounds = slice(TABLE + 8, TABLE + 18)
     same = (seen.obs[:, rounds] == seen.next_obs[:, rounds]).all(1)
@@ -154,10 +154,10 @@ def test_any_game_with_goals_can_be_seen_in_hindsight(by_role: bool, n_step: int
     # The last step reaches the goal, and was right: up if there was a way to go, else a rest.
     climbs = obs[:, 4] > obs[:, 2]
     assert torch.equal(found.action[last] == 9, climbs[last])
-    assert (found.paid[last] == 0.5 + 0.25).all()
+    assert (found.reward[last] == 0.5 + 0.25).all()
     chosen = ~climbing & (found.discount == 0)
     if by_role:
-        assert (found.paid[chosen] == 1.0).all()
+        assert (found.reward[chosen] == 1.0).all()
 
 
 def learner(

@@ -13,7 +13,7 @@ from sparring.learn.demonstrations import Decisions
 from sparring.learn.fused.heads import FusedKLPenalty
 from sparring.learn.fused.rollout import FusedRollout, legal_of
 from sparring.learn.head_terms import REFERENCE, KLPenalty
-from sparring.learn.imitation import WARM_UP, BehaviorCloning, risen
+from sparring.learn.imitation import WARM_UP, BehaviorCloning, warmup_factor
 from sparring.learn.transforms import mirrors_of
 from sparring.nets.distribution import masked_log_probs
 from sparring.nets.make import make_net
@@ -153,7 +153,7 @@ def test_the_first_steps_leave_a_deep_value_head_alive() -> None:
     net = make_net(rules, NetConfig(kind="residual", channels=64, blocks=6))
     cloning = BehaviorCloning(net, positions, ImitationConfig(minibatch=8), CollectConfig())
     for step, (picked, _) in zip(range(4), cloning.minibatches(0), strict=False):
-        cloning.step(picked, {}, cloning.rate(step, 0, 0.0))
+        cloning.step(picked, {}, cloning.hparams(step, 0, 0.0))
     heard = dict[str, torch.Tensor]()
     net.value_hidden.register_forward_hook(lambda _, seen, out: heard.update(seen=seen[0], out=out))
     with torch.no_grad():
@@ -162,6 +162,6 @@ def test_the_first_steps_leave_a_deep_value_head_alive() -> None:
 
 
 def test_the_rate_rises_and_is_all_there_from_half_of_the_way_on() -> None:
-    shares = [risen(step, 0.0) for step in range(WARM_UP)]
+    shares = [warmup_factor(step, 0.0) for step in range(WARM_UP)]
     assert shares == sorted(shares) and shares[0] == 1 / WARM_UP and shares[-1] == 1.0
-    assert (risen(0, 0.25), risen(0, 0.5), risen(3, 1.0)) == (0.5, 1.0, 1.0)
+    assert (warmup_factor(0, 0.25), warmup_factor(0, 0.5), warmup_factor(3, 1.0)) == (0.5, 1.0, 1.0)

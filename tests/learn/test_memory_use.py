@@ -31,9 +31,9 @@ def test_the_most_games_that_fit_do_and_one_more_is_refused() -> None:
     room = MemoryUse(per_game=1000, fixed=500)
     most = room.games_in(10_499)
     assert most == 9
-    room.demand(most, "games", free=10_499)
+    room.check(most, "games", free=10_499)
     with pytest.raises(ConfigError, match=r"collect\.games=10: .* at most 9 games fit"):
-        room.demand(most + 1, "games", free=10_499)
+        room.check(most + 1, "games", free=10_499)
     assert room.games_in(499) == 0
 
 

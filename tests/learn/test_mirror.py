@@ -24,7 +24,7 @@ from sparring.learn.plan import PPOHparams, RolePlan
 from sparring.learn.ppo import PPO, ppo_loss
 from sparring.learn.process_group import SINGLE
 from sparring.learn.replay import ReplayBatch
-from sparring.learn.transforms import STREAM, Mirroring, coins
+from sparring.learn.transforms import STREAM, Mirroring, random_bits
 from sparring.pools.custom.base import CustomRules
 from sparring.schedule import Moment, Schedule
 
@@ -52,7 +52,7 @@ def random_samples(rules: Rules, rows: int = 64) -> ReplayBatch:
         obs=bytes_of(rows, rules.obs_bytes, high=256),
         mask=bytes_of(rows, rules.actions, high=2),
         action=action,
-        paid=one,
+        reward=one,
         discount=-0.5 * one,
         next_obs=bytes_of(rows, rules.obs_bytes, high=256),
         next_mask=bytes_of(rows, rules.actions, high=2),
@@ -66,7 +66,7 @@ def test_the_coin_decides_who_is_mirrored(game: str, config: dict[str, Any]) -> 
     rules = Rules(game, config)
     mirror = rules.mirror
     assert mirror
-    given, coin = random_samples(rules), coins(3, 7, 64)
+    given, coin = random_samples(rules), random_bits(3, 7, 64)
     mirrored = Mirroring(rules, mirror).mirror_batch(given, coin)
 
     def rows(obs: Any) -> Any:
@@ -79,7 +79,7 @@ def test_the_coin_decides_who_is_mirrored(game: str, config: dict[str, Any]) -> 
         assert now.dtype == before.dtype
         assert torch.equal(now[~coin], before[~coin])
         np.testing.assert_array_equal(now[coin].numpy(), image(before.numpy())[coin])
-    for name in ("paid", "discount", "weight", "places"):
+    for name in ("reward", "discount", "weight", "places"):
         assert getattr(mirrored, name) is getattr(given, name)
 
 
@@ -89,9 +89,9 @@ def test_coins_are_those_of_the_native_generator() -> None:
         rng = Philox(seed, 0, number, STREAM)
         words = [rng.u32() for _ in range(10)]
         bits = [bool(words[i // 32] >> i % 32 & 1) for i in range(300)]
-        assert coins(seed, number, 300).tolist() == bits
-        assert coins(seed, number, 5).tolist() == bits[:5]
-    assert abs(coins(1, 1, 100_000).float().mean().item() - 0.5) < 0.01
+        assert random_bits(seed, number, 300).tolist() == bits
+        assert random_bits(seed, number, 5).tolist() == bits[:5]
+    assert abs(random_bits(1, 1, 100_000).float().mean().item() - 0.5) < 0.01
 
 
 def learner(game: str = "tic_tac_toe", collect: CollectConfig = COLLECT) -> PPO:
@@ -225,7 +225,9 @@ def test_environments_of_others_are_refused(tmp_path: Path) -> None:
 
 def test_memory_has_no_image() -> None:
     pool = Pool("tic_tac_toe", 8, memory=16)
-    with pytest.raises(ConfigError, match=r"collect\.mirror: .*image of memory.*16 bytes"):
+    with pytest.raises(
+        ConfigError, match=r"collect\.mirror: .*memory has no mirror image.*16 bytes"
+    ):
         PPO(pool, COLLECT, PPOConfig(), NetConfig(hidden=(16,)))
 
 

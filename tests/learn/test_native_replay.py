@@ -53,9 +53,9 @@ def test_targets_and_gradients_of_q(
     target = td_target(
         ahead[:, :-1],
         ahead[:, -1],
-        chooser=(chooser if double else ahead)[:, :-1],
+        selection_head=(chooser if double else ahead)[:, :-1],
         mask=next_mask,
-        paid=paid,
+        reward=paid,
         discount=discount,
         dueling=dueling,
     )
@@ -184,7 +184,7 @@ def make(algo: str, cpu: str = "float32", threads: int = 1, **settings: Any) -> 
 
 def weights_of(learner: DQN | SAC) -> dict[str, Tensor]:
     """Everything that learning changes."""
-    groups = {"net": dict(learner.net.state_dict()), **learner.learned()}
+    groups = {"net": dict(learner.net.state_dict()), **learner.learner_state()}
     return {f"{g}/{n}": t.detach().clone() for g, part in groups.items() for n, t in part.items()}
 
 

@@ -51,7 +51,7 @@ def test_games_are_given_what_a_player_of_another_kind_said(squash: bool) -> Non
     for step in range(4):
         (group,) = collector.groups
         at, policy = collector._places(step, group), collector.rollout.policy[step]
-        given = collector._played(at).clip(-1, 1)
+        given = collector._env_actions(at).clip(-1, 1)
         obs, mask = collector.rollout.obs[at], collector.rollout.mask[at]
         for number, player in ((1, CallablePlayer(rules, steady)), (2, theirs)):
             mine = policy == number
@@ -99,7 +99,7 @@ def test_a_slot_is_greedy_or_draws_and_an_empty_one_is_refused() -> None:
             rows=rows[mine],
         )
         assert (action[mine] == expected).mean() > 0.99
-    with pytest.raises(ConfigError, match="policy 3 sits at tables and its slot is empty"):
+    with pytest.raises(ConfigError, match="policy 3 has seats in games and its slot is empty"):
         actor.act(obs[:1], mask[:1], np.array([3], np.int16), RngKeys(0, 0, rows[:1]))
     for wrong in (0, 4):
         with pytest.raises(ConfigError, match=f"slot {wrong} is outside 1..3"):

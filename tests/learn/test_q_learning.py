@@ -67,9 +67,9 @@ def test_targets(double: bool, dueling: bool) -> None:
     found = td_target(
         named[0],
         named[1],
-        chooser=named[2],
+        selection_head=named[2],
         mask=named[3],
-        paid=named[4],
+        reward=named[4],
         discount=named[5],
         dueling=dueling,
     ).numpy()

@@ -13,12 +13,12 @@ from torch import Tensor
 from sparring.config import SACConfig
 from sparring.learn.losses import (
     actor_loss,
-    chosen,
     critic_loss,
     critic_target,
     discrete_actor_loss,
     discrete_critic_target,
     entropy_target,
+    gather_q,
     squashed_sample,
     temperature_loss,
 )
@@ -187,7 +187,7 @@ def test_only_what_was_taken_moves_the_critics() -> None:
     _, q, _ = discrete()
     given = torch.tensor(q, dtype=torch.float32, requires_grad=True)
     action = torch.tensor([0, 1, 2, 3, 2, 4], dtype=torch.int32)
-    taken = chosen(given, action)
+    taken = gather_q(given, action)
     np.testing.assert_allclose(taken.detach(), q[:, np.arange(ROWS), action], atol=1e-6)
     taken.sum().backward()
     assert given.grad is not None
@@ -195,7 +195,7 @@ def test_only_what_was_taken_moves_the_critics() -> None:
     taken_alone = torch.nn.functional.one_hot(action.long(), ACTIONS).float()
     assert torch.equal(given.grad, taken_alone.expand(2, -1, -1))
     both = torch.stack([given, given + 1])  # members in front
-    many = chosen(both, torch.stack([action, action]))
+    many = gather_q(both, torch.stack([action, action]))
     torch.testing.assert_close(many, torch.stack([taken, taken + 1]))
 
 

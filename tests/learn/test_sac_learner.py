@@ -15,10 +15,10 @@ from sparring import Lineup, Pool
 from sparring.config import CollectConfig, NetConfig, ReplayConfig, SACConfig, TrainConfig
 from sparring.learn.learner import DivergedError
 from sparring.learn.losses import (
-    chosen,
     critic_loss,
     discrete_critic_target,
     entropy_target,
+    gather_q,
 )
 from sparring.learn.replay import ReplayBatch
 from sparring.learn.sac import SAC
@@ -61,7 +61,7 @@ def some_samples(sac: SAC, rows: int = 32) -> ReplayBatch:
         obs=seen[:rows],
         mask=mask[:rows],
         action=torch.tensor(action.astype(kind)),
-        paid=torch.tensor(rng.normal(size=rows), dtype=torch.float32),
+        reward=torch.tensor(rng.normal(size=rows), dtype=torch.float32),
         discount=torch.tensor(np.where(rng.random(rows) < 0.2, 0.0, 0.99), dtype=torch.float32),
         next_obs=seen[rows : 2 * rows],
         next_mask=mask[rows:],
@@ -100,7 +100,7 @@ def test_an_update_is_that_of_stable_baselines3() -> None:
         samples.action,
         sac.critics.widen(samples.next_obs),
         (samples.discount == 0).float().unsqueeze(1),
-        samples.paid.unsqueeze(1),
+        samples.reward.unsqueeze(1),
         None,
     )
     theirs.replay_buffer = type("Same", (), {"sample": lambda *_, **__: batch})()
@@ -166,7 +166,7 @@ def test_networks_that_cannot_learn_this_are_refused(net: NetConfig, said: str) 
 
 
 def weights_of(sac: SAC) -> dict[str, Tensor]:
-    groups = {"net": dict(sac.net.state_dict()), **sac.learned()}
+    groups = {"net": dict(sac.net.state_dict()), **sac.learner_state()}
     return {f"{g}/{n}": t.detach().clone() for g, part in groups.items() for n, t in part.items()}
 
 
@@ -205,7 +205,7 @@ def test_a_loss_that_is_not_a_number_is_never_stepped_on(game: str) -> None:
     sac.step(good)
     before = weights_of(sac)
     with pytest.raises(DivergedError, match="critic_loss nan"):
-        sac.step(replace(good, paid=torch.full((32,), torch.nan)))
+        sac.step(replace(good, reward=torch.full((32,), torch.nan)))
     for name, tensor in weights_of(sac).items():
         assert torch.equal(tensor, before[name]), name
 
@@ -242,8 +242,8 @@ def test_discrete_steps_ask_legal_actions_alone_and_count_samples_by_their_weigh
         )
         q = sac.critics(following, weights=sac.critics.target)
         one = torch.tensor(1.0)
-        target = discrete_critic_target(samples.paid, samples.discount, q, ahead, one)
-        taken = chosen(sac.critics(numbers), samples.action)
+        target = discrete_critic_target(samples.reward, samples.discount, q, ahead, one)
+        taken = gather_q(sac.critics(numbers), samples.action)
         wanted, _ = critic_loss(taken, target, samples.weight)
         entropy = entropy_of(here)
     losses, _ = sac.step(samples)

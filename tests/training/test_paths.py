@@ -13,7 +13,7 @@ import pytest
 from sparring import _native
 from sparring.cli import main
 from sparring.errors import SparringWarning
-from sparring.learn.plan import Announced, ComputePath
+from sparring.learn.plan import ComputePath, PathSummary
 from sparring.training.planning.paths import paths_of
 from sparring.training.records.overview import Overview
 from sparring.training.records.run import to_toml
@@ -156,7 +156,7 @@ def test_a_module_that_our_passes_do_not_follow_is_announced_as_what_it_is() -> 
 
 def test_a_learner_of_your_own_has_a_path_of_its_own() -> None:
     session = prepared(algo="learn.reinforce:make")
-    assert session.announced.line == "learn.reinforce:make, a learner of your own"
+    assert session.announced.line == "learn.reinforce:make, a custom learner"
     assert session.announced.plain() == {"path": session.announced.line, "paths": []}
 
 
@@ -197,7 +197,7 @@ def test_a_run_keeps_its_path_and_goes_on_with_it(tmp_path: Path) -> None:
     assert text.splitlines()[1] == f"# {SLOWER}"
     written = json.loads((agent.run / "network.json").read_text())
     assert written["path"] == SLOWER
-    assert Announced("ppo", tuple(ComputePath(**one) for one in written["paths"])).line == SLOWER
+    assert PathSummary("ppo", tuple(ComputePath(**one) for one in written["paths"])).line == SLOWER
     assert Overview(agent.run).plain()["path"] == SLOWER
     ended = resume(agent.run, updates=2, quiet=True)
     again = (ended.run / "config.toml").read_text()
@@ -231,10 +231,10 @@ def test_a_dry_run_tells_the_path(tmp_path: Path, capsys: pytest.CaptureFixture[
 def test_roles_with_the_same_network_share_its_words() -> None:
     net = "perceptron 8-8-3"
     both = tuple(ComputePath(net, NATIVE, role=role) for role in ("bid", "play"))
-    assert Announced("ppo", both).line == f"ppo, bid and play: {net}, {NATIVE}"
+    assert PathSummary("ppo", both).line == f"ppo, bid and play: {net}, {NATIVE}"
 
 
 def test_what_no_terminal_and_no_file_can_have_is_spelled_out() -> None:
-    odd = Announced("ppo", (ComputePath("a\nb:\x1b[31mNet", "torch float32"),))
+    odd = PathSummary("ppo", (ComputePath("a\nb:\x1b[31mNet", "torch float32"),))
     assert odd.line == "ppo, a\\nb:\\x1b[31mNet, torch float32"
     assert tomllib.loads(to_toml({"game": "x"}, odd.line)) == {"game": "x"}

@@ -16,7 +16,7 @@ from sparring.kernels import compiling
 from sparring.kernels.compiling import HEADERS, Program, checked, version
 from sparring.kernels.views import Interface, KernelView
 
-__all__ = ["HEADERS", "Kernel", "Module", "ahead", "build", "compiled", "version"]
+__all__ = ["HEADERS", "Kernel", "KernelModule", "ahead", "build", "compiled", "version"]
 
 
 class Kernel:

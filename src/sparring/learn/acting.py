@@ -1,4 +1,4 @@
-"""Acting: what policies are asked and answer, how a learner explores, and frozen opponents."""
+"""Actors: choose actions for the learner, frozen opponents in slots, and other players."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ Bytes = npt.NDArray[np.uint8]
 
 @dataclass(frozen=True)
 class RngKeys:
-    """Which random numbers answer some rows: the same whatever batch the rows come in."""
+    """Keys of the random numbers of some rows, independent of how rows are batched."""
 
     rollout: int
     step: int | npt.NDArray[np.intp]
-    """Of all rows, or of each: groups of games may have come to different ones."""
+    """Of all rows, or of each: groups of games may be at different steps."""
     rows: npt.NDArray[np.intp]
 
     @property
@@ -42,29 +42,29 @@ class RngKeys:
     def draw(
         self, sampler: ActionSampler, head: Tensor, mask: Bytes, **how: Any
     ) -> tuple[npt.NDArray[Any], npt.NDArray[np.float32]]:
-        """Return actions and their log-probabilities. how: see `ActionSampler.draw`."""
+        """Return sampled actions and log-probabilities. how: see `ActionSampler.draw`."""
         where: dict[str, Any] = {"rollout": self.rollout, "step": self.step, "rows": self.rows}
         return sampler.draw(head, mask, **where, **how)
 
-    def of(self, rows: Any) -> RngKeys:
+    def select(self, rows: Any) -> RngKeys:
         step = self.step if isinstance(self.step, int) else self.step[rows]
         return RngKeys(self.rollout, step, self.rows[rows])
 
 
 @dataclass(frozen=True)
 class ActorOutput:
-    """What a policy says about some rows."""
+    """Actions of some rows."""
 
     action: npt.NDArray[Any]
-    """The learner's as drawn, before bounds or squashing; others' as games take it."""
+    """The learner's as sampled, before bounds or squashing; others' as games take them."""
     columns: Mapping[str, npt.NDArray[np.float32]] = field(default_factory=dict)
-    """What the learner keeps beside it."""
+    """Columns that the learner stores, such as "log_prob"."""
     memory: Bytes | None = None
-    """What is remembered of each row's seat, the first bytes of its memory [rows, bytes]."""
+    """New memory of each row's seat, its first bytes [rows, bytes]."""
 
 
 class Actor(Protocol):
-    """Answers the rows of one policy."""
+    """Acts for one policy."""
 
     def act(self, obs: Bytes, mask: Bytes, keys: RngKeys) -> ActorOutput:
         """Choose an action for every row."""
@@ -72,26 +72,26 @@ class Actor(Protocol):
 
 @runtime_checkable
 class PerGameActor(Protocol):
-    """An actor whose players last for a game."""
+    """An actor that makes a player for every game."""
 
     def begin(self, games: Iterable[int] | None = None) -> None:
-        """Let games begin anew, by their numbers in the run; all of them if none are given."""
+        """Reset games, by their index in the run; None: all."""
 
 
 class GroupedActor(Protocol):
-    """Answers the rows of several policies together."""
+    """Acts for several policies in one batch."""
 
     slots: int
-    """Policies 1 to this one."""
+    """Acts for policies 1 to this one."""
 
     def act(
         self, obs: Bytes, mask: Bytes, slot: npt.NDArray[np.int16], keys: RngKeys
     ) -> ActorOutput:
-        """Choose an action for every row; `slot` says whose it is."""
+        """Choose an action for every row. slot: its policy."""
 
 
 class Exploring:
-    """Answers the learner's rows by its choice; with probability epsilon, any legal action."""
+    """Epsilon-greedy actor of the learner; the greedy part may be sampling."""
 
     def __init__(
         self,
@@ -104,16 +104,16 @@ class Exploring:
     ) -> None:
         """Act with a network.
 
-        greedy: its best action, else one that is drawn from its head.
-        keep: what is kept of every row beside its action, of what heads say and its mask.
+        greedy: take the best action, else sample from the policy head.
+        keep: returns columns to store, from the outputs of heads and masks.
         """
         self.forward, self.rules, self.greedy, self.keep = forward, rules, greedy, keep
         self.sampler = ActionSampler(seed)
         self.epsilon = np.zeros(0, np.float32)
-        """By game; of one entry: the same in all of them."""
+        """By game, or one entry for all."""
 
     def set_epsilon(self, epsilon: float | npt.NDArray[np.float32]) -> None:
-        """Set how often any action is taken, for all games or for each."""
+        """Set the probability of a random action, for all games or for each."""
         self.epsilon = np.atleast_1d(np.asarray(epsilon, np.float32))
 
     @torch.no_grad()
@@ -135,26 +135,26 @@ class Exploring:
 
 @runtime_checkable
 class TakesOpponents(Learner, Protocol):
-    """A learner with slots: room for frozen networks that are answered together.
+    """A learner with slots for frozen networks, which act in one batch.
 
-    Slot k is policy id k, from 1 on; id 0 is the learner itself. What is in a slot may be exchanged
-    when no game seats it; nobody is exchanged in the middle of a game.
+    Slot k has policy id k, from 1 on; id 0 is the learner. A slot may be reloaded while no running
+    game seats its policy.
     """
 
     @property
     def slots(self) -> int:
-        """How many there are."""
+        """Number of slots."""
 
     def put(
         self, slot: int, weights: Mapping[str, Tensor], *, greedy: bool = False, member: int = 0
     ) -> None:
-        """Put a frozen network of the learner's own kind into a slot."""
+        """Load the weights of a frozen network, of the learner's architecture, into a slot."""
 
     def set_mixes(self, mixes: Mixes, member: int = 0) -> None:
-        """Say who is drawn from every mix from now on, when games begin."""
+        """Set the policies in every mix, for games that begin."""
 
     def seated(self, member: int = 0) -> npt.NDArray[np.int64]:
-        """Count the seats that each policy id holds in the games that are running [slots + 1]."""
+        """Count the seats of each policy id in running games [slots + 1]."""
 
 
 def check_slot(slot: int, slots: int) -> None:
@@ -163,7 +163,7 @@ def check_slot(slot: int, slots: int) -> None:
 
 
 class SlotActor:
-    """Answers the rows of all slots: one grouped forward, however many policies they are of."""
+    """Acts for all slots in one grouped forward pass."""
 
     def __init__(self, net: GroupedNet | GroupedHierarchy, slots: int, seed: int) -> None:
         self.net, self.slots, self.sampler = net, slots, ActionSampler(seed)
@@ -180,27 +180,27 @@ class SlotActor:
     def act(
         self, obs: Bytes, mask: Bytes, slot: npt.NDArray[np.int16], keys: RngKeys
     ) -> ActorOutput:
-        """Choose an action for every row; `slot` says whose it is."""
         if not self.filled[slot].all():
             empty = int(slot[~self.filled[slot]][0])
-            raise ConfigError(f"policy {empty} sits at tables and its slot is empty")
-        said = self.net.forward(torch.from_numpy(obs), slot)
-        heads, memory = said[POLICY], said.get(MEMORY)
+            raise ConfigError(f"policy {empty} has seats in games and its slot is empty")
+        outputs = self.net.forward(torch.from_numpy(obs), slot)
+        heads, memory = outputs[POLICY], outputs.get(MEMORY)
         action, _ = keys.draw(self.sampler, heads, mask)
-        best = np.flatnonzero(self.greedy[slot])
-        if len(best):
-            action[best], _ = keys.of(best).draw(self.sampler, heads[best], mask[best], greedy=True)
+        greedy_rows = np.flatnonzero(self.greedy[slot])
+        if len(greedy_rows):
+            action[greedy_rows], _ = keys.select(greedy_rows).draw(
+                self.sampler, heads[greedy_rows], mask[greedy_rows], greedy=True
+            )
         return ActorOutput(action, memory=None if memory is None else bytes_of(memory))
 
 
 class PlayerActor:
-    """Answers the rows of one player that has no slot: another network, or a function."""
+    """Acts for one player without a slot: another network, or a function."""
 
     def __init__(self, player: BatchPlayer, seed: int, *, greedy: bool = False) -> None:
         self.player, self.seed, self.greedy = player, seed, greedy
 
     def act(self, obs: Bytes, mask: Bytes, keys: RngKeys) -> ActorOutput:
-        """Choose an action for every row. What it remembers is the first of the row's memory."""
         action, memory = self.player.decide(
             rows_read_by(self.player, obs),
             mask,
@@ -214,35 +214,33 @@ class PlayerActor:
 
 
 class PerGamePlayers:
-    """Answers the rows of whoever is made anew when a game begins."""
+    """Acts for players that are made when a game begins."""
 
     def __init__(self, make: Callable[[int], BatchPlayer], rows: int, seed: int) -> None:
-        """Seat nobody yet.
-
-        make: returns the player of a game by its number. rows: of a game.
-        """
+        """Make no player yet. make: returns the player of a game by its index. rows: of a game."""
         self.make, self.rows, self.seed = make, rows, seed
         self._seated: dict[int, BatchPlayer] = {}
 
     def begin(self, games: Iterable[int] | None = None) -> None:
-        """Let games begin anew, all of them if none are given: others will sit there."""
         for game in list(self._seated) if games is None else games:
             self._seated.pop(game, None)
 
     def act(self, obs: Bytes, mask: Bytes, keys: RngKeys) -> ActorOutput:
-        """Choose an action for every row, in one call for all games of a player."""
-        mine: dict[int, list[int]] = {}
+        """Choose an action for every row, in one call per player."""
+        rows_of_player: dict[int, list[int]] = {}
         for at, row in enumerate(keys.rows):
             game = int(row) // self.rows
             if game not in self._seated:
                 self._seated[game] = self.make(game)
-            mine.setdefault(id(self._seated[game]), []).append(at)
+            rows_of_player.setdefault(id(self._seated[game]), []).append(at)
         action: npt.NDArray[Any] | None = None
-        for places in mine.values():
+        for places in rows_of_player.values():
             player = self._seated[int(keys.rows[places[0]]) // self.rows]
-            said = PlayerActor(player, self.seed).act(obs[places], mask[places], keys.of(places))
+            outputs = PlayerActor(player, self.seed).act(
+                obs[places], mask[places], keys.select(places)
+            )
             if action is None:
-                action = np.zeros((len(obs), *said.action.shape[1:]), said.action.dtype)
-            action[places] = said.action
+                action = np.zeros((len(obs), *outputs.action.shape[1:]), outputs.action.dtype)
+            action[places] = outputs.action
         assert action is not None
         return ActorOutput(action)

@@ -1,4 +1,4 @@
-"""Learners by name: those that come along, and those that somebody else wrote."""
+"""Makes learners by the name of their algorithm, or from a custom factory."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from sparring.errors import ConfigError, suggestion
 from sparring.factories import is_factory, load_factory
 from sparring.learn.dqn import DQN
 from sparring.learn.learner import Learner
-from sparring.learn.memory import remembers
+from sparring.learn.memory import has_replay
 from sparring.learn.plan import CPU, Plan
 from sparring.learn.ppo import PPO
 from sparring.learn.pqn import PQN
@@ -26,7 +26,7 @@ Factory = Callable[[Plan], Learner]
 
 
 def make_ppo(plan: Plan) -> Learner:
-    """PPO: as graphs on a GPU, or step by step; with one network or one for every role."""
+    """Make PPO on the host or as CUDA graphs, with a shared network or one per role."""
     if not plan.fused:
         config, options = plan.roles or plan.settings[0], host_options(plan)
         return PPO(plan.host_pool(), plan.collect, config, plan.net, turns=plan.turns, **options)
@@ -41,7 +41,7 @@ def make_ppo(plan: Plan) -> Learner:
 
 
 def make_dqn(plan: Plan) -> Learner:
-    """DQN: from what is remembered, or from fresh rollouts alone (PQN)."""
+    """Make DQN with a replay buffer, or PQN, which learns from rollouts."""
     config, net = plan.settings[0], plan.net
     if config.mode == "rollouts":
         return PQN(plan.host_pool(), plan.collect, config, net, **host_options(plan))
@@ -54,7 +54,7 @@ def make_dqn(plan: Plan) -> Learner:
 
 
 def make_sac(plan: Plan) -> Learner:
-    """SAC: as graphs on a GPU, or step by step in torch."""
+    """Make SAC on the host or as CUDA graphs."""
     net = plan.net
     if not plan.fused:
         pool, config = plan.host_pool(), plan.settings[0]
@@ -66,7 +66,7 @@ def make_sac(plan: Plan) -> Learner:
 
 
 def host_options(plan: Plan) -> dict[str, Any]:
-    """What every learner step by step is told besides."""
+    """Options of every learner on the host."""
     return {
         "seed": plan.seed,
         "threads": plan.threads,
@@ -82,18 +82,18 @@ def host_options(plan: Plan) -> dict[str, Any]:
 
 
 def gpu_options(plan: Plan) -> dict[str, Any]:
-    """What every learner of graphs on a GPU is told besides."""
+    """Options of every learner of CUDA graphs."""
     return {"by_role": plan.by_role, "slots": plan.participants.slots}
 
 
 def fused_games(plan: Plan) -> Games:
-    """The games as learners on a GPU take them: there, or on CPU threads."""
+    """Make the games of a learner of CUDA graphs: on the GPU, or on CPU threads."""
     from sparring.learn.fused import MIN_SLOTS, DeviceGames, HostGames
     from sparring.learn.fused.kernels import PPO_SOURCE, REPLAY_SOURCE, compile_ahead
 
     compile_ahead(
         plan.rules,
-        REPLAY_SOURCE if remembers(plan) else PPO_SOURCE,
+        REPLAY_SOURCE if has_replay(plan) else PPO_SOURCE,
         [role.net for role in plan.roles] or [plan.net],
         bf16=plan.collect.bf16,
         slots=plan.participants.slots,
@@ -111,11 +111,11 @@ def fused_games(plan: Plan) -> Games:
 
 
 LEARNERS: dict[str, Factory] = {"ppo": make_ppo, "dqn": make_dqn, "sac": make_sac}
-"""What `algo` may be, besides module:factory."""
+"""Factories by `algo`; a custom learner is module:factory."""
 
 
 def factory_of(algo: str) -> Factory:
-    """Return what makes a learner from a plan: one of ours, or `factory` of a module."""
+    """Return the factory of an algorithm, or a custom one."""
     if algo in LEARNERS:
         return LEARNERS[algo]
     if not is_factory(algo):
@@ -126,17 +126,14 @@ def factory_of(algo: str) -> Factory:
 
 
 def factory_at(algo: str, place: str) -> Callable[..., Learner]:
-    """Return what makes a learner that lies in several processes, from a configuration and a plan.
-
-    place: who the others are, actors or replicas.
-    """
-    home = PLACED_LEARNERS.get(f"{algo}@{place}")
-    if home is None:
+    """Return the factory of a distributed learner. place: actors or replicas."""
+    target = PLACED_LEARNERS.get(f"{algo}@{place}")
+    if target is None:
         pairs = (name.split("@") for name in PLACED_LEARNERS)
         known = " or ".join(known for known, there in pairs if there == place)
         raise ConfigError(
             f"algo {algo} has no learner with {place}; use {known}, or leave {place} out"
         )
-    module, _, function = home.partition(":")
+    module, _, function = target.partition(":")
     factory: Callable[..., Learner] = getattr(import_module(module), function)
     return factory

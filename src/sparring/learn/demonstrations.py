@@ -1,4 +1,4 @@
-"""Decisions of others that a network learns from: as bytes and bits, for there are millions."""
+"""Demonstrations: recorded decisions in compact arrays."""
 
 from __future__ import annotations
 
@@ -9,23 +9,23 @@ import numpy as np
 import numpy.typing as npt
 
 BITS: Final = "little"
-"""The order of actions in the bytes of masks."""
+"""Bit order of packed masks."""
 Places = npt.NDArray[np.intp]
 
 
 @dataclass(frozen=True)
 class Decisions:
-    """Decisions of one game or of many, one entry for each."""
+    """Decisions of recorded games, one entry each."""
 
     obs: npt.NDArray[np.uint8]
     """[n, obs_bytes]"""
     legal: npt.NDArray[np.uint8]
-    """[n, actions / 8], a bit for every legal action."""
+    """[n, actions / 8], packed masks."""
     action: npt.NDArray[np.int32]
     returns: npt.NDArray[np.float32]
-    """What the seat is paid from here on, discounted; NaN where the game was not played out."""
+    """Discounted return of the seat; NaN if the game is incomplete."""
     game: npt.NDArray[np.int32]
-    """To which game each belongs."""
+    """Index of the game."""
 
     def __len__(self) -> int:
         return len(self.action)
@@ -36,12 +36,12 @@ class Decisions:
 
     @property
     def size(self) -> int:
-        """Bytes that it takes."""
+        """Total bytes."""
         return sum(array.nbytes for array in self.arrays.values())
 
 
 def joined(parts: list[Decisions]) -> Decisions:
-    """Put decisions behind each other. The list is emptied on the way: memory is needed once."""
+    """Concatenate decisions. Empties the list to free memory on the way."""
     rows, first = sum(map(len, parts)), parts[0]
     whole = Decisions(
         *(np.empty((rows, *array.shape[1:]), array.dtype) for array in first.arrays.values())
@@ -57,20 +57,20 @@ def joined(parts: list[Decisions]) -> Decisions:
 
 
 def unpacked(legal: npt.NDArray[np.uint8], actions: int) -> npt.NDArray[np.uint8]:
-    """Return masks [n, actions] of their bits."""
+    """Return masks [n, actions] of packed ones."""
     return np.unpackbits(legal, axis=1, count=actions, bitorder=BITS)
 
 
 def split(decisions: Decisions, share: float, seed: int) -> tuple[Places, Places]:
-    """Return the places to learn from and those to measure by: a share of the games, by lot.
+    """Return places of the training and the held-out decisions; whole games are drawn at random.
 
-    Of several games one is kept for each side at least, unless the share is 0.
+    share: of held-out games. Each side gets at least one game, unless there is one or share is 0.
     """
     games = int(decisions.game[-1]) + 1
     count = round(share * games)
     if share and games > 1:
         count = min(max(count, 1), games - 1)
-    out = np.zeros(games, np.bool_)
-    out[np.random.default_rng([seed % 2**64, games]).permutation(games)[:count]] = True
-    kept = out[decisions.game]
-    return np.flatnonzero(~kept), np.flatnonzero(kept)
+    is_held_out = np.zeros(games, np.bool_)
+    is_held_out[np.random.default_rng([seed % 2**64, games]).permutation(games)[:count]] = True
+    held_out = is_held_out[decisions.game]
+    return np.flatnonzero(~held_out), np.flatnonzero(held_out)

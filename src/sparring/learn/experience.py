@@ -1,8 +1,7 @@
-"""Experience: the replay buffer of a learner, how it is filled, and how often it is learned from.
+"""Experience of DQN and SAC: fills a replay buffer and makes optimizer steps at the replay ratio.
 
-An update is a number of rounds. Each plays a rollout, stores its decisions, and asks for as many
-optimizer steps as the replay ratio says: `ratio` samples per decision, however many games made
-them. DQN and SAC own one of these.
+An update has several rounds. Each collects a rollout, stores its transitions, and makes optimizer
+steps until `replay.ratio` samples per decision were learned from.
 """
 
 from __future__ import annotations
@@ -28,23 +27,23 @@ from sparring.pools.lineups import LEARNER
 from sparring.schedule import Moment
 
 Serials = npt.NDArray[np.int64]
-Worth = Callable[[int], tuple[float, float]]
-"""Bonus and discount of a game, by how many were finished before it."""
+BonusOf = Callable[[int], tuple[float, float]]
+"""Returns bonus and discount of a game, by the number of games finished before it."""
 
 
 class WinBonus:
-    """Pays a win backwards, as the original hockey project does (laser_hockey.md section 19.1).
+    """Adds a bonus to all rewards of a won game, as in laser_hockey.md section 19.1.
 
-    Once a seat has won, its decisions in that game are paid more: the last but one `win_bonus`, the
-    one before it `win_bonus * win_discount`, and so on to the first. The last one, which the rules
-    have paid, is left alone. Decisions lie in the replay already, and are changed there.
+    When a seat wins, its last but one decision gets `win_bonus`, the one before it `win_bonus *
+    win_discount`, and so on back to the first. The last one, which the rules reward, stays. The
+    decisions are in the replay buffer already and change there.
     """
 
     def __init__(self, replay: ReplayBuffer, since: int) -> None:
-        """Look after decisions from a serial number on; older ones are never changed."""
+        """Change decisions from serial number `since` on; older ones never change."""
         self.replay, self.since = replay, since
         self.before = np.full(replay.ring.capacity, -1, np.int64)
-        """By place: the serial number of the same seat's decision before it, -1 without one."""
+        """By place: serial number of the seat's previous decision, -1 if there is none."""
         self._link_stored()
 
     def _link_stored(self) -> None:
@@ -57,30 +56,32 @@ class WinBonus:
         return serials % self.replay.ring.capacity
 
     def serials_of(self, rollout: Rollout, transitions: Transitions) -> Serials:
-        """Return the serial numbers that a rollout will have, by place; ask before it is pushed."""
-        found = np.full(transitions.places, -1, np.int64)
-        found[: transitions.max_pending] = self.replay.pending
-        mine = (rollout.policy.reshape(-1) == LEARNER) & (rollout.seat.reshape(-1) >= 0)
-        found[transitions.max_pending :][mine] = self.replay.head + np.arange(mine.sum())
-        return found
+        """Return the serial numbers that a rollout will get, by place; call before `push`."""
+        result = np.full(transitions.places, -1, np.int64)
+        result[: transitions.max_pending] = self.replay.pending
+        is_learner = (rollout.policy.reshape(-1) == LEARNER) & (rollout.seat.reshape(-1) >= 0)
+        result[transitions.max_pending :][is_learner] = self.replay.head + np.arange(
+            is_learner.sum()
+        )
+        return result
 
-    def pay(
+    def add_bonuses(
         self,
         serials: Serials,
         rollout: Rollout,
         transitions: Transitions,
         ended: Sequence[Episodes],
-        worth: Worth,
+        bonus_of: BonusOf,
     ) -> None:
-        """Link a rollout that was pushed, and pay the games that it has decided.
+        """Link a pushed rollout, and add bonuses for the games that ended in it.
 
-        serials: what `serials_of` said. ended: the rollout's finished games in order.
+        serials: of `serials_of`. ended: the rollout's finished games in order.
         """
         new = serials[transitions.max_pending :]
         self.before[self._places(new[new >= 0])] = -1
-        goes_on = np.flatnonzero((transitions.end == TO_NEXT) & (serials >= self.since))
-        follows = serials[transitions.next[goes_on]]
-        self.before[self._places(follows)] = serials[goes_on]
+        continuing = np.flatnonzero((transitions.end == TO_NEXT) & (serials >= self.since))
+        follows = serials[transitions.next[continuing]]
+        self.before[self._places(follows)] = serials[continuing]
         games = _by_game(ended)
         for place in np.flatnonzero(transitions.end == TERMINATED):
             step, game, seat = _where(int(place), rollout, transitions)
@@ -88,36 +89,36 @@ class WinBonus:
             score, number = games[game][int(over[: max(step, 0)].sum())]
             others = np.delete(score, seat)
             if len(others) and score[seat] > others.max():
-                self._pay_chain(int(serials[place]), *worth(number))
+                self._add_bonus(int(serials[place]), *bonus_of(number))
 
-    def _pay_chain(self, serial: int, bonus: float, discount: float) -> None:
+    def _add_bonus(self, serial: int, bonus: float, discount: float) -> None:
         paid, capacity = self.replay.ring["paid"], self.replay.ring.capacity
         while (serial := int(self.before[serial % capacity])) >= self.replay.first:
             paid[serial % capacity] += bonus
             bonus *= discount
 
-    def unsettled(self) -> Serials:
-        """Return the decisions of running games: what they are paid may still change."""
-        still = [self.replay.pending[self.replay.pending >= 0]]
-        while len(still[-1]):
-            earlier = self.before[self._places(still[-1])]
-            still.append(earlier[earlier >= self.replay.first])
-        return np.concatenate(still)
+    def changeable(self) -> Serials:
+        """Return the decisions of running games, whose rewards may still change."""
+        running = [self.replay.pending[self.replay.pending >= 0]]
+        while len(running[-1]):
+            earlier = self.before[self._places(running[-1])]
+            running.append(earlier[earlier >= self.replay.first])
+        return np.concatenate(running)
 
 
 def _by_game(ended: Sequence[Episodes]) -> dict[int, list[tuple[npt.NDArray[np.float32], int]]]:
-    """Final scores of every game in order, each with how many games had finished before it."""
-    found = defaultdict(list)
+    """Return the final scores of every game in order, each with the number of games before it."""
+    result = defaultdict(list)
     number = 0
     for episodes in ended:
         for game, score in zip(episodes.game.tolist(), episodes.score, strict=True):
-            found[game].append((score, number))
+            result[game].append((score, number))
             number += 1
-    return found
+    return result
 
 
 def _where(place: int, rollout: Rollout, transitions: Transitions) -> tuple[int, int, int]:
-    """Step, game and seat of a decision; the step of one that was carried is -1."""
+    """Return step, game and seat of a decision; the step of a pending one is -1."""
     rules = transitions.rules
     if place < transitions.max_pending:
         chain = place // transitions.chains
@@ -127,13 +128,13 @@ def _where(place: int, rollout: Rollout, transitions: Transitions) -> tuple[int,
 
 
 Losses = Mapping[str, Tensor | float]
-"""What curves show of an optimizer step, by name."""
+"""Losses of an optimizer step by name."""
 DECISIONS_PER_UPDATE = 1000
-"""About so many are made between two reports."""
+"""Approximate number of decisions between two reports."""
 
 
 class Experience:
-    """Owns the replay buffer and the counts of what was played and learned."""
+    """A replay buffer, with counts of decisions, samples and optimizer steps."""
 
     def __init__(self, playing: SelfPlay, collect: CollectConfig, config: ReplayConfig) -> None:
         self.playing, self.config = playing, config
@@ -154,43 +155,41 @@ class Experience:
         self.steps = 0
         """Optimizer steps."""
         self.owed = 0.0
-        """Samples that the replay ratio still asks for."""
+        """Samples due by the replay ratio."""
         self.since = 0
-        """Decisions that had been made when the replay was empty."""
+        """Decisions made before the buffer was last empty."""
         self.episodes = 0
-        """Games that were finished."""
+        """Finished games."""
         self.bonus: WinBonus | None = None
-        """Pays wins backwards, once there is something to pay."""
 
     @property
     def decisions(self) -> int:
-        """Decisions made so far."""
         return self.playing.collector.decisions
 
     @property
     def samples(self) -> int:
-        """Samples trained so far."""
         return self.steps * self.config.batch
 
     @property
     def warm(self) -> bool:
-        """Whether learning has begun."""
+        """Whether the warmup is over."""
         return self.decisions - self.since >= self.config.warmup
 
     @property
-    def at_random(self) -> bool:
-        """Whether all actions of the coming rollout are random."""
+    def is_random_warmup(self) -> bool:
+        """Whether all actions of the next rollout are random."""
         return not (self.warm or self.since) and self.config.warmup_by == "random"
 
-    # Playing
-
-    def play(
+    def collect(
         self, moment: Moment, gamma: float, settings: DQNConfig | SACConfig, *, reset_stats: bool
     ) -> dict[str, float]:
-        """Play a rollout and store it; return what was earned. anew: the first of an update."""
+        """Collect a rollout and store it; return its stats.
+
+        reset_stats: start the stats of a new update.
+        """
         collector = self.playing.collector
-        made, known = collector.decisions, 0 if reset_stats else len(collector.finished.batches)
-        finished = collector.collect(self.rollouts, reset_stats=reset_stats)
+        before, known = collector.decisions, 0 if reset_stats else len(collector.finished.batches)
+        stats = collector.collect(self.rollouts, reset_stats=reset_stats)
         self.rollouts += 1
         with self.playing.phases("replay"):
             self.replay.mark_truncations(collector.rollout)
@@ -201,47 +200,45 @@ class Experience:
             update_normalizer(self.playing.net, collector)
             collector.keep_pending()
         if self.warm:
-            self.owed += (collector.decisions - made) * self.config.ratio
-        return finished
+            self.owed += (collector.decisions - before) * self.config.ratio
+        return stats
 
     def _store(
         self, moment: Moment, settings: DQNConfig | SACConfig, ended: Sequence[Episodes]
     ) -> None:
         rollout, transitions = self.playing.collector.rollout, self.playing.collector.transitions
         if self.bonus is None and any(settings.win_bonus.values):
-            self._pay_wins(self.replay.head)
+            self._start_bonus(self.replay.head)
         if self.bonus is None:
             self.replay.push(rollout, transitions)
             return
 
-        def worth(number: int) -> tuple[float, float]:
+        def bonus_of(number: int) -> tuple[float, float]:
             then = replace(moment, episodes=self.episodes + number)
             return settings.win_bonus.at(then), settings.win_discount.at(then)
 
         serials = self.bonus.serials_of(rollout, transitions)
         self.replay.push(rollout, transitions)
-        self.bonus.pay(serials, rollout, transitions, ended, worth)
+        self.bonus.add_bonuses(serials, rollout, transitions, ended, bonus_of)
 
-    def _pay_wins(self, since: int) -> None:
+    def _start_bonus(self, since: int) -> None:
         self.bonus = WinBonus(self.replay, since)
-        self.replay.unsettled = self.bonus.unsettled
-
-    # Learning
+        self.replay.changeable = self.bonus.changeable
 
     def learn(
         self, moment: Moment, step: Callable[[ReplayBatch], tuple[Losses, Tensor]]
     ) -> list[Losses]:
-        """Make the optimizer steps that the replay ratio asks for; return the losses of each."""
-        logged = list[Losses]()
+        """Make the optimizer steps due by the replay ratio; return the losses of each."""
+        all_losses = list[Losses]()
         while (samples := self.sample(moment)) is not None:
             with self.playing.phases("update"):
                 losses, error = step(samples)
-            self.learned(samples, error)
-            logged.append(losses)
-        return logged
+            self.finish_step(samples, error)
+            all_losses.append(losses)
+        return all_losses
 
     def sample(self, moment: Moment) -> ReplayBatch | None:
-        """Draw the batch of the next optimizer step; None: the replay ratio asks for no more."""
+        """Sample the batch of the next optimizer step; None if no step is due."""
         if self.owed < self.config.batch or not len(self.replay):
             return None
         with self.playing.phases("sampling"):
@@ -250,8 +247,8 @@ class Experience:
                 samples = transform.apply_to_batch(samples, self.steps)
         return samples
 
-    def learned(self, samples: ReplayBatch, error: Tensor) -> None:
-        """Count an optimizer step. error: by how much the value of every sample was off."""
+    def finish_step(self, samples: ReplayBatch, error: Tensor) -> None:
+        """Update priorities and counts. error: absolute TD error per sample."""
         if self.config.prioritized:
             with self.playing.phases("sampling"):
                 assert isinstance(samples.places, np.ndarray)
@@ -260,29 +257,29 @@ class Experience:
         self.steps += 1
 
     def diverged(self, updates: int, losses: Losses) -> DivergedError:
-        """What to raise instead of a step on losses that are not finite."""
-        shown = ", ".join(f"{name} {float(value):g}" for name, value in losses.items())
-        return DivergedError(f"update {updates}, optimizer step {self.steps}: {shown}")
+        """Return the error to raise if a loss is not finite."""
+        values = ", ".join(f"{name} {float(value):g}" for name, value in losses.items())
+        return DivergedError(f"update {updates}, optimizer step {self.steps}: {values}")
 
     def stats(self, decisions: int, steps: int) -> dict[str, float]:
-        """What curves show of an update that began after so many decisions and steps."""
-        made, stepped = self.decisions - decisions, self.steps - steps
-        samples = stepped * self.config.batch
+        """Return the metrics of an update that began at these counts."""
+        decisions_made, steps_made = self.decisions - decisions, self.steps - steps
+        samples = steps_made * self.config.batch
         return {
-            "learning/optimizer_steps": float(stepped),
+            "learning/optimizer_steps": float(steps_made),
             "learning/samples": float(samples),
-            "learning/decisions": float(made),
-            "learning/replay_ratio": samples / max(made, 1),
-            "learning/steps_per_decision": stepped / max(made, 1),
+            "learning/decisions": float(decisions_made),
+            "learning/replay_ratio": samples / max(decisions_made, 1),
+            "learning/steps_per_decision": steps_made / max(decisions_made, 1),
             **self.replay.stats(),
         }
 
     def dry_run(self, learner: Any) -> Report:
-        """Do the work of an update with games that cost nothing, and put everything back.
+        """Make an update without stepping games, and restore everything.
 
-        learner: from replay; has `set_hparams`, `step`, `learned` and `put_learned`.
+        learner: has `set_hparams`, `step`, `learner_state` and `load_learner_state`.
         """
-        kept = {"net": copied(learner.net), **learner.learned()}
+        saved = {"net": copied(learner.net), **learner.learner_state()}
         collector, phases = self.playing.collector, self.playing.phases
         steps, owed, weights = self.steps, self.owed, self.replay.weights()
         started = time.perf_counter()
@@ -293,32 +290,30 @@ class Experience:
                 moment = Moment(self.decisions, 0.0)
                 learner.set_hparams(moment)
                 self.learn(moment, learner.step)
-        left = time.perf_counter() - started - sum(phases.seconds.values())
-        phases.seconds["other"] = max(left, 0.0)
-        stepped = self.steps - steps
+        other_s = time.perf_counter() - started - sum(phases.seconds.values())
+        phases.seconds["other"] = max(other_s, 0.0)
+        steps_made = self.steps - steps
         stats = {
-            "learning/optimizer_steps": float(stepped),
-            "learning/samples": float(stepped * self.config.batch),
+            "learning/optimizer_steps": float(steps_made),
+            "learning/samples": float(steps_made * self.config.batch),
             "learning/decisions": float(self.rounds * collector.rollout.decisions()),
         }
         report = self.playing.collector.report(stats, self.samples)
         self.steps, self.owed = steps, owed
-        self.replay.put_weights(weights)
-        learner.net.load_state_dict(kept["net"])
-        learner.put_learned(kept)
+        self.replay.load_weights(weights)
+        learner.net.load_state_dict(saved["net"])
+        learner.load_learner_state(saved)
         return report
 
-    # Saving
-
     def clear(self) -> None:
-        """Forget all decisions. What is learned plays on while the replay fills again."""
+        """Empty the buffer; the network plays on while it fills again."""
         self.replay.clear()
         self.since, self.owed = self.decisions, 0.0
 
-    def snapshot(self, updates: int, learned: Mapping[str, dict[str, Tensor]]) -> Snapshot:
-        """Copy what the next update depends on. learned: all that learns besides the network."""
+    def snapshot(self, updates: int, learner_state: Mapping[str, dict[str, Tensor]]) -> Snapshot:
+        """Copy the state. learner_state: trained tensors besides the network."""
         saved = self.playing.snapshot(updates, self.samples)
-        tensors, segments = {**saved.tensors, **learned}, dict[str, Segment]()
+        tensors, segments = {**saved.tensors, **learner_state}, dict[str, Segment]()
         meta = {
             **saved.meta,
             "rollouts": self.rollouts,
@@ -333,7 +328,7 @@ class Experience:
         return replace(saved, tensors=tensors, meta=meta, segments=segments)
 
     def restore(self, snapshot: Snapshot) -> None:
-        """Go on from `snapshot`, after the games do."""
+        """Restore `snapshot`, after `SelfPlay.restore`."""
         meta = snapshot.meta
         self.rollouts, self.steps, self.owed = meta["rollouts"], meta["steps"], meta["owed"]
         self.episodes = int(meta.get("finished", 0))
@@ -342,12 +337,12 @@ class Experience:
             segments = {name: read() for name, read in snapshot.segments.items()}
             self.replay.load_state(snapshot.tensors["replay"], segments, meta["replay"])
             if "bonus_since" in meta:
-                self._pay_wins(int(meta["bonus_since"]))
-        elif meta["update"]:  # it was not saved, or is to be forgotten: what is learned plays on
+                self._start_bonus(int(meta["bonus_since"]))
+        elif meta["update"]:  # not saved, or to be cleared: the network plays on
             self.since, self.owed = self.decisions, 0.0
 
 
-def means(logged: Sequence[Losses]) -> dict[str, float]:
-    """The mean of every loss over optimizer steps, as curves name it."""
-    names = logged[0] if logged else ()
-    return {f"losses/{name}": fmean(float(losses[name]) for losses in logged) for name in names}
+def mean_losses(steps: Sequence[Losses]) -> dict[str, float]:
+    """Return the mean of every loss over optimizer steps, by names of metrics."""
+    names = steps[0] if steps else ()
+    return {f"losses/{name}": fmean(float(losses[name]) for losses in steps) for name in names}

@@ -1,4 +1,4 @@
-"""How a network is run by learners: where it lives, and in which numbers."""
+"""Forward passes of a learner's network: device, precision, native code."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from sparring.nets.run.trace import describe_difference, sample_rows
 
 
 class Forward:
-    """A network on its device, in bf16 if the configuration says so."""
+    """A network on its device, in bf16 if configured."""
 
     def __init__(self, net: Net, device: torch.device, collect: CollectConfig) -> None:
         self.net, self.device = net, device
@@ -39,47 +39,45 @@ class Forward:
         )
         self.bf16 = collect.bf16 if on_gpu else self.arithmetic == BF16 and net.has_convolutions
         self.lean: Callable[[Tensor], list[HeadOutputs]] | None = None
-        """The same with fewer calls, where nothing is learned from what it says; that is good
-        until it is asked again."""
+        """A faster pass without gradients, whose outputs are valid until the next call."""
         self.native: NativeNet | None = None
-        """What computes it, if that is native."""
-        self.remembers = bool(net.config.memory)
-        """Whether `memory` has something to say."""
-        self._unlike = ""
-        """How native passes of it failed to say what it says itself."""
+        """Native code of the network, if it is in use."""
+        self.has_memory = bool(net.config.memory)
+        self._mismatch = ""
+        """How outputs of native passes differ from the network's."""
 
     def why_torch(self) -> str:
-        """Say what keeps the network from being computed natively, "" if nothing does."""
+        """Return why the network cannot run in native code, "" if it can."""
         if self.device.type == "cpu" and self.arithmetic == TORCH:
             return "collect.cpu is torch"
-        return self._unlike or native_unsupported_reason(self.net, self.device)
+        return self._mismatch or native_unsupported_reason(self.net, self.device)
 
     def go_native(self, threads: int) -> NativeNet | None:
-        """Compute natively from now on if that can be; the network must not be moved any more."""
+        """Use native code from now on if possible; the network must stay on its device."""
         if self.why_torch():
             return None
         native = NativeNet(self.net, threads=threads, arithmetic=self.arithmetic)
-        if isinstance(self.net, CustomNet) and (why := self._differs(native)):
+        if isinstance(self.net, CustomNet) and (reason := self._differs(native)):
             warnings.warn(
-                SparringWarning(f"{self.net.setting} is run by torch: {why}"), stacklevel=3
+                SparringWarning(f"{self.net.setting} is run by torch: {reason}"), stacklevel=3
             )
-            self._unlike = why
+            self._mismatch = reason
             return None
         self.native, self.lean = native, native.forward_heads
         return self.native
 
     def _differs(self, native: NativeNet) -> str:
-        """Hold native passes of somebody's own network against the network itself."""
+        """Compare native passes of a custom network with the network."""
         rows = sample_rows(self.net.inputs)
-        (said,) = native.forward_heads(rows)
-        return describe_difference(self.net, said, rows, bf16=self.arithmetic == BF16)
+        (outputs,) = native.forward_heads(rows)
+        return describe_difference(self.net, outputs, rows, bf16=self.arithmetic == BF16)
 
     def __call__(self, obs: Tensor) -> HeadOutputs:
         if self.lean and not torch.is_grad_enabled():
             return self.lean(obs)[0]
         on_device = obs.to(self.device, non_blocking=True)
         heads: HeadOutputs
-        if not self.bf16:  # the context alone would cost a small batch a twentieth of its time
+        if not self.bf16:  # autocast alone costs 5 % of the time of a small batch
             heads = self.net(on_device)
             return heads
         with torch.autocast(self.device.type, torch.bfloat16):
@@ -89,33 +87,33 @@ class Forward:
     def memory(
         self, obs: npt.NDArray[np.uint8], heads: HeadOutputs
     ) -> npt.NDArray[np.uint8] | None:
-        """What is remembered of the rows' seats, as a pool keeps it; None: nothing.
+        """Return the new memory of the rows' seats as bytes for the pool; None without memory.
 
-        heads: what was said about the rows.
+        heads: outputs for the rows.
         """
-        if not self.remembers:
+        if not self.has_memory:
             return None
-        held = self.net.next_memory(torch.from_numpy(obs), heads)
-        return None if held is None else bytes_of(held)
+        memory_tensor = self.net.next_memory(torch.from_numpy(obs), heads)
+        return None if memory_tensor is None else bytes_of(memory_tensor)
 
     def unroll(self, obs: Tensor, fresh: Tensor) -> HeadOutputs:
-        """Return what a recurrent network says about decisions in a row, see `RecurrentNet`."""
+        """Run a recurrent network over segments, see `RecurrentNet.unroll`."""
         assert isinstance(self.net, RecurrentNet)
-        rounding = torch.autocast(self.device.type, torch.bfloat16, enabled=self.bf16)
-        with rounding:
+        autocast = torch.autocast(self.device.type, torch.bfloat16, enabled=self.bf16)
+        with autocast:
             return self.net.unroll(obs, fresh)
 
     @property
     def switches(self) -> bool:
-        """Whether `best_matmul` makes a difference: on Arm CPUs, but not for convolutions."""
+        """Whether `best_matmul` changes anything: on Arm CPUs, except for convolutions."""
         on_arm = self.device.type == "cpu" and platform.machine() == "aarch64"
         return on_arm and not self.net.has_convolutions
 
     @contextmanager
     def best_matmul(self) -> Iterator[None]:
-        """On Arm CPUs oneDNN costs products 4 to 6 % here against the BLAS that torch has besides.
+        """Disable oneDNN for matrix products on Arm CPUs: torch's BLAS is 4 to 6 % faster there.
 
-        Convolutions are faster with it.
+        Convolutions are faster with oneDNN.
         """
         before, switch = bool(torch.backends.mkldnn.enabled), self.switches
         if switch:
@@ -128,13 +126,13 @@ class Forward:
 
 
 def bytes_of(memory: Tensor) -> npt.NDArray[np.uint8]:
-    """Numbers that are remembered as a pool keeps them [rows, bytes]."""
-    held: npt.NDArray[np.float32] = memory.detach().float().cpu().contiguous().numpy()
-    return held.view(np.uint8)
+    """Return memory as bytes for the pool [rows, bytes]."""
+    memory_tensor: npt.NDArray[np.float32] = memory.detach().float().cpu().contiguous().numpy()
+    return memory_tensor.view(np.uint8)
 
 
 def set_onednn(enabled: bool) -> None:
-    """Switch oneDNN; torch warns about GPUs of another maker on the way, which helps nobody."""
+    """Switch oneDNN, without torch's unrelated warning about other vendors' GPUs."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)
         torch.backends.mkldnn.set_flags(enabled)  # type: ignore[no-untyped-call]

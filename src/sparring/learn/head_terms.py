@@ -1,15 +1,11 @@
-"""Terms of the loss about other heads than policy and value, and the anchor of a policy.
+"""Loss terms of auxiliary heads (outcome, final score, hidden cards), and KL to a reference policy.
 
-Heads learn who wins, by how much, and what is hidden. Each is a term (`learn.terms`); its formulas
-are those of CPU and GPU alike, only where targets come from differs: here, or in
-`learn.fused.heads`.
+CPU and GPU share the formulas; targets come from this module or from `learn.fused.heads`.
 
-A decision whose game ended in the rollout takes what came of that game. One whose game goes on
-takes what the network itself says at that seat's last decision of the rollout, and one whose game
-was cut takes what it says about the seat's last row there; where there is none, nothing is known.
-What came of decisions lies in a table [steps + 1, games, seats]: at the step in which a game ended,
-or behind all steps if it goes on. So nothing has to be swept backwards: a decision's place in the
-table is known at once, and the table is filled apart.
+The target of a decision is the result of its game if that ended in the rollout. Otherwise it is
+bootstrapped: from the network's prediction at the seat's last decision of the rollout, or at the
+final observation of a truncated game. A table [steps + 1, games, seats] holds the targets: at the
+step in which a game ended, or in the last entry if it goes on.
 """
 
 from __future__ import annotations
@@ -47,27 +43,27 @@ from sparring.nets.net import (
 from sparring.schedule import Schedule
 
 Floats = npt.NDArray[np.float32]
-Say = Callable[[npt.NDArray[np.uint8]], Floats]
-"""What the network says of rows: [rows, RESULTS + 1], chances of win, draw and loss, and score."""
+Predict = Callable[[npt.NDArray[np.uint8]], Floats]
+"""Predicts [rows, RESULTS + 1]: probabilities of win, draw and loss, and the score."""
 WIDTH = RESULTS + 1
 SEAT = "hidden_seat"
-"""What a minibatch calls the seat that does not see what is hidden."""
+"""Column with the seat of each row."""
 
 
 @dataclass(frozen=True)
 class Outcomes:
-    """What came of every decision, by place of the rollout."""
+    """Targets of outcome and score, by place of the rollout."""
 
     result: Floats
-    """[places, RESULTS + 1]: chances of win, draw and loss, and the score; NaN: not known."""
+    """[places, RESULTS + 1]: probabilities of win, draw and loss, and the score; NaN: unknown."""
     final: npt.NDArray[np.bool_]
-    """[places], whether that is how the game ended, rather than what the network expects."""
+    """[places], whether the game ended; False: the target is bootstrapped."""
     scores: Floats
-    """Of all seats of the games that ended."""
+    """Scores of all seats of the games that ended."""
 
 
-def outcomes_of(collector: Collector, say: Say) -> Outcomes:
-    """Say what came of every decision of a rollout. Nobody's rows have any outcome."""
+def outcomes_of(collector: Collector, predict: Predict) -> Outcomes:
+    """Return the targets of a rollout; those of rows without a seat are arbitrary."""
     rollout, rules = collector.rollout, collector.pool.rules
     (steps, games), seats = rollout.terminated.shape, rules.seats
     end = ends_of(rollout, collector.transitions.max_pending, seats)
@@ -76,15 +72,15 @@ def outcomes_of(collector: Collector, say: Say) -> Outcomes:
     scores = final_scores(rollout, collector.finished.episodes(), seats)
     over = rollout.terminated & ~np.isnan(scores).any(-1)
     ended[over] = results_of(scores[over])
-    put_cuts(rollout, table, say)
-    put_expected(rollout, end, table[steps * games * seats :], say)
+    write_truncated(rollout, table, predict)
+    write_bootstrapped(rollout, end, table[steps * games * seats :], predict)
     place = np.minimum(end, steps * games * seats - 1) // seats
     final = (end < steps * games * seats) & over.reshape(-1)[place]
     return Outcomes(table[end], final, scores[over].reshape(-1))
 
 
 def ends_of(rollout: Rollout, max_pending: int, seats: int) -> npt.NDArray[np.intp]:
-    """For every place, where what came of it stands in the table."""
+    """Return the index of every place's target in the table."""
     steps, games = rollout.terminated.shape
     over = rollout.terminated | rollout.truncated
     step = np.where(over, np.arange(steps)[:, None], steps)
@@ -95,12 +91,12 @@ def ends_of(rollout: Rollout, max_pending: int, seats: int) -> npt.NDArray[np.in
     played = (step[:, game] * games + game) * seats + seat
     chains = max_pending // (games * seats)
     open_game, open_seat = np.divmod(np.arange(max_pending) // chains, seats)
-    waiting = (step[0, open_game] * games + open_game) * seats + open_seat
-    return np.concatenate([waiting, played.reshape(-1)])
+    pending = (step[0, open_game] * games + open_game) * seats + open_seat
+    return np.concatenate([pending, played.reshape(-1)])
 
 
 def final_scores(rollout: Rollout, episodes: Episodes | None, seats: int) -> Floats:
-    """The scores of games that ended [steps, games, seats], NaN everywhere else."""
+    """Return the scores of games that ended [steps, games, seats], NaN everywhere else."""
     steps, games = rollout.terminated.shape
     scores = np.full((steps, games, seats), np.nan, np.float32)
     if episodes is None:
@@ -108,14 +104,14 @@ def final_scores(rollout: Rollout, episodes: Episodes | None, seats: int) -> Flo
     game, step = np.nonzero((rollout.terminated | rollout.truncated).T)
     order = np.argsort(episodes.game, kind="stable")
     whole = np.bincount(game, minlength=games) == np.bincount(episodes.game, minlength=games)
-    # Of a place that lost a game without a trace nobody knows which of its ends was that.
-    kept, known = whole[game], order[whole[episodes.game[order]]]
-    scores[step[kept], game[kept]] = episodes.score[known][:, :seats]
+    # If a game was lost without a record, the ends of its index cannot be told apart.
+    kept, has_target = whole[game], order[whole[episodes.game[order]]]
+    scores[step[kept], game[kept]] = episodes.score[has_target][:, :seats]
     return scores
 
 
 def results_of(scores: Floats) -> Floats:
-    """Win, draw or loss of every seat against the best other one, and its score [..., WIDTH]."""
+    """Return win, draw or loss of every seat against the best other one, and its score."""
     seats = scores.shape[-1]
     found = np.zeros((*scores.shape, WIDTH), np.float32)
     found[..., RESULTS] = scores
@@ -127,34 +123,36 @@ def results_of(scores: Floats) -> Floats:
     return found
 
 
-def put_cuts(rollout: Rollout, table: Floats, say: Say) -> None:
-    """Write what is expected of games that were cut, where somebody was to move."""
+def write_truncated(rollout: Rollout, table: Floats, predict: Predict) -> None:
+    """Write predictions at the final observations of truncated games."""
     if not rollout.truncations.where:
         return
     where, mirrored = (
         np.concatenate(each) for each in (rollout.truncations.where, rollout.truncations.mirrored)
     )
-    said = say(np.concatenate(rollout.truncations.obs))
-    table[where] = said
-    table[where[mirrored] ^ 1] = turned(said[mirrored])
+    outputs = predict(np.concatenate(rollout.truncations.obs))
+    table[where] = outputs
+    table[where[mirrored] ^ 1] = from_opponent(outputs[mirrored])
 
 
-def turned(said: Floats) -> Floats:
-    """The same as the other seat of a zero-sum game sees it."""
-    return np.concatenate([said[:, RESULTS - 1 :: -1], -said[:, RESULTS:]], -1)
+def from_opponent(outputs: Floats) -> Floats:
+    """Return a prediction from the opponent's side of a zero-sum game."""
+    return np.concatenate([outputs[:, RESULTS - 1 :: -1], -outputs[:, RESULTS:]], -1)
 
 
-def put_expected(rollout: Rollout, end: npt.NDArray[np.intp], expected: Floats, say: Say) -> None:
-    """Write what is expected of games that go on, by the last decision of every seat."""
-    # Open decisions come first, whoever made them; of the rows some may be nobody's.
+def write_bootstrapped(
+    rollout: Rollout, end: npt.NDArray[np.intp], expected: Floats, predict: Predict
+) -> None:
+    """Write predictions at the last decision of every seat in games that go on."""
+    # Pending transitions come first; some of the rows may have no seat.
     first, max_pending = len(rollout.terminated) * len(expected), len(end) - rollout.seat.size
     last = np.full(len(expected), -1, np.intp)
     asked = np.concatenate([np.ones(max_pending, np.bool_), rollout.seat.reshape(-1) >= 0])
     decided = np.flatnonzero((end >= first) & asked)
-    last[end[decided] - first] = decided  # of several the latest stays
-    known = last >= 0
-    if known.any():
-        expected[known] = say(rollout.obs[last[known]])
+    last[end[decided] - first] = decided  # the last assignment wins
+    has_target = last >= 0
+    if has_target.any():
+        expected[has_target] = predict(rollout.obs[last[has_target]])
 
 
 class WdlTerm(Weighted):
@@ -167,18 +165,16 @@ class WdlTerm(Weighted):
         self.column = column
 
     def columns(self, learner: Any, samples: npt.NDArray[Any]) -> Arrays:
-        """Chances of each, as far as they are known."""
-        return {WDL: self.column.found.result[samples, :RESULTS]}
+        return {WDL: self.column.outcomes.result[samples, :RESULTS]}
 
     def each(self, heads: HeadOutputs, rows: Mapping[str, Tensor]) -> Tensor:
-        """How surprised the head is; 0 where nobody knows."""
-        wanted = rows[WDL]
-        missed = -(wanted.nan_to_num(0.0) * heads[WDL].float().log_softmax(-1)).sum(-1)
-        return missed.masked_fill(wanted[:, 0].isnan(), 0.0)
+        target = rows[WDL]
+        loss = -(target.nan_to_num(0.0) * heads[WDL].float().log_softmax(-1)).sum(-1)
+        return loss.masked_fill(target[:, 0].isnan(), 0.0)
 
 
 class ScoreTerm(Weighted):
-    """The squared error of the final score, in its own unit."""
+    """Squared error of the final score divided by `score_scale`."""
 
     name = SCORE
 
@@ -187,19 +183,17 @@ class ScoreTerm(Weighted):
         self.column = column
 
     def columns(self, learner: Any, samples: npt.NDArray[Any]) -> Arrays:
-        """Scores in the unit that this update measures them in."""
         scale = np.float32(float(learner.net.score_scale))
-        return {SCORE: self.column.found.result[samples, RESULTS] / scale}
+        return {SCORE: self.column.outcomes.result[samples, RESULTS] / scale}
 
     def each(self, heads: HeadOutputs, rows: Mapping[str, Tensor]) -> Tensor:
-        """How far the head is off, squared; 0 where nobody knows."""
-        wanted = rows[SCORE]
-        missed = (heads[SCORE].float().squeeze(-1) - wanted.nan_to_num(0.0)) ** 2
-        return missed.masked_fill(wanted.isnan(), 0.0)
+        target = rows[SCORE]
+        loss = (heads[SCORE].float().squeeze(-1) - target.nan_to_num(0.0)) ** 2
+        return loss.masked_fill(target.isnan(), 0.0)
 
 
 class HiddenTerm(Weighted):
-    """The mean cross-entropy of everything that the seat does not see."""
+    """Mean cross-entropy of all items that are hidden from the seat."""
 
     name = HIDDEN
     measured = ("hidden_accuracy",)
@@ -209,7 +203,6 @@ class HiddenTerm(Weighted):
         self.hidden, self.state_field = hidden, state_field
 
     def columns(self, learner: Any, samples: npt.NDArray[Any]) -> Arrays:
-        """Whose eyes they are; the bytes with the truth are among the rows already."""
         return {SEAT: seats_of(learner, samples)}
 
     def truth(self, rows: Mapping[str, Tensor]) -> Tensor:
@@ -217,61 +210,62 @@ class HiddenTerm(Weighted):
         read: Tensor = self.hidden.read(torch, rows[HIDDEN], rows[SEAT])
         return read.long()
 
-    def said(self, heads: HeadOutputs) -> Tensor:
+    def logits(self, heads: HeadOutputs) -> Tensor:
         """Logits [rows, items, classes]."""
-        said = heads[HIDDEN].float()
-        return said.view(len(said), -1, len(self.hidden.classes))
+        outputs = heads[HIDDEN].float()
+        return outputs.view(len(outputs), -1, len(self.hidden.classes))
 
     def each(self, heads: HeadOutputs, rows: Mapping[str, Tensor]) -> Tensor:
-        """How surprised the head is, in the mean over items."""
-        said = self.said(heads).transpose(1, 2)
-        return functional.cross_entropy(said, self.truth(rows), reduction="none").mean(-1)
+        outputs = self.logits(heads).transpose(1, 2)
+        return functional.cross_entropy(outputs, self.truth(rows), reduction="none").mean(-1)
 
     def measure(self, heads: HeadOutputs, rows: Mapping[str, Tensor]) -> dict[str, Tensor]:
-        """The share of items whose class is guessed right, of those that say something."""
+        """Return the accuracy over items whose class is not the uninformative one."""
         truth = self.truth(rows)
-        right, telling = self.said(heads).argmax(-1) == truth, truth != self.hidden.dull
-        share = (right & telling).sum(-1) / telling.sum(-1).clamp(min=1)
+        correct, informative = self.logits(heads).argmax(-1) == truth, truth != self.hidden.dull
+        share = (correct & informative).sum(-1) / informative.sum(-1).clamp(min=1)
         return {self.measured[0]: share}
 
 
 class OutcomeColumn:
-    """What came of the games of a rollout, and the units of it."""
+    """Outcome targets of a rollout, and the scales of scores and wins."""
 
-    found: Outcomes
-    """Of the present rollout."""
+    outcomes: Outcomes
+    """Of the current rollout."""
 
     def __init__(self, blend: float) -> None:
-        """blend: share of win, draw and loss in the value of a position."""
+        """blend: weight of the outcome head in the value of a position."""
         self.blend = blend
 
     def fill(self, learner: Any, samples: npt.NDArray[Any], returns: npt.NDArray[Any]) -> None:
-        """Say what came of every decision; choose the units of scores and wins by it.
+        """Compute the targets; update the scales of scores and wins.
 
-        A win is worth what returns gain with it: the slope of returns over win - loss. Where they
-        lose with it, as in rewards for something else, it is worth nothing.
+        The value of a win is the slope of returns over win - loss, or 0 if that is negative.
         """
-        found = self.found = outcomes_of(learner.collector, saying(learner))
+        outcomes = self.outcomes = outcomes_of(learner.collector, predictor(learner))
         net, process_group = learner.net, learner.process_group
         if SCORE in net.heads:
             total, count = process_group.totals(
-                [float((found.scores**2).sum(dtype="f8")), float(len(found.scores))]
+                [float((outcomes.scores**2).sum(dtype="f8")), float(len(outcomes.scores))]
             )
             if count:
                 size = max((total / count) ** 0.5, 1e-6)
                 net.rescale_score_head(next_scale(float(net.score_scale), size))
         if self.blend:
-            known = found.final[samples]
-            won = (found.result[samples, 0] - found.result[samples, 2])[known]
-            sums = [float((returns[known] * won).sum(dtype="f8")), float((won**2).sum(dtype="f8"))]
-            paid, decided = process_group.totals(sums)
+            has_target = outcomes.final[samples]
+            won = (outcomes.result[samples, 0] - outcomes.result[samples, 2])[has_target]
+            sums = [
+                float((returns[has_target] * won).sum(dtype="f8")),
+                float((won**2).sum(dtype="f8")),
+            ]
+            gain, decided = process_group.totals(sums)
             if decided:
-                slope = (1 - SCALE_DECAY) * max(paid, 0.0) / decided
+                slope = (1 - SCALE_DECAY) * max(gain, 0.0) / decided
                 net.wdl_unit.fill_(SCALE_DECAY * float(net.wdl_unit) + slope)
 
 
 def head_terms(rules: Rules, config: HeadsConfig | None) -> list[Term]:
-    """The terms of all heads that a run asks for."""
+    """Return the loss terms of all configured heads."""
     if config is None:
         return []
     outcome, found = OutcomeColumn(config.blend), list[Term]()
@@ -285,24 +279,24 @@ def head_terms(rules: Rules, config: HeadsConfig | None) -> list[Term]:
     return found
 
 
-def saying(learner: Any) -> Any:
-    """What a learner's network says of rows, as `learn.head_terms` asks for it."""
+def predictor(learner: Any) -> Any:
+    """Return a function that predicts outcome and score of rows by a learner's network."""
 
     @torch.no_grad()
-    def say(obs: npt.NDArray[np.uint8]) -> npt.NDArray[np.float32]:
+    def predict(obs: npt.NDArray[np.uint8]) -> npt.NDArray[np.float32]:
         net, heads = learner.net, learner.forward(torch.from_numpy(obs))
-        said = torch.zeros(len(obs), WIDTH)
+        outputs = torch.zeros(len(obs), WIDTH)
         if WDL in heads:
-            said[:, :RESULTS] = heads[WDL].float().softmax(-1)
+            outputs[:, :RESULTS] = heads[WDL].float().softmax(-1)
         if SCORE in heads:
-            said[:, RESULTS:] = heads[SCORE].float() * net.score_scale
-        return said.numpy()
+            outputs[:, RESULTS:] = heads[SCORE].float() * net.score_scale
+        return outputs.numpy()
 
-    return say
+    return predict
 
 
 def seats_of(learner: Any, places: npt.NDArray[Any]) -> npt.NDArray[np.int8]:
-    """Who decided at places of a rollout."""
+    """Return the seats that decided at places of a rollout."""
     rollout, seats = learner.collector.rollout, learner.rules.seats
     max_pending, chains = (
         learner.collector.transitions.max_pending,
@@ -314,48 +308,48 @@ def seats_of(learner: Any, places: npt.NDArray[Any]) -> npt.NDArray[np.int8]:
 
 
 REFERENCE = "reference"
-"""The column of log-probabilities of the reference policy."""
+"""Column with log-probabilities of the reference policy."""
 AT_ONCE = 4096
 
 
 class KLPenalty(Weighted):
-    """KL(anchor || policy) over the legal actions: holds a policy near to a frozen one.
+    """KL(reference || policy) over legal actions: keeps a policy near a frozen one.
 
-    What was cloned is not forgotten while values are still poor; a schedule lets go of it.
+    After behavior cloning it keeps the policy while values are still poor; a schedule fades it out.
     """
 
     name = "reference_kl"
 
     def __init__(self, net: Net, weight: Schedule, mirrors: Sequence[Mirroring] = ()) -> None:
-        """Hold a policy near to what this network says; nobody may change that any more.
+        """Use a frozen network as the reference.
 
-        mirrors: in which rows are learned from: so is the anchor's word.
+        mirrors: of the learner; log-probabilities of the reference are mirrored too.
         """
         super().__init__(weight)
         self.net, self.mirrors = net.eval(), mirrors
 
     def columns(self, learner: Any, samples: npt.NDArray[Any]) -> Arrays:
-        """Of every sample, the anchor's log-probabilities; -inf where an action is not legal."""
+        """Return the reference's log-probabilities of samples; -inf for illegal actions."""
         rows = learner.rows()
-        said = [
-            self.said(rows["obs"][part], rows["mask"][part]).numpy()
+        outputs = [
+            self.log_probs(rows["obs"][part], rows["mask"][part]).numpy()
             for part in np.array_split(samples, -(-len(samples) // AT_ONCE) or 1)
         ]
-        return {REFERENCE: np.concatenate(said)}
+        return {REFERENCE: np.concatenate(outputs)}
 
     @torch.no_grad()
-    def said(self, obs: npt.NDArray[np.uint8], mask: npt.NDArray[np.uint8]) -> Tensor:
-        """What the anchor says about rows, in 16 bits: there may be thousands of actions."""
+    def log_probs(self, obs: npt.NDArray[np.uint8], mask: npt.NDArray[np.uint8]) -> Tensor:
+        """Return log-probabilities in float16: there may be thousands of actions."""
         device = next(self.net.parameters()).device
-        own = np.ascontiguousarray(obs[:, : self.net.inputs.row_bytes])
-        logits = self.net(torch.from_numpy(own).to(device))[POLICY]
+        rows_read = np.ascontiguousarray(obs[:, : self.net.inputs.row_bytes])
+        logits = self.net(torch.from_numpy(rows_read).to(device))[POLICY]
         return masked_log_probs(logits, torch.from_numpy(mask).to(device)).half().cpu()
 
     def each(self, heads: HeadOutputs, rows: Mapping[str, Tensor]) -> Tensor:
-        wanted = rows[REFERENCE].float()
+        target = rows[REFERENCE].float()
         for mirror in self.mirrors:
-            image = wanted.index_select(1, mirror.places)
-            wanted = torch.where(rows[MIRRORED].unsqueeze(1), image, wanted)
-        legal = torch.isfinite(wanted)
+            image = target.index_select(1, mirror.places)
+            target = torch.where(rows[MIRRORED].unsqueeze(1), image, target)
+        legal = torch.isfinite(target)
         log_probs = masked_log_probs(heads[POLICY], legal).masked_fill(~legal, 0.0)
-        return (wanted.exp() * (wanted.masked_fill(~legal, 0.0) - log_probs)).sum(-1)
+        return (target.exp() * (target.masked_fill(~legal, 0.0) - log_probs)).sum(-1)

@@ -1,10 +1,9 @@
-"""Hindsight: decisions seen once more, as if what came of them had been the goal.
+"""Hindsight experience replay (HER): decisions relabeled with the goal that was reached.
 
-A decision that set a goal gets the action that would have set the one that came true; a decision
-that pursued it gets a row that shows the one that came true. Whoever would have decided otherwise
-under that goal makes no difference: this is not what was played. So examples have a loss of their
-own beside PPO's and never come into its ratio, and in a replay they are samples like others, with
-what the rules would have paid. The work is done by csrc/core/goals.hpp, which the GPU shares.
+A decision that set a goal gets the action that sets the reached goal; a decision that pursued a
+goal gets an observation that shows the reached one. Relabeled decisions are off-policy: PPO learns
+from them by a separate loss term, outside of its ratio; a replay buffer samples them like others,
+with the rewards of the reached goal. csrc/core/goals.hpp does the work, for CPU and GPU.
 """
 
 from __future__ import annotations
@@ -28,29 +27,29 @@ from sparring.pools.protocol import GamePool
 
 
 class Hindsight:
-    """Sees a share of the decisions anew, by lot."""
+    """Relabels a random share of the decisions."""
 
     def __init__(self, pool: GamePool, config: HindsightConfig, seed: int) -> None:
-        """See what a pool plays, which keeps records."""
+        """Relabel decisions of a pool that records goal results."""
         assert isinstance(pool, Pool), "planning refuses other games"
         check_goals(pool.rules)
         self.pool, self.config, self.seed = pool, config, seed % 2**64
         self.goals = _native.Goals(pool.rules.native)
 
     def term(self) -> ExamplesTerm:
-        """Of a learner from rollouts: the loss of examples."""
+        """Return the loss term of relabeled examples, for learners from rollouts."""
         return ExamplesTerm(self)
 
     def sampling(self) -> dict[str, Any]:
-        """How a replay sees samples anew: by which goals, for which pay, and how many of them."""
+        """Return the arguments of native replay sampling."""
         return {"goals": self.goals, "rewards": self.pool.weights(), "share": self.config.share}
 
     def examples(
         self, rollout: Rollout, samples: npt.NDArray[np.intp], update: int
     ) -> dict[str, npt.NDArray[Any]]:
-        """See a share of some decisions anew, whose goals were settled.
+        """Relabel a random share of decisions whose goal result is known.
 
-        Which ones depends on seed, update and place alone. Those of whom nothing can be learned are
+        The choice depends on seed, update and place alone; decisions that cannot be relabeled are
         left out. Return rows by name: obs, mask, action.
         """
         assert rollout.of_place is not None
@@ -70,12 +69,12 @@ class Hindsight:
         done = np.zeros(len(chosen), np.uint8)
         record = rollout.of_place[chosen]
         self.goals.relabel(record=record, obs=obs, mask=mask, action=action, done=done)
-        seen = done.view(np.bool_)
-        return {"obs": obs[seen], "mask": mask[seen], "action": action[seen]}
+        relabeled = done.view(np.bool_)
+        return {"obs": obs[relabeled], "mask": mask[relabeled], "action": action[relabeled]}
 
 
 class ExamplesTerm(Weighted):
-    """The cross-entropy of what would have been right. Values learn nothing of it."""
+    """Cross-entropy of relabeled actions; trains the policy head only."""
 
     name, counted = "hindsight", "examples"
 
@@ -84,32 +83,29 @@ class ExamplesTerm(Weighted):
         self.hindsight = hindsight
 
     def columns(self, learner: Any, samples: npt.NDArray[Any]) -> Arrays:
-        """Nothing: it is not about samples."""
         return {}
 
     def rows(self, learner: Any, samples: npt.NDArray[Any]) -> Arrays:
-        """Examples among some decisions of the learner's rollout."""
+        """Return the relabeled examples of an update."""
         return self.hindsight.examples(learner.collector.rollout, samples, learner.updates)
 
     def each(self, heads: HeadOutputs, rows: Mapping[str, Tensor]) -> Tensor:
-        """How surprised the policy is."""
         log_prob, _ = evaluate_actions(heads[POLICY], rows["mask"], rows["action"])
         return -log_prob
 
     def native_loss(
         self,
         work: Any,
-        said: npt.NDArray[np.float32],
+        outputs: npt.NDArray[np.float32],
         rows: Mapping[str, Tensor],
         grad: npt.NDArray[np.float32],
     ) -> float:
-        """The same by native code."""
-        missed: float = work.example_loss(
-            said=said,
+        cross_entropy: float = work.example_loss(
+            said=outputs,
             mask=rows["mask"].numpy(),
             action=rows["action"].numpy(),
             drawn=None,
             weight=self.weight,
             grad=grad,
         )
-        return missed / len(said)
+        return cross_entropy / len(outputs)

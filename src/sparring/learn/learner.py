@@ -1,7 +1,7 @@
-"""What every learner is: it turns experience into a better policy, and can be saved and continued.
+"""The protocol of learners: make an update, snapshot, restore, return a policy.
 
-The loop, checkpoints, evaluation, display and bench know this protocol and nothing else. Besides:
-where its time goes, and what may change while a run goes on.
+Training loop, checkpoints, evaluation, display and benchmarks use this protocol alone. Also here:
+timing of the parts of an update, and overrides of settings during a run.
 """
 
 from __future__ import annotations
@@ -26,10 +26,7 @@ from sparring.pools.protocol import GamePool
 
 @dataclass
 class Timing:
-    """Seconds spent, by part of an update. Always on: two clock reads per part.
-
-    Curves and learners call these parts phases; a curriculum's are stretches of a run.
-    """
+    """Seconds spent in each part of an update. Always on: two clock reads per part."""
 
     seconds: dict[str, float] = field(default_factory=dict)
 
@@ -37,13 +34,13 @@ class Timing:
         return TimedBlock(self, name)
 
     def take(self) -> dict[str, float]:
-        """Return what was counted and start anew."""
-        taken, self.seconds = self.seconds, {}
-        return taken
+        """Return the seconds and reset them."""
+        seconds, self.seconds = self.seconds, {}
+        return seconds
 
 
 class TimedBlock:
-    """A `with` block whose seconds are counted. A generator would cost three times as much."""
+    """Context manager that adds its seconds. A generator would cost three times as much."""
 
     __slots__ = ("name", "started", "timing")
 
@@ -59,62 +56,60 @@ class TimedBlock:
 
 
 class DivergedError(SparringError):
-    """A loss that is not a number. The weights are those before it."""
+    """The loss is not finite. The weights are those of the step before."""
 
 
 class LostError(SparringError):
-    """Somebody that a learner needs is gone. What it has learned so far can still be saved."""
+    """A process that a learner needs is gone. Its state can still be saved."""
 
 
 @dataclass(frozen=True)
 class Report:
-    """What one member earned and learned in an update."""
+    """Result of an update of one member."""
 
     stats: dict[str, float]
-    """By name, as curves show them: losses/..., learning/..., charts/..."""
+    """Metrics by name: losses/..., learning/..., charts/..."""
     decisions: int
-    """The learner's own so far. Budgets, schedules and comparisons count these."""
+    """Decisions of the learner since the run began. Budgets and schedules count these."""
     samples: int
-    """Decisions that were learned from so far."""
+    """Decisions learned from since the run began."""
     opponent_rows: int = 0
-    """Rows that frozen opponents answered so far."""
+    """Decisions of frozen opponents since the run began."""
     episodes: Episodes | None = None
-    """The games that finished in this update, where they are kept one by one."""
+    """The games that finished in this update, if they are recorded."""
     met: npt.NDArray[np.int64] | None = None
-    """Games won, drawn and lost against everybody that the learner met in this update: policies by
-    id, bots behind them [players, 3]. None where nobody but itself plays."""
+    """Games won, drawn and lost against each opponent in this update [players, 3]: policies by id,
+    then bots. None in pure self-play."""
     diverged: str = ""
-    """Why a member of a population learns no more: a loss that is not a number. It stands where it
-    was before that update, for good; there are no stats. The others go on. A run that is trained
-    alone raises `DivergedError` instead."""
+    """Why a member of a population stopped: its loss is not finite. It keeps its weights from
+    before that update and has no stats; the others go on. A single run raises `DivergedError`."""
 
 
 Segment = Callable[[], Mapping[str, Tensor]]
-"""Copies a stretch of what is remembered. Asked before the learner goes on, and only if the store
-does not have it yet."""
+"""Copies a segment of the replay buffer. Called before the next update, and only if the store does
+not have the segment yet."""
 
 
 @dataclass(frozen=True)
 class Snapshot:
-    """A learner between two updates; restored, it goes on bit for bit.
+    """State of a learner between two updates; restored, a run repeats bit for bit.
 
-    Whoever gets one owns it: it is written while the learner goes on, so that its tensors are
-    copies which share no memory with what learns. The store makes no second one.
+    The caller owns it: it is written while the learner goes on, so that its tensors are copies
+    that share no memory with the learner.
     """
 
     tensors: dict[str, dict[str, Tensor]]
-    """Groups of named tensors. The weights of what plays are the group "net"."""
+    """Groups of named tensors. The policy's weights are the group "net"."""
     blobs: dict[str, bytes]
-    """Bytes by file name: games in flight and the like."""
+    """Bytes by file name, such as running games."""
     meta: dict[str, Any]
-    """Plain values: `update`, `decisions`, `samples`, `opponent_rows`, and what else is needed."""
+    """JSON values: `update`, `decisions`, `samples`, `opponent_rows`, and others."""
     segments: Mapping[str, Segment] = field(default_factory=dict)
-    """Stretches of what is remembered that never change again, by name: each is written once,
-    and every checkpoint that needs it names it."""
+    """Sealed segments of the replay buffer by name. Each is written once; checkpoints name it."""
 
 
 class Learner(Protocol):
-    """One run, or the members of a population that are trained together."""
+    """Trains one run, or the members of a population together."""
 
     @property
     def rules(self) -> Rules:
@@ -122,36 +117,36 @@ class Learner(Protocol):
 
     @property
     def updates(self) -> int:
-        """Updates made so far."""
+        """Number of updates made."""
 
     @property
     def exact(self) -> bool:
-        """Whether a snapshot holds the games in flight, so that a resumed run repeats exactly."""
+        """Whether a snapshot holds the running games, so that a resumed run repeats exactly."""
 
     @property
     def phases(self) -> Timing:
-        """Where the time of the last update went."""
+        """Seconds of the last update by part."""
 
     def iterate(self, progress: float) -> list[Report]:
-        """Collect and learn once; `progress` runs from 0 to 1. One report per member."""
+        """Collect and learn once; return one report per member. progress: of the run, 0 to 1."""
 
     def snapshot(self, member: int = 0) -> Snapshot:
-        """Copy all that the next update depends on: nothing in it changes when learning goes on.
+        """Copy the state that the next update depends on.
 
-        Segments are the exception: each copies its stretch when it is called, which is before the
-        learner goes on. Its name never stands for other contents, also after a restore.
+        Segments are read later, but before the next update. A name never stands for other contents,
+        also after a restore.
         """
 
     def restore(self, snapshot: Snapshot, member: int = 0) -> None:
-        """Put a fresh learner of the same configuration where the snapshot was taken."""
+        """Restore a snapshot into a fresh learner of the same configuration."""
 
     def policy(self, member: int = 0) -> Policy:
-        """Return what plays: for evaluation, league and export. It never changes again."""
+        """Return a frozen copy of the policy, for evaluation, league and export."""
 
 
 @contextmanager
 def closing_learner(learner: Learner) -> Iterator[None]:
-    """End whoever works for a learner, such as actors, when it is done; most have nobody."""
+    """Close a learner that has a `close` method, such as one with actor processes."""
     try:
         yield
     finally:
@@ -162,44 +157,43 @@ def closing_learner(learner: Learner) -> Iterator[None]:
 
 @runtime_checkable
 class SupportsDryRun(Learner, Protocol):
-    """A learner that `sparring bench train` can hold against itself without games."""
+    """A learner whose update `sparring bench train` can time without the games."""
 
     @property
     def pool(self) -> GamePool:
         """The games."""
 
     def dry_run(self) -> list[Report]:
-        """Do the work of an update with games that cost nothing.
+        """Make an update without stepping games, and restore everything.
 
-        The rows of the last rollout are answered and learned from once more. Everything is put
-        back afterwards, so that training goes on as if nothing had been. `phases` hold the time
-        of all but that. As in `iterate`, `learning/decisions` and `learning/samples` of the
-        reports are those of this update, `learning/optimizer_steps` how often it stepped.
+        The network acts on the rows of the last rollout and learns from them again. `phases` hold
+        the seconds without the restore. Reports have `learning/decisions`, `learning/samples` and
+        `learning/optimizer_steps` of this update, as in `iterate`.
         """
 
 
 @dataclass(frozen=True)
 class Overrides:
-    """What holds from the next update on. What is None stays as it is."""
+    """Changes from the next update on; None leaves a value as it is."""
 
     lineups: tuple[Lineup, ...] | None = None
-    """Drawn from when games begin."""
+    """Line-ups of games that begin."""
     flags: Mapping[str, Any] | None = None
-    """Of the game, those that may change; each game follows when it begins."""
+    """Changed flags of the game, for games that begin."""
     starts: Sequence[Any] | None = None
-    """Positions in which games begin, `sparring.pools.starts.Start`; empty: as the rules say."""
+    """Start positions, `sparring.pools.starts.Start`; empty: those of the rules."""
     rewards: Mapping[str, tuple[float, ...]] | None = None
-    """Weights by part, one per role, from the next step on."""
+    """Weights of reward parts, one per role, from the next step on."""
     settings: Any = None
-    """Of the algorithm. Schedules count from the beginning of the run."""
+    """Settings of the algorithm. Schedules count from the beginning of the run."""
     role_settings: Mapping[str, Any] | None = None
-    """Of the algorithm by role, where roles have networks of their own."""
+    """Settings of the algorithm by role, if every role has a network."""
     clear_replay: bool = False
-    """Forget what is remembered."""
+    """Empty the replay buffer."""
 
 
 def apply_game_overrides(pool: Any, overrides: Overrides, **which: int) -> None:
-    """Tell a pool what concerns it. which: `member=`, of a pool with the games of several."""
+    """Apply overrides to a pool. which: `member=`, for a pool with the games of several."""
     if overrides.lineups is not None:
         pool.set_lineups(overrides.lineups, pool.mixes, **which)
     if overrides.flags:
@@ -212,7 +206,7 @@ def apply_game_overrides(pool: Any, overrides: Overrides, **which: int) -> None:
 
 @runtime_checkable
 class Overridable(Learner, Protocol):
-    """A learner whose games and settings may change between two updates."""
+    """A learner whose games and settings can change between two updates."""
 
     def apply_overrides(self, overrides: Overrides, member: int = 0) -> None:
-        """Go on under other overrides. No running game changes its rules, seats or start."""
+        """Apply overrides. Running games keep their rules, seats and start."""

@@ -1,12 +1,10 @@
-"""Losses of DQN and SAC as functions of tensors; no call waits for a device.
+"""Losses of DQN and SAC as pure functions of tensors, without GPU synchronization.
 
-Q is what a seat is paid from here on if it takes an action and its best ones from then on. With
-dueling, the policy head holds advantages and the value head what they are measured from:
-Q = V + A - mean of A over legal actions. Without, the policy head holds Q itself. Either way the
-best action is that of the policy head.
+DQN: the policy head outputs Q(s, a). With dueling it outputs advantages A and the value head V:
+Q = V + A - mean of A over legal actions. In both cases the greedy action is its argmax.
 
-SAC draws continuous actions from a Gaussian and squashes them by tanh; of discrete ones it takes
-expectations over the legal ones. Its tensors may have members of a population in front.
+SAC samples continuous actions from a Gaussian squashed by tanh, and takes expectations over legal
+discrete actions. Its tensors may have a leading dimension for the members of a population.
 """
 
 from __future__ import annotations
@@ -24,7 +22,7 @@ from sparring.nets.distribution import LOG_SQRT_2PI, entropy_of, mean_and_log_st
 
 
 def legal_mean(head: Tensor, mask: Tensor) -> Tensor:
-    """The mean over the legal actions of each row, 0 where there is none."""
+    """Mean over the legal actions of each row, 0 if there is none."""
     legal = mask.to(head.dtype)
     return (head * legal).sum(-1) / legal.sum(-1).clamp(min=1)
 
@@ -37,7 +35,7 @@ def q_values(policy_head: Tensor, value: Tensor, mask: Tensor, *, dueling: bool)
     return q.masked_fill(mask == 0, -torch.inf)
 
 
-def q_of(
+def q_taken(
     policy_head: Tensor, value: Tensor, mask: Tensor, action: Tensor, *, dueling: bool
 ) -> Tensor:
     """Q of one action of each row, in float32."""
@@ -47,7 +45,7 @@ def q_of(
 
 
 def best_actions(policy_head: Tensor, mask: Tensor) -> Tensor:
-    """The best legal action of each row; where there is none, the first one."""
+    """Argmax over the legal actions of each row; action 0 if there is none."""
     return policy_head.masked_fill(mask == 0, -torch.inf).argmax(-1)
 
 
@@ -55,21 +53,21 @@ def td_target(
     policy_head: Tensor,
     value: Tensor,
     *,
-    chooser: Tensor,
+    selection_head: Tensor,
     mask: Tensor,
-    paid: Tensor,
+    reward: Tensor,
     discount: Tensor,
     dueling: bool,
 ) -> Tensor:
-    """What the decisions are to be worth: what they were paid, and the best that follows.
+    """Return reward + discount * Q_target(next state, best next action).
 
-    policy_head, value: of the target network about what followed.
-    chooser: the policy head whose best action is taken there: the network's own (double) or the
-        target's.
-    mask: of what followed. Rows without a legal action have a discount of 0.
+    policy_head, value: outputs of the target network at the next state.
+    selection_head: policy head whose argmax is the best action: of the online network (double DQN)
+        or the target network.
+    mask: legal actions of the next state. Rows without any have discount 0.
     """
-    best = best_actions(chooser, mask)
-    return paid + discount * q_of(policy_head, value, mask, best, dueling=dueling)
+    best = best_actions(selection_head, mask)
+    return reward + discount * q_taken(policy_head, value, mask, best, dueling=dueling)
 
 
 def dqn_loss(
@@ -83,22 +81,22 @@ def dqn_loss(
     huber: float,
     weight: Tensor | None = None,
 ) -> tuple[Tensor, Tensor]:
-    """The mean loss of the actions that were taken, and how wrong each of their values is.
+    """Return the mean loss of the taken actions, and the absolute TD error per sample.
 
-    huber: errors beyond it count linearly; 0: half the square of all.
-    weight: of each sample; None: 1.
+    huber: delta of the Huber loss; 0 is the squared error, halved.
+    weight: importance weight per sample; None: 1.
     """
-    q = q_of(policy_head, value, mask, action, dueling=dueling)
+    q = q_taken(policy_head, value, mask, action, dueling=dueling)
     if huber:
-        each = functional.huber_loss(q, target, delta=huber, reduction="none")
+        per_sample = functional.huber_loss(q, target, delta=huber, reduction="none")
     else:
-        each = 0.5 * functional.mse_loss(q, target, reduction="none")
-    loss = (each if weight is None else each * weight).mean()
+        per_sample = 0.5 * functional.mse_loss(q, target, reduction="none")
+    loss = (per_sample if weight is None else per_sample * weight).mean()
     return loss, (q.detach() - target).abs()
 
 
 def spread_epsilon(epsilon: float, spread: float, games: int) -> npt.NDArray[np.float32]:
-    """An epsilon for every game, from epsilon itself to epsilon^(1 + spread)."""
+    """Return epsilon of every game, from epsilon to epsilon^(1 + spread), as in Ape-X."""
     if not spread or games == 1:
         return np.full(games, epsilon, np.float32)
     share = np.arange(games) / (games - 1)
@@ -107,70 +105,73 @@ def spread_epsilon(epsilon: float, spread: float, games: int) -> npt.NDArray[np.
 
 LOG_2 = math.log(2)
 
-# What follows from heads and critics: [..., batch], critics [..., 2, batch] or, of discrete
-# actions, [..., 2, batch, actions]. A temperature is a number or has shape [members, 1].
+# SAC. Tensors are [..., batch]; Q of the two critics [..., 2, batch], or [..., 2, batch, actions]
+# for discrete actions. A temperature is a number or a tensor [members, 1].
 
 
 def squashed_sample(head: Tensor, noise: Tensor) -> tuple[Tensor, Tensor]:
-    """Draw actions within -1..1 from a Gaussian's head; return them and their log-densities.
+    """Sample actions tanh(u) from a Gaussian head; return them and their log-densities.
 
-    The density is that behind tanh: log(1 - tanh(u)^2) = 2 (log 2 - u - softplus(-2u)), which
-    stays exact where the left side has long become log(0).
+    log(1 - tanh(u)^2) = 2 (log 2 - u - softplus(-2u)); the right side stays finite for large |u|.
     """
     mean, log_std = mean_and_log_std(head)
-    drawn = torch.addcmul(mean, log_std.exp(), noise)
-    squashing = 2 * (LOG_2 - drawn - functional.softplus(-2 * drawn))
-    log_prob = -0.5 * noise * noise - LOG_SQRT_2PI - log_std - squashing
-    return torch.tanh(drawn), log_prob.sum(-1)
+    u = torch.addcmul(mean, log_std.exp(), noise)
+    log_det = 2 * (LOG_2 - u - functional.softplus(-2 * u))
+    log_prob = -0.5 * noise * noise - LOG_SQRT_2PI - log_std - log_det
+    return torch.tanh(u), log_prob.sum(-1)
 
 
 def critic_target(
-    paid: Tensor,
+    reward: Tensor,
     discount: Tensor,
     next_q: Tensor,
     next_log_prob: Tensor,
     temperature: Tensor | float,
 ) -> Tensor:
-    """What critics should have said: paid, and the more cautious critic's view of what follows.
+    """Soft Bellman target with the minimum of two target critics.
 
-    A negative discount means that the value is that of the other seat, whose gain is a loss: there
-    the larger estimate is the cautious one.
+    A negative discount marks the value of the opponent's seat in a zero-sum game: the minimum is
+    taken after multiplication with the discount.
     """
-    cautious = (discount.unsqueeze(-2) * next_q).amin(-2)
-    return _with_entropy(paid, discount, cautious, -next_log_prob, temperature)
+    min_q = (discount.unsqueeze(-2) * next_q).amin(-2)
+    return _soft_target(reward, discount, min_q, -next_log_prob, temperature)
 
 
-def _with_entropy(
-    paid: Tensor, discount: Tensor, following: Tensor, entropy: Tensor, temperature: Tensor | float
+def _soft_target(
+    reward: Tensor,
+    discount: Tensor,
+    next_value: Tensor,
+    entropy: Tensor,
+    temperature: Tensor | float,
 ) -> Tensor:
-    """Add what is paid, what follows, and the worth of the next decision's entropy.
+    """Return reward + discounted next Q + discount * temperature * entropy.
 
-    Not where that decision is the other seat's: what it may still choose is worth nothing here.
+    The entropy of the opponent's decision (discount < 0) does not count.
     """
-    following = torch.addcmul(following, discount.clamp(min=0), temperature * entropy)
-    # Behind the end there is no row, and whatever stands in its place is not to be read.
-    return paid + following.masked_fill(discount == 0, 0.0)
+    next_value = torch.addcmul(next_value, discount.clamp(min=0), temperature * entropy)
+    # After the last decision of a game the next row is undefined and may hold NaN.
+    return reward + next_value.masked_fill(discount == 0, 0.0)
 
 
 def critic_loss(q: Tensor, target: Tensor, weight: Tensor) -> tuple[Tensor, Tensor]:
-    """Half the squared errors of both critics, and every sample's mean error."""
-    wanted = target.unsqueeze(-2).expand_as(q)
-    each = functional.mse_loss(q, wanted, reduction="none").sum(-2)
-    return (0.5 * weight * each).mean(-1), (q.detach() - wanted).abs().mean(-2)
+    """Return half the squared error summed over critics, and the absolute TD error per sample."""
+    target = target.unsqueeze(-2).expand_as(q)
+    squared_error = functional.mse_loss(q, target, reduction="none").sum(-2)
+    return (0.5 * weight * squared_error).mean(-1), (q.detach() - target).abs().mean(-2)
 
 
 def actor_loss(q: Tensor, log_prob: Tensor, temperature: Tensor | float) -> Tensor:
-    """Choose what the more cautious critic likes, and stay undecided."""
+    """Mean of temperature * log_prob - min Q."""
     return (temperature * log_prob - q.amin(-2)).mean(-1)
 
 
 def temperature_loss(log_temperature: Tensor, entropy: Tensor, target: Tensor | float) -> Tensor:
-    """Entropy below its target raises the temperature. No other loss learns from this one."""
+    """Entropy below its target raises the temperature; gradients reach only the temperature."""
     return log_temperature * (entropy - target).detach().mean(-1)
 
 
 class Temperature(torch.nn.Module):
-    """What entropy is worth; its logarithm is what learns."""
+    """The entropy coefficient, parametrized by its logarithm."""
 
     def __init__(self, config: SACConfig) -> None:
         super().__init__()
@@ -178,7 +179,7 @@ class Temperature(torch.nn.Module):
         self.log = torch.nn.Parameter(torch.tensor(math.log(first)))
 
     def value(self) -> float:
-        """The temperature itself; waits for a device."""
+        """Return the coefficient; synchronizes with a GPU."""
         return math.exp(float(self.log.detach()))
 
 
@@ -186,47 +187,47 @@ class Temperature(torch.nn.Module):
 
 
 def discrete_critic_target(
-    paid: Tensor,
+    reward: Tensor,
     discount: Tensor,
     next_q: Tensor,
     next_log_probs: Tensor,
     temperature: Tensor | float,
 ) -> Tensor:
-    """`critic_target`, as an expectation over the legal actions."""
-    cautious = (discount.unsqueeze(-1).unsqueeze(-3) * next_q).amin(-3)
-    following = (next_log_probs.exp() * cautious).sum(-1)
-    return _with_entropy(paid, discount, following, entropy_of(next_log_probs), temperature)
+    """`critic_target` as an expectation over legal actions."""
+    min_q = (discount.unsqueeze(-1).unsqueeze(-3) * next_q).amin(-3)
+    next_value = (next_log_probs.exp() * min_q).sum(-1)
+    return _soft_target(reward, discount, next_value, entropy_of(next_log_probs), temperature)
 
 
 def discrete_actor_loss(
     q: Tensor, log_probs: Tensor, temperature: Tensor | float
 ) -> tuple[Tensor, Tensor]:
-    """`actor_loss`, as an expectation over the legal actions; and the entropy of every row."""
-    probs, safe = log_probs.exp(), log_probs.masked_fill(torch.isneginf(log_probs), 0.0)
-    certainty = (probs * safe).sum(-1)
+    """`actor_loss` as an expectation over legal actions, and the entropy of every row."""
+    probs, finite = log_probs.exp(), log_probs.masked_fill(torch.isneginf(log_probs), 0.0)
+    negative_entropy = (probs * finite).sum(-1)
     value = (probs * q.amin(-3)).sum(-1)
-    return (temperature * certainty - value).mean(-1), -certainty.detach()
+    return (temperature * negative_entropy - value).mean(-1), -negative_entropy.detach()
 
 
-def chosen(q: Tensor, action: Tensor) -> Tensor:
-    """What critics say of the actions that were taken, [..., 2, batch]."""
+def gather_q(q: Tensor, action: Tensor) -> Tensor:
+    """Q of the taken actions, [..., 2, batch]."""
     at = action.long().unsqueeze(-2).unsqueeze(-1).expand(*q.shape[:-1], 1)
     return q.gather(-1, at).squeeze(-1)
 
 
 def entropy_target(mask: Tensor, config: SACConfig) -> Tensor:
-    """What the entropy of every row aims at: a share of the most that its legal actions allow.
+    """Return the target entropy of every row: a share of log(number of legal actions).
 
-    With one legal action that is 0, as is the entropy: such rows do not move the temperature.
+    With one legal action target and entropy are 0: such rows do not change the temperature.
     """
-    most = (mask != 0).sum(-1).clamp(min=1).log()
+    max_entropy = (mask != 0).sum(-1).clamp(min=1).log()
     if config.target_entropy:
-        return most.clamp(max=config.target_entropy)
-    return config.target_entropy_share * most
+        return max_entropy.clamp(max=config.target_entropy)
+    return config.target_entropy_share * max_entropy
 
 
 def step_noise(shape: tuple[int, ...], seed: int, step: int) -> Tensor:
-    """Standard normal numbers of a step: splitmix64 of both, so that neighbors are unlike."""
+    """Standard normal noise of a step; splitmix64 of (seed, step) decorrelates steps."""
     x = (seed * 0x9E3779B97F4A7C15 + step * 0xD1342543DE82EF95 + 0x5AC) % 2**64
     x = (x ^ x >> 30) * 0xBF58476D1CE4E5B9 % 2**64
     x = (x ^ x >> 27) * 0x94D049BB133111EB % 2**64

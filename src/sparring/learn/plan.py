@@ -1,4 +1,4 @@
-"""What a learner is made of, decided once at the top; below it nobody asks again."""
+"""The plan of a run: all that a learner is made from, resolved once from the configuration."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ SHARES = {
     0.67: "two thirds",
     0.75: "three quarters",
 }
-"""Fractions in words; a measured share is told by the nearest one."""
+"""Fractions in words; a measured share is printed as the nearest one."""
 
 
 @dataclass(frozen=True)
@@ -36,66 +36,62 @@ class ComputePath:
     """How one network is computed."""
 
     network: str
-    """What it is: perceptron 531-256-256-87."""
+    """Architecture, such as perceptron 531-256-256-87."""
     name: str
-    """Of the path: native bf16."""
+    """Name of the path, such as native bf16."""
     because: str = ""
-    """What keeps the network from a faster path; "" on the fastest one that there is."""
+    """Why no faster path is possible; "" on the fastest one."""
     speed: float | None = None
-    """Share of the faster path's samples per second; None where nobody has measured it."""
+    """Share of the faster path's samples per second; None if it was not measured."""
     role: str = ""
-    """Whose network it is, where every role has its own."""
+    """Role of the network, if every role has one."""
 
     @property
     def way(self) -> str:
-        """The path with its reason and its price."""
+        """The path with reason and speed."""
         reason = f" because {self.because}" if self.because else ""
         price = f": about {share_words(self.speed)} of the speed" if self.speed else ""
         return f"{self.name}{reason}{price}"
 
     def plain(self) -> dict[str, Any]:
-        """As JSON has it; `ComputePath(**plain)` is the same again."""
+        """Return JSON values; `ComputePath(**plain)` restores it."""
         return asdict(self)
 
 
 def share_words(share: float) -> str:
-    """Return a share as people say it."""
     return SHARES[min(SHARES, key=lambda known: abs(known - share))]
 
 
 @dataclass(frozen=True)
-class Announced:
-    """The paths of a run."""
+class PathSummary:
+    """The compute paths of a run."""
 
     algo: str
     paths: tuple[ComputePath, ...]
-    """One per role, where every role has a network; none of a learner of somebody's own."""
+    """One per network; none for a custom learner."""
 
     @property
     def line(self) -> str:
-        """All of it in one line: ppo, perceptron 531-256-256-87, native bf16.
-
-        Roles whose networks take the same path share its words.
-        """
+        """One line, such as ppo, perceptron 531-256-256-87, native bf16."""
         if not self.paths:
-            return printable(f"{self.algo}, a learner of your own")
+            return printable(f"{self.algo}, a custom learner")
         ways: dict[str, dict[str, list[str]]] = {}
         for path in self.paths:
             ways.setdefault(path.way, {}).setdefault(path.network, []).append(path.role)
-        told = (f"{named(networks)}, {way}" for way, networks in ways.items())
-        return printable(f"{self.algo}, {'; '.join(told)}")
+        parts = (f"{named(networks)}, {way}" for way, networks in ways.items())
+        return printable(f"{self.algo}, {'; '.join(parts)}")
 
     def plain(self) -> dict[str, Any]:
         return {"path": self.line, "paths": [path.plain() for path in self.paths]}
 
 
 def named(networks: Mapping[str, Sequence[str]]) -> str:
-    """List networks with the roles that have them."""
-    told = (
+    """List networks with their roles."""
+    parts = (
         f"{' and '.join(roles)}: {network}" if any(roles) else network
         for network, roles in networks.items()
     )
-    return ", ".join(told)
+    return ", ".join(parts)
 
 
 if TYPE_CHECKING:
@@ -106,14 +102,14 @@ CPU = "cpu"
 
 @dataclass(frozen=True)
 class RolePlan:
-    """A role with a network of its own."""
+    """Network and settings of one role."""
 
     role: str
     net: NetConfig
     settings: tuple[Any, ...]
-    """Of the algorithm, one per member."""
+    """Settings of the algorithm, one per member."""
     ended_by: tuple[str, ...] = ()
-    """Roles whose decision ends what this one did before: its next one is another problem."""
+    """Roles whose decision terminates this role's subproblem."""
 
 
 @dataclass(frozen=True)
@@ -121,9 +117,9 @@ class Turns:
     """Which roles learn in which update."""
 
     learn: str = "together"
-    """together, alternately, or the one role that does."""
+    """together, alternately, or the name of the one role that learns."""
     updates: int = 10
-    """That a turn takes."""
+    """Updates of a turn."""
 
     def learns(self, role: str, roles: Sequence[str], update: int) -> bool:
         if self.learn == "alternately":
@@ -133,91 +129,89 @@ class Turns:
 
 @dataclass(frozen=True)
 class Plan:
-    """Rules, line-ups, places, network and settings of one run or of a population."""
+    """Rules, participants, devices, network and settings of one run or of a population."""
 
     rules: Rules
     participants: Participants
-    """Who plays."""
     seeds: tuple[int, ...]
     """One per member."""
     threads: int
     device: str
-    """Where the network lives: cpu or cuda."""
+    """Device of the network: cpu or cuda."""
     games_on: str
-    """Where the games live: cpu, or with the network."""
+    """Device of the games: cpu, or that of the network."""
     fused: bool
-    """Rollout and update run as graphs on the GPU."""
+    """Whether rollout and update run as CUDA graphs."""
     collect: CollectConfig
     net: NetConfig
     settings: tuple[Any, ...]
-    """Of the algorithm, one per member."""
+    """Settings of the algorithm, one per member."""
     replay: ReplayConfig = field(default_factory=ReplayConfig)
-    """What is remembered; of learners that remember."""
+    """Settings of the replay buffer, for learners that have one."""
     options: Mapping[str, str] = field(default_factory=dict)
-    """Settings of a learner of your own, as they were written."""
+    """Settings of a custom learner, as strings."""
     custom: GamePool | None = None
-    """An environment that somebody brought along."""
+    """The pool of a custom environment."""
     rewards: Mapping[str, tuple[float, ...]] | None = None
-    """Weights by part, one per role, when the run begins; None: the game's own."""
+    """Initial weights of reward parts, one per role; None: those of the game."""
     paid_by_role: bool = False
-    """Roles are paid differently later on, if not from the beginning."""
+    """Whether reward weights differ by role at any time of the run."""
     starts: tuple[Start, ...] = ()
-    """Where games begin; none: as usual."""
+    """Start positions; empty: those of the rules."""
     first_game: int = 0
-    """Games of other pools that go before these."""
+    """Index of the pool's first game among all pools."""
     custom_rules: tuple[Rules, ...] = ()
-    """By member, where some have flags of their own; none: `rules` for all."""
+    """Rules by member, if their flags differ; empty: `rules` for all."""
     first: tuple[Overrides, ...] = ()
-    """By member, what the first games begin under, where it is not what stands here: flags and
-    rewards of its own, the first phase."""
+    """Overrides by member for the first games: flags, rewards, the first phase."""
     roles: tuple[RolePlan, ...] = ()
-    """Networks by role, in the order of the game's roles; none: one network for all."""
+    """Networks by role, in the order of the game's roles; empty: a shared network."""
     turns: Turns = field(default_factory=Turns)
     hindsight: HindsightConfig = field(default_factory=HindsightConfig)
     heads: HeadsConfig = field(default_factory=HeadsConfig)
-    """What the network is asked besides policy and value."""
+    """Auxiliary heads."""
     paths: tuple[ComputePath, ...] = ()
-    """How the network is computed, or that of every role; none of a learner of your own."""
+    """Compute path of every network; empty for a custom learner."""
     lr_factor: float = 1.0
-    """What learning rates were multiplied with, in `settings` and `roles` already; it stands in
-    checkpoints of a run that has diverged, not in its settings."""
+    """Factor already contained in the learning rates of `settings` and `roles`, after a run has
+    diverged. Checkpoints store it."""
 
     @property
     def memory(self) -> int:
-        """Bytes per (game, seat) that the network remembers, or an environment brings along."""
+        """Bytes of memory per (game, seat), of the network or a custom environment."""
         given = self.custom.memory_bytes if self.custom else 0
         nets = self.role_nets.values() or [self.net]
         return max(given, *(memory_bytes_of(self.rules, net) for net in nets))
 
     @property
     def role_nets(self) -> dict[str, NetConfig]:
-        """Networks by role, none where one network is for all."""
+        """Networks by role; empty with a shared network."""
         return {one.role: one.net for one in self.roles}
 
     def rules_of(self, member: int) -> Rules:
-        """What a member plays by, whatever its phases change meanwhile."""
+        """Return the rules of a member, without changes by phases."""
         return self.custom_rules[member] if self.custom_rules else self.rules
 
     @property
     def seed(self) -> int:
-        """Of a run that is trained alone."""
+        """Seed of a single run."""
         return self.seeds[0]
 
     @property
     def by_role(self) -> bool:
-        """Whether roles are paid differently: then each of them has decisions of its own to link.
+        """Whether decisions are linked by role, which different reward weights per role require.
 
-        In one chain what a bid leads to is paid to the cards that are played after it.
+        Otherwise the rewards of a bid would go to the cards that are played after it.
         """
         return bool(self.roles) or pays_apart(self.rewards, self.paid_by_role)
 
     @property
     def spare_threads(self) -> int:
-        """Cores that training leaves free: half of them if games and network have a GPU."""
+        """Cores that training leaves free: half of them if the games are on a GPU."""
         return max((os.cpu_count() or 1) // 2, 1) if self.games_on != CPU else 1
 
     def host_pool(self) -> GamePool:
-        """The games on CPU threads, or the environment that was brought along."""
+        """Make the games on CPU threads, or return the pool of a custom environment."""
         if self.custom is None:
             return self.native_pool(slots=self.collect.groups)
         self.custom.set_lineups(self.participants.lineups, self.participants.mixes)
@@ -226,7 +220,7 @@ class Plan:
         return self.custom
 
     def native_pool(self, *, slots: int) -> Pool:
-        """The games on CPU threads."""
+        """Make the games on CPU threads."""
         return Pool(
             self.rules,
             self.collect.games,
@@ -243,7 +237,7 @@ class Plan:
         )
 
     def device_pool(self) -> CudaPool:
-        """The games of all members on the GPU."""
+        """Make the games of all members on the GPU."""
         from sparring.pools.cuda import CudaPool
 
         return CudaPool(
@@ -261,16 +255,16 @@ class Plan:
 
 
 def pays_apart(rewards: Mapping[str, tuple[float, ...]] | None, paid_by_role: bool) -> bool:
-    """Whether roles are paid differently, now or later on; see `Plan`."""
+    """Whether reward weights differ by role at any time; see `Plan`."""
     return paid_by_role or any(len(set(weights)) > 1 for weights in (rewards or {}).values())
 
 
 @dataclass(frozen=True)
 class Fixed:
-    """A frozen policy of the learner's own kind that line-ups name; it keeps its slot for good."""
+    """A frozen policy of the learner's architecture that line-ups name; its slot is permanent."""
 
     name: str
-    """As it was typed."""
+    """As the user wrote it."""
     slot: int
     weights: Mapping[str, Tensor]
     greedy: bool
@@ -278,7 +272,7 @@ class Fixed:
 
 @dataclass(frozen=True)
 class Seating:
-    """A line-up, and how often it is drawn as the run goes on."""
+    """A line-up and the schedule of its weight."""
 
     lineup: Lineup
     weight: Schedule
@@ -286,29 +280,29 @@ class Seating:
 
 @dataclass(frozen=True)
 class Participants:
-    """Who plays."""
+    """The players of a run."""
 
     lineups: tuple[Lineup, ...]
-    """Those that the run begins with."""
+    """Line-ups at the beginning."""
     fixed: tuple[Fixed, ...] = ()
     past_slots: int = 0
-    """Slots that past selves share, the first ones; 0: nobody meets them."""
+    """Slots of past selves, the first ones; 0: there are no past selves."""
     recent: tuple[int, ...] = ()
-    """Every N for which there is a mix past:N."""
+    """Every N with a mix past:N."""
     mixes: tuple[str, ...] = ()
-    """The names of the mixes that line-ups draw from."""
+    """Names of the mixes in line-ups."""
     greedy: bool = False
     """Whether past selves take their most probable action."""
     actors: Mapping[int, Actor] = field(default_factory=dict)
-    """Other networks and functions by policy id, one call each."""
+    """Other networks and functions by policy id."""
     others: tuple[str, ...] = ()
-    """What those are called, in the order of their ids."""
+    """Names of those, in the order of their ids."""
     seatings: tuple[tuple[Seating, ...], ...] = ()
-    """Who plays in each phase; ids, slots and mixes are the same in all of them."""
+    """Line-ups of each phase; ids, slots and mixes are the same in all phases."""
 
     @property
     def slots(self) -> int:
-        """Frozen networks of the learner's kind that can be met at a time."""
+        """Number of slots for frozen networks."""
         return self.past_slots + len(self.fixed)
 
 
@@ -317,11 +311,11 @@ SHARED = {
     "dqn": ("double", "dueling", "huber", "target_every"),
     "sac": ("critic_hidden", "critic_norm", "target_entropy", "target_entropy_share"),
 }
-"""By algorithm; they decide the shapes of what is computed, or the graph itself."""
+"""Settings by algorithm that all members of a population share: they decide shapes and graphs."""
 
 
 def check_shared(algo: str, settings: Sequence[Any]) -> None:
-    """Refuse members that differ in these. settings: of the algorithm, one per member."""
+    """Raise if members differ in `SHARED` settings. settings: one per member."""
     for name in SHARED[algo]:
         if len({getattr(one, name) for one in settings}) > 1:
             raise ConfigError(f"members of a population share {algo}.{name}; it decides the shapes")
@@ -332,10 +326,7 @@ __all__ = ["PPOHparams", "ScheduledValues"]
 
 @dataclass(frozen=True)
 class PPOHparams(ScheduledValues):
-    """The numbers of `PPOConfig` that a schedule may change, as they are in one update.
-
-    In the order of `PPOHparams` in csrc/cuda.
-    """
+    """Scheduled values of `PPOConfig` in one update, in the order of the struct in csrc/cuda."""
 
     lr: float
     entropy: float

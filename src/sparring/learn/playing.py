@@ -1,7 +1,6 @@
-"""Playing: the network, the pool that is played with it, frozen opponents, and what is saved.
+"""Self-play: network, collector, frozen opponents, snapshots.
 
-Every learner that plays step by step owns one of these; `learn.fused` has the same for graphs on a
-GPU. How a learner learns is on its own page.
+Every learner on the host owns a `SelfPlay`; `learn.fused.playing` does the same for CUDA graphs.
 """
 
 from __future__ import annotations
@@ -35,7 +34,7 @@ from sparring.pools.protocol import GamePool
 
 
 class SelfPlay:
-    """Owns the network that plays and the collector that plays the pool with it."""
+    """The network and the collector that steps a pool with it."""
 
     def __init__(
         self,
@@ -45,7 +44,7 @@ class SelfPlay:
         actor: Callable[[Forward], Actor],
         columns: Sequence[str] = (),
         *,
-        facts: Mapping[str, bool] | None = None,
+        policy_meta: Mapping[str, bool] | None = None,
         rows_on: str = "",
         collector: Callable[..., Collector] = Collector,
         seed: int = 0,
@@ -60,27 +59,27 @@ class SelfPlay:
         first_row: int = 0,
         heads: HeadsConfig | None = None,
     ) -> None:
-        """Take over a pool.
+        """Make network and collector for a pool.
 
-        actor: makes who answers the learner's rows. columns: what it says besides actions.
+        actor: makes the learner's actor. columns: arrays that it stores besides actions.
         facts: what policies say about their heads, see `nets.policy.HEAD_META`.
         rows_on: the device of rows when transforms change them; "": that of the network.
         collector: makes who plays the pool.
-        roles: networks by role instead of one for all; decisions are then linked by role.
-        slots: room for frozen networks of the same kind, see `learn.acting`.
-        actors: who else plays, by policy id.
-        first: what the first games begin under, where it is not the run's own.
-        hindsight: how decisions are seen once more, if they are; then the pool keeps records.
-        first_row: rows of other pools that go before these.
-        heads: what the network is asked besides policy and value.
+        roles: networks by role instead of a shared one; decisions are then linked by role.
+        slots: number of slots for frozen networks, see `learn.acting`.
+        actors: of other players, by policy id.
+        first: overrides for the first games.
+        hindsight: relabeling of decisions; needs a pool that records goal results.
+        first_row: index of the pool's first row among all pools.
+        heads: auxiliary heads.
         """
         torch.manual_seed(seed)
         self.rules = pool.rules
-        """The game as the run has it; phases change flags of the pool's alone."""
+        """The rules of the run; phases change flags of the pool alone."""
         if first is not None:
             apply_game_overrides(pool, first)
         self.pool, self.seed, self.device = pool, seed, torch.device(device)
-        self.threads, self.facts = threads, dict(facts or {})
+        self.threads, self.policy_meta = threads, dict(policy_meta or {})
         self.net = make_net(
             pool.rules,
             net,
@@ -96,10 +95,9 @@ class SelfPlay:
         self.transforms = transforms_of(
             pool, collect, hindsight, seed=seed, device=torch.device(rows_on or device)
         )
-        """What is done to rows before they are learned from."""
         self.forward = Forward(self.net, self.device, collect)
         self.best_matmul = self.forward.best_matmul if self.forward.switches else nullcontext
-        """A context in which products are computed the fastest way."""
+        """Context manager for the fastest matrix products."""
         self.actor = actor(self.forward)
         self.collector = collector(
             pool,
@@ -115,16 +113,16 @@ class SelfPlay:
         self.collector.actors |= actors or {}
         self._slots: SlotActor | None = None
         if slots:
-            room: dict[str, Any] = {"memory": pool.memory_bytes, "threads": threads}
+            options: dict[str, Any] = {"memory": pool.memory_bytes, "threads": threads}
             frozen = (
-                GroupedHierarchy(pool.rules, roles, slots, **room)
+                GroupedHierarchy(pool.rules, roles, slots, **options)
                 if roles
-                else GroupedNet(pool.rules, net, slots, **room)
+                else GroupedNet(pool.rules, net, slots, **options)
             )
             self._slots = self.collector.slots = SlotActor(frozen, slots, seed)
 
     def _check_memory(self) -> None:
-        """Refuse a pool without room for what the network remembers."""
+        """Raise if the pool has not the bytes of memory that the network needs."""
         net, pool = self.net, self.pool
         if net.inputs.memory != pool.memory_bytes:
             raise ConfigError(
@@ -134,26 +132,26 @@ class SelfPlay:
             )
 
     def dry_run(self, learner: Any, hparams: Any) -> Report:
-        """Make an update with games that cost nothing, and put everything back.
+        """Make an update without stepping games, and restore everything.
 
-        learner: from rollouts; has `update`, `snapshot`, `load` for all but playing, and counts.
+        learner: from rollouts; has `update`, `snapshot`, `load`, `updates` and `samples`.
         """
-        collector, kept, front = self.collector, learner.snapshot(), self.collector.pending_state()
+        collector, saved, front = self.collector, learner.snapshot(), self.collector.pending_state()
         started = time.perf_counter()
         with self.best_matmul():
             collector.dry_run(learner.updates)
             stats = learner.update(hparams)
         report = collector.report(stats, learner.samples)
-        left = time.perf_counter() - started - sum(self.phases.seconds.values())
-        self.phases.seconds["other"] = max(left, 0.0)
-        self.net.load_state_dict(kept.tensors["net"])
-        learner.load(kept)
+        other_s = time.perf_counter() - started - sum(self.phases.seconds.values())
+        self.phases.seconds["other"] = max(other_s, 0.0)
+        self.net.load_state_dict(saved.tensors["net"])
+        learner.load(saved)
         collector.load_pending_rows(*front)
         return report
 
     @property
     def exact(self) -> bool:
-        """Whether a snapshot holds the games in flight."""
+        """Whether a snapshot holds the running games."""
         return self.collector.exact
 
     # Frozen opponents, as `learn.acting.TakesOpponents` has them
@@ -165,27 +163,26 @@ class SelfPlay:
     def put(
         self, slot: int, weights: Mapping[str, Tensor], *, greedy: bool = False, member: int = 0
     ) -> None:
-        """Put a frozen network of the learner's own kind into a slot."""
         check_slot(slot, self.slots)
         assert self._slots
-        self._slots.put(slot, weights, greedy=greedy or BY_VALUE in self.facts)
+        self._slots.put(slot, weights, greedy=greedy or BY_VALUE in self.policy_meta)
 
     def set_mixes(self, mixes: Mixes, member: int = 0) -> None:
-        """Say who is drawn from every mix from now on, when games begin."""
         self.pool.set_mixes(mixes)
 
     def seated(self, member: int = 0) -> npt.NDArray[np.int64]:
-        """Count the seats that each policy id holds in the games that are running."""
         return self.pool.seated(self.slots + 1)
 
     # Saving and playing
 
     def policy(self, updates: int) -> Policy:
-        """Return what plays after so many updates; it never changes again."""
-        return Policy(self.rules, self.net.cpu_copy(), name=f"update {updates}", meta=self.facts)
+        """Return a frozen copy of the policy after so many updates."""
+        return Policy(
+            self.rules, self.net.cpu_copy(), name=f"update {updates}", meta=self.policy_meta
+        )
 
     def snapshot(self, updates: int, samples: int) -> Snapshot:
-        """Copy what playing depends on: weights, games, open decisions, counts."""
+        """Copy weights, games, pending transitions and counts."""
         rows, blobs = self.collector.state()
         return Snapshot(
             tensors={"net": copied(self.net), "carried": rows},
@@ -195,17 +192,17 @@ class SelfPlay:
                 "decisions": self.collector.decisions,
                 "samples": samples,
                 "opponent_rows": self.collector.opponent_rows,
-                **self.facts,
+                **self.policy_meta,
                 **self.net.describe(),
             },
         )
 
     def restore(self, snapshot: Snapshot, *, fresh: bool) -> int:
-        """Go on from `snapshot`; return its updates. fresh: the learner has made none yet."""
+        """Restore `snapshot`; return its updates. fresh: this learner has made none."""
         try:
             self.net.load_state_dict(snapshot.tensors["net"])
-        except RuntimeError as wrong:
-            first = str(wrong).splitlines()[-1].strip()
+        except RuntimeError as error:
+            first = str(error).splitlines()[-1].strip()
             raise StateError(f"the checkpoint holds another network: {first}") from None
         updates = int(snapshot.meta["update"])
         self.collector.load_state(snapshot.tensors["carried"], snapshot.blobs, snapshot.meta)
@@ -215,32 +212,32 @@ class SelfPlay:
 
 
 def copied(module: torch.nn.Module) -> dict[str, Tensor]:
-    """All tensors of a module by name, on the CPU."""
+    """Copy the state dict of a module to the CPU."""
     return {name: value.detach().cpu().clone() for name, value in module.state_dict().items()}
 
 
 def normalizes(net: Net) -> bool:
-    """Whether a network, or one of its roles', normalizes its observations."""
+    """Whether a network, or that of any role, normalizes observations."""
     return any(each.normalizer is not None for _, each in nets_by_role(net) or [("", net)])
 
 
 def update_normalizer(net: Net, collector: Collector) -> None:
-    """Add the learner's own rows of a rollout to what its network normalizes by.
+    """Add the learner's rows of a rollout to the network's observation statistics.
 
-    Of several networks, each sees the rows of its role.
+    With a network per role, each gets the rows of its role.
     """
-    own = nets_by_role(net) or [("", net)]
-    if all(each.normalizer is None for _, each in own):
+    nets = nets_by_role(net) or [("", net)]
+    if all(each.normalizer is None for _, each in nets):
         return
     rollout = collector.rollout
     obs, role = rollout.obs[collector.transitions.max_pending :], rollout.role.reshape(-1)
-    mine = rollout.policy.reshape(-1) == LEARNER
-    for number, (name, each) in enumerate(own):
-        rows = mine & (role == number) if name else mine
+    is_learner = rollout.policy.reshape(-1) == LEARNER
+    for number, (name, each) in enumerate(nets):
+        rows = is_learner & (role == number) if name else is_learner
         each.update_normalizer(torch.from_numpy(obs[np.flatnonzero(rows)]))
 
 
 def share_normalizer(net: Net, other: Net) -> None:
-    """Have another network of the same kind, such as a target, normalize by the same numbers."""
+    """Make another network of the same architecture, such as a target, share the normalizer."""
     if isinstance(net, Perceptron) and isinstance(other, Perceptron):
         other.first.normalizer = net.first.normalizer

@@ -166,7 +166,7 @@ class PPO:
         self.turns, self.correction = turns or Turns(), correction
         examples = [hindsight.term() for hindsight in playing.transforms.relabeling]
         self.terms: list[Term] = [*head_terms(playing.rules, heads), *examples]
-        self.collector.rollout.want_truth(truth_of(self.terms))
+        self.collector.rollout.track_truth(truth_of(self.terms))
         native = type(self).loss is PPO.loss  # native code knows no loss of a subclass
         self.learners = role_learners.make(playing, self.roles, collect, self.terms, native=native)
         self.recurrent, self.normalizes = self.net.config.recurrent, normalizes(self.net)

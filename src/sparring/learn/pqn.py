@@ -1,10 +1,8 @@
-"""PQN: Q-learning from fresh rollouts, without replay and without a target network.
+"""PQN on one page: Q-learning from fresh rollouts, without replay and target network.
 
-The page reads in the order in which an update runs: exploration, rollout, lambda-returns, epochs
-of minibatches, loss, report; then what is saved.
-
-Targets are lambda-returns: what was paid, then the best value of what followed mixed with what
-came after it (Peng's Q(lambda)). Layer norm (net.norm) keeps values calm without a target.
+An update in the order of execution: exploration, rollout, lambda-returns, epochs of minibatches,
+loss, report. Targets are the lambda-returns of Peng's Q(lambda). Layer norm (net.norm) keeps
+training stable without a target network.
 """
 
 from __future__ import annotations
@@ -34,12 +32,12 @@ from sparring.pools.protocol import GamePool
 from sparring.schedule import Moment
 
 EPS = 1e-8
-"""Adam's."""
+"""Of Adam."""
 
 
 @dataclass(frozen=True)
 class PQNHparams(ScheduledValues):
-    """The numbers of `DQNConfig` that a schedule may change, as they are in one update."""
+    """Scheduled values of `DQNConfig` in one update."""
 
     lr: float
     gamma: float
@@ -49,7 +47,7 @@ class PQNHparams(ScheduledValues):
 
 
 class PQN:
-    """Explores, and learns the values of actions from every rollout."""
+    """The learner: a Q-network that is trained on every rollout."""
 
     def __init__(
         self,
@@ -67,9 +65,9 @@ class PQN:
             pool,
             collect,
             net,
-            lambda forward: Exploring(forward, pool.rules, seed, greedy=True, keep=self.worth),
+            lambda forward: Exploring(forward, pool.rules, seed, greedy=True, keep=self.max_q),
             ("value",),
-            facts={BY_VALUE: True, DUELING: config.dueling},
+            policy_meta={BY_VALUE: True, DUELING: config.dueling},
             seed=seed,
             **options,
         )
@@ -84,22 +82,22 @@ class PQN:
         self.updates = self.samples = 0
 
     def iterate(self, progress: float) -> list[Report]:
-        """Play a rollout and learn from it; return what was earned and learned."""
+        """Collect a rollout and learn from it."""
         hparams = self.hparams_at(Moment(self.collector.decisions, progress))
         with self.playing.best_matmul():
-            finished = self.collector.collect(self.updates)
+            rollout_stats = self.collector.collect(self.updates)
             stats = self.update(hparams)
-        return [self.collector.report({**stats, **finished}, self.samples)]
+        return [self.collector.report({**stats, **rollout_stats}, self.samples)]
 
     def hparams_at(self, moment: Moment) -> PQNHparams:
-        """Read every schedule, and explore by them."""
+        """Evaluate all schedules, and set epsilon of every game, spread as in Ape-X."""
         hparams = PQNHparams.at(self.config, moment)
         spread, games = self.config.epsilon_spread, self.pool.num_games
         self.exploring.set_epsilon(spread_epsilon(hparams.epsilon, spread, games))
         return hparams
 
     def update(self, hparams: PQNHparams) -> dict[str, float]:
-        """Learn from the rollout, and keep the decisions that are still open."""
+        """Learn from the rollout; pending transitions stay for the next."""
         rollout, phases = self.collector.rollout, self.phases
         with phases("advantage"):
             samples, returns = self.lambda_returns(hparams)
@@ -109,11 +107,11 @@ class PQN:
             device = self.playing.device
             data = {name: torch.from_numpy(one).to(device) for name, one in arrays.items()}
         with phases("update"):
-            logged = self.epochs(data, hparams)
-        stats = {f"losses/{name}": mean for name, mean in mean_metrics(logged).items()}
+            metrics = self.epochs(data, hparams)
+        stats = {f"losses/{name}": mean for name, mean in mean_metrics(metrics).items()}
         stats |= {
             "learning/lr": hparams.lr,
-            "learning/optimizer_steps": float(len(logged)),
+            "learning/optimizer_steps": float(len(metrics)),
             "learning/samples": float(len(samples)),
             "losses/q": float(rollout.columns["value"][samples].mean()),
             "learning/gamma": hparams.gamma,
@@ -122,15 +120,15 @@ class PQN:
             "learning/decisions": float(rollout.decisions()),
             "charts/forced": float(rollout.skipped.sum()),
         }
-        update_normalizer(self.net, self.collector)  # only now: it was played and learned as it was
+        update_normalizer(self.net, self.collector)  # acting and learning saw the same numbers
         self.samples += len(samples)
         self.updates += 1
         with phases("stepping"):
             self.collector.keep_pending()
         return stats
 
-    def worth(self, heads: HeadOutputs, mask: Tensor) -> dict[str, npt.NDArray[np.float32]]:
-        """What the best legal action of every row is worth, which is kept beside the action."""
+    def max_q(self, heads: HeadOutputs, mask: Tensor) -> dict[str, npt.NDArray[np.float32]]:
+        """Return the largest Q of each row over legal actions; rollouts store it as "value"."""
         legal = mask.to(heads[POLICY].device)
         q = q_values(heads[POLICY], heads[VALUE], legal, dueling=self.config.dueling)
         return {"value": q.amax(-1).cpu().numpy()}
@@ -139,39 +137,35 @@ class PQN:
     def lambda_returns(
         self, hparams: PQNHparams
     ) -> tuple[npt.NDArray[np.intp], npt.NDArray[np.float32]]:
-        """Return the decisions that are complete, and what each is to be worth."""
+        """Return the places of complete transitions, and their lambda-returns."""
         rollout, transitions = self.collector.rollout, self.collector.transitions
-        if rollout.truncations.obs:  # what cut games would still have paid
-            obs, mask = (
-                np.concatenate(rollout.truncations.obs),
-                np.concatenate(rollout.truncations.mask),
-            )
-            after = self.worth(self.forward(torch.from_numpy(obs)), torch.from_numpy(mask))
-            rollout.truncations.set_values(rollout, after["value"])
+        truncations = rollout.truncations
+        if truncations.obs:  # bootstrap
+            obs, mask = np.concatenate(truncations.obs), np.concatenate(truncations.mask)
+            final = self.max_q(self.forward(torch.from_numpy(obs)), torch.from_numpy(mask))
+            truncations.set_values(rollout, final["value"])
         samples = self.collector.link(hparams.gamma, self.config.gamma_into)
         value = rollout.columns["value"]
-        beyond = transitions.advantages(value, hparams.q_lambda)[samples]
-        return samples, beyond + value[samples]
+        advantage = transitions.advantages(value, hparams.q_lambda)[samples]
+        return samples, advantage + value[samples]
 
     def epochs(self, data: Mapping[str, Tensor], hparams: PQNHparams) -> list[Metrics]:
-        """Pass over the samples in shuffled minibatches; return what curves show of each."""
-        order, turning = shuffle_rng(self.seed, self.updates), self.playing.transforms.in_place
-        samples, logged = (
-            RolloutSamples(data, self.config.minibatch, order, (), turning),
-            list[Metrics](),
-        )
+        """Train in epochs of shuffled minibatches; return the metrics of every step."""
+        rng, transforms = shuffle_rng(self.seed, self.updates), self.playing.transforms.in_place
+        samples = RolloutSamples(data, self.config.minibatch, rng, (), transforms)
+        metrics: list[Metrics] = []
         for epoch in range(self.config.epochs):
             for minibatch in samples.epoch(self.updates, epoch, SINGLE):
                 try:
-                    logged.append(self.optimizer.step(minibatch, hparams, self.loss, SINGLE))
-                except DivergedError as wrong:
-                    raise DivergedError(f"update {self.updates}: {wrong}") from None
-        return logged
+                    metrics.append(self.optimizer.step(minibatch, hparams, self.loss, SINGLE))
+                except DivergedError as error:
+                    raise DivergedError(f"update {self.updates}: {error}") from None
+        return metrics
 
     def loss(
         self, minibatch: Mapping[str, Tensor], hparams: PQNHparams
     ) -> tuple[Tensor, dict[str, Tensor]]:
-        """How far the values of the actions that were taken are from their returns."""
+        """Return the Huber or squared error of Q(taken action) against the lambda-return."""
         heads = self.forward(minibatch["obs"])
         loss, error = dqn_loss(
             heads[POLICY],
@@ -185,7 +179,6 @@ class PQN:
         return loss, {"q_loss": loss, "td_error": error.mean()}
 
     def apply_overrides(self, overrides: Overrides, member: int = 0) -> None:
-        """Go on under other overrides. No running game changes its rules, seats or start."""
         apply_game_overrides(self.pool, overrides)
         if overrides.settings is not None:
             self.config = overrides.settings

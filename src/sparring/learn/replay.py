@@ -1,4 +1,4 @@
-"""Replay: a ring of decisions with what followed them, to be learned from many times."""
+"""Replay buffer: a ring of transitions, with n-step returns and priorities."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from sparring.learn.ring import (
     array_of,
     bytes_per_decision,
     check_capacity,
-    check_waiting,
+    check_pending_serials,
     tensors_of,
 )
 from sparring.learn.rollout import RECORD, Rollout
@@ -41,38 +41,37 @@ class ReplayBatch:
     mask: Tensor
     """[batch, actions], bytes."""
     action: Tensor
-    """[batch] int32, or [batch, box] as the games took it, within -1..1."""
-    paid: Tensor
-    """[batch]: discounted payments until `next_obs`."""
+    """[batch] int32, or [batch, box] within -1..1."""
+    reward: Tensor
+    """[batch]: sum of discounted rewards until `next_obs`."""
     discount: Tensor
-    """[batch]: of what follows there. 0 if nothing does; negative where the value is that of the
-    other seat of a zero-sum game, which was to move when the game was cut."""
+    """[batch]: of the value at `next_obs`. 0 after termination; negative if that value belongs to
+    the opponent of a zero-sum game, who was to move when the game was truncated."""
     next_obs: Tensor
-    """Of the same seat and role, up to n decisions later, or its last one before a cut. Where
-    nothing follows (discount 0) the last decision stands for itself, with its own mask."""
+    """Of the same seat and role, n decisions later or the last one before a truncation. With
+    discount 0 it repeats the last decision, with its mask."""
     next_mask: Tensor
     weight: Tensor
-    """[batch]: takes the preference of priorities back; 1 without them."""
+    """[batch]: importance weight of prioritized sampling, else 1."""
     places: npt.NDArray[np.int64] | Tensor
-    """Where the decisions lie in the ring."""
+    """Indices into the ring."""
 
     def to(self, device: torch.device) -> ReplayBatch:
-        """The batch where a network is; places stay where they are."""
+        """Return the batch on a device; `places` are not moved."""
         if self.obs.device.type == device.type:
             return self
-        kept = {f.name: getattr(self, f.name) for f in fields(self) if f.name != "places"}
-        moved = {name: tensor.to(device, non_blocking=True) for name, tensor in kept.items()}
+        saved = {f.name: getattr(self, f.name) for f in fields(self) if f.name != "places"}
+        moved = {name: tensor.to(device, non_blocking=True) for name, tensor in saved.items()}
         return replace(self, **moved)
 
 
 class ReplayBuffer:
-    """A ring of decisions. Each is stored once; what follows is a link to another one.
+    """A ring of transitions. Each observation is stored once; the next one is a link to it.
 
-    A decision gets its place when it is made; what it was paid and what followed is written once
-    that is known, perhaps rollouts later. Until then it is not sampled, but it may be what follows
-    another one. Serial numbers count all that was ever stored; what follows has a higher one, so
-    that it is still there as long as the decision before it is. The work is done by
-    csrc/core/replay.hpp, which the GPU shares.
+    A decision is stored when it is made; its reward and its link follow once they are known,
+    perhaps rollouts later. Until then it is not sampled, but other decisions may link to it. Serial
+    numbers count all decisions ever stored. A link leads to a higher one, so that its target is not
+    overwritten first. csrc/core/replay.hpp does the work, for CPU and GPU.
     """
 
     def __init__(
@@ -87,10 +86,10 @@ class ReplayBuffer:
         threads: int = 1,
         relabeling: Sequence[Hindsight] = (),
     ) -> None:
-        """Make room. carried: open decisions that rollouts hand on, see `Transitions`.
+        """Allocate the ring.
 
-        threads: draw large batches; small ones are faster alone, and all are the same.
-        anew: which samples are seen as if what came out had been the goal.
+        max_pending: see `Transitions`. threads: sample large batches, with equal results.
+        relabeling: relabels samples with the goal that was reached (HER).
         """
         check_capacity(config.capacity, max_pending)
         self.rules, self.config, self.squash = rules, config, squash
@@ -99,11 +98,11 @@ class ReplayBuffer:
         self.ring = RingBuffer(rules, row_bytes, config.capacity, records=bool(relabeling))
         self.segments = Segments(self.ring)
         self.pending = np.full(max_pending, -1, np.int64)
-        """Serial numbers of decisions that still wait for what follows, -1 where there is none."""
+        """Serial numbers of pending transitions, -1 for none."""
         self.weight: npt.NDArray[np.uint32] | None = None
-        """Of every place, 0 where nothing can be sampled: priorities in whole numbers."""
+        """Priority of every place as an integer, 0 if it cannot be sampled."""
         self.sums: npt.NDArray[np.uint64] | None = None
-        """Of weights, the total first; see csrc/core/sum_tree.hpp."""
+        """Sum tree of priorities, the total first; see csrc/core/sum_tree.hpp."""
         if config.prioritized:
             self.weight = np.zeros(config.capacity, np.uint32)
             self.sums = np.zeros(_native.tree_sums(config.capacity), np.uint64)
@@ -118,33 +117,33 @@ class ReplayBuffer:
             sums=self.sums,
             threads=threads,
         )
-        self.unsettled: Callable[[], npt.NDArray[np.int64]] = lambda: self.pending
-        """Decisions that may still change, by serial number."""
+        self.changeable: Callable[[], npt.NDArray[np.int64]] = lambda: self.pending
+        """Returns the serial numbers of decisions that may still change."""
         self._ages = self._sampled = 0
 
     def __len__(self) -> int:
-        """Decisions that can be sampled."""
+        """Number of transitions that can be sampled."""
         return self.native.count
 
     @property
     def head(self) -> int:
-        """Entries stored so far: the serial number that comes next."""
+        """The next serial number."""
         return self.native.head
 
     @property
     def first(self) -> int:
-        """The oldest serial number that is still there."""
+        """The oldest serial number in the ring."""
         return self.native.first
 
     def mark_truncations(self, rollout: Rollout) -> None:
-        """Before linking: say which cut games have a last row that stands for what would follow."""
+        """Mark truncated games whose final observation is stored; call before linking."""
         flat, truncations = rollout.final_value.reshape(-1), rollout.truncations
         for where, mirrored in zip(truncations.where, truncations.mirrored, strict=True):
             flat[where] = 0.0
             flat[where[mirrored] ^ 1] = 0.0
 
     def push(self, rollout: Rollout, transitions: Transitions) -> None:
-        """Take over a rollout that was linked; call it before its open decisions are carried."""
+        """Store a linked rollout; call before its pending transitions are moved."""
         check_capacity(self.config.capacity, transitions.places)
         numbers = None
         if self.rules.box:
@@ -163,11 +162,11 @@ class ReplayBuffer:
             discount=transitions.discount,
             open_rows=transitions.pending_rows(),
             record=rollout.of_place,
-            **last_rows(rollout),
+            **final_rows(rollout),
         )
 
     def sample(self, number: int, correction: float = 1.0) -> ReplayBatch:
-        """Draw a batch; the same for the same seed, contents and number of the optimizer step."""
+        """Sample a batch, determined by seed, contents and number of the optimizer step."""
         if not len(self):
             raise StateError("nothing can be sampled yet")
         rules, batch = self.rules, self.config.batch
@@ -196,7 +195,7 @@ class ReplayBuffer:
             next_mask=next_mask,
             weight=weight,
             places=places,
-            **self._anew(),
+            **self._relabel_options(),
         )
         self._sampled += batch
         return ReplayBatch(
@@ -211,31 +210,30 @@ class ReplayBuffer:
             places,
         )
 
-    def _anew(self) -> dict[str, Any]:
-        """Which samples are seen in hindsight, by lot, and what they are paid then."""
-        found: dict[str, Any] = {"goals": None, "rewards": [], "share": 0.0}
-        for one in self.relabeling:
-            found |= one.sampling()
-        return found
+    def _relabel_options(self) -> dict[str, Any]:
+        options: dict[str, Any] = {"goals": None, "rewards": [], "share": 0.0}
+        for hindsight in self.relabeling:
+            options |= hindsight.sampling()
+        return options
 
     def reprioritize(self, places: npt.NDArray[np.int64], error: npt.NDArray[np.float32]) -> None:
-        """Say how wrong the estimates of sampled decisions were."""
+        """Set the priorities of samples by their TD errors."""
         if self.weight is None:
             raise StateError("only a prioritized replay has priorities: replay.prioritized=true")
         self.native.reprioritize(places=places, error=error, exponent=self.config.priority_exponent)
 
     def weights(self) -> tuple[npt.NDArray[np.uint32], int] | None:
-        """Copy all priorities; None where there are none."""
+        """Copy all priorities; None without prioritized sampling."""
         return None if self.weight is None else (self.weight.copy(), self.native.highest)
 
-    def put_weights(self, kept: tuple[npt.NDArray[np.uint32], int] | None) -> None:
-        """Go on with `weights` of another moment."""
-        if self.weight is not None and kept is not None:
-            self.weight[:], self.native.highest = kept
+    def load_weights(self, saved: tuple[npt.NDArray[np.uint32], int] | None) -> None:
+        """Restore `weights`."""
+        if self.weight is not None and saved is not None:
+            self.weight[:], self.native.highest = saved
             self.native.sum_all()
 
     def clear(self) -> None:
-        """Forget everything. Serial numbers go on, so that none means two things."""
+        """Empty the ring. Serial numbers continue, so that each names one decision."""
         self.ring["end"][:] = NOT_A_SAMPLE
         self.pending[:] = -1
         self.native.first, self.native.count = self.native.head, 0
@@ -244,20 +242,17 @@ class ReplayBuffer:
             self.native.sum_all()
 
     def stats(self) -> dict[str, float]:
-        """learning/replay_fill, a share, and learning/replay_age, decisions ago in the mean.
-
-        The age is that of what was sampled since the last call.
-        """
-        kept = self.head - self.first
-        age = self._ages / self._sampled if self._sampled else kept / 2
+        """Return the share of the ring in use, and the mean age of samples since the last call."""
+        size = self.head - self.first
+        age = self._ages / self._sampled if self._sampled else size / 2
         self._ages = self._sampled = 0
-        fill = kept / self.config.capacity
+        fill = size / self.config.capacity
         return {"learning/replay_fill": fill, "learning/replay_age": age}
 
     def state(self) -> tuple[dict[str, Tensor], dict[str, Segment], dict[str, int]]:
-        """Return what is still changing, sealed segments by name, and counts."""
+        """Return tensors that may still change, readers of sealed segments, and counts."""
         first, head = self.first, self.head
-        columns, readers = self.segments.save(first, head, self.unsettled())
+        columns, readers = self.segments.save(first, head, self.changeable())
         columns["open"] = self.pending.copy()
         if self.weight is not None:
             columns["weight"] = self.weight[np.arange(first, head) % self.config.capacity]
@@ -270,12 +265,12 @@ class ReplayBuffer:
         segments: Mapping[str, Mapping[str, Tensor]],
         meta: Mapping[str, int],
     ) -> None:
-        """Go on from `state`. A ring of another capacity takes the newest that it has room for."""
+        """Restore `state`. A smaller ring takes the newest decisions."""
         self.clear()
         head = int(meta["head"])
         first = max(int(meta["first"]), head - self.config.capacity)
         self.segments.load(tensors, segments, first, head)
-        check_waiting(tensors["open"], head)
+        check_pending_serials(tensors["open"], head)
         action = self.ring["action"][self.ring["end"] != NOT_A_SAMPLE]
         if not self.rules.box and not ((action >= 0) & (action < self.rules.actions)).all():
             raise StateError(f"the checkpoint's replay has actions that {self.rules.name} has not")
@@ -290,18 +285,18 @@ class ReplayBuffer:
         assert self.weight is not None
         at = np.arange(self.first, self.head) % self.config.capacity
         if "weight" in tensors:
-            kept = array_of(tensors["weight"], np.dtype(np.uint32))
-            self.weight[at] = kept[len(kept) - len(at) :]
+            saved = array_of(tensors["weight"], np.dtype(np.uint32))
+            self.weight[at] = saved[len(saved) - len(at) :]
             self.native.highest = highest
-        else:  # it was saved without priorities: all count the same
+        else:  # saved without priorities
             self.weight[at] = np.where(self.ring["end"][at], self.native.highest, 0)
         self.native.sum_all()
 
 
-def last_rows(rollout: Rollout) -> dict[str, Any]:
-    """The rows of the cuts, and which of them stands for each place in `final_value`.
+def final_rows(rollout: Rollout) -> dict[str, Any]:
+    """Return the final rows of truncated games, and their index for each entry of `final_value`.
 
-    There is none for a seat that was out before the cut: nothing follows.
+    A seat that had left the game before has none.
     """
     truncations = rollout.truncations
     if not truncations.where:
@@ -324,9 +319,9 @@ def replay_bytes(
     device: bool = False,
     records: bool = False,
 ) -> int:
-    """Bytes of a replay, to be refused before they are allocated."""
-    each = bytes_per_decision(rules, row_bytes, records=records) + 4 * config.prioritized
+    """Bytes of a replay buffer."""
+    bytes_each = bytes_per_decision(rules, row_bytes, records=records) + 4 * config.prioritized
     if device and not rules.box:
-        each += 2  # there an action always takes four bytes
+        bytes_each += 2  # actions are int32 on a GPU
     sums = 8 * _native.tree_sums(config.capacity) if config.prioritized else 0
-    return config.capacity * each + sums
+    return config.capacity * bytes_each + sums

@@ -1,4 +1,4 @@
-"""What a replay keeps of decisions: columns written round and round, and saved in pieces."""
+"""Columns of a replay buffer: a ring of arrays, saved in segments."""
 
 from __future__ import annotations
 
@@ -18,18 +18,15 @@ from sparring.learn.learner import Segment
 from sparring.learn.rollout import RECORD
 
 MAX_PLACES = 2**31 - 1
-"""Places of a ring, and rows of a rollout, are linked by numbers of 32 bits."""
+"""Links between places of a ring, and between rows of a rollout, are int32."""
 MIN_ROLLOUTS = 2
-"""So many rollouts a ring must hold, or decisions would be gone before they are learned from."""
+"""Rollouts that a ring must hold, or decisions would be overwritten before they are sampled."""
 
 
 def columns_of(
     rules: Rules, row_bytes: int, *, records: bool = False
 ) -> dict[str, tuple[Any, tuple[int, ...]]]:
-    """Type and shape of what is kept of every decision, in the smallest types that hold it.
-
-    records: what came of its goal, too.
-    """
+    """Return dtype and shape of every column. records: with the goal results of hindsight."""
     action = (np.int16 if rules.actions <= 2**15 else np.int32, ())
     return {
         "obs": (np.uint8, (row_bytes,)),
@@ -51,12 +48,11 @@ def bytes_per_decision(rules: Rules, row_bytes: int, *, records: bool = False) -
 
 
 def mask_words(actions: int) -> int:
-    """Words of 64 bits that hold a mask."""
     return -(-actions // 64)
 
 
 def check_capacity(capacity: int, rows: int) -> None:
-    """Refuse a ring that rollouts of so many rows would overrun, or whose places have no number."""
+    """Raise if the ring holds too few rollouts of so many rows, or is too large for int32."""
     if capacity < MIN_ROLLOUTS * rows:
         raise ConfigError(
             f"replay.capacity={capacity} is too small: a rollout brings up to {rows} decisions, "
@@ -68,7 +64,7 @@ def check_capacity(capacity: int, rows: int) -> None:
 
 
 class RingBuffer:
-    """The columns. Serial number s lies at place s % capacity until s + capacity comes."""
+    """The columns. Serial number s is at place s % capacity until s + capacity overwrites it."""
 
     def __init__(
         self, rules: Rules, row_bytes: int, capacity: int, *, records: bool = False
@@ -78,19 +74,19 @@ class RingBuffer:
             name: np.empty((capacity, *shape), kind)
             for name, (kind, shape) in columns_of(rules, row_bytes, records=records).items()
         }
-        self.columns["end"][:] = 0  # whatever else is read was written before
+        self.columns["end"][:] = 0  # other columns are written before they are read
 
     def __getitem__(self, name: str) -> npt.NDArray[Any]:
         return self.columns[name]
 
     def write(self, first: int, rows: Mapping[str, npt.NDArray[Any]]) -> None:
-        """Put rows at serial numbers from `first` on."""
+        """Write rows at serial numbers from `first` on."""
         for name, values in rows.items():
-            for here, there in self.stretches(first, len(values)):
-                self.columns[name][here] = values[there]
+            for places, source in self.slices(first, len(values)):
+                self.columns[name][places] = values[source]
 
-    def stretches(self, first: int, count: int) -> Iterator[tuple[slice, slice]]:
-        """Where serial numbers lie: slices of the ring, each with that of the numbers."""
+    def slices(self, first: int, count: int) -> Iterator[tuple[slice, slice]]:
+        """Split a range of serial numbers at the end of the ring: slices of ring and range."""
         at, done = first % self.capacity, 0
         while done < count:
             part = min(count - done, self.capacity - at)
@@ -99,63 +95,60 @@ class RingBuffer:
 
 
 MAX_ROWS = 8192
-"""Of a segment."""
+"""Maximum rows of a segment."""
 MIN_SEGMENTS = 16
-"""Into so many a small ring is divided."""
+"""Minimum segments of a ring."""
 
 
 class RingColumn(Protocol):
-    """A column: rows are read by place."""
+    """A column of a ring on the host or a GPU."""
 
     @property
-    def dtype(self) -> Any:
-        """Of its numbers."""
+    def dtype(self) -> Any: ...
 
     @property
-    def shape(self) -> tuple[int, ...]:
-        """The first is the capacity."""
+    def shape(self) -> tuple[int, ...]: ...
 
     def __getitem__(self, at: npt.NDArray[np.int64], /) -> npt.NDArray[Any]:
-        """Copy the rows at these places."""
+        """Copy the rows at these places to the host."""
 
 
 class RingLike(Protocol):
-    """A ring on the host, or one on a GPU."""
+    """A ring on the host or a GPU."""
 
     capacity: int
 
     @property
-    def columns(self) -> Mapping[str, RingColumn]:
-        """By name."""
+    def columns(self) -> Mapping[str, RingColumn]: ...
 
     def write(self, first: int, rows: Mapping[str, npt.NDArray[Any]]) -> None:
-        """Put rows at serial numbers from `first` on."""
+        """Write rows at serial numbers from `first` on."""
 
 
 class Segments:
-    """Saves and loads the rows of a ring; stretches that never change again are written once.
+    """Saves and loads the rows of a ring; segments that cannot change any more are saved once.
 
-    A segment is a stretch of serial numbers. It is sealed once all of it was stored and none of its
-    decisions is still open. Its name says where it begins and what is in it, so that two runs that
-    part ways never take each other's segments for their own.
+    A segment is a range of serial numbers. It is sealed once all of it is stored and none of its
+    transitions is pending. Its name has its first number and a hash of its contents, so that
+    branches of a run do not mix up their segments.
     """
 
     def __init__(self, ring: RingLike) -> None:
         self.ring = ring
         self.rows = max(min(MAX_ROWS, ring.capacity // MIN_SEGMENTS), 1)
-        """Of every segment."""
+        """Rows of a segment."""
         self._names: dict[int, str] = {}
 
     def sealed(self, first: int, head: int, pending: npt.NDArray[np.int64]) -> dict[int, str]:
-        """Names of segments by number; all lie between two serial numbers."""
-        waiting = {int(serial) // self.rows for serial in pending[pending >= first]}
+        """Return the names of sealed segments within [first, head), by number."""
+        unsealed = {int(serial) // self.rows for serial in pending[pending >= first]}
         numbers = range(-(-first // self.rows), head // self.rows)
-        found = {}
+        result = {}
         for number in numbers:
-            if number not in waiting:
-                found[number] = self._names.get(number) or self._name(number)
-        self._names = found
-        return found
+            if number not in unsealed:
+                result[number] = self._names.get(number) or self._name(number)
+        self._names = result
+        return result
 
     def _name(self, number: int) -> str:
         digest = hashlib.blake2b(digest_size=10)
@@ -167,28 +160,28 @@ class Segments:
         return rows_between(self.ring, number * self.rows, self.rows)
 
     def readers(self, sealed: Mapping[int, str]) -> dict[str, Segment]:
-        """What reads each of them, by name."""
+        """Return a function that reads each sealed segment, by name."""
         return {name: partial(self._read, number) for number, name in sealed.items()}
 
     def _read(self, number: int) -> dict[str, Tensor]:
         return tensors_of(self._columns(number))
 
     def loose(self, first: int, head: int, sealed: Mapping[int, str]) -> list[tuple[int, int]]:
-        """Serial numbers that lie in no sealed segment, as stretches: first and count."""
-        found: list[tuple[int, int]] = []
+        """Return the ranges (first, count) of serial numbers outside of sealed segments."""
+        result: list[tuple[int, int]] = []
         for number in range(first // self.rows, -(-head // self.rows)):
             if number not in sealed:
                 start = max(number * self.rows, first)
-                found.append((start, min((number + 1) * self.rows, head) - start))
-        return found
+                result.append((start, min((number + 1) * self.rows, head) - start))
+        return result
 
     def save(
         self, first: int, head: int, pending: npt.NDArray[np.int64]
     ) -> tuple[dict[str, npt.NDArray[Any]], dict[str, Segment]]:
-        """Copy the rows that lie in no sealed segment; and what reads the segments, by name."""
+        """Copy the rows outside of sealed segments; return them and the readers of segments."""
         sealed = self.sealed(first, head, pending)
         loose = self.loose(first, head, sealed)
-        parts = [rows_between(self.ring, *stretch) for stretch in loose or [(head, 0)]]
+        parts = [rows_between(self.ring, *bounds) for bounds in loose or [(head, 0)]]
         columns = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
         columns["loose"] = np.array(loose, np.int64).reshape(-1, 2)
         return columns, self.readers(sealed)
@@ -200,9 +193,11 @@ class Segments:
         first: int,
         head: int,
     ) -> None:
-        """Put back what was saved, from one serial number to another."""
+        """Restore the rows of serial numbers [first, head)."""
         self._names = {}
-        found = sum(put_rows(self.ring, first_of(n), rows, first) for n, rows in segments.items())
+        result = sum(
+            write_rows(self.ring, first_of(n), rows, first) for n, rows in segments.items()
+        )
         done = 0
         for start, count in tensors["loose"].tolist():
             rows = {
@@ -210,38 +205,42 @@ class Segments:
                 for name in self.ring.columns
                 if name in tensors
             }
-            found += put_rows(self.ring, start, rows, first)
+            result += write_rows(self.ring, start, rows, first)
             done += count
-        if found != head - first:
-            raise StateError(f"the checkpoint has {found} of the replay's {head - first} decisions")
+        if result != head - first:
+            raise StateError(
+                f"the checkpoint has {result} of the replay's {head - first} decisions"
+            )
 
 
-def check_waiting(pending: Tensor, head: int) -> None:
-    """Refuse serial numbers of open decisions that were never stored."""
+def check_pending_serials(pending: Tensor, head: int) -> None:
+    """Raise if a pending transition has a serial number that was never stored."""
     if len(pending) and not ((pending >= -1) & (pending < head)).all():
-        raise StateError("the checkpoint's replay waits for decisions that it never had")
+        raise StateError("the checkpoint's replay has pending transitions that it never stored")
 
 
 def first_of(name: str) -> int:
-    """The serial number at which a segment begins."""
+    """The first serial number of a segment, read from its name."""
     return int(name.partition("-")[0])
 
 
 def rows_between(ring: RingLike, first: int, count: int) -> dict[str, npt.NDArray[Any]]:
-    """Copy rows, with links as distances: these are the same in a ring of any size."""
+    """Copy rows with relative links, which hold in a ring of any capacity."""
     at = np.arange(first, first + count) % ring.capacity
-    found = {name: values[at] for name, values in ring.columns.items()}
-    found["next"] = ((found["next"] - at) % ring.capacity).astype(np.int32)
-    return found
+    result = {name: values[at] for name, values in ring.columns.items()}
+    result["next"] = ((result["next"] - at) % ring.capacity).astype(np.int32)
+    return result
 
 
-def put_rows(ring: RingLike, first: int, columns: Mapping[str, Tensor], oldest: int) -> int:
-    """Put rows back at serial numbers from `first` on, none below `oldest`; return how many."""
+def write_rows(ring: RingLike, first: int, columns: Mapping[str, Tensor], oldest: int) -> int:
+    """Write rows at serial numbers from `first` on, none below `oldest`; return their number."""
     skipped = max(oldest - first, 0)
-    nothing = torch.zeros(len(columns["end"]), dtype=torch.int32)  # older ones kept no records
+    nothing = torch.zeros(len(columns["end"]), dtype=torch.int32)  # runs without hindsight
     arrays = {
-        name: array_of(columns.get(name, nothing) if name == RECORD else columns[name], kept.dtype)
-        for name, kept in ring.columns.items()
+        name: array_of(
+            columns.get(name, nothing) if name == RECORD else columns[name], column.dtype
+        )
+        for name, column in ring.columns.items()
     }
     arrays = {name: array[skipped:] for name, array in arrays.items()}
     count = len(arrays["end"])
@@ -254,7 +253,7 @@ def put_rows(ring: RingLike, first: int, columns: Mapping[str, Tensor], oldest: 
 
 
 def tensors_of(columns: Mapping[str, npt.NDArray[Any]]) -> dict[str, Tensor]:
-    """Arrays as files hold them: unsigned numbers by their bits."""
+    """Return arrays as tensors for files; unsigned integers keep their bits."""
     signed = {np.dtype(np.uint32): np.int32, np.dtype(np.uint64): np.int64}
     return {
         name: torch.from_numpy(np.ascontiguousarray(values).view(signed.get(values.dtype)))

@@ -1,4 +1,4 @@
-"""What a rollout keeps: rows, groups of games that step by turns, cuts, and finished games."""
+"""Arrays of a rollout, truncated games, groups of games, and finished episodes."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ from sparring.pools.lineups import FIRST_BOT, LEARNER, NO_POLICY
 from sparring.pools.protocol import BatchLike, GamePool
 
 RECORD = "record"
-"""What snapshots call the records of open decisions."""
+"""Name of the goal results of pending transitions in snapshots."""
 
 
 class Rollout:
-    """The rows of a rollout, behind the decisions carried over from the one before."""
+    """The rows of a rollout, after places for pending transitions of the previous one."""
 
     def __init__(
         self,
@@ -34,13 +34,13 @@ class Rollout:
         *,
         pinned: bool = False,
     ) -> None:
-        """Make the arrays.
+        """Allocate the arrays.
 
-        columns: what a learner keeps of every row besides its action, one number each.
-        pinned: a GPU reads the observations, so that copies run beside other work.
+        columns: names of float32 columns that a learner stores with every row.
+        pinned: pin the observations, for asynchronous copies to a GPU.
         """
         rules, places = pool.rules, transitions.places
-        self.rows_each = rules.rows
+        self.rows_per_game = rules.rows
         games, rows = pool.num_games, pool.num_games * pool.rules.rows
         self.obs = torch.zeros(
             (places, pool.row_bytes), dtype=torch.uint8, pin_memory=pinned
@@ -59,28 +59,28 @@ class Rollout:
         self.truncated = np.zeros((steps, games), np.bool_)
         self.final_value = np.full((steps, games, rules.seats), np.nan, np.float32)
         self.final_role = np.full((steps, games, rules.seats), -1, np.int8)
-        """In which role the final value was asked for, where there is one."""
+        """Role to which the final value belongs, -1 without one."""
         self.truncations = Truncations()
         self.truth: StateField | None = None
-        """Bytes of the games' states that are kept with every row."""
+        """Field of the game state that is stored with every row."""
         self.hidden = np.zeros((0, 0), np.uint8)
-        """By place, what the game knew and the seat perhaps did not."""
+        """By place, the bytes of that field."""
         self.record: npt.NDArray[np.uint32] | None = None
-        """[steps, games, seats], what came of goals; None where nobody asks."""
+        """[steps, games, seats], goal results; None without hindsight."""
         self.of_place: npt.NDArray[np.uint32] | None = None
-        """What came of every decision's goal, 0 where it is not settled yet."""
+        """By place, the result of the decision's goal, 0 if it is not known yet."""
         if getattr(pool, "records", False):
             self.record = np.zeros((steps, games, rules.seats), np.uint32)
             self.of_place = np.zeros(places, np.uint32)
 
-    def kept(self) -> dict[str, npt.NDArray[Any]]:
-        """What decisions that are still open take along."""
+    def pending_arrays(self) -> dict[str, npt.NDArray[Any]]:
+        """Arrays by place that pending transitions keep."""
         if self.of_place is None:
             return self.rows()
         return {**self.rows(), RECORD: self.of_place.view(np.int32)}
 
     def find_records(self, transitions: Transitions) -> None:
-        """Say what came of every decision's goal: the first record of its seat behind it."""
+        """Fill the goal result of every decision: the next one of its seat."""
         if self.record is None or self.of_place is None:
             return
         steps, games, seats = self.record.shape
@@ -95,55 +95,55 @@ class Rollout:
         )
 
     def rows(self) -> dict[str, npt.NDArray[Any]]:
-        """The arrays that have one entry per place."""
+        """The arrays by place."""
         rows = {"obs": self.obs, "mask": self.mask, "action": self.action, **self.columns}
         return {**rows, HIDDEN: self.hidden} if self.truth else rows
 
-    def want_truth(self, field: StateField | None) -> None:
-        """Keep a field of the games' states with every row from now on."""
+    def track_truth(self, field: StateField | None) -> None:
+        """Store a field of the game state with every row from now on."""
         if field:
             self.truth = field
             self.hidden = np.zeros((len(self.obs), field.bytes), np.uint8)
 
-    def keep_truth(self, pool: Any, games: slice, places: slice) -> None:
-        """Keep what games know while rows of theirs are asked, if anybody wants to know it."""
+    def store_truth(self, pool: Any, games: slice, places: slice) -> None:
+        """Store the field of `track_truth` for the rows of some games."""
         if self.truth:
             tables: npt.NDArray[np.uint8] = pool.tables[games, self.truth.stretch]
-            self.hidden[places] = np.repeat(tables, self.rows_each, axis=0)
+            self.hidden[places] = np.repeat(tables, self.rows_per_game, axis=0)
 
     def decisions(self) -> int:
-        """How many of the rows the learner answered."""
+        """Number of the learner's rows."""
         return int((self.policy == LEARNER).sum())
 
     def keep_pending(self, transitions: Transitions) -> None:
-        """Move the rows of decisions that are still open to the front."""
+        """Move the rows of pending transitions to the front."""
         rows = transitions.pending_rows()
-        kept = rows >= 0
-        for array in self.kept().values():
-            array[: transitions.max_pending][kept] = array[rows[kept]]
+        pending_arrays = rows >= 0
+        for array in self.pending_arrays().values():
+            array[: transitions.max_pending][pending_arrays] = array[rows[pending_arrays]]
 
 
 @dataclass
 class Truncations:
-    """Where games were cut while somebody was to move, and what was seen there."""
+    """Final observations of truncated games, of the seats that were to move."""
 
     where: list[npt.NDArray[np.intp]] = field(default_factory=list)
-    """Places in `final_value`, counted through [steps, games, seats]."""
+    """Flat indices into `final_value` [steps, games, seats]."""
     obs: list[npt.NDArray[np.uint8]] = field(default_factory=list)
     mask: list[npt.NDArray[np.uint8]] = field(default_factory=list)
     mirrored: list[npt.NDArray[np.bool_]] = field(default_factory=list)
-    """Whether the other seat loses what this one wins, and was not to move itself."""
+    """Whether the value, negated, also holds for the opponent of a zero-sum game."""
 
     def add(
         self, rules: Rules, step: int, first_game: int, batch: BatchLike, rollout: Rollout
     ) -> None:
         cut = np.flatnonzero(batch.truncated[batch.final_game])
         if not len(cut):
-            return  # of games that were lost nobody saw a last position
+            return  # a lost game has no final observation
         games = batch.final_game[cut] + first_game
         movers, over = movers_of(rules, batch.final_mask[cut]), getattr(batch, "final_over", None)
-        if over is not None:  # a custom env: seats that were out before the cut get nothing
-            # With continuous actions there are no masks; it tells whose part was cut instead.
+        if over is not None:  # a custom env: seats that had left before get 0
+            # With continuous actions there are no masks; the env tells who was still playing.
             movers = ~over[cut] if rules.box else movers & ~over[cut]
             place, seat = np.nonzero(over[cut])
             rollout.final_value[step, games[place], seat] = 0.0
@@ -160,7 +160,7 @@ class Truncations:
         value: npt.NDArray[np.float32],
         role: npt.NDArray[np.int8] | None = None,
     ) -> None:
-        """Write what the seats that were to move would still have been paid, and in which role."""
+        """Write bootstrap values of truncated games, and the roles that they belong to."""
         flat = rollout.final_value.reshape(-1)
         where, mirrored = np.concatenate(self.where), np.concatenate(self.mirrored)
         flat[where] = value
@@ -171,8 +171,8 @@ class Truncations:
 
 
 def movers_of(rules: Rules, mask: npt.NDArray[np.uint8]) -> npt.NDArray[np.bool_]:
-    """Whether each seat was to move when games were cut, by their last masks [games, seats, A]."""
-    if rules.box:  # there are no masks; known only where all seats move at once
+    """Whether each seat was to move at the end, by the final masks [games, seats, actions]."""
+    if rules.box:  # there are no masks; known only if all seats move at once
         return np.full(mask.shape[:2], rules.rows == rules.seats)
     moves: npt.NDArray[np.bool_] = np.any(mask, axis=2)
     return moves
@@ -180,7 +180,7 @@ def movers_of(rules: Rules, mask: npt.NDArray[np.uint8]) -> npt.NDArray[np.bool_
 
 @dataclass
 class GameGroup:
-    """The games of one slot: which they are, and their rows now."""
+    """Games of a pool that step together."""
 
     slot: int
     games: slice
@@ -189,7 +189,7 @@ class GameGroup:
 
 
 def groups_of(pool: GamePool) -> list[GameGroup]:
-    """One group per slot; a pool without slots is one group."""
+    """Return the groups of a pool."""
     rows = pool.rules.rows
     if pool.slots == 1:
         whole = slice(0, pool.num_games)
@@ -205,10 +205,10 @@ def groups_of(pool: GamePool) -> list[GameGroup]:
 
 @dataclass(frozen=True)
 class Episodes:
-    """Games that finished, a line each."""
+    """Finished games, one entry each."""
 
     game: npt.NDArray[np.int32]
-    """Which of the pool's games."""
+    """Index in the pool."""
     length: npt.NDArray[np.int32]
     """Decisions of all seats."""
     end: npt.NDArray[np.uint8]
@@ -216,17 +216,17 @@ class Episodes:
     score: npt.NDArray[np.float32]
     """[games, seats]."""
     policy: npt.NDArray[np.int16]
-    """[games, seats], who sat there: 0 is the learner, bots are below -1."""
+    """[games, seats], policy ids: 0 is the learner, bots are below -1."""
 
     def __len__(self) -> int:
         return len(self.game)
 
     def met(self, policies: int, bots: int) -> npt.NDArray[np.int64]:
-        """Count what the learner won, drew and lost [policies + bots, 3].
+        """Count the learner's wins, draws and losses [policies + bots, 3].
 
-        By score, each of its seats against each seat of somebody else.
+        The score of each of its seats is compared with each seat of another player.
         """
-        found = np.zeros((policies + bots, 3), np.int64)
+        counts = np.zeros((policies + bots, 3), np.int64)
         seats = range(self.score.shape[1])
         for other in seats:
             player = self.policy[:, other].astype(np.intp)
@@ -235,13 +235,12 @@ class Episodes:
                 both = (
                     (self.policy[:, mine] == LEARNER) & (player != LEARNER) & (player != NO_POLICY)
                 )
-                ahead = np.sign(self.score[both, mine] - self.score[both, other]).astype(np.intp)
-                np.add.at(found, (place[both], 1 - ahead), 1)
-        return found
+                sign = np.sign(self.score[both, mine] - self.score[both, other]).astype(np.intp)
+                np.add.at(counts, (place[both], 1 - sign), 1)
+        return counts
 
 
 def open_episodes(batch: BatchLike, first_game: int = 0) -> Episodes:
-    """Copy the games that ended in a step."""
     return Episodes(
         batch.final_game + first_game,
         batch.final_length.copy(),
@@ -253,29 +252,29 @@ def open_episodes(batch: BatchLike, first_game: int = 0) -> Episodes:
 
 @dataclass
 class FinishedEpisodes:
-    """The games that finished in a rollout, and what they brought the learner."""
+    """The games that finished in a rollout."""
 
     batches: list[Episodes] = field(default_factory=list)
 
     def add(self, batch: BatchLike, first_game: int = 0) -> None:
-        """Note the games that ended in this step."""
+        """Add the games that ended in a step."""
         if len(batch.final_game):
             self.batches.append(open_episodes(batch, first_game))
 
     def episodes(self) -> Episodes | None:
-        """All of them in the order of their ends, None if there was none."""
+        """All of them in the order in which they ended; None if there is none."""
         if not self.batches:
             return None
         names = [item.name for item in fields(Episodes)]
         return Episodes(*(np.concatenate([getattr(b, n) for b in self.batches]) for n in names))
 
     def stats(self) -> dict[str, float]:
-        """Means over games, as curves show them."""
-        found = self.episodes()
-        if found is None:
+        """Metrics: means over games."""
+        counts = self.episodes()
+        if counts is None:
             return {"charts/games": 0.0}
         return {
-            "charts/games": float(len(found)),
-            "charts/score": float(found.score[found.policy == LEARNER].mean()),
-            "charts/length": float(found.length.mean()),
+            "charts/games": float(len(counts)),
+            "charts/score": float(counts.score[counts.policy == LEARNER].mean()),
+            "charts/length": float(counts.length.mean()),
         }

@@ -1,8 +1,9 @@
-"""Soft actor-critic from replay: an update in the order in which it runs.
+"""Soft actor-critic from replay on one page, in the order of execution.
 
-The usual network is the actor; beside it learn two critics and a temperature, the price of entropy.
-Losses are in `learn.losses`. `SAC.learn_critics` and `SAC.learn_actor` are `loss.backward()`;
-`learn.backends.native_replay` does the same where it can, and `learn.fused.sac` on a GPU.
+The policy network is the actor; two critics and a temperature (entropy coefficient) are trained
+with it. Losses are in `learn.losses`. `SAC.learn_critics` and `SAC.learn_actor` are
+`loss.backward()`; `learn.backends.native_replay` does the same in native code, `learn.fused.sac`
+on a GPU.
 """
 
 from __future__ import annotations
@@ -20,17 +21,17 @@ from sparring.config import CollectConfig, NetConfig, ReplayConfig, SACConfig
 from sparring.errors import StateError
 from sparring.learn.acting import Exploring
 from sparring.learn.backends.native_replay import NativeHead, NativeSteps
-from sparring.learn.experience import Experience, Losses, means
+from sparring.learn.experience import Experience, Losses, mean_losses
 from sparring.learn.learner import Overrides, Report, Snapshot, apply_game_overrides
 from sparring.learn.losses import (
     Temperature,
     actor_loss,
-    chosen,
     critic_loss,
     critic_target,
     discrete_actor_loss,
     discrete_critic_target,
     entropy_target,
+    gather_q,
     squashed_sample,
     step_noise,
     temperature_loss,
@@ -50,7 +51,7 @@ from sparring.schedule import Moment
 
 @dataclass(frozen=True)
 class SACHparams(ScheduledValues):
-    """The numbers of `SACConfig` that a schedule may change, as they are in one rollout."""
+    """Scheduled values of `SACConfig` in one rollout."""
 
     lr: float
     critic_lr: float
@@ -61,7 +62,7 @@ class SACHparams(ScheduledValues):
 
 
 class SAC:
-    """The learner: an actor, critics, and a temperature."""
+    """The learner: actor, critics, temperature, and a replay buffer."""
 
     def __init__(
         self,
@@ -81,7 +82,7 @@ class SAC:
             collect,
             net,
             lambda forward: Exploring(forward, pool.rules, seed, greedy=False),
-            facts={VALUES: False},  # critics hold them, apart
+            policy_meta={VALUES: False},  # the actor has no value head that is trained
             rows_on="cpu",
             seed=seed,
             threads=threads,
@@ -103,18 +104,18 @@ class SAC:
             normalizer=self.net.normalizer,
         ).to(self.device)
         self.temperature = Temperature(config).to(self.device)
-        self._lay_out(threads)
+        self._make_optimizers(threads)
         self.set_hparams(Moment(0, 0.0))
 
-    def _lay_out(self, threads: int) -> None:
-        """Make weights that learn together one array, and choose what computes."""
+    def _make_optimizers(self, threads: int) -> None:
+        """Pack the weights of each optimizer into one array, and choose native code or torch."""
         self.head: Callable[[Tensor], Tensor] = lambda obs: self.forward(obs)[POLICY]
-        """The actor's, to be learned from."""
+        """The actor's policy head, with gradients."""
         self.q_nets: Critics | NativeCritics = self.critics
         self.native: NativeSteps | None = None
         critics, temperature = PackedParameters(self.critics), PackedParameters(self.temperature)
-        own = type(self) is not SAC  # a subclass may have other losses: it is left to torch
-        actor = None if own else self.forward.go_native(threads)
+        custom = type(self) is not SAC  # a subclass may have other losses, which torch computes
+        actor = None if custom else self.forward.go_native(threads)
         if actor is None:
             self.actor_adam, self.critic_adam = (
                 PackedAdam(PackedParameters(self.net)),
@@ -136,26 +137,26 @@ class SAC:
     # An update
 
     def iterate(self, progress: float) -> list[Report]:
-        """Play and learn by turns; return what was earned and learned."""
-        experience, logged = self.experience, list[Losses]()
+        """Collect rollouts and learn from the replay buffer in turns."""
+        experience, losses = self.experience, list[Losses]()
         decisions, steps = experience.decisions, experience.steps
-        finished: dict[str, float] = {}
+        rollout_stats: dict[str, float] = {}
         with self.forward.best_matmul():
-            for number in range(experience.rounds):
+            for index in range(experience.rounds):  # `rollout_stats` accumulate over rounds
                 moment = Moment(experience.decisions, progress, experience.episodes)
                 hparams = self.set_hparams(moment)
-                self.exploring.set_epsilon(1.0 if experience.at_random else 0.0)
-                finished = experience.play(
-                    moment, self.hparams.gamma, self.config, reset_stats=not number
+                self.exploring.set_epsilon(1.0 if experience.is_random_warmup else 0.0)
+                rollout_stats = experience.collect(
+                    moment, self.hparams.gamma, self.config, reset_stats=not index
                 )
-                logged += experience.learn(moment, self.step)
+                losses += experience.learn(moment, self.step)
         self.updates += 1
-        stats = means(logged) | {f"learning/{name}": value for name, value in hparams.items()}
-        stats |= experience.stats(decisions, steps) | finished
+        stats = mean_losses(losses) | {f"learning/{name}": x for name, x in hparams.items()}
+        stats |= experience.stats(decisions, steps) | rollout_stats
         return [self.collector.report(stats, experience.samples)]
 
     def set_hparams(self, moment: Moment) -> dict[str, float]:
-        """Read every schedule; return what curves show of them."""
+        """Evaluate all schedules; return their metrics."""
         self.hparams = hparams = SACHparams.at(self.config, moment)
         self.actor_adam.lr, self.critic_adam.lr = hparams.lr, hparams.critic_lr
         self.temperature_adam.lr = hparams.temperature_lr
@@ -170,24 +171,22 @@ class SAC:
     def step(self, samples: ReplayBatch) -> tuple[Losses, Tensor]:
         """Make a step of the critics, the actor, the temperature and the target critics.
 
-        The critics' target and the actor's loss use the temperature from before this step, and the
-        temperature learns from the entropy before the actor's step. Return losses and every
-        sample's error.
+        Critic target and actor loss use the temperature from before this step; the temperature is
+        updated by the entropy before the actor's step. Return losses and TD errors per sample.
         """
-        samples, noise, way = samples.to(self.device), self._noise(), self.native or self
+        samples, noise, backend = samples.to(self.device), self._noise(), self.native or self
         temperature, target = self.temperature.value(), self.target_entropy(samples.mask)
-        loss, error = way.learn_critics(samples, noise, temperature)
-        self._descend(self.critic_adam, loss, "critic_loss")
-        policy_loss, entropy = way.learn_actor(samples, noise, temperature, target)
-        self._descend(self.actor_adam, policy_loss, "policy_loss")
-        if not self.config.temperature:  # it is learned, not fixed
-            self._descend(self.temperature_adam, entropy, "entropy")
-        way.follow(self.hparams.tau)
+        loss, error = backend.learn_critics(samples, noise, temperature)
+        self._step(self.critic_adam, loss, "critic_loss")
+        policy_loss, entropy = backend.learn_actor(samples, noise, temperature, target)
+        self._step(self.actor_adam, policy_loss, "policy_loss")
+        if not self.config.temperature:  # not fixed
+            self._step(self.temperature_adam, entropy, "entropy")
+        backend.update_target(self.hparams.tau)
         losses = {"critic_loss": loss, "policy_loss": policy_loss, "entropy": entropy}
         return losses, error
 
     def target_entropy(self, mask: Tensor) -> Tensor | float:
-        """What entropies aim at."""
         if self.net.box:
             return self.config.target_entropy or -float(self.net.box)
         return entropy_target(mask, self.config)
@@ -195,16 +194,16 @@ class SAC:
     def learn_critics(
         self, samples: ReplayBatch, noise: Tensor, temperature: float
     ) -> tuple[Tensor, Tensor]:
-        """Fill the gradient of the critics; return the loss and every sample's error.
+        """Fill the critics' gradient; return the loss and the TD error per sample.
 
-        noise: [2, batch, box], of the draws at decisions and at what followed.
+        noise: [2, batch, box], for actions at `obs` and at `next_obs`.
         """
         target = self.targets(samples, noise, temperature)
-        numbers = self.critics.widen(samples.obs)
+        inputs = self.critics.widen(samples.obs)
         if self.net.box:
-            q = self.q_nets(numbers, samples.action)
+            q = self.q_nets(inputs, samples.action)
         else:
-            q = chosen(self.q_nets(numbers), samples.action)
+            q = gather_q(self.q_nets(inputs), samples.action)
         loss, error = critic_loss(q, target, samples.weight)
         self.critic_adam.packed.grad.zero_()
         loss.backward()  # type: ignore[no-untyped-call]
@@ -212,76 +211,72 @@ class SAC:
 
     @torch.no_grad()
     def targets(self, samples: ReplayBatch, noise: Tensor, temperature: float) -> Tensor:
-        """What was paid, and the smaller of the target critics' Q, see `critic_target`."""
-        paid, discount = samples.paid, samples.discount
-        numbers = self.critics.widen(samples.next_obs)
+        """Soft Bellman targets, see `critic_target`."""
+        reward, discount = samples.reward, samples.discount
+        inputs = self.critics.widen(samples.next_obs)
         head = self.forward(samples.next_obs)[POLICY].float()
         if self.net.box:
             action, log_prob = squashed_sample(head, noise[1])
-            next_q = self.q_nets.target_q(numbers, action)
-            return critic_target(paid, discount, next_q, log_prob, temperature)
+            next_q = self.q_nets.target_q(inputs, action)
+            return critic_target(reward, discount, next_q, log_prob, temperature)
         log_probs = masked_log_probs(head, samples.next_mask)
-        next_q = self.q_nets.target_q(numbers)
-        return discrete_critic_target(paid, discount, next_q, log_probs, temperature)
+        next_q = self.q_nets.target_q(inputs)
+        return discrete_critic_target(reward, discount, next_q, log_probs, temperature)
 
     def learn_actor(
         self, samples: ReplayBatch, noise: Tensor, temperature: float, target: Tensor | float
     ) -> tuple[Tensor, Tensor]:
         """Fill the gradients of actor and temperature; return the loss and the mean entropy.
 
-        It follows the smaller critic, whose weights learn nothing here. target: what entropies
-        aim at.
+        The critics' weights get no gradient here. target: the target entropy.
         """
-        numbers = self.critics.widen(samples.obs)
+        inputs = self.critics.widen(samples.obs)
         head = self.head(samples.obs).float()
         if self.net.box:
             action, log_prob = squashed_sample(head, noise[0])
-            loss = actor_loss(self.q_nets.forward_frozen(numbers, action), log_prob, temperature)
+            loss = actor_loss(self.q_nets.forward_frozen(inputs, action), log_prob, temperature)
             entropy = -log_prob
         else:
             log_probs = masked_log_probs(head, samples.mask)
-            q = self.q_nets.forward_frozen(numbers)
+            q = self.q_nets.forward_frozen(inputs)
             loss, entropy = discrete_actor_loss(q, log_probs, temperature)
         self.actor_adam.packed.grad.zero_()
         self.temperature_adam.packed.grad.zero_()
-        both = loss + temperature_loss(self.temperature.log, entropy.detach(), target)
-        both.backward()  # type: ignore[no-untyped-call]
+        total = loss + temperature_loss(self.temperature.log, entropy.detach(), target)
+        total.backward()  # type: ignore[no-untyped-call]
         return loss.detach(), entropy.detach().mean()
 
-    def follow(self, tau: float) -> None:
-        """Move the target critics toward the critics by a share of the way."""
+    def update_target(self, tau: float) -> None:
+        """Soft update of the target critics."""
         self.critics.update_targets(tau)
 
     def _noise(self) -> Tensor:
-        """Standard normal numbers for both draws of a step, [2, batch, box]."""
+        """Standard normal noise for both action samples of a step, [2, batch, box]."""
         shape = 2, self.experience.config.batch, self.net.box
         return step_noise(shape, self.seed, self.experience.steps).to(self.device)
 
-    def _descend(self, adam: PackedAdam, figure: Tensor | float, name: str) -> None:
-        """Step on the gradient that was filled, if it and the figure given are finite."""
-        norm = adam.clip_and_step(self.hparams.max_grad_norm) if math.isfinite(figure) else math.nan
+    def _step(self, adam: PackedAdam, loss: Tensor | float, name: str) -> None:
+        """Make an optimizer step; raise if the loss or the gradient is not finite."""
+        norm = adam.clip_and_step(self.hparams.max_grad_norm) if math.isfinite(loss) else math.nan
         if not math.isfinite(norm):
-            losses = {name: figure, "its gradient's norm": norm}
+            losses = {name: loss, "gradient norm": norm}
             raise self.experience.diverged(self.updates, losses)
 
-    # Saving, measuring, and other terms
+    # The rest of `Learner`
 
     def policy(self, member: int = 0) -> Policy:
-        """Return what plays; it never changes again."""
         return self.playing.policy(self.updates)
 
     def snapshot(self, member: int = 0) -> Snapshot:
-        """Copy what the next update depends on."""
-        return self.experience.snapshot(self.updates, self.learned())
+        return self.experience.snapshot(self.updates, self.learner_state())
 
     def restore(self, snapshot: Snapshot, member: int = 0) -> None:
-        """Put a fresh learner of the same configuration where the snapshot was taken."""
         self.updates = self.playing.restore(snapshot, fresh=not self.updates)
-        self.put_learned(snapshot.tensors)
+        self.load_learner_state(snapshot.tensors)
         self.experience.restore(snapshot)
 
-    def learned(self) -> dict[str, dict[str, Tensor]]:
-        """Critics, their targets, the temperature, and what every optimizer remembers."""
+    def learner_state(self) -> dict[str, dict[str, Tensor]]:
+        """Copy critics, target critics, temperature, and the state of all optimizers."""
         modules = {"critics": self.critics, "temperature": self.temperature}
         return {
             **{name: copied(module) for name, module in modules.items()},
@@ -290,21 +285,21 @@ class SAC:
             "temperature_optimizer": self.temperature_adam.tensors(),
         }
 
-    def put_learned(self, tensors: Mapping[str, Mapping[str, Tensor]]) -> None:
-        """Go on with `learned` of another moment; without critics, begin anew."""
+    def load_learner_state(self, tensors: Mapping[str, Mapping[str, Tensor]]) -> None:
+        """Restore `learner_state`; without critics, initialize them."""
         if "critics" not in tensors:
-            tensors = {**tensors, **self._fresh()}
+            tensors = {**tensors, **self._initial_state()}
         try:
             self.critics.load_state_dict(dict(tensors["critics"]))
-        except RuntimeError as wrong:
-            first = str(wrong).splitlines()[-1].strip()
-            raise StateError(f"the checkpoint holds other critics: {first}") from None
+        except RuntimeError as error:
+            reason = str(error).splitlines()[-1].strip()
+            raise StateError(f"the checkpoint holds other critics: {reason}") from None
         self.temperature.load_state_dict(dict(tensors["temperature"]))
         self.actor_adam.load(tensors["optimizer"])
         self.critic_adam.load(tensors["critic_optimizer"])
         self.temperature_adam.load(tensors["temperature_optimizer"])
 
-    def _fresh(self) -> dict[str, dict[str, Tensor]]:
+    def _initial_state(self) -> dict[str, dict[str, Tensor]]:
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(self.seed + 1_000_003 * (self.updates + 1))
             self.critics.reset_parameters()
@@ -315,11 +310,9 @@ class SAC:
         }
 
     def dry_run(self) -> list[Report]:
-        """Do the work of an update with games that cost nothing, and put everything back."""
         return [self.experience.dry_run(self)]
 
     def apply_overrides(self, overrides: Overrides, member: int = 0) -> None:
-        """Go on under other overrides. No running game changes its rules, seats or start."""
         apply_game_overrides(self.pool, overrides)
         if overrides.settings is not None:
             self.config = overrides.settings

@@ -1,6 +1,6 @@
-"""Rows of a rollout become transitions of one seat: what followed, what was paid, how it ended.
+"""Transitions: links each decision of a seat with its next one, with reward, discount and end.
 
-The work is done by csrc/core/transitions.hpp and csrc/core/gae.hpp, which the GPU shares.
+csrc/core/transitions.hpp and csrc/core/gae.hpp do the work, for CPU and GPU.
 """
 
 from __future__ import annotations
@@ -16,19 +16,19 @@ from sparring.errors import ConfigError, StateError
 from sparring.games.rules import Rules
 
 NOT_A_SAMPLE, TO_NEXT, TERMINATED, TRUNCATED = 0, 1, 2, 3
-"""What follows a decision; see `End` in csrc/core/transitions.hpp."""
+"""How a transition ends; see `End` in csrc/core/transitions.hpp."""
 
 PENDING_DTYPE = np.dtype(
     [("row", np.int32), ("decisions", np.int32), ("role", np.int32), ("reward", np.float32)]
 )
-"""A decision that waits for the same seat's next one; `Open` in csrc/core/transitions.hpp."""
+"""A pending transition; `Open` in csrc/core/transitions.hpp."""
 
 MAX_SKIPPED = 10**6
-"""Forced decisions of a seat between two of its own; nobody skips a thousandth of them."""
+"""Limit of forced moves between two decisions of a seat; games have less than a thousandth."""
 
 
 class Transitions:
-    """Links every decision of one policy with the same seat's next one.
+    """Transitions of one policy in a rollout.
 
     Arrays have one place per row of the rollout, after `max_pending` places for transitions that
     were pending when the previous rollout ended. Before the next rollout is written, copy the rows
@@ -39,11 +39,10 @@ class Transitions:
     def __init__(
         self, rules: Rules, games: int, steps: int, *, learner: int = 0, by_role: bool = False
     ) -> None:
-        """Prepare for rollouts of `steps` steps.
+        """Allocate the arrays for rollouts of `steps` steps.
 
-        by_role: manager and worker are separate learners; a role's next row is the seat's next
-            one in that role. Otherwise a seat's decisions are one chain, whatever their roles.
-            A decision is always paid by the weights of the role that made it.
+        by_role: link a decision with the seat's next one in the same role, instead of its next one
+            in any role. Rewards are always weighted by the role of the decision.
         """
         if PENDING_DTYPE.itemsize != _native.OPEN_BYTES:
             raise ConfigError("the native core was built from another version; reinstall")
@@ -60,12 +59,12 @@ class Transitions:
         self.tail = np.zeros(self.places, np.float32)
 
     def pending_rows(self) -> npt.NDArray[np.int32]:
-        """Return where the open decision of every (game, seat, chain) lies, -1 if there is none."""
+        """Return the row of the pending transition of every (game, seat, chain), -1 for none."""
         rows: npt.NDArray[np.int32] = self.pending["row"].copy()
         return rows
 
     def samples(self) -> npt.NDArray[np.intp]:
-        """Return the places that can be learned from."""
+        """Return the places of complete transitions."""
         return np.flatnonzero(self.end)
 
     def link(
@@ -89,15 +88,15 @@ class Transitions:
 
         seat, role, policy: [steps, games * rows]; reward: [steps, games, seats, roles];
         terminated, truncated: [steps, games];
-        final_value: [steps, games, seats], the value after a cut, NaN where nobody knows it
-        (that decision is then dropped rather than guessed);
-        gamma_into: the discount of a step into each role, where it is not gamma. 0 for the role
-        that opens a round makes every round a problem of its own.
-        gamma_of: by role, the discount of its forced and last steps, where it is not gamma.
-        ended_by: by role, bits of roles: a decision in one of them ends what this role did before.
-        Left out, a decision into which the discount is 0 ends what all roles did.
-        final_role: [steps, games, seats], to which role the value after a cut belongs; decisions
-        in others are dropped there. Left out: to all.
+        final_value: [steps, games, seats], bootstrap value of a truncated game, NaN if unknown
+        (its last decision is dropped then);
+        gamma_into: discount of a step into each role, instead of gamma. 0 for the role that opens
+        a round makes every round a separate problem.
+        gamma_of: by role, discount of its forced and last steps, instead of gamma.
+        ended_by: by role, bit mask of roles whose decisions terminate its transitions. Default: a
+        decision into which the discount is 0 terminates those of all roles.
+        final_role: [steps, games, seats], role of the bootstrap value; last decisions in other
+        roles are dropped. Default: the value holds for all roles.
         """
         rules, steps = self.rules, self.steps
         if len(gamma_into) not in (0, len(rules.roles)):
@@ -156,13 +155,12 @@ class Transitions:
         rho: npt.NDArray[np.float32] | None = None,
         trace: npt.NDArray[np.float32] | None = None,
     ) -> npt.NDArray[np.float32]:
-        """Return the generalized advantage estimate of every place, 0 where there is no sample.
+        """Return the generalized advantage estimate (GAE) of every place, 0 for non-samples.
 
-        lambda_of: one for every role instead; then role is that of the rows [steps, games * rows].
-        rho, trace: truncated importance weights by place, of decisions that another policy made:
+        lambda_of: lambda by role; needs the role of the rows [steps, games * rows].
+        rho, trace: truncated importance weights by place of off-policy decisions:
         A = rho * (paid + discount * next value - value) + discount * lambda * trace * next A.
-        With a lambda of 1, value + A is V-trace's target; with weights of 1, A is what it is
-        without them. Both or none.
+        With lambda 1, value + A is the V-trace target. Give both or none.
         """
         by_place = {"value": value, "rho": rho, "trace": trace}
         for name, array in by_place.items():
@@ -195,29 +193,29 @@ class Transitions:
         return advantage
 
     def load_pending(self, raw: bytes, action: npt.NDArray[Any] | None = None) -> None:
-        """Continue with decisions that were open elsewhere. action: what was chosen in each."""
-        found = read_pending(raw, len(self.pending))
-        check_pending(found, self.rules, action)
-        self.pending[:] = found
+        """Restore pending transitions. action: of each, to be checked."""
+        pending = read_pending(raw, len(self.pending))
+        check_pending(pending, self.rules, action)
+        self.pending[:] = pending
 
 
 def check_pending(
-    found: npt.NDArray[Any], rules: Rules, action: npt.NDArray[Any] | None = None
+    pending: npt.NDArray[Any], rules: Rules, action: npt.NDArray[Any] | None = None
 ) -> None:
-    """Refuse open decisions that no rollout can have left: native code takes them as they are."""
-    waiting = found["row"] >= 0
-    made, role, reward = (found[name][waiting] for name in ("decisions", "role", "reward"))
-    fits = (made >= 0) & (made <= MAX_SKIPPED) & (role >= 0) & (role < len(rules.roles))
-    fits &= np.isfinite(reward)
+    """Raise if pending transitions are invalid: native code does not check them."""
+    used = pending["row"] >= 0
+    decisions, role, reward = (pending[name][used] for name in ("decisions", "role", "reward"))
+    valid = (decisions >= 0) & (decisions <= MAX_SKIPPED) & (role >= 0) & (role < len(rules.roles))
+    valid &= np.isfinite(reward)
     if action is not None and not rules.box:
-        chosen = action[waiting]
-        fits &= (chosen >= 0) & (chosen < rules.actions)
-    if not fits.all():
-        raise StateError(f"the checkpoint holds open decisions that no {rules.name} has left")
+        chosen = action[used]
+        valid &= (chosen >= 0) & (chosen < rules.actions)
+    if not valid.all():
+        raise StateError(f"the checkpoint holds pending transitions that {rules.name} cannot have")
 
 
 def read_pending(raw: bytes, count: int) -> npt.NDArray[Any]:
-    """Return open decisions that were saved as bytes."""
+    """Return pending transitions that were saved as bytes."""
     if len(raw) != count * PENDING_DTYPE.itemsize:
         raise StateError("the checkpoint was taken with another number of games")
     return np.frombuffer(raw, PENDING_DTYPE).copy()

@@ -11,7 +11,7 @@ from sparring.curriculum.state import CurriculumState
 from sparring.errors import ConfigError, EnvError, warn
 from sparring.learn.algos import LEARNERS
 from sparring.learn.learner import DivergedError, Learner, closing_learner
-from sparring.learn.plan import Announced, Plan
+from sparring.learn.plan import PathSummary, Plan
 from sparring.nets.net import Net
 from sparring.nets.sizes import NetCounts, count
 from sparring.nets.transfer import Transfer
@@ -88,9 +88,9 @@ class TrainingSession:
             self.start_from_init()
 
     @property
-    def announced(self) -> Announced:
+    def announced(self) -> PathSummary:
         """The path that the networks are computed on."""
-        return Announced(self.training.first.algo, paths_taken(self.plan, self.learner))
+        return PathSummary(self.training.first.algo, paths_taken(self.plan, self.learner))
 
     def start_from_init(self) -> None:
         """Give fresh learners the weights that they are to begin with."""

@@ -43,10 +43,10 @@ class WholeEpisodes(Collector):
         self.opponent_rows = before[1] + int((policy > LEARNER).sum())
         return {**stats, **self.finished.stats()}
 
-    def _play_in_turn(self, number: int) -> None:
+    def _collect_in_order(self, number: int) -> None:
         """Play until all games have ended; pools with several groups play all steps."""
         if len(self.groups) > 1:
-            super()._play_in_turn(number)
+            super()._collect_in_order(number)
             return
         rollout, (group,) = self.rollout, self.groups
         rollout.policy.fill(NO_POLICY)
@@ -54,7 +54,7 @@ class WholeEpisodes(Collector):
         rollout.truncated.fill(False)
         over = np.zeros(self.pool.num_games, np.bool_)
         for step in range(self.steps):
-            self._ask(number, [(step, group)])
+            self._act_and_send(number, [(step, group)])
             self._receive(step, group)
             over |= rollout.terminated[step] | rollout.truncated[step]
             if over.all():

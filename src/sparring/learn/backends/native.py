@@ -220,14 +220,14 @@ class NativeImitation:
         picked: Places,
         transformed: Mapping[str, Tensor],
         *,
-        unit: float,
+        value_scale: float,
         lr: float,
         value_weight: float,
         max_grad_norm: float,
     ) -> tuple[float, float]:
         """Make one optimizer step on some decisions; return the losses of policy and value.
 
-        transformed: their rows, if transforms changed them. unit: the value scale.
+        transformed: their rows, if transforms changed them. value_scale: of the value head.
         """
         net = self.native.net
         actions, rows = net.inputs.rules.actions, len(picked)
@@ -245,7 +245,7 @@ class NativeImitation:
         cross_entropy = self.native.work.example_loss(
             said=outputs, mask=mask, action=action, drawn=None, weight=1.0, grad=grad
         )
-        returns = decisions.returns[picked] / unit
+        returns = decisions.returns[picked] / value_scale
         finite = np.isfinite(returns)
         error = np.where(finite, outputs[:, -1] - returns, 0.0)
         count = max(int(finite.sum()), 1)

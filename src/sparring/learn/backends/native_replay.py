@@ -56,7 +56,7 @@ class NativeGradient:
             mask=samples.mask.numpy(),
             next_mask=samples.next_mask.numpy(),
             action=samples.action.numpy(),
-            paid=samples.paid.numpy(),
+            paid=samples.reward.numpy(),
             discount=samples.discount.numpy(),
             weight=samples.weight.numpy() if self.weighted else None,
             dueling=config.dueling,
@@ -67,7 +67,7 @@ class NativeGradient:
         self.net.backward(torch.from_numpy(self.grad))
         return loss, mean_error, torch.from_numpy(error)
 
-    def follow(self, tau: float) -> None:
+    def update_target(self, tau: float) -> None:
         """Soft update of the target: target += tau * (network - target)."""
         if tau:
             source, target = self.net.packed.weight, self.target.packed.weight
@@ -124,7 +124,7 @@ class NativeSteps:
             q=self.q,
             next_q=self.next_q,
             next_log_prob=self.next_log_prob,
-            paid=samples.paid.numpy(),
+            paid=samples.reward.numpy(),
             discount=samples.discount.numpy(),
             weight=samples.weight.numpy(),
             temperature=temperature,
@@ -155,7 +155,7 @@ class NativeSteps:
         self.temperature_grad.fill_(entropy - target)
         return loss, entropy
 
-    def follow(self, tau: float) -> None:
+    def update_target(self, tau: float) -> None:
         """Soft update of the target critics."""
         self.work.follow(self.critics.weight, tau, self.critics.target)
         self.critics.mark_targets_changed()

@@ -1,4 +1,4 @@
-"""Adam behind a clipped gradient, over the flat arrays of all members; csrc/cuda/optimizer.cuh."""
+"""Adam with gradient clipping over the flat arrays of all members; csrc/cuda/optimizer.cuh."""
 
 from __future__ import annotations
 
@@ -16,24 +16,24 @@ from sparring.nets.run.native import BETAS
 
 SQUARE_BLOCKS = 128
 KINDS = ("exp_avg", "exp_avg_sq")
-"""Adam's moments, by the names that checkpoints have for them."""
+"""Names of Adam's moments in checkpoints."""
 
 
 class Weights(Protocol):
-    """What is optimized: flat arrays [members, size]."""
+    """Optimized weights: flat arrays [members, size]."""
 
     size: int
     weight: Tensor
-    """In float32."""
+    """Master weights in float32."""
     compute: Tensor
-    """Those that are computed with."""
+    """Weights of forward passes: weight * scale, rounded."""
     grad: Tensor
     scale: Tensor
-    """[size], what turns the former into the latter."""
+    """[size]"""
 
 
 class FlatAdam:
-    """Moments, and the launches of an optimizer step."""
+    """Moments, and the kernel launches of an optimizer step."""
 
     def __init__(
         self,
@@ -45,11 +45,11 @@ class FlatAdam:
         diverged: Tensor,
         plans: int = 1,
     ) -> None:
-        """Make everything, once and for all.
+        """Allocate all arrays.
 
-        stopped: [members], who is not stepped. diverged: [members], marks whose gradient is not
-            finite; those are not stepped any more either.
-        plans: steps whose plans are kept, see `Plan` in csrc/cuda/optimizer.cuh.
+        stopped: [members], members without a step. diverged: [members], is set if a gradient is not
+            finite; such members make no further steps.
+        plans: steps whose plans are stored, see `Plan` in csrc/cuda/optimizer.cuh.
         """
         self.kernels, self.weights, self.epsilon = kernels, weights, epsilon
         self.stopped, self.diverged = stopped, diverged
@@ -70,7 +70,7 @@ class FlatAdam:
         )
 
     def step(self, lr: Tensor, max_grad_norm: Tensor, *, apart: int, number: int = 0) -> None:
-        """Follow the gradient; `apart` numbers lie between the hparams of two members."""
+        """Make a step. apart: stride of the hyperparameters of members."""
         kernels, (beta1, beta2), plans = self.kernels, BETAS, self.plans[number]
         members = len(self.steps)
         kernels.square((SQUARE_BLOCKS, members), 256, self._view, self.squares)
@@ -101,11 +101,11 @@ class FlatAdam:
         kernels.adam((blocks_of(self.weights.size), members), 256, self._view, adam)
 
     def kept(self) -> list[Tensor]:
-        """What a step changes of its own."""
+        """Tensors of the optimizer that a step changes."""
         return [self.first, self.second, self.steps]
 
     def state(self, member: int, net: FlatNet) -> dict[str, Tensor]:
-        """The moments of a member, named as torch's optimizer names them."""
+        """Copy the moments of a member, with the names of torch's optimizer."""
         moments = (self.first[member], self.second[member])
         named = {kind: net.unpack(m) for kind, m in zip(KINDS, moments, strict=True)}
         step = torch.tensor(float(self.steps[member]))
@@ -119,7 +119,7 @@ class FlatAdam:
     def load_state(
         self, member: int, net: FlatNet, state: Mapping[int, Mapping[str, Tensor]]
     ) -> None:
-        """Go on with moments of another time; there are none before the first step."""
+        """Restore moments; there are none before the first step."""
         names = net.parameter_names()
         for array, kind in zip((self.first, self.second), KINDS, strict=True):
             if not state:

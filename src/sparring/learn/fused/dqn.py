@@ -1,6 +1,6 @@
-"""DQN on a GPU: the list of launches of `learn.dqn`, for all members of a population at once.
+"""DQN on a GPU: the kernel launches of `learn.dqn`, for all members of a population at once.
 
-tests/cuda/test_fused_replay.py holds the two equal, step by step.
+tests/cuda/test_fused_replay.py compares the two step by step.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ LOSSES = ("q_loss", "td_error", "grad_norm")
 
 
 class FusedDQN:
-    """A network whose policy head values actions, and a target that follows it, for each member."""
+    """The learner: a Q-network, a target network and a replay buffer for each member."""
 
     def __init__(
         self,
@@ -42,16 +42,22 @@ class FusedDQN:
         net: NetConfig,
         **options: Any,
     ) -> None:
-        """Take over games whose seeds are those of the members.
+        """Play and learn from games; their seeds are those of the members.
 
-        configs: one for each member. options: by_role, slots and graphs of `FusedSelfPlay`.
+        configs: one per member. options: by_role, slots and graphs of `FusedSelfPlay`.
         """
         assert not games.rules.box
         check_shared("dqn", configs)
         self.config = configs[0]
-        facts = {BY_VALUE: True, DUELING: self.config.dueling}
+        policy_meta = {BY_VALUE: True, DUELING: self.config.dueling}
         self.playing = playing = FusedSelfPlay(
-            games, collect, net, facts=facts, source=REPLAY_SOURCE, final_legal=True, **options
+            games,
+            collect,
+            net,
+            policy_meta=policy_meta,
+            source=REPLAY_SOURCE,
+            final_legal=True,
+            **options,
         )
         self.experience = FusedExperience(
             playing, collect, replay, configs, hparams=HPARAMS, losses=LOSSES
@@ -72,23 +78,22 @@ class FusedDQN:
         )
         self.target.copy_from(self.net)
         self.learning = self.net.make_pass(replay.batch, learn=True)
-        """About the decisions of a batch."""
-        self.ahead = self.net.make_pass(replay.batch, learn=False)
-        """About what follows them."""
-        self.beyond = self.target.make_pass(replay.batch, learn=False)
-        """What the target says about what follows."""
+        """Online network at the observations of a batch."""
+        self.online_next = self.net.make_pass(replay.batch, learn=False)
+        """Online network at the next observations."""
+        self.target_next = self.target.make_pass(replay.batch, learn=False)
+        """Target network at the next observations."""
 
     @property
     def updates(self) -> int:
-        """Updates made so far."""
         return self.playing.updates
 
     def iterate(self, progress: float) -> list[Report]:
-        """Play and learn; returns what each member earned and learned."""
-        return self.experience.update(progress, self.set_hparams, self.descend)
+        """Collect and learn; return one report per member."""
+        return self.experience.update(progress, self.set_hparams, self.step)
 
     def set_hparams(self, moments: Sequence[Moment]) -> list[dict[str, float]]:
-        """Send schedules to the device; returns what curves show of them, by member."""
+        """Copy scheduled values to the device; return their metrics by member."""
         own = self.experience.settings
         found = [DQNHparams.at(config, moment) for config, moment in zip(own, moments, strict=True)]
         hparams = [{name: getattr(mine, name) for name in HPARAMS} for mine in found]
@@ -98,8 +103,8 @@ class FusedDQN:
         ]
         return self.experience.set_hparams(moments, hparams, epsilon)
 
-    def descend(self) -> None:
-        """One optimizer step of all members, and the targets'."""
+    def step(self) -> None:
+        """Make an optimizer step of all members, and update the target networks."""
         replay, learning = self.replay, self.learning
         replay.read(learning, replay.picked)
         learning.forward()
@@ -115,7 +120,7 @@ class FusedDQN:
             dueling=self.config.dueling,
             huber=self.config.huber,
         )
-        # The loss is a mean over members too; each has its own.
+        # The loss is a mean over members too; scale it back to a loss per member.
         grads = torch.autograd.grad(
             loss * self.playing.members, [policy, value], allow_unused=True, materialize_grads=True
         )
@@ -123,33 +128,33 @@ class FusedDQN:
         learning.value_grad[..., 0].copy_(grads[1])
         learning.backward()
         self.experience.step_with(self.adam, "lr")
-        self._follow()
+        self._update_target()
         self.replay.reprioritize(error)
-        self._learned(error)
+        self._add_losses(error)
 
     @torch.no_grad()
     def _targets(self) -> Tensor:
-        replay, beyond = self.replay, self.beyond
-        replay.read(beyond, replay.after)
-        beyond.forward()
-        policy = chooser = head_of(beyond)
+        replay, target_next = self.replay, self.target_next
+        replay.read(target_next, replay.after)
+        target_next.forward()
+        policy = online_head = head_of(target_next)
         if self.config.double:
-            replay.read(self.ahead, replay.after)
-            self.ahead.forward()
-            chooser = head_of(self.ahead)
+            replay.read(self.online_next, replay.after)
+            self.online_next.forward()
+            online_head = head_of(self.online_next)
         return td_target(
             policy,
-            value_of(beyond),
-            chooser=chooser,
+            value_of(target_next),
+            selection_head=online_head,
             mask=replay.masks(replay.after),
-            paid=replay.batch_paid,
+            reward=replay.batch_paid,
             discount=replay.batch_discount,
             dueling=self.config.dueling,
         )
 
     @torch.no_grad()
-    def _follow(self) -> None:
-        """Move the targets toward the networks, or replace them when their time has come."""
+    def _update_target(self) -> None:
+        """Soft update by tau, or a copy every `target_every` optimizer steps."""
         target, every = self.target, self.config.target_every
         share = self.experience.hparam("tau")
         if every:
@@ -157,7 +162,7 @@ class FusedDQN:
         target.weight.lerp_(self.net.weight, (share * self.experience.active)[:, None])
         target.compute.copy_(target.weight * target.scale)
 
-    def _learned(self, error: Tensor) -> None:
+    def _add_losses(self, error: Tensor) -> None:
         huber = self.config.huber or torch.inf
         small = error.clamp(max=huber)
         each = self.replay.weight * (0.5 * small**2 + torch.nan_to_num(huber * (error - small)))
@@ -165,7 +170,7 @@ class FusedDQN:
         self.experience.note(q_loss=each.mean(1), td_error=error.mean(1), grad_norm=norm)
 
     def kept(self) -> list[Tensor]:
-        """Everything that an optimizer step changes."""
+        """All tensors that an optimizer step changes."""
         target = self.target
         return [
             *(self.net.weight, self.net.compute, target.weight, target.compute),
@@ -173,24 +178,24 @@ class FusedDQN:
         ]
 
     def dry_run(self) -> list[Report]:
-        """Do the work of an update with games that cost nothing, and put everything back."""
-        return self.experience.dry_run(self.descend, self.kept())
+        """Make an update without stepping games, and restore everything."""
+        return self.experience.dry_run(self.step, self.kept())
 
     # Saving
 
     def snapshot(self, member: int = 0) -> Snapshot:
-        """Copy what a member's next update depends on, in the layout of `DQN.snapshot`."""
-        return self.experience.snapshot(member, self.learned(member))
+        """Copy the state of a member, in the layout of `DQN.snapshot`."""
+        return self.experience.snapshot(member, self.learner_state(member))
 
     def restore(self, snapshot: Snapshot, member: int = 0) -> None:
-        """Put a member of a fresh learner where the snapshot was taken."""
+        """Restore a member of a fresh learner."""
         self.playing.restore(snapshot, member)
         self.adam.load_state(member, self.net, optimizer_state(snapshot))
-        learned = bool(snapshot.tensors["optimizer"])  # else the target is new
-        self.target.load(member, snapshot.tensors["target" if learned else "net"])
+        has_steps = bool(snapshot.tensors["optimizer"])
+        self.target.load(member, snapshot.tensors["target" if has_steps else "net"])
         self.experience.restore(snapshot, member)
 
-    def learned(self, member: int) -> dict[str, dict[str, Tensor]]:
-        """The target network and Adam's memory."""
+    def learner_state(self, member: int) -> dict[str, dict[str, Tensor]]:
+        """Copy the target network and Adam's state."""
         optimizer = self.adam.state(member, self.net) if self.experience.steps[member] else {}
         return {"target": self.target.state(member), "optimizer": optimizer}

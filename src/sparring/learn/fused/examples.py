@@ -28,18 +28,18 @@ SOURCE = """
 #include "cuda/goals.cuh"
 """
 SPARE, SPARE_ROWS = 1.05, 64
-"""Room for examples beyond their share, because lots are not even: so much more, and so many."""
+"""Factor and rows of spare memory for examples, whose number is random."""
 ROWS_PER_BLOCK = 8
-"""A warp has one."""
+"""One per warp."""
 
 
 def room_for(count: int, share: float) -> int:
-    """Room for the examples among so many samples."""
+    """Return the maximum of examples among so many samples."""
     return round_up(min(count, int(SPARE * share * count) + SPARE_ROWS))
 
 
 class HindsightRecords:
-    """What came of the goals of a rollout's decisions, and the kernels that see them anew."""
+    """Goal results of a rollout's decisions, and the kernels that relabel them."""
 
     def __init__(self, games: Games, rollout: FusedRollout, config: HindsightConfig) -> None:
         self.rollout, self.games, self.config = rollout, games, config
@@ -58,11 +58,11 @@ class HindsightRecords:
         rollout.columns.append(RolloutColumn(RECORD, self.of_place, int(UNKNOWN), self.find))
 
     def room(self, samples: int) -> int:
-        """For how many examples a minibatch of so many samples has room."""
+        """Return the maximum of examples in a minibatch of so many samples."""
         return room_for(samples, self.config.share)
 
     def find(self) -> None:
-        """Find the records of all decisions; before open ones are carried."""
+        """Fill the goal results of all decisions, before pending transitions are moved."""
         rollout = self.rollout
         view = rollout_view(self.kernels, rollout)
         blocks = blocks_of(rollout.games, 64)
@@ -70,7 +70,7 @@ class HindsightRecords:
 
 
 class Examples:
-    """Examples among the samples of an update; a minibatch has room for some behind its samples."""
+    """Relabeled examples of an update; in a minibatch they follow the samples."""
 
     name, counted = ExamplesTerm.name, ExamplesTerm.counted
 
@@ -79,7 +79,7 @@ class Examples:
     ) -> None:
         self.records, self.kernels, self.samples = records, kernels, samples
         self.first, self.room = samples.room, records.room(samples.room)
-        """Where they begin in a minibatch, and how many it has room for."""
+        """First row in a minibatch, and maximum number."""
         members, places = len(samples.counts), samples.list
         self.most = records.rollout.examples // members
         self.blocks = -(-self.room // ROWS_PER_BLOCK)
@@ -97,12 +97,12 @@ class Examples:
         )
 
     def set_hparams(self, moments: Sequence[Moment]) -> None:
-        """Send the schedule to the device."""
+        """Copy the scheduled weight to the device."""
         weights = [self.records.config.weight.at(moment) for moment in moments]
         self.weight.copy_(torch.tensor(weights))
 
     def make(self) -> None:
-        """See a share of the samples in hindsight; their rows come behind those of the rollout."""
+        """Relabel a share of the samples; their rows follow those of the rollout."""
         kernels, rollout, members = self.records.kernels, self.records.rollout, len(self.counts)
         samples = self.samples
         view = kernels.view(
@@ -137,7 +137,7 @@ class Examples:
     def add_gradient(
         self, heads: KernelView, at: Pass, picked: Tensor, dealt: Mapping[str, int]
     ) -> Tensor:
-        """Write that of a minibatch's examples; return the mean loss of every member."""
+        """Write the gradient of a minibatch's examples; return the mean loss of every member."""
         rollout = self.records.rollout
         rows = self.kernels.view(
             "ExampleRowsView",

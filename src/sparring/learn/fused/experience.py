@@ -23,7 +23,7 @@ from sparring.learn.experience import DECISIONS_PER_UPDATE
 from sparring.learn.fused.adam import FlatAdam, Weights
 from sparring.learn.fused.graphs import Figures, rollout_figures
 from sparring.learn.fused.kernels import blocks_of
-from sparring.learn.fused.minibatches import kept_as_they_are
+from sparring.learn.fused.minibatches import restored_after
 from sparring.learn.fused.playing import FusedSelfPlay
 from sparring.learn.fused.replay import DeviceReplay
 from sparring.learn.fused.rollout import estimate_view, keep_pending, rollout_view
@@ -140,15 +140,15 @@ class FusedExperience:
         self,
         progress: float,
         set_hparams: Callable[[Sequence[Moment]], list[dict[str, float]]],
-        descend: Callable[[], None],
+        step: Callable[[], None],
     ) -> list[Report]:
-        """Play and learn by turns. descend: see `learn`."""
+        """Play and learn by turns. step: see `learn`."""
         self._begin()
         for _ in range(self.rounds):
-            shown = set_hparams([Moment(made, progress) for made in self.playing.decisions])
+            metrics = set_hparams([Moment(made, progress) for made in self.playing.decisions])
             self.play()
-            self.learn(descend)
-        return self.reports(shown)
+            self.learn(step)
+        return self.reports(metrics)
 
     def _begin(self) -> None:
         self.playing.check_filled()
@@ -163,10 +163,10 @@ class FusedExperience:
         hparams: Sequence[Mapping[str, float]],
         epsilon: Sequence[npt.NDArray[np.float32]],
     ) -> list[dict[str, float]]:
-        """Send schedules and the number of the rollout to the device.
+        """Copy scheduled values and the index of the rollout to the device.
 
-        hparams: by member, and what else curves show; returns what they do show.
-        epsilon: by member, how probable a random action is in every game.
+        hparams: by member, with further metrics; returns the metrics.
+        epsilon: by member, the probability of a random action in every game.
         """
         self.hparams.copy_(torch.tensor([[k[name] for name in self.hparam_names] for k in hparams]))
         roles = self.gamma_into.shape[1]
@@ -194,7 +194,7 @@ class FusedExperience:
         return self.playing.decisions[member] - self.since[member] >= self.config.warmup
 
     def play(self) -> None:
-        """Play a rollout, remember it, and count what it asks for."""
+        """Collect a rollout, store it, and count the samples that are due."""
         watch = self.playing.watch
         watch.start()
         self.playing.graphs.run("rollout", self._play_and_remember)
@@ -210,28 +210,28 @@ class FusedExperience:
             if self._warm(member):
                 self.owed[member] += found["decisions"] * self.config.ratio
 
-    def learn(self, descend: Callable[[], None]) -> None:
-        """Make the optimizer steps that are owed.
+    def learn(self, step: Callable[[], None]) -> None:
+        """Make the optimizer steps that are due.
 
-        descend: one step of all members with the batch that was drawn; notes its losses.
+        step: one step of all members with the current batch; adds its losses.
         """
         playing = self.playing
-        self._make_steps(descend)
+        self._make_steps(step)
         playing.watch.end()
         torch.cuda.current_stream().synchronize()
         playing.watch.add()
         assert playing.met is not None
         playing.met += playing.rollout.met.cpu().numpy()
 
-    def _make_steps(self, descend: Callable[[], None]) -> None:
-        """Make the steps that are owed; members with fewer wait for the others."""
+    def _make_steps(self, step: Callable[[], None]) -> None:
+        """Make the steps that are due; members with fewer wait for the others."""
         batch = self.config.batch
         quota = [int(owed // batch) for owed in self.owed]
         if any(not self.figures.of(member)["sampleable"] for member in range(len(quota))):
             return
         self.quota.copy_(torch.tensor(quota))
         for _ in range(max(quota)):
-            self.playing.graphs.run("step", partial(self.draw_and, descend))
+            self.playing.graphs.run("step", partial(self.draw_and, step))
         for member, steps in enumerate(quota):
             self.steps[member] += steps
             self.made[member] += steps
@@ -244,11 +244,11 @@ class FusedExperience:
         keep_pending(self.playing.kernels, self.playing.rollout)
         self.figures.take()
 
-    def draw_and(self, descend: Callable[[], None]) -> None:
-        """Learn from a batch. Nothing is kept of a step that is not finite."""
+    def draw_and(self, step: Callable[[], None]) -> None:
+        """Sample a batch and make a step; a step that is not finite changes nothing."""
         self.stopped.copy_(self.quota <= 0)
         self.replay.draw()
-        descend()
+        step()
         self.replay.number.add_(1 - self.stopped.int())
         self.quota.sub_(1)
 
@@ -258,30 +258,30 @@ class FusedExperience:
             kernels,
             rollout,
             gamma=self.hparam("gamma"),
-            gae_lambda=self.hparam("gamma"),  # nobody estimates
+            gae_lambda=self.hparam("gamma"),  # not used
             apart=len(self.hparam_names),
             gamma_into=self.gamma_into,
         )
         blocks = blocks_of(rollout.games, 64)
         kernels.link(blocks, 64, rollout_view(kernels, rollout), self.replay.links, estimate)
 
-    def dry_run(self, descend: Callable[[], None], kept: Sequence[Tensor]) -> list[Report]:
-        """Do the work of an update with games that cost nothing, and put everything back.
+    def dry_run(self, step: Callable[[], None], kept: Sequence[Tensor]) -> list[Report]:
+        """Make an update without stepping games, and restore everything.
 
-        kept: everything that a step changes, but for what is remembered.
+        kept: all tensors that a step changes, except the replay buffers.
         """
         playing, watch = self.playing, self.playing.watch
         counts = list(self.steps), list(self.owed), list(playing.samples)
-        with kept_as_they_are([*kept, *self.replay.weights()]):
+        with restored_after([*kept, *self.replay.weights()]):
             watch.clear()
             watch.start()
-            playing.graphs.run("free rollout", playing.answer_again)
+            playing.graphs.run("free rollout", playing.act_again)
             watch.middle()
             made = [self.figures.of(member)["decisions"] for member in range(playing.members)]
             for member, decisions in enumerate(made):
                 self.owed[member] += decisions * self.config.ratio
             self.made = [0] * len(made)
-            self._make_steps(descend)
+            self._make_steps(step)
             watch.end()
             torch.cuda.synchronize()
             watch.add()
@@ -300,19 +300,19 @@ class FusedExperience:
         playing = self.playing
         return {**rollout_figures(playing.rollout, playing.games), **self.replay.figures()}
 
-    def reports(self, shown: Sequence[Mapping[str, float]]) -> list[Report]:
-        """End an update: what each member earned and learned. shown: its hparams."""
+    def reports(self, metrics: Sequence[Mapping[str, float]]) -> list[Report]:
+        """Finish an update; return one report per member. metrics: of hyperparameters."""
         playing = self.playing
         playing.updates += 1
         losses, broken, busy = self.losses.tolist(), self.broken.tolist(), playing.watch.busy()
         reports = []
         for member, total in enumerate(self._totals):
             if broken[member]:
-                playing.give_up(member, shown[member]["lr"])
+                playing.give_up(member, metrics[member]["lr"])
             stats: dict[str, float] = {}
             if not playing.diverged[member]:
                 stats = self._stats(member, total, losses[member])
-                stats |= {f"learning/{name}": value for name, value in shown[member].items()}
+                stats |= {f"learning/{name}": value for name, value in metrics[member].items()}
                 stats["charts/gpu_busy"] = busy
             reports.append(playing.report(member, stats))
         return reports
@@ -344,9 +344,9 @@ class FusedExperience:
     # Saving
 
     def snapshot(self, member: int, learned: Mapping[str, dict[str, Tensor]]) -> Snapshot:
-        """Copy what a member's next update depends on, in the layout of the learner on the host.
+        """Copy the state of a member, in the layout of the learner on the host.
 
-        learned: what learning depends on.
+        learned: trained tensors besides the network.
         """
         saved = self.playing.snapshot(member)
         meta = {
@@ -363,7 +363,7 @@ class FusedExperience:
         return replace(saved, tensors=tensors, meta=meta, segments=segments)
 
     def restore(self, snapshot: Snapshot, member: int) -> None:
-        """Go on with what was remembered and counted; `playing` is restored by then."""
+        """Restore replay buffer and counts, after `FusedSelfPlay.restore`."""
         meta = snapshot.meta
         self.broken[member] = 0
         self.rollouts, self.steps[member] = meta["rollouts"], meta["steps"]
@@ -372,17 +372,17 @@ class FusedExperience:
         if "replay" in snapshot.tensors:
             segments = {name: read() for name, read in snapshot.segments.items()}
             self.replay.load_state(member, snapshot.tensors["replay"], segments, meta["replay"])
-        elif self.playing.updates:  # it was not saved, or is to be forgotten
+        elif self.playing.updates:  # not saved, or to be cleared
             self._begin_anew(member)
 
 
 def head_of(at: Pass) -> Tensor:
-    """What the policy head says about the rows of a pass [members, rows, width]."""
+    """Outputs of the policy head of a pass [members, rows, width]."""
     width, bias = head_width(at.flat.rules), at.flat.policy_bias
     return at.logits[..., :width] + bias.reshape(-1, 1, bias.shape[-1])[..., :width]
 
 
 def value_of(at: Pass) -> Tensor:
-    """What the value head says about the rows of a pass [members, rows]."""
+    """Outputs of the value head of a pass [members, rows]."""
     bias = at.flat.value_bias
     return at.value[..., 0] + bias.reshape(-1, bias.shape[-1])[:, :1]

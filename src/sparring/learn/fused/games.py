@@ -24,44 +24,44 @@ from sparring.pools.lineups import LEARNER, Mixes
 from sparring.pools.native import Pool
 
 MIN_SLOTS = 2
-"""With one there would be nothing to step while the network thinks."""
+"""With one, no games could step while the network computes."""
 
 
-Answering = Callable[[int, slice], None]
-"""Writes actions, log-probabilities and values of some rows of a step in the rollout."""
+Act = Callable[[int, slice], None]
+"""Writes actions, log-probabilities and values of some rows of a step into the rollout."""
 
 
 class DeviceGames:
-    """Games on the same GPU. Nothing waits for the host in a rollout."""
+    """Games on the same GPU. A rollout does not synchronize."""
 
     captures = True
     """Whether a whole rollout can be a CUDA graph."""
     gpu_alone = True
-    """Whether the time of a rollout is the GPU's alone."""
+    """Whether a rollout is all GPU time."""
 
     def __init__(self, pool: CudaPool, custom_rules: Sequence[Rules] = ()) -> None:
-        """Take over a pool. custom_rules: by member, where some have flags of their own."""
+        """Wrap a pool. custom_rules: by member, if their flags differ."""
         self.pool, self.rules, self.device = pool, pool.rules, pool.device
-        """The rules are the first member's; those of the others have as many of everything."""
+        """Rules of the first member; those of the others have the same sizes."""
         self.custom_rules = tuple(custom_rules) or (pool.rules,) * len(pool.seeds)
-        """By member, whatever phases change in the pool meanwhile."""
+        """Rules by member, without changes by phases."""
         self.seeds, self.num_games, self.each = pool.seeds, pool.num_games, pool.each
         """One seed and `each` games per member."""
         self.at_once = pool.each * pool.rules.rows
-        """Rows of a member that are answered together."""
+        """Rows of a member per forward pass."""
         self.frozen = pool.frozen
-        """By game, not 0 where an action could not be played."""
+        """By game, not 0 after an illegal action."""
         self.reset, self.check = pool.reset, pool.check
         self.state, self.load_state = pool.state, pool.load_state
         self.policies, self.set_mixes, self.seated = pool.policies_of, pool.set_mixes, pool.seated
         if pool.names("Earned") != list(EARNED):
-            raise SparringError("the kernels sum other things than the learner reads")
+            raise SparringError("the fields of Earned in csrc/cuda/pool.cuh differ from EARNED")
 
     def apply_overrides(self, overrides: Overrides, member: int = 0) -> None:
-        """Go on with a member's games under other overrides."""
+        """Apply overrides to a member's games."""
         apply_game_overrides(self.pool, overrides, member=member)
 
-    def play(self, rollout: FusedRollout, answer: Answering) -> None:
+    def play(self, rollout: FusedRollout, act: Act) -> None:
         fresh = self.pool.batch().rows()
         rollout.earned.zero_()
         rollout.met.zero_()
@@ -71,7 +71,7 @@ class DeviceGames:
             to.copy_(fresh[name])
         for step in range(rollout.steps):
             rollout.keep_truth(step, self.pool.tables)
-            answer(step, slice(0, rollout.rows))
+            act(step, slice(0, rollout.rows))
             self._remember(rollout, step)
             last = step == rollout.steps - 1
             self.pool.step_into(
@@ -89,7 +89,7 @@ class DeviceGames:
         rollout.counts.copy_(self.pool.counted())
 
     def _remember(self, rollout: FusedRollout, step: int) -> None:
-        """Give every seat the memory that was written when it decided, before the games go on."""
+        """Copy the new memory of every seat to the pool, before the games step."""
         if rollout.remembered is not None:
             put_memory(
                 self.pool.memories,
@@ -102,11 +102,10 @@ class DeviceGames:
 
 
 class HostGames:
-    """Games on CPU threads: rows cross the bus as bytes, in turns.
+    """Games on CPU threads: rows are copied to the GPU as bytes, group by group.
 
-    The games are cut into slots. While the network answers one, the threads step the other. Rows
-    are copied straight from the pool's own memory, which the driver pins; actions come back the
-    same way.
+    While the network acts for one group, the threads step another. Rows are copied from the pool's
+    memory, which is pinned; actions come back the same way.
     """
 
     captures = gpu_alone = False
@@ -130,37 +129,33 @@ class HostGames:
         self._events = [torch.cuda.Event() for _ in range(pool.slots)]  # type: ignore[no-untyped-call]
         native = pool._native
         arrays = (native.obs, native.legal.view(np.int64), native.policy)
-        with warnings.catch_warnings():  # a tensor of what only the pool writes is only read
+        with warnings.catch_warnings():  # the arrays are read-only; so are uses of the tensors
             warnings.simplefilter("ignore", UserWarning)
             self._rows = [torch.from_numpy(pinned(array, self)) for array in arrays]
 
     def check(self) -> None:
-        """Do nothing: a CPU pool refuses what cannot be played on the spot."""
+        """Do nothing: a CPU pool raises on illegal actions at once."""
 
     def policies(self, member: int = 0) -> frozenset[int]:
-        """The ids that sit at tables; somebody has to answer their rows."""
+        """Ids of the policies in line-ups."""
         return self.pool.policies
 
     def apply_overrides(self, overrides: Overrides, member: int = 0) -> None:
-        """Go on under other overrides."""
         apply_game_overrides(self.pool, overrides)
 
     def set_mixes(self, mixes: Mixes, member: int = 0) -> None:
-        """Say who is drawn from every mix when games begin."""
         self.pool.set_mixes(mixes)
 
     def seated(self, policies: int, member: int = 0) -> npt.NDArray[np.int64]:
-        """Count the seats that policies hold in the running games."""
         return self.pool.seated(policies)
 
     def state(self, member: int = 0) -> bytes:
         return self.pool.state()
 
     def load_state(self, raw: bytes, member: int = 0) -> None:
-        """Continue from `state()`."""
         self.pool.load_state(raw)
 
-    def play(self, rollout: FusedRollout, answer: Answering) -> None:
+    def play(self, rollout: FusedRollout, act: Act) -> None:
         if self._record is None:
             self._record = GameRecorder(rollout)
         record, slots = self._record, range(self.pool.slots)
@@ -170,9 +165,9 @@ class HostGames:
             for slot in slots:
                 if step:
                     record.keep(step - 1, slot, self.pool.recv(slot))
-                self._ask(rollout, step, slot, record)
-                answer(step, self._slice(slot))
-                self._call_back(rollout, step, slot, record)
+                self._upload_rows(rollout, step, slot, record)
+                act(step, self._slice(slot))
+                self._download_actions(rollout, step, slot, record)
             for slot in slots:
                 self._events[slot].synchronize()
                 record.remember(self.pool, step, self._slice(slot))
@@ -185,7 +180,9 @@ class HostGames:
     def _slice(self, slot: int) -> slice:
         return slice(slot * self.at_once, (slot + 1) * self.at_once)
 
-    def _ask(self, rollout: FusedRollout, step: int, slot: int, record: GameRecorder) -> None:
+    def _upload_rows(
+        self, rollout: FusedRollout, step: int, slot: int, record: GameRecorder
+    ) -> None:
         rows = self._slice(slot)
         at = rollout.at(step, rows)
         obs, legal, policy = self._rows
@@ -199,7 +196,9 @@ class HostGames:
         batch = self.pool.batch(slot)
         record.seat[step, rows], record.role[step, rows] = batch.seat, batch.role
 
-    def _call_back(self, rollout: FusedRollout, step: int, slot: int, record: GameRecorder) -> None:
+    def _download_actions(
+        self, rollout: FusedRollout, step: int, slot: int, record: GameRecorder
+    ) -> None:
         rows = self._slice(slot)
         record.actions[rows].copy_(rollout.action[rollout.at(step, rows)], non_blocking=True)
         if rollout.remembered is not None:
@@ -208,11 +207,11 @@ class HostGames:
 
 
 Games = DeviceGames | HostGames
-"""What learners on a GPU play."""
+"""The games of a learner on a GPU."""
 
 
 class GameRecorder:
-    """What a rollout keeps on the host until its end."""
+    """Arrays of a rollout that are collected on the host and uploaded at its end."""
 
     def __init__(self, rollout: FusedRollout) -> None:
         self.rules, self.games, self.policies = rollout.rules, rollout.games, rollout.policies
@@ -238,13 +237,13 @@ class GameRecorder:
         )
 
     def clear(self) -> None:
-        """Forget the games that ended before."""
+        """Reset the sums over games that ended."""
         self.earned[:] = 0
         self.met[:] = 0
         self.cut_count[:] = 0
 
     def remember(self, pool: Pool, step: int, rows: slice) -> None:
-        """Give the seats of some rows the memory that was written when they decided."""
+        """Copy the new memory of the seats of some rows to the pool."""
         if not self.remembered.numel():
             return
         asked = rows.start + np.flatnonzero(pool._native.policy[rows] >= 0)
@@ -252,7 +251,7 @@ class GameRecorder:
         memory[asked // self.rules.rows, seat] = self.remembered.numpy()[asked]
 
     def keep(self, step: int, slot: int, batch: Batch) -> None:
-        """Store what a step of a slot brought."""
+        """Store the result of a step of one group."""
         games = len(batch.terminated)
         at = slice(slot * games, (slot + 1) * games)
         self.reward[step, at], self.skipped[step, at] = batch.reward, batch.skipped
@@ -274,10 +273,10 @@ class GameRecorder:
         if not mine.all():
             self.met[0] += open_episodes(batch).met(self.policies, len(self.rules.bots))
         if batch.truncated.any():
-            self._keep_cuts(step, at.start, batch)
+            self._store_truncated(step, at.start, batch)
 
-    def _keep_cuts(self, step: int, first: int, batch: Batch) -> None:
-        """Note the rows from which the worth of cut games is estimated."""
+    def _store_truncated(self, step: int, first: int, batch: Batch) -> None:
+        """Store the final observations of truncated games."""
         final_obs = batch.final_obs
         movers_by_game = movers_of(self.rules, batch.final_mask)
         rows = self.rules.rows
@@ -297,7 +296,7 @@ class GameRecorder:
                 self.cut_obs[layer, at] = final_obs[place, seat]
 
     def upload(self, rollout: FusedRollout) -> None:
-        """Bring everything to the device; the rows are there already."""
+        """Copy all arrays to the device; rows are there already."""
         filled = min(int(self.cut_count.max()), len(self.cut_at))
         for name, tensor in self._tensors.items():
             used = slice(filled) if name in ("cut_obs", "cut_at") else slice(None)
@@ -305,7 +304,7 @@ class GameRecorder:
 
 
 def pinned(array: np.ndarray[Any, Any], owner: object) -> np.ndarray[Any, Any]:
-    """Have the driver pin memory that is not its own, as long as the owner lives."""
+    """Pin an array until the owner is deleted."""
     runtime: Any = torch.cuda.cudart()  # type: ignore[no-untyped-call]
     address = array.ctypes.data
     code = runtime.cudaHostRegister(address, array.nbytes, 0)

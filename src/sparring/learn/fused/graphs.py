@@ -22,7 +22,7 @@ from sparring.pools.lineups import LEARNER
 
 @contextmanager
 def no_garbage() -> Iterator[None]:
-    """Let nobody be freed meanwhile: what a learner of before held on the device ends a capture."""
+    """Disable garbage collection: freeing GPU memory of another learner would end a capture."""
     gc.collect()
     gc.disable()
     try:
@@ -32,13 +32,13 @@ def no_garbage() -> Iterator[None]:
 
 
 class Graphs:
-    """Captures what is run under a name and replays it; from Python where a network forbids it."""
+    """Captures functions as CUDA graphs and replays them, unless a network cannot be captured."""
 
     def __init__(self, device: torch.device, kind: str, *, on: bool, eager: str = "") -> None:
-        """Capture nothing yet.
+        """Start without graphs.
 
-        kind: of the network whose passes are run. on: False launches every kernel from Python.
-        eager: why a graph cannot hold the network, "" as far as that is known.
+        kind: of the network. on: False launches every kernel from Python.
+        eager: why the network cannot be captured, "" if no reason is known.
         """
         self.device, self.kind, self.on = device, kind, on
         self._captured: dict[str, torch.cuda.CUDAGraph] = {}
@@ -48,7 +48,7 @@ class Graphs:
             self._give_up(eager)
 
     def run(self, name: str, work: Callable[[], None]) -> None:
-        """Replay a graph. The first time runs without one, which also wakes up every library."""
+        """Replay a graph. The first call runs without one, which also initializes libraries."""
         if not self.on or name not in self._ran:
             self._ran.add(name)
             work()
@@ -58,19 +58,16 @@ class Graphs:
             work()
 
     def _capture(self, name: str, work: Callable[[], None]) -> bool:
-        """Hold what is launched in a graph; False if a network of somebody's own does not allow it.
-
-        Nothing of the work has been done by then.
-        """
+        """Capture a graph; False if a custom network does not allow it. Nothing has run by then."""
         graph, stream = torch.cuda.CUDAGraph(), torch.cuda.current_stream(self.device)
         try:
-            # What a graph allocates is of no use behind it: all of them share one piece of memory.
+            # Temporary memory of a graph is free after it: all graphs share one memory pool.
             with no_garbage(), torch.cuda.graph(graph, pool=self._pool):
                 work()
         except RuntimeError as wrong:
             if not is_factory(self.kind) or isinstance(wrong, torch.OutOfMemoryError):
                 raise
-            torch.cuda.set_stream(stream)  # a capture that fails leaves its own behind
+            torch.cuda.set_stream(stream)  # a failed capture does not restore it
             self._end_capture()
             self._give_up(describe_error(wrong.__context__ or wrong))
             return False
@@ -78,12 +75,12 @@ class Graphs:
         return True
 
     def _end_capture(self) -> None:
-        """Free torch's random numbers of a capture that failed: they wait for one that ends."""
+        """Release torch's RNG state of a failed capture by a successful one."""
         with suppress(RuntimeError), torch.cuda.graph(torch.cuda.CUDAGraph()):
             torch.zeros(1, device=self.device)
 
     def _give_up(self, why: str) -> None:
-        """Launch everything from Python from now on."""
+        """Launch every kernel from Python from now on."""
         self.on = False
         text = (
             f"slower than it could be: net.kind {self.kind} does not fit into a CUDA graph: {why}"
@@ -91,7 +88,7 @@ class Graphs:
         warnings.warn(SparringWarning(text), stacklevel=4)
 
     def forget(self) -> None:
-        """Capture everything anew: what is launched has changed."""
+        """Drop all graphs, because the launches have changed."""
         torch.cuda.synchronize()
         self._captured.clear()
         self._ran.clear()
@@ -102,32 +99,32 @@ class Stopwatch:
     """Times rollout and update on the device."""
 
     def __init__(self, phases: Timing) -> None:
-        """Begin. phases: is given the seconds of the last update."""
+        """phases: gets the seconds of the last update."""
         self.phases = phases
         self._events: list[Any] = [torch.cuda.Event(enable_timing=True) for _ in range(3)]  # type: ignore[no-untyped-call]
         self.start, self.middle, self.end = (event.record for event in self._events)
-        """Called before a rollout, between it and the update, and behind that."""
+        """Called before a rollout, between it and the update, and after that."""
         self._ended_at = time.perf_counter()
 
     def clear(self) -> None:
-        """Forget the seconds of the update before."""
+        """Reset the seconds."""
         self.phases.seconds = {"rollout": 0.0, "update": 0.0}
 
     def add(self) -> None:
-        """Add the seconds of a rollout and an update that are through."""
+        """Add the seconds of a finished rollout and update."""
         start, middle, end = self._events
         self.phases.seconds["rollout"] += start.elapsed_time(middle) / 1000
         self.phases.seconds["update"] += middle.elapsed_time(end) / 1000
 
     def busy(self) -> float:
-        """The share of the time since the last call that the device worked."""
+        """Return the share of the time since the last call in which the GPU was busy."""
         before, self._ended_at = self._ended_at, time.perf_counter()
         spent = sum(self.phases.seconds.values())
         return min(spent / max(self._ended_at - before, 1e-9), 1.0)
 
 
 def rollout_figures(rollout: FusedRollout, games: Games) -> dict[str, Tensor]:
-    """Count the rows of a rollout and what its finished games brought, by member."""
+    """Return counts of a rollout and sums over its finished games, by member."""
     members = rollout.members
 
     def by_member(of_step: Tensor) -> Tensor:
@@ -148,25 +145,25 @@ def rollout_figures(rollout: FusedRollout, games: Games) -> dict[str, Tensor]:
 
 
 class Figures:
-    """Numbers by name that are measured on the device and read on the host."""
+    """Metrics by name, computed on the device and read on the host."""
 
     def __init__(self, measure: Callable[[], Mapping[str, Tensor]], members: int) -> None:
         found = measure()
         self._measure, self._names = measure, list(found)
         device = next(iter(found.values())).device
-        self._here = torch.zeros(members, len(found), dtype=torch.float64, device=device)
+        self._device = torch.zeros(members, len(found), dtype=torch.float64, device=device)
         self._host = torch.zeros(
-            self._here.shape, dtype=torch.float64, pin_memory=device.type == "cuda"
+            self._device.shape, dtype=torch.float64, pin_memory=device.type == "cuda"
         )
 
     def take(self) -> None:
-        """Measure; may be part of a graph."""
-        self._here.copy_(torch.stack([one.double() for one in self._measure().values()], 1))
+        """Compute the metrics; may be part of a graph."""
+        self._device.copy_(torch.stack([one.double() for one in self._measure().values()], 1))
 
     def fetch(self) -> None:
-        """Have them brought to the host; they are there once the stream is done."""
-        self._host.copy_(self._here, non_blocking=True)
+        """Start the copy to the host; it is complete once the stream is done."""
+        self._host.copy_(self._device, non_blocking=True)
 
     def of(self, member: int) -> dict[str, float]:
-        """Those of a member that were fetched last."""
+        """Return the metrics of a member that were fetched last."""
         return dict(zip(self._names, self._host[member].tolist(), strict=True))

@@ -25,31 +25,31 @@ from sparring.nets.run.flat import FlatNet, Pass
 
 
 class FusedOutcomes:
-    """By place of the rollout, what came of the decision's game."""
+    """Targets of outcome and score by place of the rollout; see `learn.head_terms`."""
 
     def __init__(self, net: FlatNet, rollout: FusedRollout, *, blend: bool) -> None:
-        """Make the arrays. blend: values have a share of win, draw and loss."""
+        """Allocate the arrays. blend: values include the outcome head."""
         self.net, self.rollout, self.blend = net, rollout, blend
         steps, games, seats = rollout.steps, rollout.games, rollout.rules.seats
         self.ends = steps * games * seats
-        """Places of the table at which games end; those of games that go on come behind."""
+        """Entries of the table for games that end; those of games that go on follow."""
         self.passing: Pass = net.make_pass(games * seats // net.members, learn=False)
         with torch.device(net.device):
             self.step = torch.arange(steps)[:, None]
             self.game = torch.arange(rollout.rows) // rollout.rules.rows
             self.owner = torch.arange(rollout.max_pending) // rollout.chains
-            """Of open decisions: game and seat as one number."""
+            """Of pending transitions: game * seats + seat."""
             self.place = torch.arange(rollout.places)
             self.alone = torch.eye(seats, dtype=torch.bool)
             self.truncations = torch.full((self.ends + 1, WIDTH), torch.nan)
-            """What is expected of games that were cut; the last line is nobody's."""
+            """Predictions for truncated games; the last entry is unused."""
             self.result = torch.full((rollout.places, WIDTH), torch.nan)
             self.final = torch.zeros(rollout.places, dtype=torch.bool)
             self.score = torch.zeros(rollout.places)
-            """In its unit."""
+            """Divided by its scale."""
 
-    def said(self, at: Pass) -> Tensor:
-        """What a pass says of its rows [rows of all members, WIDTH]."""
+    def predictions(self, at: Pass) -> Tensor:
+        """Predictions of a pass for its rows [rows of all members, WIDTH]."""
         members, rows = at.value.shape[:2]
         found = torch.zeros(members, rows, WIDTH, device=self.net.device)
         if WDL in at.extra_outputs:
@@ -60,18 +60,18 @@ class FusedOutcomes:
             )
         return found.view(-1, WIDTH)
 
-    def take_cuts(self, number: int, at: Pass) -> None:
-        """Keep what is expected where games were cut for the `number`th time."""
-        rollout, said = self.rollout, self.said(at)
+    def add_truncated(self, number: int, at: Pass) -> None:
+        """Store the predictions of a pass over layer `number` of truncations."""
+        rollout, predicted = self.rollout, self.predictions(at)
         where = rollout.cut_at[number].long()
         there = (rollout.cut_count[self.game] > number) & (where >= 0)
-        self.truncations[torch.where(there, where >> 1, self.ends)] = said
-        turned = torch.cat([said[:, :RESULTS].flip(-1), -said[:, RESULTS:]], -1)
+        self.truncations[torch.where(there, where >> 1, self.ends)] = predicted
+        from_opponent = torch.cat([predicted[:, :RESULTS].flip(-1), -predicted[:, RESULTS:]], -1)
         also = there & (where & 1 == 1)
-        self.truncations[torch.where(also, where >> 1 ^ 1, self.ends)] = turned
+        self.truncations[torch.where(also, where >> 1 ^ 1, self.ends)] = from_opponent
 
     def fill(self) -> None:
-        """Say what came of every decision of the rollout, and choose the units of it."""
+        """Compute the targets of a rollout, and update the scales."""
         rollout, seats = self.rollout, self.rollout.rules.seats
         end = self._ends()
         ended = torch.where(rollout.terminated[..., None, None], self._results(), self._cuts())
@@ -80,7 +80,7 @@ class FusedOutcomes:
         game = (end // seats).clamp(max=rollout.terminated.numel() - 1)
         self.final.copy_((end < self.ends) & rollout.terminated.view(-1)[game])
         self.truncations.fill_(torch.nan)
-        self._settle()
+        self._update_scales()
 
     def _ends(self) -> Tensor:
         rollout, seats = self.rollout, self.rollout.rules.seats
@@ -106,7 +106,7 @@ class FusedOutcomes:
         return self.truncations[:-1].view(shape)
 
     def _expected(self, end: Tensor) -> Tensor:
-        """What is expected of games that go on, by the last decision of every seat."""
+        """Predictions for games that go on, at the last decision of every seat."""
         rollout, owners = self.rollout, self.rollout.games * self.rollout.rules.seats
         asked = torch.cat([self.owner >= 0, rollout.seat.view(-1) >= 0])
         owner = torch.where((end >= self.ends) & asked, end - self.ends, owners)
@@ -115,15 +115,15 @@ class FusedOutcomes:
         last = last[:-1]
         self.passing.read(rollout.obs, last.view(self.net.members, -1).int())
         self.passing.forward()
-        return torch.where((last >= 0)[:, None], self.said(self.passing), torch.nan)
+        return torch.where((last >= 0)[:, None], self.predictions(self.passing), torch.nan)
 
     def _by_member(self, by_place: Tensor) -> Tensor:
         max_pending, members = self.rollout.max_pending, self.net.members
         front = by_place[:max_pending].view(members, -1).sum(1)
         return front + by_place[max_pending:].view(self.rollout.steps, members, -1).sum((0, 2))
 
-    def _settle(self) -> None:
-        """Choose the units of scores and wins, as `learn.head_terms.OutcomeColumn` does."""
+    def _update_scales(self) -> None:
+        """Update the scales of scores and wins, as `learn.head_terms.OutcomeColumn` does."""
         net, rollout = self.net, self.rollout
         if SCORE in net.extra_heads:
             assert rollout.final_score is not None
@@ -159,53 +159,49 @@ class FusedOutcomes:
 
     @property
     def by_place(self) -> Mapping[str, Tensor]:
-        """What terms of the loss read."""
         return {WDL: self.result[:, :RESULTS], SCORE: self.score}
 
 
 @dataclass(frozen=True)
 class OfOutcomes:
-    """A head that learns what came of games."""
+    """Loss term of an outcome or score head."""
 
     term: Term
     column: FusedOutcomes
 
     @property
     def by_place(self) -> Mapping[str, Tensor]:
-        """What came of the game of every place."""
         return self.column.by_place
 
     def fill(self) -> None:
-        """Nothing: the column is filled for all."""
+        """Do nothing: the shared column is filled elsewhere."""
 
 
 class OfHidden:
-    """A head that learns what is hidden."""
+    """Loss term of the head for hidden cards."""
 
     def __init__(self, term: Term, rollout: FusedRollout) -> None:
         self.term, self.rollout = term, rollout
         place = torch.arange(rollout.places, device=rollout.end.device)
         self.seat = (place // rollout.chains % rollout.rules.seats).to(torch.int8)
-        """Of the decision of every place; those of open ones stand for good."""
+        """Seat of every place; those of pending transitions never change."""
 
     @property
     def by_place(self) -> Mapping[str, Tensor]:
-        """What games knew at every place, and who did not."""
         assert self.rollout.hidden is not None
         return {HIDDEN: self.rollout.hidden, SEAT: self.seat}
 
     def fill(self) -> None:
-        """Say who decided."""
         self.seat[self.rollout.max_pending :].copy_(self.rollout.seat.view(-1))
 
 
-def kept_for(terms: Sequence[Term]) -> dict[str, Any]:
-    """What a rollout keeps for terms besides."""
+def rollout_options(terms: Sequence[Term]) -> dict[str, Any]:
+    """Options of a `FusedRollout` that terms need."""
     return {"scores": bool(columns_of(terms)), "truth": truth_of(terms)}
 
 
 def fused_heads(net: FlatNet, rollout: FusedRollout, terms: Sequence[Term]) -> list[FusedTerm]:
-    """The terms of heads, fed by the device. terms: their formulas."""
+    """Make the loss terms of heads on the GPU. terms: their formulas."""
     found: list[FusedTerm] = []
     columns = columns_of(terms)
     outcomes = {one: FusedOutcomes(net, rollout, blend=bool(one.blend)) for one in columns}
@@ -218,14 +214,14 @@ def fused_heads(net: FlatNet, rollout: FusedRollout, terms: Sequence[Term]) -> l
 
 
 AT_ONCE = 16384
-"""Places that the frozen network is asked about in one pass."""
+"""Rows of a pass of the frozen network."""
 
 
 class FusedKLPenalty:
-    """Asks the frozen network once per update about all that was played."""
+    """KL to a frozen network, which runs once per update on all rows."""
 
     def __init__(self, term: KLPenalty, rollout: FusedRollout, *, bf16: bool) -> None:
-        """Move the frozen network to where the rollout is."""
+        """Move the frozen network to the rollout's device."""
         self.term, self.rollout, self.bf16 = term, rollout, bf16
         device = rollout.obs.device
         term.net.to(device)
@@ -233,15 +229,15 @@ class FusedKLPenalty:
             rollout.places, rollout.rules.actions, dtype=torch.float16, device=device
         )
         self.by_place: Mapping[str, Tensor] = {REFERENCE: room}
-        self._ask(slice(0, min(AT_ONCE, rollout.places)))  # what it makes once, before any graph
+        self._compute(slice(0, min(AT_ONCE, rollout.places)))  # warm up before any capture
 
     def fill(self) -> None:
-        """Ask about every place; those that nobody decided are never picked."""
+        """Compute log-probabilities of every place."""
         for at in range(0, self.rollout.places, AT_ONCE):
-            self._ask(slice(at, min(at + AT_ONCE, self.rollout.places)))
+            self._compute(slice(at, min(at + AT_ONCE, self.rollout.places)))
 
     @torch.no_grad()
-    def _ask(self, places: slice) -> None:
+    def _compute(self, places: slice) -> None:
         obs, legal = self.rollout.obs[places], self.rollout.legal[places]
         obs = obs[:, : self.term.net.inputs.row_bytes]
         # As in `nets.run.captured`: rounded weights that are kept would be read by a later replay.
@@ -249,5 +245,5 @@ class FusedKLPenalty:
             obs.device.type, torch.bfloat16, enabled=self.bf16, cache_enabled=False
         ):
             logits = self.term.net(obs)[POLICY]
-        said = masked_log_probs(logits, mask_of(legal, self.rollout.rules))
-        self.by_place[REFERENCE][places].copy_(said)
+        log_probs = masked_log_probs(logits, mask_of(legal, self.rollout.rules))
+        self.by_place[REFERENCE][places].copy_(log_probs)

@@ -1,4 +1,4 @@
-"""The kernels of the learner: from what heads say to actions, losses and optimizer steps."""
+"""Kernels of learners: sampling of actions, losses, optimizer steps."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ REPLAY_SOURCE = '#include "cuda/optimizer.cuh"\n#include "cuda/replay.cuh"\n'
 
 
 def action_constants(rules: Rules, *, bf16: bool) -> dict[str, int]:
-    """The actions of a game, which the kernels are compiled for."""
+    """Compile-time constants of a game's actions."""
     return {
         "SPARRING_BF16": int(bf16),
         "SPARRING_BOX": rules.box,
@@ -30,7 +30,7 @@ def action_constants(rules: Rules, *, bf16: bool) -> dict[str, int]:
 
 
 def learner_kernels(rules: Rules, source: str, *, bf16: bool, device: torch.device) -> KernelModule:
-    """Compile what a learner launches."""
+    """Compile the kernels of a learner."""
     constants = action_constants(rules, bf16=bf16)
     return build(source, constants, exact=False, device=device, what=rules.name)
 
@@ -44,7 +44,7 @@ def compile_ahead(
     slots: int,
     device: torch.device,
 ) -> None:
-    """Begin to compile what a learner and its networks will ask for, while games are made.
+    """Start compiling the kernels of a learner and its networks, while games are made.
 
     slots: of frozen opponents.
     """
@@ -55,12 +55,12 @@ def compile_ahead(
         if slots:
             met = Inputs(rules, memory_bytes_of(rules, net))
             programs.append((gpu.SOURCE, row_constants(met, bf16=bf16)))
-    for one, constants in programs:
-        ahead(one, constants, exact=False, device=device, what=rules.name)
+    for program, constants in programs:
+        ahead(program, constants, exact=False, device=device, what=rules.name)
 
 
 def heads_view(kernels: KernelModule, net: FlatNet, at: Pass) -> KernelView:
-    """What a pass says about its rows, and the biases that are still missing."""
+    """View of the outputs of a pass, and of the biases that are added to them."""
     return kernels.view(
         "HeadsView",
         policy=at.logits,

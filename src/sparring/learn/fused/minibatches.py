@@ -18,28 +18,28 @@ from sparring.learn.transforms import BLOCK, KEYS, MIRRORED, ROUNDS, STREAM, TUR
 from sparring.nets.run.flat import round_up
 
 SPARE = 1.01
-"""Room in a minibatch per sample that is wanted there, where frozen opponents play."""
+"""Factor of spare rows in a minibatch if the number of samples varies."""
 
 
 @dataclass(frozen=True)
 class FusedSamples:
-    """The decisions that an update of PPO learns from; the arrays never move."""
+    """The samples of an update of PPO, at fixed addresses."""
 
     list: Tensor
     """Their places [members, most]."""
     counts: Tensor
-    """How many each member has."""
+    """Samples of each member."""
     picked: Tensor
-    """Places of minibatches [minibatches, members, stride], -1: nobody's."""
+    """Places of minibatches [minibatches, members, stride], -1: padding."""
     room: int
-    """Samples of a minibatch; behind them come rows of terms."""
+    """Samples of a minibatch; extra rows of terms follow."""
     seeds: Tensor
     clock: Tensor
-    """The number of the update."""
+    """Index of the update."""
 
 
 def check_configs(games: Games, configs: Sequence[PPOConfig]) -> None:
-    """Refuse what cannot be trained in one set of arrays."""
+    """Raise if members cannot share the arrays."""
     if len(configs) != len(games.seeds):
         raise ConfigError(f"{len(configs)} configurations for {len(games.seeds)} seeds")
     check_shared("ppo", configs)
@@ -48,25 +48,25 @@ def check_configs(games: Games, configs: Sequence[PPOConfig]) -> None:
         raise ConfigError(f"gamma_into needs one discount per role: {', '.join(roles)}")
 
 
-def room_of(samples: int, minibatches: int, config: PPOConfig, opponents: bool) -> int:
-    """Rows of a minibatch if all samples are in some; with opponents, how many are samples varies.
+def minibatch_rows_of(samples: int, minibatches: int, config: PPOConfig, opponents: bool) -> int:
+    """Return the rows of a minibatch. With opponents the number of samples varies.
 
-    Then a few more than wanted fit in, so that a few more samples do not need one minibatch more.
+    Spare rows then avoid a further minibatch for a few samples.
     """
     room = round_up(-(-samples // minibatches))
     return max(room, round_up(round(SPARE * config.minibatch))) if opponents else room
 
 
-def put_back(members: Tensor, before: Sequence[Tensor], now: Sequence[Tensor]) -> None:
-    """Give the members that are marked what they had before; nothing waits for the device."""
+def restore_members(members: Tensor, before: Sequence[Tensor], now: Sequence[Tensor]) -> None:
+    """Restore the marked members, without synchronization."""
     for old, tensor in zip(before, now, strict=True):
         marked = members.bool().view(-1, *[1] * (tensor.dim() - 1))
         tensor.copy_(torch.where(marked, old, tensor))
 
 
 @contextmanager
-def kept_as_they_are(tensors: Sequence[Tensor]) -> Iterator[None]:
-    """Give tensors what they had before, behind work that changes them."""
+def restored_after(tensors: Sequence[Tensor]) -> Iterator[None]:
+    """Restore the values of tensors at the end of the block."""
     before = [tensor.clone() for tensor in tensors]
     yield
     for tensor, old in zip(tensors, before, strict=True):
@@ -78,21 +78,20 @@ LOW = 0xFFFFFFFF
 
 @dataclass(frozen=True)
 class FusedMinibatch:
-    """Rows of all members as they are learned from."""
+    """Rows of a minibatch of all members."""
 
     places: Tensor
-    """[members, stride]: where each of them lies in `rows`, or -1: nobody's."""
+    """[members, stride]: index of each row in `rows`, -1: padding."""
     rows: Mapping[str, Tensor]
     """Arrays by place: obs, legal, action, old_log_prob, old_value, advantage."""
     known: Mapping[str, Tensor] = field(default_factory=dict)
-    """[members, stride]: what transforms know of every row, by name."""
+    """[members, stride]: columns of transforms by name."""
 
 
 class Images:
-    """Sees the samples of an update plain in one epoch and in the mirror in the next.
+    """Mirrors each sample of an update in one of two epochs, as `learn.transforms` does.
 
-    `learn.transforms` says what an image is and who is seen so; its coins are thrown here for all
-    members at once. All of it is arithmetic of fixed shapes in torch, so that a graph can hold it.
+    Random bits are computed for all members at once. Shapes are fixed, so that a graph can hold it.
     """
 
     def __init__(self, mirroring: Mirroring, rollout: FusedRollout, samples: FusedSamples) -> None:
@@ -101,14 +100,14 @@ class Images:
         _, members, stride = picked.shape
         with torch.device(picked.device):
             self.coin = torch.zeros(rollout.places + 1, dtype=torch.bool)
-            """By place; the last is nobody's."""
+            """Random bit by place; the last is unused."""
             self.mirrored = torch.zeros(picked.shape, dtype=torch.bool)
-            """Which rows of the present epoch are images."""
+            """Mirrored rows of the current epoch."""
             self._order = torch.arange(members * stride, dtype=torch.int32).view(members, stride)
             self._ranks = torch.arange(samples.list.shape[1])
 
     def throw(self) -> None:
-        """Throw the coins of an update, once its samples are listed."""
+        """Compute the random bits of an update, after its samples are listed."""
         samples = self.samples
         coin = throw(samples.seeds, samples.clock, len(self._ranks))
         there = self._ranks < samples.counts[:, None]
@@ -116,7 +115,7 @@ class Images:
         self.coin.scatter_(0, place.view(-1), coin.view(-1))
 
     def choose(self, epoch: int) -> None:
-        """Say who is seen in the mirror once an epoch is dealt: who was plain the time before."""
+        """Select the mirrored rows of a shuffled epoch: those that were plain before."""
         picked = self.samples.picked[..., : self.room]
         coin = self.coin[picked.clamp(min=0).long()]
         self.mirrored[..., : self.room].copy_((coin ^ bool(epoch % 2)) & (picked >= 0))
@@ -125,7 +124,7 @@ class Images:
         """Copy the rows of a minibatch, some of them mirrored."""
         rows, mirror, mirrored = minibatch.rows, self.mirroring, self.mirrored[number]
         coin, at = mirrored.view(-1), minibatch.places.clamp(min=0).view(-1).long()
-        # Rows that terms brought along lie behind all places; of them there are observations alone.
+        # Extra rows of terms follow all places; they have observations only.
         played = at.clamp(max=self.rollout.places - 1)
         found = {
             name: array.index_select(0, at if name == "obs" else played)
@@ -139,18 +138,20 @@ class Images:
         places = torch.where(minibatch.places >= 0, self._order, -1)
         return FusedMinibatch(places, found, {**minibatch.known, MIRRORED: mirrored})
 
-    def plainly(self, number: int, places: Tensor, means_of: Callable[[Tensor], Tensor]) -> Tensor:
-        """The means of a minibatch over rows as they were played.
+    def unmirrored_means(
+        self, number: int, places: Tensor, means_of: Callable[[Tensor], Tensor]
+    ) -> Tensor:
+        """Return the means of a minibatch over unmirrored rows.
 
-        means_of: by places, sums over them for every member, divided by the samples of all.
+        means_of: sums over places of every member, divided by the number of all samples.
         """
         plain = torch.where(self.mirrored[number], -1, places)
-        every, own = ((one[:, : self.room] >= 0).sum(1) for one in (places, plain))
-        return means_of(plain) * (every / own.clamp(min=1))[:, None]
+        total, unmirrored = ((one[:, : self.room] >= 0).sum(1) for one in (places, plain))
+        return means_of(plain) * (total / unmirrored.clamp(min=1))[:, None]
 
 
 def throw(seeds: Tensor, number: Tensor, count: int) -> Tensor:
-    """`learn.transforms.coins` of several seeds [seeds, count].
+    """`learn.transforms.random_bits` of several seeds [seeds, count].
 
     seeds: the bits of unsigned 64-bit numbers. Products wrap around, so that their bits are right.
     """

@@ -35,13 +35,13 @@ class FrozenOpponents:
         )
         self.passing = self.nets.make_pass(games.at_once * members)
         self.greedy = torch.zeros(members * slots, dtype=torch.uint8, device=games.device)
-        # Small products leave room on the device: both passes together take less than in turn.
-        self._beside = torch.cuda.Stream(games.device)  # type: ignore[no-untyped-call]
+        # Small products do not fill the GPU: both passes at once take less time than in turn.
+        self._stream = torch.cuda.Stream(games.device)  # type: ignore[no-untyped-call]
         self.filled = [[False] * (slots + 1) for _ in range(members)]
         self._heads = kernels.view(
             "HeadsView",
             policy=self.passing.logits,
-            value=self.passing.logits,  # nobody asks for it
+            value=self.passing.logits,  # not used
             value_stride=0,
             policy_bias=self.nets.policy_bias,
             value_bias=self.nets.policy_bias,
@@ -49,36 +49,35 @@ class FrozenOpponents:
         )
 
     def put(self, member: int, slot: int, weights: Mapping[str, Tensor], *, greedy: bool) -> None:
-        """Put a network into a slot; captured graphs see it too."""
+        """Load a network into a slot; captured graphs use it."""
         check_slot(slot, self.slots)
         self.nets.load(member, slot, weights)
         self.greedy[member * self.slots + slot - 1] = int(greedy)
         self.filled[member][slot] = True
 
     def look(self, obs: Tensor, policy: Tensor, rows_each: int) -> None:
-        """Begin a grouped pass for the rows of opponents, beside the learner's own pass."""
+        """Start a grouped forward pass for the opponents' rows on a second stream."""
         passing = self.passing
-        self._beside.wait_stream(torch.cuda.current_stream(obs.device))
-        with torch.cuda.stream(self._beside):
+        self._stream.wait_stream(torch.cuda.current_stream(obs.device))
+        with torch.cuda.stream(self._stream):
             passing.sort(policy, rows_each)
             passing.read(obs)
             passing.forward()
 
     def remember(self, to: Tensor) -> None:
-        """Write what those rows make their seats remember, behind `answer`. to: [rows, numbers]."""
+        """Write the new memory of those rows' seats, after `act`. to: [rows, numbers]."""
         made, position = self.passing.memory, self.passing.position
         if made is not None:
             theirs = made.index_select(0, position.clamp(min=0))
             to.copy_(torch.where(position[:, None] >= 0, theirs, to))
 
-    def answer(self, asked: dict[str, Any], answers: KernelView, blocks: int) -> None:
-        """An action for each of those rows, once the pass is through.
+    def act(self, asked: dict[str, Any], answers: KernelView, blocks: int) -> None:
+        """Sample actions of those rows after the forward pass.
 
-        asked: the fields of `AskedView`, as the learner's own rows are asked.
-        blocks: of 256 threads each.
+        asked: fields of `AskedView`, as for the learner's rows. blocks: of 256 threads each.
         """
         passing = self.passing
-        torch.cuda.current_stream(self.greedy.device).wait_stream(self._beside)
+        torch.cuda.current_stream(self.greedy.device).wait_stream(self._stream)
         frozen = self.kernels.view(
             "FrozenView", position=passing.position, group=passing.group_of, greedy=self.greedy
         )

@@ -1,9 +1,8 @@
-"""Playing on a GPU: games, networks, the answers to rows, frozen opponents, counts, what is saved.
+"""Self-play on a GPU: games, networks, sampling of actions, frozen opponents, counts, snapshots.
 
-Every learner on a GPU owns one of these, as every other one owns a `learn.playing.SelfPlay`. The
-members of a population play side by side in the same arrays. Nothing waits for the device inside a
-rollout, nothing is allocated. Where games live on CPU threads, their rollout is no graph but the
-answers to rows are. tests/cuda/test_fused_rollout.py holds the answers against the networks'
+The counterpart of `learn.playing.SelfPlay` for learners of CUDA graphs. Members of a population
+share the arrays. A rollout neither synchronizes nor allocates. With games on CPU threads only the
+forward passes are graphs. tests/cuda/test_fused_rollout.py compares actions with those of the torch
 modules, test_fused_league.py those of frozen opponents.
 """
 
@@ -25,7 +24,7 @@ from sparring.kernels import KernelModule
 from sparring.learn.acting import check_slot
 from sparring.learn.fused.games import Games
 from sparring.learn.fused.graphs import Graphs, Stopwatch
-from sparring.learn.fused.heads import kept_for
+from sparring.learn.fused.heads import rollout_options
 from sparring.learn.fused.kernels import PPO_SOURCE, blocks_of, heads_view, learner_kernels
 from sparring.learn.fused.opponents import FrozenOpponents
 from sparring.learn.fused.rollout import FusedRollout
@@ -43,7 +42,7 @@ from sparring.schedule import format_rounded
 
 
 class RoleActing:
-    """A network that answers rows: all of them, or those of one role."""
+    """A network that acts on all rows, or on those of one role."""
 
     def __init__(
         self, kernels: KernelModule, net: FlatNet, rows: int, role: int | None = None
@@ -52,14 +51,14 @@ class RoleActing:
         self.passing: Pass = net.make_pass(rows, learn=False)
         self.heads = heads_view(kernels, net, self.passing)
 
-    def asked(self, role: Tensor | None) -> dict[str, Any]:
-        """What of `AskedView` is its own. role: of the rows."""
-        own = role if self.role is not None else None
-        return {"role": own, "only": self.role or 0, "value_scale": self.net.value_scale}
+    def view_fields(self, role: Tensor | None) -> dict[str, Any]:
+        """Fields of `AskedView` that depend on the network. role: of the rows."""
+        roles = role if self.role is not None else None
+        return {"role": roles, "only": self.role or 0, "value_scale": self.net.value_scale}
 
 
 class FusedSelfPlay:
-    """Plays with the networks of one member or of a whole population."""
+    """Self-play of one run or of all members of a population."""
 
     def __init__(
         self,
@@ -71,33 +70,33 @@ class FusedSelfPlay:
         by_role: bool = False,
         slots: int = 0,
         graphs: bool = True,
-        facts: Mapping[str, bool] | None = None,
+        policy_meta: Mapping[str, bool] | None = None,
         source: str = PPO_SOURCE,
         final_legal: bool = False,
         examples: int = 0,
         heads: HeadsConfig | None = None,
     ) -> None:
-        """Take over games whose seeds are those of the members.
+        """Make networks and rollout for games; the games' seeds are those of the members.
 
-        roles: networks by role, in the order of the game's, instead of one for all.
-        by_role: a decision's next one is the seat's next in the same role.
-        slots: room for frozen networks of the same kind, for every member.
+        roles: networks by role, in the order of the game's roles, instead of a shared one.
+        by_role: link a decision with the seat's next one in the same role.
+        slots: number of slots for frozen networks, per member.
         graphs: False launches every kernel from Python, for debugging.
-        facts: metadata of the heads, see `nets.policy.HEAD_META`. `BY_VALUE`: the policy head
-            holds action values, whose best is played.
-        source: the kernels that are launched.
-        final_legal: keep what seats might do when games are cut.
-        examples: room for decisions seen in hindsight.
-        heads: what the network is asked besides policy and value, of a learner with terms.
+        policy_meta: metadata of policies, see `nets.policy.HEAD_META`. `BY_VALUE`: the policy head
+            outputs action values.
+        source: of the kernels.
+        final_legal: store the legal actions of truncated games.
+        examples: maximum of hindsight examples.
+        heads: auxiliary heads.
         """
         if games.each != collect.games:
             raise ConfigError(f"the pool has {games.each} games, the config {collect.games}")
         self.games, self.pool, self.rules = games, games.pool, games.rules
-        """The rules are those of the first member; phases change flags of the pool's alone."""
+        """Rules of the first member; phases change flags of the pool alone."""
         self.members, self.device, self.slots = len(games.seeds), games.device, slots
-        self.config, self.roles, self.facts = net, dict(roles or {}), dict(facts or {})
+        self.config, self.roles, self.policy_meta = net, dict(roles or {}), dict(policy_meta or {})
         self.exact = EXACT in self.pool.can
-        """Whether a snapshot holds the games in flight."""
+        """Whether a snapshot holds the running games."""
         if memory_bytes_of(games.rules, net) not in (0, self.pool.memory_bytes):
             raise ConfigError(
                 f"the pool has {self.pool.memory_bytes} bytes of memory per seat and net.memory "
@@ -106,7 +105,7 @@ class FusedSelfPlay:
         check_answered(self.pool.policies, range(slots + 1))
         self.heads, self.formulas = heads, head_terms(games.rules, heads)
         self.net: Any = self._make_flat(bf16=collect.bf16)
-        """The networks of all members: a `FlatNet`, or several behind one face."""
+        """The networks of all members: a `FlatNet`, or a `FlatHierarchy`."""
         self.graphs = Graphs(self.device, net.kind, on=graphs, eager=self.net.eager_reason)
         for member, seed in enumerate(games.seeds):
             torch.manual_seed(seed)
@@ -129,33 +128,33 @@ class FusedSelfPlay:
             final_legal=final_legal,
             examples=examples,
             remembers=bool(net.memory),
-            **kept_for(self.formulas),
+            **rollout_options(self.formulas),
         )
         games.reset()
         self.frozen: FrozenOpponents | None = None
         if slots:
             self.frozen = FrozenOpponents(games, self.kernels, net, slots, bf16=collect.bf16)
-        self.voices = self._make_voices()
-        """Who answers the learner's rows, by role; the only one is called \"\"."""
+        self.acting = self._make_acting()
+        """Networks that act for the learner, by role; a shared one has the role \"\"."""
         self.clock = torch.zeros(1, dtype=torch.int32, device=self.device)
-        """The number of the rollout."""
+        """Index of the rollout."""
         # The bits of unsigned 64-bit seeds.
         seeds = np.array([seed % 2**64 for seed in games.seeds], np.uint64)
         self.seeds = torch.from_numpy(seeds.view(np.int64)).to(self.device)
         self.block_rows = 256 if games.rules.box else 8  # a thread has a row, or a warp has it
         self._nobody = self.kernels.view("FrozenView", position=None, group=None, greedy=None)
         self.epsilon: Tensor | None = None
-        """By row of a step, how probable a random action is; None: nobody explores."""
+        """By row of a step, the probability of a random action; None: no exploration."""
         self.updates = 0
         self.decisions, self.samples = [0] * self.members, [0] * self.members
         self.opponent_rows = [0] * self.members
         self.diverged = [""] * self.members
-        """Why members learn no more."""
+        """By member, why it stopped learning."""
         self.phases = Timing()
         self.watch = Stopwatch(self.phases)
         self.met: npt.NDArray[np.int64] | None = None
-        """Of the last update [members, players, 3]."""
-        self._told_cuts = False
+        """Results against opponents in the last update [members, players, 3]."""
+        self._warned_truncations = False
 
     def _make_flat(self, *, bf16: bool) -> FlatNet | FlatHierarchy:
         room: dict[str, Any] = {"bf16": bf16, "device": self.device}
@@ -165,7 +164,7 @@ class FusedSelfPlay:
         heads = configured_heads(self.rules, self.heads)
         return make_flat(self.rules, self.config, self.members, heads=heads, **room)
 
-    def _make_voices(self) -> dict[str, RoleActing]:
+    def _make_acting(self) -> dict[str, RoleActing]:
         at_once = self.games.at_once
         if not self.roles:
             return {"": RoleActing(self.kernels, self.net, at_once)}
@@ -176,7 +175,7 @@ class FusedSelfPlay:
         }
 
     def fresh_net(self) -> Net:
-        """A network that has learned nothing."""
+        """Make a network with initial weights."""
         rules, memory = self.rules, self.pool.memory_bytes
         if self.roles:
             return make_net(rules, self.config, memory=memory, roles=self.roles)
@@ -188,38 +187,40 @@ class FusedSelfPlay:
     # Rollout
 
     def play(self) -> None:
-        """Play `steps` steps."""
+        """Collect a rollout."""
         self.rollout.final_value.fill_(torch.nan)
-        self.games.play(self.rollout, self._answer if self.games.captures else self._answer_fast)
+        self.games.play(self.rollout, self._act if self.games.captures else self._act_captured)
 
-    def answer_again(self) -> None:
-        """Answer the rows of the last rollout once more, without games."""
+    def act_again(self) -> None:
+        """Act on the rows of the last rollout again, without stepping games."""
         self.rollout.final_value.fill_(torch.nan)
         at_once = self.games.at_once * self.members
         for step in range(self.rollout.steps):
             for first in range(0, self.rollout.rows, at_once):
-                self._answer(step, slice(first, first + at_once))
+                self._act(step, slice(first, first + at_once))
 
-    def _answer_fast(self, step: int, rows: slice) -> None:
-        """Answer some rows of a step, as a graph of their own once everything is warm."""
-        self.graphs.run(f"answer {step} {rows.start}", lambda: self._answer(step, rows))
+    def _act_captured(self, step: int, rows: slice) -> None:
+        """Act on some rows of a step, by a graph once everything is warm."""
+        self.graphs.run(f"answer {step} {rows.start}", lambda: self._act(step, rows))
 
-    def _answer(self, step: int, rows: slice) -> None:
-        """A forward pass for rows of a step, one for each network, and an action for each row."""
+    def _act(self, step: int, rows: slice) -> None:
+        """Run a forward pass per network for rows of a step, and sample their actions."""
         rollout, view = self.rollout, self.kernels.view
         at, count = rollout.at(step, rows), rows.stop - rows.start
         if self.frozen:
             self.frozen.look(rollout.obs[at], rollout.policy[step, rows], count // self.members)
-        for voice in self.voices.values():
-            voice.passing.read(rollout.obs[at])
-            voice.passing.forward()
+        for acting_net in self.acting.values():
+            acting_net.passing.read(rollout.obs[at])
+            acting_net.passing.forward()
         epsilon = self.epsilon[rows] if self.epsilon is not None else None
         asked: dict[str, Any] = {
             "legal": rollout.legal[at],
             "policy": rollout.policy[step, rows],
             "learner": LEARNER,
             "frozen": self._nobody,
-            "explore": view("ExploreView", epsilon=epsilon, greedy=int(BY_VALUE in self.facts)),
+            "explore": view(
+                "ExploreView", epsilon=epsilon, greedy=int(BY_VALUE in self.policy_meta)
+            ),
             "seeds": self.seeds,
             "clock": self.clock,
             "rows": count,
@@ -235,21 +236,18 @@ class FusedSelfPlay:
             played=rollout.played if rollout.squash else None,
         )
         blocks = blocks_of(count, self.block_rows)
-        for voice in self.voices.values():
-            own = asked | voice.asked(rollout.role[step, rows])
-            self.kernels.draw(blocks, 256, voice.heads, view("AskedView", **own), answers)
+        for acting_net in self.acting.values():
+            fields = asked | acting_net.view_fields(rollout.role[step, rows])
+            self.kernels.draw(blocks, 256, acting_net.heads, view("AskedView", **fields), answers)
         if self.frozen:
-            self.frozen.answer(asked | self.voices[""].asked(None), answers, blocks)
+            self.frozen.act(asked | self.acting[""].view_fields(None), answers, blocks)
         if rollout.remembered is not None:
             self._remember(rollout.obs[at], rollout.remembered[rows])
 
     def _remember(self, obs: Tensor, to: Tensor) -> None:
-        """Write what rows make their seats remember [rows, numbers], whoever answers them.
-
-        Only one network for all remembers.
-        """
-        voice = self.voices[""]
-        made, net = voice.passing.memory, voice.net
+        """Write the new memory of the rows' seats [rows, numbers], of a shared network."""
+        acting_net = self.acting[""]
+        made, net = acting_net.passing.memory, acting_net.net
         if made is not None:
             to.copy_(made.view(to.shape))
         else:
@@ -265,7 +263,7 @@ class FusedSelfPlay:
         """Put a frozen network of the learner's own kind into a slot."""
         check_slot(slot, self.slots)
         assert self.frozen
-        self.frozen.put(member, slot, weights, greedy=greedy or BY_VALUE in self.facts)
+        self.frozen.put(member, slot, weights, greedy=greedy or BY_VALUE in self.policy_meta)
 
     def set_mixes(self, mixes: Mixes, member: int = 0) -> None:
         """Say who is drawn from every mix from now on, when games begin."""
@@ -310,8 +308,8 @@ class FusedSelfPlay:
             )
         if found["frozen"]:
             self.games.check()
-        if found["cuts_dropped"] and not self._told_cuts:
-            self._told_cuts = True
+        if found["cuts_dropped"] and not self._warned_truncations:
+            self._warned_truncations = True
             text = (
                 f"games are cut more than {len(self.rollout.cut_at)} times in a rollout of "
                 f"{self.rollout.steps} steps; the decisions before further cuts are not learned "
@@ -357,7 +355,7 @@ class FusedSelfPlay:
                 "decisions": self.decisions[member],
                 "samples": self.samples[member],
                 "opponent_rows": self.opponent_rows[member],
-                **self.facts,
+                **self.policy_meta,
                 **self._description,
             },
         )
@@ -381,4 +379,4 @@ class FusedSelfPlay:
         net = self.fresh_net()
         net.load_state_dict(self.net.state(member))
         rules = self.games.custom_rules[member]
-        return Policy(rules, net, name=f"update {self.updates}", meta=self.facts)
+        return Policy(rules, net, name=f"update {self.updates}", meta=self.policy_meta)

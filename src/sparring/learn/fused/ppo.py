@@ -1,10 +1,10 @@
-"""PPO on a GPU: the list of launches of `learn.ppo`, for all members of a population at once.
+"""PPO on a GPU: the kernel launches of `learn.ppo`, for all members of a population at once.
 
 A rollout is one CUDA graph and an update one or a few; Python runs once per update. Every role has
-a network and an `Update` of its own; one network for all is the only role, called "". All networks
-look at all rows of a step and each answers those of its role; decisions are linked once, and every
-role learns from its own. tests/cuda/test_fused_update.py, test_fused_learner.py and
-test_fused_hierarchy.py hold this page equal to `learn.ppo`.
+a network and an `Update`; a shared network has the role "". All networks run on all rows of a step,
+and each acts on those of its role; transitions are linked once, and every role learns from its
+decisions. tests/cuda/test_fused_update.py, test_fused_learner.py and test_fused_hierarchy.py
+compare it with `learn.ppo`.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from sparring.learn.fused.games import Games
 from sparring.learn.fused.graphs import Figures, rollout_figures
 from sparring.learn.fused.heads import fused_heads
 from sparring.learn.fused.kernels import blocks_of
-from sparring.learn.fused.minibatches import check_configs, kept_as_they_are
+from sparring.learn.fused.minibatches import check_configs, restored_after
 from sparring.learn.fused.playing import FusedSelfPlay
 from sparring.learn.fused.rollout import RoleDiscounts, keep_pending, links_view, rollout_view
 from sparring.learn.fused.terms import FusedTerm
@@ -39,7 +39,7 @@ from sparring.schedule import Moment
 
 
 class FusedPPO:
-    """The learner of one member or of a whole population."""
+    """The learner of one run or of all members of a population."""
 
     def __init__(
         self,
@@ -56,23 +56,23 @@ class FusedPPO:
         graphs: bool = True,
         heads: HeadsConfig | None = None,
     ) -> None:
-        """Take over games whose seeds are those of the members.
+        """Play and learn from games; their seeds are those of the members.
 
-        configs: one for all members, or one each; they share what decides the shapes.
-        roles: networks and settings by role, in the order of the game's, instead of those.
-        turns: which roles learn when; left out, all together.
-        hindsight: how decisions are seen once more, if they are.
+        configs: one for all members, or one each, with equal shapes.
+        roles: networks and settings by role, in the order of the game's roles, instead of those.
+        turns: which roles learn when; None: all in every update.
+        hindsight: relabeling of decisions.
         by_role, slots, graphs, heads: see `FusedSelfPlay`.
         """
         if roles and not games.captures:
-            raise ConfigError("a hierarchy on a GPU has its games there too; use --pool auto")
+            raise ConfigError("a hierarchy on a GPU needs games on the GPU; use --pool auto")
         given = [configs] * len(games.seeds) if isinstance(configs, PPOConfig) else list(configs)
         self.roles, self.turns = tuple(roles), turns or Turns()
         self.configs = {plan.role: list(plan.settings) for plan in roles} or {"": given}
-        """Of the algorithm, by role and member; read anew for every update."""
+        """Settings by role and member; every update reads them."""
         for own in self.configs.values():
             check_configs(games, own)
-        seen = hindsight if hindsight and hindsight.relabels else None
+        relabeling = hindsight if hindsight and hindsight.relabels else None
         rows = collect.steps * games.each * games.rules.rows
         self.playing = playing = FusedSelfPlay(
             games,
@@ -82,7 +82,7 @@ class FusedPPO:
             by_role=by_role or bool(roles),
             slots=slots,
             graphs=graphs,
-            examples=len(games.seeds) * room_for(rows, seen.share) if seen else 0,
+            examples=len(games.seeds) * room_for(rows, relabeling.share) if relabeling else 0,
             heads=heads,
         )
         assert not (playing.config.recurrent and playing.rollout.chains > 1), "the plan refuses"
@@ -91,13 +91,15 @@ class FusedPPO:
         self.members, self.device, self.exact = playing.members, playing.device, playing.exact
         self.slots, self.put, self.set_mixes = playing.slots, playing.put, playing.set_mixes
         self.seated, self.policy = playing.seated, playing.policy
-        self.records = HindsightRecords(games, self.rollout, seen) if seen else None
+        self.records = HindsightRecords(games, self.rollout, relabeling) if relabeling else None
         mirrors = mirrors_of(self.rules, collect, self.device, memory=self.pool.memory_bytes)
         self.learners: dict[str, Update] = {
-            role: Update(playing, voice, self.configs[role], records=self.records, mirrors=mirrors)
-            for role, voice in playing.voices.items()
+            role: Update(
+                playing, acting_net, self.configs[role], records=self.records, mirrors=mirrors
+            )
+            for role, acting_net in playing.acting.items()
         }
-        """What learns the decisions of every role."""
+        """The update of every role."""
         self.discounts = RoleDiscounts(self.rollout) if roles else None
         self._measured = list(next(iter(self.learners.values())).measure())
         self.figures = Figures(self._measure, self.members)
@@ -106,28 +108,26 @@ class FusedPPO:
 
     @property
     def updates(self) -> int:
-        """Updates made so far."""
         return self.playing.updates
 
     @property
     def update(self) -> Update:
-        """What learns, where one network is for all."""
+        """The update of a shared network."""
         return self.learners[""]
 
     @property
     def terms(self) -> Sequence[FusedTerm]:
-        """Of the loss, beside PPO's own."""
+        """Loss terms besides PPO's."""
         return tuple(self.update.terms.list)
 
     def put_terms(self, terms: Sequence[FusedTerm]) -> None:
-        """Have these terms of the loss from now on, beside PPO's own."""
+        """Replace the loss terms besides PPO's."""
         self.update.terms.put(terms)
         self._measured = list(self.update.measure())
         self.figures = Figures(self._measure, self.members)
         self.playing.graphs.forget()
 
     def apply_overrides(self, overrides: Overrides, member: int = 0) -> None:
-        """Go on under other overrides. No running game changes its rules, seats or start."""
         self.games.apply_overrides(overrides, member)
         changed = (overrides.role_settings or {}) if self.roles else {"": overrides.settings}
         for role, settings in changed.items():
@@ -136,10 +136,8 @@ class FusedPPO:
         if overrides.clear_replay:
             raise ConfigError("clear_replay: PPO has no replay; leave it out")
 
-    # The course of an update
-
     def iterate(self, progress: float) -> list[Report]:
-        """Play a rollout and learn from it; returns what each member earned and learned."""
+        """Collect a rollout and learn from it; return one report per member."""
         playing = self.playing
         playing.check_filled()
         shown = self.set_hparams([Moment(made, progress) for made in playing.decisions])
@@ -153,17 +151,17 @@ class FusedPPO:
             stats: dict[str, float] = {}
             if not playing.diverged[member]:
                 stats = self._stats(member) | hparams
-                if self.games.gpu_alone:  # else the time between events is the CPU's too
+                if self.games.gpu_alone:  # else the events include CPU time
                     stats["charts/gpu_busy"] = busy
             reports.append(playing.report(member, stats))
         return reports
 
     def set_hparams(self, moments: Sequence[Moment]) -> list[dict[str, float]]:
-        """Send schedules to the device; returns what curves show of them, by member."""
+        """Copy scheduled values to the device; return their metrics by member."""
         shown: list[dict[str, float]] = [{} for _ in moments]
         hparams: list[dict[str, PPOHparams]] = [{} for _ in moments]
-        for role, part in self.learners.items():
-            for member, mine in enumerate(part.set_hparams(self.updates, moments)):
+        for role, update in self.learners.items():
+            for member, mine in enumerate(update.set_hparams(self.updates, moments)):
                 hparams[member][role] = mine
                 shown[member][metric_name("learning/lr", role)] = mine.lr
                 shown[member][metric_name("learning/entropy_weight", role)] = mine.entropy
@@ -173,7 +171,7 @@ class FusedPPO:
         return shown
 
     def _work(self, name: str, rollout: Callable[[], None], *, whole: bool) -> None:
-        """Run rollout and update, and wait for them. whole: the rollout is one graph."""
+        """Run rollout and update, and synchronize. whole: the rollout is one graph."""
         run, watch = self.playing.graphs.run, self.playing.watch
         watch.clear()
         watch.start()
@@ -181,7 +179,7 @@ class FusedPPO:
             run(name, rollout)
         else:
             rollout()
-        # Most rollouts cut no game or each once: waiting here is cheaper than passes over nothing.
+        # Most rollouts truncate games never or once: synchronizing costs less than empty passes.
         for number in range(self.rollout.cut_layers()):
             run(f"cuts {number}", partial(self.bootstrap_truncated, number))
         watch.middle()
@@ -192,28 +190,28 @@ class FusedPPO:
         watch.add()
 
     def bootstrap_truncated(self, number: int) -> None:
-        """Estimate what games would still have paid when they were cut for the `number`th time.
+        """Compute bootstrap values of layer `number` of truncations.
 
-        With several roles that is the worth to the one in which a seat was to move.
+        With several roles each value belongs to the role in which the seat was to move.
         """
         role = final_role = None
         if self.discounts:
             role, final_role = self.discounts.role_at(number), self.discounts.final_role
-        for part in self.learners.values():
-            part.bootstrap_truncated(number, role, final_role)
+        for update in self.learners.values():
+            update.bootstrap_truncated(number, role, final_role)
 
     def learn(self) -> None:
-        """Advantages, epochs over shuffled minibatches, and what is carried on.
+        """Compute advantages, run the epochs, keep pending transitions.
 
-        All of it is one graph if every row is a sample. Otherwise the host looks how many samples
-        there are before the epochs, and makes as many minibatches as they fill.
+        This is one graph if every row is a sample. Otherwise the host reads the number of samples
+        before the epochs, and sets the number of minibatches.
         """
         run, turn = self.playing.graphs.run, self.learning()
         if self.roles:
             names = " ".join(turn)
             run(f"advantages {names}", self.begin)
-            for role, part in turn.items():
-                run(f"update {role} {part.fit()}", part.pass_over)
+            for role, update in turn.items():
+                run(f"update {role} {update.fit()}", update.run_epochs)
             run(f"end {names}", self.end)
         elif self.playing.frozen:
             run("advantages", self.begin)
@@ -222,28 +220,28 @@ class FusedPPO:
             run("update", self.learn_all)
 
     def learn_all(self) -> None:
-        """An update from advantages to what is carried on."""
+        """The whole update."""
         self.begin()
         self.finish()
 
     def learning(self) -> dict[str, Update]:
-        """The roles whose turn it is."""
+        """The roles that learn in this update."""
         names = list(self.learners)
         turn = [role for role in names if self.turns.learns(role, names, self.updates)]
         return {role: self.learners[role] for role in turn}
 
     def begin(self) -> None:
-        """Advantages, and the list of samples of every role whose turn it is."""
+        """Compute advantages and list the samples of every role that learns."""
         turn = self.learning().values()
-        for part in turn:
-            part.remember()
+        for update in turn:
+            update.save_before()
         self.rollout.fill_columns()
         self.estimate_advantages()
-        for part in turn:
-            part.terms.fill()
+        for update in turn:
+            update.terms.fill()
 
     def estimate_advantages(self) -> None:
-        """Link decisions, estimate advantages, list the samples, choose the units of values."""
+        """Link transitions, compute advantages, list samples, update value scales."""
         kernels, rollout = self.playing.kernels, self.rollout
         final_role = self.discounts.final_role if self.discounts else None
         kernels.estimate_advantages(
@@ -253,42 +251,42 @@ class FusedPPO:
             self.discounts.view(kernels) if self.discounts else self.update.discounts(),
         )
         turn = self.learning()
-        for role, part in self.learners.items():
+        for role, update in self.learners.items():
             if role in turn:
-                part.list_samples()
+                update.list_samples()
             else:
-                part.sample_counts.zero_()
+                update.sample_counts.zero_()
 
     def finish(self) -> None:
-        """Epochs over shuffled minibatches, and what is carried on."""
-        for part in self.learning().values():
-            part.pass_over()
+        """Run the epochs, and keep pending transitions."""
+        for update in self.learning().values():
+            update.run_epochs()
         self.end()
 
     def end(self) -> None:
-        """Leave members that diverged as they were, in every role, and carry on."""
+        """Restore members that diverged, in every role, and keep pending transitions."""
         diverged = self._diverged()
-        for part in self.learning().values():
-            part.take_back(diverged)
+        for update in self.learning().values():
+            update.restore_diverged(diverged)
         keep_pending(self.playing.kernels, self.rollout)
         self.figures.take()
 
     def _diverged(self) -> Tensor:
-        found = [part.diverged for part in self.learners.values()]
+        found = [update.diverged for update in self.learners.values()]
         return torch.stack(found).amax(0) if self.roles else found[0]
 
     def dry_run(self) -> list[Report]:
-        """Do the work of an update with games that cost nothing, and put everything back."""
+        """Make an update without stepping games, and restore everything."""
         rollout, front = self.rollout, slice(0, self.rollout.max_pending)
         kept = [
-            *(tensor for part in self.learners.values() for tensor in part.kept()),
+            *(tensor for update in self.learners.values() for tensor in update.kept()),
             rollout.open,
             *(rollout.obs[front], rollout.legal[front], rollout.action[front]),
             *(rollout.log_prob[front], rollout.value[front]),
             *(column.by_place[front] for column in rollout.columns),
         ]
-        with kept_as_they_are(kept):
-            self._work("free rollout", self.playing.answer_again, whole=True)
+        with restored_after(kept):
+            self._work("free rollout", self.playing.act_again, whole=True)
         torch.cuda.synchronize()
         playing, found = self.playing, []
         for member in range(self.members):
@@ -301,13 +299,13 @@ class FusedPPO:
 
     def _measure(self) -> dict[str, Tensor]:
         found: dict[str, Tensor] = {}
-        for role, part in self.learners.items():
-            found |= {measured_of(name, role): value for name, value in part.measure().items()}
+        for role, update in self.learners.items():
+            found |= {measured_of(name, role): value for name, value in update.measure().items()}
         found["diverged"] = self._diverged()
         return {**found, **rollout_figures(self.rollout, self.games)}
 
     def _count(self, member: int, lr: float) -> None:
-        """Add up what was done; raises what went wrong on the device."""
+        """Update the counts of a member; raise errors of the device."""
         found, samples = self.figures.of(member), self.sampled(member)
         if found["diverged"]:
             self.playing.give_up(member, lr)
@@ -318,17 +316,19 @@ class FusedPPO:
         self.playing.samples[member] += samples
 
     def sampled(self, member: int) -> int:
-        """Decisions that the last update learned from."""
+        """Samples of the last update."""
         found = self.figures.of(member)
         return int(sum(found[measured_of("samples", role)] for role in self.learners))
 
     def _stats(self, member: int) -> dict[str, float]:
         found = self.figures.of(member)
         stats: dict[str, float] = {}
-        for role, part in self.learners.items():
+        for role, update in self.learners.items():
             own = {name: found[measured_of(name, role)] for name in self._measured}
-            if own["samples"] or not role:  # else it was not its turn
-                stats |= {metric_name(name, role): value for name, value in part.stats(own).items()}
+            if own["samples"] or not role:  # else the role did not learn
+                stats |= {
+                    metric_name(name, role): value for name, value in update.stats(own).items()
+                }
         for name in ("learning/samples", "learning/optimizer_steps"):
             stats[name] = sum(stats.get(metric_name(name, role), 0.0) for role in self.learners)
         return stats | {"learning/decisions": found["decisions"]} | self.playing.earned(found)
@@ -339,19 +339,19 @@ class FusedPPO:
         """Copy what a member's next update depends on, in the layout of `PPO.snapshot`."""
         saved = self.playing.snapshot(member)
         tensors, units = dict(saved.tensors), {}
-        for role, part in self.learners.items():
-            tensors[group_of(role)] = part.adam.state(member, part.net)
-            units[role] = bool(part.has_value_scale[member])
+        for role, update in self.learners.items():
+            tensors[group_of(role)] = update.adam.state(member, update.net)
+            units[role] = bool(update.has_value_scale[member])
         meta = {**saved.meta, "has_value_scale": units if self.roles else units[""]}
         return replace(saved, tensors=tensors, meta=meta)
 
     def restore(self, snapshot: Snapshot, member: int = 0) -> None:
         """Put a member of a fresh learner where the snapshot was taken."""
         self.playing.restore(snapshot, member)
-        for role, part in self.learners.items():
-            part.adam.load_state(member, part.net, optimizer_state(snapshot, group_of(role)))
-            part.diverged[member] = 0
-            part.has_value_scale[member] = int(has_value_scale(snapshot, role))
+        for role, update in self.learners.items():
+            update.adam.load_state(member, update.net, optimizer_state(snapshot, group_of(role)))
+            update.diverged[member] = 0
+            update.has_value_scale[member] = int(has_value_scale(snapshot, role))
 
 
 def metric_name(name: str, role: str) -> str:

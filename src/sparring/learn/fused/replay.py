@@ -1,6 +1,6 @@
-"""Replay on a GPU: a ring for every member, filled, linked and sampled without waiting.
+"""Replay buffers on a GPU, one per member, without synchronization.
 
-`learn.replay.Replay` is the same on the host; a test holds the contents and the samples equal.
+`learn.replay.ReplayBuffer` is the counterpart on the host; a test compares contents and samples.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from sparring.learn.learner import Segment
 from sparring.learn.ring import (
     Segments,
     check_capacity,
-    check_waiting,
+    check_pending_serials,
     columns_of,
     mask_words,
     tensors_of,
@@ -46,7 +46,7 @@ class DeviceColumn:
         return as_kind(self.tensor[places].cpu().numpy(), self.dtype)
 
     def write(self, at: npt.NDArray[np.int64], rows: npt.NDArray[Any]) -> None:
-        """Put rows at these places."""
+        """Write rows at these places."""
         kind = np.dtype(str(self.tensor.dtype).removeprefix("torch."))
         places = torch.from_numpy(at).to(self.tensor.device)
         values = torch.from_numpy(np.ascontiguousarray(as_kind(rows, kind)))
@@ -54,7 +54,7 @@ class DeviceColumn:
 
 
 class MemberRing:
-    """The columns of one member, as `learn.ring.Segments` reads and writes them on the host."""
+    """The columns of one member, for `learn.ring.Segments`."""
 
     def __init__(self, rules: Rules, capacity: int, columns: Mapping[str, Tensor]) -> None:
         """Name the columns as `learn.ring.RingBuffer` does; each has one row per place."""
@@ -68,19 +68,19 @@ class MemberRing:
         return self.columns[name]
 
     def write(self, first: int, rows: Mapping[str, npt.NDArray[Any]]) -> None:
-        """Put rows at serial numbers from `first` on."""
+        """Write rows at serial numbers from `first` on."""
         for name, values in rows.items():
             at = np.arange(first, first + len(values)) % self.capacity
             self.columns[name].write(at, values)
 
 
 def as_kind(array: npt.NDArray[Any], kind: np.dtype[Any]) -> npt.NDArray[Any]:
-    """The same numbers in another type; words keep their bits."""
+    """Convert the dtype; integers of equal size keep their bits."""
     return array.view(kind) if array.itemsize == kind.itemsize else array.astype(kind)
 
 
 class DeviceReplay:
-    """The rings of all members, and a batch of each."""
+    """The rings of all members, and the current batch of each."""
 
     def __init__(
         self,
@@ -91,7 +91,7 @@ class DeviceReplay:
         *,
         mirrors: Sequence[Mirroring] = (),
     ) -> None:
-        """Make room. seeds: of the members. mirrors: learn from mirror images too."""
+        """Allocate the rings. seeds: of the members. mirrors: data augmentation."""
         self.mirrors = mirrors
         self.kernels, self.rollout, self.config, self.seeds = kernels, rollout, config, seeds
         rules, members, capacity = rollout.rules, rollout.members, config.capacity
@@ -104,34 +104,34 @@ class DeviceReplay:
             self.obs = torch.zeros(places, row_bytes, dtype=torch.uint8)
             self.legal = torch.zeros(places, words, dtype=torch.int64)
             self.action = torch.zeros(places, dtype=torch.int32)
-            if rules.box:  # as the games took them
+            if rules.box:  # as games got them
                 self.action = torch.zeros(places, rules.box)
             self.paid, self.discount = torch.zeros(places), torch.zeros(places)
             self.next = torch.zeros(places, dtype=torch.int32)
             self.end = torch.zeros(places, dtype=torch.uint8)
             self.heads = torch.zeros(members, dtype=torch.int64)
-            """Serial numbers that come next."""
+            """Next serial number of each member."""
             self.firsts = torch.zeros(members, dtype=torch.int64)
-            """The oldest that count."""
+            """Oldest serial number of each member."""
             self.serial = torch.full((rollout.places,), -1, dtype=torch.int64)
-            """Of what was remembered, by place of the rollout."""
+            """Serial numbers by place of the rollout."""
             self._stands_for = torch.zeros(finals, dtype=torch.int32)
             self._last_row = torch.zeros(finals, dtype=torch.int32)
             self._last_serial = torch.zeros(finals, dtype=torch.int64)
             self._marks = torch.zeros(members, items, dtype=torch.int32)
-            # What was drawn last.
+            # The current batch.
             shape = members, config.batch
             self.number = torch.zeros(members, dtype=torch.int32)
-            """Of every member's optimizer step."""
+            """Index of every member's optimizer step."""
             self.stopped = torch.zeros(members, dtype=torch.uint8)
-            """Who makes none now."""
+            """Members that make no step now."""
             self.picked = torch.zeros(shape, dtype=torch.int32)
             self.after = torch.zeros(shape, dtype=torch.int32)
             self.batch_paid, self.batch_discount = torch.zeros(shape), torch.zeros(shape)
             self.weight = torch.ones(shape)
             self.coin = torch.zeros(shape, dtype=torch.uint8)
-            """Who is seen in the mirror."""
-            # Priorities, as whole numbers.
+            """Samples that are mirrored."""
+            # Priorities as integers.
             leaves = capacity if config.prioritized else 0
             self.leaf = torch.zeros(members, leaves, dtype=torch.int32)
             nodes = _native.tree_sums(capacity) if leaves else 0
@@ -316,7 +316,7 @@ class DeviceReplay:
     def clear(self, member: int) -> None:
         """Forget everything of a member. Serial numbers go on, so that none means two things."""
         self._ring_of(member).columns["end"].tensor.zero_()
-        self.serial[self._carried_of(member)] = -1
+        self.serial[self._pending_of(member)] = -1
         self.firsts[member] = self.heads[member]
         if self.config.prioritized:
             self.leaf[member] = 0
@@ -332,14 +332,14 @@ class DeviceReplay:
         columns["mask"] = self.legal[own, : mask_words(rules.actions)]
         return MemberRing(rules, capacity, columns)
 
-    def _carried_of(self, member: int) -> slice:
+    def _pending_of(self, member: int) -> slice:
         each = self.rollout.max_pending // self.members
         return slice(member * each, (member + 1) * each)
 
     def state(self, member: int) -> tuple[dict[str, Tensor], dict[str, Segment], dict[str, int]]:
         """Return what is still changing, sealed segments by name, and counts."""
         first, head = int(self.firsts[member]), int(self.heads[member])
-        pending = self.serial[self._carried_of(member)].cpu().numpy()
+        pending = self.serial[self._pending_of(member)].cpu().numpy()
         columns, readers = self._segments[member].save(first, head, pending)
         columns["open"] = pending
         if self.config.prioritized:
@@ -355,15 +355,15 @@ class DeviceReplay:
         segments: Mapping[str, Mapping[str, Tensor]],
         meta: Mapping[str, int],
     ) -> None:
-        """Go on from `state`. A ring of another capacity takes the newest that it has room for."""
+        """Restore `state`. A smaller ring takes the newest decisions."""
         ring, capacity = self._ring_of(member), self.config.capacity
         ring.columns["end"].tensor.zero_()
         head = int(meta["head"])
         first = max(int(meta["first"]), head - capacity)
         self._segments[member].load(tensors, segments, first, head)
-        check_waiting(tensors["open"], head)
+        check_pending_serials(tensors["open"], head)
         self.firsts[member], self.heads[member] = first, head
-        pending = self.serial[self._carried_of(member)]
+        pending = self.serial[self._pending_of(member)]
         if tensors["open"].shape == pending.shape:
             pending.copy_(tensors["open"])
         if not self.config.prioritized:

@@ -26,30 +26,30 @@ from sparring.nets.net import HIDDEN
 from sparring.pools.lineups import LEARNER
 
 CUT_EVERY = 4
-"""Steps between two cuts of a game. All cuts of games that are cut no more often are kept; where
-they are, the later ones of a rollout are counted, and the decision before them is not learned."""
+"""A rollout of n steps has room for n / CUT_EVERY truncations of each game. Further ones are
+counted, and the decisions before them are not samples."""
 EARNED = ("games", "length", "seats", "score")
 """Sums over the games that ended; `Earned` in csrc/cuda/pool.cuh."""
 
 
 @dataclass(frozen=True)
 class RolloutColumn:
-    """What is kept of every place besides; decisions that are still open take theirs along."""
+    """A further array by place, which pending transitions keep."""
 
     name: str
-    """What snapshots call that of open decisions."""
+    """Its name in snapshots."""
     by_place: Tensor
     """[places, ...]"""
     unknown: int = 0
-    """What stands there if a snapshot has none."""
+    """Value if a snapshot has no such array."""
     fill: Callable[[], None] = lambda: None
-    """Finishes it once the rollout was played, before anything is learned from it."""
+    """Computes it after the rollout, before learning."""
 
 
 class FusedRollout:
-    """Rows lie behind the places of decisions carried over from the rollout before.
+    """The rows of a rollout on a GPU, after places for pending transitions.
 
-    Games come member by member of a population. Masks are bits.
+    Games are sorted by member of a population. Masks are bits.
     """
 
     def __init__(
@@ -70,16 +70,16 @@ class FusedRollout:
         scores: bool = False,
         truth: StateField | None = None,
     ) -> None:
-        """Make the arrays, once and for all.
+        """Allocate the arrays; captured graphs rely on their addresses.
 
-        remembers: networks write the memory that rows have behind the observation.
-        scores: keep those of games that end.
-        truth: bytes of the games' states that are kept with every row.
-        examples: of decisions seen in hindsight, whose rows come behind the places.
-        final_legal: keep what seats might do when games are cut.
-        policies: those that may sit at tables, the learner included.
-        chains: of a seat's decisions, one or one for every role.
-        squash: continuous actions pass through tanh on their way to the games.
+        remembers: networks have memory, which follows the observation in rows.
+        scores: store the final scores of games.
+        truth: field of the game state that is stored with every row.
+        examples: maximum of hindsight examples, whose rows follow the places.
+        final_legal: store the legal actions of truncated games.
+        policies: number of policies in games, the learner included.
+        chains: of a seat's decisions, one or one per role.
+        squash: continuous actions pass through tanh before games get them.
         """
         rows, seats, words = games * rules.rows, rules.seats, rules.legal_words
         self.rules, self.games, self.steps, self.members = rules, games, steps, members
@@ -90,11 +90,11 @@ class FusedRollout:
             self.obs = torch.zeros(self.places + examples, row_bytes, dtype=torch.uint8)
             self.legal = torch.zeros(self.places, words, dtype=torch.int64)
             self.action = torch.zeros(self.places, dtype=torch.int32)
-            if rules.box:  # as drawn, before bounds or squashing
+            if rules.box:  # as sampled, before bounds or squashing
                 self.action = torch.zeros(self.places, rules.box)
             self.played = torch.zeros(rows, rules.box)
-            """What the games are given in a step, if that is not what was drawn."""
-            # What shows behind the next observation of the seat of each row of a step.
+            """Actions of a step for the games, if they differ from the sampled ones."""
+            # New memory of the seat of each row of a step.
             self.remembered = (
                 torch.zeros(rows, (row_bytes - rules.obs_bytes) // 4) if remembers else None
             )
@@ -106,29 +106,29 @@ class FusedRollout:
             self.reward = torch.zeros(steps, games, seats, len(rules.roles))
             self.skipped = torch.zeros(steps, games, seats, dtype=torch.uint16)
             self.record: Tensor | None = None
-            """What came of goals, where somebody wants to know [steps, games, seats]."""
+            """[steps, games, seats], goal results, with hindsight."""
             if examples:
                 self.record = torch.zeros(steps, games, seats, dtype=torch.int32)
             self._make_for_heads(scores, truth)
             self.terminated = torch.zeros(steps, games, dtype=torch.bool)
             self.truncated = torch.zeros(steps, games, dtype=torch.bool)
             self.final_value = torch.zeros(steps, games, seats)
-            # Games that ended: sums, and what is seen where they were cut. A game's first cut of
-            # the rollout lies in layer 0, its second in layer 1: no order of threads matters.
+            # Games that ended: sums, and final observations of truncated ones. A game's first
+            # truncation is in layer 0, its second in layer 1: the order of threads does not matter.
             self.earned = torch.zeros(games, len(EARNED))
             self.met = torch.zeros(members, policies + len(rules.bots), 3, dtype=torch.int32)
-            """Games won, drawn and lost against policies, and behind them bots."""
+            """Games won, drawn and lost against policies, then bots."""
             self.counts = torch.zeros(members, len(rules.counters), dtype=torch.int64)
-            """What the rules counted at the learner's seats."""
+            """Counters of the rules at the learner's seats."""
             layers = -(-steps // CUT_EVERY)
             self.cut_obs = torch.zeros(layers, rows, row_bytes, dtype=torch.uint8)
             self.cut_at = torch.zeros(layers, rows, dtype=torch.int32)
             self.cut_count = torch.zeros(games, dtype=torch.int32)
             self.final_legal: Tensor | None = None
-            """What seats that were to move might do when their game was cut."""
+            """Legal actions of the seats that were to move in truncated games."""
             if final_legal:
                 self.final_legal = torch.zeros(steps, games, seats, words, dtype=torch.int64)
-            # Transitions and advantages, and decisions that wait for the same seat's next one.
+            # Transitions, advantages, and pending transitions.
             self.open = torch.zeros(
                 self.max_pending, PENDING_DTYPE.itemsize // 4, dtype=torch.int32
             )
@@ -141,23 +141,23 @@ class FusedRollout:
 
     def _make_for_heads(self, scores: bool, truth: StateField | None) -> None:
         self.columns: list[RolloutColumn] = []
-        """What terms of the loss want to know of every place besides."""
+        """Further arrays by place, for loss terms."""
         shape = self.steps, self.games, self.rules.seats
         self.final_score = torch.zeros(shape) if scores else None
-        """Of games that ended in a step, where somebody wants to know."""
+        """Final scores of games that ended in a step, for outcome heads."""
         self.truth = truth
         self.hidden: Tensor | None = None
-        """By place, what the game knew and the seat perhaps did not."""
+        """By place, a field of the game state."""
         if truth:
             self.hidden = torch.zeros(self.places, truth.bytes, dtype=torch.uint8)
             self.columns.append(RolloutColumn(HIDDEN, self.hidden))
 
     def cut_layers(self) -> int:
-        """How many layers of cuts the last rollout filled. Waits for the device."""
+        """Number of layers of truncations that the last rollout filled. Synchronizes."""
         return min(int(self.cut_count.max()), len(self.cut_at))
 
     def cuts_dropped(self) -> Tensor:
-        """By game, how many cuts of the last rollout had no room."""
+        """By game, the truncations of the last rollout that did not fit."""
         return (self.cut_count - len(self.cut_at)).clamp(min=0)
 
     def at(self, step: int, rows: slice | None = None) -> slice:
@@ -172,51 +172,51 @@ class FusedRollout:
         return {"obs": self.obs[at], "legal": self.legal[at], **of_step}
 
     def outcome_of(self, step: int) -> dict[str, Tensor]:
-        """Where what a step brought is written."""
+        """Arrays of a step that games write: rewards and ends."""
         names = ("reward", "skipped", "terminated", "truncated")
         record = {"record": self.record[step]} if self.record is not None else {}
         return {**{name: getattr(self, name)[step] for name in names}, **record}
 
     def ends(self, step: int) -> dict[str, Tensor | None]:
-        """Where games that end in a step are noted."""
+        """Arrays that games that end in a step write."""
         names = ("earned", "cut_obs", "cut_at", "cut_count")
         score = self.final_score[step] if self.final_score is not None else None
         return {**{name: getattr(self, name) for name in names}, "score": score}
 
     def keep_truth(self, step: int, tables: Tensor, rows: slice | None = None) -> None:
-        """Keep what games know while their rows of a step are asked. tables: of these games."""
+        """Store a field of the game state with the rows of a step. tables: states of the games."""
         if self.hidden is not None and self.truth:
             known = tables[:, self.truth.stretch, None].transpose(1, 2)
             each = self.rules.rows
             self.hidden[self.at(step, rows)].view(-1, each, self.truth.bytes).copy_(known)
 
     def fill_columns(self) -> None:
-        """Finish what is kept of every place, once the rollout was played."""
+        """Compute the columns after the rollout."""
         for column in self.columns:
             column.fill()
 
-    def carry_columns(self) -> None:
-        """Keep that of decisions that are still open, before they are carried."""
+    def keep_pending_columns(self) -> None:
+        """Move the columns of pending transitions to the front."""
         for column in self.columns:
             rows = self.open[:, 0].long()
             kept, front = column.by_place[rows.clamp(min=0)], column.by_place[: self.max_pending]
-            waits = (rows >= 0).view(-1, *[1] * (front.dim() - 1))
-            front.copy_(torch.where(waits, kept, front))
+            is_pending = (rows >= 0).view(-1, *[1] * (front.dim() - 1))
+            front.copy_(torch.where(is_pending, kept, front))
 
     def given(self, step: int) -> Tensor:
-        """What the games are given for the answers to a step's rows."""
+        """Actions of a step for the games."""
         return self.played if self.squash else self.action[self.at(step)]
 
-    # Open decisions, in the layout of `learn.collect.Collector.front`
+    # Pending transitions, in the layout of `learn.collect.Collector.pending_state`
 
-    def carried_of(self, member: int) -> slice:
-        """The places of a member's open decisions."""
+    def pending_of(self, member: int) -> slice:
+        """Places of a member's pending transitions."""
         each = self.max_pending // self.members
         return slice(member * each, (member + 1) * each)
 
     def pending_state(self, member: int) -> tuple[dict[str, Tensor], bytes]:
-        """Copy a member's open decisions and their rows to the host."""
-        at = self.carried_of(member)
+        """Copy a member's pending transitions and their rows to the host."""
+        at = self.pending_of(member)
         rows = {"obs": self.obs[at].cpu(), "mask": mask_of(self.legal[at].cpu(), self.rules)}
         for name in ("action", "log_prob", "value"):
             rows[name] = getattr(self, name)[at].cpu()
@@ -224,13 +224,13 @@ class FusedRollout:
         return rows, self.open[at].cpu().numpy().tobytes()
 
     def load_pending_rows(self, member: int, rows: Mapping[str, Tensor], pending: bytes) -> None:
-        """Go on with the open decisions of another moment."""
-        at = self.carried_of(member)
+        """Restore `pending_state`."""
+        at = self.pending_of(member)
         count = at.stop - at.start
         waiting = read_pending(pending, count)
         check_pending(waiting, self.rules, rows["action"].numpy())
-        opened = waiting.view("i4").reshape(count, -1)
-        self.open[at] = torch.from_numpy(opened).to(self.open.device)
+        raw = waiting.view("i4").reshape(count, -1)
+        self.open[at] = torch.from_numpy(raw).to(self.open.device)
         for name in ("obs", "action", "log_prob", "value"):
             array = getattr(self, name)
             array[at] = rows[name].to(array.device)
@@ -241,14 +241,14 @@ class FusedRollout:
 
 
 def mask_of(legal: Tensor, rules: Rules) -> Tensor:
-    """Words of legal actions [rows, words] as bytes [rows, actions]."""
+    """Unpack legal actions [rows, words] into masks of bytes [rows, actions]."""
     eights = legal.contiguous().view(torch.uint8).unsqueeze(-1)
     bits = eights >> torch.arange(8, dtype=torch.uint8, device=legal.device) & 1
     return bits.flatten(1)[:, : rules.actions].contiguous()
 
 
 def legal_of(mask: Tensor, words: int) -> Tensor:
-    """Bytes of a mask [rows, actions] as 64-bit words [rows, words]."""
+    """Pack masks of bytes [rows, actions] into 64-bit words [rows, words]."""
     padded = torch.zeros(len(mask), words * 64, dtype=torch.uint8, device=mask.device)
     padded[:, : mask.shape[1]] = mask
     shifts = torch.arange(8, dtype=torch.uint8, device=mask.device)
@@ -264,9 +264,9 @@ ROWS = ("obs", "legal", "action", "log_prob", "value")
 def rollout_view(
     kernels: KernelModule, rollout: FusedRollout, final_role: Tensor | None = None
 ) -> KernelView:
-    """The rows as they were played. Discounts are the members' own, and come apart.
+    """View of a rollout; discounts of members are in `estimate_view`.
 
-    final_role: to which role the worth of a cut game belongs; None: to all.
+    final_role: role of the bootstrap value of truncated games; None: all roles.
     """
     rules = rollout.rules
     return kernels.view(
@@ -289,17 +289,17 @@ def rollout_view(
 
 
 def links_view(kernels: KernelModule, rollout: FusedRollout) -> KernelView:
-    """What follows every decision."""
+    """View of the transitions."""
     return kernels.view("Links", **{name: getattr(rollout, name) for name in LINKED})
 
 
 def estimate_view(
     kernels: KernelModule, rollout: FusedRollout, *, apart: int, gamma_into: Tensor, **given: Any
 ) -> KernelView:
-    """How rewards are discounted, and where advantages are written.
+    """View of discounts and advantages.
 
-    given: `gamma` and `gae_lambda` of every member, `apart` numbers from one to the next; and
-        discounts by role, where roles have their own.
+    given: `gamma` and `gae_lambda` of every member, with a stride of `apart` numbers; and
+        discounts by role.
     """
     by_role = dict.fromkeys(("gamma_of", "lambda_of", "ended_by"))
     return kernels.view(
@@ -314,7 +314,7 @@ def estimate_view(
 
 
 class RoleDiscounts:
-    """The discounts of every role and member, and the role that a cut game's worth belongs to."""
+    """Discounts by role and member, and the role of bootstrap values of truncated games."""
 
     def __init__(self, rollout: FusedRollout) -> None:
         self.rollout, device = rollout, rollout.obs.device
@@ -326,12 +326,12 @@ class RoleDiscounts:
             self.final_role = torch.zeros(rollout.final_value.shape, dtype=torch.int8)
 
     def send(self, found: Sequence[Discounts]) -> None:
-        """Send those of every member to the device."""
+        """Copy the discounts of all members to the device."""
         for name in ("gamma_into", "gamma_of", "lambda_of", "ended_by"):
             getattr(self, name).copy_(torch.tensor([getattr(mine, name) for mine in found]))
 
     def role_at(self, number: int) -> Tensor:
-        """In which role every row was to decide when its game was cut for the `number`th time."""
+        """Role of every row in layer `number` of truncations."""
         role: Tensor = self.role_detector(self.rollout.cut_obs[number])
         return role.to(torch.int8)
 
@@ -351,8 +351,8 @@ class RoleDiscounts:
 
 
 def keep_pending(kernels: KernelModule, rollout: FusedRollout) -> None:
-    """Keep the decisions that are still open for the next rollout."""
-    rollout.carry_columns()
+    """Move pending transitions to the front of the rollout, for the next one."""
+    rollout.keep_pending_columns()
     view = kernels.view(
         "CarriedView",
         **{name: getattr(rollout, name) for name in ("open", *ROWS)},

@@ -24,12 +24,12 @@ from sparring.learn.fused.playing import FusedSelfPlay
 from sparring.learn.learner import Report, Snapshot
 from sparring.learn.losses import (
     actor_loss,
-    chosen,
     critic_loss,
     critic_target,
     discrete_actor_loss,
     discrete_critic_target,
     entropy_target,
+    gather_q,
     squashed_sample,
 )
 from sparring.learn.plan import check_shared
@@ -76,9 +76,15 @@ class FusedSAC:
         assert not games.rules.box or (net.squash and net.std == "predicted")
         check_shared("sac", configs)
         self.config = configs[0]
-        facts = {VALUES: False}
+        policy_meta = {VALUES: False}
         self.playing = playing = FusedSelfPlay(
-            games, collect, net, facts=facts, source=REPLAY_SOURCE, final_legal=True, **options
+            games,
+            collect,
+            net,
+            policy_meta=policy_meta,
+            source=REPLAY_SOURCE,
+            final_legal=True,
+            **options,
         )
         self.experience = FusedExperience(
             playing, collect, replay, configs, hparams=HPARAMS, losses=LOSSES
@@ -91,7 +97,7 @@ class FusedSAC:
         self.members, self.device = playing.members, playing.device
         self.learning = self.net.make_pass(replay.batch, learn=True)
         """About the decisions of a batch."""
-        self.ahead = self.net.make_pass(replay.batch, learn=False)
+        self.online_next = self.net.make_pass(replay.batch, learn=False)
         """About what follows them."""
         self.adam = self.experience.adam_for(self.net)
         self.critics = self._make_critics()
@@ -137,7 +143,7 @@ class FusedSAC:
     def iterate(self, progress: float) -> list[Report]:
         """Play and learn; returns what each member earned and learned."""
         self.temperatures = self._log.weight[:, 0].exp().tolist()
-        reports = self.experience.update(progress, self.set_hparams, self.descend)
+        reports = self.experience.update(progress, self.set_hparams, self.step)
         for report, temperature in zip(reports, self.temperatures, strict=True):
             if report.stats:
                 report.stats["learning/temperature"] = temperature
@@ -152,7 +158,7 @@ class FusedSAC:
         nobody = [np.zeros(self.games.each, np.float32) for _ in hparams]  # explores at random
         return self.experience.set_hparams(moments, hparams, nobody)
 
-    def descend(self) -> None:
+    def step(self) -> None:
         """One step of the critics, the actors, the temperatures and the targets.
 
         All of them see the temperatures as they were before.
@@ -176,7 +182,7 @@ class FusedSAC:
         replay.reprioritize(error)
         self.experience.note(critic_loss=loss, policy_loss=policy_loss, entropy=entropy.mean(-1))
 
-    def _ask(
+    def _q(
         self, numbers: Tensor, action: Tensor | None = None, weights: Tensor | None = None
     ) -> Tensor:
         """What critics say, in float32; the products may be rounded."""
@@ -191,23 +197,23 @@ class FusedSAC:
     @torch.no_grad()
     def _targets(self, temperature: Tensor) -> Tensor:
         """What the critics should say of the actions that were taken."""
-        replay, ahead, aims = self.replay, self.ahead, self.critics.target
+        replay, online_next, aims = self.replay, self.online_next, self.critics.target
         numbers = self.critics.widen(replay.rows(replay.after))
-        replay.read(ahead, replay.after)
-        ahead.forward()
+        replay.read(online_next, replay.after)
+        online_next.forward()
         paid, discount = replay.batch_paid, replay.batch_discount
         if self.rules.box:
             noise = self._noise[..., self.rules.box :]
-            action, log_prob = squashed_sample(head_of(ahead), noise)
-            q = self._ask(numbers, action, weights=aims)
+            action, log_prob = squashed_sample(head_of(online_next), noise)
+            q = self._q(numbers, action, weights=aims)
             return critic_target(paid, discount, q, log_prob, temperature)
-        log_probs = masked_log_probs(head_of(ahead), replay.masks(replay.after))
-        q = self._ask(numbers, weights=aims)
+        log_probs = masked_log_probs(head_of(online_next), replay.masks(replay.after))
+        q = self._q(numbers, weights=aims)
         return discrete_critic_target(paid, discount, q, log_probs, temperature)
 
     def _taken(self, numbers: Tensor) -> Tensor:
         action = self.replay.actions()
-        return self._ask(numbers, action) if self.rules.box else chosen(self._ask(numbers), action)
+        return self._q(numbers, action) if self.rules.box else gather_q(self._q(numbers), action)
 
     def _judge(self, numbers: Tensor, temperature: Tensor) -> tuple[Tensor, Tensor, Tensor | float]:
         """Fill the gradient of the actors; return their loss, entropies and what those aim at."""
@@ -218,13 +224,13 @@ class FusedSAC:
         aim: Tensor | float
         if self.rules.box:
             action, log_prob = squashed_sample(head, self._noise[..., : self.rules.box])
-            q = self._ask(numbers, action, weights=self.critics.flat.detach())
+            q = self._q(numbers, action, weights=self.critics.flat.detach())
             loss, entropy = actor_loss(q, log_prob, temperature), -log_prob
             aim = self.config.target_entropy or -float(self.rules.box)
         else:
             mask = replay.masks(replay.picked)
             log_probs = masked_log_probs(head, mask)
-            q = self._ask(numbers, weights=self.critics.flat.detach())
+            q = self._q(numbers, weights=self.critics.flat.detach())
             loss, entropy = discrete_actor_loss(q, log_probs, temperature)
             aim = entropy_target(mask, self.config)
         (grad,) = torch.autograd.grad(loss.sum(), [head])
@@ -252,13 +258,13 @@ class FusedSAC:
 
     def dry_run(self) -> list[Report]:
         """Do the work of an update with games that cost nothing, and put everything back."""
-        return self.experience.dry_run(self.descend, self.kept())
+        return self.experience.dry_run(self.step, self.kept())
 
     # Saving
 
     def snapshot(self, member: int = 0) -> Snapshot:
         """Copy what a member's next update depends on, in the layout of `SAC.snapshot`."""
-        return self.experience.snapshot(member, self.learned(member))
+        return self.experience.snapshot(member, self.learner_state(member))
 
     def restore(self, snapshot: Snapshot, member: int = 0) -> None:
         """Put a member of a fresh learner where the snapshot was taken."""
@@ -282,7 +288,7 @@ class FusedSAC:
                 array[member] = kept[f"0.{kind}"].view(-1).to(self.device) if kept else 0.0
         self.experience.restore(snapshot, member)
 
-    def learned(self, member: int) -> dict[str, dict[str, Tensor]]:
+    def learner_state(self, member: int) -> dict[str, dict[str, Tensor]]:
         """Critics, their targets, the temperature, and what every optimizer remembers."""
         own = slice(member, member + 1)
         critics = {"flat": self.critics.flat.detach()[own], "target": self.critics.target[own]}

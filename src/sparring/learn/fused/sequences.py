@@ -1,9 +1,8 @@
-"""Learning from a seat's decisions in a row on a GPU: segments, and how minibatches get them.
+"""Segments of consecutive decisions on a GPU, for recurrent networks.
 
-The decisions of one (game, seat) that a rollout completed, games one after the other, are cut every
-`net.bptt_steps` of them. All of it is index arithmetic of fixed shapes in torch, so that a graph
-can hold it and tests compare it with loops on a CPU. Segments are shuffled by the kernel
-that shuffles samples.
+The complete decisions of one (game, seat), sorted by time, are cut every `net.bptt_steps`. This is
+index arithmetic of fixed shapes in torch, so that a graph can hold it and tests can run it on a
+CPU. The kernel that shuffles samples shuffles segments too.
 """
 
 from __future__ import annotations
@@ -19,47 +18,47 @@ from sparring.learn.transitions import NOT_A_SAMPLE, TO_NEXT
 from sparring.nets.run.captured import CapturedNet, UnrolledPass
 from sparring.nets.run.flat import FlatNet
 
-NO_POLICY = -1
-"""In place of a place, where a segment has ended or a minibatch has none."""
+PADDING = -1
+"""Index of padding, after the end of a segment or of a minibatch."""
 
 
 @dataclass(frozen=True)
 class Cut:
-    """How many segments the decisions of a rollout become."""
+    """Sizes of the segments of a rollout."""
 
     members: int
     seats: int
-    """Of all games of a member."""
+    """Seats of all games of a member."""
     steps: int
-    """Of the rollout: a seat decides once in each at most, and may bring a decision along."""
+    """Steps of the rollout; a seat has at most one decision in each, and a pending one."""
     places: int
-    """Of a member: decisions that were brought along, and all rows."""
+    """Places of a member: pending transitions and rows."""
     length: int
-    """Decisions of a segment at most."""
+    """Maximum decisions of a segment."""
 
     @classmethod
     def of(cls, rollout: FusedRollout, segment: int) -> Cut:
-        """That of a rollout. segment: the setting; nothing is longer than a rollout."""
+        """Return the sizes for a rollout. segment: `net.bptt_steps`."""
         members, length = rollout.members, min(segment, rollout.steps + 1)
         seats = rollout.games * rollout.rules.seats // members
         return cls(members, seats, rollout.steps, rollout.places // members, length)
 
     @property
     def most(self) -> int:
-        """Segments of a member at most: all but the last of each seat are full."""
+        """Maximum segments of a member: all but the last of each seat are full."""
         of_a_seat = -(-(self.steps + 1) // self.length)
         full_or_last = (self.places + self.seats * (self.length - 1)) // self.length
         return min(self.seats * of_a_seat, full_or_last)
 
     def room(self, minibatches: int) -> int:
-        """Segments of a minibatch, so that all fit into so many."""
+        """Segments per minibatch, so that all fit into so many minibatches."""
         return -(-self.most // minibatches)
 
 
 def in_a_row(rollout: FusedRollout) -> Tensor:
-    """The places of samples by (game, seat) and time [games * seats, 1 + steps], -1: none there.
+    """Return the places of samples by (game, seat) and time [games * seats, 1 + steps], -1: none.
 
-    Decisions that were carried over come first.
+    Pending transitions come first.
     """
     rules, times, device = rollout.rules, rollout.steps + 1, rollout.end.device
     owners = rollout.games * rules.seats
@@ -70,13 +69,13 @@ def in_a_row(rollout: FusedRollout) -> Tensor:
     at = torch.cat((brought, (owner * times + time).view(-1)))
     nowhere = owners * times
     at = torch.where(rollout.end != NOT_A_SAMPLE, at, nowhere)
-    found = torch.full((nowhere + 1,), NO_POLICY, dtype=torch.int32, device=device)
+    found = torch.full((nowhere + 1,), PADDING, dtype=torch.int32, device=device)
     found.scatter_(0, at, torch.arange(rollout.places, dtype=torch.int32, device=device))
     return found[:nowhere].view(owners, times)
 
 
 def segments_of(by_time: Tensor, cut: Cut) -> tuple[Tensor, Tensor]:
-    """Cut decisions: the places of every segment [members, most, length], and how many there are.
+    """Return the places of every segment [members, most, length], and their number.
 
     by_time: see `in_a_row`. The counts are int32 [members].
     """
@@ -89,13 +88,13 @@ def segments_of(by_time: Tensor, cut: Cut) -> tuple[Tensor, Tensor]:
     first = (member * most + ends - each).view(-1, 1)
     nowhere = members * most * length
     at = torch.where(taken, first * length + number, nowhere)
-    found = torch.full((nowhere + 1,), NO_POLICY, dtype=torch.int32, device=by_time.device)
+    found = torch.full((nowhere + 1,), PADDING, dtype=torch.int32, device=by_time.device)
     found.scatter_(0, at.view(-1), by_time.reshape(-1))
     return found[:nowhere].view(members, most, length), ends[:, -1].to(torch.int32)
 
 
 def fresh_in(places: Tensor, end: Tensor, following: Tensor) -> Tensor:
-    """Where a decision does not follow the one before it in its segment: another game begins.
+    """Return where the hidden state is reset within segments, because another game begins.
 
     places: [..., length]. end, following: by place, `end` and `next` of the rollout.
     """
@@ -107,7 +106,7 @@ def fresh_in(places: Tensor, end: Tensor, following: Tensor) -> Tensor:
 
 
 def spread(dealt: Tensor, table: Tensor) -> Tensor:
-    """The decisions of the segments that minibatches were dealt [..., members, room, length].
+    """Return the places of the segments of minibatches [..., members, room, length].
 
     dealt: [..., members, room], the number of a segment, or -1. table: [members, most, length].
     """
@@ -117,7 +116,7 @@ def spread(dealt: Tensor, table: Tensor) -> Tensor:
     found = table.view(-1, length).index_select(0, at.view(-1)).view(*dealt.shape, length)
     if table.dtype == torch.bool:
         return found
-    return torch.where(dealt[..., None] >= 0, found, NO_POLICY)
+    return torch.where(dealt[..., None] >= 0, found, PADDING)
 
 
 class Sequences:
@@ -131,14 +130,14 @@ class Sequences:
         *,
         minibatches: int,
     ) -> None:
-        """Make room. minibatches: at most, all segments fit into so many."""
+        """Allocate the arrays. minibatches: maximum number."""
         assert rollout.chains == 1 and isinstance(net, CapturedNet), "the plan refuses"
         self.rollout, self.cut = rollout, Cut.of(rollout, net.config.bptt_steps)
         members, length, most = rollout.members, self.cut.length, self.cut.most
         self.room = self.cut.room(minibatches)
         """Segments of a minibatch."""
         self.rows = self.room * length
-        """Rows of a minibatch, of which some are nobody's."""
+        """Rows of a minibatch, with padding."""
         self.learning = UnrolledPass(net, self.room, length)
         with torch.device(rollout.end.device):
             self.table = torch.zeros(members, most, length, dtype=torch.int32)
@@ -153,10 +152,10 @@ class Sequences:
             """Samples of each minibatch."""
             numbers = torch.arange(most, dtype=torch.int32).repeat(members, 1)
         self.list = kernels.view("SampleListView", list=numbers, stride=most, counts=self.counts)
-        """All segments, as the kernel takes what it shuffles."""
+        """All segments, as an argument of the shuffle kernel."""
 
     def find(self) -> None:
-        """Cut the decisions of the rollout, once they are linked."""
+        """Cut the decisions of a linked rollout into segments."""
         rollout = self.rollout
         table, counts = segments_of(in_a_row(rollout), self.cut)
         self.table.copy_(table)
@@ -164,7 +163,7 @@ class Sequences:
         self.fresh.copy_(fresh_in(table, rollout.end, rollout.next))
 
     def spread(self, picked: Tensor) -> None:
-        """Write the places of the segments that were dealt [minibatches, members, rows]."""
+        """Write the places of the shuffled segments [minibatches, members, rows]."""
         count = len(picked)
         dealt = self.dealt[:count]
         places = spread(dealt, self.table)
@@ -173,9 +172,9 @@ class Sequences:
         self.filled[:count].copy_((places >= 0).sum((2, 3)))
 
     def bring(self, number: int) -> None:
-        """Tell the pass where games begin in a minibatch."""
+        """Copy the resets of a minibatch to the pass."""
         self.learning.fresh.copy_(self.dealt_fresh[number])
 
     def minibatches(self, wanted: int) -> int:
-        """So many as are wanted, and more if the segments need them. Waits for the device."""
+        """Return the number of minibatches: at least `wanted`, and enough for all segments."""
         return max(wanted, -(-int(self.counts.max()) // self.room))

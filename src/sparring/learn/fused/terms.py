@@ -1,6 +1,6 @@
 """The loss on a GPU: PPO's own, and terms beside it as `learn.terms` has them.
 
-What a term has to know lies by place of the rollout, in arrays that never move; minibatches pick
+What a term has to know row_at by place of the rollout, in arrays that never move; minibatches pick
 from it. Weights are on the device, so that graphs see schedules.
 """
 
@@ -64,17 +64,17 @@ class PolicyLoss:
         counts: Tensor,
         dealt: Mapping[str, int],
     ) -> None:
-        """Write gradients and means of a minibatch.
+        """Write gradients and metrics of a minibatch.
 
-        counts, dealt: samples of every member, and which part of them this is.
+        counts, dealt: samples of every member, and index and number of minibatches.
         """
 
         def means_of(places: Tensor) -> Tensor:
             self._launch(number, minibatch.rows, places, counts, dealt)
             return self.means[number]
 
-        # How far the policy has moved is measured on rows as they were played.
-        moved = [image.plainly(number, minibatch.places, means_of) for image in images]
+        # approx_kl and clipfrac are of unmirrored rows.
+        moved = [image.unmirrored_means(number, minibatch.places, means_of) for image in images]
         means = means_of(minibatch.places)
         for found in moved:
             means[:, self.moved].copy_(found[:, self.moved])
@@ -112,20 +112,20 @@ class PolicyLoss:
 
 
 class FusedTerm(Protocol):
-    """A part of the loss of a learner on a GPU."""
+    """A loss term on a GPU."""
 
     @property
     def term(self) -> Term:
-        """Its formula, name and schedule; `columns` of it is not asked."""
+        """Name, schedule and formula; its `columns` are not used."""
 
     @property
     def by_place(self) -> Mapping[str, Tensor]:
-        """What it knows of every place of the rollout [places, ...]; the arrays never move."""
+        """Its columns by place of the rollout [places, ...], at fixed addresses."""
 
     def fill(self) -> None:
-        """Write `by_place` for the rollout that was played, before anything is learned from it.
+        """Compute `by_place` after a rollout, before learning.
 
-        Part of a graph: nothing may wait for the device, and shapes do not change.
+        Part of a graph: no synchronization, fixed shapes.
         """
 
 
@@ -133,23 +133,23 @@ class FusedColumn(Protocol):
     """A value per place that terms share, computed once; see `learn.terms.TermColumn`."""
 
     def fill(self) -> None:
-        """Find it out for a rollout that is linked. Part of a graph."""
+        """Compute the values of a linked rollout. Part of a graph."""
 
-    def take_cuts(self, number: int, at: Pass) -> None:
-        """Keep what is expected where games were cut for the `number`th time."""
+    def add_truncated(self, number: int, at: Pass) -> None:
+        """Store the outputs of a pass over layer `number` of truncations."""
 
 
 @dataclass(frozen=True)
 class PlacedRows(Mapping[str, Tensor]):
-    """Rows at places of a rollout, each array copied when somebody looks at it."""
+    """Rows at places of a rollout; each array is copied when it is read."""
 
     rules: Rules
     by_place: Mapping[str, Tensor]
     place: Tensor
     legal: Tensor
-    """Of every row, wherever it is learned from."""
+    """Legal actions of every row, mirrored or not."""
     known: Mapping[str, Tensor]
-    """What transforms know of every row."""
+    """Columns of transforms."""
 
     def __getitem__(self, name: str) -> Tensor:
         if name == "mask":
@@ -164,34 +164,34 @@ class PlacedRows(Mapping[str, Tensor]):
 
 
 class FusedTerms:
-    """All of a learner's, for all members."""
+    """All loss terms of a learner, for all members."""
 
     def __init__(self, net: FlatNet, rollout: FusedRollout, stopped: Tensor) -> None:
-        """Begin without any. stopped: by member, whether its update is over early."""
+        """Start without terms. stopped: by member, whether its update stopped early."""
         self.net, self.rollout, self.stopped = net, rollout, stopped
         self.columns: list[FusedColumn] = []
-        """What terms read, each once."""
-        self.own: list[Examples] = []
-        """About rows of their own, behind the places of the rollout; kernels have their loss."""
+        """Columns of the terms, without duplicates."""
+        self.extra: list[Examples] = []
+        """Terms with extra rows, which follow the places; kernels compute their loss."""
         self.list: list[FusedTerm] = []
-        """About samples."""
+        """Terms of samples."""
         self.weights = torch.zeros(0, net.members, device=net.device)
         """[terms, members]"""
         self.sums: dict[str, Tensor] = {}
-        """Of what curves show, over all optimizer steps of an update, by member."""
+        """Sums of metrics over the optimizer steps of an update, by member."""
 
     def put(self, terms: Sequence[FusedTerm]) -> None:
-        """Have these about samples from now on; graphs that saw others are of no use any more."""
+        """Replace the terms of samples; captured graphs become invalid."""
         self.list, self.columns = list(terms), columns_of(terms)
         members, device = self.net.members, self.net.device
         self.weights = torch.zeros(len(terms), members, device=device)
-        shown = [*metric_names(one.term for one in terms), *(one.name for one in self.own)]
-        self.sums = {name: torch.zeros(members, device=device) for name in shown}
+        names = [*metric_names(one.term for one in terms), *(one.name for one in self.extra)]
+        self.sums = {name: torch.zeros(members, device=device) for name in names}
 
     def set_hparams(self, moments: Sequence[Moment]) -> None:
-        """Send the weights to the device."""
-        for own in self.own:
-            own.set_hparams(moments)
+        """Copy the weights to the device."""
+        for extra in self.extra:
+            extra.set_hparams(moments)
         if not self.list:
             return
         found = []
@@ -201,65 +201,67 @@ class FusedTerms:
                 found.append(one.term.weight)
         self.weights.copy_(torch.tensor(found).view(self.weights.shape))
 
-    def take_cuts(self, number: int, at: Pass) -> None:
-        """See what a pass says of games that were cut for the `number`th time."""
+    def add_truncated(self, number: int, at: Pass) -> None:
+        """Store the outputs of a pass over layer `number` of truncations."""
         for column in self.columns:
-            column.take_cuts(number, at)
+            column.add_truncated(number, at)
 
     def fill(self) -> None:
-        """Say what is to be known of the rollout's places."""
+        """Compute all columns."""
         for column in self.columns:
             column.fill()
         for one in self.list:
             one.fill()
 
     def make_rows(self) -> None:
-        """Begin the epochs of an update: write the rows that terms bring along."""
-        for one in self.own:
+        """Make the extra rows and reset the metrics, before the epochs of an update."""
+        for one in self.extra:
             one.make()
         for total in self.sums.values():
             total.zero_()
 
-    def learn_own(
+    def learn_extra(
         self, heads: KernelView, at: Pass, picked: Tensor, dealt: Mapping[str, int]
     ) -> None:
-        """Write the gradients of rows that terms brought along."""
-        for one in self.own:
-            self._show(one.name, one.add_gradient(heads, at, picked, dealt))
+        """Write the gradients of extra rows."""
+        for one in self.extra:
+            self._add_metric(one.name, one.add_gradient(heads, at, picked, dealt))
 
     def add_gradients(self, at: Pass, picked: Tensor, minibatch: FusedMinibatch) -> None:
-        """Add theirs to what a pass goes back with.
+        """Add the gradients of the terms to those of a pass's outputs.
 
-        picked: places of samples [members, room]. minibatch: as they are learned from.
+        picked: places of samples [members, room]. minibatch: their rows, mirrored or not.
         """
         if not self.list:
             return
         members, room = picked.shape
-        there = picked >= 0
-        share = there / there.sum(1, keepdim=True).clamp(min=1)
-        # Nobody's rows look at one of the member's samples, so that no formula meets an empty mask.
+        is_sample = picked >= 0
+        share = is_sample / is_sample.sum(1, keepdim=True).clamp(min=1)
+        # Padding reads the first sample of the member, so that no formula gets an empty mask.
         order = torch.arange(room, device=picked.device)
-        row = torch.where(there, order, there.int().argmax(1, keepdim=True))
+        row = torch.where(is_sample, order, is_sample.int().argmax(1, keepdim=True))
         place = picked.gather(1, row).clamp(min=0).long().view(-1)
-        lies = minibatch.places[:, :room].gather(1, row).clamp(min=0).long().view(-1)
-        legal = minibatch.rows["legal"][lies]
+        row_at = minibatch.places[:, :room].gather(1, row).clamp(min=0).long().view(-1)
+        legal = minibatch.rows["legal"][row_at]
         known = {
             name: one[:, :room].gather(1, row).view(-1) for name, one in minibatch.known.items()
         }
         with torch.enable_grad():
-            leaves = {name: said.requires_grad_() for name, said in self._heads(at, room).items()}
+            leaves = {
+                name: outputs.requires_grad_() for name, outputs in self._heads(at, room).items()
+            }
             total = torch.zeros(members, device=self.net.device)
             for one, weight in zip(self.list, self.weights, strict=True):
                 rows = PlacedRows(self.rollout.rules, one.by_place, place, legal, known)
                 each = one.term.each(leaves, rows).view(members, room)
-                loss = (torch.where(there, each, 0.0) * share).sum(1)
-                self._show(one.term.name, loss.detach())
+                loss = (torch.where(is_sample, each, 0.0) * share).sum(1)
+                self._add_metric(one.term.name, loss.detach())
                 total = total + weight * loss
                 if isinstance(one.term, Measures):
                     with torch.no_grad():
                         for name, found in one.term.measure(leaves, rows).items():
-                            kept = torch.where(there, found.view(members, room), 0.0)
-                            self._show(name, (kept * share).sum(1))
+                            kept = torch.where(is_sample, found.view(members, room), 0.0)
+                            self._add_metric(name, (kept * share).sum(1))
         grads = torch.autograd.grad(
             total.sum(), list(leaves.values()), allow_unused=True, materialize_grads=True
         )
@@ -270,12 +272,12 @@ class FusedTerms:
         for into, grad in zip(at.extra_grads.values(), others, strict=True):
             into[:, :room].copy_(grad.view(members, room, -1))
 
-    def _show(self, name: str, mean: Tensor) -> None:
-        """Add what a minibatch brought, except to members that learn no more."""
+    def _add_metric(self, name: str, mean: Tensor) -> None:
+        """Add a metric of a minibatch, except for members that stopped."""
         self.sums[name].add_(torch.where(self.stopped.bool(), 0.0, mean.float()))
 
     def _heads(self, at: Pass, room: int) -> HeadOutputs:
-        """What the heads say about the first rows of every member, all rows in one list."""
+        """Outputs of heads for the first rows of every member, flattened over members."""
         net, width = self.net, head_width(self.rollout.rules)
         logit_bias = net.policy_bias.reshape(-1, 1, net.policy_bias.shape[-1])
         value_bias = net.value_bias.reshape(-1, 1, net.value_bias.shape[-1])
@@ -285,21 +287,21 @@ class FusedTerms:
             VALUE: (at.value[:, :room, 0] + value_bias[..., 0]).reshape(-1),
         }
         return heads | {
-            name: said[:, :room].reshape(-1, said.shape[2]).detach().clone()
-            for name, said in at.extra_outputs.items()
+            name: outputs[:, :room].reshape(-1, outputs.shape[2]).detach().clone()
+            for name, outputs in at.extra_outputs.items()
         }
 
     def measure(self) -> dict[str, Tensor]:
-        """What the host wants to know, one number per member."""
-        sums = {shown_as(name): total for name, total in self.sums.items()}
-        return sums | {one.counted: one.counts for one in self.own}
+        """Metrics by name, one number per member."""
+        sums = {metric_key(name): total for name, total in self.sums.items()}
+        return sums | {one.counted: one.counts for one in self.extra}
 
     def stats(self, found: Mapping[str, float], steps: float) -> dict[str, float]:
-        """What curves show of an update of so many optimizer steps. found: its figures."""
-        stats = {f"losses/{name}": found[shown_as(name)] / max(steps, 1.0) for name in self.sums}
-        return stats | {f"learning/{one.counted}": found[one.counted] for one in self.own}
+        """Stats of a report. found: metrics of one member. steps: optimizer steps."""
+        stats = {f"losses/{name}": found[metric_key(name)] / max(steps, 1.0) for name in self.sums}
+        return stats | {f"learning/{one.counted}": found[one.counted] for one in self.extra}
 
 
-def shown_as(name: str) -> str:
+def metric_key(name: str) -> str:
     """What figures call the sum of something that a term shows."""
     return f"term {name}"

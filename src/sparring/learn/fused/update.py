@@ -19,7 +19,13 @@ from sparring.kernels.views import KernelView
 from sparring.learn.fused.adam import FlatAdam
 from sparring.learn.fused.examples import Examples, HindsightRecords
 from sparring.learn.fused.kernels import blocks_of, heads_view
-from sparring.learn.fused.minibatches import FusedMinibatch, FusedSamples, Images, put_back, room_of
+from sparring.learn.fused.minibatches import (
+    FusedMinibatch,
+    FusedSamples,
+    Images,
+    minibatch_rows_of,
+    restore_members,
+)
 from sparring.learn.fused.playing import FusedSelfPlay, RoleActing
 from sparring.learn.fused.rollout import estimate_view
 from sparring.learn.fused.sequences import Sequences
@@ -32,53 +38,52 @@ from sparring.nets.run.flat import Pass
 from sparring.schedule import Moment
 
 EPSILON = 1e-5
-"""Adam's, as in `learn.ppo`."""
+"""Of Adam, as in `learn.role_learners`."""
 MOMENT_BLOCKS = 256
 EPOCHS_APART = 1 << 16
-"""Rows of terms are shuffled as if their epochs came so much later, by other numbers than samples.
-"""
+"""Added to the epoch for extra rows of loss terms, so that they are shuffled by other numbers."""
 
 
 class Update:
-    """Everything that an update writes, and the launches that do it."""
+    """The update of one network: its arrays and kernel launches."""
 
     def __init__(
         self,
         playing: FusedSelfPlay,
-        voice: RoleActing,
+        acting_net: RoleActing,
         configs: Sequence[PPOConfig],
         *,
         records: HindsightRecords | None = None,
         mirrors: Sequence[Mirroring] = (),
     ) -> None:
-        """Make everything, once and for all.
+        """Allocate all arrays.
 
-        voice: the network, and the role whose decisions it learns from.
-        configs: one for each member, read anew for every update.
-        records: learn from decisions seen in hindsight. mirrors: learn from mirror images too.
+        acting_net: the network, and the role whose decisions it learns from.
+        configs: one per member; every update reads them.
+        records: for hindsight examples. mirrors: data augmentation.
         """
         self.games, self.rollout, self.kernels = playing.games, playing.rollout, playing.kernels
         self.seeds, self.clock = playing.seeds, playing.clock
-        """The latter is the number of the update."""
-        self.net, self.role, self.cutting = voice.net, voice.role, voice.passing
-        """The last has room for the rows of cut games."""
+        """Seeds of the members, and the index of the update."""
+        self.net, self.role, self.cutting = acting_net.net, acting_net.role, acting_net.passing
+        """Network, role, and a pass for final observations of truncated games."""
         self.configs, self.config, self.members = configs, configs[0], playing.members
         rollout, net, members = self.rollout, self.net, self.members
         if self.games.at_once * members != rollout.rows:
             self.cutting = net.make_pass(rollout.rows // members, learn=False)
         rows = rollout.steps * rollout.rows // members
-        # If every row is a sample; `fit` makes fewer.
+        # If every row is a sample; `fit` lowers it.
         self.most = self.minibatches = max(1, round(rows / self.config.minibatch))
         varies = rollout.policies > 1 or self.role is not None
         self.sequences: Sequences | None = None
-        """Decisions in a row, where gradients go back through what the network remembers."""
+        """Segments, for recurrent networks."""
         if net.config.recurrent:
             self.sequences = Sequences(self.kernels, net, rollout, minibatches=self.most)
-        plain = room_of(rows, self.minibatches, self.config, varies)
+        plain = minibatch_rows_of(rows, self.minibatches, self.config, varies)
         self.room = self.sequences.rows if self.sequences else plain
-        """Samples of a minibatch; of decisions in a row, some places are empty."""
+        """Samples of a minibatch; segments are padded."""
         self.stride = self.room + (records.room(self.room) if records else 0)
-        """Rows of a minibatch: samples, and examples behind them."""
+        """Rows of a minibatch: samples, then hindsight examples."""
         self.learning: Pass = (
             self.sequences.learning if self.sequences else net.make_pass(self.stride, learn=True)
         )
@@ -86,10 +91,10 @@ class Update:
         arrays = self.list, self.sample_counts, self.picked
         samples = FusedSamples(*arrays, self.room, self.seeds, self.clock)
         self.images = [Images(one, rollout, samples) for one in mirrors]
-        """What is done to rows before they are learned from."""
+        """Mirror images of rows."""
         self.terms = FusedTerms(net, rollout, self.stopped)
         if records:
-            self.terms.own.append(Examples(records, self.kernels, samples))
+            self.terms.extra.append(Examples(records, self.kernels, samples))
         self.terms.put([])
         self.adam = FlatAdam(
             self.kernels,
@@ -127,7 +132,7 @@ class Update:
                 members, MOMENT_BLOCKS, len(names("Moments")), dtype=torch.float64
             )
             self.has_value_scale = torch.zeros(members, dtype=torch.uint8)
-            """Whether a rollout has paid anything yet, as in `learn.ppo.PPO`."""
+            """As in `learn.role_learners.RoleLearner`."""
             self.statistics = torch.zeros(members, len(names("Statistics")))
             self.tallies = torch.zeros(members, len(names("Tally")))
             self.stopped = torch.zeros(members, dtype=torch.uint8)
@@ -170,7 +175,7 @@ class Update:
         return self.hparams[:, self.hparam_names.index(name)]
 
     def set_hparams(self, number: int, moments: Sequence[Moment]) -> list[PPOHparams]:
-        """Send schedules and the number of the update to the device."""
+        """Copy scheduled values and the index of the update to the device."""
         hparams = [
             PPOHparams.at(c, moment) for c, moment in zip(self.configs, moments, strict=True)
         ]
@@ -185,9 +190,9 @@ class Update:
         return hparams
 
     def fit(self) -> int:
-        """Make no more minibatches than the samples fill, and return how many.
+        """Set the number of minibatches by the number of samples, and return it. Synchronizes.
 
-        Rows of frozen opponents are no samples. Waits for the device.
+        Rows of frozen opponents are no samples.
         """
         samples = int(self.sample_counts.max())
         needed = -(-samples // self.room)
@@ -196,36 +201,36 @@ class Update:
         self.minibatches = min(max(1, needed), self.most)
         return self.minibatches
 
-    def remember(self) -> None:
-        """Keep what members that diverge are to go back to."""
+    def save_before(self) -> None:
+        """Copy the state that members which diverge go back to."""
         for before, tensor in zip(self._before, self.kept(), strict=True):
             before.copy_(tensor)
 
-    def pass_over(self) -> None:
-        """Epochs over shuffled minibatches."""
+    def run_epochs(self) -> None:
+        """Run all epochs of shuffled minibatches."""
         self.terms.make_rows()
         for epoch in range(self.config.epochs):
             self.shuffle(epoch)
             for number in range(self.minibatches):
-                self.descend(number)
+                self.step(number)
             self._end_epoch()
         self.diverged.logical_or_(~self.net.weight.isfinite().all(1))
 
-    def take_back(self, diverged: Tensor) -> None:
-        """Leave members that diverged as they were before this update."""
-        put_back(diverged, self._before, self.kept())
+    def restore_diverged(self, diverged: Tensor) -> None:
+        """Restore members that diverged to their state before this update."""
+        restore_members(diverged, self._before, self.kept())
 
     def bootstrap_truncated(
         self, number: int, role: Tensor | None = None, final_role: Tensor | None = None
     ) -> None:
-        """Estimate what games would still have paid when they were cut for the `number`th time.
+        """Compute bootstrap values of layer `number` of truncations.
 
-        role: in which the rows were to decide, where that matters; final_role: is told so.
+        role: of the rows, with several roles; final_role: is written.
         """
         rollout = self.rollout
         self.cutting.read(rollout.cut_obs[number])
         self.cutting.forward()
-        self.terms.take_cuts(number, self.cutting)
+        self.terms.add_truncated(number, self.cutting)
         truncations = self.kernels.view(
             "CutsView",
             at=rollout.cut_at[number],
@@ -243,7 +248,7 @@ class Update:
         self.kernels.place_cuts(blocks_of(rollout.rows), 256, self._cutting_heads, truncations)
 
     def discounts(self) -> KernelView:
-        """How the decisions of the only network are linked."""
+        """Discounts of a shared network."""
         return estimate_view(
             self.kernels,
             self.rollout,
@@ -254,7 +259,7 @@ class Update:
         )
 
     def list_samples(self) -> None:
-        """List the samples of a rollout whose advantages are there, and choose the value unit."""
+        """List the samples of a rollout, normalize advantages, and update the value scale."""
         rollout, kernels, blocks = self.rollout, self.kernels, blocks_of(self.rollout.places)
         if self.sequences:
             self.sequences.find()
@@ -288,21 +293,21 @@ class Update:
         first = net.value_from
         count = net.size - first
         if not count:
-            return  # the network divides by the unit itself
+            return  # the network divides by the value scale itself
         self.kernels.rescale_values(
             *((blocks_of(count, 128), self.members), 128),
             *(net.weight[:, first:], net.compute[:, first:], net.size, count, self.statistics),
         )
 
     def shuffle(self, epoch: int) -> None:
-        """Deal the samples to the minibatches of an epoch, and rows of terms behind them."""
+        """Shuffle samples into the minibatches of an epoch, then extra rows of terms."""
         picked = self.picked
         if self.sequences:
             self._deal(self.sequences.list, epoch, 0, self.sequences.room, self.sequences.dealt)
             self.sequences.spread(picked[: self.minibatches])
             return
         self._deal(self._samples, epoch, 0, self.room, picked)
-        for one in self.terms.own:
+        for one in self.terms.extra:
             self._deal(one.listed, epoch + EPOCHS_APART, one.first, one.room, picked)
         for image in self.images:
             image.choose(epoch)
@@ -323,20 +328,20 @@ class Update:
         rows = self.minibatches * self.members * room
         self.kernels.shuffle(blocks_of(rows), 256, samples, deal)
 
-    def descend(self, number: int) -> None:
-        """One optimizer step of every member."""
+    def step(self, number: int) -> None:
+        """Make one optimizer step of every member."""
         at, picked = self.learning, self.picked[number]
         minibatch = FusedMinibatch(picked, self._by_place)
         for image in self.images:
             minibatch = image.turn(number, minibatch)
         dealt, counts = {"number": number, "minibatches": self.minibatches}, self.sample_counts
         at.read(minibatch.rows["obs"], minibatch.places)
-        if self.sequences:  # this one has samples of its own number
+        if self.sequences:  # the number of samples varies with the segments
             dealt, counts = {"number": 0, "minibatches": 1}, self.sequences.filled[number]
             self.sequences.bring(number)
         at.forward()
         self.loss.write(number, minibatch, self.images, counts, dealt)
-        self.terms.learn_own(self.loss.heads, at, picked, dealt)
+        self.terms.learn_extra(self.loss.heads, at, picked, dealt)
         self.terms.add_gradients(at, picked[:, : self.room], minibatch)
         at.backward()
         self.adam.step(
@@ -347,7 +352,7 @@ class Update:
         )
 
     def _end_epoch(self) -> None:
-        """Add up what was learned; members whose policy moved far enough stop here."""
+        """Sum up the metrics; members whose KL exceeds `target_kl` stop here."""
         epoch = self.kernels.view(
             "EpochView",
             means=self.loss.means,
@@ -360,10 +365,8 @@ class Update:
         )
         self.kernels.end_epoch(1, self.members, epoch)
 
-    # What the host wants to know
-
     def measure(self) -> dict[str, Tensor]:
-        """Every figure of an update by name, one number per member."""
+        """Return the metrics of an update by name, one number per member."""
         explained = self.kernels.names("Statistics").index("explained")
         return {
             "samples": self.sample_counts,
@@ -375,7 +378,7 @@ class Update:
         }
 
     def stats(self, found: Mapping[str, float]) -> dict[str, float]:
-        """What an update brought, as curves show it. found: its figures."""
+        """Return the stats of a report. found: metrics of one member."""
         steps = found["optimizer_steps"]
         stats = {
             f"losses/{name}": found[name] / max(steps, 1.0) for name in (*PPO_METRICS, "grad_norm")
@@ -390,5 +393,5 @@ class Update:
         }
 
     def kept(self) -> list[Tensor]:
-        """What an update changes of the network and the optimizer."""
+        """All tensors of network and optimizer that an update changes."""
         return [*self.net.learned_tensors(), self.has_value_scale, *self.adam.kept()]
