@@ -76,7 +76,7 @@ def test_bots_of_every_game_are_guessed_too(
     [
         ("eval skull_king", "skull_king is a game; name a player: skull_king:captain, or a run"),
         ("eval random", "games have random: cage2, kuhhandel, "),
-        ("eval careful@greedy", "a bot plays as it is written; write careful"),
+        ("eval careful@greedy", "bots have no @greedy or @sampled; write careful"),
         ("eval mine@gredy", "@gredy is unknown; did you mean 'greedy'?"),
         ("eval mine/7", "runs/mine has no checkpoint 7; there are: 0"),
         ("eval mine/best", "runs/mine has no checkpoint 'best'; there are: 0; mine alone means"),
@@ -85,7 +85,7 @@ def test_bots_of_every_game_are_guessed_too(
         ("eval shogi:captain", "shogi has no bot 'captain'"),
         ("arena captain ab2", "no game together: captain of skull_king, ab2 of shogi"),
         ("plot careful", "careful is a bot of tic_tac_toe; name a run"),
-        ("plot mine/0", "mine/0 is a part of the run mine; give the run itself"),
+        ("plot mine/0", "mine/0 is part of the run mine; name the run"),
         ("export tic_tac_toe --html x.html", "tic_tac_toe is a game; name a policy"),
         ("play captain", "play against it: sparring play skull_king --against captain"),
         ("play laser_hockey", "play it in a browser, under Play: sparring serve --open"),
@@ -138,7 +138,7 @@ def test_a_bot_goes_before_the_beginning_of_a_runs_name(here: Path) -> None:
     make_run(here / "runs" / "captain-3")
     assert find_player("captain").games == ("skull_king",)
     make_run(here / "runs" / "captain")
-    assert find_player("captain").place == Path("runs/captain")
+    assert find_player("captain").path == Path("runs/captain")
     assert find_player("captain", Rules("skull_king")).bot == "captain"
 
 

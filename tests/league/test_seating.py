@@ -77,7 +77,7 @@ def test_a_list_names_every_seat_with_self_and_the_others_without() -> None:
         ("captain=nan", "must be above 0"),
         ("captain=much", "is not NAME=WEIGHT"),
         ("=2", "is not key=value"),
-        ("captain@greedy", "a bot plays as it is written; write captain"),
+        ("captain@greedy", "bots have no @greedy or @sampled; write captain"),
         ("self@greedy", "the learner always samples; write self"),
         (3, "3 is no player"),
         (["captain", "random"], "names 2 of the 4 seats"),

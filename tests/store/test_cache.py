@@ -75,13 +75,13 @@ def test_a_snapshot_file_is_a_policy_wherever_it_lies(run: Path, tmp_path: Path)
 
 
 def test_snapshots_that_are_not_there_are_refused_with_those_that_are(run: Path) -> None:
-    with pytest.raises(ConfigError, match=r"snapshot 7 of .*mine does not exist.*near it: 0, 1, 2"):
+    with pytest.raises(
+        ConfigError, match=r"snapshot 7 of .*mine does not exist.*nearest of 3 snapshots: 0, 1, 2"
+    ):
         load_policy("mine/past/7")
     archive = Archive(run, max_bytes=1)
     archive.prune([], None, {})
-    with pytest.raises(
-        ConfigError, match=r"snapshot 0 of .*mine is not there any more.*near it: 2"
-    ):
+    with pytest.raises(ConfigError, match=r"snapshot 0 of .*mine was removed.*snapshots: 2"):
         load_policy("mine/past/0")
     (run.parent / "other").mkdir()
     (run.parent / "other" / "config.toml").write_text("")
@@ -112,7 +112,7 @@ def test_a_policy_is_loaded_once(run: Path, tmp_path: Path) -> None:
     found = cache.statistics
     assert (found.hits, found.misses, found.evictions, found.held) == (4, 2, 0, 2)
     assert "2 in memory" in str(found)
-    assert "4 found there, 2 read, 0 given up" in str(found)
+    assert "4 hits, 2 misses, 0 evictions" in str(found)
 
 
 def test_a_changed_file_is_noticed_and_a_new_date_alone_is_none(tmp_path: Path) -> None:

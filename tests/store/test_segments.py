@@ -344,7 +344,7 @@ def test_an_error_of_the_system_at_any_call(
 
 
 def test_one_that_is_saved_alone_can_be_moved(tmp_path: Path) -> None:
-    made = checkpoint.save(tmp_path / "elsewhere", 3, **content(3, 1, 2), alone=True)
+    made = checkpoint.save(tmp_path / "elsewhere", 3, **content(3, 1, 2), standalone=True)
     run = tmp_path / "run"
     checkpoint.save(run, 1, **content(1, 1))
     path = Path(shutil.move(made, run / made.name))

@@ -54,7 +54,7 @@ def test_an_untouched_run_goes_on(run: Path) -> None:
 
 META: dict[str, tuple[Callable[[dict[str, Any]], object], str]] = {
     "no config": (lambda meta: meta.pop("config"), "config is missing"),
-    "config a list": (lambda meta: meta.update(config=[]), "config is .*not a table"),
+    "config a list": (lambda meta: meta.update(config=[]), "config is .*not an object"),
     "config.eval a number": (lambda meta: meta["config"].update(eval=3), "eval needs a table"),
     "config.ppo a list": (lambda meta: meta["config"].update(ppo=[1]), "ppo needs a table"),
     "old rates odd": (lambda meta: meta["config"]["ppo"].update(lr_end="x"), "lr_end"),
@@ -69,7 +69,7 @@ META: dict[str, tuple[Callable[[dict[str, Any]], object], str]] = {
     "events a table": (lambda meta: meta.update(events={}), "events is .*not a list"),
     "events of numbers": (lambda meta: meta.update(events=[1]), r"events\[0\] is 1"),
     "steps a list": (lambda meta: meta.update(steps=[1]), r"steps is \[1\]"),
-    "wins a list": (lambda meta: meta.update(wins=[1]), "wins is .*not a table"),
+    "wins a list": (lambda meta: meta.update(wins=[1]), "wins is .*not an object"),
     "waiting odd": (lambda meta: meta.update(waiting={"x": 1}), "the number of a checkpoint"),
     "lr_factor": (lambda meta: meta.update(lr_factor="x"), "lr_factor is 'x'"),
     "home elsewhere": (

@@ -26,7 +26,7 @@ def test_a_note_and_tags_are_kept_and_shown_to_everybody(client, tmp_path, capsy
     ("given", "told"),
     [
         ({}, "note is missing"),
-        ([], "it is [], not a table"),
+        ([], "it is [], not an object"),
         ({"note": 1, "tags": []}, "note is 1, not a note"),
         ({"note": "\x1b[2J", "tags": []}, "no control characters"),
         ({"note": "", "tags": ["two words"]}, "tags[0] is 'two words', not a tag"),

@@ -246,11 +246,11 @@ def check_weight(text: str, weight: float, option: str) -> float:
 def load_player(name: str, rules: Rules, *, threads: int = 1) -> Policy | str:
     """Return a bot's name, or the policy of a run or file; it keeps the name as typed."""
     found = find_player(name, rules)
-    if found.place is None:
+    if found.path is None:
         return found.bot
     from sparring.store.policies import load_policy  # loads torch
 
-    policy = load_policy(found.place, name=found.word, threads=threads)
+    policy = load_policy(found.path, name=found.word, threads=threads)
     policy.check_fits(rules)
     return policy if found.greedy is None else policy.always(greedy=found.greedy)
 

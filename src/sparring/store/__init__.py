@@ -1,1 +1,1 @@
-"""What lies on disk: atomic files, checkpoints with manifests, policies, and where runs are."""
+"""Files of runs: atomic writes, checkpoints with manifests, policies, snapshots, lookup."""

@@ -1,4 +1,4 @@
-"""The past selves of a run: files by content, an index beside them, and a bound on the disk."""
+"""Archive of a run's snapshots: content-addressed files, an index, and a disk limit."""
 
 from __future__ import annotations
 
@@ -52,11 +52,11 @@ __all__ = [
 ]
 
 MEMORY_BYTES = 512 * 2**20
-"""Weights that stay in memory once they were loaded."""
+"""Size of the in-memory cache of weights."""
 MAX_BUFFERED_ROWS = 100_000
-"""How many results and ratings wait at most for a disk that has space again."""
+"""Most results and ratings that are buffered while the disk is full."""
 IMMEDIATELY = -1
-"""Removed without an update to go back before."""
+"""`removed_at` of snapshots whose files are deleted at once."""
 
 INSERT_RESULT = (
     "INSERT OR REPLACE INTO results SELECT ?, ?, id, ?, ?, ?, ?, ? FROM players WHERE name = ?"
@@ -67,10 +67,10 @@ INSERT_RATING = (
 
 
 class Archive(ArchiveIndex):
-    """Keeps snapshots and what is known about them. Threads and processes may share a folder.
+    """Writes snapshots, results and ratings. Threads and processes may share a folder.
 
-    Whatever cannot be written or read is an ArchiveError, and what was there before is untouched;
-    results and ratings that found no space are written with the next ones.
+    Failed reads and writes raise ArchiveError and change nothing; results and ratings that did not
+    fit on the disk are written with the next ones.
     """
 
     def __init__(
@@ -81,34 +81,34 @@ class Archive(ArchiveIndex):
         policy: Mapping[str, Any] | None = None,
         memory_bytes: int = MEMORY_BYTES,
     ) -> None:
-        """Open a run's archive; it is made with the first thing that is kept.
+        """Open a run's archive; the first write creates it.
 
-        max_bytes: what `prune` leaves on the disk.
-        policy: see `policy_meta`; with it every snapshot can be loaded as a policy on its own.
-        memory_bytes: bound of the weights that are kept in memory.
+        max_bytes: limit on the disk, enforced by `prune`.
+        policy: metadata from `policy_meta`, which makes every snapshot loadable as a policy.
+        memory_bytes: size of the in-memory cache of weights.
         """
         super().__init__(folder)
         self.max_bytes, self.policy = max_bytes, dict(policy or {})
-        self._shelf: FileCache[dict[str, Tensor]] = FileCache(memory_bytes)
+        self._cache: FileCache[dict[str, Tensor]] = FileCache(memory_bytes)
         self._lock = threading.RLock()
-        self._open: sqlite3.Connection | None = None
-        self._late: list[tuple[str, tuple[Any, ...]]] = []
+        self._db: sqlite3.Connection | None = None
+        self._buffered: list[tuple[str, tuple[Any, ...]]] = []
 
     def __enter__(self) -> Archive:
         return self
 
-    def __exit__(self, *error: object) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     def close(self) -> None:
-        """Write what is late, if there is space now, and leave one file without others beside."""
+        """Write buffered rows, and merge SQLite's journal into the database file."""
         with self._lock:
             with suppress(ArchiveError):
-                self._write_late()
-            if self._open:
-                with suppress(sqlite3.Error), closing(self._open) as db:
+                self._write_buffered()
+            if self._db:
+                with suppress(sqlite3.Error), closing(self._db) as db:
                     db.execute("PRAGMA journal_mode = DELETE")
-            self._open = None
+            self._db = None
 
     # Snapshots
 
@@ -122,12 +122,12 @@ class Archive(ArchiveIndex):
         decisions: int,
         seconds: float,
     ) -> SnapshotEntry:
-        """Keep a copy of a network; of weights that are there already it is the entry of then."""
+        """Store a copy of a network; weights that are already stored keep their entry."""
         data = pack_snapshot(weights, self.policy)
         content = sha256_hex(data)
-        file, made = self.file(content), False
+        file, created = self.file(content), False
         try:
-            with self._changing() as db:
+            with self._transaction() as db:
                 # The row first: it holds the lock that keeps a sweep away from the file.
                 db.execute(
                     "INSERT INTO snapshots SELECT COALESCE(MAX(number), -1) + 1, ?, ?, ?, ?, ?, ?, "
@@ -138,27 +138,27 @@ class Archive(ArchiveIndex):
                 if not file.exists():
                     file.parent.mkdir(exist_ok=True)
                     write_atomic(file, data)
-                    made = True
+                    created = True
         except ArchiveError:
-            if made:
+            if created:
                 file.unlink(missing_ok=True)
             raise
-        entry = self.called(content)
+        entry = self.by_hash(content)
         assert entry is not None
         return entry
 
     def weights(self, content: str) -> dict[str, Tensor]:
-        """Return the network of a hash, on the CPU, to be read only; every byte was verified.
+        """Return the verified weights of a hash, on the CPU; do not modify them.
 
-        One that is missing or damaged is an ArchiveError.
+        Raises ArchiveError if the file is missing or damaged.
         """
         file = self.file(content)
-        return self._shelf.get(content, [file], lambda: read_snapshot(file)[0], tensor_bytes)
+        return self._cache.get(content, [file], lambda: read_snapshot(file)[0], tensor_bytes)
 
     @property
     def memory(self) -> CacheStatistics:
-        """How often weights were in memory when they were asked for."""
-        return self._shelf.statistics
+        """Statistics of the cache of weights."""
+        return self._cache.statistics
 
     def prune(
         self,
@@ -169,25 +169,27 @@ class Archive(ArchiveIndex):
         update: int = IMMEDIATELY,
         oldest: int | None = None,
     ) -> list[SnapshotEntry]:
-        """Remove entries beyond the bound on the disk, and return them.
+        """Remove entries beyond the disk limit, and return them.
 
-        The newest, the best and the needed stay, and of the others those that differ most in rating
-        and age. Call it before the checkpoint of the same update is made.
-        update, oldest: this update, and that of the oldest checkpoint that a run may be resumed
-            from to the bit: until that is not older, files stay, and `forget_after` brings the
-            entries back. Left out, the files go at once.
+        Keeps the newest, the best and the needed ones, and of the others those that differ most in
+        rating and age. Call it before the checkpoint of the same update is saved.
+        update, oldest: the current update, and that of the oldest checkpoint. Files stay while an
+            older checkpoint can be resumed, and `forget_after` then restores their entries. Without
+            them files are deleted at once.
         """
         kept = {*needed, *([best] if best else [])}
-        doomed = choose_removed(self.entries(), self.max_bytes, kept, ratings)
+        removed = choose_removed(self.entries(), self.max_bytes, kept, ratings)
         remove = "UPDATE snapshots SET removed_at = ? WHERE hash = ?"
-        with self._changing() as db:
-            db.executemany(remove, [(update, entry.hash) for entry in doomed])
-            gone = "SELECT hash FROM snapshots WHERE removed_at IS NOT NULL AND removed_at <= ?"
+        with self._transaction() as db:
+            db.executemany(remove, [(update, entry.hash) for entry in removed])
+            deletable = (
+                "SELECT hash FROM snapshots WHERE removed_at IS NOT NULL AND removed_at <= ?"
+            )
             last = update if oldest is None else oldest
-            for (content,) in db.execute(gone, (last,)).fetchall():
+            for (content,) in db.execute(deletable, (last,)).fetchall():
                 if content not in needed:
                     self.file(content).unlink(missing_ok=True)
-        return doomed
+        return removed
 
     def forget_after(
         self,
@@ -197,19 +199,18 @@ class Archive(ArchiveIndex):
         needed: Collection[str] = (),
         member: str | None = None,
     ) -> None:
-        """Forget what came after an update, before a run goes on from there.
+        """Forget everything after an update, before a run resumes from there.
 
-        Later entries, results and ratings leave the index, entries that were removed later are back
-        if their files are there, and files go that nobody names and no checkpoint needs.
-        last: the highest number that there was. A best checkpoint is kept when it is known to be
-            the best, which may be after the update that is gone back to.
-        member: only what this run of several that share the archive has left.
+        Deletes later entries, results and ratings, restores entries that were removed later if
+        their files exist, and deletes files that no entry names and no checkpoint needs.
+        last: highest snapshot number to keep. The best checkpoint may be known only after `update`.
+        member: only rows of this run, if several runs share the archive.
         """
         if not self.path.exists():
             return
-        self._late.clear()
+        self._buffered.clear()
         late, values = "update_number > ? AND (? IS NULL OR member = ?)", (update, member, member)
-        with self._changing() as db:
+        with self._transaction() as db:
             db.execute(f"DELETE FROM snapshots WHERE {late}", values)
             if last is not None:
                 db.execute("DELETE FROM snapshots WHERE number > ?", (last,))
@@ -236,10 +237,9 @@ class Archive(ArchiveIndex):
         *,
         member: str = "",
     ) -> None:
-        """Note wins, draws and losses of the learner since the last time, by opponent.
+        """Record wins, draws and losses of the learner since the last call, by opponent.
 
-        Once per update and kind: what is recorded again replaces what was. A long run does well to
-        add up the results of several updates before.
+        A second call with the same update and kind replaces the first.
         """
         self._put(
             (INSERT_RESULT, (kind, member, update, decisions, *map(int, counts), opponent))
@@ -252,7 +252,7 @@ class Archive(ArchiveIndex):
         decisions: int,
         ratings: Mapping[str, tuple[float, float, float]],
     ) -> None:
-        """Note what players are worth at this time: rating and both ends of its interval."""
+        """Record ratings of players with both ends of their intervals."""
         self._put(
             (INSERT_RATING, (update, decisions, *map(float, values), player))
             for player, values in ratings.items()
@@ -260,42 +260,42 @@ class Archive(ArchiveIndex):
 
     def _put(self, rows: Iterator[tuple[str, tuple[Any, ...]]]) -> None:
         with self._lock:
-            self._late = [*self._late, *rows][-MAX_BUFFERED_ROWS:]
-            self._write_late()
+            self._buffered = [*self._buffered, *rows][-MAX_BUFFERED_ROWS:]
+            self._write_buffered()
 
-    def _write_late(self) -> None:
-        if not self._late:
+    def _write_buffered(self) -> None:
+        if not self._buffered:
             return
-        with self._changing() as db:
-            names = {(values[-1],) for _, values in self._late}
+        with self._transaction() as db:
+            names = {(values[-1],) for _, values in self._buffered}
             db.executemany("INSERT OR IGNORE INTO players (name) VALUES (?)", sorted(names))
-            for statement, values in self._late:
+            for statement, values in self._buffered:
                 db.execute(statement, values)
-        self._late = []
+        self._buffered = []
 
     @contextmanager
-    def _changing(self) -> Iterator[sqlite3.Connection]:
-        """Change the index in one go; whatever fails leaves it as it was."""
+    def _transaction(self) -> Iterator[sqlite3.Connection]:
+        """Run one transaction; a failure rolls it back."""
         with self._lock:
             try:
-                if self._open is None:
-                    self._open = connect(self.folder)
-                self._open.execute("BEGIN IMMEDIATE")
-                yield self._open
-                self._open.execute("COMMIT")
+                if self._db is None:
+                    self._db = connect(self.folder)
+                self._db.execute("BEGIN IMMEDIATE")
+                yield self._db
+                self._db.execute("COMMIT")
             except BaseException as error:
-                if self._open:
-                    # Closing rolls back too, and a file that was moved is found the next time.
+                if self._db:
+                    # Closing rolls back too, and the next transaction opens a moved file anew.
                     with suppress(sqlite3.Error):
-                        self._open.close()
-                    self._open = None
+                        self._db.close()
+                    self._db = None
                 if isinstance(error, sqlite3.Error | OSError):
                     raise ArchiveError(describe_error(self.folder, error)) from error
                 raise
 
 
 def connect(folder: Path) -> sqlite3.Connection:
-    """Open an index for writing; it is made if missing. Others may read meanwhile."""
+    """Open an index for writing and create it if missing. Other processes may read meanwhile."""
     db = sqlite3.connect(
         folder / LEAGUE_FILE, timeout=BUSY_S, isolation_level=None, check_same_thread=False
     )
@@ -313,28 +313,27 @@ def connect(folder: Path) -> sqlite3.Connection:
 
 
 def tensor_bytes(weights: Mapping[str, Tensor]) -> int:
-    """Return how much memory tensors take."""
     return sum(tensor.nbytes for tensor in weights.values())
 
 
 def snapshots_in_slots(checkpoints: Path) -> set[str]:
-    """Return the hashes of the snapshots that the kept checkpoints have in their slots."""
-    found: set[str] = set()
+    """Return the hashes of snapshots in the opponent slots of saved checkpoints."""
+    hashes: set[str] = set()
     for number in checkpoint_numbers(checkpoints):
         with suppress(SparringError, AttributeError, TypeError, KeyError):
             meta = read_manifest(checkpoints / f"{number:08d}")["meta"]
             slots = meta.get("league", {}).get("slots", {})
-            found |= {slot["hash"] for slot in slots.values() if slot.get("hash")}
-    return found
+            hashes |= {slot["hash"] for slot in slots.values() if slot.get("hash")}
+    return hashes
 
 
 def copy_archive(folder: Path, other: Path) -> None:
-    """Give another run the same snapshots and results, whoever writes them meanwhile."""
+    """Copy snapshots and results into another run, also while the first one trains."""
     if not (folder / LEAGUE_FILE).exists():
         return
     try:
-        with closing(connect(folder)) as mine, closing(connect(other)) as theirs:
-            mine.backup(theirs)
+        with closing(connect(folder)) as source, closing(connect(other)) as target:
+            source.backup(target)
         (other / LEAGUE).mkdir(exist_ok=True)
         for file in (folder / LEAGUE).glob(f"*{SNAPSHOT}"):
             link_or_copy(file, other / LEAGUE / file.name)

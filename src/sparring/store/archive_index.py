@@ -1,4 +1,4 @@
-"""What is known about the snapshots of a run: results and ratings over time, in SQLite."""
+"""Index of a run's snapshots in SQLite: entries, results and ratings over time."""
 
 from __future__ import annotations
 
@@ -25,17 +25,17 @@ from sparring.store.sqlite import EmptyDatabaseError, open_for_reading
 LEAGUE_FILE = "league.sqlite"
 TABLES = ("snapshots", "players", "results", "ratings")
 BUSY_S = 10.0
-"""How long a writer waits for another one."""
+"""Seconds that a writer waits for another one."""
 MAX_BYTES = 64 * 2**30
-"""Of the largest index that is read."""
+"""Largest index that is read."""
 MAX_MESSAGE_CHARS = 300
-"""Letters of what SQLite says that a message repeats."""
+"""Longest text of SQLite that an error repeats."""
 FORMAT = 1
-"""Version of the tables. A reader refuses every other one."""
+"""Version of the tables; readers refuse other versions."""
 TRAINING, MATCH = "training", "match"
-"""Results are of games that were trained on, or of seat-fair matches beside them."""
+"""Kinds of results: games of training, or matches in which players rotate seats."""
 LEARNER_NAME = "self"
-"""What the learner itself is called among the rated."""
+"""Name of the learner among rated players."""
 SCHEMA = """
 CREATE TABLE IF NOT EXISTS snapshots (
   number INTEGER PRIMARY KEY,
@@ -74,20 +74,20 @@ CREATE TABLE IF NOT EXISTS ratings (
 HASH = string_matching(r"[0-9a-f]{64}", "the hash of a snapshot")
 COUNT = integer(-MAX_INT)
 ENTRY_COLUMNS = (HASH, integer(), string, string, COUNT, COUNT, number, integer(), optional(COUNT))
-"""Shapes of the columns of a snapshot, as `SnapshotEntry` has them."""
+"""Validators of a snapshot's columns, in the order of `SnapshotEntry`."""
 
 
 @dataclass(frozen=True)
 class SnapshotEntry:
-    """A snapshot: a frozen network of the past."""
+    """A snapshot: frozen weights of an earlier update."""
 
     hash: str
     number: int
-    """0, 1, 2, ... in the order in which they were kept."""
+    """0, 1, 2, ... in the order of storing."""
     name: str
-    """As commands take it: RUN/past/NUMBER."""
+    """Name for commands: RUN/past/NUMBER."""
     role: str
-    """main, exploiter, or fixed for a policy that line-ups name."""
+    """main, exploiter, or fixed (a policy that line-ups name)."""
     member: str
     """The run that trained it."""
     update: int
@@ -95,11 +95,11 @@ class SnapshotEntry:
     seconds: float
     bytes: int
     removed: bool
-    """Its file is gone, or goes when no checkpoint needs it any more."""
+    """Whether its file is deleted, or will be once no checkpoint needs it."""
 
 
 class Tally(NamedTuple):
-    """How games ended for the learner."""
+    """Results of the learner."""
 
     wins: int
     draws: int
@@ -111,35 +111,35 @@ class Tally(NamedTuple):
 
     @property
     def share(self) -> float | None:
-        """Of the points, a draw being half of one; None without games."""
+        """Win share; a draw counts half. None without games."""
         return (self.wins + self.draws / 2) / self.games if self.games else None
 
 
 class Result(NamedTuple):
-    """How the learner did against an opponent, in the games since the result before."""
+    """Result of the learner against an opponent since the previous result."""
 
     update: int
     decisions: int
     member: str
     opponent: str
-    """A snapshot's hash or a bot's name."""
+    """Hash of a snapshot or name of a bot."""
     tally: Tally
 
 
 class RatingRow(NamedTuple):
-    """What a player was worth at a time."""
+    """Rating of a player after an update."""
 
     update: int
     decisions: int
     player: str
-    """A snapshot's hash, a bot's name, or `self`."""
+    """Hash of a snapshot, name of a bot, or `self`."""
     rating: float
     low: float
     high: float
 
 
 class ArchiveIndex:
-    """Reads what a run knows about its past selves, also while it trains; changes nothing."""
+    """Reads snapshots, results and ratings of a run, also while it trains."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -149,57 +149,59 @@ class ArchiveIndex:
 
     @property
     def path(self) -> Path:
-        """The file that is read."""
         return self.folder / LEAGUE_FILE
 
     def file(self, content: str) -> Path:
-        """Return where the snapshot of a hash lies; what is no hash is an ArchiveError."""
-        self._demand((content,), (HASH,))
+        """Return the file of a snapshot; raises ArchiveError if `content` is no hash."""
+        self._validate((content,), (HASH,))
         return self.folder / LEAGUE / f"{content}{SNAPSHOT}"
 
     def entries(self, *, removed: bool = False) -> list[SnapshotEntry]:
-        """Return the snapshots in order; those that were removed only if they are wanted."""
+        """Return the snapshots in order. removed: include removed ones."""
         which = "" if removed else "WHERE removed_at IS NULL"
         return self._entries(f"{which} ORDER BY number")
 
     def entries_at(self, update: int) -> list[SnapshotEntry]:
-        """Return the snapshots that there were after an update, also those removed since."""
+        """Return the snapshots that existed after an update, also those removed since."""
         which = "WHERE update_number <= ? AND (removed_at IS NULL OR removed_at > ?)"
         return self._entries(f"{which} ORDER BY number", (update, update))
 
-    def numbered(self, number: int) -> SnapshotEntry | None:
-        """Return the snapshot of a number, None if there never was one."""
+    def by_number(self, number: int) -> SnapshotEntry | None:
+        """Return the snapshot with a number, None if there never was one."""
         return next(iter(self._entries("WHERE number = ?", (number,))), None)
 
-    def called(self, content: str) -> SnapshotEntry | None:
-        """Return the snapshot of a hash, None if there never was one."""
+    def by_hash(self, content: str) -> SnapshotEntry | None:
+        """Return the snapshot with a hash, None if there never was one."""
         return next(iter(self._entries("WHERE hash = ?", (content,))), None)
 
     def _entries(self, which: str, values: Sequence[Any] = ()) -> list[SnapshotEntry]:
         columns = "hash, number, role, member, update_number, decisions, seconds, bytes, removed_at"
         run = self.folder.absolute().name
-        found = []
+        entries = []
         for row in self._read(f"SELECT {columns} FROM snapshots {which}", values, ENTRY_COLUMNS):
-            content, number, role, member, update, decisions, seconds, size, gone = row
+            content, number, role, member, update, decisions, seconds, size, removed_at = row
             when = (update, decisions, seconds)
             name = f"{run}/past/{number}"
             entry = SnapshotEntry(
-                content, number, name, role, member, *when, size, gone is not None
+                content, number, name, role, member, *when, size, removed_at is not None
             )
-            found.append(entry)
-        return found
+            entries.append(entry)
+        return entries
 
     def results(
         self, kind: str = TRAINING, *, member: str | None = None, after: int = -1
     ) -> list[Result]:
-        """Return the results of the learner over time, those after an update."""
+        """Return the results of the learner after an update, over time."""
         rows = self._read(
             "SELECT update_number, decisions, member, name, wins, draws, losses "
             f"FROM results JOIN players ON id = player {RESULT_FILTER} ORDER BY update_number, id",
             (kind, member, member, after),
             (COUNT, COUNT, string, string, integer(), integer(), integer()),
         )
-        return [Result(at, made, by, who, Tally(*counts)) for at, made, by, who, *counts in rows]
+        return [
+            Result(update, decisions, by, opponent, Tally(*counts))
+            for update, decisions, by, opponent, *counts in rows
+        ]
 
     def totals(
         self, kind: str = TRAINING, *, member: str | None = None, after: int = -1
@@ -230,9 +232,9 @@ class ArchiveIndex:
         return {rated.player: rated for rated in self.ratings()}
 
     def _read(
-        self, query: str, values: Iterable[Any], shapes: Sequence[Validator]
+        self, query: str, values: Iterable[Any], validators: Sequence[Validator]
     ) -> list[tuple[Any, ...]]:
-        """Return rows, each value of its shape: SQLite's own types are advice that files ignore."""
+        """Return validated rows: SQLite does not enforce column types."""
         if not self.path.exists():
             return []
         try:
@@ -243,13 +245,13 @@ class ArchiveIndex:
         except UnicodeDecodeError as error:
             raise ArchiveError(describe_error(self.folder, f"malformed, {error}")) from error
         for row in rows:
-            self._demand(row, shapes)
+            self._validate(row, validators)
         return rows
 
-    def _demand(self, row: Sequence[Any], shapes: Sequence[Validator]) -> None:
+    def _validate(self, row: Sequence[Any], validators: Sequence[Validator]) -> None:
         try:
-            for value, shape in zip(row, shapes, strict=True):
-                shape(value, "a value")
+            for value, validate in zip(row, validators, strict=True):
+                validate(value, "a value")
         except ValueError as error:
             raise ArchiveError(describe_error(self.folder, f"malformed, {error}")) from None
 
@@ -258,7 +260,7 @@ RESULT_FILTER = "WHERE kind = ? AND (? IS NULL OR member = ?) AND update_number 
 
 
 def fetch_rows(path: Path, query: str, values: tuple[Any, ...]) -> list[tuple[Any, ...]]:
-    """Read rows while somebody else may write."""
+    """Return the rows of a query, also while another process writes."""
     try:
         with open_for_reading(path, *TABLES) as db:
             check_format(path, db)
@@ -268,23 +270,24 @@ def fetch_rows(path: Path, query: str, values: tuple[Any, ...]) -> list[tuple[An
 
 
 def check_format(path: Path, db: sqlite3.Connection) -> None:
-    """Refuse the tables of another version."""
-    ((found,),) = db.execute("PRAGMA user_version").fetchall()
-    if found not in (0, FORMAT):
+    ((version,),) = db.execute("PRAGMA user_version").fetchall()
+    if version not in (0, FORMAT):
         raise ArchiveError(
-            f"{path} has format {found}, this sparring reads format {FORMAT}; use the version "
+            f"{path} has format {version}, this sparring reads format {FORMAT}; use the version "
             "that wrote it"
         )
 
 
 def describe_error(folder: Path, error: Exception | str) -> str:
-    """Say what failed and what to do."""
-    said = " ".join(str(getattr(error, "strerror", "") or error).split())  # SQLite quotes schemas
-    text = f"league of {folder}: {said[:MAX_MESSAGE_CHARS]}"
+    """Return an error text with the next step."""
+    message = " ".join(
+        str(getattr(error, "strerror", "") or error).split()
+    )  # SQLite quotes schemas
+    text = f"league of {folder}: {message[:MAX_MESSAGE_CHARS]}"
     if "full" in text or "No space" in text:
         return f"{text}; free some space on this disk"
     if any(word in text for word in ("malformed", "not a database", "decode")):
-        return f"{text}; move {LEAGUE_FILE} away, the run goes on without its past selves"
+        return f"{text}; move {LEAGUE_FILE} away, the run continues without its snapshots"
     if "locked" in text:
         return f"{text}; another process is writing there"
     return f"{text}; check that the folder is there, can be written and has space"

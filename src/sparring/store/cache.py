@@ -1,4 +1,4 @@
-"""Policies that were loaded already: once per process, as long as their files stay the same."""
+"""Cache of loaded policies, one per process; a changed file is loaded again."""
 
 from __future__ import annotations
 
@@ -14,66 +14,62 @@ from sparring.store.manifest import checkpoint_numbers
 from sparring.store.policies import best_checkpoint, load_policy
 
 MEMORY_BYTES = 2**30
-"""What the policies of a process may take."""
+"""Size of the cache of policies."""
 WEIGHTS_FILE = "net.safetensors"
 
 
 class PolicyCache:
-    """Loads policies, weights only, and keeps those that were used last."""
+    """Loads policies and keeps the most recently used ones."""
 
     def __init__(self, max_bytes: int = MEMORY_BYTES) -> None:
-        self._shelf: FileCache[dict[str, Policy]] = FileCache(max_bytes)
-        """Of every network one policy by name; they share its weights."""
+        self._cache: FileCache[dict[str, Policy]] = FileCache(max_bytes)
+        """Policies of every network by name; they share its weights."""
 
     def get(
         self, path: str | Path, *, name: str = "", device: str = "cpu", threads: int = 1
     ) -> Policy:
-        """Return the policy that `load_policy` would load; its network is shared by all who ask.
+        """Return the policy that `load_policy` would load; all callers share its network.
 
-        A run that has a better checkpoint by now gives that one, and a file that was replaced is
-        loaded again.
+        For a run it is the current best checkpoint. A replaced file is loaded again.
         """
         found = find_policy(path)
-        place = resolve_checkpoint(found)
-        named = self._shelf.get(
-            (place.resolve(), device, threads),
-            [place] if place.is_file() else [place / MANIFEST, place / WEIGHTS_FILE],
+        path = resolve_checkpoint(found)
+        named = self._cache.get(
+            (path.resolve(), device, threads),
+            [path] if path.is_file() else [path / MANIFEST, path / WEIGHTS_FILE],
             lambda: {"": load_policy(found, device=device, threads=threads)},
             lambda named: tensor_bytes(named[""].net.state_dict()),
         )
         if name not in named:
-            called = copy.copy(named[""])
-            called.name = name
-            named[name] = called
+            policy = copy.copy(named[""])
+            policy.name = name
+            named[name] = policy
         return named[name]
 
     def clear(self) -> None:
-        """Give all policies up."""
-        self._shelf.clear()
+        self._cache.clear()
 
     @property
     def statistics(self) -> CacheStatistics:
-        """How often a policy was in memory when it was asked for; as text, one line."""
-        return self._shelf.statistics
+        return self._cache.statistics
 
 
-def resolve_checkpoint(place: Path) -> Path:
-    """Return the checkpoint that a run stands for: the best, or the newest; others as they are."""
-    if place.is_file() or (place / MANIFEST).is_file():
-        return place
-    best = best_checkpoint(place)
-    there = checkpoint_numbers(place / CHECKPOINTS)
-    if best is None and not there:
-        return place
-    return place / CHECKPOINTS / f"{there[-1] if best is None else best:08d}"
+def resolve_checkpoint(path: Path) -> Path:
+    """Return the best or else the newest checkpoint of a run; other paths unchanged."""
+    if path.is_file() or (path / MANIFEST).is_file():
+        return path
+    best = best_checkpoint(path)
+    numbers = checkpoint_numbers(path / CHECKPOINTS)
+    if best is None and not numbers:
+        return path
+    return path / CHECKPOINTS / f"{numbers[-1] if best is None else best:08d}"
 
 
 PROCESS_CACHE = PolicyCache()
-"""That of this process."""
 
 
 def cached_policy(
     path: str | Path, *, name: str = "", device: str = "cpu", threads: int = 1
 ) -> Policy:
-    """Load a policy, or take it from memory if this process has it already."""
+    """Return a policy from the cache of this process; load it if it is not there."""
     return PROCESS_CACHE.get(path, name=name, device=device, threads=threads)

@@ -1,4 +1,4 @@
-"""A folder of numbered checkpoints: saved whole or not at all, in the background if wanted."""
+"""Numbered checkpoints in a folder: atomic saves, also in the background, loading, pruning."""
 
 from __future__ import annotations
 
@@ -59,11 +59,11 @@ __all__ = [
 
 LOCK = ".lock"
 REPLACED = ".old-"
-"""A checkpoint that is being replaced; it goes back if its successor does not arrive."""
+"""Prefix of a checkpoint while its replacement is written; restored if that fails."""
 DAMAGED = "damaged-"
-"""A checkpoint that was passed over because it is not whole; nobody counts it any more."""
+"""Prefix of a damaged checkpoint, which is ignored."""
 LOCK_S = 60.0
-"""How long a save waits for another one into the same folder."""
+"""Seconds that a save waits for another save into the same folder."""
 
 
 def save(
@@ -74,35 +74,37 @@ def save(
     blobs: Mapping[str, bytes],
     meta: Mapping[str, Any],
     segments: Mapping[str, SegmentLoader] | None = None,
-    alone: bool = False,
+    standalone: bool = False,
 ) -> Path:
     """Write `folder/<number>/` and return it; a checkpoint of that number is replaced.
 
-    tensors: one safetensors file per group. blobs: one file each, by name. meta: plain values.
-    segments: what it shares with others; asked for one by one, as they are written.
-    alone: with its segments in its own folder, to be moved anywhere. There must be no others.
-    Whenever the process dies, the folder holds what it held before, or also the new checkpoint.
+    tensors: one safetensors file per group. blobs: one file each, by name. meta: JSON values.
+    segments: loaders of chunks that checkpoints share; called one by one as they are written.
+    standalone: put the segments into the checkpoint's folder, so that it can be moved. The folder
+        must hold no other checkpoints.
+    If the process dies, the folder holds the old checkpoints, and the new one complete or not at
+    all.
     """
     path = write(folder, make_checkpoint(number, tensors, blobs, meta, segments or {}))
-    if alone and segments:
+    if standalone and segments:
         (folder / SEGMENTS).rename(path / SEGMENTS)
         sync_folder(path)
     return path
 
 
 def write(folder: Path, checkpoint: Checkpoint) -> Path:
-    """Write a checkpoint that nobody changes any more; the segments that it names come first."""
+    """Write a checkpoint: its segments first, then a temporary folder, then the rename."""
     final = folder / f"{checkpoint.number:08d}"
-    if wrong := describe_nonfinite(checkpoint):
+    if error := describe_nonfinite(checkpoint):
         raise CheckpointError(
-            f"checkpoint {checkpoint.number} was not saved: {wrong}; {suggest_older(final)}, "
+            f"checkpoint {checkpoint.number} was not saved: {error}; {suggest_older(final)}, "
             "lower lr"
         )
-    temp, placed = folder / temp_name(final.name), False
+    temp, renamed = folder / temp_name(final.name), False
     with explain_os_errors(folder, checkpoint):
         folder.mkdir(exist_ok=True)
-        with locked(folder / LOCK, wait_s=LOCK_S) as held:
-            if held:
+        with locked(folder / LOCK, wait_s=LOCK_S) as is_locked:
+            if is_locked:
                 remove_unfinished(folder)
             try:
                 entries = write_segments(folder / SEGMENTS, checkpoint.segments)
@@ -112,10 +114,10 @@ def write(folder: Path, checkpoint: Checkpoint) -> Path:
                     shutil.rmtree(old, ignore_errors=True)
                     final.rename(old)
                 temp.rename(final)
-                placed = True
+                renamed = True
                 sync_folder(folder)
             except BaseException:
-                shutil.rmtree(final if placed else temp, ignore_errors=True)
+                shutil.rmtree(final if renamed else temp, ignore_errors=True)
                 raise
             finally:
                 finish_replacement(folder)
@@ -125,53 +127,53 @@ def write(folder: Path, checkpoint: Checkpoint) -> Path:
 
 @contextmanager
 def explain_os_errors(folder: Path, checkpoint: Checkpoint) -> Iterator[None]:
-    """Turn what the system says into what to do about it."""
+    """Raise OSErrors as CheckpointErrors with the next step."""
     try:
         yield
-    except BlockingIOError as wrong:
+    except BlockingIOError as error:
         raise CheckpointError(
             f"checkpoint {checkpoint.number} was not saved: another process is saving into "
             f"{folder}; train a run in one process only"
-        ) from wrong
-    except OSError as wrong:
+        ) from error
+    except OSError as error:
         text = f"checkpoint {checkpoint.number} was not saved into {folder}: "
-        text += wrong.strerror or str(wrong)
+        text += error.strerror or str(error)
         needs = checkpoint.size + bytes_to_write(checkpoint.segments)
-        if wrong.errno in (errno.ENOSPC, errno.EDQUOT):
+        if error.errno in (errno.ENOSPC, errno.EDQUOT):
             text += f"; it needs {format_bytes(needs)}"
             with suppress(OSError):
                 text += f", {format_bytes(shutil.disk_usage(folder).free)} are free"
             text += "; free some space, for example by deleting old runs, or keep fewer checkpoints"
-        elif wrong.errno in (errno.EACCES, errno.EPERM, errno.EROFS):
+        elif error.errno in (errno.EACCES, errno.EPERM, errno.EROFS):
             text += f"; it needs {format_bytes(needs)} in a folder that this user may write"
-        elif wrong.errno == errno.ENOENT:
+        elif error.errno == errno.ENOENT:
             text += "; was the run's folder moved or deleted?"
         else:
             text += "; check the disk"
         kept = checkpoint_numbers(folder)
         text += f"; checkpoint {kept[-1]} is untouched" if kept else ""
-        raise CheckpointError(text) from wrong
+        raise CheckpointError(text) from error
 
 
 def latest(folder: Path) -> Path | None:
-    """Return the newest checkpoint that has a manifest; `load` finds out whether it is whole."""
+    """Return the newest checkpoint that has a manifest; `load` verifies it."""
     remove_leftovers(folder)
-    found = checkpoint_numbers(folder)
-    return folder / f"{found[-1]:08d}" if found else None
+    numbers = checkpoint_numbers(folder)
+    return folder / f"{numbers[-1]:08d}" if numbers else None
 
 
 def load(path: Path, *, segments: bool = True) -> Checkpoint:
-    """Read a checkpoint; every byte is verified before it is used.
+    """Read and verify a checkpoint.
 
-    segments: make sure of these now. They are read, and verified once more, when they are called;
-        who only plays needs none of them.
+    segments: also verify its segments now. Their loaders verify them again when called; playing
+        needs none of them.
     """
     manifest, files = read_checked(path, segments=segments)
     return replace(unpack_checkpoint(path, manifest, files), segments=segments_of(path, manifest))
 
 
 def read_checked(path: Path, *, segments: bool) -> tuple[dict[str, Any], dict[str, bytes]]:
-    """Read manifest and files of a checkpoint; a CheckpointError says what is not whole."""
+    """Return manifest and files of a checkpoint; raises CheckpointError if it is damaged."""
     manifest, files = read_verified_files(path)
     for stored in segments_of(path, manifest).values() if segments else ():
         stored.check()
@@ -179,10 +181,7 @@ def read_checked(path: Path, *, segments: bool) -> tuple[dict[str, Any], dict[st
 
 
 def is_valid(path: Path, *, segments: bool = True) -> bool:
-    """Whether a checkpoint is there with every byte as it was written.
-
-    segments: whether those that it names are asked for, too.
-    """
+    """Whether a checkpoint is complete and undamaged. segments: include its segments."""
     try:
         read_checked(path, segments=segments)
     except CheckpointError:
@@ -191,26 +190,26 @@ def is_valid(path: Path, *, segments: bool = True) -> bool:
 
 
 def newest_valid(folder: Path, *, segments: bool = True) -> Path | None:
-    """Return the newest checkpoint that is whole; a warning names each one that is not.
+    """Return the newest undamaged checkpoint; damaged ones are skipped with a warning.
 
-    segments: whether those that it names have to be whole, too; who only plays needs none.
+    segments: its segments must be undamaged too; playing needs none of them.
     """
     remove_leftovers(folder)
-    found = checkpoint_numbers(folder)
-    for number in reversed(found):
+    numbers = checkpoint_numbers(folder)
+    for number in reversed(numbers):
         path = folder / f"{number:08d}"
         try:
             read_checked(path, segments=segments)
-        except CheckpointError as wrong:
-            warnings.warn(f"skipped checkpoint {number}: {wrong}", SparringWarning, stacklevel=2)
+        except CheckpointError as error:
+            warnings.warn(f"skipped checkpoint {number}: {error}", SparringWarning, stacklevel=2)
         else:
             return path
-    if not found:
+    if not numbers:
         return None
-    text = f"none of the {len(found)} checkpoints in {folder} is whole; "
-    if segments and any(is_valid(folder / f"{n:08d}", segments=False) for n in found):
+    text = f"all {len(numbers)} checkpoints in {folder} are damaged; "
+    if segments and any(is_valid(folder / f"{n:08d}", segments=False) for n in numbers):
         run = folder.absolute().parent.name
-        text += f"only what is remembered is damaged: `sparring resume {run} --clear-replay`, or "
+        text += f"only the replay buffer is damaged: `sparring resume {run} --clear-replay`, or "
     raise CheckpointError(
         f"{text}start again with `sparring train`, or restore the folder from a backup"
     )
@@ -219,10 +218,10 @@ def newest_valid(folder: Path, *, segments: bool = True) -> Path | None:
 def prune(
     folder: Path, *, keep: int, always: Collection[int] = (), needed: Collection[str] = ()
 ) -> list[int]:
-    """Remove all but the newest `keep` checkpoints and those in `always`; return what went.
+    """Remove all but the newest `keep` checkpoints and those in `always`; return the removed.
 
-    Segments that nobody names then go, too.
-    needed: files of segments that a save under way relies on.
+    Segments that no checkpoint names are removed, too.
+    needed: segment files of the running save.
     """
     if keep < 1:
         raise CheckpointError(f"keep {keep} must be at least 1, or a crash loses the run")
@@ -235,14 +234,14 @@ def prune(
 
 
 def remove_unused_segments(folder: Path, needed: Collection[str] = ()) -> None:
-    """Remove the segments that no checkpoint names. A save under way does so at its end."""
+    """Remove the segments that no checkpoint names. A running save does so at its end."""
     if (folder / SEGMENTS).is_dir():
         with suppress(OSError), locked(folder / LOCK):
             remove_unused(folder / SEGMENTS, checkpoints_with_segments(folder), needed)
 
 
 def checkpoints_with_segments(folder: Path) -> list[Path]:
-    """Return the checkpoints whose segments stay; those that were set aside need none."""
+    """Return the checkpoints whose segments are needed; damaged ones need none."""
     return [
         *(folder / f"{number:08d}" for number in checkpoint_numbers(folder)),
         *folder.glob(f"{REPLACED}*"),
@@ -250,51 +249,51 @@ def checkpoints_with_segments(folder: Path) -> list[Path]:
 
 
 def rename_damaged(folder: Path, *, after: int) -> list[int]:
-    """Rename the damaged checkpoints behind one that a run goes on from.
+    """Rename damaged checkpoints that are newer than the one a run resumes from.
 
-    Under their own numbers they would count as the newest and be kept in place of whole ones.
+    With their numbers they would count as the newest, and `prune` would keep them.
     """
     newer = [number for number in checkpoint_numbers(folder) if number > after]
-    passed = [number for number in newer if not is_valid(folder / f"{number:08d}")]
-    for number in passed:
-        aside = folder / f"{DAMAGED}{number:08d}"
-        shutil.rmtree(aside, ignore_errors=True)
-        (folder / f"{number:08d}").rename(aside)
-    return passed
+    damaged = [number for number in newer if not is_valid(folder / f"{number:08d}")]
+    for number in damaged:
+        target = folder / f"{DAMAGED}{number:08d}"
+        shutil.rmtree(target, ignore_errors=True)
+        (folder / f"{number:08d}").rename(target)
+    return damaged
 
 
 def remove_leftovers(folder: Path) -> None:
-    """Remove what killed saves left, unless a save is under way or the folder is read-only."""
+    """Remove leftovers of killed saves, unless a save runs or the folder is read-only."""
     if folder.is_dir():
-        with suppress(OSError), locked(folder / LOCK) as held:
-            if held:
+        with suppress(OSError), locked(folder / LOCK) as is_locked:
+            if is_locked:
                 remove_unfinished(folder)
 
 
 def remove_unfinished(folder: Path) -> None:
-    """Remove unfinished folders. Who holds the lock knows that none of them has a writer."""
+    """Remove unfinished folders. Call it with the lock, when no save can be writing them."""
     for path in folder.glob(f"{TEMP}*"):
         shutil.rmtree(path, ignore_errors=True)
     finish_replacement(folder)
 
 
 def finish_replacement(folder: Path) -> None:
-    """Put a checkpoint back whose successor did not arrive; remove it if that one did."""
+    """Remove a replaced checkpoint, or restore it if its replacement is missing."""
     for old in folder.glob(f"{REPLACED}*"):
-        successor = folder / old.name.removeprefix(REPLACED)
-        if successor.exists():
+        replacement = folder / old.name.removeprefix(REPLACED)
+        if replacement.exists():
             shutil.rmtree(old, ignore_errors=True)
         else:
-            old.rename(successor)
+            old.rename(replacement)
 
 
 class BackgroundSaver:
-    """Saves in a thread of its own. Training waits for copies of segments, not for the disk."""
+    """Saves in a background thread. Training waits for copies of segments, not for the disk."""
 
     def __init__(self, folder: Path, known: Mapping[str, SegmentLoader] | None = None) -> None:
-        """Make a thread for the checkpoints of a folder.
+        """Start a thread for one folder.
 
-        known: segments of the checkpoint that the learner goes on from.
+        known: segments of the checkpoint that the run resumed from.
         """
         self.folder, self._known = folder, dict(known or {})
         self._writer = ThreadPoolExecutor(1, thread_name_prefix="checkpoint")
@@ -302,7 +301,7 @@ class BackgroundSaver:
         self._needed: set[str] = set()
         self._closed = False
         self.saved = -1
-        """The number of the last checkpoint that is on the disk."""
+        """Number of the last saved checkpoint."""
 
     def __enter__(self) -> BackgroundSaver:
         return self
@@ -310,15 +309,15 @@ class BackgroundSaver:
     def __exit__(
         self,
         kind: type[BaseException] | None,
-        error: BaseException | None,
+        exc: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
         try:
             self.close()
-        except CheckpointError as wrong:
-            if error is None:
+        except CheckpointError as error:
+            if exc is None:
                 raise
-            error.add_note(str(wrong))  # the first error says more
+            exc.add_note(str(error))  # the first error matters more
 
     def submit(
         self,
@@ -329,10 +328,10 @@ class BackgroundSaver:
         meta: Mapping[str, Any],
         segments: Mapping[str, SegmentLoader] | None = None,
     ) -> None:
-        """Take over what is to be saved and return; nobody may change the tensors any more.
+        """Start a save and return; the caller must not modify the tensors any more.
 
-        Of the segments those are asked for that are not on the disk. The save before must be done:
-        that is waited for. If it failed, its CheckpointError is raised here, and nothing is saved.
+        Waits for the previous save, and raises its CheckpointError if it failed. Loaders are called
+        for segments that are not on the disk yet.
         """
         if self._closed:
             raise CheckpointError("the saver is closed; make a new one")
@@ -353,12 +352,12 @@ class BackgroundSaver:
 
     @property
     def needed(self) -> set[str]:
-        """The files of segments that the running save relies on."""
+        """Segment files that the running save needs."""
         is_running = self._running is not None and not self._running.done()
         return self._needed if is_running else set()
 
     def wait(self) -> Path | None:
-        """Wait for the running save; return its folder, None if nothing was running."""
+        """Wait for the running save and return its folder, None if there is none."""
         if self._running is None:
             return None
         try:
@@ -366,14 +365,14 @@ class BackgroundSaver:
         except CheckpointError:
             self._running = None
             raise
-        except Exception as wrong:
+        except Exception as error:
             self._running = None
-            raise CheckpointError(f"the background save failed: {wrong!r}") from wrong
+            raise CheckpointError(f"the background save failed: {error!r}") from error
         self._running = None
         return path
 
     def close(self) -> None:
-        """Finish the running save and end the thread; an error of it is raised."""
+        """Finish the running save and end the thread; raises the error of the save."""
         self._closed = True
         try:
             self.wait()

@@ -1,4 +1,4 @@
-"""Which snapshots to do without: those that resemble others in rating and age."""
+"""Choice of snapshots to remove: those most similar to others in rating and age."""
 
 from __future__ import annotations
 
@@ -14,45 +14,45 @@ def choose_removed(
     kept: Collection[str],
     ratings: Mapping[str, float],
 ) -> list[SnapshotEntry]:
-    """Return the entries to remove until the others fit; never the newest, nor any in `kept`."""
+    """Return entries to remove until the others fit into max_bytes; keeps the newest and `kept`."""
     left = list(entries)
     removed: list[SnapshotEntry] = []
     while left and sum(entry.bytes for entry in left) > max_bytes:
-        crowded = distances(left, ratings)
-        spare = [entry for entry in left[:-1] if entry.hash not in kept]
-        if not spare:
+        distance = distances(left, ratings)
+        removable = [entry for entry in left[:-1] if entry.hash not in kept]
+        if not removable:
             break
-        # Of those that are equally crowded the oldest.
-        goes = min(spare, key=lambda entry: (crowded[entry.hash], entry.number))
-        left.remove(goes)
-        removed.append(goes)
+        # Ties remove the oldest.
+        next_one = min(removable, key=lambda entry: (distance[entry.hash], entry.number))
+        left.remove(next_one)
+        removed.append(next_one)
     return removed
 
 
 def distances(entries: Sequence[SnapshotEntry], ratings: Mapping[str, float]) -> dict[str, float]:
-    """Return how far apart the neighbors of every entry are, in age and in rating, as shares.
+    """Return the crowding distance (Deb et al., 2002) of every entry, over age and rating.
 
-    The crowding distance of Deb et al. (2002): who is first or last in one of both is infinitely
-    far from the others, so the weakest, the strongest and the oldest stay.
+    The first and the last in age or rating have an infinite distance, so the weakest, the
+    strongest and the oldest stay.
     """
     numbers = {entry.hash: float(entry.number) for entry in entries}
     rated = {entry.hash: ratings[entry.hash] for entry in entries if entry.hash in ratings}
     by_age, by_rating = gaps(numbers), gaps(rated)
     return {
-        # Without a rating, age alone says how far an entry is from others.
+        # Entries without a rating use age alone.
         content: (by_age.get(content, 0) + by_rating.get(content, by_age.get(content, 0))) / 2
         for content in numbers
     }
 
 
 def gaps(values: Mapping[str, float]) -> dict[str, float]:
-    """Return the distance between the neighbors of each value, the whole range being 1."""
+    """Return the distance between the neighbors of each value, relative to the whole range."""
     order = sorted(values, key=lambda name: values[name])
     if len(order) < 3 or values[order[0]] == values[order[-1]]:
         return {}
-    whole = values[order[-1]] - values[order[0]]
+    span = values[order[-1]] - values[order[0]]
     inner = {
-        name: (values[after] - values[before]) / whole
+        name: (values[after] - values[before]) / span
         for before, name, after in zip(order, order[1:], order[2:], strict=False)
     }
     return {order[0]: math.inf, order[-1]: math.inf, **inner}

@@ -1,4 +1,4 @@
-"""What can be wrong with what is stored. Apart from its readers, which load torch."""
+"""Errors of the store, in a module that does not import torch."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ from sparring.errors import SparringError
 
 
 class CheckpointError(SparringError):
-    """A checkpoint that could not be written, or is not whole."""
+    """A checkpoint could not be written, or is damaged."""
 
 
 class ArchiveError(CheckpointError):
-    """Snapshots of a league or what is known about them, not written or not to be read."""
+    """Snapshots of a league, or their index, could not be written or read."""

@@ -1,4 +1,4 @@
-"""What was read from files, kept in memory up to a bound; the least used goes first."""
+"""LRU cache of objects read from files, limited by memory."""
 
 from __future__ import annotations
 
@@ -15,49 +15,46 @@ from sparring.store.files import read_regular
 
 T = TypeVar("T")
 MAX_BYTES = 64 * 2**30
-"""Of the largest file that is read."""
+"""Largest file that is read."""
 Signature = tuple[tuple[int, int, int], ...]
-"""Of every file: inode, size and time of the last change."""
+"""Inode, size and modification time of every file."""
 
 
 @dataclass(frozen=True)
 class CacheStatistics:
-    """How well a shelf does."""
+    """Counters of a cache."""
 
     hits: int
-    """Asked for and in memory."""
     misses: int
-    """Asked for and read from files."""
     evictions: int
-    """Given up to stay within the bound."""
-    held: int
+    entries: int
     bytes: int
     max_bytes: int
 
     def __str__(self) -> str:
-        room = f"{format_bytes(self.bytes)} of {format_bytes(self.max_bytes)}"
+        memory = f"{format_bytes(self.bytes)} of {format_bytes(self.max_bytes)}"
         return (
-            f"{self.held} in memory ({room}), {self.hits} found there, {self.misses} read, "
-            f"{self.evictions} given up"
+            f"{self.entries} in memory ({memory}), {self.hits} hits, {self.misses} misses, "
+            f"{self.evictions} evictions"
         )
 
 
 @dataclass
 class CacheEntry(Generic[T]):
-    """A thing, and the files that it came from."""
+    """A cached value and the state of its files."""
 
-    thing: T
+    value: T
     signature: Signature
     content: str
     bytes: int
 
 
 class FileCache(Generic[T]):
-    """Reads a thing once, until its files change or others need the room. Threads may share it."""
+    """Loads a value once, until its files change or it is evicted. Thread-safe."""
 
     def __init__(self, max_bytes: int) -> None:
         self.max_bytes = max_bytes
-        self._held: OrderedDict[Hashable, CacheEntry[T]] = OrderedDict()
+        self._entries: OrderedDict[Hashable, CacheEntry[T]] = OrderedDict()
         self._lock = threading.RLock()
         self._hits = self._misses = self._evictions = 0
 
@@ -65,64 +62,62 @@ class FileCache(Generic[T]):
         self,
         key: Hashable,
         files: Sequence[Path],
-        read: Callable[[], T],
+        load: Callable[[], T],
         size: Callable[[T], int],
     ) -> T:
-        """Return what is kept under a key; it is read if it is not here or its files changed.
+        """Return the value of a key; load it if it is missing or its files changed.
 
-        A file whose content is the same though its date is another one is not read again. What is
-        larger than the whole shelf is handed out and not kept.
+        A file with a new date but the same content is not loaded again. A value that is larger
+        than the whole cache is returned without being cached.
         """
         with self._lock:
-            held = self._held.get(key)
-            if held and self._unchanged(held, files):
-                self._held.move_to_end(key)
+            entry = self._entries.get(key)
+            if entry and self._is_unchanged(entry, files):
+                self._entries.move_to_end(key)
                 self._hits += 1
-                return held.thing
-            self._held.pop(key, None)
+                return entry.value
+            self._entries.pop(key, None)
             self._misses += 1
-            # Before the thing itself: a file that changes meanwhile is noticed the next time.
+            # Before loading, so that a file which changes meanwhile is noticed next time.
             signature, content = signature_of(files), content_of(files)
-            thing = read()
-            if signature and size(thing) <= self.max_bytes:
-                self._held[key] = CacheEntry(thing, signature, content, size(thing))
-                self._make_room()
-            return thing
+            value = load()
+            if signature and size(value) <= self.max_bytes:
+                self._entries[key] = CacheEntry(value, signature, content, size(value))
+                self._evict()
+            return value
 
-    def _unchanged(self, held: CacheEntry[T], files: Sequence[Path]) -> bool:
+    def _is_unchanged(self, entry: CacheEntry[T], files: Sequence[Path]) -> bool:
         signature = signature_of(files)
-        if signature == held.signature:
+        if signature == entry.signature:
             return True
-        if not signature or content_of(files) != held.content:
+        if not signature or content_of(files) != entry.content:
             return False
-        held.signature = signature
+        entry.signature = signature
         return True
 
-    def _make_room(self) -> None:
+    def _evict(self) -> None:
         while self.bytes > self.max_bytes:
-            self._held.popitem(last=False)
+            self._entries.popitem(last=False)
             self._evictions += 1
 
     @property
     def bytes(self) -> int:
-        """What is kept takes so much memory."""
-        return sum(held.bytes for held in self._held.values())
+        return sum(entry.bytes for entry in self._entries.values())
 
     def clear(self) -> None:
-        """Give everything up; the counts stay."""
+        """Drop all entries; counters stay."""
         with self._lock:
-            self._held.clear()
+            self._entries.clear()
 
     @property
     def statistics(self) -> CacheStatistics:
-        """How often what was asked for was here."""
         with self._lock:
             counts = self._hits, self._misses, self._evictions
-            return CacheStatistics(*counts, len(self._held), self.bytes, self.max_bytes)
+            return CacheStatistics(*counts, len(self._entries), self.bytes, self.max_bytes)
 
 
 def signature_of(files: Sequence[Path]) -> Signature:
-    """Return what changes whenever files do, which is quick to ask for; () if one is missing."""
+    """Return a cheap signature that changes with the files; () if one is missing."""
     try:
         stats = [path.stat() for path in files]
     except OSError:
@@ -131,7 +126,7 @@ def signature_of(files: Sequence[Path]) -> Signature:
 
 
 def content_of(files: Sequence[Path]) -> str:
-    """Return the hash of what is in files; "" if one cannot be read."""
+    """Return the hash of all contents; "" if a file cannot be read."""
     digest = hashlib.sha256()
     try:
         for path in files:

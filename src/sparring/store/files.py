@@ -1,4 +1,4 @@
-"""Files that are there whole or not at all, and reading of those that nobody vouches for."""
+"""Atomic writes, safe reads of untrusted files, and file locks."""
 
 from __future__ import annotations
 
@@ -14,22 +14,22 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 TEMP = ".tmp-"
-"""How the names of unfinished files and folders begin."""
+"""Prefix of unfinished files and folders."""
 STALE_S = 3600.0
-"""Age after which an unfinished small file has no writer any more."""
+"""Age at which an unfinished file counts as abandoned."""
 POLL_S = 0.02
 MAX_BYTES = 64 * 2**20
-"""What `read_regular` reads at most, unless it is told otherwise: far above any file of texts."""
+"""Default limit of `read_regular`, far above any text file of a run."""
 NO_LOCKS = (errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP)
 
 
 def temp_name(name: str) -> str:
-    """Return a name for an unfinished file or folder that nobody else has."""
+    """Return a unique name for an unfinished file or folder."""
     return f"{TEMP}{name}-{secrets.token_hex(4)}"
 
 
 def write_file(path: Path, data: bytes) -> None:
-    """Write a new file and wait until it is on the disk."""
+    """Write a new file and sync it to the disk."""
     handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666)
     try:
         left = memoryview(data)
@@ -40,19 +40,19 @@ def write_file(path: Path, data: bytes) -> None:
         os.close(handle)
 
 
-def read_regular(path: Path, most: int = MAX_BYTES, *, within: Path | None = None) -> bytes:
-    """Return the content of a file that somebody else may have put there; it never blocks.
+def read_regular(path: Path, max_bytes: int = MAX_BYTES, *, within: Path | None = None) -> bytes:
+    """Return the content of an untrusted file without blocking.
 
-    Directories, FIFOs, sockets, devices and files above `most` bytes are an OSError before anything
-    is read. A file that grows meanwhile is read up to the size that it had.
-    within: the folder that links must not lead out of.
+    Raises OSError for directories, FIFOs, sockets, devices and files above `max_bytes`, before
+    anything is read. A file that grows meanwhile is read up to its size at the start.
+    within: folder that symlinks must not leave.
     """
     if within is not None:
         check_inside(path, within)
     with _invalid_names_as_os_errors(path):
         handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY)
     try:
-        size = _regular_size(path, os.fstat(handle), most)
+        size = _regular_size(path, os.fstat(handle), max_bytes)
         parts = []
         while size and (part := os.read(handle, size)):
             parts.append(part)
@@ -62,26 +62,28 @@ def read_regular(path: Path, most: int = MAX_BYTES, *, within: Path | None = Non
         os.close(handle)
 
 
-def check_regular(path: Path, most: int, *, within: Path | None = None) -> int:
-    """Return the size of a file that another library is to open; OSError as `read_regular`."""
+def check_regular(path: Path, max_bytes: int, *, within: Path | None = None) -> int:
+    """Return the size of a file that another library will open; raises as `read_regular`."""
     if within is not None:
         check_inside(path, within)
     with _invalid_names_as_os_errors(path):
-        return _regular_size(path, path.stat(), most)
+        return _regular_size(path, path.stat(), max_bytes)
 
 
-def _regular_size(path: Path, known: os.stat_result, most: int) -> int:
-    if stat.S_ISDIR(known.st_mode):
+def _regular_size(path: Path, status: os.stat_result, max_bytes: int) -> int:
+    if stat.S_ISDIR(status.st_mode):
         raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(path))
-    if not stat.S_ISREG(known.st_mode):
+    if not stat.S_ISREG(status.st_mode):
         raise OSError(errno.EINVAL, "not a regular file", str(path))
-    if known.st_size > most:
-        raise OSError(errno.EFBIG, f"{known.st_size} bytes, at most {most} are read", str(path))
-    return known.st_size
+    if status.st_size > max_bytes:
+        raise OSError(
+            errno.EFBIG, f"{status.st_size} bytes, at most {max_bytes} are read", str(path)
+        )
+    return status.st_size
 
 
 def check_inside(path: Path, folder: Path) -> None:
-    """Raise a PermissionError if a path leads out of a folder, by links or by `..`."""
+    """Raise PermissionError if a path leaves a folder, by symlinks or by `..`."""
     with _invalid_names_as_os_errors(path):
         is_inside = path.resolve().is_relative_to(folder.resolve())
     if not is_inside:
@@ -89,39 +91,38 @@ def check_inside(path: Path, folder: Path) -> None:
 
 
 def check_no_outside_links(folder: Path, *, besides: Collection[str] = ()) -> None:
-    """Raise an OSError if a folder holds what leads a writer elsewhere or stops it.
+    """Raise OSError if a folder holds symlinks that leave it, FIFOs, sockets or devices.
 
-    That is a link that leaves the folder, a FIFO, a socket or a device.
-    besides: folders directly in it that others write, with links as they like.
+    besides: direct subfolders that are not checked.
     """
-    for place, folders, files in os.walk(folder):
+    for parent, folders, files in os.walk(folder):
         for name in (*folders, *files):
-            path = Path(place, name)
+            path = Path(parent, name)
             try:
                 mode = path.lstat().st_mode
-            except FileNotFoundError:  # somebody else has just removed it
+            except FileNotFoundError:  # another process has just removed it
                 continue
             if stat.S_ISLNK(mode):
                 check_inside(path, folder)
             elif not (stat.S_ISREG(mode) or stat.S_ISDIR(mode)):
                 raise OSError(errno.EINVAL, "not a regular file", str(path))
-        if Path(place) == folder:
+        if Path(parent) == folder:
             folders[:] = [name for name in folders if name not in besides]
 
 
 @contextmanager
 def _invalid_names_as_os_errors(path: Path) -> Iterator[None]:
-    """Make an OSError of what Python raises itself before it asks the system."""
+    """Raise OSError for the ValueError and RuntimeError of Python's path functions."""
     try:
         yield
-    except ValueError:  # a zero byte, or half of a character
-        raise OSError(errno.EINVAL, "a name that no file can have", repr(path)) from None
+    except ValueError:  # a zero byte or a lone surrogate
+        raise OSError(errno.EINVAL, "not a valid file name", repr(path)) from None
     except RuntimeError:
-        raise OSError(errno.ELOOP, "a circle of links", str(path)) from None
+        raise OSError(errno.ELOOP, "a cycle of symlinks", str(path)) from None
 
 
 def sync_folder(folder: Path) -> None:
-    """Wait until the names in a folder are on the disk."""
+    """Sync the entries of a folder to the disk."""
     handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
     try:
         os.fsync(handle)
@@ -134,7 +135,7 @@ def sync_folder(folder: Path) -> None:
 
 
 def write_atomic(path: Path, data: bytes) -> None:
-    """Replace a file: readers see the old content or the new one."""
+    """Replace a file atomically: readers see the old content or the new one."""
     temp = path.with_name(temp_name(path.name))
     try:
         write_file(temp, data)
@@ -146,7 +147,7 @@ def write_atomic(path: Path, data: bytes) -> None:
 
 
 def remove_stale_files(folder: Path) -> None:
-    """Remove small files that a process which died left unfinished."""
+    """Remove unfinished files of processes that died."""
     for path in folder.glob(f"{TEMP}*"):
         with suppress(OSError):
             if path.is_file() and time.time() - path.stat().st_mtime > STALE_S:
@@ -154,28 +155,28 @@ def remove_stale_files(folder: Path) -> None:
 
 
 def remove_folder(folder: Path) -> None:
-    """Remove a folder at once for all readers: it loses its name before its files."""
-    doomed = folder.with_name(temp_name(folder.name))
-    folder.rename(doomed)
-    shutil.rmtree(doomed, ignore_errors=True)
+    """Remove a folder atomically for readers: rename it first, then delete its files."""
+    renamed = folder.with_name(temp_name(folder.name))
+    folder.rename(renamed)
+    shutil.rmtree(renamed, ignore_errors=True)
 
 
 def link_or_copy(file: Path, other: Path) -> None:
-    """Put a file that never changes into another folder; one that went meanwhile is left out."""
+    """Hard-link or copy an immutable file; one that is removed meanwhile is skipped."""
     with suppress(FileNotFoundError, FileExistsError):
         try:
             os.link(file, other)
         except (FileNotFoundError, FileExistsError):
             raise
-        except OSError:  # another disk, or one without links
+        except OSError:  # another disk, or a file system without hard links
             shutil.copyfile(file, other)
 
 
 @contextmanager
 def locked(path: Path, *, wait_s: float = 0.0) -> Iterator[bool]:
-    """Hold a lock file; the system frees it when the process dies, however it dies.
+    """Hold a lock file; the system releases it when the process dies.
 
-    Yields False where the file system has no locks. BlockingIOError: somebody else holds it.
+    Yields False if the file system has no locks. Raises BlockingIOError if it is already locked.
     """
     handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o666)
     try:

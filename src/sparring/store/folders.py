@@ -1,4 +1,4 @@
-"""Where runs lie, and what makes a folder one."""
+"""Names of files in a run's folder, and the list of runs."""
 
 from __future__ import annotations
 
@@ -7,37 +7,37 @@ from contextlib import suppress
 from pathlib import Path
 
 CONFIG = "config.toml"
-"""The file that makes a folder a run."""
+"""A folder with this file is a run."""
 BEST = "best.json"
-"""The file of a run that names its best checkpoint."""
+"""Names the best checkpoint of a run."""
 CHECKPOINTS = "checkpoints"
 MANIFEST = "manifest.json"
-"""The file that makes a folder a checkpoint, or a policy of its own."""
+"""A folder with this file is a checkpoint or a saved policy."""
 MADE_BY_FILE = "made_by.json"
-"""The file of a run that no person began: a command made it for itself."""
+"""Marks a run that a command started, not a person."""
 IMITATED_POLICY = "imitated"
-"""The policy that was cloned before the run played, where one was."""
+"""Folder of the policy from imitation, if the run began with it."""
 LEAGUE = "league"
-"""Where the files of a run's snapshots are, by the hash of their bytes."""
+"""Folder of a run's snapshots; files are named by their hash."""
 RUNS = Path("runs")
-"""Where runs are looked for by name."""
+"""Default folder of runs."""
 LATEST = "latest"
 SNAPSHOT = ".safetensors"
-"""How the name of a frozen network's file ends."""
+"""Suffix of a snapshot's file."""
 
 
 def display_path(path: Path) -> Path:
-    """A path as people read and type it: from the folder that they are in, if it lies there."""
+    """Return a path relative to the current folder if it lies there."""
     with suppress(OSError):
-        here = Path.cwd()
-        return path.relative_to(here) if path.is_relative_to(here) else path
+        cwd = Path.cwd()
+        return path.relative_to(cwd) if path.is_relative_to(cwd) else path
     return path
 
 
 def mode_of(path: Path) -> int:
-    """Return what a path is, as `stat` has it; 0 where there is nothing that we may see.
+    """Return the `st_mode` of a path; 0 if it is missing or not accessible.
 
-    `Path.is_file` and its like raise for names that are too long and folders that are closed.
+    `Path.is_file` and `is_dir` raise for too long names and unreadable folders.
     """
     try:
         return path.stat().st_mode
@@ -46,17 +46,15 @@ def mode_of(path: Path) -> int:
 
 
 def is_file(path: Path) -> bool:
-    """Whether a path is a regular file that we may see."""
     return stat.S_ISREG(mode_of(path))
 
 
 def is_folder(path: Path) -> bool:
-    """Whether a path is a folder that we may see."""
     return stat.S_ISDIR(mode_of(path))
 
 
 def sorted_runs(root: Path) -> list[Path]:
-    """Return the runs in a folder; the one that was configured last comes last."""
+    """Return the runs in a folder by the date of their configuration, the newest last."""
     dated = []
     for config in root.glob(f"*/{CONFIG}"):
         with suppress(OSError):
@@ -65,21 +63,19 @@ def sorted_runs(root: Path) -> list[Path]:
 
 
 def latest_run(root: Path) -> Path | None:
-    """Return the run that a person began last, None where there is none.
+    """Return the newest run that a person started, None without any.
 
-    Those that commands made for themselves do not count, nor those that failed before their first
-    checkpoint, unless all did.
+    Runs without a checkpoint count only if no other run has one.
     """
     runs = [run for run in sorted_runs(root) if not (run / MADE_BY_FILE).exists()]
     return next(iter(([run for run in runs if has_checkpoint(run)] or runs)[-1:]), None)
 
 
 def has_checkpoint(run: Path) -> bool:
-    """Whether something was trained here."""
     return any((run / CHECKPOINTS).glob(f"[0-9]*/{MANIFEST}"))
 
 
-def join_names(names: list[str], most: int = 5) -> str:
-    """List some names, and say how many more there are."""
-    more = f" and {len(names) - most} more" if len(names) > most else ""
-    return ", ".join(names[:most]) + more
+def join_names(names: list[str], limit: int = 5) -> str:
+    """Join the first names, and add how many more there are."""
+    more = f" and {len(names) - limit} more" if len(names) > limit else ""
+    return ", ".join(names[:limit]) + more

@@ -1,16 +1,17 @@
-"""Who and what a user means by a word: runs, checkpoints, saved policies, bots. Loads no torch.
+"""Resolve names that users type: runs, checkpoints, saved policies, bots. Imports no torch.
 
     captain, bot:captain    a bot of the game, or of the one game that has such a bot
     skull_king:captain      a bot of that game
-    latest                  the run that a person began last
-    NAME, runs/NAME         a run, by its name, by the beginning of it, or by its folder
+    latest                  the newest run that a person started
+    NAME, runs/NAME         a run, by name, prefix of the name, or folder
     NAME/40, NAME/past/12   a checkpoint of a run, a snapshot of its league
-    NAME/imitated           the policy that a run imitated before it played
+    NAME/imitated           the policy that a run learned by imitation
     PATH                    the folder of a run, of a checkpoint or of a saved policy; a snapshot
-    ...@greedy, @sampled    the same policy, always with its most probable action, or drawing
+    ...@greedy, @sampled    the same policy, with its most probable action, or sampling
 
-Where the game is known a bot goes before a run of the same name, elsewhere before the beginning of
-one. A run goes before a folder of its name that is none. ./NAME and bot:NAME say which is meant.
+If the game is known, a bot takes precedence over a run of the same name, otherwise over a prefix of
+a run's name. A run takes precedence over another folder of that name. ./NAME and bot:NAME are
+unambiguous.
 """
 
 from __future__ import annotations
@@ -41,55 +42,54 @@ from sparring.store.folders import (
 )
 
 PAST = "past"
-"""Between a run and a number, it means a snapshot of the run's league: latest/past/12."""
+"""Marks a snapshot of a run's league: latest/past/12."""
 STYLES = {"greedy": True, "sampled": False}
 MIN_SIMILARITY = 0.7
-"""How similar a word has to be to the name that may have been meant."""
+"""Similarity from which a name is suggested."""
 MAX_GUESSES = 3
 
 
 @dataclass(frozen=True)
 class LookupResult:
-    """What a word means: a bot, or what lies on the disk."""
+    """A resolved name: a bot or a path."""
 
     word: str
-    """As typed, without its style."""
+    """Text as typed, without @greedy or @sampled."""
     greedy: bool | None = None
-    """Whether it always takes its most probable action, or always draws; None: as is usual."""
+    """Always the most probable action (True), always sampling (False), or the default."""
     bot: str = ""
     games: tuple[str, ...] = ()
-    """Of a bot: those that have it."""
-    place: Path | None = None
-    """Of a policy: its run, checkpoint, folder or file."""
+    """Games that have the bot."""
+    path: Path | None = None
+    """Run, checkpoint, folder or file of a policy."""
 
 
 def find_player(text: str, rules: Rules | None = None, *, also: Sequence[str] = ()) -> LookupResult:
-    """Return the player that a word means; an error names who may have been meant.
+    """Resolve a player; an error suggests similar names.
 
-    rules: the game, where it is known.
-    also: words that mean something else here, for the error.
+    rules: the game, if it is known.
+    also: other texts that the caller accepts, as suggestions.
     """
     word, greedy = split_style(text)
     bot, games = find_bot(word, rules)
-    is_name = not rules and any(map(has_policy, (Path(word), RUNS / word)))
-    if bot and not is_name:
+    is_run = not rules and any(map(has_policy, (Path(word), RUNS / word)))
+    if bot and not is_run:
         if greedy is not None:
-            raise ConfigError(f"{text}: a bot plays as it is written; write {word}")
+            raise ConfigError(f"{text}: bots have no @greedy or @sampled; write {word}")
         return LookupResult(word, bot=bot, games=games)
-    place = locate(word)
-    if place is None:
+    path = locate(word)
+    if path is None:
         raise unknown_name_error(word, rules=rules, also=also)
-    return LookupResult(word, greedy, place=place)
+    return LookupResult(word, greedy, path=path)
 
 
 def find_bot(word: str, rules: Rules | None = None) -> tuple[str, tuple[str, ...]]:
-    """Return the bot that a word means and the games that have it; "" and none for other words."""
+    """Return a bot and the games that have it; ("", ()) if the text names no bot."""
     game, _, name = word.rpartition(":")
     if game in game_names():
         if rules and rules.name != game:
-            raise ConfigError(f"{word} is a player of {game}, and this is {rules.name}")
-        own = rules or Rules(game)
-        own.bot(name)  # refuses one that it does not have
+            raise ConfigError(f"{word} is a player of {game}; the game here is {rules.name}")
+        (rules or Rules(game)).bot(name)  # raises for an unknown bot
         return name, (game,)
     if rules:
         bot = rules.bot_called(word) or (RANDOM if word == RANDOM and not rules.bots else "")
@@ -100,24 +100,24 @@ def find_bot(word: str, rules: Rules | None = None) -> tuple[str, tuple[str, ...
 
 
 def split_style(word: str) -> tuple[str, bool | None]:
-    """Split NAME@greedy; a name may have other @ in it."""
+    """Split NAME@greedy; other @ belong to the name."""
     name, at, style = word.rpartition("@")
     return (name, STYLES[style]) if at and style in STYLES else (word, None)
 
 
 def find_run(text: str | Path, root: Path = RUNS) -> Path:
-    """Return the folder of the run that is meant; an error names what there is instead."""
+    """Return the folder of a run; an error suggests similar names."""
     place = locate(text, root)
     if place is None:
         raise unknown_name_error(str(text), what="run", root=root)
     run = run_of(place)
     if run != place.resolve():
-        raise ConfigError(f"{text} is a part of the run {run.name}; give the run itself")
+        raise ConfigError(f"{text} is part of the run {run.name}; name the run")
     return place
 
 
 def find_policy(text: str | Path) -> Path:
-    """Return the run, checkpoint, snapshot or saved policy that is meant, or say who is not."""
+    """Return the path of a run, checkpoint, snapshot or saved policy."""
     place = locate(text)
     if place is None:
         raise unknown_name_error(str(text), what="policy")
@@ -125,10 +125,10 @@ def find_policy(text: str | Path) -> Path:
 
 
 def locate(text: str | Path, root: Path = RUNS) -> Path | None:
-    """Return the folder or the file of what is meant, None if nothing of that name is there.
+    """Return the folder or file of a name, None if it does not exist.
 
-    text: a word as it was typed; a `Path` is nothing but a path.
-    root: where runs are looked for by name.
+    text: as typed; a `Path` is not looked up as the name of a run.
+    root: folder of runs.
     """
     try:
         is_path = isinstance(text, Path) or text.startswith((".", "/"))
@@ -140,12 +140,12 @@ def locate(text: str | Path, root: Path = RUNS) -> Path | None:
 
 
 def _locate(path: Path, root: Path, *, is_path: bool) -> Path | None:
-    looked_at = [path] if is_path else [path, root / path]
-    places = [place for place in looked_at if has_policy(place)]
-    if len(places) > 1 and not places[0].samefile(places[1]):
-        raise ConfigError(f"{path} may be ./{places[0]} or {places[1]}; write one of these")
-    if places:
-        return places[0]
+    candidates = [path] if is_path else [path, root / path]
+    found = [candidate for candidate in candidates if has_policy(candidate)]
+    if len(found) > 1 and not found[0].samefile(found[1]):
+        raise ConfigError(f"{path} may be ./{found[0]} or {found[1]}; write one of these")
+    if found:
+        return found[0]
     if path.name.isdecimal() and len(path.parts) > 1:
         is_past = path.parent.name == PAST and len(path.parts) > 2
         run = _locate(path.parents[is_past], root, is_path=is_path)
@@ -158,26 +158,26 @@ def _locate(path: Path, root: Path, *, is_path: bool) -> Path | None:
         run = _locate(path.parent, root, is_path=is_path)
         return run / IMITATED_POLICY if run and has_policy(run / IMITATED_POLICY) else None
     within = path.parent if is_path or len(path.parts) > 1 else root
-    return find_run_by_prefix(path.name, within) or next(filter(is_folder, looked_at), None)
+    return find_run_by_prefix(path.name, within) or next(filter(is_folder, candidates), None)
 
 
 def checkpoint_of(run: Path, number: int) -> Path:
-    """Return a checkpoint of a run by its number; an error names those that are there."""
-    numbered = run / CHECKPOINTS / f"{number:08d}"
-    if is_folder(numbered):
-        return numbered
+    """Return a checkpoint of a run by number; an error lists the existing ones."""
+    folder = run / CHECKPOINTS / f"{number:08d}"
+    if is_folder(folder):
+        return folder
     raise ConfigError(f"{run} has no checkpoint {number}; there are: {list_checkpoints(run)}")
 
 
 def list_checkpoints(run: Path) -> str:
-    """List the checkpoints of a run by their numbers, the newest first."""
+    """Join the numbers of a run's checkpoints, the newest first."""
     folders = (run / CHECKPOINTS).glob("[0-9]*")
-    there = sorted(int(folder.name) for folder in folders if folder.name.isdecimal())
-    return join_names([str(number) for number in reversed(there)]) or "none"
+    numbers = sorted(int(folder.name) for folder in folders if folder.name.isdecimal())
+    return join_names([str(number) for number in reversed(numbers)]) or "none"
 
 
 def find_run_by_prefix(name: str, within: Path) -> Path | None:
-    """Return the run that a name or its beginning means; several are refused."""
+    """Return the run with a name or prefix; raises if several match."""
     if name == LATEST:
         return latest_run(within)
     found = [run for run in sorted_runs(within) if name and run.name.startswith(name)]
@@ -196,25 +196,27 @@ def has_policy(place: Path) -> bool:
 
 
 def run_of(path: Path) -> Path:
-    """Return the run that a checkpoint or a snapshot belongs to, or what was given."""
+    """Return the run of a checkpoint or snapshot, otherwise the resolved path."""
     path = path.resolve()
-    runs = [near for near in path.parents[:2] if (near / CONFIG).is_file()]
+    runs = [parent for parent in path.parents[:2] if (parent / CONFIG).is_file()]
     return next((run for run in runs if (run / CHECKPOINTS).is_dir()), path)
 
 
 def snapshot_file(run: Path, number: int) -> Path:
-    """Return where a snapshot of a run's league lies; an error names those that are there."""
+    """Return the file of a snapshot by number; an error lists the nearest ones."""
     index = ArchiveIndex(run)
-    entry = index.numbered(number)
+    entry = index.by_number(number)
     if entry and index.file(entry.hash).is_file():
         return index.file(entry.hash)
-    there = [each.number for each in index.entries() if index.file(each.hash).is_file()]
-    if not there:
+    numbers = [each.number for each in index.entries() if index.file(each.hash).is_file()]
+    if not numbers:
         raise ConfigError(f"{run} has no snapshots; it was trained without a league")
-    near = sorted(sorted(there, key=lambda each: abs(each - number))[:3])
-    gone = "is not there any more" if entry else "does not exist"
-    listed = ", ".join(map(str, near))
-    raise ConfigError(f"snapshot {number} of {run} {gone}; of {len(there)}, near it: {listed}")
+    near = sorted(sorted(numbers, key=lambda each: abs(each - number))[:3])
+    problem = "was removed" if entry else "does not exist"
+    nearest = ", ".join(map(str, near))
+    raise ConfigError(
+        f"snapshot {number} of {run} {problem}; nearest of {len(numbers)} snapshots: {nearest}"
+    )
 
 
 def unknown_name_error(
@@ -225,9 +227,9 @@ def unknown_name_error(
     also: Sequence[str] = (),
     root: Path = RUNS,
 ) -> ConfigError:
-    """Say that nobody is called so, and who may have been meant.
+    """Return an error for an unknown name, with similar names.
 
-    what: the kind of thing that was wanted: a player, a policy, a run, a game or run.
+    what: expected kind: player, policy, run, or game or run.
     """
     name, at, style = word.rpartition("@")
     if at and what == "player" and (find_bot(name, rules)[0] or locate(name)):
@@ -237,37 +239,37 @@ def unknown_name_error(
         return error
     within = path.parent if len(path.parts) > 1 else root
     runs = [run.name for run in reversed(sorted_runs(within))]
-    told = f"no {what} {word!r}{f' for {rules.name}' if rules else ''}"
+    message = f"no {what} {word!r}{f' for {rules.name}' if rules else ''}"
     if what.startswith("game") and word not in game_names() and (why := not_built_hint(word)):
         return ConfigError(why)
     if word in game_names():
-        told = f"{word} is a game; name a {what}"
+        message = f"{word} is a game; name a {what}"
         if what == "player":
-            told += f": {word}:{Rules(word).bots[-1]}, or a run"
+            message += f": {word}:{Rules(word).bots[-1]}, or a run"
     elif what != "player" and (owners := find_bot(word)[1]):
-        told = f"{word} is a bot of {' and '.join(owners)}; name a {what}"
+        message = f"{word} is a bot of {' and '.join(owners)}; name a {what}"
     bots = bots_of(rules) if what == "player" else {}
     games = game_names() if what.startswith("game") else []
     close = similar_names(
         path.name.removeprefix(BOT_PREFIX), dict.fromkeys([*runs, *games, *also], "") | bots
     )
     if close:
-        return ConfigError(f"{told}; did you mean {' or '.join(close)}?")
-    there = f"{within} holds no run, `sparring train` makes one"
+        return ConfigError(f"{message}; did you mean {' or '.join(close)}?")
+    existing = f"{within} holds no run, `sparring train` makes one"
     if runs:
-        own = " (commands made them all)" if path.name == LATEST else ""
-        there = f"runs in {within}{own}: {join_names(runs)}"
+        note = " (commands made them all)" if path.name == LATEST else ""
+        existing = f"runs in {within}{note}: {join_names(runs)}"
     if games:
-        there = f"games: {', '.join(games)}; {there}"
+        existing = f"games: {', '.join(games)}; {existing}"
     elif rules and bots:
-        there = f"bots of {rules.name}: {', '.join(bots)}; {there}"
+        existing = f"bots of {rules.name}: {', '.join(bots)}; {existing}"
     elif bots:
-        there += "; the bots of a game: sparring games GAME"
-    return ConfigError(f"{told}; {there}")
+        existing += "; the bots of a game: sparring games GAME"
+    return ConfigError(f"{message}; {existing}")
 
 
 def unknown_checkpoint_error(word: str, root: Path) -> ConfigError | None:
-    """Say which checkpoints a run has whose part nobody knows: NAME/best, NAME/last.ckpt."""
+    """Return an error for an unknown checkpoint of a run (NAME/best), None for other names."""
     named, _, part = word.rpartition("/")
     run = locate(named, root) if named and part else None
     if run is None or not is_folder(run / CHECKPOINTS):
@@ -279,20 +281,20 @@ def unknown_checkpoint_error(word: str, root: Path) -> ConfigError | None:
 
 
 def bots_of(rules: Rules | None) -> dict[str, str]:
-    """Return the bots of a game, or of all games with whose they are."""
+    """Return the bots of a game, or of all games with a note of their games."""
     if rules:
         return dict.fromkeys(rules.bots or [RANDOM], "")
-    whose: dict[str, list[str]] = {}
+    games_of: dict[str, list[str]] = {}
     for game in game_names():
         for bot in Rules(game).bots:
-            whose.setdefault(bot, []).append(game)
-    return {bot: f" (a bot of {join_names(games, 2)})" for bot, games in whose.items()}
+            games_of.setdefault(bot, []).append(game)
+    return {bot: f" (a bot of {join_names(games, 2)})" for bot, games in games_of.items()}
 
 
 def similar_names(word: str, names: dict[str, str]) -> list[str]:
-    """Return the names that are most like a word, each with what is said about it."""
+    """Return the most similar names, each with its note."""
 
-    def likeness(name: str) -> float:
+    def score(name: str) -> float:
         return max(
             similarity(word, name),
             similarity(word, name[: len(word)]),
@@ -301,18 +303,17 @@ def similar_names(word: str, names: dict[str, str]) -> list[str]:
 
     if not word:
         return []
-    close = sorted(names, key=likeness, reverse=True)[:MAX_GUESSES]
-    best = [name for name in close if likeness(name) >= MIN_SIMILARITY]
+    close = sorted(names, key=score, reverse=True)[:MAX_GUESSES]
+    best = [name for name in close if score(name) >= MIN_SIMILARITY]
     return [f"{name!r}{names[name]}" for name in best]
 
 
 def similarity(one: str, other: str) -> float:
-    """How similar two words are, 0 to 1."""
     return SequenceMatcher(None, one.lower(), other.lower()).ratio()
 
 
 def common_game(found: Iterable[LookupResult]) -> str:
-    """Return the only game that has all these bots; an error says what to add."""
+    """Return the only game that has all these bots; an error names --game."""
     bots = list(found)
     shared = [game for game in game_names() if all(game in one.games for one in bots)]
     if len(shared) == 1:

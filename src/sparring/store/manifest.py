@@ -1,4 +1,4 @@
-"""The files of one checkpoint: safetensors and bytes, with a manifest that vouches for them."""
+"""Files of one checkpoint, and its manifest with their sizes and hashes."""
 
 from __future__ import annotations
 
@@ -31,13 +31,13 @@ from sparring.store.schema import (
 from sparring.store.tensors import unpack_tensors
 
 FORMAT = 1
-"""Version of the layout. A reader refuses every other one."""
+"""Version of the layout; readers refuse other versions."""
 MAX_MANIFEST_BYTES = 64 * 2**20
-"""Bytes of the largest manifest that is read; a long league's has some hundred thousand."""
+"""Largest manifest that is read; that of a long league has some 100 kB."""
 NET_GROUP = "net"
-"""The group whose tensors must be finite."""
+"""Group of the network's tensors, which must be finite."""
 FILE_NAME_PATTERN = r"\w[\w.-]*"
-"""A file of a checkpoint: no folders, nothing hidden."""
+"""Pattern of file names: no folders, no hidden files."""
 
 FILE_NAME = string_matching(FILE_NAME_PATTERN, "the name of a file without folders")
 FILE_ENTRY = object_with(
@@ -56,23 +56,23 @@ MANIFEST_SCHEMA = object_with(
 
 Tensors = Mapping[str, Mapping[str, Tensor]]
 SegmentLoader = Callable[[], Mapping[str, Tensor]]
-"""Gives the named tensors of a segment, see `store.segments`."""
+"""Loads the tensors of a segment, see `store.segments`."""
 
 
 @dataclass(frozen=True)
 class Checkpoint:
-    """What a checkpoint holds, on the CPU. Nobody else has a reference to it."""
+    """Content of a checkpoint, on the CPU, referenced by no other object."""
 
     tensors: dict[str, dict[str, Tensor]]
     blobs: dict[str, bytes]
     meta: dict[str, Any]
     number: int
     segments: Mapping[str, SegmentLoader] = field(default_factory=dict)
-    """Stretches of what is remembered, which it shares with others; read when they are called."""
+    """Loaders of replay chunks that checkpoints share."""
 
     @property
     def size(self) -> int:
-        """Bytes on the disk, without headers and segments."""
+        """Approximate bytes on the disk, without segments."""
         arrays = sum(t.nbytes for group in self.tensors.values() for t in group.values())
         return arrays + sum(map(len, self.blobs.values())) + len(json.dumps(self.meta))
 
@@ -84,43 +84,40 @@ def make_checkpoint(
     meta: Mapping[str, Any],
     segments: Mapping[str, SegmentLoader],
 ) -> Checkpoint:
-    """Take over what is to be saved: tensors belong to the checkpoint, meta is copied."""
+    """Validate names and metadata, and return the checkpoint; tensors are copied if needed."""
     if number < 0:
         raise CheckpointError(f"checkpoint number {number} must be 0 or more")
     names = [*map(group_file, tensors), *blobs]
     for name in names:
         if not re.fullmatch(FILE_NAME_PATTERN, name) or name == MANIFEST or names.count(name) > 1:
-            raise CheckpointError(f"a checkpoint cannot hold a file called {name!r}; rename it")
+            raise CheckpointError(f"a checkpoint cannot hold a file named {name!r}; rename it")
     try:
-        plain = json.loads(json.dumps(meta))
+        json_meta = json.loads(json.dumps(meta))
     except (TypeError, ValueError) as error:
-        raise CheckpointError(f"meta must hold plain values: {error}") from None
+        raise CheckpointError(f"meta must hold JSON values: {error}") from None
     groups = {group: to_contiguous_cpu(named) for group, named in tensors.items()}
-    plain_blobs = {name: bytes(blob) for name, blob in blobs.items()}
-    return Checkpoint(groups, plain_blobs, plain, number, segments)
+    copies = {name: bytes(blob) for name, blob in blobs.items()}
+    return Checkpoint(groups, copies, json_meta, number, segments)
 
 
 def to_contiguous_cpu(tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
-    """Return tensors as files have them: on the CPU, in one piece, each with memory of its own.
-
-    Those that are so already, which a snapshot's are, are not copied.
-    """
-    plain: dict[str, Tensor] = {}
+    """Return contiguous CPU tensors with separate storage, copied only where needed."""
+    result: dict[str, Tensor] = {}
     seen: set[int] = set()
     for name, given in tensors.items():
         tensor = given.detach()
         if tensor.device.type == "cpu" and tensor.is_contiguous():
-            memory = tensor.untyped_storage()
-            if memory.nbytes() == tensor.nbytes and memory.data_ptr() not in seen:
-                seen.add(memory.data_ptr())
-                plain[name] = tensor
+            storage = tensor.untyped_storage()
+            if storage.nbytes() == tensor.nbytes and storage.data_ptr() not in seen:
+                seen.add(storage.data_ptr())
+                result[name] = tensor
                 continue
-        plain[name] = tensor.to("cpu", copy=True, memory_format=torch.contiguous_format)
-    return plain
+        result[name] = tensor.to("cpu", copy=True, memory_format=torch.contiguous_format)
+    return result
 
 
 def describe_nonfinite(checkpoint: Checkpoint) -> str:
-    """Name the first tensor of the net with a number that is not one; "" if there is none."""
+    """Describe the first network tensor with NaN or infinite values; "" if all are finite."""
     for name, tensor in checkpoint.tensors.get(NET_GROUP, {}).items():
         if tensor.is_floating_point() and not (finite := tensor.float().isfinite()).all():
             return (
@@ -132,9 +129,9 @@ def describe_nonfinite(checkpoint: Checkpoint) -> str:
 def write_files(
     folder: Path, checkpoint: Checkpoint, segments: Mapping[str, Mapping[str, Any]]
 ) -> None:
-    """Make a folder with every file of a checkpoint; all of it is on the disk afterwards.
+    """Write all files of a checkpoint into a new folder, synced to the disk.
 
-    segments: size and hash of those that it names, which are on the disk before.
+    segments: manifest entries of its segments, which are already written.
     """
     folder.mkdir()
     files: dict[str, dict[str, Any]] = {}
@@ -161,29 +158,29 @@ def write_files(
 
 
 def amend(path: Path, changes: Mapping[str, Any]) -> None:
-    """Replace some of what a checkpoint says in its meta; readers see the old one or the new."""
+    """Change some metadata of a saved checkpoint atomically."""
     manifest = read_manifest(path)
     meta = {**manifest["meta"], **json.loads(json.dumps(changes))}
     write_atomic(path / MANIFEST, with_checksum({**manifest, "meta": meta}))
 
 
 def with_checksum(manifest: Mapping[str, Any]) -> bytes:
-    """Return a manifest as it is written, with its own hash."""
+    """Serialize a manifest with its hash."""
     return json.dumps({**manifest, "sha256": digest(manifest)}, indent=1).encode()
 
 
 def digest(manifest: Mapping[str, Any]) -> str:
-    """Return the hash of a manifest without its own entry."""
+    """Return the hash of a manifest without its `sha256` entry."""
     rest = {key: value for key, value in manifest.items() if key != "sha256"}
     return hashlib.sha256(json.dumps(rest, sort_keys=True).encode()).hexdigest()
 
 
 def read_verified_files(path: Path) -> tuple[dict[str, Any], dict[str, bytes]]:
-    """Read a checkpoint's manifest and files; every byte is checked, none is read beyond them."""
+    """Return manifest and files of a checkpoint; raises CheckpointError if one is damaged."""
     manifest = read_manifest(path)
     files = {}
-    for name, promised in manifest["files"].items():
-        size = promised["size"]
+    for name, entry in manifest["files"].items():
+        size = entry["size"]
         try:
             data = files[name] = read_regular(path / name, size, within=containment_root(path))
         except OSError as error:
@@ -194,7 +191,7 @@ def read_verified_files(path: Path) -> tuple[dict[str, Any], dict[str, bytes]]:
             raise CheckpointError(
                 f"{path}: {name} has {len(data)} bytes instead of {size}; {suggest_older(path)}"
             )
-        if hashlib.sha256(data).hexdigest() != promised["sha256"]:
+        if hashlib.sha256(data).hexdigest() != entry["sha256"]:
             raise CheckpointError(
                 f"{path}: {name} is damaged (sha256 differs); {suggest_older(path)}"
             )
@@ -202,17 +199,17 @@ def read_verified_files(path: Path) -> tuple[dict[str, Any], dict[str, bytes]]:
 
 
 def containment_root(path: Path) -> Path:
-    """Return the folder that links of a checkpoint must not leave: its run's, else its own."""
+    """Return the folder that symlinks of a checkpoint must not leave: its run, or itself."""
     return path.absolute().parent.parent if is_in_run_folder(path) else path
 
 
 def is_in_run_folder(path: Path) -> bool:
-    """Whether a checkpoint lies among those of a run."""
+    """Whether a checkpoint lies in the folder of a run."""
     return path.absolute().parent.name == CHECKPOINTS
 
 
 def read_manifest(path: Path) -> dict[str, Any]:
-    """Read what a checkpoint says about itself, and check that it was not altered."""
+    """Read and verify the manifest of a checkpoint."""
     try:
         manifest = parse_json(
             read_regular(path / MANIFEST, MAX_MANIFEST_BYTES, within=containment_root(path))
@@ -245,14 +242,13 @@ def read_manifest(path: Path) -> dict[str, Any]:
             and path.name.isdecimal()
             and manifest["number"] != int(path.name)
         ):
-            raise ValueError(f"it says that it is number {manifest['number']}")
+            raise ValueError(f"its number is {manifest['number']}, unlike its folder")
     except ValueError as error:
         raise CheckpointError(f"{path}: {MANIFEST}: {error}; {suggest_older(path)}") from error
     return manifest
 
 
 def check_files_listed(manifest: Mapping[str, Any]) -> None:
-    """Demand that every group and blob of a manifest is among its files."""
     for name in (*map(group_file, manifest["groups"]), *manifest["blobs"]):
         if name not in manifest["files"]:
             raise ValueError(f"files.{name} is missing")
@@ -265,7 +261,7 @@ def group_file(group: str) -> str:
 def unpack_checkpoint(
     path: Path, manifest: Mapping[str, Any], files: Mapping[str, bytes]
 ) -> Checkpoint:
-    """Return what the verified files of a checkpoint hold, without segments."""
+    """Return a checkpoint from verified files, without segments."""
     try:
         tensors = {group: unpack_tensors(files[group_file(group)]) for group in manifest["groups"]}
     except ValueError as error:
@@ -277,20 +273,20 @@ def unpack_checkpoint(
 def checkpoint_numbers(folder: Path) -> list[int]:
     """Return the numbers of the checkpoints in a folder, the oldest first."""
     with suppress(OSError):
-        named = [path for path in folder.iterdir() if re.fullmatch(r"\d{8,}", path.name)]
-        return sorted(int(path.name) for path in named if (path / MANIFEST).is_file())
+        folders = [path for path in folder.iterdir() if re.fullmatch(r"\d{8,}", path.name)]
+        return sorted(int(path.name) for path in folders if (path / MANIFEST).is_file())
     return []
 
 
 def suggest_older(path: Path) -> str:
-    """Say which older checkpoint to take, and how."""
-    there = [number for number in checkpoint_numbers(path.parent) if f"{number:08d}" != path.name]
+    """Suggest an older checkpoint, as a command."""
+    others = [number for number in checkpoint_numbers(path.parent) if f"{number:08d}" != path.name]
     limit = int(path.name) if path.name.isdecimal() else None
-    older = [number for number in there if limit is None or number < limit][-3:]
+    older = [number for number in others if limit is None or number < limit][-3:]
     run = path.absolute().parent.parent.name
     if older:
-        listed = ", ".join(map(str, reversed(older)))
-        return f"take an older one: {listed} (`sparring resume {run} --checkpoint {older[-1]}`)"
-    if there:
-        return f"there are only newer ones: {', '.join(map(str, there[:3]))}"
-    return "there is no other one here; start again with `sparring train`"
+        numbers = ", ".join(map(str, reversed(older)))
+        return f"take an older one: {numbers} (`sparring resume {run} --checkpoint {older[-1]}`)"
+    if others:
+        return f"there are only newer ones: {', '.join(map(str, others[:3]))}"
+    return "there is no other checkpoint; start again with `sparring train`"

@@ -1,4 +1,4 @@
-"""Policies on disk: from a run, a checkpoint, a snapshot or a folder of their own."""
+"""Load policies from runs, checkpoints, snapshots and saved folders; save policies."""
 
 from __future__ import annotations
 
@@ -35,17 +35,17 @@ from sparring.store.snapshots import read_snapshot
 from sparring.store.tensors import check_fits_net, check_same_tensors
 
 NET_FIELDS = {field.name for field in fields(NetConfig)}
-"""Settings of a network."""
+"""Names of all network settings."""
 RENAMED_NET_FIELDS = {"normalise": "normalize", "segment": "bptt_steps", "spread": "std"}
-"""Names of settings in older policies, and the present ones."""
+"""Old names of settings, and the current ones."""
 BEST_SCHEMA = object_with({"checkpoint": integer()})
 NET_GROUP = "net"
-"""The group of a checkpoint's tensors that plays."""
+"""Group of a checkpoint's tensors with the network."""
 LOADED_FROM = "loaded_from"
-"""Where a loaded policy comes from, in its `meta`: a run and a number, or a folder."""
+"""Key of `meta`: origin of a loaded policy, RUN/NUMBER or a folder."""
 
 MADE_BY = "made_by"
-"""What makes the environment of somebody's own that a policy plays, in its `meta`."""
+"""Key of `meta`: factory of the custom environment that a policy plays."""
 
 
 def load_policy(
@@ -59,10 +59,10 @@ def load_policy(
 ) -> Policy:
     """Load a policy for inference from a run, a checkpoint, a snapshot or what `save_policy` wrote.
 
-    Of a run it is the best checkpoint, or the newest before any was measured. No code of the file's
-    author is run: a network or environment of somebody's own has to be named by you.
-    path: see `store/lookup.py`.
-    net: that network, or its class, where it was an object of the program that trained it.
+    For a run it is the best checkpoint, or the newest before the first evaluation. The file cannot
+    run code: you have to trust custom networks and environments by name.
+    path: name or path, see `store/lookup.py`.
+    net: the custom network or its class, if training got it as an object.
     trust: classes and factories that the policy may use, such as my_nets:Net.
     """
     trusted.allow(*([trust] if isinstance(trust, str) else trust))
@@ -72,13 +72,13 @@ def load_policy(
     kind = saved.meta["net"].get("kind", "")
     if net is not None and is_factory(kind):
         keep_net(net, kind)
-    made = build_net(folder, rules, saved, threads)
+    loaded = build_net(folder, rules, saved, threads)
     meta = {**saved.meta, LOADED_FROM: checkpoint_label(folder)}
-    return Policy(rules, made, name=name or checkpoint_label(folder), device=device, meta=meta)
+    return Policy(rules, loaded, name=name or checkpoint_label(folder), device=device, meta=meta)
 
 
 def build_net(folder: Path, rules: Rules, saved: Checkpoint, threads: int) -> Net:
-    """Build the network of a checkpoint, if its weights are those that it needs."""
+    """Build the network of a checkpoint and load its weights; raises CheckpointError."""
     meta = saved.meta
 
     def build() -> Net:
@@ -96,9 +96,9 @@ def build_net(folder: Path, rules: Rules, saved: Checkpoint, threads: int) -> Ne
         weights = with_current_names(saved.tensors[NET_GROUP])
         if not uses_custom_net(meta):
             check_fits_net(build, weights)
-        made = build()
-        check_same_tensors(made.state_dict(), weights)
-        made.load_state_dict(weights)
+        net = build()
+        check_same_tensors(net.state_dict(), weights)
+        net.load_state_dict(weights)
     except SparringError:
         raise
     except (KeyError, TypeError, ValueError, RuntimeError) as error:
@@ -107,11 +107,11 @@ def build_net(folder: Path, rules: Rules, saved: Checkpoint, threads: int) -> Ne
             f"{folder} holds no network that this version can build: {first}; load it with the "
             "version of sparring that wrote it"
         ) from error
-    return made
+    return net
 
 
 def read_snapshot_checkpoint(file: Path) -> Checkpoint:
-    """Load a snapshot as if it were a checkpoint with nothing but a network."""
+    """Read a snapshot as a checkpoint that holds only a network."""
     weights, meta = read_snapshot(file)
     entry = entry_of(file)
     number = entry.update if entry else 0
@@ -120,18 +120,17 @@ def read_snapshot_checkpoint(file: Path) -> Checkpoint:
 
 
 def entry_of(file: Path) -> SnapshotEntry | None:
-    """Return what a run knows about one of its snapshots, None of a file that lies elsewhere."""
+    """Return the index entry of a snapshot, None for a file outside of a run."""
     file = file.resolve()
     if file.parent.name != LEAGUE:
         return None
-    return ArchiveIndex(file.parent.parent).called(file.stem)
+    return ArchiveIndex(file.parent.parent).by_hash(file.stem)
 
 
 def load_playable(path: Path) -> tuple[Path, Checkpoint]:
-    """Load the checkpoint that is here, or of a run the best one, or the newest that is whole.
+    """Load a checkpoint for playing; of a run the best one, or the newest undamaged one.
 
-    To be played, not to go on: nobody looks after the segments that it names. What it says about
-    its policy is within what its weights can be.
+    Segments are not checked. The metadata of the policy are validated against its weights.
     """
     folder, saved = _load_playable(path)
     try:
@@ -147,26 +146,26 @@ def _load_playable(path: Path) -> tuple[Path, Checkpoint]:
     if (path / MANIFEST).is_file():
         return path, load(path, segments=False)
     checkpoints = path / CHECKPOINTS
-    best, why = best_checkpoint(path), ""
+    best, problem = best_checkpoint(path), ""
     if best is not None:
         try:
             return (named := checkpoints / f"{best:08d}"), load(named, segments=False)
         except CheckpointError as error:
-            why = f"the best checkpoint of {path.name}, {best}, cannot be used: {error}"
+            problem = f"the best checkpoint of {path.name}, {best}, cannot be used: {error}"
     newest = newest_valid(checkpoints, segments=False) if checkpoints.is_dir() else None
     if newest is None:
         raise CheckpointError(
             f"{path} holds no checkpoint; give a run folder, one of its checkpoints/<number> "
             "folders, or a saved policy"
         )
-    if why:
-        text = f"taking checkpoint {int(newest.name)}, the newest that is whole: {why}"
+    if problem:
+        text = f"taking checkpoint {int(newest.name)}, the newest undamaged one: {problem}"
         warnings.warn(SparringWarning(text), stacklevel=3)
     return newest, load(newest, segments=False)
 
 
 def best_checkpoint(run: Path) -> int | None:
-    """Return the number that best.json names, None without that file or if it is damaged."""
+    """Return the number in best.json, None if the file is missing or damaged."""
     file = run / BEST
     if not file.exists():
         return None
@@ -181,7 +180,7 @@ def best_checkpoint(run: Path) -> int | None:
 
 
 def checkpoint_label(folder: Path) -> str:
-    """Name a checkpoint or snapshot by its run and number, anything else by its folder."""
+    """Return RUN/NUMBER of a checkpoint or snapshot, otherwise the folder's name."""
     if entry := entry_of(folder):
         return entry.name
     folder = folder.resolve()
@@ -191,12 +190,12 @@ def checkpoint_label(folder: Path) -> str:
 
 
 def rules_from_meta(folder: Path, meta: Mapping[str, Any]) -> Rules:
-    """Return the game of a checkpoint, if its rules are still the same."""
+    """Return the rules of a checkpoint; raises CheckpointError if their version changed."""
     game, version = meta["game"], meta["rules_version"]
     if "foreign" in meta:
-        own = CustomRules(**meta["foreign"])
-        own.factory = str(meta.get(MADE_BY, ""))
-        return own
+        custom = CustomRules(**meta["foreign"])
+        custom.factory = str(meta.get(MADE_BY, ""))
+        return custom
     rules = Rules(game, meta["game_config"])
     if rules.rules_version != version:
         raise CheckpointError(
@@ -208,18 +207,18 @@ def rules_from_meta(folder: Path, meta: Mapping[str, Any]) -> Rules:
 
 
 def custom_meta(rules: Rules) -> dict[str, Any]:
-    """What a checkpoint has to say about an environment that is not ours."""
+    """Return metadata of a custom environment, empty for built-in games."""
     if not isinstance(rules, CustomRules):
         return {}
     return {"foreign": rules.plain(), MADE_BY: rules.factory}
 
 
-def policy_meta(rules: Rules, net: Net, said: Mapping[str, Any] | None = None) -> dict[str, Any]:
-    """What has to be said about a network so that it can be loaded from its weights.
+def policy_meta(rules: Rules, net: Net, meta: Mapping[str, Any] | None = None) -> dict[str, Any]:
+    """Return the metadata that are needed to load a network from its weights.
 
-    said: `meta` of its policy, from which comes what its heads hold.
+    meta: metadata of its policy, for facts about its heads.
     """
-    facts = {key: said[key] for key in HEAD_META if key in said} if said else {}
+    facts = {key: meta[key] for key in HEAD_META if key in meta} if meta else {}
     return {
         "game": rules.name,
         "rules_version": rules.rules_version,
@@ -231,7 +230,7 @@ def policy_meta(rules: Rules, net: Net, said: Mapping[str, Any] | None = None) -
 
 
 def net_config(saved: Mapping[str, Any]) -> NetConfig:
-    """Read a network's configuration, also by older names; JSON made lists of its tuples."""
+    """Read the configuration of a network, also with old names of settings."""
     saved = {RENAMED_NET_FIELDS.get(key, key): value for key, value in saved.items()}
     for key in saved:
         if key not in NET_FIELDS:
@@ -240,14 +239,14 @@ def net_config(saved: Mapping[str, Any]) -> NetConfig:
 
 
 def with_current_names(weights: Mapping[str, Tensor]) -> dict[str, Tensor]:
-    """Return weights by the present names of layers; older policies spell normaliser."""
+    """Rename layers of older policies, which spell normaliser."""
     return {name.replace("normaliser.", "normalizer."): one for name, one in weights.items()}
 
 
 def role_configs(meta: Mapping[str, Any], rules: Rules) -> dict[str, NetConfig]:
-    """Read the configurations of networks by role, none where one network is for all.
+    """Read the network configurations by role, empty with one network for all roles.
 
-    They come in the order of the rules; snapshots have sorted them by name.
+    They are in the order of the rules; snapshots sort them by name.
     """
     saved = meta.get(ROLES, {})
     known = [role for role in rules.roles if role in saved]
@@ -255,24 +254,24 @@ def role_configs(meta: Mapping[str, Any], rules: Rules) -> dict[str, NetConfig]:
 
 
 def save_policy(policy: Policy, path: str | Path) -> Path:
-    """Write a policy to a folder of its own, which `load_policy` reads. A policy is replaced."""
+    """Save a policy as a folder for `load_policy`; an existing policy is replaced."""
     target = Path(path)
     if target.exists() and not (target / MANIFEST).is_file():
-        raise ConfigError(f"{target} exists and holds no policy; choose another name")
+        raise ConfigError(f"{target} exists and is no policy; choose another name")
     meta: dict[str, Any] = {
         **{key: policy.meta[key] for key in ("update", "decisions") if key in policy.meta},
         **policy_meta(policy.rules, policy.net, policy.meta),
     }
     number = int(policy.meta.get("update", 0))
     target.parent.mkdir(parents=True, exist_ok=True)
-    workshop = target.with_name(temp_name(target.name))
+    temp = target.with_name(temp_name(target.name))
     try:
         net = dict(policy.net.state_dict())
-        made = save(workshop, number, tensors={NET_GROUP: net}, blobs={}, meta=meta)
+        saved = save(temp, number, tensors={NET_GROUP: net}, blobs={}, meta=meta)
         if target.exists():
-            target.rename(workshop / "replaced")
-        made.rename(target)
+            target.rename(temp / "replaced")
+        saved.rename(target)
         trusted.remember(target, trusted.strings_in(meta))
     finally:
-        shutil.rmtree(workshop, ignore_errors=True)
+        shutil.rmtree(temp, ignore_errors=True)
     return target

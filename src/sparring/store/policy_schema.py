@@ -1,4 +1,4 @@
-"""What a checkpoint says about its policy, held against its weights before anything is built."""
+"""Validation of a policy's metadata against its weights, before the network is built."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ MAX_SEATS = 2**16
 MAX_ROLES = 64
 MAX_HEADS = 64
 MAX_SIZE = 2**22
-"""Of an observation, its memory or an action; where the network is ours its weights bound them."""
+"""Largest observation, memory or action. The weights of built-in networks limit them further."""
 
 SIZE = integer(0, MAX_SIZE)
 HEAD_NAME = string_matching(r"[A-Za-z]\w{0,60}", "the name of a head")
@@ -74,7 +74,7 @@ CUSTOM = object_with(
     closed=True,
 )
 NET_SCHEMA = object_with({}, {"kind": string})
-"""Without a kind it is a perceptron, as all were once."""
+"""Older files have no kind; they are perceptrons."""
 POLICY_SCHEMA = object_with(
     {
         "game": short_string,
@@ -85,7 +85,7 @@ POLICY_SCHEMA = object_with(
     {
         "heads": optional(mapping_of(integer(1, MAX_SIZE), HEAD_NAME, MAX_HEADS)),
         "memory": integer(0, 4 * MAX_SIZE),
-        ROLES: mapping_of(NET_SCHEMA, most=MAX_ROLES),
+        ROLES: mapping_of(NET_SCHEMA, max_items=MAX_ROLES),
         "foreign": CUSTOM,
         "made_by": string,
         "by_value": boolean,
@@ -100,16 +100,16 @@ POLICY_SCHEMA = object_with(
 
 
 def uses_custom_net(meta: Mapping[str, Any]) -> bool:
-    """Whether one of the networks is made by somebody's own class."""
+    """Whether one of the networks is a custom class."""
     nets = (meta["net"], *meta.get(ROLES, {}).values())
     return any(is_factory(net.get("kind", "")) for net in nets)
 
 
 def check_policy(meta: Any, weights: Mapping[str, Tensor] | None) -> None:
-    """Raise a ValueError unless a checkpoint says what a policy has to say, within its weights.
+    """Raise ValueError unless metadata describe a policy that fits its weights.
 
-    Every number that a network of ours sees, remembers or says has a weight at least; so what is
-    built from the rest is not larger than the file.
+    Every input, memory and output number of a built-in network has at least one weight, so the
+    network to build cannot be much larger than the file.
     """
     POLICY_SCHEMA(meta, "")
     if weights is None:
@@ -118,7 +118,7 @@ def check_policy(meta: Any, weights: Mapping[str, Tensor] | None) -> None:
         check_custom(meta["foreign"])
     if uses_custom_net(meta):
         return
-    most = sum(tensor.numel() for tensor in weights.values())
+    num_weights = sum(tensor.numel() for tensor in weights.values())
     custom = meta.get("foreign", {})
     counts = {
         "memory": meta.get("memory", 0) // 4,
@@ -126,12 +126,12 @@ def check_policy(meta: Any, weights: Mapping[str, Tensor] | None) -> None:
         **{f"heads.{head}": width for head, width in (meta.get("heads") or {}).items()},
     }
     for where, count in counts.items():
-        if count > most:
-            raise ValueError(f"{where} is {count:,}, which its {most:,} weights cannot serve")
+        if count > num_weights:
+            raise ValueError(f"{where} is {count:,}, more than its {num_weights:,} weights allow")
 
 
 def check_custom(custom: Mapping[str, Any]) -> None:
-    """Demand sizes of somebody's own environment that fit each other."""
+    """Raise ValueError unless the sizes of a custom environment are consistent."""
     parts = custom.get("parts", ())
     for at, part in enumerate(parts):
         where = f"foreign.parts[{at}]"
@@ -158,11 +158,11 @@ def check_custom(custom: Mapping[str, Any]) -> None:
 
 
 def check_heads(rules: Rules, heads: Mapping[str, int] | None) -> None:
-    """Raise a ValueError unless heads have the widths that a game and its readers expect."""
+    """Raise ValueError unless heads have the widths of the game."""
     if heads is None:
         return
     if POLICY not in heads:
-        raise ValueError("it is a critic, without a policy head to play with")
+        raise ValueError("it has no policy head, so it cannot play")
     widths = {POLICY: head_width(rules), VALUE: 1, WDL: RESULTS}
     for head, width in heads.items():
         if width != widths.get(head, width):

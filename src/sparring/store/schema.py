@@ -1,7 +1,6 @@
-"""JSON that nobody vouches for: read within bounds, and held against the shape that it must have.
+"""Validation of untrusted JSON.
 
-A shape is a function of a value and of where it stands; it raises a ValueError that says in one
-line what is wrong there:
+A validator is a function of a value and its path; it raises a ValueError of one line:
 
     SIZES = table({"size": whole()}, {"name": text})
     SIZES({"size": -1}, "")  # ValueError: size is -1, not a whole number from 0 to ...
@@ -22,17 +21,17 @@ Validator = Callable[[Any, str], None]
 MAX_INT = 2**63 - 1
 MAX_SHOWN_CHARS = 400
 MAX_DEPTH = 100
-"""Lists and tables within each other; nothing of ours has ten."""
+"""Deepest nesting of lists and objects; files of sparring stay below 10."""
 
 
-def parse_json(data: bytes | str, deepest: int = MAX_DEPTH, **how: Any) -> Any:
-    """Read JSON; whatever is wrong with it is a ValueError. how: what `json.loads` is told."""
+def parse_json(data: bytes | str, max_depth: int = MAX_DEPTH, **options: Any) -> Any:
+    """Parse JSON; raises ValueError. options: arguments of `json.loads`."""
     try:
-        found = json.loads(data, **how)
+        found = json.loads(data, **options)
     except RecursionError:
         raise ValueError("nested too deeply") from None
     level = [found]
-    for _ in range(deepest):
+    for _ in range(max_depth):
         level = [inner for outer in level for inner in nested_values(outer)]
         if not level:
             return found
@@ -40,17 +39,17 @@ def parse_json(data: bytes | str, deepest: int = MAX_DEPTH, **how: Any) -> Any:
 
 
 def nested_values(value: Any) -> list[Any]:
-    """Return the lists and tables that a list or a table holds."""
+    """Return the lists and objects directly in a value."""
     inner = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
     return [one for one in inner if isinstance(one, dict | list)]
 
 
 def any_value(value: Any, where: str) -> None:
-    """Take any value: somebody else looks at it."""
+    """Accept any value."""
 
 
 def short_value(value: Any, where: str) -> None:
-    """Take any value that a message can show."""
+    """Accept a value that fits into a message."""
     fits = len(json.dumps(value)) <= MAX_SHOWN_CHARS
     _require(fits, value, where, f"a value of at most {MAX_SHOWN_CHARS} letters")
 
@@ -60,18 +59,17 @@ def string(value: Any, where: str) -> None:
 
 
 def short_string(value: Any, where: str) -> None:
-    """Demand a text that a message can show."""
+    """Accept a string that fits into a message."""
     string(value, where)
     short_value(value, where)
 
 
 def boolean(value: Any, where: str) -> None:
-    """Demand true or false."""
     _require(isinstance(value, bool), value, where, "true or false")
 
 
 def number(value: Any, where: str) -> None:
-    """Demand a number that fits 64 bits; infinity is one, NaN is none."""
+    """Accept numbers of 64 bits, with infinity, without NaN."""
     fits = (
         not math.isnan(value)
         if isinstance(value, float)
@@ -81,54 +79,50 @@ def number(value: Any, where: str) -> None:
 
 
 def finite_number(value: Any, where: str) -> None:
-    """Demand a number that is not infinite."""
+    """Accept finite numbers."""
     number(value, where)
     _require(math.isfinite(value), value, where, "a finite number")
 
 
-def integer(least: int = 0, most: int = MAX_INT) -> Validator:
-    """Demand a whole number within bounds."""
+def integer(low: int = 0, high: int = MAX_INT) -> Validator:
+    def validate(value: Any, where: str) -> None:
+        fits = type(value) is int and low <= value <= high
+        _require(fits, value, where, f"a whole number from {low} to {high}")
 
-    def shape(value: Any, where: str) -> None:
-        fits = type(value) is int and least <= value <= most
-        _require(fits, value, where, f"a whole number from {least} to {most}")
-
-    return shape
+    return validate
 
 
 def string_matching(pattern: str, kind: str) -> Validator:
-    """Demand a text of a certain form. kind: what such texts are."""
+    """Accept strings that match a pattern. kind: description for errors."""
 
-    def shape(value: Any, where: str) -> None:
+    def validate(value: Any, where: str) -> None:
         fits = isinstance(value, str) and re.fullmatch(pattern, value) is not None
         _require(fits, value, where, kind)
 
-    return shape
+    return validate
 
 
-def list_of(each: Validator, most: int = MAX_INT) -> Validator:
-    """Demand a list, its members of one shape."""
-
-    def shape(value: Any, where: str) -> None:
+def list_of(each: Validator, max_items: int = MAX_INT) -> Validator:
+    def validate(value: Any, where: str) -> None:
         _require(isinstance(value, list), value, where, "a list")
-        _require(len(value) <= most, value, where, f"a list of at most {most}")
+        _require(len(value) <= max_items, value, where, f"a list of at most {max_items}")
         for at, inner in enumerate(value):
             each(inner, f"{where}[{at}]")
 
-    return shape
+    return validate
 
 
-def mapping_of(each: Validator, name: Validator = any_value, most: int = MAX_INT) -> Validator:
-    """Demand a table with names of any kind, its values of one shape."""
+def mapping_of(each: Validator, name: Validator = any_value, max_items: int = MAX_INT) -> Validator:
+    """Accept objects whose values (and keys) pass a validator."""
 
-    def shape(value: Any, where: str) -> None:
-        _require(isinstance(value, dict), value, where, "a table")
-        _require(len(value) <= most, value, where, f"a table of at most {most}")
+    def validate(value: Any, where: str) -> None:
+        _require(isinstance(value, dict), value, where, "an object")
+        _require(len(value) <= max_items, value, where, f"an object of at most {max_items}")
         for key, inner in value.items():
             name(key, f"a name in {where or 'it'}")
             each(inner, _join_path(where, key))
 
-    return shape
+    return validate
 
 
 def object_with(
@@ -137,13 +131,13 @@ def object_with(
     *,
     closed: bool = False,
 ) -> Validator:
-    """Demand a table with these entries.
+    """Accept objects with these entries.
 
-    maybe: those that may be missing. closed: there are no others; else they are left alone.
+    maybe: optional entries. closed: refuse other entries.
     """
 
-    def shape(value: Any, where: str) -> None:
-        _require(isinstance(value, dict), value, where, "a table")
+    def validate(value: Any, where: str) -> None:
+        _require(isinstance(value, dict), value, where, "an object")
         for key, each in needed.items():
             if key not in value:
                 raise ValueError(f"{_join_path(where, key)} is missing")
@@ -155,17 +149,15 @@ def object_with(
             if key not in needed and key not in (maybe or {}):
                 raise ValueError(f"{_join_path(where, key)} is unknown")
 
-    return shape
+    return validate
 
 
 def optional(each: Validator) -> Validator:
-    """Demand null, or a value of that shape."""
-
-    def shape(value: Any, where: str) -> None:
+    def validate(value: Any, where: str) -> None:
         if value is not None:
             each(value, where)
 
-    return shape
+    return validate
 
 
 def _join_path(where: str, key: str) -> str:

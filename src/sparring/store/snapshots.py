@@ -1,4 +1,4 @@
-"""One frozen network as one file: safetensors, named by the hash of its bytes."""
+"""Snapshots: the weights of a frozen network as a safetensors file, named by its hash."""
 
 from __future__ import annotations
 
@@ -20,49 +20,47 @@ from sparring.store.schema import any_value, mapping_of, parse_json
 from sparring.store.tensors import metadata_of, unpack_tensors
 
 POLICY = "policy"
-"""The one entry of a file's metadata; of several the order, and with it the hash, may differ."""
+"""Only metadata entry of a file: the order of several entries, and so the hash, may vary."""
 
 MAX_BYTES = 64 * 2**30
-"""Of the largest snapshot that is read."""
+"""Largest snapshot that is read."""
 
 JSON_OBJECT = mapping_of(any_value)
 
 
 def pack_snapshot(weights: Mapping[str, Tensor], policy: Mapping[str, Any]) -> bytes:
-    """Return the file of a network: the same weights give the same bytes.
+    """Serialize a network; equal weights give equal bytes.
 
-    policy: what `rules_of` and `make_net` need; so the file is a policy wherever it lies.
+    policy: metadata from `policy_meta`, which make the file loadable as a policy.
     """
-    plain: dict[str, Tensor] = {}
+    copies: dict[str, Tensor] = {}
     for name, tensor in weights.items():
         if tensor.is_floating_point() and not tensor.detach().float().isfinite().all():
-            raise ArchiveError(f"no snapshot was kept: {name} holds numbers that are not finite")
-        copy = tensor.detach().to("cpu", copy=True, memory_format=torch.contiguous_format)
-        plain[name] = copy
-    return safetensors.save(plain, {POLICY: json.dumps(policy, sort_keys=True)})
+            raise ArchiveError(f"no snapshot was saved: {name} holds numbers that are not finite")
+        copies[name] = tensor.detach().to("cpu", copy=True, memory_format=torch.contiguous_format)
+    return safetensors.save(copies, {POLICY: json.dumps(policy, sort_keys=True)})
 
 
 def sha256_hex(data: bytes) -> str:
-    """Return the name that a file's content gives it."""
     return hashlib.sha256(data).hexdigest()
 
 
 def read_snapshot(path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
-    """Return weights and what a snapshot says about itself; every byte is checked by its name.
+    """Return the weights and metadata of a snapshot, verified by the hash in its name.
 
-    One in the league of a run lies in the run's folder, links followed.
+    The file of a run's snapshot must lie in the run's folder, symlinks resolved.
     """
-    whole = path.absolute()
-    home = whole.parent.parent if whole.parent.name == LEAGUE else None
+    folder = path.absolute().parent
+    root = folder.parent if folder.name == LEAGUE else None
     try:
-        data = read_regular(path, MAX_BYTES, within=home)
+        data = read_regular(path, MAX_BYTES, within=root)
     except OSError as error:
         raise ArchiveError(
             f"snapshot {path} cannot be read: {error.strerror or error}; take another one"
         ) from error
     if re.fullmatch(r"[0-9a-f]{64}", path.stem) and sha256_hex(data) != path.stem:
         raise ArchiveError(
-            f"snapshot {path} is damaged: its content is not that of its name; take another one"
+            f"snapshot {path} is damaged: its hash differs from its name; take another one"
         )
     try:
         weights = unpack_tensors(data)

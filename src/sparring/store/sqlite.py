@@ -1,4 +1,4 @@
-"""SQLite files that anybody may have written: opened for reading alone, and never for long."""
+"""Read-only access to untrusted SQLite files, with limits on time and size."""
 
 from __future__ import annotations
 
@@ -11,31 +11,31 @@ from pathlib import Path
 from sparring.store.files import check_regular
 
 BUSY_S = 5.0
-"""How long a reader waits for a writer that holds the file."""
+"""Seconds that a reader waits for a writer."""
 LIMIT_S = 60.0
-"""Processor time that reading may take where somebody waits for all of a long run."""
+"""Default limit of CPU time for reading all metrics of a long run."""
 MAX_BYTES = 64 * 2**30
 MAX_VALUE_BYTES = 4096
-"""Bytes of a value; the longest of ours is the text that makes a table."""
+"""Largest value; the longest of sparring is the SQL that creates a table."""
 PROGRESS_STEPS = 10_000
-"""Instructions of SQLite between two looks at the clock."""
+"""SQLite instructions between two checks of the time limit."""
 COMPANION_SUFFIXES = ("-wal", "-shm", "-journal")
-"""Files that SQLite opens by itself."""
+"""Suffixes of files that SQLite opens beside the database."""
 
 
 class EmptyDatabaseError(sqlite3.DatabaseError):
-    """A file without any table: whoever writes it has just begun."""
+    """A database without tables: its writer has just begun."""
 
 
 @contextmanager
 def open_for_reading(
     path: Path, *tables: str, timeout_s: float = LIMIT_S
 ) -> Iterator[sqlite3.Connection]:
-    """Open a file that somebody may be writing; whatever is wrong with it is a `sqlite3.Error`.
+    """Open a database for reading, also while another process writes it; raises `sqlite3.Error`.
 
-    tables: those that will be read. They have to be real ones: a view may have rows without end,
-        and a virtual table runs code of its own.
-    timeout_s: processor time after which a query is ended; a writer is not waited for any longer.
+    tables: tables to be read. Views and virtual tables are refused: a view may have endless rows,
+        and a virtual table runs code.
+    timeout_s: CPU time after which a query is interrupted, and longest wait for a writer.
     """
     _check_files(path)
     with closing(_open_readonly(path, min(BUSY_S, timeout_s))) as db:
@@ -43,7 +43,7 @@ def open_for_reading(
         db.set_progress_handler(lambda: time.thread_time() > end, PROGRESS_STEPS)
         db.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, MAX_VALUE_BYTES)
         if db.execute("SELECT count(*) FROM sqlite_master").fetchone() == (0,):
-            raise EmptyDatabaseError("nothing is in it yet")
+            raise EmptyDatabaseError("it has no tables yet")
         real = "SELECT rootpage > 0 FROM sqlite_master WHERE name = ? AND type = 'table'"
         for table in tables:
             if db.execute(real, (table,)).fetchone() != (1,):
@@ -81,7 +81,7 @@ def _open_readonly(path: Path, busy_s: float) -> sqlite3.Connection:
 
 
 def _connect(uri: str, busy_s: float) -> sqlite3.Connection:
-    """Return a connection that has read the file's first page."""
+    """Connect and read the first page, which raises for damaged files."""
     db = sqlite3.connect(uri, uri=True, timeout=busy_s)
     try:
         db.execute("PRAGMA trusted_schema = OFF")

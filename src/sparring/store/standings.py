@@ -1,4 +1,4 @@
-"""What a run's archive says about everybody in its league, put together for people."""
+"""Standings of a run's league: players with ratings and results."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class Player:
     """A snapshot, a bot, or the learner itself."""
 
     name: str
-    """Within the run: past/12, a bot's name, or self."""
+    """Name within the run: past/12, a bot, or self."""
     hash: str | None = None
     number: int | None = None
     role: str = "bot"
@@ -34,13 +34,13 @@ class Player:
     removed: bool = False
     rated: RatingRow | None = None
     training: Tally | None = None
-    """How the learner did against it in games that it was trained on."""
+    """Results of the learner against it in training games."""
     matches: Tally | None = None
-    """And in matches beside them."""
+    """Results of the learner against it in matches."""
 
 
 class SnapshotMatch(NamedTuple):
-    """A match of two snapshots: the first one's share of the wins, with its interval."""
+    """Match of two snapshots: win share of the first with its interval."""
 
     one: str
     two: str
@@ -52,13 +52,13 @@ class SnapshotMatch(NamedTuple):
 
 @dataclass(frozen=True)
 class LeagueStandings:
-    """A league at a glance."""
+    """All players of a league."""
 
     run: str
     players: tuple[Player, ...]
-    """The best first, then those without a rating, the newest first."""
+    """Best first, then unrated players, newest first."""
     ratings: Mapping[str, Sequence[RatingRow]]
-    """Over time, by name."""
+    """Ratings over time by name."""
 
 
 def standings_of(run: Path) -> LeagueStandings:
@@ -69,19 +69,19 @@ def standings_of(run: Path) -> LeagueStandings:
     ratings: dict[str, list[RatingRow]] = {}
     for rated in index.ratings():
         ratings.setdefault(rated.player, []).append(rated)
-    known = list(dict.fromkeys([*entries, *training, *matches, *ratings]))
-    if not known:
+    keys = list(dict.fromkeys([*entries, *training, *matches, *ratings]))
+    if not keys:
         raise ConfigError(f"{run} has no league; train one: sparring train GAME --opponents past")
     players = [
         player_of(key, entries.get(key), ratings.get(key), training.get(key), matches.get(key))
-        for key in known
+        for key in keys
     ]
-    named = {key: player.name for key, player in zip(known, players, strict=True)}
+    names = {key: player.name for key, player in zip(keys, players, strict=True)}
     players.sort(key=rank_key)
     return LeagueStandings(
         run.absolute().name,
         tuple(players),
-        {named[key]: tuple(past) for key, past in ratings.items()},
+        {names[key]: tuple(past) for key, past in ratings.items()},
     )
 
 
@@ -92,7 +92,6 @@ def player_of(
     training: Tally | None,
     matches: Tally | None,
 ) -> Player:
-    """Put together what is known about one of them."""
     rated = past[-1] if past else None
     if entry is None:
         role = LEARNER_NAME if key == LEARNER_NAME else "bot"
@@ -113,15 +112,15 @@ def player_of(
 
 
 def rank_key(player: Player) -> tuple[float, int]:
-    """Order players: the best first, those without a rating behind them, the newest first."""
-    worth = -player.rated.rating if player.rated else math.inf
-    return worth, -(player.number if player.number is not None else -1)
+    """Sort key: best first, then unrated players, newest first."""
+    rating = -player.rated.rating if player.rated else math.inf
+    return rating, -(player.number if player.number is not None else -1)
 
 
-def spread_snapshots(standings: LeagueStandings, most: int) -> list[Player]:
-    """Return snapshots that are there, spread over the run, the first and the last among them."""
-    there = [p for p in standings.players if p.number is not None and not p.removed]
-    there.sort(key=lambda player: player.number or 0)
-    if len(there) <= most:
-        return there
-    return [there[round(at * (len(there) - 1) / (most - 1))] for at in range(most)]
+def spread_snapshots(standings: LeagueStandings, limit: int) -> list[Player]:
+    """Return existing snapshots spread evenly over the run, with the first and the last."""
+    snapshots = [p for p in standings.players if p.number is not None and not p.removed]
+    snapshots.sort(key=lambda player: player.number or 0)
+    if len(snapshots) <= limit:
+        return snapshots
+    return [snapshots[round(at * (len(snapshots) - 1) / (limit - 1))] for at in range(limit)]

@@ -1,4 +1,4 @@
-"""Tensors of safetensors files that nobody vouches for, and the networks that they are to fit."""
+"""Tensors from untrusted safetensors files, and checks that they fit a network."""
 
 from __future__ import annotations
 
@@ -21,47 +21,46 @@ METADATA_SCHEMA = mapping_of(string)
 
 
 def unpack_tensors(data: bytes) -> dict[str, Tensor]:
-    """Return the tensors of a file; whatever is wrong with it is a ValueError."""
+    """Return the tensors of a file; raises ValueError if it is damaged."""
     try:
-        found: dict[str, Tensor] = safetensors.load(data)
+        tensors: dict[str, Tensor] = safetensors.load(data)
     except KeyError as unknown:
         raise ValueError(f"tensors of type {unknown} cannot be read") from None
     except (SafetensorError, ValueError, TypeError, RuntimeError, OverflowError) as error:
         raise ValueError(f"no safetensors file: {str(error).splitlines()[0]}") from error
-    return found
+    return tensors
 
 
 def metadata_of(data: bytes) -> dict[str, str]:
-    """Return the texts in the head of a file whose tensors were read."""
-    head = parse_json(data[8 : 8 + int.from_bytes(data[:8], "little")])
-    texts: dict[str, str] = head.get(METADATA) or {}
-    METADATA_SCHEMA(texts, METADATA)
-    return texts
+    """Return the metadata in the header of a valid file."""
+    header = parse_json(data[8 : 8 + int.from_bytes(data[:8], "little")])
+    metadata: dict[str, str] = header.get(METADATA) or {}
+    METADATA_SCHEMA(metadata, METADATA)
+    return metadata
 
 
 class SkipNormalInit(TorchFunctionMode):
-    """Leaves out drawing of normal numbers: of tensors without memory it takes torch seconds."""
+    """Skips normal initialization, which takes seconds even for meta tensors."""
 
     def __torch_function__(
         self, func: Any, types: Any, args: Any = (), kwargs: Mapping[str, Any] | None = None
     ) -> Any:
-        """Call anything else."""
-        named = kwargs or {}
+        options = kwargs or {}
         if func.__name__.endswith("normal_"):
-            return args[0] if args else named["tensor"]
-        return func(*args, **named)
+            return args[0] if args else options["tensor"]
+        return func(*args, **options)
 
 
 def check_fits_net(build: Callable[[], Net], weights: Mapping[str, Tensor]) -> None:
-    """Raise a ValueError unless weights are those of a network of ours; no memory is taken."""
+    """Raise ValueError unless weights fit a network; builds it without memory."""
     with torch.device("meta"), SkipNormalInit():
         net = build()
     check_same_tensors(net.state_dict(), weights)
 
 
-def check_same_tensors(wanted: Mapping[str, Tensor], weights: Mapping[str, Tensor]) -> None:
-    """Raise a ValueError unless tensors have the names, shapes and types of others."""
-    for name, tensor in wanted.items():
+def check_same_tensors(expected: Mapping[str, Tensor], weights: Mapping[str, Tensor]) -> None:
+    """Raise ValueError unless weights have the expected names, shapes and types."""
+    for name, tensor in expected.items():
         if name not in weights:
             raise ValueError(f"its weights lack {name}")
         given = weights[name]
@@ -71,10 +70,9 @@ def check_same_tensors(wanted: Mapping[str, Tensor], weights: Mapping[str, Tenso
                 f"the network's is {describe_tensor(tensor)}"
             )
     for name in weights:
-        if name not in wanted:
+        if name not in expected:
             raise ValueError(f"its weights hold {shortened(name)}, which the network does not have")
 
 
 def describe_tensor(tensor: Tensor) -> str:
-    """Say type and shape of a tensor."""
     return f"{str(tensor.dtype).removeprefix('torch.')} {list(tensor.shape)}"

@@ -1,4 +1,4 @@
-"""JSON and TOML out of files that anybody may have written: bounded before they are parsed."""
+"""Read untrusted JSON and TOML files with limits on size and nesting."""
 
 from __future__ import annotations
 
@@ -12,21 +12,21 @@ from sparring.store.schema import parse_json
 
 MAX_JSON = 4 * 2**20
 MAX_TOML = 256 * 2**10
-"""The parser of TOML is Python: a mebibyte of the worst text takes it seconds."""
+"""The TOML parser is Python: 1 MiB of the worst text takes it seconds."""
 MAX_DOTS = 32
-"""Of one key. Each part of a dotted key is looked at once for every other one."""
+"""Most dots in a key; parsing a dotted key takes quadratic time."""
 
 KEY_SEPARATORS = re.compile(r"[=,\n{}\[\]]")
 
 
-def read_json(path: Path, most: int = MAX_JSON) -> Any:
-    """Return what a JSON file holds; ValueError or OSError tells what is wrong with it."""
-    return parse_json(read_regular(path, most))
+def read_json(path: Path, max_bytes: int = MAX_JSON) -> Any:
+    """Return the content of a JSON file; raises ValueError or OSError."""
+    return parse_json(read_regular(path, max_bytes))
 
 
-def read_toml(path: Path, most: int = MAX_TOML) -> dict[str, Any]:
-    """Return what a TOML file holds; ValueError or OSError tells what is wrong with it."""
-    text = read_regular(path, most).decode()
+def read_toml(path: Path, max_bytes: int = MAX_TOML) -> dict[str, Any]:
+    """Return the content of a TOML file; raises ValueError or OSError."""
+    text = read_regular(path, max_bytes).decode()
     if any(piece.count(".") > MAX_DOTS for piece in KEY_SEPARATORS.split(text)):
         raise ValueError(f"more than {MAX_DOTS} dots in a key")
     try:

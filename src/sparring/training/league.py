@@ -284,7 +284,7 @@ class League:
             self.results[content] = self.results.get(content, WinDrawLoss()) + more
             share = self.results[content].share
             self.best_shares[content] = max(self.best_shares.get(content, 0.0), share)
-        entry = self.archive.called(content)
+        entry = self.archive.by_hash(content)
         return f"past {entry.number}" if entry else "past"
 
     @phase("league")

@@ -138,7 +138,7 @@ def save_elsewhere(run: str, snapshot: Snapshot, meta: Mapping[str, Any]) -> Pat
                 blobs=snapshot.blobs,
                 meta=dict(meta),
                 segments=snapshot.segments,
-                alone=True,
+                standalone=True,
             )
         except (checkpoints.CheckpointError, OSError):
             if place:

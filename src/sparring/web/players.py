@@ -193,7 +193,7 @@ class NetworkCache:
             from sparring.store.archive_index import ArchiveIndex
 
             index = ArchiveIndex(run)
-            entry = index.numbered(int(word["number"]))
+            entry = index.by_number(int(word["number"]))
             file = index.file(entry.hash) if entry else None
             if file is None or not is_file(file) or not self.folder.contains(file):
                 raise NotFoundError(f"{run.name} has no snapshot {word['number']}")

@@ -39,7 +39,7 @@ def find_game(
     """
     rules = read_rules(game, flags) if game else None
     found = {word: find_player(word, rules) for word in words}
-    trained = next((word for word, one in found.items() if one.place), None)
+    trained = next((word for word, one in found.items() if one.path), None)
     if trained is None:
         return rules or read_rules(common_game(found.values()), flags), {}
     policy, played = load_with_flags(trained, flags, threads)
