@@ -67,7 +67,7 @@ def test_what_is_wrong_with_an_environment_exits_3_and_says_what_to_do(
         ("own_envs:make_cards --set size", "set 'size' is not key=value"),
         ("own_envs:nobody", "has no 'nobody'"),
         ("no_such_file.py:make", "there is no file"),
-        ("tic_tac_toe --seconds 3", "--seconds is for environments of your own"),
+        ("tic_tac_toe --seconds 3", "--seconds is for custom environments"),
     ],
 )
 def test_mistakes_are_one_line(words: str, told: str, capsys: pytest.CaptureFixture[str]) -> None:

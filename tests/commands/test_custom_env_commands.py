@@ -77,7 +77,7 @@ def test_a_person_plays_with_the_environment_s_own_text(
     every = "".join(f"{card}\n" for card in range(12))
     shown = played(f"{runs['cards']} --seed 3", f"x\n?\n{every * 6}", monkeypatch, capsys)
     assert re.search(r"open \d+ \| hand [\d ]+ \| won 0\nlegal: \d+", shown)
-    assert "That is no choice here" in shown
+    assert "is not legal; type one of" in shown
     assert re.search(r"cards.* would choose: \d+", shown)
     assert re.search(r"terminated after 6 steps\nyou: return \d\nPlay it again: .*--seed 3", shown)
 

@@ -83,7 +83,7 @@ def test_a_bot_is_measured_against_bots(capsys: pytest.CaptureFixture[str]) -> N
     assert "500 games against each: 125 deals, each from all 4 seats\n" in shown
     assert re.search(r"^distinct games  captain  125 of 500$", shown, re.MULTILINE)
     assert "parity is 25.0% (1 of 4 seats): stronger than random" in shown
-    assert "not told apart from captain" in shown
+    assert "not distinguishable from captain" in shown
     shares = re.search(r"^by seat  captain .*", shown, re.MULTILINE)
     assert shares
     assert len(re.findall(r"\d+\.\d%", shares[0])) == 4
@@ -101,14 +101,14 @@ def test_it_is_told_how_often_games_repeat(
     )
     assert told
     assert int(told[2]) <= int(told[1]) < 400
-    assert "; the first 3 decisions of a deal are drawn\n" in shown
+    assert "; the first 3 decisions of a deal are random\n" in shown
     assert "400 games against each: 200 deals, each from all 2 seats\n" in shown
     assert main(["eval", *words, "--opening-plies", "0"]) == 0
     shown = capsys.readouterr().out
     assert re.search(
         r"^distinct games  .*  [12] of 400, intervals count 1 of 200 deals$", shown, re.M
     )
-    assert "not told apart from" in shown
+    assert "not distinguishable from" in shown
     assert main(["eval", "captain", "--game", "skull_king", "--games", "7", "--json"]) == 0
     (found,) = json.loads(capsys.readouterr().out)["results"].values()
     assert (found["games"], found["seat_games"]) == (8, [2, 2, 2, 2])

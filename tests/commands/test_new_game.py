@@ -102,24 +102,24 @@ def test_what_is_written_is_formatted(name: str, checkout: Path) -> None:
 @pytest.mark.parametrize(
     ("name", "told"),
     [
-        ("", "small letters"),
-        ("Nim", "small letters"),
-        ("3nim", "small letters"),
-        ("a__b", "small letters"),
-        ("_nim", "small letters"),
-        ("nim_", "small letters"),
-        ("../nim", "small letters"),
-        ("nïm", "small letters"),
+        ("", "lower case letters"),
+        ("Nim", "lower case letters"),
+        ("3nim", "lower case letters"),
+        ("a__b", "lower case letters"),
+        ("_nim", "lower case letters"),
+        ("nim_", "lower case letters"),
+        ("../nim", "lower case letters"),
+        ("nïm", "lower case letters"),
         ("n" * 41, "40 characters"),
         ("union", "a word of C++ or Python; try union_game"),
         ("lambda", "a word of C++ or Python; try lambda_game"),
         ("shogi", "there is a game called 'shogi' already"),
         ("duel", "there is a game called 'duel' already"),
-        ("rules", "means something else in sparring; try rules_game"),
-        ("latest", "means something else"),
-        ("memcpy", "means something else"),
-        ("field", "means something else"),
-        ("std", "means something else"),
+        ("rules", "has another meaning in sparring; try rules_game"),
+        ("latest", "has another meaning"),
+        ("memcpy", "has another meaning"),
+        ("field", "has another meaning"),
+        ("std", "has another meaning"),
         *((word, f"try {word}_game") for word in ("i32", "u8", "f32")),  # types of the core
         *((word, f"try {word}_game") for word in ("random", "self", "past", "best", "person")),
     ],
@@ -141,7 +141,7 @@ def test_a_game_that_is_not_built_yet_says_how_to_build_it(
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    monkeypatch.setattr(sources, "CHECKOUT", checkout)
+    monkeypatch.setattr(sources, "REPOSITORY", checkout)
     monkeypatch.chdir(checkout)
     write_game(checkout, "nim")
     assert main(command.split()) == 2
@@ -157,7 +157,7 @@ def test_nothing_is_overwritten(there: str, checkout: Path) -> None:
     mine.parent.mkdir(exist_ok=True)
     mine.write_text("mine")
     before = files_of(checkout)
-    with pytest.raises(ConfigError, match=f"{there.format('nim')} is there already"):
+    with pytest.raises(ConfigError, match=f"{there.format('nim')} exists and is not overwritten"):
         write_game(checkout, "nim")
     assert files_of(checkout) == before
 
@@ -179,7 +179,7 @@ def test_without_sources_it_says_where_they_are_needed(
     (tmp_path / "CMakeLists.txt").write_text("project(other)\n")
     assert main(["new-game", "nim", "--into", str(tmp_path)]) == 2
     (line,) = capsys.readouterr().err.splitlines()
-    assert f"--into {tmp_path} is no checkout of sparring" in line
+    assert f"--into {tmp_path} is not a checkout of sparring" in line
     assert find_checkout() == ROOT
 
 
@@ -192,8 +192,8 @@ def test_an_installed_copy_says_to_clone(tmp_path: Path, monkeypatch: pytest.Mon
     assert spec.loader
     installed = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(installed)
-    monkeypatch.setattr(sources, "CHECKOUT", installed.CHECKOUT)
-    with pytest.raises(ConfigError, match=r"without its sources.* clone the repository"):
+    monkeypatch.setattr(sources, "REPOSITORY", installed.REPOSITORY)
+    with pytest.raises(ConfigError, match=r"not installed; clone the repository"):
         find_checkout()
     assert not sources.not_built_hint("shogi")
 

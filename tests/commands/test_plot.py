@@ -104,7 +104,7 @@ def test_a_normal_run_becomes_a_picture_and_a_page(
 def test_an_empty_run_says_so(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     run = make_run(tmp_path, 0)
     assert main(["plot", str(run.path)]) == 0
-    assert "nothing has been measured yet" in capsys.readouterr().out
+    assert "no metrics yet" in capsys.readouterr().out
     assert "Nothing has been measured yet" in Page(run.path / "plot.html").data["text"]
     with Image.open(run.path / "plot.png") as image:
         image.load()

@@ -14,7 +14,7 @@ from sparring.cli import main
     ("words", "hint"),
     [
         ("", "PLAYERS"),
-        (", --game laser_hockey", "who plays?"),
+        (", --game laser_hockey", "no player given"),
         ("strong", "add --game"),
         ("strong --game laser_hocky", "did you mean 'laser_hockey'?"),
         ("strog --game laser_hockey", "did you mean 'strong'?"),

@@ -26,7 +26,7 @@ def kept(tmp_path_factory):
 def test_a_kept_game_comes_out_and_another_result_does_not(kept, tmp_path, capsys):
     path = kept / "tic_tac_toe.json"
     assert main(["replay", str(path), "--check"]) == 0
-    assert "it comes out" in capsys.readouterr().out
+    assert "the result is reproduced" in capsys.readouterr().out
     changed = json.loads(path.read_text()) | {"scores": [7, 7]}
     (tmp_path / "changed.json").write_text(json.dumps(changed))
     assert main(["replay", str(tmp_path / "changed.json"), "--check"]) == 3

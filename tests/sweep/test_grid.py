@@ -124,7 +124,9 @@ def test_what_could_not_be_timed_again_is_said() -> None:
     preset, other = (Point((("threads", threads),)) for threads in (2, 1))
     tried = Look(other, "faster", 1.0, why="memory ran out")
     found = Outcome(preset, preset, preset_rate=1000.0, tried_best=tried)
-    assert verdict(found).endswith("; threads 1 seemed to be and was not confirmed: memory ran out")
+    assert verdict(found).endswith(
+        "; threads 1 seemed better but was not confirmed: memory ran out"
+    )
     assert found.plain()["did_not_hold"] == {"settings": {"threads": 1}, "why": "memory ran out"}
 
 

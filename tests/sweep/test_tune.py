@@ -101,7 +101,7 @@ def test_ctrl_c_writes_what_was_found_so_far(tmp_path: Path) -> None:
         process.send_signal(signal.SIGINT)
         out, _ = process.communicate(timeout=60)
     assert process.returncode == 130
-    assert "stopped: this is what was found so far" in out
+    assert "stopped: this is the result so far" in out
     assert sorted(path.name for path in tmp_path.iterdir()) == FILES
     assert timer and not any(Path(f"/proc/{pid}").exists() for pid in timer)
 

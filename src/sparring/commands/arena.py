@@ -81,7 +81,7 @@ def run(config: ArenaConfig) -> int:
     if pictures:
         print(f"pictures: {', '.join(map(str, pictures))}")
     if games_kept:
-        echo(games_kept.told(files))
+        echo(games_kept.summary(files))
     return 0
 
 

@@ -1,4 +1,4 @@
-"""`sparring check`: what a game or an environment promises, and what was found of it."""
+"""`sparring check`: conformance test of a native game or a custom environment."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from sparring.proof.contract.findings import NOTE, OK, UNSURE, WRONG, Location
 FAILED = 3
 SECONDS, STEPS = 30.0, 10_000
 STAGES = 9
-"""Of the check of an environment: spaces, episodes, and seven ways to play them again."""
+"""Stages of an environment's check: spaces, episodes, and seven ways to replay them."""
 VERDICTS = {
     OK: ("ok  ", "green"),
     NOTE: ("note", "cyan"),
@@ -36,7 +36,7 @@ def run_on_game(config: CheckConfig) -> int:
     for name in ("seconds", "steps"):
         if getattr(config, name):
             raise ConfigError(
-                f"--{name} is for environments of your own, as module:factory; {config.game} is "
+                f"--{name} is for custom environments (module:factory); {config.game} is "
                 "checked by --games"
             )
     rules = read_rules(config.game, config.set)
@@ -87,12 +87,12 @@ def show_env(report: EnvReport) -> None:
     out = make_console()
     for finding in report.findings:
         place = str(Location(finding.seed, finding.episode, finding.step))
-        told = f"{place}: {finding.detail}" if place else finding.detail
-        out.print(Text.assemble(VERDICTS[finding.verdict], f" {finding.name}: {told}"))
+        text = f"{place}: {finding.detail}" if place else finding.detail
+        out.print(Text.assemble(VERDICTS[finding.verdict], f" {finding.name}: {text}"))
         if finding.advice:
             out.print(f"     {finding.advice}", style="dim")
     verdict = ("passed", "bold green") if report.passed else ("FAILED", "bold red")
     counts = f": {report.kind}, {report.episodes:,} episodes, {report.steps:,} steps"
     unsure = sum(finding.verdict == UNSURE for finding in report.findings)
-    open_ones = f"; {unsure} cannot be told" if unsure else ""
-    out.print(Text.assemble(f"{report.env} ", verdict, f"{counts}{open_ones}"))
+    undecided = f"; {unsure} undecided" if unsure else ""
+    out.print(Text.assemble(f"{report.env} ", verdict, f"{counts}{undecided}"))

@@ -1,4 +1,4 @@
-"""`sparring compare`: which settings are better, over seeds, with what can be known about it."""
+"""`sparring compare`: which settings are stronger over seeds, with confidence intervals."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from sparring.commands.shared.comparing import make_page, matches_of, print_comparison
-from sparring.commands.shared.curves import files_asked, files_in, told_files, write_page
+from sparring.commands.shared.curves import files_asked, files_by_kind, files_in, write_page
 from sparring.commands.shared.printing import echo, print_json
 from sparring.config.runs import CompareConfig
 from sparring.draw.charts.page import check_matplotlib
@@ -33,7 +33,7 @@ def run(config: CompareConfig) -> int:
     files = write_page(make_page(found, matches), files or usual)
     if config.json:
         told = described(found, matches)
-        print_json({**told, "notes": said, **told_files(files)})
+        print_json({**told, "notes": said, **files_by_kind(files)})
         return 0
     print_comparison(found, matches, said)
     for group in found.groups if found.by != (EACH_RUN,) else ():
@@ -48,11 +48,11 @@ def check_numbers(config: CompareConfig) -> None:
 
 
 def runs_meant(words: Sequence[str]) -> list[Path]:
-    """Return the runs; the beginning of several names means all of them."""
+    """Return the runs; a common prefix names all runs that have it."""
     paths: list[Path] = []
     for word in words:
         for path in folders_of(word):
-            Run.open(path)  # says what is missing if it is no run
+            Run.open(path)  # raises if it is no run
             if path.absolute() not in [known.absolute() for known in paths]:
                 paths.append(path)
     if len(paths) < 2:
@@ -62,7 +62,7 @@ def runs_meant(words: Sequence[str]) -> list[Path]:
 
 
 def folders_of(word: str) -> list[Path]:
-    """Return the folders that one word means, in the order of their names."""
+    """Return the folders that one argument means, sorted by name."""
     path = Path(word)
     if path.name == LATEST or any(map(has_policy, (path, RUNS / path))):
         return [find_run(word)]

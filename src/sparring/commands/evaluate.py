@@ -95,7 +95,7 @@ def run(config: EvalConfig) -> int:
     if played := stats_table(rules, results):
         print_table(played)
     if games_kept:
-        echo(games_kept.told(files))
+        echo(games_kept.summary(files))
     if isinstance(challenger, Policy):
         print(
             f"{config.challenger}; next: {next_command(rules, config.challenger, instead='plot')}"

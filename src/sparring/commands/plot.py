@@ -1,4 +1,4 @@
-"""`sparring plot`: the curves of runs as a picture and as a page."""
+"""`sparring plot`: charts of the metrics of runs, as a picture and as a page."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from typing import Any, cast
 from sparring.commands.shared.curves import (
     common_page,
     files_asked,
+    files_by_kind,
     files_in,
     minutes_of,
     run_page,
-    told_files,
     updates_of,
     write_csv,
     write_page,
@@ -29,7 +29,7 @@ from sparring.training.records.run import Run
 
 
 def run(config: PlotConfig) -> int:
-    """Draw runs and say where the pictures are."""
+    """Draw charts and print their files."""
     by: By = cast(By, config.by)
     check_matplotlib()
     files = files_asked(config.out, "plot")
@@ -48,14 +48,14 @@ def run(config: PlotConfig) -> int:
     first = display_path(runs[0].path)
     usual = files_in(first if len(runs) == 1 else first.parent, "plot")
     files = write_page(page, files or usual)
-    told |= {**told_files(files), "charts": [c.title for c in page.charts]}
+    told |= {**files_by_kind(files), "charts": [c.title for c in page.charts]}
     each = [described(found, curves[found.path]) for found in runs]
     if config.json:
         print_json({**each[0], **told} if len(runs) == 1 else {"runs": each, **told})
         return 0
     print_wins({one["run"]: one["wins"] for one in each})
     if not any(curves.values()):
-        print("nothing has been measured yet")
+        print("no metrics yet")
     if config.csv:
         print(f"numbers: {config.csv}, {told['csv_lines']:,} lines")
     print(f"curves: {', '.join(map(str, files))}")
@@ -68,7 +68,7 @@ def run(config: PlotConfig) -> int:
 
 
 def open_runs(words: Sequence[str]) -> list[Run]:
-    """Open runs by what a user typed; nobody is drawn twice."""
+    """Open the named runs; refuse a run that is named twice."""
     runs = [Run.open(word) for word in words]
     twice = [run for at, run in enumerate(runs) if run.path in [r.path for r in runs[:at]]]
     if twice:
@@ -77,7 +77,7 @@ def open_runs(words: Sequence[str]) -> list[Run]:
 
 
 def described(found: Run, curves: Mapping[str, metrics.Curve]) -> dict[str, Any]:
-    """Return what is said about a run besides its pictures."""
+    """Return facts about a run as JSON."""
     return {
         "run": str(display_path(found.path)),
         "updates": updates_of(curves),

@@ -1,4 +1,4 @@
-"""`sparring render`: a game between policies or bots as a film or a picture."""
+"""`sparring render`: play a game between policies or bots and draw it."""
 
 from __future__ import annotations
 
@@ -34,13 +34,13 @@ from sparring.output_files import check_file
 from sparring.pools.custom.cache import is_custom
 
 PIXELS = "rgb_array"
-USUAL_FPS = 10.0
-"""Where an environment does not say how fast it is shown (metadata["render_fps"])."""
+DEFAULT_FPS = 10.0
+"""Frame rate of an environment without metadata["render_fps"]."""
 MAX_FPS = 50.0
 MAX_FRAMES = 2000
-"""Of all games together: an environment without a time limit may never end, and frames are kept."""
-Told = tuple[Sequence[Any], list[dict[str, Any]], dict[str, Any]]
-"""Who played, how the games went, and what is in the file."""
+"""Limit over all games: an environment may never end, and frames stay in memory."""
+RenderResult = tuple[Sequence[Any], list[dict[str, Any]], dict[str, Any]]
+"""Players, results of the games, and facts about the file."""
 
 
 def run(config: RenderConfig) -> int:
@@ -50,42 +50,42 @@ def run(config: RenderConfig) -> int:
         raise ConfigError("a still shows one game; leave out --episodes, or write .gif")
     words = split_list(config.players)
     if not words:
-        raise ConfigError("who plays? Give a run or a bot, or one per seat: latest,strong")
+        raise ConfigError("no player given; name a run or a bot, or one per seat: latest,strong")
     rules, known = find_game([*words, *split_list(config.against)], config.game, config.set)
-    own = is_custom(rules)
-    if own and config.save:
-        raise ConfigError(f"--save keeps sparring's own games, not {rules.name}; leave it out")
-    kept = check_save(config)
-    if own:
+    custom = is_custom(rules)
+    if custom and config.save:
+        raise ConfigError(f"--save is for native games, not {rules.name}; leave it out")
+    saved = check_save(config)
+    if custom:
         players, episodes, facts = film_env(config, rules, words, next(iter(known.values())))
     else:
-        players, episodes, facts = film_game(config, rules, words, known, kept)
-    told = {
+        players, episodes, facts = film_game(config, rules, words, known, saved)
+    result = {
         "file": str(out),
         "bytes": out.stat().st_size,
         "game": rules.name,
-        **({} if own else {"flags": changed_flags(rules)}),
+        **({} if custom else {"flags": changed_flags(rules)}),
         "players": [name_of(player) for player in players],
         "seed": config.seed,
         "sampled": config.sampled,
         "episodes": episodes,
-        **({"saved": [str(path) for path in kept]} if kept else {}),
+        **({"saved": [str(path) for path in saved]} if saved else {}),
         **facts,
     }
     if config.json:
-        print_json(told)
+        print_json(result)
         return 0
     for episode in episodes:
-        names = short_names(told["players"])
-        if own:
+        names = short_names(result["players"])
+        if custom:
             returns = ", ".join(f"{score:g}" for score in episode["scores"])
             print(f"{rules.name}, {episode['steps']} steps, {episode['end']}: return {returns}")
         else:
             print(result_line(rules, names=names, **episode))
     shape = f"{facts['frames']} frames, {facts['seconds']:.1f} s" if facts["frames"] else "a still"
-    print(f"{out}: {shape}, {format_bytes(told['bytes'])}")
-    if kept:
-        print(f"saved: {', '.join(map(str, kept))}; next: sparring replay {kept[0]}")
+    print(f"{out}: {shape}, {format_bytes(result['bytes'])}")
+    if saved:
+        print(f"saved: {', '.join(map(str, saved))}; next: sparring replay {saved[0]}")
     return 0
 
 
@@ -94,9 +94,9 @@ def film_game(
     rules: Rules,
     words: list[str],
     known: dict[str, Player],
-    kept: Sequence[Path],
-) -> Told:
-    """Play and draw a game of ours. known: players by their words, as far as there are some."""
+    saved: Sequence[Path],
+) -> RenderResult:
+    """Play and draw a native game. known: players that are loaded already, by name."""
     players, out = find_players(config, words, rules, known), Path(config.out)
     picture = picture_of(rules)
     if isinstance(picture, SvgPicture):
@@ -104,15 +104,15 @@ def film_game(
     episodes, replays = play(rules, players, config)
     with finished(out) as unfinished:
         facts = draw(picture, episodes, config, unfinished)
-    for path, replay in zip(kept, replays, strict=False):
+    for path, replay in zip(saved, replays, strict=False):
         replay.write(path)
     last = [(len(episode.states) - 1, episode.states[-1]) for episode in episodes]
-    told = [{"steps": steps, "end": state.end, "scores": state.scores} for steps, state in last]
-    return players, told, facts
+    results = [{"steps": steps, "end": state.end, "scores": state.scores} for steps, state in last]
+    return players, results, facts
 
 
 def check_save(config: RenderConfig) -> list[Path]:
-    """Return where the games are kept, one file for each; nothing is overwritten."""
+    """Return one new file per game."""
     if not config.save:
         return []
     first = Path(config.save)
@@ -128,13 +128,13 @@ def check_save(config: RenderConfig) -> list[Path]:
 def find_players(
     config: RenderConfig, words: list[str], rules: Rules, known: dict[str, Player]
 ) -> list[Player]:
-    """Return who sits in each seat. known: players by their words, as far as there are some."""
+    """Return the player of each seat. known: players that are loaded already, by name."""
     against = split_list(config.against)
     if len(words) == 1:
         others = against or [rules.bots[-1]] * (rules.seats - 1)
         words = words + (others * (rules.seats - 1) if len(others) == 1 < rules.seats else others)
     elif against:
-        raise ConfigError("--against is for one player; here every seat has its own, leave it out")
+        raise ConfigError("--against is for a single player; every seat is named, leave it out")
     if len(words) != rules.seats:
         raise ConfigError(
             f"{rules.name} has {rules.seats} seats, not {len(words)}; name one player for each, or "
@@ -155,7 +155,9 @@ def play(
     wins = (0,) * rules.seats
     for seed in range(config.seed, config.seed + config.episodes):
         actions: list[Any] = []
-        states = list(play_one(rules, players, seed, sampled=config.sampled, noted=actions.append))
+        states = list(
+            play_one(rules, players, seed, sampled=config.sampled, on_actions=actions.append)
+        )
         episodes.append(RecordedEpisode(states, short_names(names), wins))
         replays.append(Replay.of(states[-1], actions, names))
         wins = episodes[-1].wins_after
@@ -168,27 +170,27 @@ def play_one(
     seed: int,
     *,
     sampled: bool,
-    noted: Callable[[Any], None] = lambda _: None,
+    on_actions: Callable[[Any], None] = lambda _: None,
 ) -> Iterator[State]:
-    """Yield the start of a game, and what follows each decision; `noted` is told the actions."""
+    """Yield the start of a game, and the state after each step; `on_actions` gets the actions."""
     state = new_state(rules, seed=seed)
-    seated = [one if isinstance(one, str) else StatefulPlayer(one) for one in players]
+    seat_players = [one if isinstance(one, str) else StatefulPlayer(one) for one in players]
     yield state.clone()
     decision = 0
     while not state.over:
         actions = []
         for row in range(rules.rows):
-            actions.append(answer(seated, state, row, sampled=sampled, step=decision))
+            actions.append(answer(seat_players, state, row, sampled=sampled, step=decision))
             decision += 1
         state.apply(np.stack(actions))
-        noted(np.stack(actions))
+        on_actions(np.stack(actions))
         yield state.clone()
 
 
 def answer(
     players: Sequence[StatefulPlayer | str], state: State, row: int, *, sampled: bool, step: int
 ) -> Any:
-    """Return what the player of a row does. With another step, a policy draws anew."""
+    """Return the action of a row. step: seeds the sampling of a policy."""
     seat = state.native.seat(row)
     if seat < 0:  # this row has nothing to decide
         return np.zeros(state.rules.box) if state.rules.box else 0
@@ -198,37 +200,37 @@ def answer(
     return player.action(state, row=row, greedy=not sampled, seed=state.seed, step=step)
 
 
-# Environments of somebody's own, from the frames that they draw themselves
+# Custom environments, from the frames of their render()
 
 
-def film_env(config: RenderConfig, rules: Rules, words: list[str], policy: Any) -> Told:
-    """Play and draw in the environment of a policy. words: who plays, its own among them."""
+def film_env(config: RenderConfig, rules: Rules, words: list[str], policy: Any) -> RenderResult:
+    """Play and draw in the environment of a policy. words: names of all players."""
     out = Path(config.out)
     if out.suffix == ".svg":
         raise ConfigError(
-            f"{rules.name} draws pixels itself: --out {out.with_suffix('.gif')}, .mp4 or .png"
+            f"{rules.name} renders pixels: use --out {out.with_suffix('.gif')}, .mp4 or .png"
         )
-    players = seated(config, policy, words)
+    players = seat_players(config, policy, words)
     game = CustomGame(policy.name, rules, PIXELS)
     check_frames(game)
-    frames, told = played(game, players, config)
-    own_fps = float((game.env.metadata or {}).get("render_fps") or USUAL_FPS)
-    fps = config.fps or min(own_fps * config.speed, MAX_FPS)
+    frames, results = play_env(game, players, config)
+    env_fps = float((game.env.metadata or {}).get("render_fps") or DEFAULT_FPS)
+    fps = config.fps or min(env_fps * config.speed, MAX_FPS)
     reel = RenderedFrames(frames, fps, config.width if config.width != RenderConfig.width else 0)
     with finished(out) as unfinished:
         if out.suffix == ".png":
             reel.draw(reel.shots[-1]).save(unfinished, "PNG")
-            return players, told, {"frames": 0, "seconds": 0.0}
+            return players, results, {"frames": 0, "seconds": 0.0}
         write_reel(reel, unfinished, out.suffix, fps)
-    return players, told, {"frames": len(frames), "seconds": len(frames) / fps}
+    return players, results, {"frames": len(frames), "seconds": len(frames) / fps}
 
 
-def seated(config: RenderConfig, policy: Any, words: Sequence[str]) -> list[BatchPlayer]:
-    """One player per seat: the policy everywhere, unless others are named."""
+def seat_players(config: RenderConfig, policy: Any, words: Sequence[str]) -> list[BatchPlayer]:
+    """Return one player per seat: the policy everywhere, unless others are named."""
     rules = policy.rules
     against = split_list(config.against)
     if len(words) > 1 and against:
-        raise ConfigError("--against is for one player; here every seat has its own, leave it out")
+        raise ConfigError("--against is for a single player; every seat is named, leave it out")
     if against and rules.seats == 1:
         raise ConfigError(f"--against {config.against}: {rules.name} has one seat; leave it out")
     if against:
@@ -247,14 +249,14 @@ def check_frames(game: CustomGame) -> None:
         )
 
 
-def played(
+def play_env(
     game: CustomGame, players: Sequence[BatchPlayer], config: RenderConfig
 ) -> tuple[list[Frame], list[dict[str, Any]]]:
     frames: list[Frame] = []
-    told: list[dict[str, Any]] = []
+    results: list[dict[str, Any]] = []
     for seed in range(config.seed, config.seed + config.episodes):
         game.start(seed)
-        frames.append(shown(game))
+        frames.append(rendered_frame(game))
         while not game.over and len(frames) < MAX_FRAMES:
             game.play(
                 [
@@ -262,9 +264,9 @@ def played(
                     for row, seat in game.asked()
                 ]
             )
-            frames.append(shown(game))
+            frames.append(rendered_frame(game))
         end = game.end if game.over else "unfinished"
-        told.append({"steps": game.steps, "end": end, "scores": game.score.tolist()})
+        results.append({"steps": game.steps, "end": end, "scores": game.score.tolist()})
         if len(frames) >= MAX_FRAMES:
             left = config.seed + config.episodes - seed - 1
             if left or not game.over:
@@ -274,16 +276,16 @@ def played(
                 )
                 warn(text)
             break
-    return frames, told
+    return frames, results
 
 
-def shown(game: CustomGame) -> Frame:
+def rendered_frame(game: CustomGame) -> Frame:
     given = game.render()
     frame = as_frame(given)
     if frame is None:
         kind = getattr(given, "shape", None) or type(given).__name__
         raise ConfigError(
             f"{game.rules.name}: render() returns {kind}, not an array [height, width, 3] of "
-            f"uint8; let {game.word} take render_mode, and hand it to the environment"
+            f"uint8; let {game.word} accept render_mode and pass it to the environment"
         )
     return frame

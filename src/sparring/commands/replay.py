@@ -1,4 +1,4 @@
-"""`sparring replay`: a recorded game step by step, as text, as a film, or only checked."""
+"""`sparring replay`: show a recorded game step by step, as text or as a film, or check it."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from sparring.machine import format_bytes
 from sparring.output_files import check_file
 
 RECORDS = (".kif", ".kifu", ".csa", ".usi")
-"""Kinds of files in which Shogi is kept elsewhere."""
+"""File formats of Shogi games in other programs."""
 FAILED = 3
 HELP = """\
   enter, n, right   the next step        b, left   back
@@ -45,7 +45,7 @@ ARROWS = {
 
 
 def run(config: ReplayFileConfig) -> int:
-    check_wishes(config)
+    check_options_exclusive(config)
     replay = Replay.read(config.file)
     rules = replay.rules
     if config.seat >= rules.seats:
@@ -65,7 +65,7 @@ def run(config: ReplayFileConfig) -> int:
     if config.out:
         print(f"{config.out}: {len(replay.actions)} steps, {format_bytes(facts['bytes'])}")
         return 0
-    viewer = Viewer(replay, states, config.seat)
+    viewer = ReplayViewer(replay, states, config.seat)
     if config.text:
         viewer.print_all()
     else:
@@ -73,11 +73,11 @@ def run(config: ReplayFileConfig) -> int:
     return 0
 
 
-def check_wishes(config: ReplayFileConfig) -> None:
-    """Refuse what does not go together, before anything is read."""
-    wishes = [name for name in ("text", "check", "out") if getattr(config, name)]
-    if len(wishes) > 1:
-        raise ConfigError(f"--{wishes[0]} and --{wishes[1]} exclude each other; leave one out")
+def check_options_exclusive(config: ReplayFileConfig) -> None:
+    """Refuse options that exclude each other, before anything is read."""
+    given = [name for name in ("text", "check", "out") if getattr(config, name)]
+    if len(given) > 1:
+        raise ConfigError(f"--{given[0]} and --{given[1]} exclude each other; leave one out")
     if config.out and Path(config.out).suffix not in RECORDS:
         check_options(config, Path(config.out))
     elif config.out:
@@ -102,7 +102,7 @@ def report(replay: Replay, config: ReplayFileConfig, differences: list[str]) -> 
         print(f"{config.file}: {difference}")
     if differences:
         return FAILED
-    print(f"{config.file}: {result_of(replay)}; it comes out")
+    print(f"{config.file}: {result_of(replay)}; the result is reproduced")
     return 0
 
 
@@ -139,7 +139,7 @@ def write_record(replay: Replay, states: list[State], out: Path) -> None:
     save_record(GameRecord(moves, start, black, white, end_of(states[-1])), out)
 
 
-class Viewer:
+class ReplayViewer:
     """Shows the positions of a game to one seat, or everything to an onlooker."""
 
     def __init__(self, replay: Replay, states: list[State], seat: int) -> None:
@@ -149,7 +149,7 @@ class Viewer:
         self.step = 0
 
     def print_all(self) -> None:
-        """Print the whole game: what happened, with the position wherever somebody decides."""
+        """Print the whole game, every step with its position."""
         self.head()
         for step in range(len(self.states)):
             self.step = step
@@ -172,7 +172,7 @@ class Viewer:
                     self.echo("", result_of(self.replay))
 
     def go(self, line: str) -> bool:
-        """Move to the step that a line means. False: it means none."""
+        """Move to the step of a command; False if the command is unknown."""
         last = len(self.states) - 1
         word, _, number = line.partition(" ")
         steps = {"": 1, "n": 1, "b": -1}
@@ -189,17 +189,17 @@ class Viewer:
     def head(self) -> None:
         rules = self.replay.rules
         seats = ", ".join(f"seat {at} {name}" for at, name in enumerate(self.replay.players))
-        eyes = "" if self.seat < 0 else f"; as seat {self.seat} saw it"
+        view = "" if self.seat < 0 else f"; as seat {self.seat} saw it"
         self.echo(rules.title, style="bold")
-        self.echo(f"Seed {self.replay.seed}, {len(self.replay.actions)} steps: {seats}{eyes}.")
+        self.echo(f"Seed {self.replay.seed}, {len(self.replay.actions)} steps: {seats}{view}.")
 
     def show(self) -> None:
         state = self.states[self.step]
         self.echo("", f"step {self.step} of {len(self.states) - 1}", style="dim")
-        self.echo(*self.told(), state.text(None if self.seat < 0 else self.seat).rstrip("\n"))
+        self.echo(*self.narration(), state.text(None if self.seat < 0 else self.seat).rstrip("\n"))
 
-    def told(self) -> list[str]:
-        """Say what the step before did, where seats move in turns and by single actions."""
+    def narration(self) -> list[str]:
+        """Return lines about the last action, in games with one action per step."""
         rules = self.replay.rules
         if self.step == 0 or rules.box or rules.rows > 1:
             return []
@@ -212,7 +212,7 @@ class Viewer:
 
 @contextmanager
 def keys() -> Iterator[Iterator[str]]:
-    """Give what is typed: single keys on a terminal, lines from elsewhere."""
+    """Yield the input: single keys on a terminal, lines from a pipe."""
     if not (sys.stdin.isatty() and sys.stdout.isatty()):
         yield (line.strip().lower() for line in sys.stdin)
         return
@@ -229,13 +229,13 @@ def keys() -> Iterator[Iterator[str]]:
 
 
 def pressed(handle: int) -> Iterator[str]:
-    """Yield keys as the words that they stand for; `g` waits for its number."""
+    """Yield keys as commands; `g` waits for its number."""
     with suppress(OSError):
         while data := os.read(handle, 16):
             key = data.decode("ascii", "replace")
             if key in ("\x04", "\x1b"):
                 return
-            if key.startswith("g"):  # a fast hand may have typed more already
+            if key.startswith("g"):  # more may have been typed already
                 whole = key.endswith(("\n", "\r"))
                 key = "g " + (key[1:].strip() if whole else number_typed(handle, key[1:].strip()))
             yield ARROWS.get(key, key.strip().lower())

@@ -141,7 +141,7 @@ def test_a_person_types_names_or_numbers(
     Table(game, 0, {}, policy).play("run")
     shown = capsys.readouterr().out
     assert "legal: 1: go down  2: wait  3: go up\n" in shown
-    assert "no choice here; type one of 1: go down  2: wait  3: go up." in shown
+    assert "is not legal; type one of 1: go down  2: wait  3: go up." in shown
     assert "terminated after 2 steps" in shown
 
 

@@ -1,4 +1,4 @@
-"""`sparring new-game`: the files of a small game that is whole, to be changed into another."""
+"""`sparring new-game`: write the files of a small complete game, to be changed into another."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ from sparring.games.sources import GAME_LIST, GAME_LIST_FILE, listed_games
 from sparring.store.files import write_atomic, write_file
 
 TEMPLATE = Path(__file__).with_name("template")
-PLACES = {
+TARGETS = {
     "header.hpp": "csrc/games/my_game.hpp",
     "folder/__init__.py": "src/sparring/games/my_game/__init__.py",
     "folder/preset.py": "src/sparring/games/my_game/preset.py",
     "folder/terminal.py": "src/sparring/games/my_game/terminal.py",
     "test.py": "tests/games/test_my_game.py",
 }
-"""Where a file of the template goes in a checkout."""
-LONGEST = 40
+"""Target of each template file in a checkout."""
+MAX_LENGTH = 40
 NAME = re.compile(r"[a-z][a-z0-9]*(_[a-z0-9]+)*")
 PLAYERS = frozenset(("best", "bot", "latest", "past", "person", "random", "self"))
-"""What commands and settings call players and runs."""
+"""Names that commands and settings reserve for players and runs."""
 KEYWORDS = frozenset(
     re.findall(
         r"\w+",
@@ -38,11 +38,11 @@ KEYWORDS = frozenset(
     typename union unsigned using virtual void volatile wchar_t xor xor_eq""",
     )
 )
-"""Of C++, besides those that Python has too."""
+"""Keywords of C++ that Python does not have."""
 
 
 def run(config: NewGameConfig) -> int:
-    """Write a game's files and its line in the list, and say what to do next."""
+    """Write the files of a game, add it to the list of games, and print the next steps."""
     root = find_checkout(config.into)
     files = [str(file.relative_to(root)) for file in write_game(root, config.name)]
     where = "" if Path.cwd() == root else f"cd {root} && "
@@ -50,8 +50,8 @@ def run(config: NewGameConfig) -> int:
         f".venv/bin/sparring {command} {config.name}" for command in ("check", "train", "play")
     )
     if config.json:
-        told = {"game": config.name, "checkout": str(root), "files": files, "list": GAME_LIST_FILE}
-        print_json({**told, "next": [f"{where}make install", check, train, play]})
+        facts = {"game": config.name, "checkout": str(root), "files": files, "list": GAME_LIST_FILE}
+        print_json({**facts, "next": [f"{where}make install", check, train, play]})
         return 0
     echo(f"wrote {', '.join(files)}")
     echo(f"added {config.name} to the list in {GAME_LIST_FILE}")
@@ -61,9 +61,9 @@ def run(config: NewGameConfig) -> int:
 
 
 def find_checkout(into: str = "") -> Path:
-    """Return the checkout that is meant: the one that is named, or that sparring runs from."""
+    """Return the named checkout, or the one that sparring runs from."""
     root = Path(into).resolve() if into else sources.REPOSITORY
-    needed = (GAME_LIST_FILE, *(str(Path(place).parents[-2]) for place in PLACES.values()))
+    needed = (GAME_LIST_FILE, *(str(Path(target).parents[-2]) for target in TARGETS.values()))
     if (
         all((root / name).exists() for name in needed)
         and listed_games(root / GAME_LIST_FILE) is not None
@@ -71,43 +71,43 @@ def find_checkout(into: str = "") -> Path:
         return root
     if into:
         raise ConfigError(
-            f"--into {into} is no checkout of sparring: it needs {GAME_LIST_FILE} and csrc/"
+            f"--into {into} is not a checkout of sparring: it needs {GAME_LIST_FILE} and csrc/"
         )
     raise ConfigError(
-        "sparring is installed here without its sources, and a game is compiled with them; clone "
-        "the repository, run make install in it, then sparring new-game there, or --into CHECKOUT"
+        "a native game is compiled with sparring's sources, which are not installed; clone the "
+        "repository, run make install in it, then sparring new-game there, or use --into CHECKOUT"
     )
 
 
 def write_game(root: Path, name: str) -> list[Path]:
-    """Write all files of a game into a checkout, or none."""
+    """Write all files of a game, or none."""
     check_name(root, name)
-    files = {root / renamed(to, name): TEMPLATE / what for what, to in PLACES.items()}
+    files = {root / renamed(to, name): TEMPLATE / file for file, to in TARGETS.items()}
     taken = [path for path in files if path.exists()]
     if taken:
         raise ConfigError(
-            f"{taken[0].relative_to(root)} is there already and is not overwritten; choose "
+            f"{taken[0].relative_to(root)} exists and is not overwritten; choose "
             "another name, or remove it"
         )
     texts = {path: renamed(file.read_text(), name) for path, file in files.items()}
     games = with_game((root / GAME_LIST_FILE).read_text(), name)
-    made: list[Path] = []
+    created: list[Path] = []
     try:
         for path, text in texts.items():
-            made += reversed([folder for folder in path.parents if not folder.exists()])
+            created += reversed([folder for folder in path.parents if not folder.exists()])
             path.parent.mkdir(parents=True, exist_ok=True)
-            made.append(path)
+            created.append(path)
             write_file(path, text.encode())
         write_atomic(root / GAME_LIST_FILE, games.encode())  # last: from here on the game is built
     except BaseException:
-        for path in reversed(made):
+        for path in reversed(created):
             path.rmdir() if path.is_dir() else path.unlink(missing_ok=True)
         raise
     return list(texts)
 
 
 def renamed(text: str, name: str) -> str:
-    """Return a text of the template with the name of the game in all its spellings."""
+    """Return a template text with the name of the game, in all spellings."""
     words = name.replace("_", " ").strip()
     spelled = {
         "my_game": name,
@@ -118,22 +118,22 @@ def renamed(text: str, name: str) -> str:
 
 
 def check_name(root: Path, name: str) -> None:
-    """Refuse a name that C++, Python or the checkout has another use for."""
-    if not NAME.fullmatch(name) or len(name) > LONGEST:
+    """Refuse a name that C++, Python or the checkout uses otherwise."""
+    if not NAME.fullmatch(name) or len(name) > MAX_LENGTH:
         raise ConfigError(
-            f"a game cannot be called {name!r}: small letters, digits and single underscores, a "
-            f"letter first, {LONGEST} characters at most, such as connect_four"
+            f"{name!r} is not a valid name: lower case letters, digits and single underscores, a "
+            f"letter first, {MAX_LENGTH} characters at most, such as go_fish"
         )
     if name in KEYWORDS or keyword.iskeyword(name):
         raise ConfigError(f"{name!r} is a word of C++ or Python; try {name}_game")
     if name in (listed_games(root / GAME_LIST_FILE) or ()) or name in TEST_GAMES:
         raise ConfigError(f"there is a game called {name!r} already; choose another name")
-    if name in PLAYERS or is_ours(root, name):
-        raise ConfigError(f"{name!r} means something else in sparring; try {name}_game")
+    if name in PLAYERS or is_taken(root, name):
+        raise ConfigError(f"{name!r} has another meaning in sparring; try {name}_game")
 
 
-def is_ours(root: Path, name: str) -> bool:
-    """Whether a namespace of this name hides what the core calls, or a module its namesake."""
+def is_taken(root: Path, name: str) -> bool:
+    """Whether a namespace or module of this name would hide one of sparring."""
     games = root / "src" / "sparring" / "games"
     if (games / f"{name}.py").exists():
         return True
@@ -142,7 +142,7 @@ def is_ours(root: Path, name: str) -> bool:
 
 
 def with_game(text: str, name: str) -> str:
-    """Return the text of CMakeLists.txt with one more game, at its place in the alphabet."""
+    """Return the text of CMakeLists.txt with one more game, in alphabetical order."""
     found = GAME_LIST.search(text)
     assert found is not None, "a checkout has the list"
     names = sorted([*found["names"].split(), name])

@@ -1,4 +1,4 @@
-"""Curves of runs, as files."""
+"""Charts and CSV files of the metrics of runs."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ A_MACHINE = object_with(
     {"cpu": string, "cores": integer(), "commit": optional(string), "sparring": string},
     {"gpus": list_of(string)},
 )
-"""The shape of machine.json, as far as it is shown."""
+"""Schema of the fields of machine.json that are shown."""
 
 
 def plot_run(
@@ -41,7 +41,7 @@ def plot_run(
 
 
 def drawn(write: Callable[[], Sequence[Path]]) -> list[Path]:
-    """Return the files of pictures; where none can be drawn, a line says so and the rest stands."""
+    """Draw pictures and return their files; if that fails, print why and return []."""
     try:
         return list(write())
     except (OSError, SparringError) as error:
@@ -59,7 +59,7 @@ def run_page(found: Run, by: By) -> ChartPage:
 
 
 def marks_of(found: Run, by: By) -> tuple[AxisMark, ...]:
-    """Where the phases of a run began."""
+    """Return where the phases of a run began."""
     units = {"minutes": ("seconds", 60.0), "decisions": ("decisions", 1.0)}
     key, each = units.get(by, ("update", 1.0))
     begun = [event for event in events_of(found.path) if event.get("event") == PHASE]
@@ -94,9 +94,9 @@ def files_in(folder: Path, name: str) -> tuple[Path, Path]:
 
 
 def files_asked(out: str, name: str) -> tuple[Path, ...]:
-    """Return the files that --out wants: the one that it names, or both kinds in a folder.
+    """Return the files of --out: the named file, or both kinds in a folder; () without --out.
 
-    What cannot be written is refused; nothing without --out, whose place is known later.
+    Paths that cannot be written are refused.
     """
     if not out:
         return ()
@@ -113,7 +113,7 @@ def files_asked(out: str, name: str) -> tuple[Path, ...]:
 
 
 def place_asked(out: str) -> Path:
-    """Return where --out wants several pictures: a folder, or a file that tells their kind."""
+    """Return the path of --out for several pictures: a folder, or a file whose suffix they get."""
     check_matplotlib()
     if Path(out).suffix in SUFFIXES[:-1]:
         return check_file(out, "--out", parents=True)
@@ -121,7 +121,7 @@ def place_asked(out: str) -> Path:
 
 
 def file_at(place: Path, name: str, begin: str = "") -> Path:
-    """Return the file of one of several pictures: cup.pdf has cup-ladder.pdf and others."""
+    """Return the file of one of several pictures: cup.pdf becomes cup-ladder.pdf and so on."""
     if place.suffix in SUFFIXES[:-1] and not place.is_dir():
         return place.with_name(f"{place.stem}-{name}{place.suffix}")
     return place / f"{begin}{name}.png"
@@ -140,19 +140,19 @@ def write_pages(pages: Mapping[Path, ChartPage]) -> list[Path]:
 
 
 def write_file(file: Path, data: bytes, option: str) -> None:
-    """Write a file that was asked for with an option, and the folders above it."""
+    """Write the file of an option, and the folders above it."""
     with writing(file, option):
         file.parent.mkdir(parents=True, exist_ok=True)
         write_atomic(file, data)
 
 
-def told_files(files: Sequence[Path]) -> dict[str, str]:
-    """Return where a page is, as JSON has it: by the kind of its file."""
+def files_by_kind(files: Sequence[Path]) -> dict[str, str]:
+    """Return the files of a page by suffix, as JSON."""
     return {file.suffix[1:]: str(file) for file in files}
 
 
 def write_csv(runs: Sequence[Run], path: Path) -> int:
-    """Write all numbers of runs, a line each; several runs are told apart by a first column."""
+    """Write all metrics of runs, one value per line; several runs get a first column `run`."""
     head = ("update", "seconds", "decisions", "name", "value")
     several = len(runs) > 1
     text = io.StringIO()
@@ -168,7 +168,7 @@ def write_csv(runs: Sequence[Run], path: Path) -> int:
 
 
 def csv_lines(curves: Mapping[str, Curve]) -> Iterator[tuple[int, str, str, str, str]]:
-    """Return update, seconds, decisions, name and value; empty where there is no number."""
+    """Yield update, seconds, decisions, name and value; empty where a number is missing."""
     clock = curves.get(CLOCK)
     for name, (updates, seconds, values) in curves.items():
         decisions = at_updates(clock, updates, 2) if clock else [math.nan] * len(updates)
@@ -178,12 +178,12 @@ def csv_lines(curves: Mapping[str, Curve]) -> Iterator[tuple[int, str, str, str,
 
 
 def number_text(value: float) -> str:
-    """Return a number with all its digits, nothing if it is none."""
+    """Return a number with all its digits, "" if it is not finite."""
     return repr(value) if math.isfinite(value) else ""
 
 
 def fair_share(run: Run) -> float | None:
-    """Return the share of wins among equals, if the run says which game it is."""
+    """Return the win share of an equal player, None if the game is unknown or has one seat."""
     with suppress(SparringError):
         game = str(run.config.get("game", ""))
         if is_factory(game):
@@ -195,26 +195,24 @@ def fair_share(run: Run) -> float | None:
 
 
 def facts(found: Run, curves: Mapping[str, metrics.Curve]) -> tuple[str, ...]:
-    """Return what the numbers depend on: how long, how much, and where."""
-    told = []
+    """Return facts about a run: training time, updates, machine."""
+    lines = []
     if curves:
-        told.append(f"{minutes_of(curves):.1f} minutes of training")
-        told.append(f"{updates_of(curves):,} updates")
+        lines.append(f"{minutes_of(curves):.1f} minutes of training")
+        lines.append(f"{updates_of(curves):,} updates")
     with suppress(OSError, ValueError):
         machine = parse_json((found.path / "machine.json").read_bytes())
         A_MACHINE(machine, "")
-        told.append(f"{machine['cpu']}, {machine['cores']} cores")
-        told += machine.get("gpus", [])
+        lines.append(f"{machine['cpu']}, {machine['cores']} cores")
+        lines += machine.get("gpus", [])
         commit = f" at {machine['commit']}" if machine["commit"] else ""
-        told.append(f"sparring {machine['sparring']}{commit}")
-    return tuple(map(printable, told))
+        lines.append(f"sparring {machine['sparring']}{commit}")
+    return tuple(map(printable, lines))
 
 
 def minutes_of(curves: Mapping[str, metrics.Curve]) -> float:
-    """Return how long the run has trained."""
     return max((float(seconds.max()) / 60 for _, seconds, _ in curves.values()), default=0.0)
 
 
 def updates_of(curves: Mapping[str, metrics.Curve]) -> int:
-    """Return how often the run has learned."""
     return max((int(updates.max()) for updates, _, _ in curves.values()), default=0)

@@ -1,6 +1,6 @@
-"""One game in an environment of somebody's own, step by step, and a person who plays it.
+"""One game of a custom environment, step by step, and playing it in the terminal.
 
-Actions are typed by number, or by name.
+Actions are typed by number or by name.
 """
 
 from __future__ import annotations
@@ -34,14 +34,14 @@ if TYPE_CHECKING:
 
 TEXT = "ansi"
 MAX_NUMBERS = 40
-"""Longer observations are shown without what is 0."""
+"""Longer observations are shown without zeros."""
 
 
 class CustomGame:
-    """An environment, who is to decide in it, and what everybody was paid."""
+    """A single custom environment, with the return of every seat."""
 
     def __init__(self, name: str, rules: Rules, mode: str = "") -> None:
-        """Make the environment that a policy was trained in; name: what the policy is called."""
+        """Make the environment of a policy. name: of the policy, for messages."""
         word = factory_of(rules)
         pool = cached_pool(word, 1, mode)
         if not tables_of(pool):
@@ -53,8 +53,8 @@ class CustomGame:
         self.env = self.table.env
         self.score = np.zeros(pool.rules.seats)
         self.steps = self.seed = 0
-        self._minds: dict[tuple[int, int], StatefulPlayer] = {}
-        """What players remember of seats, by player and seat."""
+        self._stateful: dict[tuple[int, int], StatefulPlayer] = {}
+        """Players with their memory, by player and seat."""
 
     @property
     def modes(self) -> list[str]:
@@ -74,32 +74,32 @@ class CustomGame:
             self.table.check()
         self.score[:] = 0
         self.steps, self.seed = 0, seed
-        self._minds.clear()
+        self._stateful.clear()
 
     def asked(self) -> list[tuple[int, int]]:
         return [(row, seat) for row, seat in enumerate(self.table.deciding()) if seat >= 0]
 
     def legal(self, seat: int) -> list[int]:
-        """Actions that a seat may choose from, counted from 0."""
+        """Return the legal actions of a seat, numbered from 0."""
         return [int(action) for action in np.flatnonzero(self.table.mask[seat])]
 
     def answer(self, player: BatchPlayer, seat: int, *, greedy: bool = True) -> Any:
-        """What a player does in this seat, once a step; it remembers that."""
-        mind = self._minds.setdefault((id(player), seat), StatefulPlayer(player))
+        """Return the action of a player in a seat, once per step; updates its memory."""
+        stateful = self._stateful.setdefault((id(player), seat), StatefulPlayer(player))
         obs = self.rules.pack(self.table.numbers[seat][None])
         mask = self.table.mask[seat][None]
         how: dict[str, Any] = {"greedy": greedy, "seed": self.seed}
-        return mind.decide(seat, obs, mask, rollout=seat, step=self.steps, **how)
+        return stateful.decide(seat, obs, mask, rollout=seat, step=self.steps, **how)
 
     def play(self, actions: Sequence[tuple[int, Any]]) -> None:
         rules = self.rules
         shape = (rules.rows, rules.box) if rules.box else (rules.rows,)
-        own: npt.NDArray[Any] = np.zeros(shape, np.float32 if rules.box else np.int64)
+        by_row: npt.NDArray[Any] = np.zeros(shape, np.float32 if rules.box else np.int64)
         for row, action in actions:
-            own[row] = action
+            by_row[row] = action
         self.table.reward.fill(0)
         with env_errors(f"{rules.name} failed in step {self.steps + 1}"):
-            self.table.play(rules.env_actions(own))
+            self.table.play(rules.env_actions(by_row))
             self.table.check()
         self.score += self.table.reward
         self.steps += 1
@@ -115,7 +115,7 @@ def custom_player(word: str, rules: Rules) -> BatchPlayer:
 
 
 def custom_players(words: Sequence[str], rules: Rules, seats: int, what: str) -> list[BatchPlayer]:
-    """One player for each of so many seats; a single one sits in all of them."""
+    """Return one player per seat; a single one plays all of them."""
     known = {word: custom_player(word, rules) for word in dict.fromkeys(words)}
     players = [known[word] for word in words]
     if len(players) == 1:
@@ -128,12 +128,11 @@ def custom_players(words: Sequence[str], rules: Rules, seats: int, what: str) ->
 
 
 def play_custom(config: PlayConfig, policy: Policy) -> int:
-    """Play one game against the policy, or instead of it where there is one seat."""
+    """Play one game against the policy, or in its place if there is one seat."""
     rules = policy.rules
     if rules.box:
         raise ConfigError(
-            f"{rules.name} has continuous actions, which nobody types; watch it: sparring render "
-            f"{config.game}"
+            f"{rules.name} has continuous actions; watch it: sparring render {config.game}"
         )
     if not 0 <= config.seat < rules.seats:
         raise ConfigError(f"--seat {config.seat} is outside 0..{rules.seats - 1}")
@@ -146,29 +145,29 @@ def play_custom(config: PlayConfig, policy: Policy) -> int:
     game = CustomGame(policy.name, rules, TEXT)
     game.start(secrets.randbelow(10**6) if config.seed is None else config.seed)
     seats = [seat for seat in range(rules.seats) if seat != config.seat]
-    Table(game, config.seat, dict(zip(seats, others, strict=True)), policy).play(config.game)
+    TerminalGame(game, config.seat, dict(zip(seats, others, strict=True)), policy).play(config.game)
     return 0
 
 
-class Table:
-    """One game at one terminal."""
+class TerminalGame:
+    """One game of a person in the terminal."""
 
     def __init__(
-        self, game: CustomGame, person: int, others: dict[int, BatchPlayer], adviser: BatchPlayer
+        self, game: CustomGame, user_seat: int, others: dict[int, BatchPlayer], adviser: BatchPlayer
     ) -> None:
-        self.game, self.person, self.others, self.adviser = game, person, others, adviser
+        self.game, self.user_seat, self.others, self.adviser = game, user_seat, others, adviser
 
     def play(self, word: str) -> None:
         game, rules = self.game, self.game.rules
         print(rules.title)
         if self.others:
             names = ", ".join(dict.fromkeys(name_of(player) for player in self.others.values()))
-            print(f"You sit in seat {self.person} of {rules.seats} against {names}.")
+            print(f"You sit in seat {self.user_seat} of {rules.seats} against {names}.")
         print(f"Seed {game.seed}. ? hint, q quit.")
         while not game.over:
             actions = []
             for row, seat in game.asked():
-                if seat == self.person:
+                if seat == self.user_seat:
                     action = self.decide()
                     if action is None:
                         print("Good bye.")
@@ -183,15 +182,15 @@ class Table:
         print("", self.shown(), f"{game.end} after {game.steps} steps", sep="\n")
         for seat, score in enumerate(game.score):
             print(f"{self.whose(seat)}: return {score:g}")
-        print(f"Play it again: sparring play {word} --seat {self.person} --seed {game.seed}")
+        print(f"Play it again: sparring play {word} --seat {self.user_seat} --seed {game.seed}")
 
     def whose(self, seat: int) -> str:
-        return "you" if seat == self.person else f"seat {seat}"
+        return "you" if seat == self.user_seat else f"seat {seat}"
 
     def decide(self) -> int | None:
-        """Show the position and return what the person wants; None: to leave."""
+        """Show the position and return the action of the user; None: quit."""
         game = self.game
-        advice = int(game.answer(self.adviser, self.person))  # asked or not: it is to remember
+        advice = int(game.answer(self.adviser, self.user_seat))  # always: updates its memory
         choices = self.choices()
         named = any(name for _, name in choices.values())
         shown = (f"{number}: {name}" if named else number for number, name in choices.values())
@@ -211,23 +210,23 @@ class Table:
             if typed == "?":
                 print(f"{name_of(self.adviser)} would choose: {game.rules.action_name(advice)}")
             else:
-                print(f"That is no choice here; type one of {legal}.")
+                print(f"{typed!r} is not legal; type one of {legal}.")
 
     def choices(self) -> dict[int, tuple[str, str]]:
-        """What may be typed for every legal action: the env's own number, and its name if any."""
+        """Return what may be typed for every legal action: the env's number, and its name."""
         rules, found = self.game.rules, {}
-        for action in self.game.legal(self.person):
+        for action in self.game.legal(self.user_seat):
             number, name = str(action + rules.first_action), rules.action_name(action)
             found[action] = number, "" if name == number else name
         return found
 
     def shown(self) -> str:
-        """The environment's own text, or what the person's seat observes."""
+        """Return the rendered text of the environment, or the user's observation."""
         if TEXT in self.game.modes:
             text = self.game.render()
             if text is not None:
                 return str(text.getvalue() if hasattr(text, "getvalue") else text).rstrip("\n")
-        numbers = self.game.table.numbers[self.person]
+        numbers = self.game.table.numbers[self.user_seat]
         names = [feature.name for feature in self.game.rules.features]
         named = list(zip(names, numbers, strict=True))
         if len(named) > MAX_NUMBERS:

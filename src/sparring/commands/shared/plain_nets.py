@@ -1,4 +1,4 @@
-"""Networks as graphs that ONNX can hold: bytes in, and what is remembered as numbers."""
+"""Networks as modules that ONNX can export: bytes in, memory as float32."""
 
 from __future__ import annotations
 
@@ -26,19 +26,19 @@ from sparring.nets.recurrent import RecurrentNet
 
 
 def has_values(policy: Policy) -> bool:
-    """Whether the value head says what a row is worth.
+    """Whether the export has values: a value head that PPO or alike has trained.
 
-    One by value is worth its best legal action, and the file knows no masks.
+    The value of a Q network is its best legal action, and the file knows no masks.
     """
     trained = policy.meta.get(VALUES, True) and not policy.is_value_based
     return VALUE in policy.net.heads and trained
 
 
 class PlainNet(nn.Module):
-    """The network as one graph: bytes in, logits and values in units of reward out."""
+    """A network as one graph: bytes in, logits and unscaled values out."""
 
     def __init__(self, rules: Rules, net: Net, *, valued: bool) -> None:
-        """Copy a network. valued: whether its values are to come out too."""
+        """Copy a network. valued: whether values are an output."""
         super().__init__()
         self.valued = valued
         self.net = make_net(rules, replace(net.config, sparse=False), heads=net.heads)
@@ -57,22 +57,22 @@ class PlainNet(nn.Module):
 
 
 class PlainHierarchy(nn.Module):
-    """A network for every role as one graph: all of them answer, the row's own is taken."""
+    """A hierarchy as one graph: all networks answer, and each row takes that of its role."""
 
     def __init__(self, rules: Rules, net: HierarchyNet, *, valued: bool) -> None:
         super().__init__()
         self.role_detector = RoleDetector(rules)
-        self.nets = nn.ModuleList(PlainNet(rules, own, valued=valued) for _, own in net.nets())
+        self.nets = nn.ModuleList(PlainNet(rules, one, valued=valued) for _, one in net.nets())
 
     def forward(self, obs: Tensor) -> tuple[Tensor, ...]:
-        told = self.role_detector(obs)
-        answers = [net(obs) for net in self.nets]
-        chosen: tuple[Tensor, ...] = answers[-1]
-        for role, said in enumerate(answers[:-1]):
-            mine = told == role
+        roles = self.role_detector(obs)
+        all_outputs = [net(obs) for net in self.nets]
+        chosen: tuple[Tensor, ...] = all_outputs[-1]
+        for role, outputs in enumerate(all_outputs[:-1]):
+            is_role = roles == role
             chosen = tuple(
-                torch.where(mine if own.dim() == 1 else mine[:, None], own, other)
-                for own, other in zip(said, chosen, strict=True)
+                torch.where(is_role if new.dim() == 1 else is_role[:, None], new, old)
+                for new, old in zip(outputs, chosen, strict=True)
             )
         return chosen
 
@@ -82,12 +82,12 @@ def plain_net(policy: Policy) -> nn.Module:
     if isinstance(net, HierarchyNet):
         return PlainHierarchy(policy.rules, net, valued=valued)
     if policy.memory_bytes:
-        return PlainRemembering(policy.rules, net, valued=valued)
+        return PlainStateful(policy.rules, net, valued=valued)
     return PlainNet(policy.rules, net, valued=valued)
 
 
 class PlainWiden(nn.Module):
-    """Bytes as numbers without reading them as another type, which ONNX runtimes do not know."""
+    """Decodes bytes to floats by arithmetic, as ONNX has no reinterpreting cast."""
 
     divisor: Tensor
     powers: Tensor
@@ -103,12 +103,12 @@ class PlainWiden(nn.Module):
         return self.widen(obs)
 
     def widen(self, obs: Tensor) -> Tensor:
-        """Return the numbers, in the order in which their bytes lie."""
+        """Return the floats, in the order of their bytes."""
         numbers = [self.number(obs, dtype, a, b) for dtype, a, b in self.parts]
         return torch.cat(numbers, dim=1) / self.divisor
 
     def number(self, obs: Tensor, dtype: torch.dtype, start: int, end: int) -> Tensor:
-        """Add up little-endian bytes to the numbers that they stand for."""
+        """Decode little-endian bytes of one dtype."""
         size = dtype.itemsize
         byte = [obs[:, start + at : end : size].float() for at in range(size)]
         if dtype == torch.uint8:
@@ -126,7 +126,7 @@ class PlainWiden(nn.Module):
 
 
 class PlainFirstLayer(PlainWiden):
-    """The first layer likewise."""
+    """The first layer, on bytes decoded likewise."""
 
     weight: Tensor
     sparse = False
@@ -142,14 +142,14 @@ class PlainFirstLayer(PlainWiden):
         return self.forward_numbers(self.widen(obs))
 
     def forward_numbers(self, numbers: Tensor) -> Tensor:
-        """The same of rows that are widened already."""
+        """Apply the layer to decoded rows."""
         if self.normalizer is not None:
             numbers = self.normalizer(numbers)
         return torch.addmm(self.bias, numbers, self.weight)
 
 
-class PlainRemembering(nn.Module):
-    """Bytes and what is remembered in; logits, values and what is remembered out."""
+class PlainStateful(nn.Module):
+    """A network with memory: bytes and memory in; logits, values and memory out."""
 
     places: Tensor
 
@@ -161,8 +161,8 @@ class PlainRemembering(nn.Module):
         self.net.load_state_dict(net.state_dict())
         if not net.config.memory or not isinstance(self.net, Perceptron | RecurrentNet):
             raise ConfigError(
-                f"a {type(net).__name__} with {net.inputs.memory} bytes of memory that it does not "
-                "write itself cannot be exported; net.memory gru and stack can"
+                f"a {type(net).__name__} with {net.inputs.memory} bytes of memory written by the "
+                "game cannot be exported; net.memory gru and stack can"
             )
         first = self.net.first
         seen = Inputs(rules, 0, net.config.inputs)
@@ -191,7 +191,7 @@ class PlainRemembering(nn.Module):
 
 
 class WidenedLayer(nn.Module):
-    """A first layer whose rows are numbers already, normalized, in the order of the features."""
+    """A first layer of decoded, normalized rows in the order of the features."""
 
     def __init__(self, first: FirstLayer) -> None:
         super().__init__()

@@ -1,4 +1,4 @@
-"""What commands say about matches, and where `--save-games` keeps games of them."""
+"""Tables and lines about match results, and the folder of `--save-games`."""
 
 from __future__ import annotations
 
@@ -20,15 +20,15 @@ from sparring.output_files import check_folder, writing
 from sparring.pools.custom.cache import is_custom
 from sparring.pools.custom.rules import CustomRules
 
-OTHERS = re.compile(r"[^A-Za-z0-9._@-]+")
-"""What names of players may have that those of folders should not."""
+NOT_IN_FOLDERS = re.compile(r"[^A-Za-z0-9._@-]+")
+"""Characters of player names that folder names should not have."""
 
 
 def next_command(rules: Rules, path: object, *, instead: str = "eval") -> str:
-    """Return how to meet a trained agent: in the terminal, or in a film where that is no use.
+    """Return the command to try a trained agent: play in the terminal, or render a film.
 
-    instead: the command for an environment of one seat whose actions are numbers without names,
-        which nobody would type in place of the agent.
+    instead: the command for an environment of one seat whose actions have no names, which a person
+        cannot play.
     """
     if rules.box or (rules.rows > 1 and not is_custom(rules)):
         return f"sparring render {path} --out game.gif"
@@ -42,7 +42,7 @@ def score_word(rules: Rules) -> str:
 
 
 def results_table(results: Mapping[str, MatchResult], word: str = "score") -> Table:
-    """Return one line per opponent: how the challenger did against it. word: see `score_word`."""
+    """Return a table with a row per opponent. word: see `score_word`."""
     if all(result.seats == 1 for result in results.values()):
         return scores_table(results, word)
     numbers = ("win share", "95 % interval", f"{word} (95 %)", f"their {word}", "place")
@@ -66,7 +66,7 @@ def scores_table(results: Mapping[str, MatchResult], word: str = "score") -> Tab
     table = make_table(("played", *numbers), numbers=numbers)
     for name, result in results.items():
         low, high = result.first.score_interval
-        # A return may be of any size, and the interval tells which digits mean something.
+        # A return may be of any size; the interval shows which digits matter.
         digits = 2 if word == "score" or not high - low < 0.2 else 4
         interval = "?" if math.isnan(low) else f"{low:.{digits}f} .. {high:.{digits}f}"
         score, length = f"{result.first.score:.{digits}f}", f"{result.length:.0f}"
@@ -75,7 +75,7 @@ def scores_table(results: Mapping[str, MatchResult], word: str = "score") -> Tab
 
 
 def stats_table(rules: Rules, results: Mapping[str, MatchResult]) -> Table | None:
-    """Return how the challenger played: a line per statistic of the game; None without any."""
+    """Return a table of the game's statistics of the challenger; None if it has none."""
     names = [
         name for name in main_stats(rules.stats) if any(name in r.stats for r in results.values())
     ]
@@ -90,8 +90,8 @@ def stats_table(rules: Rules, results: Mapping[str, MatchResult]) -> Table | Non
 
 
 def all_lines(results: Mapping[str, MatchResult]) -> list[str]:
-    told = (seat_lines, draw_lines, distinct_lines, skewed_lines, verdict)
-    return [line for lines in told for line in lines(results)]
+    parts = (seat_lines, draw_lines, distinct_lines, skewed_lines, verdict)
+    return [line for lines in parts for line in lines(results)]
 
 
 def seat_lines(results: Mapping[str, MatchResult]) -> list[str]:
@@ -105,7 +105,7 @@ def seat_lines(results: Mapping[str, MatchResult]) -> list[str]:
 
 
 def draw_lines(results: Mapping[str, MatchResult]) -> list[str]:
-    """Say how games ended that were not drawn, where some of a game for two were."""
+    """Return the share of decided games, for two-player games with draws."""
     width, lines = max(map(len, results)), []
     for name, result in results.items():
         first = result.first
@@ -120,32 +120,32 @@ def draw_lines(results: Mapping[str, MatchResult]) -> list[str]:
 
 
 def distinct_lines(results: Mapping[str, MatchResult]) -> list[str]:
-    """Say how many games were no repetition of others, where some were."""
+    """Return the number of distinct games, where games repeat."""
     width, lines = max(map(len, results)), []
     for name, result in results.items():
         if result.distinct_games == result.games and not result.opening_plies:
             continue
-        told = f"{result.distinct_games:,} of {result.games:,}"
+        text = f"{result.distinct_games:,} of {result.games:,}"
         if result.distinct_deals < result.deals:
-            told += f", intervals count {result.distinct_deals:,} of {result.deals:,} deals"
+            text += f", intervals count {result.distinct_deals:,} of {result.deals:,} deals"
         if result.opening_plies:
-            told += f"; the first {result.opening_plies} decisions of a deal are drawn"
-        lines.append(f"distinct games  {name:{width}}  {told}")
+            text += f"; the first {result.opening_plies} decisions of a deal are random"
+        lines.append(f"distinct games  {name:{width}}  {text}")
     return lines
 
 
 def skewed_lines(results: Mapping[str, MatchResult]) -> list[str]:
-    """Say where few deals are far from the others, so that the interval of scores is rough."""
+    """Return a note if the scores are skewed, so that their interval is rough."""
     rough = [name for name, result in results.items() if result.skewed]
     if not rough:
         return []
     deals = min(results[name].distinct_deals for name in rough)
-    whom = "" if len(results) == 1 else f" against {', '.join(rough)}"
-    return [f"scores{whom} are skewed: {deals:,} deals give a rough interval; more --games"]
+    against = "" if len(results) == 1 else f" against {', '.join(rough)}"
+    return [f"scores{against} are skewed: {deals:,} deals give a rough interval; more --games"]
 
 
 def verdict(results: Mapping[str, MatchResult]) -> list[str]:
-    """Say what an equal would win, and whom the challenger beats beyond chance."""
+    """Return parity, and which opponents the challenger beats beyond chance."""
     one = next(iter(results.values()))
     seats = one.seats
     if seats == 1:
@@ -157,60 +157,59 @@ def verdict(results: Mapping[str, MatchResult]) -> list[str]:
         games += ", no game twice"
     found: dict[str, list[str]] = {
         "stronger than": [],
-        "not told apart from": [],
+        "not distinguishable from": [],
         "weaker than": [],
     }
     for name, result in results.items():
         low, high = result.first.win_interval
         stronger, equal, weaker = found.values()
         (stronger if low > 1 / seats else weaker if high < 1 / seats else equal).append(name)
-    told = [f"{word} {', '.join(names)}" for word, names in found.items() if names]
-    return [games, f"parity is {1 / seats:.1%} (1 of {seats} seats): {'; '.join(told)}"]
+    parts = [f"{relation} {', '.join(names)}" for relation, names in found.items() if names]
+    return [games, f"parity is {1 / seats:.1%} (1 of {seats} seats): {'; '.join(parts)}"]
 
 
 @dataclass
 class KeptGames:
-    """A folder for replays, one folder inside for every match."""
+    """Folder of replays, with a subfolder per match."""
 
     folder: Path
     most: int
-    """Games of each match."""
+    """Maximum of saved games per match."""
     matches: dict[str, list[ReplayRecorder]] = field(default_factory=dict)
 
     def match(self, *names: str) -> ReplayRecorder:
-        so_far = self.known(names)  # parts of a match that a test may end early
-        keeping = ReplayRecorder(max(self.most - sum(len(part.replays) for part in so_far), 0))
-        so_far.append(keeping)
-        return keeping
+        parts = self.parts_of(names)  # parts of a match that a test may end early
+        recorder = ReplayRecorder(max(self.most - sum(len(part.replays) for part in parts), 0))
+        parts.append(recorder)
+        return recorder
 
-    def known(self, names: tuple[str, ...]) -> list[ReplayRecorder]:
-        """What was kept of matches between these players so far."""
-        return self.matches.setdefault(OTHERS.sub("-", " against ".join(names)), [])
+    def parts_of(self, names: tuple[str, ...]) -> list[ReplayRecorder]:
+        return self.matches.setdefault(NOT_IN_FOLDERS.sub("-", " against ".join(names)), [])
 
     def write(self) -> list[Path]:
         files: list[Path] = []
         with writing(f"into {self.folder}", "--save-games"):
             for name, parts in self.matches.items():
-                place = self.folder / name
-                place.mkdir(parents=True, exist_ok=True)
-                for keeping in parts:
-                    for replay, seat in zip(keeping.replays, keeping.seats, strict=True):
+                folder = self.folder / name
+                folder.mkdir(parents=True, exist_ok=True)
+                for recorder in parts:
+                    for replay, seat in zip(recorder.replays, recorder.seats, strict=True):
                         file = f"{replay.name.removesuffix('.json')}-seat{seat}.json"
-                        files.append(replay.write(place / file))
+                        files.append(replay.write(folder / file))
         return files
 
     @property
     def missed(self) -> int:
-        return sum(keeping.failed for parts in self.matches.values() for keeping in parts)
+        return sum(recorder.failed for parts in self.matches.values() for recorder in parts)
 
-    def told(self, files: list[Path]) -> str:
+    def summary(self, files: list[Path]) -> str:
         first = f"; next: sparring replay {files[0]}" if files else ""
-        missed = f", {self.missed} did not come out again and are left out" if self.missed else ""
-        return f"{len(files)} games kept in {self.folder}{missed}{first}"
+        missed = f", {self.missed} could not be replayed and are left out" if self.missed else ""
+        return f"{len(files)} games saved in {self.folder}{missed}{first}"
 
 
 def kept_games(folder: str, most: int) -> KeptGames | None:
-    """Return where games are kept, None if nobody asked; a folder with games in it is refused."""
+    """Return the folder of --save-games, None without it; refuse a folder with games in it."""
     if not folder:
         return None
     place = check_folder(folder, "--save-games")
