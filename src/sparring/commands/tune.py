@@ -59,7 +59,7 @@ def run(config: TuneConfig) -> int:
     if isinstance(found, Found):
         tried, lines, what = len(found.trials), strength_verdict(found), "time to a strength"
     else:
-        tried = sum(look.gain is not None for look in found.table)
+        tried = sum(look.gain is not None for look in found.looks)
         lines, what = [verdict(found), *altered_line(found)], "speed"
     if not tried:  # stopped before anything was measured
         raise Interrupted(code - 128)

@@ -13,7 +13,7 @@ from gymnasium import spaces
 
 import own_envs
 from sparring import factories
-from sparring.commands.shared.custom_game import CustomGame, Table
+from sparring.commands.shared.custom_game import CustomGame, TerminalGame
 from sparring.commands.shared.results import next_command
 from sparring.config import NetConfig
 from sparring.errors import ConfigError, IllegalActionError
@@ -138,7 +138,7 @@ def test_a_person_types_names_or_numbers(
     game = CustomGame("me", rules)
     game.start(1)
     monkeypatch.setattr("sys.stdin", io.StringIO("up\nGo Up\n3\n"))
-    Table(game, 0, {}, policy).play("run")
+    TerminalGame(game, 0, {}, policy).play("run")
     shown = capsys.readouterr().out
     assert "legal: 1: go down  2: wait  3: go up\n" in shown
     assert "is not legal; type one of 1: go down  2: wait  3: go up." in shown
